@@ -26,6 +26,12 @@ def xp(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.fixture(scope="session")
+def cupy() -> Any:
+    """CuPy, for tests on a device."""
+    return pytest.importorskip("cupy")
+
+
+@pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Folder of real stacks with known answers, beside the repository where there is one."""
     folder = ROOT.parent / "shared" / "data"

@@ -16,19 +16,11 @@ from benchmarks.harness.contenders import contenders_of
 from benchmarks.harness.effort import QUICK, THOROUGH
 from tests.benchmarks.runner import run_benchmarks
 from tests.benchmarks.small_cases import PEAKS, PLANES, REGISTRATIONS
+from tests.device import NEEDS_DEVICE
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.runtime.device import cuda_status
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
-]
+pytestmark = NEEDS_DEVICE
 CALL = Case("call", Problem.full_plane((16, 16), (16, 16)), task="call")
-
-
-@pytest.fixture(scope="module")
-def cupy():
-    return pytest.importorskip("cupy")
 
 
 @pytest.fixture(scope="module")

@@ -14,22 +14,14 @@ from benchmarks.work.suite import outcomes_of
 from benchmarks.work.torch_run import torch_outcomes
 from tests.benchmarks.runner import run_benchmarks
 from tests.benchmarks.small_work import FILTERS, LAYERS, MIXTURES, OTHER_FILTERS
-from xcorr_app.gpu.runtime.device import cuda_status
+from tests.device import NEEDS_DEVICE
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
-]
+pytestmark = NEEDS_DEVICE
 SMALL = [
     *(("filter", case) for case in (*FILTERS, *OTHER_FILTERS)),
     *(("im2win", case) for case in LAYERS),
     *(("pointwise", case) for case in MIXTURES),
 ]
-
-
-@pytest.fixture(scope="module")
-def cupy():
-    return pytest.importorskip("cupy")
 
 
 @pytest.mark.parametrize(("suite", "case"), SMALL, ids=lambda value: getattr(value, "name", value))

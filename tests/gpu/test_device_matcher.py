@@ -5,24 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.device import NEEDS_DEVICE
 from tests.registration.scenes import drifting
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.peaks.near_peak import near_peak_launches
-from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.registration.matcher import Matcher
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
-]
+pytestmark = NEEDS_DEVICE
 
 DRIFT = np.array([(0, 0), (1.5, -2.25), (3, 1), (-4.5, 6), (2.25, 2.75), (0.5, -5)])
-
-
-@pytest.fixture(scope="module")
-def cupy():
-    return pytest.importorskip("cupy")
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.device import NEEDS_DEVICE
 from tests.filtering.test_filter_bank import by_definition, noise
 from tests.gpu.test_memory import Allocator, allocations
 from xcorr_app import filter_bank
@@ -14,17 +15,8 @@ from xcorr_app.filtering import bank_device
 from xcorr_app.filtering.banks import gabor, leung_malik
 from xcorr_app.filtering.boundary import MODES
 from xcorr_app.gpu.im2win.bank_run import bank_on_device
-from xcorr_app.gpu.runtime.device import cuda_status
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
-]
-
-
-@pytest.fixture(scope="module")
-def cupy():
-    return pytest.importorskip("cupy")
+pytestmark = NEEDS_DEVICE
 
 
 def keeps_the_bound(found, images, bank, mode, cval=0.0):

@@ -13,11 +13,6 @@ from xcorr_app.registration.motion.warp import warp_frames
 pytestmark = pytest.mark.gpu
 
 
-@pytest.fixture(scope="module")
-def cupy():
-    return pytest.importorskip("cupy")
-
-
 @pytest.mark.parametrize("model", ["rigid", "similarity", "affine"])
 @pytest.mark.parametrize("snr", [20, 2])
 def test_the_motion_is_that_of_the_cpu(cupy, model, snr):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.device import NEEDS_DEVICE
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.correlation.batches import all_finite
@@ -13,22 +14,13 @@ from xcorr_app.gpu.peaks.noise_sums import started_rows_and_products
 from xcorr_app.gpu.peaks.outlier_pixels import look
 from xcorr_app.gpu.peaks.standard_values import READ
 from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.registration import tiles
 from xcorr_app.registration.defects import _DEVIATIONS, _NOISE_OF_STEPS, _beyond_neighbours
 from xcorr_app.registration.quality import _mean_products
 from xcorr_app.registration.uncertainty import ReferenceSlopes
 from xcorr_app.registration.verification import scores_by_definition
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
-]
-
-
-@pytest.fixture(scope="module")
-def cupy():
-    return pytest.importorskip("cupy")
+pytestmark = NEEDS_DEVICE
 
 
 def images_of(rng, dtype, shape):

@@ -5,14 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.device import NEEDS_DEVICE
 from tests.registration.scenes import drifting
 from xcorr_app import KernelOptions, cross_correlate
-from xcorr_app.gpu.runtime.device import cuda_status
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
-]
+pytestmark = NEEDS_DEVICE
 
 FORMS = {
     "one-to-one": ((70, 64), (65, 80)),
@@ -21,11 +18,6 @@ FORMS = {
     "n-to-m": ((3, 70, 64), (5, 65, 80)),
 }
 INT8 = KernelOptions(precision="int8")
-
-
-@pytest.fixture(scope="module")
-def cupy():
-    return pytest.importorskip("cupy")
 
 
 def tensor(cupy, left, right, form="one-to-one", **options):

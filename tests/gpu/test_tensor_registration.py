@@ -8,17 +8,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.device import NEEDS_DEVICE
 from tests.registration.scenes import drifting, noise
 from xcorr_app import KernelOptions, ShiftWindow, estimate_shifts
 from xcorr_app.correlation.definition import zncc_by_definition
-from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.registration.matcher import Matcher
 from xcorr_app.registration.settings import Settings
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
-]
+pytestmark = NEEDS_DEVICE
 
 SHAPE = (96, 112)
 WINDOW = 10
@@ -122,11 +119,6 @@ def ties_between(stack, ours, theirs):
     np.testing.assert_allclose(ours.shift[~differ], theirs.shift[~differ], rtol=0, atol=1e-4)
     np.testing.assert_allclose(ours.score[~differ], theirs.score[~differ], rtol=0, atol=1e-5)
     return int(differ.sum())
-
-
-@pytest.fixture(scope="module")
-def cupy():
-    return pytest.importorskip("cupy")
 
 
 @pytest.mark.parametrize("name", SCENES)

@@ -6,16 +6,13 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
+from tests.device import NEEDS_DEVICE
 from tests.kernels.filter_definition import random_images
 from tests.kernels.separable_definition import assert_separable, gaussian, random_terms, separable_by_definition
-from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.gpu.stencil.problem import BOUNDARIES
 from xcorr_app.gpu.stencil.separable_run import separable_on_device
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
-]
+pytestmark = NEEDS_DEVICE
 
 
 @pytest.fixture(scope="module")

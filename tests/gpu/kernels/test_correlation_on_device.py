@@ -5,27 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.device import NEEDS_DEVICE
 from tests.kernels.definition import planes_by_definition
 from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.gpu.direct.kernels import KERNELS
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.direct.run import correlate_on_device
-from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
-]
+pytestmark = NEEDS_DEVICE
 
 SIZES = (1, 2, 3, 31, 32, 33, 63, 65, 100, 257)
 ATOMIC = {"warp-shuffle-distributed"}  # sums of one element come from several threads, in any order
-
-
-@pytest.fixture(scope="module")
-def cupy():
-    return pytest.importorskip("cupy")
 
 
 def random_batch(problem, dtype, seed=1):

@@ -5,24 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.device import NEEDS_DEVICE
 from tests.kernels.filter_definition import TYPES, assert_filtered, filtered_by_definition, random_images, random_taps
 from xcorr_app.errors import DataTypeError, ShapeError
-from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.gpu.stencil.problem import BOUNDARIES
 from xcorr_app.gpu.stencil.reuse import FILTER_KERNELS
 from xcorr_app.gpu.stencil.reuse_run import filter_on_device
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
-]
+pytestmark = NEEDS_DEVICE
 
 SHAPES = {"reuse": (5, 7), "reuse_wide": (12, 30), "exchange": (6, 11)}
-
-
-@pytest.fixture(scope="module")
-def cupy():
-    return pytest.importorskip("cupy")
 
 
 def filtered(cupy, images, taps, **options):

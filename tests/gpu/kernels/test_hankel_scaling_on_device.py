@@ -14,11 +14,6 @@ pytestmark = pytest.mark.gpu
 NAMES = ["one-to-many", "many over one right", "one pair"]
 
 
-@pytest.fixture
-def cupy():
-    return pytest.importorskip("cupy")
-
-
 def scaled(problem, *scales):
     """Noise around zero whose largest value is the scale. (Near 1e-38 a device would take small values for zero.)"""
     lefts, rights = matrices(problem.left_shape, problem.lefts), matrices(problem.right_shape, problem.rights, seed=2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.device import NEEDS_DEVICE
 from tests.kernels.im2win_definition import convolution_by_definition, integers
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.im2win import tiles as im2win_tiles
@@ -12,17 +13,8 @@ from xcorr_app.gpu.im2win.launches import ABLATION, STEPS
 from xcorr_app.gpu.im2win.problem import LAYERS, Im2winProblem
 from xcorr_app.gpu.im2win.run import FORMS, im2win_on_device
 from xcorr_app.gpu.im2win.tiles import TILE_DEPTHS, TILES
-from xcorr_app.gpu.runtime.device import cuda_status
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
-]
-
-
-@pytest.fixture(scope="module")
-def cupy():
-    return pytest.importorskip("cupy")
+pytestmark = NEEDS_DEVICE
 
 
 def computed(cupy, images, filters, problem, **options):

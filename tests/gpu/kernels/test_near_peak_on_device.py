@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.device import NEEDS_DEVICE
 from tests.kernels.definition import planes_by_definition
 from tests.kernels.peak_definition import pairs_with_a_peak, records_by_definition
 from xcorr_app.correlation.peak_finder import PeakFinder
@@ -13,15 +14,11 @@ from xcorr_app.gpu.peaks.near_peak import SHIFTS, near_peak_launch
 from xcorr_app.gpu.peaks.search import RECORD, plane_peak_launch
 from xcorr_app.gpu.peaks.summed_area import SummedAreaTables
 from xcorr_app.gpu.runtime.compile import kernel_function
-from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 from xcorr_app.gpu.tensor.planes import uncentre_launch
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
-]
+pytestmark = NEEDS_DEVICE
 
 LEAST = 12
 DEVICE = DeviceLimits()
@@ -33,11 +30,6 @@ PROBLEMS = {
     "odd frames": Problem((300, 511), (301, 509), (-8, -8), (17, 17), rights=3, rights_per_left=3),
     "frames": Problem((512, 500), (510, 512), (-8, -8), (17, 17), rights=5, rights_per_left=5),
 }
-
-
-@pytest.fixture(scope="module")
-def cupy():
-    return pytest.importorskip("cupy")
 
 
 def made_by(side):

@@ -5,20 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.device import NEEDS_DEVICE
 from tests.kernels.peak_definition import pairs_with_a_peak, records_by_definition
 from xcorr_app.correlation.peak_finder import PeakFinder
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.records import PeakRecords
 from xcorr_app.gpu.peaks.search import finds_peaks
-from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
-]
+pytestmark = NEEDS_DEVICE
 
 LEAST = 12
 PROBLEMS = {
@@ -30,11 +27,6 @@ PROBLEMS = {
     "planes in a workspace": Problem.full_plane((33, 31), (32, 33), lefts=3, rights=3),
     "wider than one block": Problem((65, 64), (65, 64), (-20, -25), (41, 51), lefts=2, rights=4, rights_per_left=2),
 }
-
-
-@pytest.fixture(scope="module")
-def cupy():
-    return pytest.importorskip("cupy")
 
 
 def poison(cupy):

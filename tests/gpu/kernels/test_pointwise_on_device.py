@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.device import NEEDS_DEVICE
 from tests.kernels.pointwise_definition import (
     assert_mixed,
     assert_mixed_by_bytes,
@@ -25,17 +26,9 @@ from xcorr_app.gpu.pointwise.tiles import stored_matrix
 from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES, device_limits
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
-]
+pytestmark = NEEDS_DEVICE
 
 BOTH = ("blocking", "tiled")
-
-
-@pytest.fixture(scope="module")
-def cupy():
-    return pytest.importorskip("cupy")
 
 
 def check(cupy, shape, axis, filters, dtype="float32", *, white=None, clip=False, target=None, **options):

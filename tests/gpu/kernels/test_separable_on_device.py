@@ -6,22 +6,14 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
+from tests.device import NEEDS_DEVICE
 from tests.kernels.filter_definition import INTEGERS, TYPES, random_images
 from tests.kernels.separable_definition import assert_separable, gaussian, random_terms, separable_by_definition
 from xcorr_app.errors import DataTypeError, ShapeError
-from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.gpu.stencil.problem import BOUNDARIES
 from xcorr_app.gpu.stencil.separable_run import separable_on_device
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
-]
-
-
-@pytest.fixture(scope="module")
-def cupy():
-    return pytest.importorskip("cupy")
+pytestmark = NEEDS_DEVICE
 
 
 def check(cupy, images, terms, boundary="reflect", outside=0.0, origin=(0, 0), **options):

@@ -5,24 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.device import NEEDS_DEVICE
 from tests.gpu.kernels.test_correlation_on_device import assert_equal, computed, random_batch
 from tests.kernels.definition import planes_by_definition
 from tests.kernels.test_shuffled_tile_on_host import BLOCKS, N_TO_M, SHAPES
 from xcorr_app.gpu.direct.kernels import KERNELS, STAGED
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.runtime.device import cuda_status
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
-]
+pytestmark = NEEDS_DEVICE
 
 PROBLEMS = [*N_TO_M, Problem.full_plane((130, 97), (101, 133), lefts=5, rights=6, rights_per_left=6)]
-
-
-@pytest.fixture(scope="module")
-def cupy():
-    return pytest.importorskip("cupy")
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)

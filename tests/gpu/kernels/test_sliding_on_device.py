@@ -5,25 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.device import NEEDS_DEVICE
 from tests.kernels.filter_definition import TYPES, random_images
 from tests.kernels.sliding_definition import assert_smoothed, gaussian_by_definition
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
-from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.gpu.stencil import sliding_run
 from xcorr_app.gpu.stencil.sliding import SLIDING_BOUNDARIES
 from xcorr_app.gpu.stencil.sliding_run import sliding_gaussian_on_device
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
-]
+pytestmark = NEEDS_DEVICE
 
 SUMS = ("double", "float")
-
-
-@pytest.fixture(scope="module")
-def cupy():
-    return pytest.importorskip("cupy")
 
 
 def largest_of(images):

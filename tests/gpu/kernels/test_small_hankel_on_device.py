@@ -7,19 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.device import NEEDS_DEVICE
 from tests.gpu.kernels.test_hankel_on_device import sums
 from tests.kernels.peak_definition import pairs_with_a_peak, record_by_definition
 from xcorr_app.correlation.peak_finder import PeakFinder
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.tensor.small_hankel import small_hankel_launch
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
-]
+pytestmark = NEEDS_DEVICE
 
 LEAST = 12
 RING = np.pad(np.zeros((3, 3), bool), 1, constant_values=True).ravel()
@@ -34,11 +31,6 @@ PROBLEMS = {
     "beyond the matrices": Problem((9, 7), (6, 8), (-12, -40), (30, 66)),
     "parts along x": Problem((12, 40), (10, 60), (-9, -59), (21, 99), lefts=2, rights=2),
 }
-
-
-@pytest.fixture(scope="module")
-def cupy():
-    return pytest.importorskip("cupy")
 
 
 def is_small(problem, left_type, right_type):

@@ -5,19 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.device import NEEDS_DEVICE
 from tests.gpu.kernels.test_hankel_on_device import centred, matrices, norms, sums
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.summed_area import SummedAreaTables
-from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.tensor.planes import plain_sums
 from xcorr_app.gpu.tensor.small_planes import small_planes_launch
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
-]
+pytestmark = NEEDS_DEVICE
 
 PROBLEMS = {
     "full planes, n-to-m": Problem.full_plane((64, 64), (64, 64), lefts=5, rights=6, rights_per_left=6),
@@ -29,11 +26,6 @@ PROBLEMS = {
     "many over one right": Problem((21, 36), (23, 40), (-6, -9), (13, 17), lefts=5),
     "beyond the matrices": Problem((9, 7), (6, 8), (-12, -40), (30, 66)),
 }
-
-
-@pytest.fixture(scope="module")
-def cupy():
-    return pytest.importorskip("cupy")
 
 
 def assert_planes(cupy, lefts, rights, problem, split=1):
