@@ -7,8 +7,8 @@ from benchmarks.correlation.data import random_data
 from benchmarks.harness import check
 from benchmarks.harness.check import TOLERANCE, Expected
 from tests.benchmarks.small_cases import PEAKS, PLANES, REGISTRATIONS
+from tests.correlation import plain
 from tests.kernels.definition import plane_by_definition
-from xcorr_app.correlation.definition import zncc_by_definition
 from xcorr_app.correlation.problem import window_of
 
 
@@ -16,7 +16,7 @@ def right_plane(case, data, pair):
     problem = case.problem
     left, right = data.lefts[pair // problem.rights_per_left], data.rights[pair % problem.rights]
     if case.task == "zncc-peak":
-        return zncc_by_definition(left, right, window_of(problem))
+        return plain.zncc(left, right, window_of(problem))
     return plane_by_definition(left, right, problem.first_shift, problem.plane_shape)
 
 
@@ -50,7 +50,7 @@ def test_scores_are_those_of_the_definition(case):
     data = random_data(case, np)
     for right in data.rights[:2].astype(np.float64):
         left = data.lefts[0].astype(np.float64)
-        expected = zncc_by_definition(left, right, window_of(case.problem))
+        expected = plain.zncc(left, right, window_of(case.problem))
         np.testing.assert_allclose(check._scores(case.problem, left, right), expected, atol=1e-12)
 
 

@@ -12,8 +12,8 @@ from benchmarks.correlation.pruned_fft import PrunedFFT, inverse_matrices
 from benchmarks.correlation.registration_fft import FFTRegistration, pushed_out
 from benchmarks.correlation.single_calls import from_circular
 from tests.benchmarks.small_cases import PEAKS, PLANES, REGISTRATIONS
+from tests.correlation import plain
 from tests.kernels.definition import plane_by_definition
-from xcorr_app.correlation.definition import zncc_by_definition
 from xcorr_app.correlation.problem import window_of
 from xcorr_app.gpu.direct.problem import Problem
 
@@ -42,7 +42,7 @@ def expected_plane(case, data, pair):
 
 
 def expected_scores(case, data, pair):
-    return zncc_by_definition(data.lefts[0], data.rights[pair], window_of(case.problem))
+    return plain.zncc(data.lefts[0], data.rights[pair], window_of(case.problem))
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 1000])

@@ -39,7 +39,7 @@ def sums(left, right, window):
     return plane
 
 
-def zncc(left, right, window, min_overlap):
+def zncc(left, right, window, min_overlap=0.0):
     """Pearson's correlation of the pairs that overlap; NaN for too few pairs or a constant side."""
     left, right = (np.asarray(matrix, dtype=np.float64) for matrix in (left, right))
     largest = min(left.shape[0], right.shape[0]) * min(left.shape[1], right.shape[1])

@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.correlation import plain
 from tests.device import NEEDS_DEVICE
 from tests.registration.scenes import drifting, noise
 from xcorr_app import KernelOptions, ShiftWindow, estimate_shifts
-from xcorr_app.correlation.definition import zncc_by_definition
 from xcorr_app.registration.matcher import Matcher
 from xcorr_app.registration.settings import Settings
 
@@ -107,7 +107,7 @@ def score(reference, frame, peak):
     """Of one shift, from the pixels in float64."""
     dy, dx = (int(shift) for shift in peak)
     scaled = (image.astype(np.float64) / abs(image.astype(np.float64)).max() for image in (reference, frame))
-    return float(zncc_by_definition(*scaled, ShiftWindow(dy, dy, dx, dx))[0, 0])
+    return float(plain.zncc(*scaled, ShiftWindow(dy, dy, dx, dx))[0, 0])
 
 
 def ties_between(stack, ours, theirs):

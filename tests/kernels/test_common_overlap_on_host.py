@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.correlation import plain
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.test_peaks_on_host import tables_on_host
-from xcorr_app.correlation.definition import zncc_by_definition
 from xcorr_app.correlation.normalize import ZNCC
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.direct.problem import Problem
@@ -28,10 +28,7 @@ def test_scores_over_one_overlap(host_builds, rng, radius, each, dtype):
     rights = (1000 + 90 * rights).astype(dtype) if dtype == "uint16" else rights.astype(dtype)
     rights[1, :, :12] = rights[1, 0, 0]
     planes = np.stack(
-        [
-            zncc_by_definition(lefts[k if each else 0].astype(float), rights[k].astype(float), WINDOW)
-            for k in range(count)
-        ]
+        [plain.zncc(lefts[k if each else 0].astype(float), rights[k].astype(float), WINDOW) for k in range(count)]
     )
     row, column = (PEAKS - (WINDOW.dy_min, WINDOW.dx_min)).T
     padded = np.pad(planes, ((0, 0), (radius, radius), (radius, radius)), constant_values=np.nan)

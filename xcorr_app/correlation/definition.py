@@ -34,33 +34,3 @@ def correlate_by_definition(left: ArrayLike, right: ArrayLike, window: ShiftWind
             of_left, of_right = overlap_slices(left.shape, right.shape, int(dy), int(dx))
             plane[i, j] = np.sum(left[of_left] * right[of_right])
     return plane
-
-
-def zncc_by_definition(left: ArrayLike, right: ArrayLike, window: ShiftWindow) -> NDArray[np.float64]:
-    """Zero-mean normalised cross-correlation over each overlap, every sum taken by itself in float64.
-
-    Shifts whose overlap is empty or constant in either matrix are NaN.
-
-    Parameters
-    ----------
-    left : array_like, shape (H, W)
-    right : array_like, shape (H', W')
-    window : ShiftWindow
-
-    Returns
-    -------
-    ndarray of float64, shape `window.shape`
-        Values in [-1, 1] or NaN.
-    """
-    left = np.asarray(left, dtype=np.float64)
-    right = np.asarray(right, dtype=np.float64)
-    plane = np.full(window.shape, np.nan)
-    for i, dy in enumerate(window.dys):
-        for j, dx in enumerate(window.dxs):
-            of_left, of_right = overlap_slices(left.shape, right.shape, int(dy), int(dx))
-            f, g = left[of_left], right[of_right]
-            if f.size == 0 or np.ptp(f) == 0 or np.ptp(g) == 0:
-                continue
-            f, g = f - f.mean(), g - g.mean()
-            plane[i, j] = np.sum(f * g) / np.sqrt(np.sum(f * f) * np.sum(g * g))
-    return plane
