@@ -60,7 +60,7 @@ def test_help_loads_no_command(words: tuple[str, ...]) -> None:
 def test_help_of_a_command_loads_that_command_alone(name: str) -> None:
     modules = loaded(command(name, "--help"))
     assert not modules & HEAVY
-    of_cli = {"choices", "failures", "help", "options", "signals", "standard_output"}
+    of_cli = {"choices", "failures", "help", "options", "signals", "standard_output", "values"}
     shared = {"cli", *(f"cli.{name}" for name in of_cli), "correlation", "correlation.engine_names", "errors"}
     shared = {f"xcorr_app.{module}" for module in shared}
     assert own(modules) - shared == {f"xcorr_app.cli.{name}"}

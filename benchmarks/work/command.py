@@ -18,7 +18,7 @@ from benchmarks.work.means import group_means
 from benchmarks.work.records import WorkResult
 from benchmarks.work.tables import print_goals, print_group, print_means, print_result
 from xcorr_app.cli.failures import SOMETHING_FAILED, one_line_failures
-from xcorr_app.cli.tables import console_for
+from xcorr_app.cli.printing.tables import console_for
 from xcorr_app.gpu.runtime.select import select_device
 
 

@@ -22,7 +22,7 @@ from tests.io.samples import noise, write_ome, write_plain
 from xcorr_app import KernelOptions, ShiftWindow, __version__
 from xcorr_app.batch.correlate import plan as correlation_plan
 from xcorr_app.batch.correlate import run as batch_correlate
-from xcorr_app.cli.peak_table import print_peaks
+from xcorr_app.cli.printing.peak_table import print_peaks
 from xcorr_app.correlation.definition import correlate_by_definition
 from xcorr_app.correlation.forms import FORMS
 

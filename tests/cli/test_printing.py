@@ -12,8 +12,8 @@ from rich.console import Console
 
 from tests.batch.movies import align, start, write_movie, xcorr
 from tests.conftest import ROOT
-from xcorr_app.cli.progress import Lines, RunCount, display_for
-from xcorr_app.cli.tables import console_for
+from xcorr_app.cli.printing.progress import Lines, RunCount, display_for
+from xcorr_app.cli.printing.tables import console_for
 from xcorr_app.pipeline.stages import Stages
 
 
@@ -61,7 +61,7 @@ def test_long_names_stay_on_one_line_of_a_file(tmp_path):
 
 def test_progress_on_lines_is_told_every_ten_seconds(monkeypatch):
     stream, clock = io.StringIO(), iter((0.0, 5.0, 11.0, 12.0, 30.0))
-    monkeypatch.setattr("xcorr_app.cli.progress.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("xcorr_app.cli.printing.progress.time.monotonic", lambda: next(clock))
     report = Lines(console_for(stream)).watch("[cells]")
     for done in range(5):
         report("measure", done, 4)
@@ -73,7 +73,7 @@ def test_progress_on_lines_is_told_every_ten_seconds(monkeypatch):
 
 @pytest.mark.parametrize(("command", "unit"), [("align", "frames/s"), ("correlate", "planes/s")])
 def test_progress_names_what_is_counted(tmp_path, stack, monkeypatch, command, unit):
-    monkeypatch.setattr("xcorr_app.cli.progress._SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("xcorr_app.cli.printing.progress._SECONDS_BETWEEN_LINES", 0.0)
     operands = (stack, stack, "--form", "n-to-m") if command == "correlate" else (stack,)
     said = xcorr(command, "--device", "cpu", *operands, "-o", tmp_path / "out.npy").stdout.splitlines()
     rates = [line.split(", ")[1].split()[1] for line in said if line.endswith(" s left")]
@@ -113,7 +113,7 @@ def test_stages_are_shown_while_they_last(monkeypatch):
     stages.waited("write", 2.0)
     stream, clock = io.StringIO(), iter((0.0, 20.0))
     with monkeypatch.context() as patch, display_for(console_for(stream), quiet=False, stages=stages) as lines:
-        patch.setattr("xcorr_app.cli.progress.time.monotonic", lambda: next(clock))
+        patch.setattr("xcorr_app.cli.printing.progress.time.monotonic", lambda: next(clock))
         report = lines.watch("m")
         for done in (0, 3):
             report("measure", done, 4)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.batch.movies import align, write_movie
-from xcorr_app.cli.options import SIZE
+from xcorr_app.cli.values import SIZE
 from xcorr_app.gpu.runtime.memory import limit_pool
 from xcorr_app.io import Checksums, MemoryBudget
 from xcorr_app.io.discover import series_of_file

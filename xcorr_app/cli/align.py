@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from xcorr_app.cli import choices, options
+from xcorr_app.cli import choices, options, values
 from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
 from xcorr_app.cli.help import GroupedCommand
 
@@ -26,11 +26,11 @@ _SHOWN = {
 
 
 @click.command("align", cls=GroupedCommand, groups=_SHOWN)
-@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=options.PATH)
+@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=values.PATH)
 @options.output("Folder for the results.")
 @click.option(
     "--reference",
-    type=options.REFERENCE,
+    type=values.REFERENCE,
     default="first",
     show_default=True,
     help="What frames are compared with; mean, median and template exclude the frame being measured. For series whose "
@@ -68,7 +68,7 @@ _SHOWN = {
 )
 @click.option(
     "--prefilter",
-    type=options.PREFILTER,
+    type=values.PREFILTER,
     help="Filter for measuring only: gaussian:S, highpass:S, dog:S1,S2, log:S, median:N, box:N, unsharp:S,AMOUNT, "
     "sobel or laplacian.",
 )
@@ -79,20 +79,20 @@ _SHOWN = {
     help="none, local:S (pixels minus the mean, over the standard deviation, of what is around them: sigma S pixels) "
     "or auto; for measuring only.",
 )
-@click.option("--roi", type=options.ROI, help="Part of the frame that is measured.")
+@click.option("--roi", type=values.ROI, help="Part of the frame that is measured.")
 @click.option(
     "--mask",
-    type=options.MASK,
+    type=values.MASK,
     help="Pixels that count: those that are nonzero, finite, not saturated, above V, or nonzero in an image or stack.",
 )
 @click.option(
     "--mask-moves", is_flag=True, help="The image of --mask belongs to the reference and moves with the scene."
 )
-@click.option("--flat", type=options.PATH, help="Image of an even field, by which frames are divided for measuring.")
-@click.option("--dark", type=options.PATH, help="Image without light, which is subtracted from frames for measuring.")
+@click.option("--flat", type=values.PATH, help="Image of an even field, by which frames are divided for measuring.")
+@click.option("--dark", type=values.PATH, help="Image without light, which is subtracted from frames for measuring.")
 @click.option(
     "--background",
-    type=options.BACKGROUND,
+    type=values.BACKGROUND,
     help="What stands still and is subtracted for measuring: the median over time, or an image.",
 )
 @click.option("--correct", is_flag=True, help="Write frames corrected by --flat, --dark and --background, too.")
@@ -128,7 +128,7 @@ _SHOWN = {
 )
 @click.option(
     "--align-channel",
-    type=options.CHANNELS,
+    type=values.CHANNELS,
     default="0",
     show_default=True,
     help="Channel that is measured, several such as 0,2, or sum: all of them, averaged by their standard errors; all "
@@ -143,7 +143,7 @@ _SHOWN = {
 @options.device
 @click.option(
     "--verify",
-    type=options.VERIFY,
+    type=values.VERIFY,
     default="auto",
     show_default=True,
     help="Frames to check against the float64 FFT and the definition; auto: all on a GPU, 32 of a stack on a CPU, "
@@ -256,10 +256,17 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     if given["cluster"] is None:
         begin_loading(given["device"])
     from xcorr_app.batch.align.run import align_device, explain_align, plan_align, run_align
-    from xcorr_app.cli.align_table import failures_of, print_frames, print_plan, print_results
     from xcorr_app.cli.memory import keep_freed_memory
-    from xcorr_app.cli.progress import count_of, display_for
-    from xcorr_app.cli.tables import console_for, print_decision, print_failures, print_found, print_pace, print_timings
+    from xcorr_app.cli.printing.align_table import failures_of, print_frames, print_plan, print_results
+    from xcorr_app.cli.printing.progress import count_of, display_for
+    from xcorr_app.cli.printing.tables import (
+        console_for,
+        print_decision,
+        print_failures,
+        print_found,
+        print_pace,
+        print_timings,
+    )
     from xcorr_app.cli.watching import arrivals_of, watching
     from xcorr_app.io import Discovery
     from xcorr_app.pipeline.output import prepared_output

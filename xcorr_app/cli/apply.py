@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from xcorr_app.cli import choices, options
+from xcorr_app.cli import choices, options, values
 from xcorr_app.cli.failures import WRONG_USAGE, one_line_failures
 from xcorr_app.cli.help import GroupedCommand
 
@@ -20,8 +20,8 @@ _SHOWN = {
 
 
 @click.command("apply", cls=GroupedCommand, groups=_SHOWN)
-@click.argument("shifts", metavar="SHIFTS", type=options.PATH)
-@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=options.PATH)
+@click.argument("shifts", metavar="SHIFTS", type=values.PATH)
+@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=values.PATH)
 @options.output("Folder for the results.")
 @click.option(
     "--match",
@@ -93,10 +93,10 @@ def command(ctx: click.Context, /, shifts: Path, inputs: tuple[Path, ...], **giv
     options.check_modes(given)
     from xcorr_app.batch.apply.options import ApplyOptions
     from xcorr_app.batch.apply.run import plan_apply, work_of
-    from xcorr_app.cli.apply_table import print_applied
     from xcorr_app.cli.memory import keep_freed_memory
+    from xcorr_app.cli.printing.apply_table import print_applied
+    from xcorr_app.cli.printing.tables import console_for
     from xcorr_app.cli.stack_run import planes_of, run_plan
-    from xcorr_app.cli.tables import console_for
     from xcorr_app.io import Limits
     from xcorr_app.pipeline.output import prepared_output
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from xcorr_app.cli import choices, options
+from xcorr_app.cli import choices, options, values
 from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
 from xcorr_app.cli.help import GroupedCommand
 
@@ -23,8 +23,8 @@ _SHOWN = {
 
 
 @click.command("correlate", cls=GroupedCommand, groups=_SHOWN)
-@click.argument("left", metavar="LEFT", type=options.PATH)
-@click.argument("right", metavar="RIGHT", type=options.PATH)
+@click.argument("left", metavar="LEFT", type=values.PATH)
+@click.argument("right", metavar="RIGHT", type=values.PATH)
 @options.output("File for the planes: .tif (float32) or .npy; for --peaks .csv or .npz.")
 @click.option(
     "--form",
@@ -90,9 +90,9 @@ def command(ctx: click.Context, /, left: Path, right: Path, **given: Any) -> Non
     from xcorr_app.batch.correlate.plan import plan_correlation
     from xcorr_app.batch.correlate.run import run_correlation
     from xcorr_app.batch.decisions import decide_correlate
-    from xcorr_app.cli.peak_table import failures_of, print_operands, print_peaks, print_verdict
-    from xcorr_app.cli.progress import display_for
-    from xcorr_app.cli.tables import console_for, print_decision, print_failures
+    from xcorr_app.cli.printing.peak_table import failures_of, print_operands, print_peaks, print_verdict
+    from xcorr_app.cli.printing.progress import display_for
+    from xcorr_app.cli.printing.tables import console_for, print_decision, print_failures
 
     console = console_for(sys.stdout)
     with one_line_failures(WRONG_USAGE, debug=given["debug"]):

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from xcorr_app.cli import options
+from xcorr_app.cli import options, values
 from xcorr_app.cli.failures import WRONG_USAGE, one_line_failures
 from xcorr_app.cli.help import GroupedCommand
 
@@ -19,7 +19,7 @@ _SHOWN = {
 
 
 @click.command("field", cls=GroupedCommand, groups=_SHOWN)
-@click.argument("inputs", metavar="A B | STACK...", nargs=-1, required=True, type=options.PATH)
+@click.argument("inputs", metavar="A B | STACK...", nargs=-1, required=True, type=values.PATH)
 @options.output("Folder for the results.")
 @click.option("--window", type=int, default=32, show_default=True, help="Rows and columns of a window, in pixels.")
 @click.option("--step", type=int, default=16, show_default=True, help="Pixels, at most, from one window to the next.")
@@ -48,7 +48,7 @@ _SHOWN = {
     show_default=True,
     help="Residual of the normalised median test above which a vector is replaced by what its neighbours say.",
 )
-@click.option("--mask", type=options.PATH, help="Image that is nonzero where pixels count.  [default: all count]")
+@click.option("--mask", type=values.PATH, help="Image that is nonzero where pixels count.  [default: all count]")
 @click.option(
     "--reference",
     type=click.Choice(("first", "previous")),
@@ -104,10 +104,10 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     options.check_modes(given)
     from xcorr_app.batch.field.options import FieldOptions
     from xcorr_app.batch.field.run import plan_field, work_of
-    from xcorr_app.cli.field_table import print_fields
     from xcorr_app.cli.memory import keep_freed_memory
+    from xcorr_app.cli.printing.field_table import print_fields
+    from xcorr_app.cli.printing.tables import console_for
     from xcorr_app.cli.stack_run import run_plan
-    from xcorr_app.cli.tables import console_for
     from xcorr_app.io import Limits
     from xcorr_app.pipeline.output import prepared_output
 

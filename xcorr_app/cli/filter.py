@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from xcorr_app.cli import choices, options
+from xcorr_app.cli import choices, options, values
 from xcorr_app.cli.failures import WRONG_USAGE, one_line_failures
 from xcorr_app.cli.help import GroupedCommand
 
@@ -24,7 +24,7 @@ _SHOWN = {
 
 
 @click.command("filter", cls=GroupedCommand, groups=_SHOWN)
-@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=options.PATH)
+@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=values.PATH)
 @options.output("Folder for the results.")
 @click.option("--gaussian", metavar="SIGMA", help="Smooth with a Gaussian; give two numbers for rows,columns.")
 @click.option("--box", metavar="SIZE", help="Mean over SIZE x SIZE pixels; give two numbers for rows,columns.")
@@ -126,10 +126,10 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     name, argument = _chosen(given)
     from xcorr_app.batch.filter.device import filter_device
     from xcorr_app.batch.filter.run import plan_filter, work_of
-    from xcorr_app.cli.filter_table import failures_of, print_filtered
     from xcorr_app.cli.memory import keep_freed_memory
+    from xcorr_app.cli.printing.filter_table import failures_of, print_filtered
+    from xcorr_app.cli.printing.tables import console_for, print_decision
     from xcorr_app.cli.stack_run import planes_of, run_plan
-    from xcorr_app.cli.tables import console_for, print_decision
     from xcorr_app.pipeline.output import prepared_output
     from xcorr_app.pipeline.run import explain_stacks
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -13,156 +12,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import click
 from click.core import ParameterSource
 
-from xcorr_app.cli import choices
-from xcorr_app.correlation.engine_names import canonical_engine
-from xcorr_app.errors import ArgumentError
+from xcorr_app.cli import choices, values
 
 if TYPE_CHECKING:
     from xcorr_app.cluster.workers import Workers
     from xcorr_app.gpu.direct.options import KernelOptions
     from xcorr_app.gpu.runtime.select import Device
     from xcorr_app.pipeline.resources import Resources
-    from xcorr_app.registration.settings import Roi
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
-
-
-class Value(click.ParamType):  # type: ignore[type-arg]  # older releases of click know no argument
-    """An option value read by a function that raises `ArgumentError` or `ValueError`."""
-
-    def __init__(self, name: str, read: Callable[[str], Any]) -> None:
-        self.name = name
-        self._read = read
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        """Show the name as it is written."""
-        return self.name
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read the text; a value that is no text was made by us and is kept."""
-        if not isinstance(value, str):
-            return value
-        try:
-            return self._read(value)
-        except (ArgumentError, ValueError) as error:
-            self.fail(str(error), param, ctx)
-
-
-class Engine(click.Choice):  # type: ignore[type-arg]  # older releases of click know no argument
-    """The name of an engine of correlation; names of earlier releases are still taken."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read the name, and return it as the table of engines has it."""
-        return super().convert(canonical_engine(value), param, ctx)
-
-
-def _path(text: str) -> Path:
-    if not text:
-        # pathlib takes an empty name for the current folder, which is not what an unset shell variable means.
-        raise ArgumentError("is empty; name a file or a folder (. is the current one)")
-    return Path(text)
-
-
-def _max_shift(text: str) -> float | tuple[float, float]:
-    numbers = text.split(",")
-    try:
-        values = [float(number) for number in numbers]
-    except ValueError:
-        values = []
-    if not 1 <= len(values) <= 2 or not all(0 <= value < 1e9 for value in values):
-        raise ArgumentError(f"{text!r}: give pixels, or rows,columns, zero or more")
-    return values[0] if len(values) == 1 else (values[0], values[1])
-
-
-def _roi(text: str) -> Roi:
-    parts = []
-    for part in text.split(","):
-        start, colon, stop = part.partition(":")
-        if not colon or not all(end == "" or end.isdecimal() for end in (start, stop)):
-            raise ArgumentError(f"{text!r}: write rows and columns as Y0:Y1,X0:X1, counted from 0")
-        parts.append(slice(int(start) if start else None, int(stop) if stop else None))
-    if len(parts) != 2:
-        raise ArgumentError(f"{text!r}: write rows and columns as Y0:Y1,X0:X1, counted from 0")
-    return parts[0], parts[1]
-
-
-def _reference(text: str) -> str | int | Path:
-    if text in choices.REFERENCES:
-        return text
-    if text.partition(":")[0] in choices.NUMBERED_REFERENCES:
-        from xcorr_app.registration.reference_names import parse_reference
-
-        parse_reference(text)
-        return text
-    digits = text.removeprefix("-")
-    if digits.isdecimal():
-        return int(text)
-    if os.path.exists(text):  # noqa: PTH110 - unlike Path.exists, takes names that are too long
-        return Path(text)
-    raise ArgumentError(
-        f"{text!r} is neither {', '.join(choices.REFERENCES)}, rolling:N, pairs:K, nor a frame number, nor an existing "
-        "file"
-    )
-
-
-def _verify(text: str) -> str | int:
-    if text in ("auto", "all", "none"):
-        return text
-    if text.isdecimal():
-        return int(text)
-    raise ArgumentError(f"{text!r}: use auto, all, none or a number of frames")
-
-
-def _mask(text: str) -> Any:
-    if os.path.exists(text):  # noqa: PTH110 - unlike Path.exists, takes names that are too long
-        return Path(text)
-    from xcorr_app.registration.masked.rules import Masks
-
-    Masks.of(text)
-    return text
-
-
-def _channels(text: str) -> tuple[int, tuple[int, ...] | None]:
-    """Channel that is measured and shown, and the others; None: all."""
-    if text == "sum":
-        return 0, None
-    if not all(number.isdecimal() and len(number) < 6 for number in text.split(",")):
-        raise ArgumentError(f"{text!r}: give the number of a channel, counted from 0, several such as 0,2, or sum")
-    numbers = [int(number) for number in text.split(",")]
-    return numbers[0], tuple(numbers[1:])
-
-
-def _channel(text: str) -> Any:
-    from xcorr_app.io.single_channel import parse_channel
-
-    return parse_channel(text)
-
-
-def _prefilter(text: str) -> Any:
-    from xcorr_app.registration.prefilter import Prefilter
-
-    return Prefilter.parse(text)
-
-
-def _size(text: str) -> int:
-    match = re.fullmatch(r"(\d+(?:\.\d+)?) *([KMGT]?)i?B?", text.strip(), re.IGNORECASE)
-    if match is None:
-        raise ArgumentError(f"{text!r}: give a size such as 500MB or 2GB")
-    return int(float(match[1]) * 1000 ** " KMGT".index(match[2].upper() or " "))
-
-
-PATH = Value("PATH", _path)
-SIZE = Value("SIZE", _size)
-MAX_SHIFT = Value("PX | PXY,PXX", _max_shift)
-ROI = Value("Y0:Y1,X0:X1", _roi)
-REFERENCE = Value("first|last|mean|median|template|previous|rolling:N|pairs:K|INDEX|FILE", _reference)
-VERIFY = Value("auto|all|none|N", _verify)
-BACKGROUND = Value("median|FILE", lambda text: text if text == "median" else _path(text))
-CHANNELS = Value("N[,N...]|sum", _channels)
-MASK = Value("nonzero|finite|saturated|threshold:V|FILE", _mask)
-CHANNEL = Value("R|G|B|gray|N", _channel)
-PREFILTER = Value("NAME:ARGS", _prefilter)
 
 normalization = click.option(
     "--normalization",
@@ -173,7 +32,7 @@ normalization = click.option(
 )
 engine = click.option(
     "--engine",
-    type=Engine(["auto", *choices.ENGINES]),
+    type=values.Engine(["auto", *choices.ENGINES]),
     default="auto",
     show_default=True,
     help="What computes the correlation: an FFT; on a GPU, kernels that sum by definition (direct) or tensor cores "
@@ -204,11 +63,11 @@ compression = click.option(
 _RUN_OPTIONS = (
     click.option(
         "--memory",
-        type=SIZE,
+        type=values.SIZE,
         help="Main memory for keeping stacks, so that each frame is read once; larger ones are read as needed.  "
         "[default: an eighth of what there is, at most 1 GiB]",
     ),
-    click.option("--gpu-memory", type=SIZE, help="Device memory that may be used.  [default: all that is free]"),
+    click.option("--gpu-memory", type=values.SIZE, help="Device memory that may be used.  [default: all that is free]"),
     click.option(
         "--timings",
         is_flag=True,
@@ -238,7 +97,7 @@ def read_resources(given: dict[str, Any]) -> Resources:
 
 cluster = click.option(
     "--cluster",
-    type=Value("local[:N]|gpus|ADDRESS|FILE.json", lambda text: _cluster(text)),
+    type=values.Value("local[:N]|gpus|ADDRESS|FILE.json", lambda text: _cluster(text)),
     help="Let workers of dask.distributed compute the stacks: N processes here, one for each GPU here, or "
     "those of a scheduler by its address or file. Inputs and output must be on a disk that all of them share.",
 )
@@ -297,18 +156,18 @@ def check_modes(given: dict[str, Any]) -> None:
 
 def channel(text: str) -> Decorator:
     """Add the option for the channel that is read, explained by `text`."""
-    return click.option("--channel", type=CHANNEL, help=text)
+    return click.option("--channel", type=values.CHANNEL, help=text)
 
 
 def output(text: str) -> Decorator:
     """Add the option that says where results go, explained by `text`."""
-    return click.option("-o", "--output", required=True, type=PATH, help=text)
+    return click.option("-o", "--output", required=True, type=values.PATH, help=text)
 
 
 def max_shift(default: str) -> Decorator:
     """Add the option for the window of shifts; `default` says in words what it is without."""
     return click.option(
-        "--max-shift", type=MAX_SHIFT, help=f"Largest shift in pixels, or rows,columns.  [default: {default}]"
+        "--max-shift", type=values.MAX_SHIFT, help=f"Largest shift in pixels, or rows,columns.  [default: {default}]"
     )
 
 

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from xcorr_app.cli import options
 from xcorr_app.cli.failures import SOMETHING_FAILED, one_line_failures
-from xcorr_app.cli.progress import count_of, display_for
-from xcorr_app.cli.tables import failures_in, print_failures, print_found, print_pace, print_timings, say
+from xcorr_app.cli.printing.progress import count_of, display_for
+from xcorr_app.cli.printing.tables import failures_in, print_failures, print_found, print_pace, print_timings, say
 from xcorr_app.pipeline.outcome import Run
 from xcorr_app.pipeline.run import Elsewhere, run_stacks
 from xcorr_app.pipeline.work import Plan, Work

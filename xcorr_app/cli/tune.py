@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from xcorr_app.cli import options
+from xcorr_app.cli import values
 from xcorr_app.cli.failures import SOMETHING_FAILED, one_line_failures
 from xcorr_app.errors import ArgumentError
 
@@ -33,12 +33,12 @@ def _sizes(text: str) -> tuple[tuple[int, int], ...]:
 )
 @click.option(
     "--sizes",
-    type=options.Value("YxX,...", _sizes),
+    type=values.Value("YxX,...", _sizes),
     help="Measure frames of these sizes alone, where they are what you work on.  [default: sizes of all kinds]",
 )
 @click.option(
     "--device",
-    type=options.Value("cuda[:N]", str),
+    type=values.Value("cuda[:N]", str),
     default="cuda",
     show_default=True,
     help="The GPU to measure.",
@@ -57,7 +57,7 @@ def command(minutes: float, sizes: tuple[tuple[int, int], ...] | None, device: s
       xcorr tune --minutes 1 --sizes 512x512,2048x2048
     """
     with one_line_failures(SOMETHING_FAILED, debug=debug):
-        from xcorr_app.cli.tables import console_for, say
+        from xcorr_app.cli.printing.tables import console_for, say
         from xcorr_app.tuning.command import measure_device
 
         console = console_for(sys.stdout)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from xcorr_app.cli import choices, options
+from xcorr_app.cli import choices, options, values
 from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
 from xcorr_app.cli.help import GroupedCommand
 
@@ -25,19 +25,19 @@ _SHOWN = {
 
 
 @click.command("unmix", cls=GroupedCommand, groups=_SHOWN)
-@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=options.PATH)
+@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=values.PATH)
 @options.output(
     "Output file, .tif or .ome.tif (FILE.json records how it was made); an output folder for several files or a folder."
 )
 @click.option(
     "--matrix",
-    type=options.PATH,
+    type=values.PATH,
     help="Matrix that is already inverted (.csv, .txt, .npy): one row per channel of the result, one column per "
     "channel of INPUT. In text files, a row may begin with its name.",
 )
 @click.option(
     "--spectra",
-    type=options.PATH,
+    type=values.PATH,
     help="Spectra of the dyes as they are measured (.csv, .txt, .npy): one row per channel of INPUT, one column per "
     "dye; a first line may name the dyes. They are inverted by least squares.",
 )
@@ -134,9 +134,9 @@ def _unmix_file(path: Path, given: dict[str, Any]) -> None:
         raise click.UsageError("--resume is for several files; a single file is written whole or not at all")
     from xcorr_app.batch.unmix.explain import explain_file
     from xcorr_app.batch.unmix.stack import plan_file, run_unmix
-    from xcorr_app.cli.progress import display_for
-    from xcorr_app.cli.tables import console_for, print_timings
-    from xcorr_app.cli.unmix_table import print_explained, print_plan, print_result
+    from xcorr_app.cli.printing.progress import display_for
+    from xcorr_app.cli.printing.tables import console_for, print_timings
+    from xcorr_app.cli.printing.unmix_table import print_explained, print_plan, print_result
 
     console = console_for(sys.stdout)
     with one_line_failures(WRONG_USAGE, debug=given["debug"]):
@@ -162,9 +162,9 @@ def _unmix_many(inputs: tuple[Path, ...], given: dict[str, Any]) -> int:
     from xcorr_app.batch.unmix.explain import explain_many
     from xcorr_app.batch.unmix.run import plan_unmix, work_of
     from xcorr_app.batch.unmix.stack import spectra_condition
+    from xcorr_app.cli.printing.tables import console_for
+    from xcorr_app.cli.printing.unmix_table import print_explained, print_outcomes, told_of_spectra
     from xcorr_app.cli.stack_run import run_plan
-    from xcorr_app.cli.tables import console_for
-    from xcorr_app.cli.unmix_table import print_explained, print_outcomes, told_of_spectra
     from xcorr_app.pipeline.output import prepared_output
 
     console = console_for(sys.stdout)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from xcorr_app.batch.recorded_work import Facts
-from xcorr_app.cli.run_table import notes_of, print_run
+from xcorr_app.cli.printing.run_table import notes_of, print_run
 from xcorr_app.pipeline.outcome import Outcome, Run
 
 _HEADINGS = ("fields", "grid", "largest", "standard error", "replaced")

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from xcorr_app.batch.correlate.plan import CorrelationPlan
 from xcorr_app.batch.correlate.run import CorrelationResult, PlaneRecord
-from xcorr_app.cli.tables import say
+from xcorr_app.cli.printing.tables import say
 from xcorr_app.io.matrices import MatrixFile
 
 _SHOWN = 20

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from xcorr_app.batch.recorded_work import Facts
 from xcorr_app.batch.unmix.stack import UnmixPlan, UnmixResult
-from xcorr_app.cli.tables import print_decision, say
+from xcorr_app.cli.printing.tables import print_decision, say
 from xcorr_app.decision import Decision
 from xcorr_app.pipeline.outcome import Outcome, Run
 

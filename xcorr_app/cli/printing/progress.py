@@ -20,7 +20,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from xcorr_app.cli.tables import timings_table
+from xcorr_app.cli.printing.tables import timings_table
 from xcorr_app.io import Discovery
 from xcorr_app.pipeline.stages import Stages
 from xcorr_app.registration import passes

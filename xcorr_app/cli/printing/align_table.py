@@ -11,7 +11,7 @@ from rich.text import Text
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.run import AlignResult
 from xcorr_app.cli.failures import one_line
-from xcorr_app.cli.tables import say, say_of
+from xcorr_app.cli.printing.tables import say, say_of
 from xcorr_app.io.outputs import output_ending
 from xcorr_app.pipeline.work import Plan
 from xcorr_app.registration.assessment import BeforeAfter

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from xcorr_app.cli.failures import one_line
-from xcorr_app.cli.tables import say, say_of
+from xcorr_app.cli.printing.tables import say, say_of
 from xcorr_app.pipeline.outcome import Outcome, Run
 from xcorr_app.report.summary import count
 

@@ -1,0 +1,1 @@
+"""What commands print: tables of results, progress, and where it goes."""
