@@ -46,7 +46,7 @@ _SHOWN = {
     type=float,
     default=3.0,
     show_default=True,
-    help="Residual of the normalised median test above which a vector is replaced by what its neighbours say.",
+    help="Residual of the normalised median test above which a vector is interpolated from its neighbours.",
 )
 @click.option("--mask", type=values.PATH, help="Image that is nonzero where pixels count.  [default: all count]")
 @click.option(

@@ -79,7 +79,7 @@ def apply_shifts(
         Their value under ``mode="constant"``, in the units of ``stack``.
     axes : str, optional
         A letter for each axis of a stack that is not (T, Y, X): T, Z, C, Y, X, such as ``"TCYX"``; the dimensions of an
-        xarray tell theirs. All planes of a frame, along T or, where there is but one time, along Z, are moved alike.
+        xarray name theirs. All planes of a frame, along T or, with only one time point, along Z, are moved alike.
 
     Returns
     -------

@@ -120,9 +120,9 @@ def estimate_shifts(
     contrast : str
         ``none``, ``local:S`` (less the mean and over the standard deviation of what is around each pixel, Gaussian
         weights of sigma S pixels, so that a faint scene counts as much as a few bright moving things; for measuring
-        only) or ``auto``: which of ``none`` and ``local:8`` is more certain on a few frames; and what the series shows
-        to be none of the scene (a pattern that stands still, light that changes, what is drawn into frames, rows with
-        offsets of their own, single hits of a detector) is taken off for measuring, with a note.
+        only) or ``auto``: whichever of ``none`` and ``local:8`` is more certain on a few frames; and what is found not
+        to belong to the scene (fixed patterns, changing light, captions, rows with offsets of their own, single hits
+        of a detector) is removed for measuring, with a note.
     roi : (slice, slice), optional
         Rows and columns that are measured.
     engine : str
@@ -154,11 +154,11 @@ def estimate_shifts(
         NaN and infinite pixels never do, and those that all frames lack are a mask without being asked. The reference
         is ``first``, ``last``, a frame number or an image.
     mask_moves : bool
-        The mask (Y, X) belongs to the scene as the reference shows it and moves with that; all of the frames counts.
+        The mask (Y, X) belongs to the scene as the reference shows it, and moves with it; frames count as a whole.
     axes : str, optional
         A letter for each axis of a stack that is not (T, Y, X): T, Z, C, Y, X, such as ``"TCYX"``; the dimensions of an
-        xarray tell theirs. Frames are along T, or along Z where there is but one time; planes along the other of the
-        two are averaged for measuring.
+        xarray name theirs. Frames are along T, or along Z if there is only one time point; planes along the other of
+        the two are averaged for measuring.
     channel : int
         The channel that is measured, of `axes` with C.
     progress : callable or bool, optional

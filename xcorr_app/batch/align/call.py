@@ -100,8 +100,8 @@ def align(
     out : path
         Folder for the results.
     resume, overwrite : bool
-        Go on with an interrupted run in `out`, or replace what is there; a folder that is not empty is refused
-        without.
+        Continue an interrupted run in `out`, or replace its results; without either, a folder that is not empty is
+        refused.
     memory : int, optional
         Bytes of main memory for keeping stacks. By default an eighth of what there is, at most 1 GiB.
     compression : str, optional

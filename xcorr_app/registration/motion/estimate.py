@@ -35,7 +35,7 @@ def estimate_motion(
 ) -> MotionResult:
     """Measure how each frame must be shifted, turned, scaled, sheared or bent to land on the reference.
 
-    Angles and scales (1/2 to 2) are looked for over the whole range by the Fourier-Mellin transform, each with the
+    Angles and scales (1/2 to 2) are searched over the whole range by the Fourier-Mellin transform, each with the
     shift at which the frame then fits best; the likeliest motion is refined by Gauss-Newton over the whole overlap.
 
     ``patches``: from the shift of the whole frame, every patch is matched by itself; patches that are not trusted
