@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "align": "Align stacks: folders, files or globs of TIFF, OME-Zarr, PNG, ND2, CZI, LIF, MRC, HDF5 and other images.",
-    "apply": "Move stacks by shifts that are known: other channels, cameras, raw data.",
+    "apply": "Move stacks by known shifts: other channels, cameras, raw data.",
     "completion": "Print the script that completes xcorr's commands and options in a shell.",
     "correlate": "Cross-correlate images: write the plane, print its peak.",
     "env": "Print device, driver, versions, cache folder, and which engines can run.",
     "field": "Measure the displacement of a pattern on a grid: flow (PIV), strain (DIC), deformation.",
     "filter": "Filter every plane of stacks: folders, files or globs of TIFF, LSM, PNG, BMP, JPEG or .npy images.",
-    "tune": "Measure on this GPU how long every candidate takes, so that engine auto chooses by it.",
+    "tune": "Time every candidate on this GPU, so that engine auto chooses by these measurements.",
     "unmix": "Mix channels: spectral unmixing, stain separation.",
 }
 """First line of each command's help; the command ``NAME`` is ``command`` in the module ``NAME``."""
@@ -80,7 +80,9 @@ class _Lazy(click.Group):
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="xcorr")
 def main() -> None:
-    """Image cross-correlation and registration.
+    """Register image stacks: measure how far every frame has moved, and remove it.
+
+    Also displacement fields, filters, unmixing and correlation planes. Each command has its own --help.
 
     \b
     Examples:

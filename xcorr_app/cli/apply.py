@@ -75,7 +75,7 @@ _SHOWN = {
 @options.debug
 @click.pass_context
 def command(ctx: click.Context, /, shifts: Path, inputs: tuple[Path, ...], **given: Any) -> None:
-    """Move stacks by shifts that are known: other channels, cameras, raw data.
+    """Move stacks by known shifts: other channels, cameras, raw data.
 
     SHIFTS is a table with columns dy and dx (shifts.csv of xcorr align, or your own), a .npy array of (frames, 2), the
     motion.csv or motion.npz of xcorr align --motion, or the output folder of xcorr align, whose file of the same stack

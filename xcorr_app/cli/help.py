@@ -69,7 +69,7 @@ class GroupedCommand(click.Command):
         if ctx.meta.get(_ALL):
             sections += [*self._taken(lines, FURTHER), (_REST, list(lines.values()))]
         elif hidden:
-            helps[0] = helps[0][0], f"Show {hidden} more options: kernels, checks, memory, what is printed."
+            helps[0] = helps[0][0], f"Show {hidden} more options."
         for title, rows in [*sections, ("Help", helps)]:
             if rows:
                 with formatter.section(title):

@@ -71,7 +71,7 @@ _RUN_OPTIONS = (
     click.option(
         "--timings",
         is_flag=True,
-        help="Print how long each stage was busy and which one set the pace; the report of align shows it too.",
+        help="Print how long each stage was busy and which one set the pace.",
     ),
 )
 

@@ -45,7 +45,7 @@ def _sizes(text: str) -> tuple[tuple[int, int], ...]:
 )
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def command(minutes: float, sizes: tuple[tuple[int, int], ...] | None, device: str, debug: bool) -> None:
-    """Measure on this GPU how long every candidate takes, so that engine auto chooses by it.
+    """Time every candidate on this GPU, so that engine auto chooses by these measurements.
 
     Without it, auto chooses by measurements of one H200, scaled to this GPU. What is measured is kept in the cache
     folder that `xcorr env` prints, for this GPU, driver and version; `xcorr env` says which is in use. Nothing else
