@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -338,7 +339,8 @@ def _notes_on_moving(rows: Sequence[FrameRow], options: AlignOptions, moved: Mov
         moves = any(row.is_moved or row.is_dropped for row in replaced)
         kept = runs_of([row.frame for row in rows if not row.is_dropped])
         became = _BECAME[options.doubtful].format(kept=kept) if moves else "left in place"
-        doubted = f"{count(len(replaced), 'frame')} without a shift that can be trusted"
+        which = shorten(runs_of([row.frame for row in replaced]), 60, placeholder=" ...")
+        doubted = f"{count(len(replaced), 'frame')} without a shift that can be trusted ({which})"
         yield f"{doubted}: {became} (--doubtful {options.doubtful})."
     if moved.clipped:
         yield f"{moved.clipped} interpolated pixels did not fit the data type and were clipped to its range."
