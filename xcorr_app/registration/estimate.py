@@ -324,7 +324,11 @@ def _measured(
         level = levelled(frames, measured, settings)
     # An image of the user's may hold the pattern or not, and has a light of its own.
     if by_frames and measured.linear is None:
-        lit = None if rest.is_little and rest.is_sure else evenly_lit(frames, measured, settings)
+        lit = (
+            None
+            if rest.is_little and rest.is_sure
+            else evenly_lit(frames, measured, settings, partial(trial, whole=True), rest)
+        )
         if lit is not None:
             again = measure(lit, reference, verified, progress)
             if as_sure(measured, again[0]):
