@@ -97,12 +97,12 @@ def shifts(path):
 
 
 def shifts_to_apply(path):
-    load_shifts(path, missing="interpolate")
+    return load_shifts(path, missing="interpolate")
 
 
 def store_beside(path, version):
     """An OME-Zarr store that a changed file of it is put into; errors name the file by the store's name."""
-    store = path.with_name(f"{path.name}.zarr")
+    store = path.with_name(f"{path.name}-{version}.zarr")
     if not store.exists():
         metadata = StackMetadata("TYX", STACK.shape, STACK.dtype, "ome", pixel_size=(0.5, 0.25), unit="µm")
         with ZarrWriter(store, metadata, version=version, compression=None) as writer:
@@ -243,6 +243,7 @@ TARGETS = {
     "npy-operand": Target(npy(noise((2, 3, 6, 5), "float64")), fields.npy_fields, matrices, PLAIN_NPY, ".npy"),
     "npy-matrix": Target(npy(noise((3, 5), "float32")), fields.npy_fields, mixing, PLAIN_NPY, ".npy"),
     "npy-taps": Target(npy(noise((3, 5), "float32")), fields.npy_fields, read_taps, PLAIN_NPY, ".npy"),
+    "npy-to-apply": Target(npy(noise((3, 2), "float32")), fields.npy_fields, shifts_to_apply, PLAIN_NPY, ".npy"),
     "npy-bank": Target(npy(noise((2, 3, 5), "float32")), fields.npy_fields, bank, PLAIN_NPY, ".npy"),
     "mrc": of_library("mrcfile", write_mrc, ".mrc"),
     "hdf5": of_library("h5py", write_hdf5, ".h5"),
