@@ -254,7 +254,7 @@ TARGETS = {
     "zarr-2-array": of_store("0/.zarray", "0.4", TEXT),
     "zarr-3-group": of_store("zarr.json", "0.5", TEXT),
     "zarr-3-array": of_store("0/zarr.json", "0.5", TEXT),
-    "zarr-3-shard": of_store("0/c/0/0/0", "0.5", TEXT),
+    "zarr-3-shard": of_store("0/c/0/0/0", "0.5", dict.fromkeys(TEXT, rules.values)),
     "csv-matrix": Target(lambda _: b"a,1,2.5,3e1\nb,0,1,-2\n# c\n", fields.text_fields, mixing, TEXT, ".csv"),
     "csv-taps": Target(lambda _: b"1,2,1\n2;4;2\n1 2 1\n", fields.text_fields, read_taps, TEXT, ".csv"),
     "csv-shifts": Target(table, fields.text_fields, shifts, TEXT, ".result"),
