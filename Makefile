@@ -26,7 +26,7 @@ fuzz: $(VENV)/.test-installed
 # Runs that are killed, doubled, refused by the system and robbed of their inputs, of two commands: a hundred kills each,
 # 25 pairs, every step. `make test` takes a few; XCORR_CHAOS_SEED=7 chooses other moments.
 chaos: $(VENV)/.test-installed
-	XCORR_CHAOS=$${XCORR_CHAOS:-100} $(PYTEST) $(PARALLEL) tests/chaos
+	XCORR_TEST_SHARE=all XCORR_CHAOS=$${XCORR_CHAOS:-100} $(PYTEST) $(PARALLEL) tests/chaos
 
 # After a change that was meant: what the program finds today becomes what tests/golden expects; read the difference.
 # GOLDEN='align shifts-pairs' writes the records whose names begin so.

@@ -14,10 +14,11 @@ from xcorr_app.cli import main
 
 OF_COMMAND = {
     "filter-taps": ("csv-taps",),
+    "apply-table": ("csv-to-apply", "npy-to-apply"),
     "unmix": ("rgb", "rgb-ome", "png-colour", "bmp-colour", "jpeg-colour"),
     "correlate": ("plain", "ome", "lzw", "jpegxl", "png", "bmp", "npy"),
 }
-KINDS = [name for name in TARGETS if name.split("-")[0] not in ("csv", "json") and not name.startswith("npy-")]
+KINDS = [name for name in TARGETS if name.split("-")[0] not in ("csv", "json", "zarr") and not name.startswith("npy-")]
 
 
 def _movie():
@@ -32,8 +33,13 @@ COMMANDS = {
     "filter-taps": (["filter", "--taps"], None),
     "unmix": (["unmix", "--stain", "he"], None),
     "correlate": (["correlate", "--form", "n-to-m"], None),
+    "apply": (["apply"], "out/sound/sound_aligned.tif"),
+    "apply-table": (["apply", "--missing", "interpolate"], None),
+    "field": (["field", "--window", "8", "--pictures", "none"], "out/sound/field_0001.csv"),
 }
 """Arguments, and what must be there of the sound file; None where the command has one input."""
+BESIDES = ("filter-taps", "apply-table")
+"""Commands that a changed file is given to beside a sound image."""
 
 
 def run(name, count, seed, folder):
@@ -44,6 +50,7 @@ def run(name, count, seed, folder):
     inputs = folder / "in"
     inputs.mkdir()
     write_plain(inputs / "sound.tif", _movie())
+    (folder / "shifts.csv").write_text("frame,dy,dx\n0,0,0\n1,-1,0\n2,-2,0\n")
     seeds = {}
     for number in range(count):
         rng = random.Random(f"{name} {seed} {number}")  # noqa: S311 - the same files every time
@@ -54,8 +61,10 @@ def run(name, count, seed, folder):
             seeds[kind] = content, target.fields(content)
         # The first is sound: the command works at all.
         changed = mutate(*seeds[kind], rng)[0] if number else seeds[kind][0]
-        path = folder / f"taps{target.suffix}" if name == "filter-taps" else inputs / f"x{target.suffix}"
+        path = folder / f"besides{target.suffix}" if name in BESIDES else inputs / f"x{target.suffix}"
         path.write_bytes(changed)
+        if needed is not None:
+            (folder / needed).unlink(missing_ok=True)
         result = CliRunner().invoke(main, _arguments(name, arguments, inputs, path, folder / "out"))
         outcomes[result.exit_code] += 1
         text = result.output
@@ -74,10 +83,12 @@ def run(name, count, seed, folder):
 def _arguments(name, arguments, inputs, path, out):
     sound = inputs / "sound.tif"
     common = ["--overwrite", "--device", "cpu"]
-    if name == "filter-taps":
+    if name in BESIDES:
         return [*arguments, str(path), str(sound), "-o", str(out), *common]
     if name == "unmix":
         return [*arguments, str(path), "-o", str(out.with_suffix(".tif")), *common]
     if name == "correlate":
         return [*arguments, str(sound), str(path), "-o", str(out.with_suffix(".npy")), *common]
+    if name == "apply":
+        arguments = [*arguments, str(inputs.parent / "shifts.csv")]
     return [*arguments, str(sound), str(path), "--layout", "stacks", "-o", str(out), *common]

@@ -11,6 +11,7 @@ import numpy as np
 import tifffile
 
 from tests.formats import test_formats as formats
+from tests.formats.nd2_files import write_nd2
 from tests.fuzz import fields, rules
 from tests.io.samples import noise, write_imagej, write_ome, write_plain, write_shaped
 from tests.io.test_formats import smooth, write_lsm
@@ -21,6 +22,9 @@ from xcorr_app.io import Limits, scan_file
 from xcorr_app.io.found import Discovery
 from xcorr_app.io.matrices import scan_matrices
 from xcorr_app.io.mixing_matrix import read_matrix
+from xcorr_app.io.shift_table import load_shifts
+from xcorr_app.io.source import StackMetadata
+from xcorr_app.io.zarr_write import ZarrWriter
 from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.state import State
 from xcorr_app.report.records import FrameRow
@@ -48,6 +52,11 @@ def write_lif(folder):
 
 def write_czi(folder):
     return formats.write_czi(folder / "seed.czi", noise((3, 2, 7, 9))).read_bytes()
+
+
+def write_nd2_file(folder):
+    write_nd2(folder / "seed.nd2", noise((3, 1, 2, 7, 8)), names=["a", "b"], pixel_size=0.25, period=40.0)
+    return (folder / "seed.nd2").read_bytes()
 
 
 class Target(NamedTuple):
@@ -85,6 +94,21 @@ def matrices(path):
 
 def shifts(path):
     parse_shifts_csv(path.read_text(encoding="utf-8", errors="replace"))
+
+
+def shifts_to_apply(path):
+    return load_shifts(path, missing="interpolate")
+
+
+def store_beside(path, version):
+    """An OME-Zarr store that a changed file of it is put into; errors name the file by the store's name."""
+    store = path.with_name(f"{path.name}-{version}.zarr")
+    if not store.exists():
+        metadata = StackMetadata("TYX", STACK.shape, STACK.dtype, "ome", pixel_size=(0.5, 0.25), unit="µm")
+        with ZarrWriter(store, metadata, version=version, compression=None) as writer:
+            for plane in STACK:
+                writer.write(plane)
+    return store
 
 
 def mixing(path):
@@ -131,8 +155,8 @@ def record(_):
 
 
 def table(_):
-    row = FrameRow(0, "=a,b.tif", 1, 0.5, -1.25, 0.9, 1.5, 0.5, -1.25, 0.001, ("edge", "flat"), 0.1, 0.2, 0.5, -1.25)
-    return shifts_csv([row, row]).encode()
+    measured = ("=a,b.tif", 1, 0.5, -1.25, 0.9, 1.5, 0.5, -1.25, 0.001, ("edge", "flat"), 0.1, 0.2, 0.5, -1.25)
+    return shifts_csv([FrameRow(number, *measured) for number in range(2)]).encode()
 
 
 def written(write, *arguments, **options):
@@ -147,6 +171,20 @@ def npy(data):
     file = io.BytesIO()
     np.save(file, data)
     return lambda _: file.getvalue()
+
+
+def of_store(name, version, unknown):
+    """A file of an OME-Zarr store; the others stay sound."""
+
+    def make(folder):
+        return (store_beside(folder / "seed", version) / name).read_bytes()
+
+    def read(path):
+        store = store_beside(path, version)
+        (store / name).write_bytes(path.read_bytes())
+        return images(store)
+
+    return Target(make, fields.text_fields, read, unknown, ".part") if importlib.util.find_spec("zarr") else None
 
 
 def tiff(make, unknown=rules.UNCHECKED, read=images):
@@ -205,14 +243,24 @@ TARGETS = {
     "npy-operand": Target(npy(noise((2, 3, 6, 5), "float64")), fields.npy_fields, matrices, PLAIN_NPY, ".npy"),
     "npy-matrix": Target(npy(noise((3, 5), "float32")), fields.npy_fields, mixing, PLAIN_NPY, ".npy"),
     "npy-taps": Target(npy(noise((3, 5), "float32")), fields.npy_fields, read_taps, PLAIN_NPY, ".npy"),
+    "npy-to-apply": Target(npy(noise((3, 2), "float32")), fields.npy_fields, shifts_to_apply, PLAIN_NPY, ".npy"),
     "npy-bank": Target(npy(noise((2, 3, 5), "float32")), fields.npy_fields, bank, PLAIN_NPY, ".npy"),
     "mrc": of_library("mrcfile", write_mrc, ".mrc"),
     "hdf5": of_library("h5py", write_hdf5, ".h5"),
     "lif": of_library("readlif", write_lif, ".lif"),
     "czi": of_library("czifile", write_czi, ".czi"),
+    "nd2": of_library("nd2", write_nd2_file, ".nd2"),
+    "zarr-2-group": of_store(".zattrs", "0.4", TEXT),
+    "zarr-2-array": of_store("0/.zarray", "0.4", TEXT),
+    "zarr-3-group": of_store("zarr.json", "0.5", TEXT),
+    "zarr-3-array": of_store("0/zarr.json", "0.5", TEXT),
+    "zarr-3-shard": of_store("0/c/0/0/0", "0.5", dict.fromkeys(TEXT, rules.values)),
     "csv-matrix": Target(lambda _: b"a,1,2.5,3e1\nb,0,1,-2\n# c\n", fields.text_fields, mixing, TEXT, ".csv"),
     "csv-taps": Target(lambda _: b"1,2,1\n2;4;2\n1 2 1\n", fields.text_fields, read_taps, TEXT, ".csv"),
     "csv-shifts": Target(table, fields.text_fields, shifts, TEXT, ".result"),
+    "csv-to-apply": Target(table, fields.text_fields, shifts_to_apply, TEXT, ".csv"),
     "json-records": Target(record, fields.text_fields, records, TEXT, ".result"),
 }
+NOT_HERE = [name for name, target in TARGETS.items() if target is None]
+"""Kinds whose library is not installed."""
 TARGETS = {name: target for name, target in TARGETS.items() if target is not None}

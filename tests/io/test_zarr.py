@@ -313,6 +313,17 @@ def test_damaged_metadata_name_the_folder(tmp_path, text):
             scan_file(path)
 
 
+@pytest.mark.parametrize("chunk", [0, -1, "x"])
+def test_chunks_of_no_size_are_refused(tmp_path, chunk):
+    """Versions of the library make one of them, and only warn."""
+    data = noise((3, 12, 13))
+    path = write(tmp_path / "a.zarr", data, metadata_of(data, "TYX"), version="0.4")
+    known = json.loads((path / "0" / ".zarray").read_text())
+    (path / "0" / ".zarray").write_text(json.dumps(known | {"chunks": [chunk, *known["chunks"][1:]]}))
+    with pytest.raises(InputError, match=r"a\.zarr"):
+        scan_file(path)
+
+
 def test_what_no_image_is_is_refused(tmp_path):
     zarr.open_group(str(tmp_path / "group.zarr"), mode="w")
     zarr.create_array(str(tmp_path / "array.zarr"), shape=(3, 4), dtype="u2")

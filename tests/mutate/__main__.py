@@ -76,7 +76,9 @@ def main() -> None:
         traced = time.time() - begin
         # A fault whose nearest tests are not known is not judged, whatever others would say of it.
         known = [place for place in faults if late.isdisjoint(nearest(place[0])[:_KNOWN])]
-        jobs: list[Future[slot.Verdict]] = [pool.submit(slot.judge, _fault(*place, traces), until) for place in known]
+        # What takes longest first: no worker is left alone with it in the end.
+        ready = sorted((_fault(*place, traces) for place in known), key=_cost, reverse=True)
+        jobs: list[Future[slot.Verdict]] = [pool.submit(slot.judge, fault, until) for fault in ready]
         verdicts = []
         with contextlib.suppress(BrokenProcessPool):  # the system ended a worker: what is judged counts
             for job in as_completed(jobs):
@@ -137,6 +139,11 @@ def _fault(module: Path, number: int, traces: Traces) -> slot.Fault:
     tests = rounds(module, mutant.lines, importers(module), nearest(module), traces)
     costs = [(some, sum(traces[test][0] for test in some)) for some in tests]
     return slot.Fault(str(module), number, mutant.line, mutant.before, mutant.after, mutant.source, costs)
+
+
+def _cost(fault: slot.Fault) -> float:
+    """Seconds that its tests take where none notices."""
+    return sum(seconds for _, seconds in fault.rounds)
 
 
 def _print(verdict: slot.Verdict) -> None:

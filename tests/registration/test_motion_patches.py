@@ -10,6 +10,7 @@ from scipy import ndimage
 import xcorr_app as xc
 from tests.registration.scenes import drifting
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, ShapeError
+from xcorr_app.registration.motion import displacement
 from xcorr_app.registration.motion.displacement import at_every_pixel, warp_by_fields
 from xcorr_app.registration.motion.field import Field
 from xcorr_app.registration.motion.grid import pixel_bases
@@ -145,6 +146,12 @@ def test_warping_is_what_scipy_does_with_type_and_border(dtype, order):
         limits = np.iinfo(dtype)
         np.testing.assert_allclose(out[0][inside], np.clip(exact[inside], limits.min, limits.max), atol=0.52)
     np.testing.assert_array_equal(warp_by_fields(frame, 0 * field, nodes, order), frame)
+
+
+def test_opencv_moves_frames_where_it_looks_between_pixels():
+    """Version 5 does, those before it at every 1/32 of a pixel only."""
+    cv2 = pytest.importorskip("cv2")
+    assert displacement._is_exact_at(50, 60) == (int(cv2.__version__.split(".")[0]) >= 5)
 
 
 @pytest.mark.parametrize("shape", [(61, 83), (128, 257)])

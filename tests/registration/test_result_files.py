@@ -38,6 +38,13 @@ def test_a_table_holds_what_is_applied(tmp_path, result):
     assert "flat" in (tmp_path / "r.csv").read_text().splitlines()[5]
 
 
+def test_a_shift_that_is_no_number_in_any_way_is_of_a_frame_left_out(tmp_path):
+    shifts = np.array([[0.5, 1], [2, 3]], np.float32)
+    shifts.view(np.uint32)[1, 0] = 0x7F800001  # signals when it is converted
+    np.save(tmp_path / "a.npy", shifts)
+    np.testing.assert_array_equal(xc.load_shifts(tmp_path / "a.npy"), [[0.5, 1], [np.nan, np.nan]])
+
+
 def test_a_result_moves_another_channel(result):
     other = np.concatenate([movie(seed=3), movie(seed=3)[:2]])
     np.testing.assert_array_equal(xc.apply_shifts(other, result), xc.apply_shifts(other, result.applied()))

@@ -96,10 +96,11 @@ def test_peaks_at_the_edge_of_the_search_are_told(reach, shift, edge, axis):
     assert found.on_edge.tolist() == [edge]
 
 
-def test_flat_windows_have_no_shift():
-    first, second = (image.astype(np.float32) for image in textures(5))
-    first[10:30, 10:30] = 3.0
-    first[12:28:2, 12:28] = np.nextafter(np.float32(3), np.float32(4))  # nothing but rounding
+@pytest.mark.parametrize("scale", [1, 4096])
+def test_flat_windows_have_no_shift(scale):
+    first, second = (image.astype(np.float32) * scale for image in textures(5))
+    first[10:30, 10:30] = 3.0 * scale
+    first[12:28:2, 12:28] = np.nextafter(np.float32(3), np.float32(4)) * scale  # nothing but rounding
     found = match_windows(Windows(first, np.array([12, 35]), np.array([12, 40]), 16, 4), second, np.zeros((2, 2), int))
     assert np.isnan(found.shift[0]).all()
     assert np.isnan(found.score[0])

@@ -34,7 +34,7 @@ class Axes:
 
     def __post_init__(self) -> None:
         names = self.names
-        if len(set(names)) != len(names) or not {"Y", "X"} <= set(names) <= set("TZCYX"):
+        if not isinstance(names, str) or len(set(names)) != len(names) or not {"Y", "X"} <= set(names) <= set("TZCYX"):
             raise ArgumentError(f"axes is {names!r}: give each axis a letter of T, Z, C, Y, X, such as 'TCYX'")
         if len(names) != len(self.shape):
             raise ShapeError(f"axes {names!r} are {len(names)}, the array has {len(self.shape)}: {self.shape}")

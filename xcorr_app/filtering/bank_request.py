@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
+from xcorr_app.arguments import as_number
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.filtering.array_choice import is_wide
 from xcorr_app.filtering.boundary import MODES, Mode
@@ -69,7 +70,7 @@ def checked_bank(
         raise ArgumentError(f"mode {mode!r} is unknown: take one of {', '.join(MODES)}")
     if method not in BANK_METHODS:
         raise ArgumentError(f"method {method!r} is unknown: take one of {', '.join(BANK_METHODS)}")
-    if not np.isfinite(cval):
+    if not np.isfinite(as_number(cval, "cval")):
         raise ArgumentError(f"cval={cval}: give a finite value")
     if not isinstance(stride, (int, np.integer)) or isinstance(stride, bool) or stride < 1:
         raise ArgumentError(f"stride {stride!r}: give a whole number of pixels, 1 or more")

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from xcorr_app.arguments import as_number, is_number
 from xcorr_app.errors import ArgumentError
 from xcorr_app.filtering.taps import Filter, Matrix, Term
 
@@ -225,7 +226,7 @@ def unsharp(sigma: Sigma, amount: float) -> Filter:
     >>> round(float(unsharp(2, 0.7).taps.sum()), 9)
     1.0
     """
-    if not math.isfinite(amount):
+    if not math.isfinite(as_number(amount, "amount")):
         raise ArgumentError(f"the amount of sharpening must be finite, not {amount}")
     rows, columns = _sigmas(sigma)
     column, row = blur = _gaussian_term(rows, columns)
@@ -237,7 +238,7 @@ def unsharp(sigma: Sigma, amount: float) -> Filter:
 def _sigmas(sigma: Sigma) -> tuple[float, float]:
     pair = tuple(sigma) if isinstance(sigma, Sequence) else (sigma, sigma)
     low, high = SIGMA_LIMITS
-    if len(pair) != 2 or not all(low <= value <= high for value in pair):
+    if len(pair) != 2 or not all(is_number(value) and low <= value <= high for value in pair):
         raise ArgumentError(f"sigma must be one or two numbers from {low} to {high} pixels, not {sigma!r}")
     return float(pair[0]), float(pair[1])
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from xcorr_app.arguments import as_number
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.filtering.boundary import MODES, Mode
 from xcorr_app.filtering.engines.choice import EVERY_ENGINE, EngineName
@@ -66,7 +67,7 @@ def checked_request(
         raise ArgumentError(f"mode {mode!r} is unknown: take one of {', '.join(MODES)}")
     if engine not in EVERY_ENGINE:
         raise ArgumentError(f"engine {engine!r} is unknown: take one of {', '.join(EVERY_ENGINE)}")
-    if image_type.kind != "f" and not math.isfinite(cval):
+    if not math.isfinite(as_number(cval, "cval")) and image_type.kind != "f":
         raise ArgumentError(f"cval must be finite for images of {image_type}, not {cval}")
     target = result_type(image_type, dtype)
     # Half an ulp of a float32 sum; everything else is held to float64.

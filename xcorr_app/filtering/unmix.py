@@ -182,6 +182,8 @@ def _checked(
 
 def _checked_axis(stack: Array, axis: int) -> int:
     """Number of the channels' axis, counted from the first."""
+    if not isinstance(axis, (int, np.integer)):
+        raise ArgumentError(f"channel_axis is {axis!r}: give the number of an axis")
     if not -stack.ndim <= axis < stack.ndim:
         raise ShapeError(f"stack has shape {stack.shape}: it has no axis {axis}; give channel_axis")
     return axis % int(stack.ndim)

@@ -166,7 +166,9 @@ def read_shift_table(path: Path) -> ShiftTable:
 def _of_array(path: Path, array: NDArray[np.generic]) -> ShiftTable:
     if array.ndim != 2 or array.shape[1] != 2 or array.shape[0] == 0 or array.dtype.kind not in "iuf":
         raise InputError(f"{path}: holds {array.dtype} of shape {array.shape}; shifts are (frames, 2) real numbers")
-    return ShiftTable(np.arange(len(array)), _finite_or_nan(path, np.array(array, np.float64)))
+    with np.errstate(invalid="ignore"):  # of a NaN that signals
+        shifts = np.array(array, np.float64)
+    return ShiftTable(np.arange(len(array)), _finite_or_nan(path, shifts))
 
 
 def _of_archive(path: Path) -> ShiftTable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -136,7 +137,8 @@ class ZarrImage:
 
 def scan_zarr(path: Path, limits: Limits) -> ZarrImage:
     """Compare what a group says with the array of its full resolution; no chunk is read."""
-    with parsing(path, "cannot be opened as OME-Zarr"):
+    with parsing(path, "cannot be opened as OME-Zarr"), warnings.catch_warnings():
+        warnings.filterwarnings("error", "(?s).*chunk sizes must be")  # which zarr would guess
         node = open_node(path)
         attributes = attributes_of(node)
         if "multiscales" not in attributes:
@@ -151,6 +153,8 @@ def scan_zarr(path: Path, limits: Limits) -> ZarrImage:
         shape = tuple(array.shape)
         if len(shape) < 2 or min(shape) < 1:
             raise DamagedFileError(f"{path}: has an array of shape {shape}")
+        if min(array.chunks) < 1:
+            raise DamagedFileError(f"{path}: has chunks of shape {array.chunks}")
         limits.check_plane(path, shape[-2], shape[-1], dtype)
         limits.check_pages(path, int(np.prod(shape[:-2], dtype=object)))
         metadata, order = read_metadata(path, attributes, shape, dtype)

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from xcorr_app.arguments import as_number
 from xcorr_app.arrays.axes import Axes, named_axes
 from xcorr_app.arrays.kinds import as_array, is_lazy
 from xcorr_app.arrays.lazy import moved_by_frame
@@ -291,10 +292,11 @@ def _checked_shifts(shifts: npt.ArrayLike, count: int | None) -> npt.NDArray[np.
 
 def _checked_cval(cval: float, dtype: np.dtype) -> float:
     """``cval`` unless an integer type could not hold it exactly."""
+    value = as_number(cval, "cval")
     if dtype.kind == "f":
-        return float(cval)
+        return value
     limits = np.iinfo(dtype)
-    if not math.isfinite(cval) or cval != math.floor(cval) or not limits.min <= cval <= limits.max:
+    if not math.isfinite(value) or value != math.floor(value) or not limits.min <= cval <= limits.max:
         raise ArgumentError(f"cval={cval} is no {dtype} value: choose a whole number from {limits.min} to {limits.max}")
     return int(cval)
 

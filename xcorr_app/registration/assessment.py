@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
@@ -120,6 +121,8 @@ def assess(before: Array, after: Array, result: ShiftResult | None = None) -> As
     xp = array_namespace(before)
     if array_namespace(after) is not xp:
         raise DataTypeError("before and after are arrays of different libraries: copy one of them")
+    if not (result is None or isinstance(result, ShiftResult)):
+        raise DataTypeError(f"result is {reprlib.repr(result)}: give what estimate_shifts returned")
     frames, moved = ArrayFrames(before), ArrayFrames(after)
     if before.shape != after.shape:
         raise ShapeError(f"before has shape {before.shape}, after has {after.shape}: they must be of one shape")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.arguments import check_image
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.gpu.runtime.placement import on_device_of
@@ -39,9 +40,12 @@ class Correction:
     ) -> Correction:
         """Make a correction of images (Y, X); `background` is in units of corrected frames."""
         for name, image in (("flat", flat), ("dark", dark), ("background", background)):
-            if image is not None and image.shape != shape:
+            if image is None:
+                continue
+            check_image(image, name)
+            if image.shape != shape:
                 raise ShapeError(f"{name} has shape {image.shape}: the frames are {shape[0]} x {shape[1]}")
-            if image is not None and not np.isfinite(image).all():
+            if not np.isfinite(image).all():
                 raise ArgumentError(f"{name} holds NaN or infinite pixels: give an image of finite values")
         offset = np.zeros(shape) if dark is None else dark.astype(np.float64)
         gain = np.ones(shape)
@@ -110,7 +114,9 @@ def correction_for(
             return first
         background = np.nan_to_num(np.nanmedian(sample, axis=0))
     # What is bright stays positive: the mean level of the background is kept.
-    level = np.asarray(background, np.float64)
+    level = np.asarray(background)
+    check_image(level, "background")
+    level = level.astype(np.float64)
     return Correction.of(frames.shape, flat, dark, level - level.mean())
 
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from xcorr_app.arguments import as_number, check_image
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.gpu.runtime.placement import on_device_of
@@ -86,6 +87,7 @@ def displacement_field(
     with on_device_of(first, second):
         seen = None
         if mask is not None:
+            check_image(mask, "mask")
             if mask.shape != first.shape:
                 raise ShapeError(f"the mask has shape {mask.shape}: the images are {first.shape}")
             seen = array_namespace(first).asarray(mask) != 0
@@ -126,13 +128,13 @@ def _checked(
         raise ArgumentError(f"step is {step!r}: give one pixel or more")
     if not isinstance(passes, (int, np.integer)) or not 1 <= passes <= 20:
         raise ArgumentError(f"passes is {passes!r}: give 1 to 20")
-    if not median_threshold > 0:
+    if not as_number(median_threshold, "median_threshold") > 0:
         raise ArgumentError(f"median_threshold is {median_threshold!r}: give a positive number")
     if refine not in REFINEMENTS:
         raise ArgumentError(f"unknown refinement {refine!r}: use {' or '.join(REFINEMENTS)}")
     if max_displacement is None:
         return window // 2
-    if not 0 < max_displacement <= max(first.shape):
+    if not 0 < as_number(max_displacement, "max_displacement") <= max(first.shape):
         raise ArgumentError(f"max_displacement is {max_displacement!r}: give pixels, more than none")
     return int(np.ceil(max_displacement))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from xcorr_app.arguments import as_number
 from xcorr_app.errors import ArgumentError, DataTypeError
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.motion.models import PATCHES, model_of
@@ -94,7 +95,7 @@ def estimate_motion(
     >>> xc.estimate_motion(stack, "rigid").angle.round(1) + 0.0
     array([ 0., 30.])
     """
-    if not max_sigma > 0:
+    if not as_number(max_sigma, "max_sigma") > 0:
         raise ArgumentError(f"max_sigma is {max_sigma!r}: give a positive number of pixels")
     given, reference = Given(stack, axes, channel), given_reference(reference)
     if given.mask is not None:

@@ -1,0 +1,28 @@
+"""The door for single arguments of public functions: what is no number or no array is refused in the house's words."""
+
+from __future__ import annotations
+
+import reprlib
+from numbers import Real
+from typing import Any
+
+from xcorr_app.errors import ArgumentError, DataTypeError
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether a value is one real number: of Python, of NumPy, or an array without axes."""
+    return isinstance(value, Real) or (getattr(value, "shape", None) == () and value.dtype.kind in "biuf")
+
+
+def as_number(value: Any, name: str) -> float:
+    """Return one real number as a float. Raises ArgumentError for anything else, text included."""
+    if not is_number(value):
+        raise ArgumentError(f"{name} is {reprlib.repr(value)}: give a number")
+    return float(value)
+
+
+def check_image(value: Any, name: str) -> None:
+    """Raise DataTypeError unless a value is an array of real numbers, wherever its memory is."""
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    if not hasattr(value, "shape") or kind not in {"b", "i", "u", "f"}:
+        raise DataTypeError(f"{name} is {reprlib.repr(value)}: give an array of real numbers")
