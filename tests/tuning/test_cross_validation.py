@@ -18,7 +18,7 @@ from xcorr_app.tuning.domains import DOMAINS, domains_named
 
 RECORD = json.loads((Path(__file__).parents[2] / "benchmarks" / "results" / "auto.json").read_text())
 H200 = KNOWN_DEVICES["h200"]
-FOLDS = 5
+FOLDS, SPLITS = 5, 3
 
 
 def measured(name):
@@ -34,7 +34,8 @@ def rows_of(name, domain, measurements):
         expected = {each.name: each.microseconds for each in decision.candidates}
         for candidate, time in times.items():
             if expected.get(candidate):
-                yield Row(name, candidate, decision.coordinates, math.log(time / expected[candidate]))
+                missed, is_chosen = math.log(time / expected[candidate]), candidate == decision.name
+                yield Row(name, candidate, decision.coordinates, expected[candidate], missed, is_chosen)
 
 
 def behind(domain, measurements):
@@ -50,11 +51,13 @@ def ratios():
         domain, measurements = measured(name)
         assert len(measurements) >= 50
         by_table = []
-        for fold in range(FOLDS):
-            known = [each for i, each in enumerate(measurements) if i % FOLDS != fold]
-            table = TunedTable({}, list(rows_of(name, domain, known)))
-            (tuned,) = domains_named((name,), replace(H200, tuned=table))
-            by_table += behind(tuned, measurements[fold::FOLDS])
+        for split in range(SPLITS):
+            order = np.random.default_rng(split).permutation(len(measurements))
+            for fold in range(FOLDS):
+                known = [measurements[i] for i in np.setdiff1d(order, order[fold::FOLDS])]
+                table = TunedTable({}, list(rows_of(name, domain, known)))
+                (tuned,) = domains_named((name,), replace(H200, tuned=table))
+                by_table += behind(tuned, [measurements[i] for i in order[fold::FOLDS]])
         found[name] = (np.array(behind(domain, measurements)), np.array(by_table))
     return found
 

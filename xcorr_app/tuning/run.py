@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,10 +18,11 @@ from xcorr_app.tuning.measure import Outcome, compile_ahead, measured
 __all__ = ["SEED", "Tuning", "tune"]
 
 SEED = 1
-_OF_A_ROUND = 10
-"""Problems of a domain between two times at which kernels are compiled, side by side."""
+_OF_FIRST_ROUND, _OF_A_ROUND = 10, 20
+"""Problems of a domain between two times at which kernels are compiled, side by side; processes take time to start."""
 
 Measure = Callable[[Domain, Any], Outcome]
+_MEASURE: Measure = functools.partial(measured, only_expected=True)
 
 
 class Tuning:
@@ -36,7 +38,8 @@ class Tuning:
         for name, microseconds in outcome.microseconds.items():
             expected = outcome.expected.get(name)
             if expected:
-                self.rows.append(Row(outcome.domain, name, coordinates, math.log(microseconds / expected)))
+                missed, is_chosen = math.log(microseconds / expected), name == outcome.chosen
+                self.rows.append(Row(outcome.domain, name, coordinates, expected, missed, is_chosen))
 
 
 def tune(
@@ -44,7 +47,7 @@ def tune(
     seconds: float,
     *,
     seed: int = SEED,
-    measure: Measure = measured,
+    measure: Measure = _MEASURE,
     compile_kernels: Callable[[Iterable[Launch]], int] = compile_ahead,
     clock: Callable[[], float] = time.monotonic,
     tell: Callable[[str], None] = lambda _: None,
@@ -71,7 +74,8 @@ def tune(
     """
     until, rng, found = clock() + seconds, np.random.default_rng(seed), Tuning()
     while clock() < until:
-        problems = [(domain, domain.problems(rng, _OF_A_ROUND)) for domain in domains]
+        count = _OF_A_ROUND if found.outcomes else _OF_FIRST_ROUND
+        problems = [(domain, domain.problems(rng, count)) for domain in domains]
         if not any(of_domain for _, of_domain in problems):
             break
         kernels = compile_kernels(
