@@ -60,10 +60,10 @@ def test_one_that_takes_longer_than_expected_is_left():
 
 
 def test_nothing_changes_where_the_choice_is_as_fast_but_its_times():
-    table = TunedTable(ABOUT, rows(a={(0.0, 0.0): math.log(1.2)}, b={(0.0, 0.0): math.log(1.0)}))
+    table = TunedTable(ABOUT, rows(a={(0.0, 0.0): math.log(1.15)}, b={(0.0, 0.0): math.log(1.0)}))
     found = table.preferred("planes", decision(a=10.0, b=12.0))
     assert (found.engine, found.reason) == ("a", "by the models")
-    assert times(found)["a"] > 11.5
+    assert times(found)["a"] > 11.0
 
 
 def test_what_all_candidates_have_in_common_also_holds_for_those_not_measured():
@@ -152,7 +152,7 @@ def test_a_file_that_is_no_table_counts_as_none(text):
 
 def test_rows_that_are_none_count_as_no_table():
     table_path(KEY).parent.mkdir(parents=True, exist_ok=True)
-    table_path(KEY).write_text(json.dumps({"about": ABOUT, "rows": [["planes", "a", [1.0], 10.0, "much", True]]}))
+    table_path(KEY).write_text(json.dumps({"about": ABOUT, "rows": [["planes", "a", [1.0], 10.0, "much"]]}))
     assert load_table(KEY) is None
 
 
@@ -195,7 +195,10 @@ def test_every_choice_asks_the_devices_table(domain):
     after = DECISIONS[domain](replace(H100, tuned=slower(domain, before, 1000.0)))
     assert after.name != before.name
     assert after.name in {candidate.name for candidate in before.candidates}
-    assert DECISIONS[domain](replace(H100, tuned=slower(domain, before, 1.0))).name == before.name
+    as_expected = DECISIONS[domain](replace(H100, tuned=slower(domain, before, 1.0)))
+    expected = {each.name: each.microseconds for each in before.candidates if each.microseconds is not None}
+    assert as_expected.name == min(expected, key=expected.get)
+    assert expected[before.name] <= 1.06 * expected[as_expected.name]  # rules differ little from the models
 
 
 def test_what_was_asked_for_is_run_whatever_was_measured():

@@ -38,8 +38,7 @@ class Tuning:
         for name, microseconds in outcome.microseconds.items():
             expected = outcome.expected.get(name)
             if expected:
-                missed, is_chosen = math.log(microseconds / expected), name == outcome.chosen
-                self.rows.append(Row(outcome.domain, name, coordinates, expected, missed, is_chosen))
+                self.rows.append(Row(outcome.domain, name, coordinates, expected, math.log(microseconds / expected)))
 
 
 def tune(
@@ -72,9 +71,10 @@ def tune(
     Tuning
         Of the problems that were measured.
     """
-    until, rng, found = clock() + seconds, np.random.default_rng(seed), Tuning()
+    began, rng, found = clock(), np.random.default_rng(seed), Tuning()
+    until = began + seconds
     while clock() < until:
-        count = _OF_A_ROUND if found.outcomes else _OF_FIRST_ROUND
+        count = _of_next_round(clock() - began, until - clock(), len(found.outcomes), len(domains))
         problems = [(domain, domain.problems(rng, count)) for domain in domains]
         if not any(of_domain for _, of_domain in problems):
             break
@@ -91,6 +91,13 @@ def tune(
                 tell(f"{domain.name}, {problem}: {type(failure).__name__}: {failure}")
         tell(f"{len(found.outcomes)} problems measured")
     return found
+
+
+def _of_next_round(spent: float, left: float, measured: int, domains: int) -> int:
+    """Problems of a domain for which the time that is left will do, as far as those before tell: no kernel for none."""
+    if not measured or not spent:
+        return _OF_FIRST_ROUND
+    return max(1, min(_OF_A_ROUND, math.ceil(left * measured / spent / domains)))
 
 
 def _by_turns(problems: Sequence[tuple[Domain, Sequence[Any]]]) -> Iterator[tuple[Domain, Any]]:

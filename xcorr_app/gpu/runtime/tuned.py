@@ -44,18 +44,11 @@ __all__ = [
 ]
 
 # In natural logarithms of time, but for the reach; chosen by five-fold cross-validation over the 300 problems of
-# benchmarks/results/auto.json, where 276 choices were within 1.1 of the best before and 285 after.
+# benchmarks/results/auto.json, where 276 choices were within 1.1 of the best before and 286 after.
 _CONSTANT, _LOCAL, _SHARED, _OF_PROBLEM, _NOISE = 0.3, 0.2, 0.4, 0.1, 0.05
 """Standard deviations: a candidate's own, everywhere and locally; that of all, locally and on one problem; the rest."""
 _REACH = 3.0
 """Distance at which two problems share little: a factor of eight in one size."""
-_CLOSE = 0.05
-"""The choice of the models stays where nothing is expected to be faster by more: where few problems were measured."""
-_ALL_CLOSE, _ENOUGH = (0.0, 0.02, 0.04, 0.06, 0.1, 0.15, 0.25, math.inf), 10
-"""Of so many problems it is the largest of these by which, each decided by all others, about the least time is lost."""
-_BAD, _LOST, _DOUBT = 1.1, 0.1, 0.3
-"""A choice that takes more than so many times the best one's time is counted as if it took so much more; and what is
-lost less in all by up to this, in logarithms, or up to twofold, is no reason to depart from the models."""
 _MOST_ROWS = 2000
 """Of a domain, the last that were measured: with more a choice would take longer than it saves."""
 
@@ -68,17 +61,13 @@ Decide = TypeVar("Decide", bound=Callable[..., Decision])
 
 @dataclass(frozen=True)
 class Row:
-    """A candidate on a problem: domain, where the problem lies, expected us, logarithm of measured over expected.
-
-    And whether it is the one that the models choose.
-    """
+    """A candidate on a problem: domain, where the problem lies, expected us, logarithm of measured over expected."""
 
     domain: str
     candidate: str
     coordinates: tuple[float, ...]
     expected: float
     missed: float
-    is_chosen: bool = False
 
 
 class TunedTable:
@@ -97,7 +86,7 @@ class TunedTable:
         self._fits: dict[str, _Fit] = {}
 
     def preferred(self, domain: str, decision: Decision) -> Decision:
-        """Correct a decision's expected times, and decide by them where another candidate is clearly faster."""
+        """Correct a decision's expected times, and decide by them."""
         fit = self._fit_of(domain)
         if fit is None:
             return decision
@@ -107,7 +96,7 @@ class TunedTable:
         times = fit.corrected(decision.coordinates, expected)
         corrected = [replace(each, microseconds=times.get(each.name)) for each in decision.candidates]
         first, *others = sorted((each for each in corrected if each.name in times), key=_microseconds)
-        if times[decision.name] <= (1 + fit.close) * _microseconds(first):
+        if times[decision.name] <= _microseconds(first):
             return replace(decision, candidates=tuple(corrected))
         reason = f"the least time by measurements on this device, {_microseconds(first):.0f} us"
         reason += f", where {others[0].name} takes {_microseconds(others[0]):.0f} us"
@@ -123,14 +112,7 @@ class TunedTable:
 
 
 class _Fit:
-    """The Gaussian process through the rows of one domain.
-
-    Attributes
-    ----------
-    close : float
-        By how much another candidate must be expected to be faster than the choice of the models, which follows rules
-        as well as times: as much as the measured problems themselves ask for.
-    """
+    """The Gaussian process through the rows of one domain."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         missed = np.array([row.missed for row in rows])
@@ -141,34 +123,13 @@ class _Fit:
         problems = np.array([numbers[row.coordinates] for row in rows])
         covariance = self._covariance(self._names, self._places) + _NOISE**2 * np.eye(len(rows))
         covariance += _OF_PROBLEM**2 * (problems[:, None] == problems)
-        inverse = np.linalg.inv(covariance).astype(np.float64)
-        self._weights = inverse @ (missed - self._mean)
-        of_problems = [np.flatnonzero(problems == number) for number in dict.fromkeys(problems.tolist())]
-        self.close = _CLOSE if len(of_problems) < _ENOUGH else self._proven(rows, inverse, of_problems)
+        self._weights = np.linalg.solve(covariance, missed - self._mean).astype(np.float64)
 
     def corrected(self, coordinates: tuple[float, ...], expected: Mapping[str, float]) -> dict[str, float]:
         """Return the microseconds to be measured of candidates whose expected ones are given by name."""
         places = np.array([_place(coordinates, microseconds) for microseconds in expected.values()])
         missed = self._mean + self._covariance(np.array(list(expected)), places) @ self._weights
         return {name: time * math.exp(each) for (name, time), each in zip(expected.items(), missed, strict=True)}
-
-    def _proven(
-        self, rows: Sequence[Row], inverse: NDArray[np.float64], of_problems: Sequence[NDArray[np.intp]]
-    ) -> float:
-        """Decide each problem by all others, from the rows of the inverse that are its own."""
-        lost = np.zeros(len(_ALL_CLOSE))
-        for its in of_problems:
-            chosen = next((i for i, row in enumerate(its) if rows[row].is_chosen), None)
-            if chosen is None:
-                continue
-            taken = np.array([math.log(rows[i].expected) + rows[i].missed for i in its])
-            told = taken - np.linalg.solve(inverse[np.ix_(its, its)], self._weights[its])
-            first = int(told.argmin())
-            for i, close in enumerate(_ALL_CLOSE):
-                by_this = chosen if told[chosen] - told[first] <= math.log1p(close) else first
-                behind = taken[by_this] - taken.min()
-                lost[i] += behind + _LOST * (behind > math.log(_BAD))
-        return _ALL_CLOSE[max(np.flatnonzero(lost <= lost.min() + min(_DOUBT, lost.min())))]
 
     def _covariance(self, names: NDArray[np.str_], places: NDArray[np.float64]) -> NDArray[np.float64]:
         squares = ((places[:, None] - self._places) ** 2).sum(axis=-1)
@@ -232,10 +193,7 @@ def save_table(table: TunedTable) -> Path:
     """Write a table where `load_table` finds it; raises OSError where that cannot be."""
     path = table_path(table.about)
     path.parent.mkdir(parents=True, exist_ok=True)
-    rows = [
-        [row.domain, row.candidate, list(row.coordinates), row.expected, row.missed, row.is_chosen]
-        for row in table.rows
-    ]
+    rows = [[row.domain, row.candidate, list(row.coordinates), row.expected, row.missed] for row in table.rows]
     partial = path.with_name(f"{path.name}.part")
     partial.write_text(json.dumps({"about": table.about, "rows": rows}) + "\n", encoding="utf-8")
     partial.replace(path)
@@ -249,8 +207,8 @@ def load_table(key: Key) -> TunedTable | None:
         about = stored["about"]
         if {name: about[name] for name in key} == dict(key):
             rows = (
-                Row(domain, name, tuple(place), float(expected), float(missed), bool(is_chosen))
-                for domain, name, place, expected, missed, is_chosen in stored["rows"]
+                Row(domain, name, tuple(place), float(expected), float(missed))
+                for domain, name, place, expected, missed in stored["rows"]
             )
             return TunedTable(about, tuple(rows))
     return None
