@@ -32,12 +32,12 @@ _LONGEST_WHOLE = 720
 _SHORTEST = 64
 _MAX_BLOCKS = 64
 """Along an axis."""
-_CALLS, _ROW, _PART_OF_ROW = 75e3, {4: 1000.0, 8: 0.0}, {4: 3.0, 8: 0.0}
-"""Time of the calls for a block, of filling in one of its rows, and of an element where rows are read in parts, which
-takes more than twice as long, by the bytes of an element; in units of a transform's n log2(n). So few blocks as wide as
+_CALLS, _PART_OF_ROW, _ROW = 75e3, 3.0, {4: 1000.0, 8: 0.0}
+"""Time of the calls for a block, of an element where rows are read in parts, which takes more than twice as long, and of
+filling in a row of a block, by the bytes of an element; in units of a transform's n log2(n). So few blocks as wide as
 the matrix are better than squares. Products hardly count beside these."""
-_CACHE, _BEYOND_CACHE = {4: 1500 << 10, 8: 640 << 10}, 1.15
-"""Bytes of a block, by those of an element, from which on it takes so much longer."""
+_CACHE, _BEYOND_CACHE = 1500 << 10, 1.15
+"""Bytes of a block from which on it takes so much longer."""
 _WHOLE = {4: 1.5, 8: 0.9}
 """Time of all that a correlation by real transforms of OpenCV takes, in the same units for each of their elements."""
 _REAL = 1.85
@@ -97,7 +97,7 @@ def plan(
         ]
         for left, right, ends, step in zip(left_shape, right_shape, shifts, (2, 1), strict=True)
     ]
-    by_parts = _PART_OF_ROW[itemsize] * math.prod(right_shape)
+    by_parts = _PART_OF_ROW * math.prod(right_shape)
     best, least = None, _REAL * _n_log_n((left_shape[0] + shifts[0][1]) * (left_shape[1] + shifts[1][1]))
     whole = [
         cut(left, right, *ends, 1, _LONGEST_WHOLE)
@@ -108,7 +108,7 @@ def plan(
     for rows in axes[0]:
         for columns in axes[1]:
             size, blocks = rows.size * columns.size, len(rows.right) // 2 * len(columns.right)
-            slower = _BEYOND_CACHE if 2 * itemsize * size > _CACHE[itemsize] else 1.0
+            slower = _BEYOND_CACHE if 2 * itemsize * size > _CACHE else 1.0
             time = (blocks + 1) * slower * _n_log_n(size) + blocks * (rows.size * _ROW[itemsize] + _CALLS)
             if len(columns.right) > 1:
                 time += by_parts
