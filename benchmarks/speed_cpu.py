@@ -5,6 +5,7 @@
 The series is 512x512 uint16 with drift inside a maximal shift of 16 pixels. Every method gets the same frames, their
 conversion from uint16 included, and all cores the process may use. Rounds are interleaved (each method once a round),
 and the median of the rounds counts. A peer that is slow runs on fewer frames of the series; the table says how many.
+Without pystackreg its row is left out.
 
 The command `xcorr align` tells the C library to keep freed memory, which a library call must not do behind its caller's
 back; its "measuring" rows are the stage of that name in run.json, reading the file included. `--keep-memory` does the
@@ -23,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,7 +34,6 @@ import scipy.fft
 import tifffile
 from _environment import write_result
 from numpy.typing import NDArray
-from pystackreg import StackReg
 from rich.console import Console
 from rich.table import Table
 from skimage.registration import phase_cross_correlation
@@ -102,6 +103,8 @@ def opencv_reference_once(stack: Stack) -> None:
 
 def pystackreg_stack(stack: Stack) -> None:
     """Register the stack to its first frame by translation."""
+    from pystackreg import StackReg
+
     StackReg(StackReg.TRANSLATION).register_stack(stack, reference="first")
 
 
@@ -128,8 +131,9 @@ def contestants(frames: int, series: Path, scratch: Path) -> dict[str, Contestan
         "scikit-image, loop, threaded FFT": Contestant(skimage_threads, min(frames, 40)),
         OPENCV: Contestant(opencv_loop, frames),
         "OpenCV, reference converted once": Contestant(opencv_reference_once, frames),
-        "pystackreg": Contestant(pystackreg_stack, min(frames, 8)),
     }
+    if find_spec("pystackreg"):
+        rows["pystackreg"] = Contestant(pystackreg_stack, min(frames, 8))
     place = {"series": series, "scratch": scratch}
     for verify in ("none", "all"):
         measuring = command_line("--no-apply", "--verify", verify, stage="measure", **place)

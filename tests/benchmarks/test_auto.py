@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import io
+import itertools
 import json
+import types
 
 import numpy as np
 import pytest
@@ -11,11 +14,12 @@ from rich.console import Console
 
 from benchmarks.auto import command
 from benchmarks.auto.command import run_auto
+from xcorr_app.decision import Candidate, Decision
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 from xcorr_app.tuning import correlation, measure
 from xcorr_app.tuning.correlation import Peaks, Planes
 from xcorr_app.tuning.domains import DOMAINS, domains_named
-from xcorr_app.tuning.measure import Outcome, call_times, measure_domain, share_within
+from xcorr_app.tuning.measure import Outcome, call_times, measure_domain, measured, share_within
 
 H200 = KNOWN_DEVICES["h200"]
 
@@ -89,7 +93,49 @@ def test_candidates_are_read_in_turns_and_the_least_reading_counts(monkeypatch):
 
     monkeypatch.setattr(measure, "_reading", reading)
     assert call_times({"a": "short", "b": "long"}) == {"a": (101.0, 81.0), "b": (8000.0, 8000.0)}
-    assert order[:7] == ["short", "short", "long", "long", "short", "short", "long"]
+    assert order[:7] == ["short", "short", "long", "long", "long", "long", "short"]
+
+
+def test_turns_go_on_while_the_least_readings_fall_and_the_order_changes(monkeypatch):
+    read = {"a": [], "b": []}
+    order = []
+
+    def reading(run, calls, ahead=0.0):
+        if not ahead:
+            order.append(run)
+            read[run].append(200.0 - (4.0 * min(len(read[run]), 15) if run == "b" else 0.0))
+        return 100.0 if ahead else read[run][-1]
+
+    monkeypatch.setattr(measure, "_reading", reading)
+    assert call_times({"a": "a", "b": "b"}) == {"a": (200.0, 100.0), "b": (140.0, 100.0)}
+    assert 15 < len(read["b"]) < 25  # the last that is less is the sixteenth
+    turns = order[4:]
+    assert turns[:4] == ["a", "b", "b", "a"]
+    assert gc.isenabled()
+
+
+def test_a_host_that_never_settles_ends_the_readings_as_well(monkeypatch):
+    falling = (4500.0 * 0.98**i for i in itertools.count())
+    monkeypatch.setattr(measure, "_reading", lambda run, calls, ahead=0.0: min(4500.0, next(falling)))
+    assert 0 < call_times({"a": "a"})["a"][0] < 4000.0
+
+
+def test_a_table_needs_no_times_of_what_has_no_model(monkeypatch):
+    class Three:
+        name = "three"
+
+        def decision(self, problem):
+            return Decision("x", "", "", (Candidate("x", "", 3.0), Candidate("y", "", 4.0), Candidate("z")), (1.0,))
+
+        def candidates(self, problem):
+            return dict.fromkeys("xyz")
+
+    pool = types.SimpleNamespace(free_all_blocks=lambda: None)
+    cupy = types.SimpleNamespace(get_default_memory_pool=lambda: pool)
+    monkeypatch.setattr(measure.importlib, "import_module", lambda name: cupy)
+    monkeypatch.setattr(measure, "call_times", lambda runs: dict.fromkeys(runs, (1.0, 1.0)))
+    assert list(measured(Three(), 0).microseconds) == ["x", "y", "z"]
+    assert list(measured(Three(), 0, only_expected=True).microseconds) == ["x", "y"]
 
 
 def test_how_far_it_has_come_is_told(monkeypatch):

@@ -123,3 +123,16 @@ def test_working_precision():
 def test_other_elements_are_refused_by_name(dtype):
     with pytest.raises(DataTypeError, match=dtype):
         working_dtype(np.zeros(3), np.zeros(3, dtype=dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.uint16, np.int32, bool])
+@pytest.mark.parametrize("shape", [(5, 7), (4, 5, 7), (2, 3, 1, 6), (3, 6, 1), (0, 4, 5)])
+def test_integers_of_one_value_are_found_wherever_the_other_one_lies(dtype, shape):
+    rng = np.random.default_rng(7)
+    last = np.ones(shape, dtype)
+    last[..., -1, -1] = 0
+    for images in (np.ones(shape, dtype), last, (2 * rng.random(shape)).astype(dtype)):
+        expected = images.min(axis=(-2, -1)) == images.max(axis=(-2, -1))
+        np.testing.assert_array_equal(flat_images(images), expected)
+    both = np.stack([np.ones(shape, dtype), last])
+    np.testing.assert_array_equal(flat_images(both)[0], np.ones(shape[:-2], dtype=bool))

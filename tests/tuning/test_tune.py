@@ -13,7 +13,7 @@ from xcorr_app.cli import env
 from xcorr_app.gpu.runtime import tuned
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 from xcorr_app.gpu.runtime.tuned import TunedTable, load_table
-from xcorr_app.tuning import command
+from xcorr_app.tuning import command, run
 from xcorr_app.tuning.domain import Sizes, drawn
 from xcorr_app.tuning.domains import DOMAINS, domains_named
 from xcorr_app.tuning.measure import Outcome
@@ -74,7 +74,19 @@ def test_more_time_goes_on_with_other_problems():
     clock = Clock()
     how, problems = made_up(clock)
     tune(domains_named(("mixing",), H100), 60, **how)
-    assert len(problems) == len({str(problem) for _, problem in problems}) == 40  # four rounds of compiling
+    assert len(problems) == len({str(problem) for _, problem in problems}) == 45  # three rounds of compiling
+
+
+def test_no_more_is_compiled_than_there_is_time_to_measure():
+    """By the first twenty problems, 25 s, the 9 s that are left do for four of each domain at most."""
+    clock = Clock()
+    how, problems = made_up(clock)
+    tune(domains_named(("banks", "planes"), H100), 34, **how)
+    assert len(problems) == 24
+    assert run._of_next_round(25.0, 9.0, 20, 2) == 4
+    assert run._of_next_round(0.0, 9.0, 0, 2) == 10
+    assert run._of_next_round(10.0, 1e6, 20, 2) == 20
+    assert run._of_next_round(10.0, 1e-9, 20, 2) == 1
 
 
 def test_the_same_problems_again_and_others_by_another_seed():

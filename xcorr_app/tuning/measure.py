@@ -3,19 +3,21 @@
 Two times are taken of a call. That on the device: a kernel keeps the queue busy until the host has started several
 calls, so that no host time is in it. And that of a call among many: calls in a row, where the host's time counts as far
 as it is the longer one, as it does in a user's loop. What a choice is held to is the second. All candidates of a
-problem are read in turns, and of each the least reading counts: a host that is slower for a while is so for all.
+problem are read in turns, and of each the least reading counts: a host that is slower for a while is so for all. Turns
+go on until the least readings hardly fall any more, as those of a host with other work still do after a dozen.
 """
 
 from __future__ import annotations
 
 import functools
+import gc
 import importlib
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +35,10 @@ GOOD = 1.1
 _READING = 1500.0
 _LONG = 5_000.0
 """Microseconds: of work between two readings, and of one call from which on the host is not told apart."""
-_REPEATS, _FEW_REPEATS = 7, 2
+_REPEATS, _MOST_REPEATS, _FEW_REPEATS = 7, 40, 2
+"""Turns: at least so many, none after so many, and of long calls."""
+_CALM, _SETTLED = 5, 0.01
+"""So many turns in a row in which no least reading fell by more than this share end the readings."""
 _MIN_CALLS, _MAX_CALLS = 2, 50
 _TELL_EVERY = 10
 """Problems."""
@@ -95,19 +100,39 @@ def share_within(outcomes: Sequence[Outcome], limit: float = GOOD) -> float:
 
 def call_times(runs: Mapping[str, Run]) -> dict[str, tuple[float, float]]:
     """Least microseconds of a call among many, and of the device alone, of each."""
-    once = {name: _reading(run, 1 if _reading(run, 1) > _LONG else 3) for name, run in runs.items()}
-    calls = {name: max(_MIN_CALLS, min(_MAX_CALLS, int(_READING / max(each, 1.0)))) for name, each in once.items()}
-    among_many, alone = dict(once), dict(once)
-    for turn in range(_REPEATS):
-        for name, run in runs.items():
-            if once[name] > _LONG:
-                if turn < _FEW_REPEATS:
-                    among_many[name] = alone[name] = min(among_many[name], _reading(run, _MIN_CALLS))
-                continue
-            among_many[name] = min(among_many[name], _reading(run, calls[name]))
-            ahead = 1.5 * calls[name] * among_many[name] + 50
-            alone[name] = min(alone[name], _reading(run, calls[name], ahead))
+    with _no_collection():
+        once = {name: _reading(run, 1 if _reading(run, 1) > _LONG else 3) for name, run in runs.items()}
+        calls = {name: max(_MIN_CALLS, min(_MAX_CALLS, int(_READING / max(each, 1.0)))) for name, each in once.items()}
+        among_many, alone = dict(once), dict(once)
+        for name in (name for name in runs if once[name] > _LONG):
+            readings = [_reading(runs[name], _MIN_CALLS) for _ in range(_FEW_REPEATS)]
+            among_many[name] = alone[name] = min(once[name], *readings)
+        short = [name for name in runs if once[name] <= _LONG]
+        turns = calm = 0
+        while short and (turns < _REPEATS or (calm < _CALM and turns < _MOST_REPEATS)):
+            before = dict(among_many)
+            for name in short:
+                among_many[name] = min(among_many[name], _reading(runs[name], calls[name]))
+                if turns < _REPEATS:  # the device's own time hardly varies
+                    ahead = 1.5 * calls[name] * among_many[name] + 50
+                    alone[name] = min(alone[name], _reading(runs[name], calls[name], ahead))
+            fell = any(among_many[name] < (1 - _SETTLED) * before[name] for name in short)
+            turns, calm = turns + 1, 0 if fell else calm + 1
+            short = short[1:] + short[:1]  # none is always read after the same other
     return {name: (among_many[name], min(among_many[name], alone[name])) for name in runs}
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Keep the collection of garbage, which takes milliseconds now and then, out of what is read."""
+    was_on = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _reading(run: Run, calls: int, ahead: float = 0.0) -> float:
@@ -143,12 +168,18 @@ def _compile(wanted: tuple[str, tuple[tuple[str, str | int], ...], int]) -> None
         kernel_function(kernel, dict(defines), shared_bytes)
 
 
-def measured(domain: Domain, problem: Any) -> Outcome:
-    """Time all candidates of a problem on the current device."""
+def measured(domain: Domain, problem: Any, *, only_expected: bool = False) -> Outcome:
+    """Time all candidates of a problem on the current device, or only the chosen one and those with an expected time.
+
+    Of the others a table learns nothing, and a library may take a hundred times as long.
+    """
     decision = domain.decision(problem)
-    times = call_times(domain.candidates(problem))
-    importlib.import_module("cupy").get_default_memory_pool().free_all_blocks()
     expected = {candidate.name: candidate.microseconds for candidate in decision.candidates}
+    runs = domain.candidates(problem)
+    if only_expected:
+        runs = {name: run for name, run in runs.items() if expected.get(name) or name == decision.name}
+    times = call_times(runs)
+    importlib.import_module("cupy").get_default_memory_pool().free_all_blocks()
     of_call, of_device = ({name: round(time[i], 2) for name, time in times.items()} for i in range(2))
     return Outcome(domain.name, str(problem), decision.name, decision.reason, of_call, of_device, expected)
 

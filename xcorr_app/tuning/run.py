@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,10 +18,11 @@ from xcorr_app.tuning.measure import Outcome, compile_ahead, measured
 __all__ = ["SEED", "Tuning", "tune"]
 
 SEED = 1
-_OF_A_ROUND = 10
-"""Problems of a domain between two times at which kernels are compiled, side by side."""
+_OF_FIRST_ROUND, _OF_A_ROUND = 10, 20
+"""Problems of a domain between two times at which kernels are compiled, side by side; processes take time to start."""
 
 Measure = Callable[[Domain, Any], Outcome]
+_MEASURE: Measure = functools.partial(measured, only_expected=True)
 
 
 class Tuning:
@@ -36,7 +38,7 @@ class Tuning:
         for name, microseconds in outcome.microseconds.items():
             expected = outcome.expected.get(name)
             if expected:
-                self.rows.append(Row(outcome.domain, name, coordinates, math.log(microseconds / expected)))
+                self.rows.append(Row(outcome.domain, name, coordinates, expected, math.log(microseconds / expected)))
 
 
 def tune(
@@ -44,7 +46,7 @@ def tune(
     seconds: float,
     *,
     seed: int = SEED,
-    measure: Measure = measured,
+    measure: Measure = _MEASURE,
     compile_kernels: Callable[[Iterable[Launch]], int] = compile_ahead,
     clock: Callable[[], float] = time.monotonic,
     tell: Callable[[str], None] = lambda _: None,
@@ -69,9 +71,11 @@ def tune(
     Tuning
         Of the problems that were measured.
     """
-    until, rng, found = clock() + seconds, np.random.default_rng(seed), Tuning()
+    began, rng, found = clock(), np.random.default_rng(seed), Tuning()
+    until = began + seconds
     while clock() < until:
-        problems = [(domain, domain.problems(rng, _OF_A_ROUND)) for domain in domains]
+        count = _of_next_round(clock() - began, until - clock(), len(found.outcomes), len(domains))
+        problems = [(domain, domain.problems(rng, count)) for domain in domains]
         if not any(of_domain for _, of_domain in problems):
             break
         kernels = compile_kernels(
@@ -87,6 +91,13 @@ def tune(
                 tell(f"{domain.name}, {problem}: {type(failure).__name__}: {failure}")
         tell(f"{len(found.outcomes)} problems measured")
     return found
+
+
+def _of_next_round(spent: float, left: float, measured: int, domains: int) -> int:
+    """Problems of a domain for which the time that is left will do, as far as those before tell: no kernel for none."""
+    if not measured or not spent:
+        return _OF_FIRST_ROUND
+    return max(1, min(_OF_A_ROUND, math.ceil(left * measured / spent / domains)))
 
 
 def _by_turns(problems: Sequence[tuple[Domain, Sequence[Any]]]) -> Iterator[tuple[Domain, Any]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -135,15 +137,13 @@ class Projections:
             xp.asarray(_between(extents[:, 2 * axis : 2 * axis + 2], self._shape[axis])) for axis in (0, 1)
         )
         # Values near the limit of float64 may overflow: a picture is for looking at only.
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"), _beside(to.sums, before, after):
             if to.before.are_exact_with(before):
                 to.before.add_exactly(before, None)
                 to.after.add_exactly(after, extents)
             else:
                 to.before.add(before, None)
                 to.after.add(after, rows[:, :, None] & columns[:, None, :])
-            if to.sums is not None:
-                to.sums.add(before, after)
         for i, number in enumerate(numbers):
             if number in self._wanted:
                 image = to_host(before[i])
@@ -188,6 +188,20 @@ class Projections:
             thumbnails=gathered.thumbnails,
             preview=preview_of([pair[0] for pair in preview], [pair[1] for pair in preview]),
         ).shrunk()
+
+
+@contextmanager
+def _beside(sums: AssessmentSums | None, before: Array, after: Array) -> Iterator[None]:
+    """Add frames to sums, on a host by another thread: all that is gathered in turn takes longer than moving frames."""
+    if sums is None or is_device_array(before):
+        yield
+        if sums is not None:
+            sums.add(before, after)
+        return
+    with ThreadPoolExecutor(1, thread_name_prefix="xcorr-assess") as pool:
+        added = pool.submit(sums.add, before, after)
+        yield
+        added.result()
 
 
 def _copied(sums: Any) -> Any:

@@ -32,11 +32,12 @@ _LONGEST_WHOLE = 720
 _SHORTEST = 64
 _MAX_BLOCKS = 64
 """Along an axis."""
-_CALLS, _ROW = 75e3, {4: 1500.0, 8: 0.0}
-"""Time of the calls for a block and of filling in one of its rows, by the bytes of an element, in units of a
-transform's n log2(n): few blocks as wide as the matrix are better than squares. Products hardly count beside these."""
-_CACHE, _BEYOND_CACHE = 640 << 10, 1.15
-"""Bytes of a block which a core's own cache holds beside its spectrum, and how much longer a larger one takes."""
+_CALLS, _PART_OF_ROW, _ROW = 75e3, 3.0, {4: 1000.0, 8: 0.0}
+"""Time of the calls for a block, of an element where rows are read in parts, which takes more than twice as long, and
+of filling in a row of a block, by the bytes of an element; in units of a transform's n log2(n). So few blocks as wide
+as the matrix are better than squares. Products hardly count beside these."""
+_CACHE, _BEYOND_CACHE = 1500 << 10, 1.15
+"""Bytes of a block from which on it takes so much longer."""
 _WHOLE = {4: 1.5, 8: 0.9}
 """Time of all that a correlation by real transforms of OpenCV takes, in the same units for each of their elements."""
 _REAL = 1.85
@@ -96,6 +97,7 @@ def plan(
         ]
         for left, right, ends, step in zip(left_shape, right_shape, shifts, (2, 1), strict=True)
     ]
+    by_parts = _PART_OF_ROW * math.prod(right_shape)
     best, least = None, _REAL * _n_log_n((left_shape[0] + shifts[0][1]) * (left_shape[1] + shifts[1][1]))
     whole = [
         cut(left, right, *ends, 1, _LONGEST_WHOLE)
@@ -108,6 +110,8 @@ def plan(
             size, blocks = rows.size * columns.size, len(rows.right) // 2 * len(columns.right)
             slower = _BEYOND_CACHE if 2 * itemsize * size > _CACHE else 1.0
             time = (blocks + 1) * slower * _n_log_n(size) + blocks * (rows.size * _ROW[itemsize] + _CALLS)
+            if len(columns.right) > 1:
+                time += by_parts
             if time < least:
                 best, least = (rows, columns), time
     return best

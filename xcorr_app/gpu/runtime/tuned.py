@@ -2,9 +2,11 @@
 
 The models of the candidates' times were fitted on one H200 and are scaled for other devices. ``xcorr tune`` times all
 candidates of random problems on the device at hand and keeps the logarithm of measured over expected time of each, with
-where the problem lies among others (its sizes, as base-2 logarithms). A candidate's correction at another problem is
-the mean of a Gaussian process through its measurements: a constant for the candidate, and what its neighbours share.
-So few measurements near a problem already correct what all have in common, and none far away does harm.
+where the problem lies among others (its sizes and the time expected, as base-2 logarithms). A candidate's correction at
+another problem is the mean of one Gaussian process through all measurements of a domain: a constant of the candidate,
+what it shares with its neighbours, what all candidates share there, and what those of one problem alone share, as when
+the host was slower for a while. So few measurements near a problem already correct what all have in common, what
+disturbs all candidates of a problem is not held against any of them, and nothing far away does harm.
 
 The table lies in the folder of the compiled kernels, one a device, driver and version of this package; a table that
 cannot be read, or is of another, counts as none.
@@ -42,12 +44,13 @@ __all__ = [
 ]
 
 # In natural logarithms of time, but for the reach; chosen by five-fold cross-validation over the 300 problems of
-# benchmarks/results/auto.json, where 276 choices were within 1.1 of the best before and 285 after.
-_CONSTANT, _LOCAL, _NOISE = 1.0, 0.3, 0.1
+# benchmarks/results/auto.json, where 276 choices were within 1.1 of the best before and 286 after.
+_CONSTANT, _LOCAL, _SHARED, _OF_PROBLEM, _NOISE = 0.3, 0.2, 0.4, 0.1, 0.05
+"""Standard deviations: a candidate's own, everywhere and locally; that of all, locally and on one problem; the rest."""
 _REACH = 3.0
 """Distance at which two problems share little: a factor of eight in one size."""
-_CLOSE = 0.05
-"""The choice of the models stays where nothing is expected to be faster by more."""
+_MOST_ROWS = 2000
+"""Of a domain, the last that were measured: with more a choice would take longer than it saves."""
 
 _ASKING = ("engine", "named", "method")
 """Arguments of decisions by which a user asks for one of the candidates."""
@@ -58,11 +61,12 @@ Decide = TypeVar("Decide", bound=Callable[..., Decision])
 
 @dataclass(frozen=True)
 class Row:
-    """A candidate on a problem: domain, where the problem lies, and the logarithm of measured over expected time."""
+    """A candidate on a problem: domain, where the problem lies, expected us, logarithm of measured over expected."""
 
     domain: str
     candidate: str
     coordinates: tuple[float, ...]
+    expected: float
     missed: float
 
 
@@ -79,48 +83,60 @@ class TunedTable:
 
     def __init__(self, about: Mapping[str, Any], rows: Sequence[Row]) -> None:
         self.about, self.rows = dict(about), tuple(rows)
-        self._of_domain = {row.domain: 0.0 for row in rows}
-        for domain in self._of_domain:
-            self._of_domain[domain] = float(np.mean([row.missed for row in rows if row.domain == domain]))
-        names = dict.fromkeys((row.domain, row.candidate) for row in rows)
-        self._fits = {name: self._fitted(*name) for name in names}
+        self._fits: dict[str, _Fit] = {}
 
     def preferred(self, domain: str, decision: Decision) -> Decision:
-        """Correct a decision's expected times, and decide by them where another candidate is clearly faster."""
-        if domain not in self._of_domain:
+        """Correct a decision's expected times, and decide by them."""
+        fit = self._fit_of(domain)
+        if fit is None:
             return decision
-        times = {
-            candidate.name: candidate.microseconds * math.exp(self.correction(domain, candidate.name, decision))
-            for candidate in decision.candidates
-            if candidate.microseconds is not None
-        }
-        if decision.name not in times:
+        expected = {each.name: each.microseconds for each in decision.candidates if each.microseconds}
+        if decision.name not in expected:
             return decision  # by a rule: it has no model to correct
+        times = fit.corrected(decision.coordinates, expected)
         corrected = [replace(each, microseconds=times.get(each.name)) for each in decision.candidates]
         first, *others = sorted((each for each in corrected if each.name in times), key=_microseconds)
-        if times[decision.name] <= (1 + _CLOSE) * _microseconds(first):
+        if times[decision.name] <= _microseconds(first):
             return replace(decision, candidates=tuple(corrected))
         reason = f"the least time by measurements on this device, {_microseconds(first):.0f} us"
         reason += f", where {others[0].name} takes {_microseconds(others[0]):.0f} us"
         return replace(decision, engine=first.engine, kernel=first.kernel, reason=reason, candidates=tuple(corrected))
 
-    def correction(self, domain: str, candidate: str, decision: Decision) -> float:
-        """Natural logarithm of the time to be measured over the expected one."""
-        mean = self._of_domain[domain]
-        fit = self._fits.get((domain, candidate))
-        if fit is None:
-            return mean
-        places, weights = fit
-        shared = _covariance(np.asarray(decision.coordinates, np.float64)[None], places)
-        return mean + float(shared[0] @ weights)
+    def _fit_of(self, domain: str) -> _Fit | None:
+        if domain not in self._fits:
+            rows = [row for row in self.rows if row.domain == domain][-_MOST_ROWS:]
+            if not rows:
+                return None
+            self._fits[domain] = _Fit(rows)
+        return self._fits[domain]
 
-    def _fitted(self, domain: str, candidate: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        rows = [row for row in self.rows if (row.domain, row.candidate) == (domain, candidate)]
-        places = np.array([row.coordinates for row in rows], np.float64)
-        missed = np.array([row.missed for row in rows]) - self._of_domain[domain]
-        covariance = _covariance(places, places) + _NOISE**2 * np.eye(len(rows))
-        weights = np.linalg.solve(covariance, missed).astype(np.float64)
-        return places, weights
+
+class _Fit:
+    """The Gaussian process through the rows of one domain."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        missed = np.array([row.missed for row in rows])
+        self._mean = float(missed.mean())
+        self._names = np.array([row.candidate for row in rows])
+        self._places = np.array([_place(row.coordinates, row.expected) for row in rows])
+        numbers = {row.coordinates: i for i, row in enumerate(rows)}
+        problems = np.array([numbers[row.coordinates] for row in rows])
+        covariance = self._covariance(self._names, self._places) + _NOISE**2 * np.eye(len(rows))
+        covariance += _OF_PROBLEM**2 * (problems[:, None] == problems)
+        self._weights = np.linalg.solve(covariance, missed - self._mean).astype(np.float64)
+
+    def corrected(self, coordinates: tuple[float, ...], expected: Mapping[str, float]) -> dict[str, float]:
+        """Return the microseconds to be measured of candidates whose expected ones are given by name."""
+        places = np.array([_place(coordinates, microseconds) for microseconds in expected.values()])
+        missed = self._mean + self._covariance(np.array(list(expected)), places) @ self._weights
+        return {name: time * math.exp(each) for (name, time), each in zip(expected.items(), missed, strict=True)}
+
+    def _covariance(self, names: NDArray[np.str_], places: NDArray[np.float64]) -> NDArray[np.float64]:
+        squares = ((places[:, None] - self._places) ** 2).sum(axis=-1)
+        near = np.exp(-squares / (2 * _REACH**2))
+        own = (names[:, None] == self._names) * (_CONSTANT**2 + _LOCAL**2 * near)
+        covariance: NDArray[np.float64] = own + _SHARED**2 * near
+        return covariance
 
 
 def by_measurements(
@@ -177,7 +193,7 @@ def save_table(table: TunedTable) -> Path:
     """Write a table where `load_table` finds it; raises OSError where that cannot be."""
     path = table_path(table.about)
     path.parent.mkdir(parents=True, exist_ok=True)
-    rows = [[row.domain, row.candidate, list(row.coordinates), row.missed] for row in table.rows]
+    rows = [[row.domain, row.candidate, list(row.coordinates), row.expected, row.missed] for row in table.rows]
     partial = path.with_name(f"{path.name}.part")
     partial.write_text(json.dumps({"about": table.about, "rows": rows}) + "\n", encoding="utf-8")
     partial.replace(path)
@@ -190,15 +206,16 @@ def load_table(key: Key) -> TunedTable | None:
         stored = json.loads(table_path(key).read_text(encoding="utf-8"))
         about = stored["about"]
         if {name: about[name] for name in key} == dict(key):
-            rows = [Row(domain, name, tuple(place), float(missed)) for domain, name, place, missed in stored["rows"]]
-            return TunedTable(about, rows)
+            rows = (
+                Row(domain, name, tuple(place), float(expected), float(missed))
+                for domain, name, place, expected, missed in stored["rows"]
+            )
+            return TunedTable(about, tuple(rows))
     return None
 
 
-def _covariance(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-    squares = ((first[:, None] - second[None]) ** 2).sum(axis=-1)
-    covariance: NDArray[np.float64] = _CONSTANT**2 + _LOCAL**2 * np.exp(-squares / (2 * _REACH**2))
-    return covariance
+def _place(coordinates: tuple[float, ...], expected: float) -> tuple[float, ...]:
+    return (*coordinates, math.log2(expected))
 
 
 def _microseconds(candidate: Candidate) -> float:

@@ -1,0 +1,83 @@
+"""Frames per second of the whole command `xcorr align` on the CPU, from start to the last file, with parts left out.
+
+    python -m benchmarks.command_cpu [--frames 2000] [--repeats 2] [--only TEXT]
+
+One stack of 512x512 uint16 that drifts by up to 7 pixels, `--max-shift 16`, on all cores the process may use (`taskset`
+for fewer). Of each row the fastest round counts; beside frames a second by the clock stands the CPU time of a frame,
+start included, which other work on the machine hardly changes. Written to results/command_cpu.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks._environment import write_result
+from benchmarks.pipeline.data import write_stacks
+
+SIDE = 512
+_PLAIN = ("--report", "none")
+ROWS: dict[str, tuple[str, ...]] = {
+    "default": (),
+    "quick report": ("--report", "quick"),
+    "no report": _PLAIN,
+    "no report, unchecked": (*_PLAIN, "--verify", "none"),
+    "measured only, unchecked": (*_PLAIN, "--verify", "none", "--no-apply"),
+    "measured only, every frame checked": (*_PLAIN, "--verify", "all", "--no-apply"),
+    "measured only, unchecked, window of a quarter": (*_PLAIN, "--verify", "none", "--no-apply", "--max-shift", "128"),
+}
+
+
+def run_once(source: Path, options: tuple[str, ...]) -> tuple[float, float]:
+    """Seconds by the clock and of CPU that a command takes."""
+    with tempfile.TemporaryDirectory(dir=source.parent) as out:
+        command = [sys.executable, "-m", "xcorr_app", "align", str(source), "-o", out, "-q", "--overwrite"]
+        command += ["--device", "cpu", "--max-shift", "16", *options]
+        before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        seconds, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def main() -> None:
+    """Time the rows in turns, print them as they come, and write the record."""
+    parser = argparse.ArgumentParser(description="The whole command on the CPU.")
+    parser.add_argument("--frames", type=int, default=2000)
+    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--only", default="", help="rows whose name contains this text")
+    arguments = parser.parse_args()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    console, rounds = Console(width=120), {name: [] for name in ROWS if arguments.only in name}
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "stacks"
+        write_stacks(source, 1, arguments.frames, SIDE)
+        for turn in range(arguments.repeats):
+            for name, times in rounds.items():
+                times.append(run_once(source, ROWS[name]))
+                seconds, cpu = times[-1]
+                rate = (
+                    f"{arguments.frames / seconds:6.1f} frames/s, {1e3 * cpu / arguments.frames:.2f} ms of CPU a frame"
+                )
+                console.print(f"round {turn}, {cores} cores, {name}: {rate}")
+    rows = {
+        name: {
+            "frames_per_second": round(arguments.frames / min(seconds for seconds, _ in times), 1),
+            "cpu_ms_per_frame": round(1e3 * min(cpu for _, cpu in times) / arguments.frames, 3),
+            "rounds": times,
+        }
+        for name, times in rounds.items()
+    }
+    path = write_result("command_cpu", {"frames": arguments.frames, "side": SIDE, "cores": cores, "rows": rows})
+    console.print(f"Written: {path.name}")
+
+
+if __name__ == "__main__":
+    main()
