@@ -373,8 +373,9 @@ def test_bytes_do_not_depend_on_how_planes_are_gathered(tmp_path, monkeypatch, b
     metadata = StackMetadata("TYX", data.shape, data.dtype)
     write_stack(tmp_path / "expected.tif", data, metadata)
     monkeypatch.setattr(write_module, "_BYTES_AT_ONCE", bytes_at_once)
-    monkeypatch.setattr(write_module, "_BYTES_WAITING", 2 * bytes_at_once)
-    write_stack(tmp_path / "a.tif", data, metadata)
+    with StackWriter(tmp_path / "a.tif", metadata, waiting=2 * bytes_at_once) as writer:
+        for plane in data:
+            writer.write(plane)
     assert (tmp_path / "a.tif").read_bytes() == (tmp_path / "expected.tif").read_bytes()
 
 

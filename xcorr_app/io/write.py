@@ -44,8 +44,8 @@ _NO_UNIT = 1
 _DOCUMENT_NAME = 269
 _BYTES_AT_ONCE = 1 << 22
 """Planes of so many bytes go to the system together."""
-_BYTES_WAITING = 1 << 26
-"""So many may wait to be written before `write` does."""
+BYTES_WAITING = 1 << 26
+"""So many may wait to be written before `write` does, unless more are asked for."""
 _MAX_BUFFERS = 1000
 _THREADS = 4
 
@@ -88,6 +88,8 @@ class StackWriter:
     begun
         Folder in which several processes have placed all planes (`PlacedPlanes`): the file is completed alone. What
         they wrote of compressed planes must be taken first.
+    waiting
+        Bytes that may wait to be written before `write` does.
 
     Examples
     --------
@@ -105,10 +107,11 @@ class StackWriter:
         later: Callable[[StackWriter], None] | None = None,
         meter: Meter | None = None,
         begun: Path | None = None,
+        waiting: int = BYTES_WAITING,
     ) -> None:
         self.path = Path(path)
         self.metadata = metadata
-        self._begun = begun
+        self._begun, self._waiting = begun, waiting
         if metadata.kind == "imagej" and list(metadata.axes) != sorted(metadata.axes, key="TZCYX".index):
             raise ArgumentError(
                 f"{self.path}: an ImageJ hyperstack has its axes in the order TZCYX, not {metadata.axes}; "
@@ -197,12 +200,12 @@ class StackWriter:
         self._written += 1
         if self._compression is not None:
             self._under_way.append((plane.nbytes, self._pool().submit(self._compression.encoded, plane)))
-            self._wait(_BYTES_WAITING)
+            self._wait(self._waiting)
             return
         self._gathered.append(plane)
         if len(self._gathered) * plane.nbytes >= _BYTES_AT_ONCE or len(self._gathered) == _MAX_BUFFERS:
             self._send()
-            self._wait(_BYTES_WAITING)
+            self._wait(self._waiting)
 
     def complete(self) -> None:
         """Write what is left, check it, bring it to the disk and give the file its name."""
