@@ -39,11 +39,12 @@ def new_writer(
     meter: Meter | None = None,
     begun: Path | None = None,
     waiting: int = BYTES_WAITING,
+    waited: Callable[[str, float], None] | None = None,
 ) -> Writer:
     """Return the writer of the kind that a name promises; `pyramid` levels are written into OME-Zarr alone.
 
     Several processes may have placed its planes in a folder where it is `begun`. So many bytes of a TIFF file may be
-    `waiting` to be written.
+    `waiting` to be written; for how long who writes `waited` then is told.
     """
     if path.suffix == ZARR:
         return ZarrWriter(
@@ -53,7 +54,8 @@ def new_writer(
         raise ArgumentError(f"{path}: pyramids are written into OME-Zarr: --format ome-zarr, or leave --pyramid out")
     if path.name.endswith(ENDINGS["ome-tiff"]):
         metadata = replace(metadata, kind="ome")
-    return StackWriter(path, metadata, compression=compression, later=later, meter=meter, begun=begun, waiting=waiting)
+    how: Any = {"compression": compression, "later": later, "meter": meter, "begun": begun}
+    return StackWriter(path, metadata, **how, waiting=waiting, waited=waited)
 
 
 def output_files(path: Path) -> list[Path]:

@@ -148,6 +148,7 @@ class StackResources:
             meter=self.stages.meter,
             begun=self.placed,
             waiting=waiting,
+            waited=self.stages.waited,
         )
 
     @contextmanager
