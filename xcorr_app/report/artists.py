@@ -11,10 +11,13 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import IO, Any, Self
 
 from xcorr_app.report.drawing import Drawn, Section
 
+_PIPE = 1 << 20
+"""Bytes that a pipe holds: as many as an ordinary user may ask for."""
+_LENGTH = 8
 _PACKAGES = str(Path(__file__).parents[2])
 _PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from xcorr_app.report.artists import serve; serve()"
 
@@ -75,7 +78,7 @@ class _Artist:
         command, pipe = [sys.executable, "-c", _PROGRAM, _PACKAGES], subprocess.PIPE
         # In a session of its own Ctrl-C does not reach it; it ends when nobody can ask it any more.
         self._process = subprocess.Popen(  # noqa: S603 - this very program
-            command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True
+            command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True, pipesize=_PIPE
         )
         assert self._process.stdin is not None  # noqa: S101 - for the type checker
         assert self._process.stdout is not None  # noqa: S101
@@ -84,9 +87,8 @@ class _Artist:
     def draw(self, section: Section) -> Drawn:
         """Raises what becomes of a pipe or a record where the process dies."""
         try:
-            pickle.dump(section, self._to, protocol=pickle.HIGHEST_PROTOCOL)
-            self._to.flush()
-            drawn: Drawn = pickle.load(self._from)  # noqa: S301 - of a process of this very program
+            _send(section, self._to)
+            drawn: Drawn = pickle.loads(_content(self._from))  # noqa: S301 - of a process of this very program
         except BaseException:
             self.end()
             raise
@@ -109,8 +111,24 @@ def serve() -> None:
         os.dup2(2, 1)
         while True:
             try:
-                section: Section = pickle.load(asked)  # noqa: S301 - of the process that started this one
+                section: Section = pickle.loads(_content(asked))  # noqa: S301 - of the process that started this one
             except EOFError:
                 return
-            pickle.dump(section.drawn().without_rows(), answers, protocol=pickle.HIGHEST_PROTOCOL)
-            answers.flush()
+            _send(section.drawn().without_rows(), answers)
+
+
+def _send(record: Any, to: IO[bytes]) -> None:
+    """Write a record in one go: for each call a thread has to wait for others."""
+    content = pickle.dumps(record, pickle.HIGHEST_PROTOCOL)
+    to.write(len(content).to_bytes(_LENGTH, "little"))
+    to.write(content)
+    to.flush()
+
+
+def _content(stream: IO[bytes]) -> bytes:
+    """Read what `_send` wrote; raises EOFError where there is no more."""
+    length = stream.read(_LENGTH)
+    content = stream.read(int.from_bytes(length, "little")) if len(length) == _LENGTH else b""
+    if not content:
+        raise EOFError
+    return content
