@@ -43,29 +43,35 @@ from xcorr_app.cluster.connect import started
 
 _BYTES_A_TASK = 4096
 """Of a job and the description of a stack."""
+_FRAMES_A_PART = 256
+"""Of a stack, that one process writes at a time."""
 REPEATS = 3
 RESULTS = Path(__file__).parent / "results" / "scale.json"
 
 
-def write_stack(path: Path, number: int, frames: int, side: int) -> int:
-    """Write a drifting scene under the noise of a camera as uint16 TIFF; returns its bytes."""
+def write_part(path: Path, number: int, start: int, shape: tuple[int, int, int]) -> None:
+    """Write some frames of a drifting scene, under the noise of a camera, into a file that has room for all."""
+    frames, side, _ = shape
     rng = np.random.default_rng(number)
     scene = (gaussian_filter(rng.normal(size=(side + 32, side + 32)), 2) * 4000 + 5000).clip(100).astype(np.float32)
     places = 16 + np.clip(rng.normal(0, 1, (frames, 2)).cumsum(axis=0), -15, 15).astype(int)
-    stack = np.empty((frames, side, side), np.uint16)
-    for frame, (y, x) in zip(stack, places, strict=True):
+    rng = np.random.default_rng((number, start))
+    stack = tifffile.memmap(path, mode="r+")
+    for frame, (y, x) in zip(stack[start : start + _FRAMES_A_PART], places[start:], strict=False):
         clean = scene[y : y + side, x : x + side]
         frame[:] = clean + np.sqrt(clean) * rng.standard_normal((side, side), np.float32)
-    tifffile.imwrite(path, stack, photometric="minisblack")
-    return path.stat().st_size
 
 
 def write_stacks(folder: Path, count: int, frames: int, side: int) -> int:
-    """Write stacks, as many at a time as there are cores; returns the bytes of all."""
-    paths = [folder / f"s{number:03}.tif" for number in range(count)]
-    processes = min(count, len(os.sched_getaffinity(0)))
+    """Write stacks as uint16 TIFF, parts of them side by side; returns the bytes of all."""
+    paths, shape = [folder / f"s{number:03}.tif" for number in range(count)], (frames, side, side)
+    for path in paths:
+        tifffile.memmap(path, shape=shape, dtype=np.uint16, photometric="minisblack")
+    parts = [(path, number, start) for number, path in enumerate(paths) for start in range(0, frames, _FRAMES_A_PART)]
+    processes = min(len(parts), len(os.sched_getaffinity(0)))
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
-        return sum(pool.map(write_stack, paths, range(count), [frames] * count, [side] * count))
+        list(pool.map(write_part, *zip(*parts, strict=True), [shape] * len(parts)))
+    return sum(path.stat().st_size for path in paths)
 
 
 def align(inputs: Path, out: Path, cluster: str, device: str, *, apply: bool, report: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@ import dataclasses
 import errno
 import os
 import resource
+import time
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -373,9 +374,32 @@ def test_bytes_do_not_depend_on_how_planes_are_gathered(tmp_path, monkeypatch, b
     metadata = StackMetadata("TYX", data.shape, data.dtype)
     write_stack(tmp_path / "expected.tif", data, metadata)
     monkeypatch.setattr(write_module, "_BYTES_AT_ONCE", bytes_at_once)
-    monkeypatch.setattr(write_module, "_BYTES_WAITING", 2 * bytes_at_once)
-    write_stack(tmp_path / "a.tif", data, metadata)
+    with StackWriter(tmp_path / "a.tif", metadata, waiting=2 * bytes_at_once) as writer:
+        for plane in data:
+            writer.write(plane)
     assert (tmp_path / "a.tif").read_bytes() == (tmp_path / "expected.tif").read_bytes()
+
+
+@pytest.mark.parametrize("compression", [None, "zlib"])
+def test_who_writes_faster_than_the_disk_waits_and_says_so(tmp_path, monkeypatch, compression):
+    real, told = os.pwritev, []
+
+    def slow(*args):
+        time.sleep(0.02)
+        return real(*args)
+
+    monkeypatch.setattr(os, "pwritev", slow)
+    monkeypatch.setattr(write_module, "_BYTES_AT_ONCE", 1)
+    data = noise((8, 30, 40))
+    metadata = StackMetadata("TYX", data.shape, data.dtype)
+    for waiting in (1, 1 << 20):
+        told.append(0.0)
+        how = {"waiting": waiting, "waited": lambda stage, seconds: told.append(told.pop() + seconds)}
+        with StackWriter(tmp_path / "a.tif", metadata, compression=compression, **how) as writer:
+            for plane in data:
+                writer.write(plane)
+    assert told[0] > 6 * 0.02
+    assert told[1] < told[0] / 2
 
 
 def test_planes_of_an_uncompressed_file_lie_one_after_the_other(tmp_path):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.io.container_paths import ZARR
-from xcorr_app.io.write import StackWriter
+from xcorr_app.io.write import BYTES_WAITING, StackWriter
 from xcorr_app.io.zarr_checksum import files_below
 from xcorr_app.io.zarr_write import ZarrWriter
 
@@ -38,10 +38,13 @@ def new_writer(
     later: Callable[[Any], None] | None = None,
     meter: Meter | None = None,
     begun: Path | None = None,
+    waiting: int = BYTES_WAITING,
+    waited: Callable[[str, float], None] | None = None,
 ) -> Writer:
     """Return the writer of the kind that a name promises; `pyramid` levels are written into OME-Zarr alone.
 
-    Several processes may have placed its planes in a folder where it is `begun`.
+    Several processes may have placed its planes in a folder where it is `begun`. So many bytes of a TIFF file may be
+    `waiting` to be written; for how long who writes `waited` then is told.
     """
     if path.suffix == ZARR:
         return ZarrWriter(
@@ -51,7 +54,8 @@ def new_writer(
         raise ArgumentError(f"{path}: pyramids are written into OME-Zarr: --format ome-zarr, or leave --pyramid out")
     if path.name.endswith(ENDINGS["ome-tiff"]):
         metadata = replace(metadata, kind="ome")
-    return StackWriter(path, metadata, compression=compression, later=later, meter=meter, begun=begun)
+    how: Any = {"compression": compression, "later": later, "meter": meter, "begun": begun}
+    return StackWriter(path, metadata, **how, waiting=waiting, waited=waited)
 
 
 def output_files(path: Path) -> list[Path]:

@@ -6,6 +6,7 @@ every promise that the file makes, before the first pixel is used.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -211,10 +212,13 @@ def _plain_stack(pages: Pages, limits: Limits) -> tuple[Pages, StackMetadata, np
     directory_offsets: list[int] = []
     data_offsets: list[int] = []
     axes, sizes, series, index = "", {"T": 1, "Z": 1, "C": 1}, 0, 0
+    described = sorted(pages.descriptions)
     while index < found:
-        series += 1
-        count = 1
-        if index in pages.descriptions:
+        next_described = bisect_left(described, index)
+        # Pages that nothing describes are a series each.
+        count = (described[next_described] if next_described < len(described) else found) - index
+        series += max(count, 1)
+        if count == 0:
             declared = parse_shaped(pages.path, pages.descriptions[index], first.height, first.width)
             axes = declared.axes
             sizes.update(zip(axes, declared.shape, strict=True) if axes else ())

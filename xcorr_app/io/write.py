@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -44,8 +45,8 @@ _NO_UNIT = 1
 _DOCUMENT_NAME = 269
 _BYTES_AT_ONCE = 1 << 22
 """Planes of so many bytes go to the system together."""
-_BYTES_WAITING = 1 << 26
-"""So many may wait to be written before `write` does."""
+BYTES_WAITING = 1 << 26
+"""So many may wait to be written before `write` does, unless more are asked for."""
 _MAX_BUFFERS = 1000
 _THREADS = 4
 
@@ -88,6 +89,10 @@ class StackWriter:
     begun
         Folder in which several processes have placed all planes (`PlacedPlanes`): the file is completed alone. What
         they wrote of compressed planes must be taken first.
+    waiting
+        Bytes that may wait to be written before `write` does.
+    waited
+        Told of the stage and the seconds for which it did.
 
     Examples
     --------
@@ -105,10 +110,12 @@ class StackWriter:
         later: Callable[[StackWriter], None] | None = None,
         meter: Meter | None = None,
         begun: Path | None = None,
+        waiting: int = BYTES_WAITING,
+        waited: Callable[[str, float], None] | None = None,
     ) -> None:
         self.path = Path(path)
         self.metadata = metadata
-        self._begun = begun
+        self._begun, self._waiting, self._waited = begun, waiting, waited
         if metadata.kind == "imagej" and list(metadata.axes) != sorted(metadata.axes, key="TZCYX".index):
             raise ArgumentError(
                 f"{self.path}: an ImageJ hyperstack has its axes in the order TZCYX, not {metadata.axes}; "
@@ -197,12 +204,12 @@ class StackWriter:
         self._written += 1
         if self._compression is not None:
             self._under_way.append((plane.nbytes, self._pool().submit(self._compression.encoded, plane)))
-            self._wait(_BYTES_WAITING)
+            self._hold_back()
             return
         self._gathered.append(plane)
         if len(self._gathered) * plane.nbytes >= _BYTES_AT_ONCE or len(self._gathered) == _MAX_BUFFERS:
             self._send()
-            self._wait(_BYTES_WAITING)
+            self._hold_back()
 
     def complete(self) -> None:
         """Write what is left, check it, bring it to the disk and give the file its name."""
@@ -253,6 +260,13 @@ class StackWriter:
         with timed(self._meter, "write", sum(plane.nbytes for plane in planes)):
             stored = [np.ascontiguousarray(plane, self._stored) for plane in planes]
             write_at(self._descriptor, [plane.reshape(-1).view(np.uint8).data for plane in stored], offset)
+
+    def _hold_back(self) -> None:
+        """Let who writes wait for the disk, where that is behind."""
+        begin = time.perf_counter()
+        self._wait(self._waiting)
+        if self._waited is not None:
+            self._waited("write", time.perf_counter() - begin)
 
     def _wait(self, limit: int) -> None:
         """Wait until no more than `limit` bytes are under way."""

@@ -36,6 +36,11 @@ class Prefetch:
                 self._readers = ThreadPoolExecutor(max(1, min(_MAX_READERS, worker_count())), **how)
             return self._uploader, self._readers
 
+    @property
+    def is_used(self) -> bool:
+        """Whether frames are brought to a device."""
+        return self._uploader is not None
+
     def close(self) -> None:
         """End the threads; what they have not begun is not done."""
         with self._lock:

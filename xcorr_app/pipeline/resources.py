@@ -15,6 +15,7 @@ import numpy as np
 from xcorr_app.gpu.runtime.memory import attempt, bytes_within_limit
 from xcorr_app.io import Checksums, HeldSource, MemoryBudget, Source, StackMetadata, atomic_write_bytes
 from xcorr_app.io.outputs import Writer, new_writer
+from xcorr_app.io.write import BYTES_WAITING
 from xcorr_app.pipeline.device_frames import DeviceFrames, HostFrames
 from xcorr_app.pipeline.prefetch import Prefetch, reader_count, side_by_side
 from xcorr_app.pipeline.stack_upload import StackUpload
@@ -27,6 +28,8 @@ T = TypeVar("T")
 _LARGEST_DEFAULT = 1 << 30
 _SHARE_OF_MEMORY = 8
 _SHARE_OF_DEVICE = 4
+_WAITING_FROM_DEVICE = 1 << 28
+"""Bytes that may wait to be written of what a device has computed: it is faster than a disk, by fits and starts."""
 
 
 def default_memory() -> int:
@@ -135,6 +138,7 @@ class StackResources:
 
     def writer(self, path: Path, metadata: StackMetadata) -> Writer:
         """Return a writer whose file is completed together with the stack."""
+        waiting = _WAITING_FROM_DEVICE if self._run.prefetch.is_used else BYTES_WAITING
         return new_writer(
             path,
             metadata,
@@ -143,6 +147,8 @@ class StackResources:
             later=self._writers.append,
             meter=self.stages.meter,
             begun=self.placed,
+            waiting=waiting,
+            waited=self.stages.waited,
         )
 
     @contextmanager

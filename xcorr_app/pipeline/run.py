@@ -38,9 +38,11 @@ _MAX_ANNOUNCED = 64
 _BYTES_ANNOUNCED = 1 << 28
 _AHEAD = 2
 """Stacks that may be read while one is computed."""
+_FINISHED_AT_ONCE = 8
+"""Stacks that are brought to the disk, at most: each waits for it several times, and it is to have something to do."""
 _SECONDS_TO_HAND_OVER = 0.0005
-_HANDING_OVER, _BEFORE = threading.Lock(), list[float]()
 """After which a thread that computes in Python lets another go on; Python's own are ten times as many."""
+_HANDING_OVER, _BEFORE = threading.Lock(), list[float]()
 
 
 def run_stacks(
@@ -129,11 +131,12 @@ def compute_stacks(
     def told(number: int) -> Callable[[Outcome[ResultT]], Outcome[ResultT]] | None:
         return None if finished is None else partial(finished, number)
 
+    finishing = max(2, min(_FINISHED_AT_ONCE, worker_count()))
     with (
         _handing_over_soon(on_device=plan.device.xp is not np),
         closing(resources.prefetch),
         _abandoning(begun),
-        Finisher[Known[ResultT]](max(2, min(4, worker_count())), prepare=prepare) as finisher,
+        Finisher[Known[ResultT]](finishing, min(2 * finishing, _FINISHED_AT_ONCE), prepare) as finisher,
         Finisher[Entry[ResultT]](1, at_once=2, prepare=prepare) as assessor,
         Finisher[Entry[ResultT]](1, at_once=1, prepare=prepare) as follower,
     ):

@@ -10,6 +10,7 @@ known, and counts by the square of its correlation with it, which is the best we
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +24,6 @@ _MARGIN = 1
 """Pixels inside a frame's edge whose cubic interpolation needs pixels from beyond it."""
 _MOST = 0.7
 """Share of either axis that is measured at least, known or not."""
-_AT_ONCE = 256
-"""Frames of a long stack whose coverage is counted together."""
 _ROW_STEP = 4
 """Every so many rows are enough for two numbers a frame."""
 
@@ -86,9 +85,19 @@ def moved(frames: Array, shifts: NDArray[np.float64]) -> Array:
     return values if not shifts.any() else shift_frames(values, shifts, order=3, mode="nearest", workers=1)[0]
 
 
-def coverage(placement: Placement, shape: tuple[int, int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def coverage(placement: Placement, shape: tuple[int, int], xp: Any = np) -> tuple[Array, Array]:
     """Rows (n, h), which hold the weights, and columns (n, w) of the mean that moved frames cover; else zero."""
     sides = []
+    for length, (first, stop) in zip(shape, _limits(placement, shape), strict=True):
+        index = xp.arange(length)
+        covered = (index >= xp.asarray(first)[:, None]) & (index < xp.asarray(stop)[:, None])
+        sides.append(covered.astype(np.float64))
+    return sides[0] * xp.asarray(placement.weight)[:, None], sides[1]
+
+
+def _limits(placement: Placement, shape: tuple[int, int]) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """First row (n,) of the mean that each moved frame covers, and the one after the last; the same of columns."""
+    limits = []
     for axis, length in enumerate(shape):
         shifts = placement.shifts[:, axis]
         first, stop = inside_each(length, shifts)
@@ -96,9 +105,22 @@ def coverage(placement: Placement, shape: tuple[int, int]) -> tuple[NDArray[np.f
         between = snap_each(shifts) != np.rint(shifts)
         first = np.where(between, np.maximum(first, np.ceil(shifts) + _MARGIN), first)
         stop = np.where(between, np.minimum(stop, length + np.floor(shifts) - _MARGIN), stop)
-        index = np.arange(length)
-        sides.append(((index >= first[:, None]) & (index < stop[:, None])).astype(np.float64))
-    return sides[0] * placement.weight[:, None], sides[1]
+        limits.append((first, stop))
+    return limits
+
+
+def times_covered(
+    shape: tuple[int, int],
+    top: NDArray[np.intp],
+    bottom: NDArray[np.intp],
+    left: NDArray[np.intp],
+    right: NDArray[np.intp],
+) -> NDArray[np.intp]:
+    """How many rectangles (n,) cover each pixel: sums of +-1 at their corners."""
+    corners = np.zeros((shape[0] + 1, shape[1] + 1), dtype=np.intp)
+    for rows, columns, sign in ((top, left, 1), (bottom, right, 1), (top, right, -1), (bottom, left, -1)):
+        np.add.at(corners, (rows, columns), sign)
+    return corners.cumsum(axis=0).cumsum(axis=1)[:-1, :-1]
 
 
 def covered_part(
@@ -109,10 +131,10 @@ def covered_part(
     Whatever stands where nothing is known pulls shifts aside, so that such a rim is better not measured; but of each
     axis `least` pixels and most of it are kept.
     """
-    covering = np.zeros(shape, dtype=np.float32)
-    for start in range(0, placement.gain.size, _AT_ONCE):
-        rows, columns = coverage(placement.part(start, start + _AT_ONCE), shape)
-        covering += (rows > 0).T.astype(np.float32) @ (columns > 0).astype(np.float32)
+    (top_of, bottom_of), (left_of, right_of) = _limits(placement, shape)
+    there = (placement.weight > 0) & (top_of < bottom_of) & (left_of < right_of)
+    edges = (side[there].astype(np.intp) for side in (top_of, bottom_of, left_of, right_of))
+    covering = times_covered(shape, *edges)
     lacking = covering < count
     table = np.zeros((shape[0] + 1, shape[1] + 1), dtype=np.int64)
     table[1:, 1:] = lacking.cumsum(axis=0).cumsum(axis=1)
@@ -149,7 +171,7 @@ def entering(frames: Array, placement: Placement) -> Array:
 
 def _entering(there: Array, placement: Placement) -> Array:
     xp = array_namespace(there)
-    rows, columns = (xp.asarray(side.astype(there.dtype)) for side in coverage(placement, there.shape[1:]))
+    rows, columns = (side.astype(there.dtype) for side in coverage(placement, there.shape[1:], xp))
     values = at_level(there, placement.offset, placement.gain)
     values *= rows[:, :, None]
     values *= columns[:, None, :]
@@ -162,9 +184,9 @@ def fitted(frames: Array, shifts: NDArray[np.float64], target: Array, known: Arr
     count = frames.shape[0]
     ones = np.ones(count)
     there = moved(frames, shifts)
-    rows, columns = coverage(Placement(shifts, ones, ones, ones), there.shape[1:])
+    rows, columns = coverage(Placement(shifts, ones, ones, ones), there.shape[1:], xp)
     step = slice(None, None, _ROW_STEP)
-    mask = xp.asarray(rows[:, step] > 0)[:, :, None] & xp.asarray(columns > 0)[:, None, :] & known[None, step]
+    mask = (rows[:, step] > 0)[:, :, None] & (columns > 0)[:, None, :] & known[None, step]
     number = xp.maximum(mask.sum(axis=(1, 2)), 1).astype(np.float64)
 
     def centred(values: Array) -> tuple[Array, Array]:

@@ -87,7 +87,7 @@ class MeanOfOthers:
         if self.apart:
             frames = prepare(self.source.read(first, stop), self.settings).frames
         xp = array_namespace(frames)
-        rows, columns = (xp.asarray(side) for side in coverage(part, frames.shape[1:]))
+        rows, columns = coverage(part, frames.shape[1:], xp)
         places = start - first + np.arange(count)
         own = window_sums(entering(frames, part), places, self.apart)
         own_weights = window_sums(rows[:, :, None] * columns[:, None, :], places, self.apart)

@@ -147,5 +147,5 @@ def _added(one: _Sum, other: _Sum) -> _Sum:
 def _sums(values: Array, placement: Placement) -> tuple[Array, Array]:
     """Sum of what frames add (n, h, w) and of their weights, float64."""
     xp = array_namespace(values)
-    rows, columns = (xp.asarray(side) for side in coverage(placement, values.shape[1:]))
+    rows, columns = coverage(placement, values.shape[1:], xp)
     return values.sum(axis=0, dtype=np.float64), rows.T @ columns

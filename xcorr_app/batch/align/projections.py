@@ -133,9 +133,8 @@ class Projections:
         if xp is np and not to.on_host:
             to.to_host()
         extents = self._extents[list(numbers)]
-        rows, columns = (
-            xp.asarray(_between(extents[:, 2 * axis : 2 * axis + 2], self._shape[axis])) for axis in (0, 1)
-        )
+        there = xp.asarray(extents)
+        rows, columns = (_between(there[:, 2 * axis : 2 * axis + 2], self._shape[axis]) for axis in (0, 1))
         # Values near the limit of float64 may overflow: a picture is for looking at only.
         with np.errstate(over="ignore", invalid="ignore"), _beside(to.sums, before, after):
             if to.before.are_exact_with(before):
@@ -215,9 +214,9 @@ def _copied(sums: Any) -> Any:
     return sums.copy() if isinstance(sums, (np.ndarray, list)) or is_device_array(sums) else sums
 
 
-def _between(limits: NDArray[np.int64], length: int) -> NDArray[np.bool_]:
+def _between(limits: Array, length: int) -> Array:
     """(n, length) which indices are at or after the first and before the second of `limits` (n, 2)."""
-    index = np.arange(length)
+    index = array_namespace(limits).arange(length)
     return (index >= limits[:, :1]) & (index < limits[:, 1:])
 
 
@@ -245,8 +244,8 @@ def _small(images: Array, extents: NDArray[np.int64] | None) -> NDArray[np.float
 def _small_on_device(images: Array, extents: NDArray[np.int64] | None, step: int) -> NDArray[np.float32]:
     """As `block_mean` of each: a few steps for all of them, and little that is brought to the host."""
     xp, (rows, columns) = array_namespace(images), images.shape[1:]
-    whole = np.tile([0, rows, 0, columns], (len(images), 1)) if extents is None else extents
-    known = [xp.asarray(_between(whole[:, 2 * axis : 2 * axis + 2], size)) for axis, size in enumerate((rows, columns))]
+    whole = xp.asarray(np.tile([0, rows, 0, columns], (len(images), 1)) if extents is None else extents)
+    known = [_between(whole[:, 2 * axis : 2 * axis + 2], size) for axis, size in enumerate((rows, columns))]
     counted = known[0][:, :, None] & known[1][:, None, :]
     limit = float(np.finfo(np.float32).max)
     values = images.astype(np.float64)
