@@ -33,29 +33,13 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (strip.first < strip.stop) {
         const Weights of_column = column_weights[strip.x];
         const Vector* field = fields + ((long long)number * grid_rows + down.start) * grid_columns + across.start;
-        Vector summed[NODES];  // along the columns' axis
-#pragma unroll
-        for (int i = 0; i < NODES; ++i) {
-            Vector sum = {0, 0};
-#pragma unroll
-            for (int k = 0; k < NODES; ++k) {
-                const Vector value = field[i * grid_columns + k];
-                sum.y = fmaf(value.y, of_column.of[k], sum.y);
-                sum.x = fmaf(value.x, of_column.of[k], sum.x);
-            }
-            summed[i] = sum;
-        }
+        Vector summed[NODES];
+        summed_across(field, grid_columns, of_column, summed);
         const float last_y = (float)(height - 1) - RIM, last_x = (float)(width - 1) - RIM;
         float all[3] = {0, 0, 0}, below[3] = {0, 0, 0};  // of one, seen and reference
 #pragma unroll 2
         for (int y = strip.first; y < strip.stop; ++y) {
-            const Weights of_row = row_weights[y];
-            Vector away = {0, 0};
-#pragma unroll
-            for (int i = 0; i < NODES; ++i) {
-                away.y = fmaf(summed[i].y, of_row.of[i], away.y);
-                away.x = fmaf(summed[i].x, of_row.of[i], away.x);
-            }
+            const Vector away = summed_down(summed, row_weights[y]);
             const float py = (float)y + away.y, px = (float)strip.x + away.x;
             const long long place = (long long)y * width + strip.x;
             float value = not_a_number();

@@ -16,21 +16,14 @@
 #define STRIPS (THREADS / COLUMNS)
 #define WARPS (THREADS / 32)
 #define TILE_ROWS 64
-#define NODES 4  // coefficients along an axis that a pixel depends on
 
 #ifndef SHARED_FLOATS  // a host build defines its own
 #define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]
 #endif
 
 typedef float Sum;
+#include "field_splines.cuh"
 #include "warp_reduce.cuh"
-
-struct alignas(8) Vector {
-    float y, x;
-};
-struct alignas(16) Weights {
-    float of[NODES];
-};
 
 // A tile along one axis, as tables hold it: pixels [first, stop), the node before them, their first coefficient.
 struct alignas(16) Part {

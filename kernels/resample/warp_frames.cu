@@ -17,6 +17,8 @@
 // of coefficients for 8 x 8 patches: 512 x 512 of uint16 on an H200 (4.1 TB/s) 0.255 us a frame; cubic reads float32,
 // 0.38 us. Instructions are the nearer bound: about 140 a pixel of a field (linear; sm_90, without those of a row that needs
 // new coefficients), which 132 multiprocessors of four schedulers at 1.755 GHz issue in 1.24 us a frame; cubic 275, 2.4 us.
+#include "cubic_spline.cuh"
+#include "field_splines.cuh"
 #include "pixel.cuh"
 
 #ifndef TAPS  // along an axis: 1, 2 or 4
@@ -32,7 +34,6 @@
 #define BLOCKS (sizeof(SUM_TYPE) == 8 ? 4 : 6)
 #endif
 #define EDGE_TOLERANCE 1e-3  // pixels beyond an edge that still count as inside, as of translations
-#define NODES 4              // coefficients along an axis that a place depends on
 
 #if TAPS == 4
 typedef Sum Source;
@@ -47,14 +48,6 @@ struct Sizes {
     int blocks;                  // of a frame
     int grid_rows, grid_columns; // of coefficients
     int fills_outside;           // 0: what lies outside sees the edge
-};
-
-struct alignas(8) Vector {
-    float y, x;
-};
-
-struct alignas(16) Weights {
-    float of[NODES];
 };
 
 __device__ __forceinline__ int least(int a, int b) { return a < b ? a : b; }
@@ -110,11 +103,7 @@ __device__ __forceinline__ void taps_of(const Place& place, int length, int (&in
     weight[0] = 1 - place.rest;
     weight[1] = place.rest;
 #else
-    const Sum t = place.rest, u = 1 - t, sixth = (Sum)(1.0 / 6.0);
-    weight[0] = u * u * u * sixth;
-    weight[1] = (Sum)(2.0 / 3.0) - t * t * (1 - t * (Sum)0.5);
-    weight[2] = (Sum)(2.0 / 3.0) - u * u * (1 - u * (Sum)0.5);
-    weight[3] = t * t * t * sixth;
+    cubic_weights(place.rest, weight);
 #pragma unroll
     for (int k = 0; k < TAPS; ++k) {
         const int i = place.at + k - 1, mirrored = i < 0 ? -i : i > length - 1 ? 2 * (length - 1) - i : i;
@@ -176,26 +165,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 #if FIELD
         if (row_starts[y] != held) {
             held = row_starts[y];
-#pragma unroll
-            for (int i = 0; i < NODES; ++i) {
-                const Vector* line = field + (long long)(held + i) * p.grid_columns;
-                Vector sum = {0, 0};
-#pragma unroll
-                for (int k = 0; k < NODES; ++k) {
-                    const Vector value = line[k];
-                    sum.y = fmaf(value.y, across.of[k], sum.y);
-                    sum.x = fmaf(value.x, across.of[k], sum.x);
-                }
-                summed[i] = sum;
-            }
+            summed_across(field + (long long)held * p.grid_columns, p.grid_columns, across, summed);
         }
-        const Weights down = row_weights[y];
-        Vector away = {0, 0};
-#pragma unroll
-        for (int i = 0; i < NODES; ++i) {
-            away.y = fmaf(summed[i].y, down.of[i], away.y);
-            away.x = fmaf(summed[i].x, down.of[i], away.x);
-        }
+        const Vector away = summed_down(summed, row_weights[y]);
         const Place row = place_near(y, away.y, p.height), column = place_near(x, away.x, p.width);
 #else
         const Place row = place_on(fma(down_step, (double)y, down_at), p.height);

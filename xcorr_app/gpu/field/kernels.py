@@ -9,6 +9,8 @@ from xcorr_app.gpu.field.launches import (
     compare_launch,
     filter_launch,
     levels_launch,
+    linear_scatter_launch,
+    linear_sums_launch,
     patch_match_launch,
     patch_trust_launch,
     slope_launch,
@@ -38,6 +40,13 @@ KERNELS: Mapping[str, KernelEntry[FieldProblem]] = {
             "Westerweel and Scarano (2005), doi:10.1007/s00348-005-0016-6: the normalised median test",
         ),
         ("field-summary", "field/field_summary", summary_launch, "Not in a document: medians and means"),
+        ("linear-sums", "field/linear_sums", linear_sums_launch, _GAUSS_NEWTON + "frames seen through linear motions"),
+        (
+            "linear-scatter",
+            "field/linear_scatter",
+            linear_scatter_launch,
+            "White (1980), doi:10.2307/1912934: standard errors of sums by squares",
+        ),
         ("filter-frames", "field/filter_frames", filter_launch, "Unser (1999), doi:10.1109/79.799930: splines"),
     )
 }

@@ -47,9 +47,9 @@ def splines_of(
     return FieldSplines(both.astype(np.float32), (first_y, first_x), (weights_y, weights_x))
 
 
-def _coefficients(frames: Array, xp: Any) -> Array:
+def spline_coefficients(frames: Array) -> Array:
     """Coefficients of the cubic splines through frames, in float32 where that holds every value of a pixel."""
-    name = name_of(frames.dtype)
+    xp, name = array_namespace(frames), name_of(frames.dtype)
     if sum_type(name) == "float":
         known = frames if name in READ else frames.astype(np.float32)
         return filter_frames(known, xp.asarray(_SPLINE_TAPS))
@@ -75,7 +75,7 @@ def warped(frames: Array, motion: NDArray[np.float64] | FieldSplines, order: int
         else:
             moves = motion[start:stop, :2]
         if order == 3:
-            source = _coefficients(source, xp)
+            source = spline_coefficients(source)
         return warp_on_device(source, moves, frames.dtype, method, outside=outside)
 
     at_once = max(1, _COEFFICIENT_BYTES // (8 * frames[0].size)) if order == 3 else len(frames)
