@@ -1,4 +1,4 @@
-"""The kernels that refine linear motions, their own source run on the host, against the definition and the CPU's answer."""
+"""The kernels that refine linear motions, their own source run on the host: the definition, and the CPU's answer."""
 
 from __future__ import annotations
 
@@ -60,9 +60,7 @@ def test_sums_are_those_of_the_definition(device, rng, shape):
         np.testing.assert_allclose(found.right[t], images @ other, atol=1e-5 * scale.max())
         assert found.score[t] == pytest.approx(np.corrcoef(images[6], other)[0, 1], abs=1e-5)
         gy, gx = (slope[inside] for slope in gauss_newton.slopes_of(seen[t].astype(np.float64)))
-        y, x = (
-            ((np.indices(shape)[axis] - (shape[axis] - 1) / 2) * linear.unit_of(shape))[inside] for axis in (0, 1)
-        )
+        y, x = (((np.indices(shape)[axis] - (shape[axis] - 1) / 2) * linear.unit_of(shape))[inside] for axis in (0, 1))
         changes = np.stack([gy, gx, y * gy, x * gy, y * gx, x * gx])
         expected = images @ changes.T
         np.testing.assert_allclose(of_both[t], expected, atol=1e-4 * np.abs(expected).max())

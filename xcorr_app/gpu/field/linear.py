@@ -66,8 +66,9 @@ def linear_sums(frames: Any, reference: Any, slopes: Any, numbers: npt.NDArray[n
 def linear_scatter(
     seen: Any, reference: Any, slopes: Any, motions: Floats, gains: Floats, offsets: Floats
 ) -> tuple[Floats, Floats]:
-    """Of n frames as `seen` (n, Y, X): (n, 8, 6) products with the changes that the frames' own slopes give, and
-    (n, 8, 8) the scatter of the products with ``r - gain v - offset``, of squares.
+    """Products of n frames as `seen` (n, Y, X) with the changes that their own slopes give, (n, 8, 6), and scatter.
+
+    That is of the products with the residuals ``r - gain v - offset``, summed over squares: (n, 8, 8).
     """
     cupy = importlib.import_module("cupy")
     shape, items = (int(seen.shape[1]), int(seen.shape[2])), len(seen)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,7 +108,7 @@ class DeviceMotion:
         self._count = len(_mixture(model))
 
     def refined(self, sizes: Sequence[Array], numbers: Numbers, motions: Matrix) -> list[Fit]:
-        """Refine motions (n, 3, 3), each of the frame of that number among (T, h, w) given at the sizes of the levels."""
+        """Refine motions (n, 3, 3), each of the frame of that number; frames (T, h, w) at the levels' `sizes`."""
         count = len(numbers)
         nothing = np.full((self._count, self._count), np.nan)
         lost = Fit(np.eye(3), np.nan, settled=False, covariance=nothing, overlap=0.0, definite=False)
@@ -137,7 +136,7 @@ class DeviceMotion:
             sums = self._sums(level, splines, moving, active)
             moving.definite[active] = are_definite(sums.normal, sums.right) | (sums.pixels < FEWEST)
             go_on = moving.definite[active] & (sums.pixels >= FEWEST)
-            numbers = np.linalg.solve(sums.normal[go_on], sums.right[go_on][..., None])[..., 0]
+            numbers = _solved(sums.normal[go_on], sums.right[go_on])
             inward = numbers[:, k] > 0  # else turned inside out: nothing to hold on to
             active, numbers = active[go_on][inward], numbers[inward]
             if not active.size:
@@ -166,17 +165,14 @@ class DeviceMotion:
         overlap = np.where(enough, sums.pixels / level.image.size, 0.0)
         settled = moving.settled & enough
         each = zip(moving.motions, score.tolist(), settled.tolist(), covariance, overlap.tolist(), strict=True)
-        fits = [Fit(*values, definite) for values, definite in zip(each, moving.definite.tolist(), strict=True)]
-        return fits
+        return [Fit(*values, definite) for values, definite in zip(each, moving.definite.tolist(), strict=True)]
 
     def _sums(self, level: DeviceLevel, splines: Array, moving: _Moving, chosen: Numbers) -> LinearSums:
         """Sums of some motions, of the changes of the model."""
         of_corner = about_corner(moving.motions[chosen], level.shape)[:, :2]
         found = linear_sums(splines, level.image, level.slopes, moving.numbers[chosen], of_corner)
         mixture = self._mixture(level)
-        return dataclasses.replace(
-            found, normal=mixture @ found.normal @ mixture.T, right=found.right @ mixture.T
-        )
+        return dataclasses.replace(found, normal=mixture @ found.normal @ mixture.T, right=found.right @ mixture.T)
 
     def _covariance(
         self, level: DeviceLevel, splines: Array, moving: _Moving, sums: LinearSums, chosen: Numbers
@@ -184,7 +180,7 @@ class DeviceMotion:
         """Covariances (n, k, k) of the numbers of the model: see `gauss_newton`."""
         xp, k = array_namespace(splines), self._count
         normal, mixture = sums.normal[chosen], self._mixture(level)
-        numbers = np.linalg.solve(normal, sums.right[chosen][..., None])[..., 0]
+        numbers = _solved(normal, sums.right[chosen])
         gains, offsets = numbers[:, k], numbers[:, k + 1]
         of_both, scatter = np.empty((chosen.size, 8, 6)), np.empty((chosen.size, 8, 8))
         for first in range(0, chosen.size, len(splines)):  # as many at a time as there are frames
@@ -211,6 +207,12 @@ class DeviceMotion:
         found[:-2, :6] = changes
         found[-2, 6] = found[-1, 7] = 1.0
         return found
+
+
+def _solved(normal: Floats, right: Floats) -> Floats:
+    """Solutions (n, k) of normal equations (n, k, k)."""
+    found: Floats = np.linalg.solve(normal, right[..., None])[..., 0].astype(np.float64)
+    return found
 
 
 def _mixture(model: Model) -> Floats:

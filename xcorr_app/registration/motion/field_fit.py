@@ -162,7 +162,7 @@ class FieldReference:
         gy, gx, n = self.nodes.rows.size, self.nodes.columns.size, self.nodes.count
         blocks = []
         for image in self._products:
-            sums = to_host(self.nodes.pairs[0][y].T @ image[y, x] @ self.nodes.pairs[1][x])
+            sums = to_host(product(product(self.nodes.pairs[0][y].T, image[y, x]), self.nodes.pairs[1][x]))
             blocks.append(sums.reshape(gy, gy, gx, gx).transpose(0, 2, 1, 3).reshape(n, n).astype(np.float64))
         return np.block([[blocks[0], blocks[1]], [blocks[1].T, blocks[2]]])
 

@@ -171,7 +171,7 @@ def _problem(
 def are_definite(normal: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Which of normal equations (n, k, k) and (n, k) have one solution."""
     scale = np.sqrt(np.maximum(np.diagonal(normal, axis1=1, axis2=2), 1e-300))
-    known = np.isfinite(normal).all(axis=(1, 2)) & np.isfinite(right).all(axis=1)
+    known: NDArray[np.bool_] = np.isfinite(np.concatenate([normal, right[:, None]], axis=1)).all(axis=(1, 2))
     scaled = normal / scale[:, None] / scale[:, :, None]
     eigenvalues = np.linalg.eigvalsh(np.where(known[:, None, None], scaled, 0.0))
     found: NDArray[np.bool_] = known & (eigenvalues[:, 0] > CONDITION * eigenvalues[:, -1])
