@@ -86,6 +86,10 @@ class FieldSplines:
     weights: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
     """(Y, 4) and (X, 4)"""
 
+    def __getitem__(self, frames: slice) -> FieldSplines:
+        """Of some of the frames."""
+        return FieldSplines(self.coefficients[frames], self.starts, self.weights)
+
 
 def warp_launch(
     problem: WarpProblem, device: DeviceLimits | None = None, *, tuning: Mapping[str, int] | None = None
@@ -138,12 +142,14 @@ def warp_on_device(
     method: str = "linear",
     *,
     outside: float | None = None,
+    out: Any = None,
     tuning: Mapping[str, int] | None = None,
 ) -> Any:
     """See frames (T, Y, X) through matrices (T, 2, 3), from places of the result to places of the frame, or fields.
 
     `source` are the frames, of type `dtype`, or for ``cubic`` the coefficients of their splines, in float32 or float64
-    as `WarpProblem.source_dtype` says. What lies outside is `outside`, or the nearest pixel. Returns frames of `dtype`.
+    as `WarpProblem.source_dtype` says. What lies outside is `outside`, or the nearest pixel. Returns frames of `dtype`,
+    `out` where that is given.
     """
     cupy = sys.modules["cupy"]  # whose arrays these are
     grid = motion.coefficients.shape[1:3] if isinstance(motion, FieldSplines) else None
@@ -155,7 +161,7 @@ def warp_on_device(
     macros = tuple(sorted(tuning.items())) if tuning else ()
     with on_device_of(source):
         given = source if source.flags.c_contiguous else cupy.ascontiguousarray(source)
-        result = cupy.empty(given.shape, dtype)
+        result = cupy.empty(given.shape, dtype) if out is None else out
         launch, argument = _prepared(current_device(), problem, filling, macros)
         nothing = null_pointer()
         arrays = [nothing] * 6

@@ -22,8 +22,8 @@ _POLE, _TAPS = np.sqrt(3) - 2, 12
 """Of the recursive filter that gives a cubic spline's coefficients, and pixels after which float32 keeps nothing."""
 _SPLINE_TAPS = (np.sqrt(3) * _POLE ** np.abs(np.arange(-_TAPS, _TAPS + 1))).astype(np.float32)
 _METHODS = {0: "nearest", 1: "linear", 3: "cubic"}
-_COEFFICIENT_BYTES = 1 << 28
-"""Of coefficients at a time: enough frames to fill a device."""
+_COEFFICIENT_BYTES = 1 << 29
+"""Of coefficients at a time: enough frames that starting what works on them takes less time than the work."""
 
 
 def takes(dtype: np.dtype[Any]) -> bool:
@@ -50,7 +50,7 @@ def splines_of(
 def spline_coefficients(frames: Array) -> Array:
     """Coefficients of the cubic splines through frames, in float32 where that holds every value of a pixel."""
     xp, name = array_namespace(frames), name_of(frames.dtype)
-    if sum_type(name) == "float":
+    if _coefficient_bytes(frames.dtype) == 4:
         known = frames if name in READ else frames.astype(np.float32)
         return filter_frames(known, xp.asarray(_SPLINE_TAPS))
     found = frames.astype(np.float64)
@@ -67,21 +67,25 @@ def _splines_along(nodes: bytes, size: int) -> tuple[NDArray[np.float64], NDArra
 def warped(frames: Array, motion: NDArray[np.float64] | FieldSplines, order: int, outside: float | None) -> Array:
     """See frames (T, Y, X) through matrices (T, 3, 3) or fields; outside is `outside`, or the nearest pixel."""
     xp, method = array_namespace(frames), _METHODS[order]
-
-    def part(start: int, stop: int) -> Array:
-        source, moves = frames[start:stop], motion
-        if isinstance(motion, FieldSplines):
-            moves = FieldSplines(motion.coefficients[start:stop], motion.starts, motion.weights)
-        else:
-            moves = motion[start:stop, :2]
-        if order == 3:
-            source = spline_coefficients(source)
-        return warp_on_device(source, moves, frames.dtype, method, outside=outside)
-
-    at_once = max(1, _COEFFICIENT_BYTES // (8 * frames[0].size)) if order == 3 else len(frames)
-    if at_once >= len(frames):
-        return part(0, len(frames))
     result = xp.empty(frames.shape, frames.dtype)
-    for stop, moved in in_parts(part, len(frames), at_once=at_once, what="Warped frames"):
-        result[stop - len(moved) : stop] = moved
+    # What all parts need is brought there once.
+    if isinstance(motion, FieldSplines):
+        tables = [tuple(xp.asarray(each) for each in pair) for pair in (motion.starts, motion.weights)]
+        moves: Any = FieldSplines(xp.asarray(motion.coefficients), *tables)
+    else:
+        moves = xp.ascontiguousarray(xp.asarray(motion[:, :2]))
+
+    def part(start: int, stop: int) -> None:
+        source = frames[start:stop]
+        source = spline_coefficients(source) if order == 3 else source
+        warp_on_device(source, moves[start:stop], frames.dtype, method, outside=outside, out=result[start:stop])
+
+    at_once = max(1, _COEFFICIENT_BYTES // (_coefficient_bytes(frames.dtype) * frames[0].size)) if order == 3 else None
+    for _ in in_parts(part, len(frames), at_once=at_once, what="Warped frames"):
+        pass
     return result
+
+
+def _coefficient_bytes(dtype: np.dtype[Any]) -> int:
+    """Of a pixel."""
+    return 4 if sum_type(name_of(dtype)) == "float" else 8
