@@ -33,6 +33,7 @@
 #ifndef BLOCKS  // of a multiprocessor at once: bounds the registers, so that none is spilled
 #define BLOCKS (sizeof(SUM_TYPE) == 8 ? 4 : 6)
 #endif
+#define BEFORE (TAPS == 4 ? 1 : 0)  // pixels under taps before a place
 #define EDGE_TOLERANCE 1e-3  // pixels beyond an edge that still count as inside, as of translations
 
 #if TAPS == 4
@@ -92,45 +93,48 @@ __device__ __forceinline__ Place place_near(int pixel, float away, int length) {
     return place;
 }
 
-// Indices under the taps, and their weights.
-__device__ __forceinline__ void taps_of(const Place& place, int length, int (&index)[TAPS], Sum (&weight)[TAPS]) {
-#if TAPS == 1
-    index[0] = place.at;
-    weight[0] = 1;
+// The pixel under tap k of a place; `within` where no tap reaches beyond the edge.
+__device__ __forceinline__ int under_tap(int at, int k, int length, bool within) {
+    const int i = at + k - BEFORE;
+    if (within) return i;
+    if (TAPS < 4) return least(i, length - 1);
+    const int mirrored = i < 0 ? -i : i > length - 1 ? 2 * (length - 1) - i : i;
+    return least(most(mirrored, 0), length - 1);
+}
+
+__device__ __forceinline__ bool is_within(const Place& place, int length) {
+    return place.at >= BEFORE && place.at + TAPS - BEFORE <= length;
+}
+
+__device__ __forceinline__ void weights_of(const Place& place, Sum (&weight)[TAPS]) {
+#if TAPS == 4
+    cubic_weights(place.rest, weight);
 #elif TAPS == 2
-    index[0] = place.at;
-    index[1] = least(place.at + 1, length - 1);
     weight[0] = 1 - place.rest;
     weight[1] = place.rest;
-#else
-    cubic_weights(place.rest, weight);
-#pragma unroll
-    for (int k = 0; k < TAPS; ++k) {
-        const int i = place.at + k - 1, mirrored = i < 0 ? -i : i > length - 1 ? 2 * (length - 1) - i : i;
-        index[k] = least(most(mirrored, 0), length - 1);
-    }
 #endif
 }
 
+// WITHIN is known when compiling: neighbouring pixels then need one address.
+template <bool WITHIN>
 __device__ __forceinline__ Pixel sampled(const Source* frame, const Place& down, const Place& across, const Sizes& p) {
-    int row[TAPS], column[TAPS];
-    Sum along_rows[TAPS], along_columns[TAPS];
-    taps_of(down, p.height, row, along_rows);
-    taps_of(across, p.width, column, along_columns);
 #if TAPS == 1
-    return frame[(long long)row[0] * p.width + column[0]];
+    return frame[(long long)down.at * p.width + across.at];
 #else
-    Sum sum = 0;
+    Sum along_rows[TAPS], along_columns[TAPS], sum = 0;
+    weights_of(down, along_rows);
+    weights_of(across, along_columns);
 #pragma unroll
     for (int i = 0; i < TAPS; ++i) {
-        const Source* line = frame + (long long)row[i] * p.width;
+        const Source* line = frame + (long long)under_tap(down.at, i, p.height, WITHIN) * p.width;
         Sum part = 0;
 #pragma unroll
         for (int k = 0; k < TAPS; ++k) {
+            const Source* place = line + under_tap(across.at, k, p.width, WITHIN);
 #if TAPS == 4
-            const Sum value = line[column[k]];
+            const Sum value = *place;
 #else
-            const Sum value = value_at(line + column[k]);
+            const Sum value = value_at(place);
 #endif
             part = Is<Pixel>::INTEGER || along_columns[k] != 0 ? fused(value, along_columns[k], part) : part;
         }
@@ -174,7 +178,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         const Place column = place_on(fma(across_step, (double)y, across_at), p.width);
 #endif
         Pixel pixel = same_bits<Pixel>(p.outside);
-        if (!p.fills_outside || (row.inside && column.inside)) pixel = sampled(frame, row, column, p);
+        if (!p.fills_outside || (row.inside && column.inside)) {
+            const bool within = is_within(row, p.height) && is_within(column, p.width);
+            pixel = within ? sampled<true>(frame, row, column, p) : sampled<false>(frame, row, column, p);
+        }
         to[(long long)y * p.width] = pixel;
     }
 }
