@@ -152,7 +152,7 @@ def measuring(cupy: Any, count: int, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def fitting(cupy: Any, model: str) -> dict[str, Any]:
-    """Microseconds a frame of a whole call that measures frames that turn; by how much corners differ from the CPU's."""
+    """Microseconds a frame of a whole call on frames that turn, and by how much corners differ from the CPU's."""
     few, _ = series(model, 5, 3, shape=(_STACK.side, _STACK.side), count=_TURNING)
     few = ((few - few.min()) * 2000).astype(_STACK.dtype)
     frames = np.concatenate([few[:1], np.resize(few[1:], (_FITTED - 1, *few.shape[1:]))])

@@ -91,9 +91,12 @@ def filter_launch(
     full: bool = True,
     half: bool = False,
     centres: bool = False,
-    mirror: bool = False,
+    spline: bool = False,
 ) -> Launch:
-    """Frames under a filter of so many pixels a side, at full size, at half, or both; radius 0 only halves."""
+    """Frames under a filter of so many pixels a side, at full size, at half, or both; radius 0 only halves.
+
+    `spline`: the filter is that which gives the coefficients of cubic splines, begun so many pixels away.
+    """
     if dtype not in READ:
         raise ArgumentError(f"frames of {dtype} are not read: give {', '.join(READ)}")
     tiles = tuple(ceil_div(size, tile) for size, tile in zip(shape, _FILTER_TILE, strict=True))
@@ -104,7 +107,7 @@ def filter_launch(
         "FULL": int(full),
         "HALF": int(half),
         "CENTRES": int(centres),
-        "MIRROR": int(mirror),
+        "SPLINE": int(spline),
     }
     blocks, shared_bytes = tiles[0] * tiles[1] * count, 4 * rows * (wide + _FILTER_TILE[1] + 1)
     return Launch("field/filter_frames", defines, blocks, _FILTER_THREADS, shared_bytes, tiles)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.field.launches import READ
-from xcorr_app.gpu.field.run import filter_frames
+from xcorr_app.gpu.field.run import spline_frames
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES, sum_type
 from xcorr_app.gpu.resample.warping import FieldSplines, warp_on_device
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
@@ -18,9 +18,6 @@ from xcorr_app.gpu.runtime.types import name_of
 from xcorr_app.registration.motion.grid import local_splines
 from xcorr_app.registration.motion.ndimage import ndimage_of
 
-_POLE, _TAPS = np.sqrt(3) - 2, 12
-"""Of the recursive filter that gives a cubic spline's coefficients, and pixels after which float32 keeps nothing."""
-_SPLINE_TAPS = (np.sqrt(3) * _POLE ** np.abs(np.arange(-_TAPS, _TAPS + 1))).astype(np.float32)
 _METHODS = {0: "nearest", 1: "linear", 3: "cubic"}
 _COEFFICIENT_BYTES = 1 << 29
 """Of coefficients at a time: enough frames that starting what works on them takes less time than the work."""
@@ -51,8 +48,7 @@ def spline_coefficients(frames: Array) -> Array:
     """Coefficients of the cubic splines through frames, in float32 where that holds every value of a pixel."""
     xp, name = array_namespace(frames), name_of(frames.dtype)
     if _coefficient_bytes(frames.dtype) == 4:
-        known = frames if name in READ else frames.astype(np.float32)
-        return filter_frames(known, xp.asarray(_SPLINE_TAPS))
+        return spline_frames(frames if name in READ else frames.astype(np.float32))
     found = frames.astype(np.float64)
     for axis in (1, 2):
         found = ndimage_of(xp).spline_filter1d(found, order=3, axis=axis, output=np.float64, mode="mirror")
