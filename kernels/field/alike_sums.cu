@@ -17,10 +17,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
                const Part* column_parts, const int* column_cells, const float* column_behind, float* sums, int height,
                int width, int parts_down, int parts_across, int rows, int columns, int own_references) {
     SHARED_FLOATS(shared);
-    const int tiles = parts_down * parts_across;
-    const int number = (int)blockIdx.x / tiles, tile = (int)blockIdx.x - number * tiles;
-    const Part down = row_parts[tile / parts_across], across = column_parts[tile % parts_across];
-    const long long before = (long long)number * height * width;
+    const Tile tile(row_parts, column_parts, parts_down, parts_across);
+    const int number = tile.number;
+    const Part &down = tile.down, &across = tile.across;
+    const long long before = tile.before(height, width);
     const float* reference = references + (own_references ? before : 0);
     const float* offset = offsets + (long long)number * rows * columns;
     const float gain = gains[number];

@@ -53,6 +53,20 @@ __device__ __forceinline__ Strip strip_of(const Part& down, const Part& across) 
     return strip;
 }
 
+// The tile of a block: of which frame, and where.
+struct Tile {
+    int number;
+    Part down, across;
+    __device__ __forceinline__ Tile(const Part* row_parts, const Part* column_parts, int parts_down, int parts_across) {
+        const int tiles = parts_down * parts_across;
+        number = (int)blockIdx.x / tiles;
+        const int tile = (int)blockIdx.x - number * tiles;
+        down = row_parts[tile / parts_across], across = column_parts[tile % parts_across];
+    }
+    // Pixels of the frames before.
+    __device__ __forceinline__ long long before(int height, int width) const { return (long long)number * height * width; }
+};
+
 // Sums over a block of the COUNT values of each thread, written to `sums` (COUNT); `shared` takes WARPS * COUNT floats.
 template <int COUNT>
 __device__ __forceinline__ void sums_of_block(float (&value)[COUNT], float* shared, float* sums) {
