@@ -31,7 +31,7 @@ from benchmarks.moving import Case as Stack
 from benchmarks.moving import _calls, scene
 from tests.registration.test_motion import series
 from tests.registration.test_motion_patches import bent
-from xcorr_app.gpu.resample.warping import FieldSplines, warp_on_device
+from xcorr_app.gpu.resample.warping import warp_on_device
 from xcorr_app.registration.motion.device_warp import splines_of
 from xcorr_app.registration.motion.displacement import warp_by_fields
 from xcorr_app.registration.motion.grid import Grid, with_edges
@@ -70,9 +70,7 @@ def warping(cupy: Any, clock: Clock, order: int, kind: str) -> dict[str, Any]:
     fields, nodes, matrices = motions(count, _STACK.side)
     if kind == "field":
         call = lambda given, n=count: warp_by_fields(given[:n], fields[:n], nodes, order)  # noqa: E731
-        splines = splines_of(cupy.asarray(fields), nodes, frames.shape[1:])
-        pairs = [tuple(cupy.asarray(part) for part in parts) for parts in (splines.starts, splines.weights)]
-        motion: Any = FieldSplines(cupy.asarray(splines.coefficients), *pairs)  # type: ignore[arg-type]
+        motion: Any = splines_of(cupy.asarray(fields), nodes, frames.shape[1:])
     else:
         call = lambda given, n=count: warp_frames(given[:n], matrices[:n], order)  # noqa: E731
         motion = cupy.asarray(matrices[:, :2])

@@ -34,7 +34,9 @@
 #define TILE_HEIGHT 32
 #define AT_ONCE 8
 #define ROWS (TILE_HEIGHT + 2 * RADIUS)
-#define PITCH (TILE_WIDTH + 2 * RADIUS + 1)
+#define COLUMNS (TILE_WIDTH + 2 * RADIUS)
+#define OF_LANE ((COLUMNS + 31) / 32)
+#define PITCH (COLUMNS + 1)
 #define NARROW_PITCH (TILE_WIDTH + 1)
 #define TAPS (2 * RADIUS + 1)
 #define WINDOW (AT_ONCE + 2 * RADIUS)
@@ -96,10 +98,18 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     float tap[TAPS];
 #pragma unroll
     for (int k = 0; k < TAPS; ++k) tap[k] = RADIUS == 0 || SPLINE ? 1.0f : taps[k];
-    for (int k = (int)threadIdx.x; k < ROWS * (TILE_WIDTH + 2 * RADIUS); k += THREADS) {
-        const int i = k / (TILE_WIDTH + 2 * RADIUS), j = k - i * (TILE_WIDTH + 2 * RADIUS);
-        const int y = pixel_at(y0 - RADIUS + i, height), x = pixel_at(x0 - RADIUS + j, width);
-        pixels[i * PITCH + j] = without(frame[(long long)y * width + x], mean);
+    // A warp reads whole rows: its lanes find their columns once.
+    const int lane = (int)threadIdx.x % 32;
+    int column[OF_LANE];
+#pragma unroll
+    for (int i = 0; i < OF_LANE; ++i) column[i] = pixel_at(x0 - RADIUS + lane + 32 * i, width);
+    for (int row = (int)threadIdx.x / 32; row < ROWS; row += THREADS / 32) {
+        const Right* line = frame + (long long)pixel_at(y0 - RADIUS + row, height) * width;
+#pragma unroll
+        for (int i = 0; i < OF_LANE; ++i) {
+            const int j = lane + 32 * i;
+            if (j < COLUMNS) pixels[row * PITCH + j] = without(line[column[i]], mean);
+        }
     }
     __syncthreads();
     for (int k = (int)threadIdx.x; k < ROWS * (TILE_WIDTH / AT_ONCE); k += THREADS) {

@@ -77,14 +77,17 @@ class WarpProblem:
 
 @dataclass(frozen=True)
 class FieldSplines:
-    """Displacements as coefficients of splines, with the four weights of each row and column of a frame."""
+    """Displacements as coefficients of splines, with the four weights of each row and column of a frame.
+
+    Arrays of the host or of the device.
+    """
 
     coefficients: Any
-    """(T, gy, gx, 2) of float32: rows, columns; on the host or the device."""
-    starts: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
-    """(Y,) and (X,) first coefficient that a row, and a column, depends on."""
-    weights: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
-    """(Y, 4) and (X, 4)"""
+    """(T, gy, gx, 2) of float32: rows, columns."""
+    starts: tuple[Any, Any]
+    """(Y,) and (X,) of int32: first coefficient that a row, and a column, depends on."""
+    weights: tuple[Any, Any]
+    """(Y, 4) and (X, 4) of float32."""
 
     def __getitem__(self, frames: slice) -> FieldSplines:
         """Of some of the frames."""

@@ -54,10 +54,10 @@ def device_candidates(
     )
     planes = planes.reshape(len(linear), -1)
     planes = xp.where(xp.isfinite(planes), planes, -np.inf)
-    at, scores = to_host(planes.argmax(axis=1)).tolist(), to_host(planes.max(axis=1)).tolist()
+    motions = starts.motions(linear, to_host(planes.argmax(axis=1)))
     found: list[list[Candidate]] = [[] for _ in turns]
-    for number, motion, place, score in zip(numbers.tolist(), linear, at, scores, strict=True):
-        found[number].append(starts.candidate(motion, place, score))
+    for number, motion, score in zip(numbers.tolist(), motions, to_host(planes.max(axis=1)).tolist(), strict=True):
+        found[number].append(Candidate(motion, score))
     return [sorted(each, key=lambda one: -one.score) for each in found]
 
 

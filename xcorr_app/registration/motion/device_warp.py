@@ -13,7 +13,8 @@ from xcorr_app.gpu.field.run import spline_frames
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES, sum_type
 from xcorr_app.gpu.resample.warping import FieldSplines, warp_on_device
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
-from xcorr_app.gpu.runtime.memory import in_parts
+from xcorr_app.gpu.runtime.memory import finish_copies, in_parts
+from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.runtime.types import name_of
 from xcorr_app.registration.motion.grid import local_splines
 from xcorr_app.registration.motion.ndimage import ndimage_of
@@ -33,14 +34,17 @@ def splines_of(
 ) -> FieldSplines:
     """Splines of displacements from fields (T, gy, gx, 2) of shifts to add, which are the other way round.
 
-    They are where the fields are.
+    They are where the fields are, with their tables.
     """
     xp = array_namespace(fields)
-    tables = (_splines_along(np.asarray(at, np.float64).tobytes(), size) for at, size in zip(nodes, shape, strict=True))
-    (rows, first_y, weights_y), (columns, first_x, weights_x) = tables
+    where = None if xp is np else current_device()
+    (rows, first_y, weights_y), (columns, first_x, weights_x) = (
+        _splines_along(np.asarray(at, np.float64).tobytes(), size, xp, where)
+        for at, size in zip(nodes, shape, strict=True)
+    )
     count, height, width, _ = fields.shape
-    down = xp.asarray(-rows) @ fields.reshape(count, height, 2 * width)
-    both = xp.asarray(columns) @ down.reshape(count, len(rows), width, 2)
+    down = rows @ fields.reshape(count, height, 2 * width)
+    both = -(columns @ down.reshape(count, len(rows), width, 2))
     return FieldSplines(both.astype(np.float32), (first_y, first_x), (weights_y, weights_x))
 
 
@@ -56,20 +60,20 @@ def spline_coefficients(frames: Array) -> Array:
 
 
 @functools.lru_cache(maxsize=16)
-def _splines_along(nodes: bytes, size: int) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.float32]]:
-    return local_splines(np.frombuffer(nodes, np.float64), size)
+def _splines_along(nodes: bytes, size: int, xp: Any, device: int | None) -> tuple[Array, Array, Array]:
+    """Splines of nodes along an axis, brought to a device once."""
+    found = local_splines(np.frombuffer(nodes, np.float64), size)
+    matrix, starts, weights = (xp.asarray(each) for each in found)
+    if device is not None:
+        finish_copies()
+    return matrix, starts, weights
 
 
 def warped(frames: Array, motion: NDArray[np.float64] | FieldSplines, order: int, outside: float | None) -> Array:
     """See frames (T, Y, X) through matrices (T, 3, 3) or fields; outside is `outside`, or the nearest pixel."""
     xp, method = array_namespace(frames), _METHODS[order]
     result = xp.empty(frames.shape, frames.dtype)
-    # What all parts need is brought there once.
-    if isinstance(motion, FieldSplines):
-        tables = [tuple(xp.asarray(each) for each in pair) for pair in (motion.starts, motion.weights)]
-        moves: Any = FieldSplines(xp.asarray(motion.coefficients), *tables)
-    else:
-        moves = xp.ascontiguousarray(xp.asarray(motion[:, :2]))
+    moves = motion if isinstance(motion, FieldSplines) else xp.asarray(np.ascontiguousarray(motion[:, :2]))
 
     def part(start: int, stop: int) -> None:
         source = frames[start:stop]

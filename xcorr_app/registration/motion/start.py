@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xcorr_app.correlation.plane import cross_correlate
 from xcorr_app.correlation.window import ShiftWindow
@@ -52,27 +53,28 @@ class Starts:
     def _shifted(self, frame: Array, linear: Matrix) -> Candidate:
         """Add to a turn the shift at which the turned frame fits best."""
         seen = seen_through(frame, linear, order=1, mode="constant", cval=float(frame.mean()))
-        window = self.window
         image = self._level.image
-        plane = to_host(cross_correlate(seen, image, max_shift=window, min_overlap=MIN_OVERLAP, check_finite=False))
+        plane = to_host(
+            cross_correlate(seen, image, max_shift=self.window, min_overlap=MIN_OVERLAP, check_finite=False)
+        )
         plane = np.where(np.isfinite(plane), plane, -np.inf)
         at = int(plane.argmax())
-        return self.candidate(linear, at, float(plane.flat[at]))
+        return Candidate(self.motions(linear[None], np.array([at]))[0], float(plane.flat[at]))
 
     @property
     def window(self) -> ShiftWindow:
         """Shifts that are looked at."""
         return ShiftWindow.symmetric(*(size // 2 for size in self._level.shape))
 
-    def candidate(self, linear: Matrix, at: int, score: float) -> Candidate:
-        """A motion with the shift that lies at a place in the plane of all shifts, flat."""
+    def motions(self, linear: Matrix, at: NDArray[np.intp]) -> Matrix:
+        """Motions (n, 3, 3) without a shift, each with that which lies at a place (n,) of the plane of all shifts."""
         window = self.window
-        row, column = divmod(at, window.shape[1])
-        moved = np.eye(3)
-        moved[:2, 2] = row + window.dy_min, column + window.dx_min
-        motion = linear @ moved
-        motion[:2, 2] *= self._level.factor
-        return Candidate(motion, score)
+        row, column = np.divmod(at, window.shape[1])
+        moved = np.tile(np.eye(3), (len(at), 1, 1))
+        moved[:, :2, 2] = np.stack([row + window.dy_min, column + window.dx_min], axis=1)
+        found: Matrix = linear @ moved
+        found[:, :2, 2] *= self._level.factor
+        return found
 
 
 def without_shift(motion: Matrix) -> Matrix:
