@@ -11,7 +11,7 @@ from tests.registration.scenes import UnreliableFrames, drifting
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.registration.frames import ArrayFrames
 from xcorr_app.registration.motion import gauss_newton, patch_fit, whole_frames
-from xcorr_app.registration.motion.field_fit import FieldFit
+from xcorr_app.registration.motion.field_fit import FieldFit, kinds_lost, lost_at
 from xcorr_app.registration.motion.fitted_fields import FittedFields
 from xcorr_app.registration.motion.log_polar import _vertex, spectra_of, turns_between
 from xcorr_app.registration.motion.models import model_of, turned
@@ -341,3 +341,11 @@ def test_standard_errors_are_the_scatter_of_the_motions(deviation):
         sigma.append(np.sqrt(np.diag(fit.covariance)[:2]))
     ratio = np.sqrt(np.mean(np.square(errors)) / np.mean(np.square(sigma)))
     assert 0.8 < ratio < 1.25
+
+
+def test_frames_that_lose_the_same_of_a_reference_are_told(rng):
+    moved = rng.uniform(-90, 90, (40, 2))
+    moved[7] = moved[3]
+    lost, of_frame = kinds_lost(moved, (200, 131))
+    np.testing.assert_array_equal(lost[of_frame], lost_at(moved, (200, 131)))
+    assert len(np.unique(lost, axis=0)) == len(lost) < 40
