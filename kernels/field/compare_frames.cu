@@ -19,12 +19,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                    float* sums, int height, int width, int parts_down, int parts_across, int grid_rows,
                    int grid_columns, int own_references) {
     SHARED_FLOATS(shared);
-    const int tiles = parts_down * parts_across;
-    const int number = (int)blockIdx.x / tiles, tile = (int)blockIdx.x - number * tiles;
+    const Tile tile(row_parts, column_parts, parts_down, parts_across);
+    const int number = tile.number;
     if (settled[number]) return;
-    const Part down = row_parts[tile / parts_across], across = column_parts[tile % parts_across];
+    const Part &down = tile.down, &across = tile.across;
     const Strip strip = strip_of(down, across);
-    const long long before = (long long)number * height * width;
+    const long long before = tile.before(height, width);
     const float* frame = frames + before;
     const float* reference = references + (own_references ? before : 0);
     float found[SUMS];
@@ -33,29 +33,13 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (strip.first < strip.stop) {
         const Weights of_column = column_weights[strip.x];
         const Vector* field = fields + ((long long)number * grid_rows + down.start) * grid_columns + across.start;
-        Vector summed[NODES];  // along the columns' axis
-#pragma unroll
-        for (int i = 0; i < NODES; ++i) {
-            Vector sum = {0, 0};
-#pragma unroll
-            for (int k = 0; k < NODES; ++k) {
-                const Vector value = field[i * grid_columns + k];
-                sum.y = fmaf(value.y, of_column.of[k], sum.y);
-                sum.x = fmaf(value.x, of_column.of[k], sum.x);
-            }
-            summed[i] = sum;
-        }
+        Vector summed[NODES];
+        summed_across(field, grid_columns, of_column, summed);
         const float last_y = (float)(height - 1) - RIM, last_x = (float)(width - 1) - RIM;
         float all[3] = {0, 0, 0}, below[3] = {0, 0, 0};  // of one, seen and reference
 #pragma unroll 2
         for (int y = strip.first; y < strip.stop; ++y) {
-            const Weights of_row = row_weights[y];
-            Vector away = {0, 0};
-#pragma unroll
-            for (int i = 0; i < NODES; ++i) {
-                away.y = fmaf(summed[i].y, of_row.of[i], away.y);
-                away.x = fmaf(summed[i].x, of_row.of[i], away.x);
-            }
+            const Vector away = summed_down(summed, row_weights[y]);
             const float py = (float)y + away.y, px = (float)strip.x + away.x;
             const long long place = (long long)y * width + strip.x;
             float value = not_a_number();

@@ -16,21 +16,14 @@
 #define STRIPS (THREADS / COLUMNS)
 #define WARPS (THREADS / 32)
 #define TILE_ROWS 64
-#define NODES 4  // coefficients along an axis that a pixel depends on
 
 #ifndef SHARED_FLOATS  // a host build defines its own
 #define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]
 #endif
 
 typedef float Sum;
+#include "field_splines.cuh"
 #include "warp_reduce.cuh"
-
-struct alignas(8) Vector {
-    float y, x;
-};
-struct alignas(16) Weights {
-    float of[NODES];
-};
 
 // A tile along one axis, as tables hold it: pixels [first, stop), the node before them, their first coefficient.
 struct alignas(16) Part {
@@ -59,6 +52,20 @@ __device__ __forceinline__ Strip strip_of(const Part& down, const Part& across) 
     if (strip.x >= across.stop) strip.stop = strip.first;
     return strip;
 }
+
+// The tile of a block: of which frame, and where.
+struct Tile {
+    int number;
+    Part down, across;
+    __device__ __forceinline__ Tile(const Part* row_parts, const Part* column_parts, int parts_down, int parts_across) {
+        const int tiles = parts_down * parts_across;
+        number = (int)blockIdx.x / tiles;
+        const int tile = (int)blockIdx.x - number * tiles;
+        down = row_parts[tile / parts_across], across = column_parts[tile % parts_across];
+    }
+    // Pixels of the frames before.
+    __device__ __forceinline__ long long before(int height, int width) const { return (long long)number * height * width; }
+};
 
 // Sums over a block of the COUNT values of each thread, written to `sums` (COUNT); `shared` takes WARPS * COUNT floats.
 template <int COUNT>

@@ -16,12 +16,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                const float* column_behind, const int* settled, float* sums, int height, int width, int parts_down,
                int parts_across, int rows, int columns, int own_references) {
     SHARED_FLOATS(shared);
-    const int tiles = parts_down * parts_across;
-    const int number = (int)blockIdx.x / tiles, tile = (int)blockIdx.x - number * tiles;
+    const Tile tile(row_parts, column_parts, parts_down, parts_across);
+    const int number = tile.number;
     if (settled[number]) return;
-    const Part down = row_parts[tile / parts_across], across = column_parts[tile % parts_across];
+    const Part &down = tile.down, &across = tile.across;
     const Strip strip = strip_of(down, across);
-    const long long before = (long long)number * height * width, shared_before = own_references ? before : 0;
+    const long long before = tile.before(height, width), shared_before = own_references ? before : 0;
     float found[SUMS];
 #pragma unroll
     for (int i = 0; i < SUMS; ++i) found[i] = 0;

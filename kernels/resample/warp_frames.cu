@@ -17,6 +17,8 @@
 // of coefficients for 8 x 8 patches: 512 x 512 of uint16 on an H200 (4.1 TB/s) 0.255 us a frame; cubic reads float32,
 // 0.38 us. Instructions are the nearer bound: about 140 a pixel of a field (linear; sm_90, without those of a row that needs
 // new coefficients), which 132 multiprocessors of four schedulers at 1.755 GHz issue in 1.24 us a frame; cubic 275, 2.4 us.
+#include "cubic_spline.cuh"
+#include "field_splines.cuh"
 #include "pixel.cuh"
 
 #ifndef TAPS  // along an axis: 1, 2 or 4
@@ -31,8 +33,8 @@
 #ifndef BLOCKS  // of a multiprocessor at once: bounds the registers, so that none is spilled
 #define BLOCKS (sizeof(SUM_TYPE) == 8 ? 4 : 6)
 #endif
+#define BEFORE (TAPS == 4 ? 1 : 0)  // pixels under taps before a place
 #define EDGE_TOLERANCE 1e-3  // pixels beyond an edge that still count as inside, as of translations
-#define NODES 4              // coefficients along an axis that a place depends on
 
 #if TAPS == 4
 typedef Sum Source;
@@ -47,14 +49,6 @@ struct Sizes {
     int blocks;                  // of a frame
     int grid_rows, grid_columns; // of coefficients
     int fills_outside;           // 0: what lies outside sees the edge
-};
-
-struct alignas(8) Vector {
-    float y, x;
-};
-
-struct alignas(16) Weights {
-    float of[NODES];
 };
 
 __device__ __forceinline__ int least(int a, int b) { return a < b ? a : b; }
@@ -99,49 +93,48 @@ __device__ __forceinline__ Place place_near(int pixel, float away, int length) {
     return place;
 }
 
-// Indices under the taps, and their weights.
-__device__ __forceinline__ void taps_of(const Place& place, int length, int (&index)[TAPS], Sum (&weight)[TAPS]) {
-#if TAPS == 1
-    index[0] = place.at;
-    weight[0] = 1;
+// The pixel under tap k of a place; `within` where no tap reaches beyond the edge.
+__device__ __forceinline__ int under_tap(int at, int k, int length, bool within) {
+    const int i = at + k - BEFORE;
+    if (within) return i;
+    if (TAPS < 4) return least(i, length - 1);
+    const int mirrored = i < 0 ? -i : i > length - 1 ? 2 * (length - 1) - i : i;
+    return least(most(mirrored, 0), length - 1);
+}
+
+__device__ __forceinline__ bool is_within(const Place& place, int length) {
+    return place.at >= BEFORE && place.at + TAPS - BEFORE <= length;
+}
+
+__device__ __forceinline__ void weights_of(const Place& place, Sum (&weight)[TAPS]) {
+#if TAPS == 4
+    cubic_weights(place.rest, weight);
 #elif TAPS == 2
-    index[0] = place.at;
-    index[1] = least(place.at + 1, length - 1);
     weight[0] = 1 - place.rest;
     weight[1] = place.rest;
-#else
-    const Sum t = place.rest, u = 1 - t, sixth = (Sum)(1.0 / 6.0);
-    weight[0] = u * u * u * sixth;
-    weight[1] = (Sum)(2.0 / 3.0) - t * t * (1 - t * (Sum)0.5);
-    weight[2] = (Sum)(2.0 / 3.0) - u * u * (1 - u * (Sum)0.5);
-    weight[3] = t * t * t * sixth;
-#pragma unroll
-    for (int k = 0; k < TAPS; ++k) {
-        const int i = place.at + k - 1, mirrored = i < 0 ? -i : i > length - 1 ? 2 * (length - 1) - i : i;
-        index[k] = least(most(mirrored, 0), length - 1);
-    }
 #endif
 }
 
+// WITHIN is known when compiling: neighbouring pixels then need one address.
+template <bool WITHIN>
 __device__ __forceinline__ Pixel sampled(const Source* frame, const Place& down, const Place& across, const Sizes& p) {
-    int row[TAPS], column[TAPS];
-    Sum along_rows[TAPS], along_columns[TAPS];
-    taps_of(down, p.height, row, along_rows);
-    taps_of(across, p.width, column, along_columns);
 #if TAPS == 1
-    return frame[(long long)row[0] * p.width + column[0]];
+    return frame[(long long)down.at * p.width + across.at];
 #else
-    Sum sum = 0;
+    Sum along_rows[TAPS], along_columns[TAPS], sum = 0;
+    weights_of(down, along_rows);
+    weights_of(across, along_columns);
 #pragma unroll
     for (int i = 0; i < TAPS; ++i) {
-        const Source* line = frame + (long long)row[i] * p.width;
+        const Source* line = frame + (long long)under_tap(down.at, i, p.height, WITHIN) * p.width;
         Sum part = 0;
 #pragma unroll
         for (int k = 0; k < TAPS; ++k) {
+            const Source* place = line + under_tap(across.at, k, p.width, WITHIN);
 #if TAPS == 4
-            const Sum value = line[column[k]];
+            const Sum value = *place;
 #else
-            const Sum value = value_at(line + column[k]);
+            const Sum value = value_at(place);
 #endif
             part = Is<Pixel>::INTEGER || along_columns[k] != 0 ? fused(value, along_columns[k], part) : part;
         }
@@ -176,33 +169,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 #if FIELD
         if (row_starts[y] != held) {
             held = row_starts[y];
-#pragma unroll
-            for (int i = 0; i < NODES; ++i) {
-                const Vector* line = field + (long long)(held + i) * p.grid_columns;
-                Vector sum = {0, 0};
-#pragma unroll
-                for (int k = 0; k < NODES; ++k) {
-                    const Vector value = line[k];
-                    sum.y = fmaf(value.y, across.of[k], sum.y);
-                    sum.x = fmaf(value.x, across.of[k], sum.x);
-                }
-                summed[i] = sum;
-            }
+            summed_across(field + (long long)held * p.grid_columns, p.grid_columns, across, summed);
         }
-        const Weights down = row_weights[y];
-        Vector away = {0, 0};
-#pragma unroll
-        for (int i = 0; i < NODES; ++i) {
-            away.y = fmaf(summed[i].y, down.of[i], away.y);
-            away.x = fmaf(summed[i].x, down.of[i], away.x);
-        }
+        const Vector away = summed_down(summed, row_weights[y]);
         const Place row = place_near(y, away.y, p.height), column = place_near(x, away.x, p.width);
 #else
         const Place row = place_on(fma(down_step, (double)y, down_at), p.height);
         const Place column = place_on(fma(across_step, (double)y, across_at), p.width);
 #endif
         Pixel pixel = same_bits<Pixel>(p.outside);
-        if (!p.fills_outside || (row.inside && column.inside)) pixel = sampled(frame, row, column, p);
+        if (!p.fills_outside || (row.inside && column.inside)) {
+            const bool within = is_within(row, p.height) && is_within(column, p.width);
+            pixel = within ? sampled<true>(frame, row, column, p) : sampled<false>(frame, row, column, p);
+        }
         to[(long long)y * p.width] = pixel;
     }
 }

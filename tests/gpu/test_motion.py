@@ -23,6 +23,32 @@ def test_the_motion_is_that_of_the_cpu(cupy, model, snr):
     np.testing.assert_allclose(there.score, here.score, atol=1e-3)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int32", "float32"])
+def test_damaged_frames_are_flagged_as_on_the_cpu(cupy, dtype):
+    frames, _ = series("similarity", 5, 2, shape=(100, 141), count=5)
+    frames = (frames * 20 + 110).clip(0, 255).astype(dtype)
+    frames[2] = 7
+    frames[4] = np.random.default_rng(0).normal(size=(100, 141)).clip(-3, 3) * 20 + 110
+    if dtype == "float32":
+        frames[3, 10:15, 20:30] = np.nan
+    here, there = xc.estimate_motion(frames, "similarity"), xc.estimate_motion(cupy.asarray(frames), "similarity")
+    assert there.flags == here.flags
+    assert "flat" in there.flags[2]
+    sure = here.trusted
+    np.testing.assert_allclose(there.matrices[sure], here.matrices[sure], atol=0.01)
+    np.testing.assert_allclose(there.sigma[sure][1:], here.sigma[sure][1:], rtol=0.05)
+
+
+def test_motions_of_chunks_are_those_of_all(cupy, monkeypatch):
+    frames, _ = series("rigid", 5, 4, shape=(96, 120), count=7)
+    stack = cupy.asarray(frames)
+    whole = xc.estimate_motion(stack, "rigid")
+    monkeypatch.setattr("xcorr_app.registration.passes._PIXELS_PER_DEVICE_CHUNK", 2 << 18)
+    parts = xc.estimate_motion(stack, "rigid")
+    assert parts.flags == whole.flags
+    np.testing.assert_allclose(parts.matrices, whole.matrices, atol=1e-5)
+
+
 @pytest.mark.parametrize("order", [0, 1, 3])
 def test_warping_is_that_of_the_cpu(cupy, order):
     frames, _ = series("affine", 20, 2, shape=(64, 70))

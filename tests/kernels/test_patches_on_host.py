@@ -12,7 +12,7 @@ from xcorr_app.gpu.field import patches, run
 from xcorr_app.gpu.field.launches import patch_match_launch
 from xcorr_app.registration.motion import device_fit
 from xcorr_app.registration.motion.device_patches import DevicePatches
-from xcorr_app.registration.motion.device_warp import _coefficients
+from xcorr_app.registration.motion.device_warp import spline_coefficients
 from xcorr_app.registration.motion.patch_fit import PatchFit, PatchOptions
 from xcorr_app.registration.motion.patch_match import PatchSearch
 from xcorr_app.registration.motion.patch_references import References
@@ -151,4 +151,4 @@ def test_coefficients_are_those_of_the_splines(device, dtype, shape):
     expected = frames.astype(np.float64)
     for axis in (1, 2):
         expected = ndimage.spline_filter1d(expected, order=3, axis=axis, mode="mirror")
-    np.testing.assert_allclose(_coefficients(frames, np), expected, atol=2e-4)
+    np.testing.assert_allclose(spline_coefficients(frames), expected, atol=2e-4)

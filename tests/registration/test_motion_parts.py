@@ -11,9 +11,9 @@ from tests.registration.scenes import UnreliableFrames, drifting
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.registration.frames import ArrayFrames
 from xcorr_app.registration.motion import gauss_newton, patch_fit, whole_frames
-from xcorr_app.registration.motion.field_fit import FieldFit
+from xcorr_app.registration.motion.field_fit import FieldFit, kinds_lost, lost_at
 from xcorr_app.registration.motion.fitted_fields import FittedFields
-from xcorr_app.registration.motion.log_polar import _vertex, spectrum_of, turns_between
+from xcorr_app.registration.motion.log_polar import _vertex, spectra_of, turns_between
 from xcorr_app.registration.motion.models import model_of, turned
 from xcorr_app.registration.motion.patch_fit import PatchFit, PatchOptions
 from xcorr_app.registration.motion.patch_match import Matched
@@ -298,9 +298,10 @@ def test_the_vertex_of_a_parabola_lies_where_it_is(place):
     distance = (np.arange(8) - place + 4) % 8 - 4
     values = 5 - 0.7 * distance**2
     at = int(values.argmax())
-    assert (at + _vertex(values, at)) % 8 == pytest.approx(place % 8)
-    assert _vertex(-values, at) == 0  # no top
-    assert _vertex(np.where(np.arange(8) == (at + 1) % 8, -np.inf, values), at) == 0
+    unknown = np.where(np.arange(8) == (at + 1) % 8, -np.inf, values)
+    found = _vertex(np.stack([values, -values, unknown]), np.full(3, at))
+    assert (at + found[0]) % 8 == pytest.approx(place % 8)
+    np.testing.assert_array_equal(found[1:], 0)  # there is no top, or its neighbour is not known
 
 
 @pytest.mark.parametrize(("angle", "scale"), [(0, 1.0), (3.3, 1.0), (-41.7, 1.0), (12.4, 1.3), (80.0, 0.7)])
@@ -314,8 +315,8 @@ def test_angle_and_scale_are_read_from_spectra(angle, scale):
         scene, np.linalg.inv(matrix), middle - np.linalg.inv(matrix) @ np.add(middle, (5, -8))
     )
     inner = np.s_[120:281, 115:286]
-    spectra = [spectrum_of(image[inner]) for image in (scene, frame)]
-    found = turns_between(*spectra, 2, scales=scale != 1)[0]
+    spectra = spectra_of(np.stack([scene[inner], rng.normal(size=scene[inner].shape), frame[inner]]))
+    found = turns_between(spectra[:1], spectra[1:], 2, scales=scale != 1)[1][0]
     assert (np.degrees(found[0]) - angle + 90) % 180 - 90 == pytest.approx(0, abs=0.25)
     assert found[1] == pytest.approx(scale, rel=0.02)
 
@@ -340,3 +341,11 @@ def test_standard_errors_are_the_scatter_of_the_motions(deviation):
         sigma.append(np.sqrt(np.diag(fit.covariance)[:2]))
     ratio = np.sqrt(np.mean(np.square(errors)) / np.mean(np.square(sigma)))
     assert 0.8 < ratio < 1.25
+
+
+def test_frames_that_lose_the_same_of_a_reference_are_told(rng):
+    moved = rng.uniform(-90, 90, (40, 2))
+    moved[7] = moved[3]
+    lost, of_frame = kinds_lost(moved, (200, 131))
+    np.testing.assert_array_equal(lost[of_frame], lost_at(moved, (200, 131)))
+    assert len(np.unique(lost, axis=0)) == len(lost) < 40

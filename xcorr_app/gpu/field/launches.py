@@ -12,6 +12,8 @@ __all__ = [
     "compare_launch",
     "filter_launch",
     "levels_launch",
+    "linear_scatter_launch",
+    "linear_sums_launch",
     "patch_match_launch",
     "patch_trust_launch",
     "slope_launch",
@@ -28,11 +30,14 @@ READ = {
     "float64": "double",
 }
 """Types of frames that are filtered."""
-COMPARED, SLOPES = 15, 33
+COMPARED, SLOPES, LINEAR = 15, 33, 42
 """Sums that are left of a tile."""
+SCATTERED, SQUARE = 44, 16
+"""Sums that are left of a square, and its pixels a side."""
 _THREADS, _STEP_THREADS, _FILTER_THREADS = 128, 256, 256
 _RIM = 2
 _FILTER_TILE = 32, 64
+_LINEAR_COLUMNS = 64
 _MAX_BLOCKS = 2**31 - 1
 _MAX_SHIFTS, _SHARED = 625, 96 * 1024
 """Shifts of a patch, of which a lane ranks some, and bytes of shared memory that blocks of most devices may have."""
@@ -86,9 +91,12 @@ def filter_launch(
     full: bool = True,
     half: bool = False,
     centres: bool = False,
-    mirror: bool = False,
+    spline: bool = False,
 ) -> Launch:
-    """Frames under a filter of so many pixels a side, at full size, at half, or both; radius 0 only halves."""
+    """Frames under a filter of so many pixels a side, at full size, at half, or both; radius 0 only halves.
+
+    `spline`: the filter is that which gives the coefficients of cubic splines, begun so many pixels away.
+    """
     if dtype not in READ:
         raise ArgumentError(f"frames of {dtype} are not read: give {', '.join(READ)}")
     tiles = tuple(ceil_div(size, tile) for size, tile in zip(shape, _FILTER_TILE, strict=True))
@@ -99,7 +107,7 @@ def filter_launch(
         "FULL": int(full),
         "HALF": int(half),
         "CENTRES": int(centres),
-        "MIRROR": int(mirror),
+        "SPLINE": int(spline),
     }
     blocks, shared_bytes = tiles[0] * tiles[1] * count, 4 * rows * (wide + _FILTER_TILE[1] + 1)
     return Launch("field/filter_frames", defines, blocks, _FILTER_THREADS, shared_bytes, tiles)
@@ -129,6 +137,21 @@ def patch_match_launch(patches: int, side: int, shifts: int, *, room_bytes: int 
 def patch_trust_launch(frames: int, patches: int, *, field: bool) -> Launch:
     """Which patches of so many frames are trusted; a field through them, or where to look for the others."""
     return Launch("field/patch_trust", {"FIELD": int(field)}, frames, _THREADS, 8 * patches)
+
+
+def linear_sums_launch(shape: tuple[int, int], items: int) -> Launch:
+    """Sums of so many motions, each of a frame."""
+    tiles = ceil_div(shape[0], TILE_ROWS), ceil_div(shape[1], _LINEAR_COLUMNS)
+    defines: dict[str, str | int] = {"COLUMNS": _LINEAR_COLUMNS, "THREADS": _THREADS}
+    shared_bytes = 4 * _warps() * LINEAR
+    return Launch("field/linear_sums", defines, items * tiles[0] * tiles[1], _THREADS, shared_bytes, tiles)
+
+
+def linear_scatter_launch(shape: tuple[int, int], items: int) -> Launch:
+    """Sums over squares, a warp each."""
+    squares = ceil_div(shape[0], SQUARE), ceil_div(shape[1], SQUARE)
+    blocks = ceil_div(items * squares[0] * squares[1], _warps())
+    return Launch("field/linear_scatter", {"THREADS": _THREADS}, blocks, _THREADS, extra=squares)
 
 
 def _of_tiles(kernel: str, problem: FieldProblem, shared: int) -> Launch:

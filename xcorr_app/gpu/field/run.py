@@ -27,12 +27,15 @@ __all__ = [
     "FieldModes",
     "FieldState",
     "SizedReference",
-    "filter_frames",
     "halve_frames",
     "smooth_frames",
+    "spline_frames",
     "summary_of",
     "take_steps",
 ]
+
+_SPLINE_RADIUS = 12
+"""Pixels after which float32 keeps nothing of the filter of a cubic spline."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,9 +174,9 @@ def halve_frames(frames: Any) -> Any:
     return _filtered(frames, (1.0,), None, full=False, half=True)[1]
 
 
-def filter_frames(frames: Any, taps: Any) -> Any:
-    """Frames (T, Y, X) as float32 under taps along both axes, mirrored about the pixels of their edges."""
-    return _filtered(frames, taps, None, full=True, half=False, mirror=True)[0]
+def spline_frames(frames: Any) -> Any:
+    """Coefficients of the cubic splines through frames (T, Y, X), mirrored about the pixels of their edges."""
+    return _filtered(frames, None, None, full=True, half=False, spline=True)[0]
 
 
 def _filtered(frames: Any, taps: Any, means: Any, *, full: bool, half: bool, **kind: bool) -> tuple[Any, Any]:
@@ -182,10 +185,10 @@ def _filtered(frames: Any, taps: Any, means: Any, *, full: bool, half: bool, **k
     given = cupy.ascontiguousarray(frames)
     sizes = [(count, height, width) if full else None, (count, height // 2, width // 2) if half else None]
     found = [None if size is None else cupy.empty(size, np.float32) for size in sizes]
-    radius = len(taps) // 2
+    radius = _SPLINE_RADIUS if taps is None else len(taps) // 2
     launch = filter_launch((height, width), count, name_of(frames.dtype), radius, full=full, half=half, **kind)
     # What a kernel does not touch is given all the same.
-    others = (given if means is None else means, given if radius == 0 else taps)
+    others = (given if means is None else means, given if taps is None or radius == 0 else taps)
     written = (given if each is None else each for each in found)
     start(launch, (given, *others, *written), (height, width, *launch.extra))
     return found[0], found[1]

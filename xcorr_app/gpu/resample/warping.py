@@ -77,14 +77,21 @@ class WarpProblem:
 
 @dataclass(frozen=True)
 class FieldSplines:
-    """Displacements as coefficients of splines, with the four weights of each row and column of a frame."""
+    """Displacements as coefficients of splines, with the four weights of each row and column of a frame.
+
+    Arrays of the host or of the device.
+    """
 
     coefficients: Any
-    """(T, gy, gx, 2) of float32: rows, columns; on the host or the device."""
-    starts: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
-    """(Y,) and (X,) first coefficient that a row, and a column, depends on."""
-    weights: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
-    """(Y, 4) and (X, 4)"""
+    """(T, gy, gx, 2) of float32: rows, columns."""
+    starts: tuple[Any, Any]
+    """(Y,) and (X,) of int32: first coefficient that a row, and a column, depends on."""
+    weights: tuple[Any, Any]
+    """(Y, 4) and (X, 4) of float32."""
+
+    def __getitem__(self, frames: slice) -> FieldSplines:
+        """Of some of the frames."""
+        return FieldSplines(self.coefficients[frames], self.starts, self.weights)
 
 
 def warp_launch(
@@ -138,12 +145,14 @@ def warp_on_device(
     method: str = "linear",
     *,
     outside: float | None = None,
+    out: Any = None,
     tuning: Mapping[str, int] | None = None,
 ) -> Any:
     """See frames (T, Y, X) through matrices (T, 2, 3), from places of the result to places of the frame, or fields.
 
     `source` are the frames, of type `dtype`, or for ``cubic`` the coefficients of their splines, in float32 or float64
-    as `WarpProblem.source_dtype` says. What lies outside is `outside`, or the nearest pixel. Returns frames of `dtype`.
+    as `WarpProblem.source_dtype` says. What lies outside is `outside`, or the nearest pixel. Returns frames of `dtype`,
+    `out` where that is given.
     """
     cupy = sys.modules["cupy"]  # whose arrays these are
     grid = motion.coefficients.shape[1:3] if isinstance(motion, FieldSplines) else None
@@ -155,7 +164,7 @@ def warp_on_device(
     macros = tuple(sorted(tuning.items())) if tuning else ()
     with on_device_of(source):
         given = source if source.flags.c_contiguous else cupy.ascontiguousarray(source)
-        result = cupy.empty(given.shape, dtype)
+        result = cupy.empty(given.shape, dtype) if out is None else out
         launch, argument = _prepared(current_device(), problem, filling, macros)
         nothing = null_pointer()
         arrays = [nothing] * 6

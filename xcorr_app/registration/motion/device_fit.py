@@ -16,7 +16,7 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.limits import DeviceLimits, device_limits
 from xcorr_app.gpu.runtime.memory import finish_copies
 from xcorr_app.gpu.runtime.placement import current_device
-from xcorr_app.registration.motion.field_fit import LAST_STEPS, MAX_STEPS, NEAR, THERE, FieldReference, lost_at
+from xcorr_app.registration.motion.field_fit import LAST_STEPS, MAX_STEPS, NEAR, THERE, FieldReference, kinds_lost
 from xcorr_app.registration.motion.field_nodes import Nodes
 from xcorr_app.registration.motion.grid import local_splines
 
@@ -97,7 +97,7 @@ class DeviceFit:
 
     def see(self, reference: FieldReference, moved: Floats) -> None:
         """Bring to the host what the modes of frames displaced by `moved` (T, 2) are made of."""
-        for each in np.unique(lost_at(moved, reference.nodes.shape), axis=0):
+        for each in kinds_lost(moved, reference.nodes.shape)[0]:
             reference.see(each)
 
     def fitted(
@@ -130,9 +130,9 @@ class DeviceFit:
 
     def _modes(self, reference: FieldReference, moved: Floats) -> FieldModes:
         """Modes of all frames, each kind of them once."""
-        lost, of_frame = np.unique(lost_at(moved, reference.nodes.shape), axis=0, return_inverse=True)
+        lost, of_frame = kinds_lost(moved, reference.nodes.shape)
         kinds = [reference.modes(each) for each in lost]
         shapes = np.stack([each.shapes for each in kinds]).astype(np.float32)
         bends = np.stack([each.bends for each in kinds])
-        arrays = (shapes, shapes.transpose(0, 2, 1), bends, of_frame.ravel().astype(np.int32))
+        arrays = (shapes, shapes.transpose(0, 2, 1), bends, of_frame)
         return FieldModes(*(self._xp.asarray(np.ascontiguousarray(each)) for each in arrays))

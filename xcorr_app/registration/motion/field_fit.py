@@ -162,7 +162,7 @@ class FieldReference:
         gy, gx, n = self.nodes.rows.size, self.nodes.columns.size, self.nodes.count
         blocks = []
         for image in self._products:
-            sums = to_host(self.nodes.pairs[0][y].T @ image[y, x] @ self.nodes.pairs[1][x])
+            sums = to_host(product(product(self.nodes.pairs[0][y].T, image[y, x]), self.nodes.pairs[1][x]))
             blocks.append(sums.reshape(gy, gy, gx, gx).transpose(0, 2, 1, 3).reshape(n, n).astype(np.float64))
         return np.block([[blocks[0], blocks[1]], [blocks[1].T, blocks[2]]])
 
@@ -254,3 +254,12 @@ def lost_at(moved: Floats, shape: tuple[int, int]) -> NDArray[np.intp]:
     lost = np.stack([-moved[:, 0], moved[:, 0], -moved[:, 1], moved[:, 1]], axis=1)
     # A few pixels more or less change nothing: frames that moved alike share the matrix.
     return np.clip(lost, 0, np.repeat(shape, 2) // 2).astype(np.intp) // _ROUNDED * _ROUNDED
+
+
+def kinds_lost(moved: Floats, shape: tuple[int, int]) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+    """The different rows (k, 4) of `lost_at`, and which of them is that of each frame (T,)."""
+    lost = lost_at(moved, shape)
+    base = max(shape) // _ROUNDED + 1  # one number for each row: rows are slow to sort
+    numbers = lost // _ROUNDED @ base ** np.arange(4)
+    _, first, of_frame = np.unique(numbers, return_index=True, return_inverse=True)
+    return lost[first], of_frame.ravel().astype(np.int32)

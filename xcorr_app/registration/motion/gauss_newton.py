@@ -22,15 +22,17 @@ from xcorr_app.registration.motion.warp import coefficients, seen_through
 
 _SMALLEST = 48
 """Pixels that the shorter side of the smallest image has at least."""
-_SETTLED = 1e-3
+SETTLED = 1e-3
 """Pixels by which a corner moves in a step after which the motion is settled."""
-_MAX_STEPS = 40
+COARSE = 20
+"""Times as much is enough on images that are not the largest; of steps, half."""
+MAX_STEPS = 40
 _RIM = 3
 """Pixels along the edges of both images that are not compared."""
-_FEWEST = 64
+FEWEST = 64
 _BLOCK = 16
 """Rows and columns of a block, larger than residuals are alike over."""
-_CONDITION = 1e-7
+CONDITION = 1e-7
 """Smallest eigenvalue of a scaled normal matrix, over the largest: below, some motion changes nothing."""
 
 _SMOOTHING = ((0.97, 0.0), (0.7, 0.7), (0.35, 1.0), (0.0, 1.5))
@@ -114,14 +116,13 @@ def score_of(level: Level, frame: Array, motion: Matrix) -> float:
 
 def _at_level(level: Level, model: Model, splines: Array, motion: Matrix, *, fine: bool) -> Fit:
     xp = array_namespace(splines)
-    corners = np.array([[y, x, 1.0] for y in (-0.5, 0.5) for x in (-0.5, 0.5)]) * [*level.shape, 1.0]
     settled, definite = False, True
     count = level.changes.shape[0]
     nothing = np.full((count, count), np.nan)
-    for _ in range(_MAX_STEPS if fine else _MAX_STEPS // 2):
+    for _ in range(MAX_STEPS if fine else MAX_STEPS // 2):
         inside = _inside(level, motion)
         pixels = int(inside.sum())
-        if pixels < _FEWEST:
+        if pixels < FEWEST:
             return Fit(motion, np.nan, settled=False, covariance=nothing, overlap=0.0, definite=definite)
         values = seen_through(splines, motion)
         normal, right, definite = _problem(xp, level, values, inside)
@@ -131,19 +132,26 @@ def _at_level(level: Level, model: Model, splines: Array, motion: Matrix, *, fin
         if not numbers[count] > 0:  # turned inside out: nothing to hold on to
             break
         change = np.linalg.inv(model.step(numbers[:count]))
-        moved = corners @ (motion @ change - motion).T
+        moved = corner_moves(motion @ change - motion, level.shape)
         motion = motion @ change
-        if np.abs(moved[:, :2]).max() < _SETTLED * (1 if fine else 20):
+        if moved < SETTLED * (1 if fine else COARSE):
             settled = True
             break
     inside = _inside(level, motion)
     pixels = int(inside.sum())
-    if pixels < _FEWEST:
+    if pixels < FEWEST:
         return Fit(motion, np.nan, settled=False, covariance=nothing, overlap=0.0, definite=definite)
     values = seen_through(splines, motion)
     score = _correlation(level.image[inside], values[inside])
     covariance = _covariance(xp, level, model, values, inside) if fine and definite else nothing
     return Fit(motion, score, settled, covariance, pixels / level.image.size, definite)
+
+
+def corner_moves(change: Matrix, shape: tuple[int, int]) -> NDArray[np.float64]:
+    """Pixels (...), along an axis, by which the corner that a change (..., 3, 3) moves most is moved."""
+    corners = np.array([[y, x, 1.0] for y in (-0.5, 0.5) for x in (-0.5, 0.5)]) * [*shape, 1.0]
+    found: NDArray[np.float64] = np.abs(change[..., :2, :] @ corners.T).max(axis=(-1, -2))
+    return found
 
 
 def _problem(
@@ -157,9 +165,17 @@ def _problem(
     weighted = images * weight.reshape(-1)
     normal = to_host(weighted @ images.T).astype(np.float64)
     right = to_host(weighted @ level.image.reshape(-1)).astype(np.float64)
-    scale = np.sqrt(np.maximum(np.diag(normal), 1e-300))
-    eigenvalues = np.linalg.eigvalsh(normal / scale / scale[:, None])
-    return normal, right, bool(eigenvalues[0] > _CONDITION * eigenvalues[-1] and np.isfinite(right).all())
+    return normal, right, bool(are_definite(normal[None], right[None])[0])
+
+
+def are_definite(normal: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which of normal equations (n, k, k) and (n, k) have one solution."""
+    scale = np.sqrt(np.maximum(np.diagonal(normal, axis1=1, axis2=2), 1e-300))
+    known: NDArray[np.bool_] = np.isfinite(np.concatenate([normal, right[:, None]], axis=1)).all(axis=(1, 2))
+    scaled = normal / scale[:, None] / scale[:, :, None]
+    eigenvalues = np.linalg.eigvalsh(np.where(known[:, None, None], scaled, 0.0))
+    found: NDArray[np.bool_] = known & (eigenvalues[:, 0] > CONDITION * eigenvalues[:, -1])
+    return found
 
 
 def _covariance(xp: Any, level: Level, model: Model, values: Array, inside: Array) -> NDArray[np.float64]:
@@ -190,11 +206,17 @@ def _block_sums(values: Array) -> NDArray[np.float64]:
     return found
 
 
+def slopes_of(image: Array) -> tuple[Array, Array]:
+    """Slopes of an image (h, w) along rows and columns."""
+    xp = array_namespace(image)
+    taps = xp.asarray(np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12)
+    along = [ndimage_of(xp).correlate1d(image, taps, axis=axis, mode="mirror") for axis in (0, 1)]
+    return along[0], along[1]
+
+
 def _level(image: Array, model: Model, factor: int) -> Level:
     xp = array_namespace(image)
-    ndimage = ndimage_of(xp)
-    taps = xp.asarray(np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12)
-    along_rows, along_columns = (ndimage.correlate1d(image, taps, axis=axis, mode="mirror") for axis in (0, 1))
+    along_rows, along_columns = slopes_of(image)
     y, x = (xp.arange(size, dtype=image.dtype) - (size - 1) / 2 for size in image.shape)
     changes = model.slopes(along_rows, along_columns, y[:, None], x[None, :])
     return Level(image, xp.stack(changes).astype(image.dtype), image.shape, factor)

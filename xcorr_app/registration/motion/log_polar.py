@@ -7,13 +7,12 @@ and logarithms of radii both are shifts, which a zero-mean normalised correlatio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.motion.ndimage import ndimage_of
 
 _ANGLES = 360
 """Over half a turn."""
@@ -24,66 +23,89 @@ MAX_SCALE = 2.0
 """Largest factor, or its inverse, that is looked for."""
 
 
-@dataclass(frozen=True)
-class Spectrum:
-    """Magnitude of a spectrum on a grid (angles, logarithms of radii), of zero mean along angles."""
+def spectra_of(images: Array) -> Array:
+    """Magnitudes of the spectra of images (n, h, w), (n, angles, logarithms of radii), of zero mean along angles.
 
-    values: NDArray[np.float64]
-
-
-def spectrum_of(image: Array) -> Spectrum:
-    """Look at an image (h, w) under a window that lets its edges go to nothing."""
-    xp = array_namespace(image)
-    height, width = image.shape
+    Images are looked at under a window that lets their edges go to nothing.
+    """
+    xp = array_namespace(images)
+    height, width = images.shape[1:]
     window = xp.asarray(np.hanning(height + 2)[1:-1, None] * np.hanning(width + 2)[1:-1])
-    flat = (image - (image * window).sum() / window.sum()) * window
-    magnitude = xp.log1p(
-        xp.abs(xp.fft.fftshift(xp.fft.fft2(flat))) / (float(xp.abs(flat).mean()) * np.sqrt(flat.size) + 1e-300)
-    )
+    flat = (images - (images * window).sum(axis=(1, 2), keepdims=True) / window.sum()) * window
+    power = xp.abs(flat).mean(axis=(1, 2), keepdims=True) * np.sqrt(height * width)
+    magnitude = xp.log1p(xp.abs(xp.fft.fftshift(xp.fft.fft2(flat), axes=(1, 2))) / (power + 1e-300))
     angles = np.arange(_ANGLES) * (np.pi / _ANGLES)
     radii = _INNER * (_OUTER / _INNER) ** (np.arange(_RADII) / (_RADII - 1))
     rows = height // 2 + height * radii * np.cos(angles)[:, None]
     columns = width // 2 + width * radii * np.sin(angles)[:, None]
-    grid = ndimage_of(xp).map_coordinates(magnitude, xp.asarray(np.stack([rows, columns])), order=1, mode="wrap")
-    return Spectrum(to_host(grid - grid.mean(axis=0)).astype(np.float64))
+    grid = _between(magnitude, rows, columns, xp)
+    return grid - grid.mean(axis=1, keepdims=True)
 
 
-def turns_between(reference: Spectrum, frame: Spectrum, count: int, *, scales: bool) -> list[tuple[float, float]]:
-    """Likely (angle in radians, scale) of the motion from reference to frame, most likely first.
+def _between(images: Array, rows: NDArray[np.float64], columns: NDArray[np.float64], xp: Any) -> Array:
+    """Images (n, h, w), interpolated linearly at places inside them."""
+    y, x = (np.floor(places).astype(np.intp) for places in (rows, columns))
+    v, u = (xp.asarray(places - whole) for places, whole in ((rows, y), (columns, x)))
+    width = images.shape[2]
+    flat = images.reshape(len(images), -1)
+    corner, below = xp.asarray(y * width + x), xp.asarray((y + 1) * width + x)
+    upper = flat[:, corner] * (1 - u) + flat[:, corner + 1] * u
+    lower = flat[:, below] * (1 - u) + flat[:, below + 1] * u
+    return upper * (1 - v) + lower * v
 
-    Each angle stands for itself and for half a turn more. With `scales` not set, the scale is one.
+
+def turns_between(reference: Array, frames: Array, count: int, *, scales: bool) -> list[list[tuple[float, float]]]:
+    """Likely (angle in radians, scale) of the motions from a reference to frames, most likely first.
+
+    Their spectra are given: (1, angles, radii) and (n, angles, radii). Each angle stands for itself and for half a turn
+    more. With `scales` not set, the scale is one.
     """
+    xp = array_namespace(frames)
     step = np.log(_OUTER / _INNER) / (_RADII - 1)
     reach = int(np.log(MAX_SCALE) / step) if scales else 0
-    of_reference, of_frame = np.fft.rfft(reference.values, axis=0), np.fft.rfft(frame.values, axis=0)
-    scores = np.empty((2 * reach + 1, _ANGLES))
+    of_reference, of_frames = xp.fft.rfft(reference, axis=1).conj(), xp.fft.rfft(frames, axis=1)
+    squares = [(spectra**2).sum(axis=1) for spectra in (reference, frames)]
+    scores = xp.empty((len(frames), 2 * reach + 1, _ANGLES))
     for lag in range(-reach, reach + 1):
         one = slice(max(lag, 0), _RADII + min(lag, 0))
         other = slice(max(-lag, 0), _RADII + min(-lag, 0))
-        products = (of_reference[:, one].conj() * of_frame[:, other]).sum(axis=1)
-        power = (reference.values[:, one] ** 2).sum() * (frame.values[:, other] ** 2).sum()
-        scores[lag + reach] = np.fft.irfft(products, _ANGLES) / np.sqrt(power if power > 0 else np.inf)
-    found = []
-    for _ in range(count):
-        at = np.unravel_index(int(scores.argmax()), scores.shape)
-        if not np.isfinite(scores[at]):
-            break
-        lag = int(at[0]) - reach
-        angle = (int(at[1]) + _vertex(scores[at[0]], int(at[1]))) * np.pi / _ANGLES
-        found.append((angle, float(np.exp(lag * step))))
-        _blank(scores, at)
+        products = (of_reference[:, :, one] * of_frames[:, :, other]).sum(axis=2)
+        power = squares[0][:, one].sum(axis=1) * squares[1][:, other].sum(axis=1)
+        power = xp.where(power > 0, power, np.inf)
+        scores[:, lag + reach] = xp.fft.irfft(products, _ANGLES, axis=1) / xp.sqrt(power)[:, None]
+    peaks = [_highest(scores, xp) for _ in range(count)]
+    found: list[list[tuple[float, float]]] = [[] for _ in range(len(frames))]
+    for peak in peaks:
+        for turns, (height, lag, place) in zip(found, to_host(peak).tolist(), strict=True):
+            if np.isfinite(height):
+                turns.append((place * np.pi / _ANGLES, float(np.exp((lag - reach) * step))))
     return found
 
 
-def _vertex(values: NDArray[np.float64], at: int) -> float:
-    """Where a parabola through a value and its neighbours, the ends joined, has its vertex."""
-    below, here, above = values[at - 1], values[at], values[(at + 1) % len(values)]
+def _highest(scores: Array, xp: Any) -> Array:
+    """Of each plane (n, scales, angles) the highest value, its row and its place between angles; then it is blanked."""
+    images = xp.arange(len(scores))
+    at = scores.reshape(len(scores), -1).argmax(axis=1)
+    row, column = at // _ANGLES, at % _ANGLES
+    place = column + _vertex(scores[images, row], column)
+    found = xp.stack([scores[images, row, column], row, place], axis=1)
+    _blank(scores, row, column)
+    return found
+
+
+def _vertex(values: Array, at: Array) -> Array:
+    """Where parabolas through values (n, m) at places (n,) and their neighbours, the ends joined, have their vertex."""
+    xp = array_namespace(values)
+    below, here, above = (xp.take_along_axis(values, (at[:, None] + k) % values.shape[1], 1)[:, 0] for k in (-1, 0, 1))
     bend = below - 2 * here + above
-    known = np.isfinite(bend) and bend < 0  # beside a place that was found before there is no value
-    return float(np.clip((below - above) / (2 * bend), -0.5, 0.5)) if known else 0.0
+    known = xp.isfinite(bend) & (bend < 0)  # beside a place that was found before there is no value
+    found = (xp.where(known, below, 0) - xp.where(known, above, 0)) / (2 * xp.where(known, bend, 1))
+    return xp.clip(found, -0.5, 0.5)
 
 
-def _blank(scores: NDArray[np.float64], at: tuple[np.intp, ...], angles: int = 12, scales: int = 6) -> None:
-    rows = slice(max(int(at[0]) - scales, 0), int(at[0]) + scales + 1)
-    columns = (int(at[1]) + np.arange(-angles, angles + 1)) % scores.shape[1]
-    scores[rows, columns] = -np.inf
+def _blank(scores: Array, row: Array, column: Array, angles: int = 12, scales: int = 6) -> None:
+    xp = array_namespace(scores)
+    rows = abs(xp.arange(scores.shape[1]) - row[:, None]) <= scales
+    half = scores.shape[2] // 2
+    columns = abs((xp.arange(scores.shape[2]) - column[:, None] + half) % scores.shape[2] - half) <= angles
+    scores[rows[:, :, None] & columns[:, None, :]] = -np.inf

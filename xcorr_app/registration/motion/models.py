@@ -33,7 +33,7 @@ class Model:
         From the slopes of the reference along rows and columns and the coordinates (Y, X) of pixels about the middle,
         the first-order change of the reference for each number of the model; the two of the translation come first.
     step : callable
-        The motion for small values of these numbers.
+        The motions (..., 3, 3) for small values (..., k) of these numbers.
     """
 
     name: str
@@ -44,19 +44,28 @@ class Model:
 
 
 def _translation_step(p: NDArray[np.float64]) -> Matrix:
-    return np.array([[1.0, 0.0, p[0]], [0.0, 1.0, p[1]], [0.0, 0.0, 1.0]])
+    return _moved(np.zeros(p.shape[:-1]), 1.0, p)
 
 
 def _rigid_step(p: NDArray[np.float64]) -> Matrix:
-    return _translation_step(p) @ turned(p[2])
+    return _moved(p[..., 2], 1.0, p)
 
 
 def _similarity_step(p: NDArray[np.float64]) -> Matrix:
-    return _rigid_step(p) @ np.diag([np.exp(p[3]), np.exp(p[3]), 1.0])
+    return _moved(p[..., 2], np.exp(p[..., 3]), p)
 
 
 def _affine_step(p: NDArray[np.float64]) -> Matrix:
-    return np.array([[1 + p[2], p[3], p[0]], [p[4], 1 + p[5], p[1]], [0.0, 0.0, 1.0]])
+    found = _moved(np.zeros(p.shape[:-1]), 1.0, p)
+    found[..., :2, :2] += p[..., 2:6].reshape(*p.shape[:-1], 2, 2)
+    return found
+
+
+def _moved(angle: NDArray[np.float64], scale: NDArray[np.float64] | float, p: NDArray[np.float64]) -> Matrix:
+    """Turned first, then shifted by the first two numbers."""
+    found = turned(angle, scale)
+    found[..., :2, 2] = p[..., :2]
+    return found
 
 
 def _shift(gy: Array, gx: Array, _y: Array, _x: Array) -> list[Array]:
@@ -100,10 +109,13 @@ def is_more_than_a_shift(name: str) -> bool:
     return name == PATCHES or model_of(name).turns
 
 
-def turned(angle: float, scale: float = 1.0) -> Matrix:
-    """Return the motion that turns by an angle in radians, from rows towards columns, and scales."""
+def turned(angle: float | NDArray[np.float64], scale: float | NDArray[np.float64] = 1.0) -> Matrix:
+    """Return motions (..., 3, 3) that turn by angles (...) in radians, from rows towards columns, and scale."""
     cosine, sine = scale * np.cos(angle), scale * np.sin(angle)
-    return np.array([[cosine, -sine, 0.0], [sine, cosine, 0.0], [0.0, 0.0, 1.0]])
+    found: Matrix = np.zeros((*np.shape(cosine), 3, 3))
+    found[..., 0, 0] = found[..., 1, 1] = cosine
+    found[..., 0, 1], found[..., 1, 0], found[..., 2, 2] = -sine, sine, 1.0
+    return found
 
 
 def angle_of(matrices: Matrix) -> NDArray[np.float64]:

@@ -54,7 +54,7 @@ def result_of(
         with_edges(grid.rows),
         with_edges(grid.columns),
         -np.moveaxis(found.field, 1, 3),
-        np.ascontiguousarray(np.moveaxis(found.sigma, 1, 3)),
+        np.moveaxis(found.sigma, 1, 3),
         found.trusted[:, of_nodes],
         found.significance[:, of_nodes],
     )

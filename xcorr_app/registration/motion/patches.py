@@ -78,12 +78,15 @@ def _rigid(
 
     Where patches are matched at half their size, so are the frames.
     """
+    held = xp is not np and isinstance(frames, ArrayFrames)
     if half == 2:
         frames = HalvedFrames(frames)
         reference = halved_image(reference) if not isinstance(reference, (str, int, np.integer)) else reference
     reach = None if max_shift is None else np.broadcast_to(np.asarray(max_shift, np.float64) / half, 2)
-    settings = Settings(contrast=Contrast(), max_shift=None if reach is None else (float(reach[0]), float(reach[1])))
-    walk = Pass(frames.count, frames.shape[0] * frames.shape[1], xp is not np, progress)
+    # Patches are looked for around these shifts: a hundredth of a pixel that weights would gain is nothing to them.
+    wanted = None if reach is None else (float(reach[0]), float(reach[1]))
+    settings = Settings(contrast=Contrast(), weighting="none", max_shift=wanted)
+    walk = Pass(frames.count, frames.shape[0] * frames.shape[1], xp is not np, progress, held=held)
     measurement = Measurement(frames, walk, settings, xp, whole=True)
     estimation = Estimation(frames, settings, measurement, Statistics(frames, walk, settings, xp), xp)
     measured, described, notes = estimation.run(reference, np.zeros(frames.count, dtype=bool))

@@ -52,7 +52,9 @@ def sizes_of(frames: Array, sigma: float, half: int) -> list[Array]:
 
 
 def gaussian_taps(sigma: float) -> NDArray[np.float32]:
-    """Weights of a Gaussian to four standard deviations, as OpenCV and SciPy take it."""
+    """Weights of a Gaussian to four standard deviations, as OpenCV and SciPy take it; of none, one."""
+    if sigma == 0:
+        return np.ones(1, np.float32)
     away = np.arange(-int(4 * sigma + 0.5), int(4 * sigma + 0.5) + 1)
     weights = np.exp(-0.5 * (away / sigma) ** 2)
     found: NDArray[np.float32] = (weights / weights.sum()).astype(np.float32)

@@ -1,4 +1,7 @@
-"""Motion of whole frames: the likeliest of a few starts refined, frame by frame, and what can be said about it."""
+"""Motion of whole frames: the likeliest of a few starts refined, and what can be said about it.
+
+On a CPU frame by frame, in several threads; on a device a chunk of frames at once (`device_motion`).
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.errors import ShapeError
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.gpu.field.run import halve_frames
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration import quality
 from xcorr_app.registration.frames import Frames
+from xcorr_app.registration.motion.device_motion import DeviceMotion, device_candidates
 from xcorr_app.registration.motion.gauss_newton import (
     Fit,
     halved,
@@ -22,6 +27,7 @@ from xcorr_app.registration.motion.gauss_newton import (
 )
 from xcorr_app.registration.motion.models import Matrix, Model
 from xcorr_app.registration.motion.result import MotionResult
+from xcorr_app.registration.motion.smoothed_frames import sizes_of
 from xcorr_app.registration.motion.start import Candidate, Starts, apart
 from xcorr_app.registration.motion.warp import about_corner
 from xcorr_app.registration.passes import Pass, Progress
@@ -29,13 +35,17 @@ from xcorr_app.registration.settings import DEFAULT_MAX_SIGMA
 from xcorr_app.registration.single_reference import SINGLE, read_reference
 
 _AS_LONG_AS = 8
-"""Measuring the motion of a frame takes as long as the shifts of so many."""
+"""On a CPU measuring the motion of a frame takes as long as the shifts of so many."""
+_FEWEST_PIXELS = 1 << 18
+"""On a device a frame takes at least as much memory as one of so many pixels."""
 _SMALLEST = 32
 """Pixels that the shorter side of a frame has at least."""
 _AS_LIKELY = 0.85
 """Share of the best candidate's score from which another is refined too."""
 _ALIKE = 1.05
 """Ratio of the scores of two motions below which either may be the true one."""
+_TRIED = 3
+"""Candidates that are refined at most."""
 _WINDOWS = 1e4
 """Independent angles and shifts that are searched, for the score that chance reaches."""
 
@@ -55,18 +65,25 @@ def motion_of(
     image, _, described = read_reference(frames, reference, refusal)
     against = _Against(image, model, max_sigma)
 
-    def measure(t: int, known: list[Matrix]) -> _Found:
-        chunk = frames.read(t, t + 1)
-        if chunk.unreadable:
-            return _Found(flags=(quality.UNREADABLE,), unreadable=chunk.unreadable[t])
-        return against.measured(chunk.frames[0], known)
+    def measure(numbers: Sequence[int], known: Callable[[int], list[Matrix]]) -> list[_Found]:
+        chunks = [frames.read(first, last) for first, last in _runs(numbers)]
+        why = {t: words for chunk in chunks for t, words in chunk.unreadable.items()}
+        xp = array_namespace(image)
+        images = chunks[0].frames if len(chunks) == 1 else xp.concatenate([chunk.frames for chunk in chunks])
+        seen = [i for i, t in enumerate(numbers) if t not in why]
+        if why:
+            images = images[xp.asarray(seen, dtype=np.intp)]
+        found = [_Found(flags=(quality.UNREADABLE,), unreadable=why.get(t)) for t in numbers]
+        for i, one in zip(seen, against.measured(images, [known(numbers[i]) for i in seen]), strict=True):
+            found[i] = one
+        return found
 
     def over(numbers: Sequence[int], known: Callable[[int], list[Matrix]], told: Progress | None) -> list[_Found]:
         def job(start: int, stop: int) -> list[_Found]:
-            return [measure(t, known(t)) for t in numbers[start:stop]]
+            return measure(numbers[start:stop], known)
 
-        on_device = array_namespace(image) is not np
-        walk = Pass(len(numbers), _AS_LONG_AS * frames.shape[0] * frames.shape[1], on_device, told)
+        on_device, pixels = array_namespace(image) is not np, frames.shape[0] * frames.shape[1]
+        walk = Pass(len(numbers), max(pixels, _FEWEST_PIXELS) if on_device else _AS_LONG_AS * pixels, on_device, told)
         return [one for some in walk.over("measure", job, small=True) for one in some]
 
     found = over(range(frames.count), lambda _: [], progress)
@@ -108,20 +125,63 @@ class _Against:
         self._levels = levels_of(self._smoothed(prepared), model)
         self._starts = Starts(self._levels[-1], model)
         self._is_flat = not float(prepared.std()) > 0
+        self._of_corners = _changes_of_corners(model, self._levels[0].shape)
+        self._device = None if array_namespace(image) is np else DeviceMotion(self._levels, model)
 
-    def measured(self, frame: Array, known: list[Matrix]) -> _Found:
-        """Measure a frame; `known` are motions worth trying."""
+    def measured(self, frames: Array, known: list[list[Matrix]]) -> list[_Found]:
+        """Measure frames (T, Y, X); `known` are, for each, motions worth trying."""
+        if self._device is None or not len(frames):
+            return [self._alone(*each) for each in zip(frames, known, strict=True)]
+        return self._together(frames, known)
+
+    def _alone(self, frame: Array, known: list[Matrix]) -> _Found:
         values, replaced = _prepared(frame)
-        flags = [quality.NON_FINITE] if replaced else []
         if self._is_flat or not float(values.std()) > 0:
-            return _Found(flags=(*flags, quality.FLAT))
+            return _nothing_in(replaced)
         sizes = [self._smoothed(values)]
         while len(sizes) < len(self._levels):
             sizes.append(halved(sizes[-1]))
-        best, rival = self._best(sizes, self._starts.of(sizes[-1], known))
+        tried = self._tried(self._starts.of(sizes[-1], known))
+        return self._found([refined(self._levels, self._model, sizes, motion) for motion in tried], replaced)
+
+    def _together(self, frames: Array, known: list[list[Matrix]]) -> list[_Found]:
+        """Frames (T, Y, X) on a device."""
+        assert self._device is not None  # noqa: S101 - the caller asked before
+        replaced, flat = _damage(frames)
+        found = [_nothing_in(each) for each in replaced.tolist()]
+        seen = np.flatnonzero(~flat)
+        if self._is_flat or not seen.size:
+            return found
+        sizes = sizes_of(frames, self._smoothing, 2 if len(self._levels) > 1 else 1)
+        while len(sizes) < len(self._levels):
+            sizes.append(halve_frames(sizes[-1]))
+        small = sizes[-1][array_namespace(frames).asarray(seen)]
+        starts = device_candidates(self._starts, self._levels[-1].image, small, [known[t] for t in seen.tolist()])
+        tried = [self._tried(candidates) for candidates in starts]
+        numbers = np.repeat(seen, [len(motions) for motions in tried])
+        fits = iter(self._device.refined(sizes, numbers, np.concatenate([np.stack(motions) for motions in tried])))
+        for t, motions in zip(seen.tolist(), tried, strict=True):
+            found[t] = self._found([next(fits) for _ in motions], bool(replaced[t]))
+        return found
+
+    def _tried(self, candidates: list[Candidate]) -> list[Matrix]:
+        """Motions that are refined: the likely ones that are not the same."""
+        likely = [one.motion for one in candidates if one.score >= _AS_LIKELY * candidates[0].score]
+        tried: list[Matrix] = []
+        for motion in likely:
+            if all(apart(motion, other, self._levels[0].shape) for other in tried):
+                tried.append(motion)
+        return tried[:_TRIED]
+
+    def _found(self, fits: list[Fit], replaced: bool) -> _Found:
+        """The best motion, and whether it may be another one."""
+        flags = [quality.NON_FINITE] if replaced else []
+        fits = sorted(fits, key=lambda fit: -fit.score if np.isfinite(fit.score) else np.inf)
+        best = fits[0]
         if np.isnan(best.score):
             return _Found(flags=(*flags, quality.EDGE))
-        if rival is not None and best.score < _ALIKE * rival.score:
+        others = [fit for fit in fits[1:] if apart(fit.motion, best.motion, self._levels[0].shape)]
+        if others and np.isfinite(others[0].score) and best.score < _ALIKE * others[0].score:
             flags.append(quality.AMBIGUOUS)
         if not best.settled or not best.definite or self._corner_error(best) > self._max_sigma:
             flags.append(quality.UNCERTAIN)
@@ -129,28 +189,10 @@ class _Against:
             flags += [quality.LOW_SCORE, quality.UNCERTAIN]
         return _Found(best.motion, best.score, best.covariance, best.overlap, tuple(flags))
 
-    def _best(self, sizes: list[Array], candidates: list[Candidate]) -> tuple[Fit, Fit | None]:
-        """The best motion, and the best of those that are another one and might have been it."""
-        likely = [one for one in candidates if one.score >= _AS_LIKELY * candidates[0].score]
-        tried: list[Candidate] = []
-        for one in likely:
-            if all(apart(one.motion, other.motion, self._levels[0].shape) for other in tried):
-                tried.append(one)
-        fits = [refined(self._levels, self._model, sizes, one.motion) for one in tried[:3]]
-        fits = sorted(fits, key=lambda fit: -fit.score if np.isfinite(fit.score) else np.inf)
-        others = [fit for fit in fits[1:] if apart(fit.motion, fits[0].motion, self._levels[0].shape)]
-        return fits[0], others[0] if others and np.isfinite(others[0].score) else None
-
     def _corner_error(self, fit: Fit) -> float:
         """Largest standard error, in pixels, of where a corner of the frame goes."""
-        errors = [0.0]
-        height, width = self._levels[0].shape
-        for y, x in ((-0.5, -0.5), (-0.5, 0.5), (0.5, -0.5), (0.5, 0.5)):
-            for gy, gx in ((1.0, 0.0), (0.0, 1.0)):
-                place = (np.full((1, 1), value) for value in (gy, gx, y * height, x * width))
-                change = np.array([float(one.ravel()[0]) for one in self._model.slopes(*place)])
-                errors.append(float(change @ fit.covariance @ change))
-        return float(np.sqrt(max(errors))) if np.isfinite(errors).all() else np.inf
+        errors = np.einsum("ij,jk,ik->i", self._of_corners, fit.covariance, self._of_corners)
+        return float(np.sqrt(errors.max(initial=0.0))) if np.isfinite(errors).all() else np.inf
 
     def _by_chance(self, overlap: float) -> float:
         """Score that unrelated noise hardly reaches for any motion that is looked at."""
@@ -160,6 +202,36 @@ class _Against:
 
     def _smoothed(self, image: Array) -> Array:
         return smoothed(image, self._smoothing)
+
+
+def _changes_of_corners(model: Model, shape: tuple[int, int]) -> NDArray[np.float64]:
+    """By how much the numbers of a model (k) move each corner of a frame along rows, and along columns: (8, k)."""
+    found = []
+    for y, x in ((-0.5, -0.5), (-0.5, 0.5), (0.5, -0.5), (0.5, 0.5)):
+        for gy, gx in ((1.0, 0.0), (0.0, 1.0)):
+            place = (np.full((1, 1), value) for value in (gy, gx, y * shape[0], x * shape[1]))
+            found.append([float(one[0, 0]) for one in model.slopes(*place)])
+    return np.array(found)
+
+
+def _nothing_in(replaced: bool) -> _Found:
+    return _Found(flags=(quality.NON_FINITE, quality.FLAT) if replaced else (quality.FLAT,))
+
+
+def _damage(frames: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which of the frames (T, Y, X) of a device hold NaN or infinity, and in which there is nothing to see."""
+    xp = array_namespace(frames)
+    if frames.dtype.kind != "f":
+        return np.zeros(len(frames), bool), to_host(frames.max(axis=(1, 2)) == frames.min(axis=(1, 2)))
+    finite = xp.isfinite(frames)
+    low, high = xp.where(finite, frames, np.inf).min(axis=(1, 2)), xp.where(finite, frames, -np.inf).max(axis=(1, 2))
+    return to_host(~finite.all(axis=(1, 2))), to_host(~(high > low))
+
+
+def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Ranges of consecutive numbers, in order."""
+    edges = np.flatnonzero(np.diff(numbers) != 1) + 1
+    return [(int(run[0]), int(run[-1]) + 1) for run in np.split(np.asarray(numbers), edges)]
 
 
 def _prepared(image: Array) -> tuple[Array, bool]:
@@ -187,7 +259,7 @@ def _result(
     model: Model, found: list[_Found], shape: tuple[int, int], described: str, unreadable: dict[int, str]
 ) -> MotionResult:
     nothing = np.full((3, 3), np.nan)
-    middle = [nothing if one.motion is None else about_corner(one.motion, shape) for one in found]
+    motions = np.stack([nothing if one.motion is None else one.motion for one in found])
     sigma, sigma_angle = np.full((len(found), 2), np.nan), np.full(len(found), np.nan)
     for t, one in enumerate(found):
         if one.covariance is not None:
@@ -199,7 +271,7 @@ def _result(
                 sigma_angle[t] = np.degrees(deviations[2])
     return MotionResult(
         model=model.name,
-        matrices=np.stack(middle),
+        matrices=about_corner(motions, shape),
         score=np.array([one.score for one in found]),
         sigma=sigma,
         sigma_angle=sigma_angle,
