@@ -17,6 +17,7 @@ from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.registration import tiles
 from xcorr_app.registration.defects import _DEVIATIONS, _NOISE_OF_STEPS, _beyond_neighbours
 from xcorr_app.registration.quality import _mean_products
+from xcorr_app.registration.stuck_lines import STEPS_AT_A_GLANCE
 from xcorr_app.registration.uncertainty import ReferenceSlopes
 from xcorr_app.registration.verification import scores_by_definition
 
@@ -75,7 +76,7 @@ def test_pixels_that_stand_out(cupy, rng, dtype, height):
     image = 1000 + 8 * rng.normal(size=(241, 367))
     image[20, 31] = 1000 + height
     image = (np.rint(image) if dtype == "uint16" else image).astype(dtype)
-    said = look(cupy.asarray(image), _DEVIATIONS * _NOISE_OF_STEPS).stands_out
+    said = look(cupy.asarray(image), _DEVIATIONS * _NOISE_OF_STEPS, STEPS_AT_A_GLANCE).stands_out
     assert said == _beyond_neighbours(image[None])[0].any() == (height > 130)
 
 

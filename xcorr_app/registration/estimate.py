@@ -19,7 +19,7 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration import masks
 from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.contrast_choice import LOCAL, NOTES, choose_contrast, merged
-from xcorr_app.registration.defects import RepairedFrames, any_stands_out, without_defects
+from xcorr_app.registration.defects import RepairedFrames, first_look, without_defects
 from xcorr_app.registration.drawn_in import FilledFrames, refine, without_drawn
 from xcorr_app.registration.frames import ArrayFrames, Frames
 from xcorr_app.registration.host_fallback import with_host_fallback
@@ -300,10 +300,10 @@ def _measured(
         reference = reference if isinstance(reference, (str, int, np.integer)) else frames.filled(reference[None])[0]
     part = frames.part if isinstance(frames, FilledFrames) else None
     first = frames.read(0, 1)
-    some_stand_out = any_stands_out(frames, first)
-    frames = without_defects(frames, first, pixels=some_stand_out)
+    seen = first_look(frames, first)
+    frames = without_defects(frames, first, seen)
     repaired += [frames.note] if isinstance(frames, RepairedFrames) else []
-    if settings.contrast.auto and some_stand_out:
+    if settings.contrast.auto and seen.stands_out:
         frames = without_hits(frames)
         repaired += [frames.note] if isinstance(frames, HitFreeFrames) else []
     frames = as_given = smoothed_in_time(frames, settings.smooth_time)

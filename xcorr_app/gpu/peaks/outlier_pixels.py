@@ -1,4 +1,4 @@
-"""Whether a pixel of an image in device memory stands out among its neighbours: two launches and one wait."""
+"""Whether a pixel of an image in device memory stands out, or a line may be stuck: three launches and one wait."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import WARP, Launch
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
-__all__ = ["Seen", "look", "outlier_pixels_launch", "small_steps_launch"]
+__all__ = ["Seen", "look", "outlier_pixels_launch", "small_steps_launch", "stuck_lines_launch"]
 
 _BLOCKS = 256
 _THREADS = 256
 _PERIOD = 4
+_LINE_THREADS = 1024
+_PARTS = 8
 
 
 @functools.lru_cache(maxsize=256)
@@ -35,6 +37,13 @@ def small_steps_launch(element: str, limit: float) -> Launch:
     return Launch("peaks/small_steps", defines, _BLOCKS, _THREADS, 8 * (_THREADS // WARP))
 
 
+@functools.lru_cache(maxsize=256)
+def stuck_lines_launch(element: str, limit: float) -> Launch:
+    """Choose the launch for an image of a type, as NumPy names it, and so many median steps between lines."""
+    defines = {"RIGHT_TYPE": INPUT_TYPES[element], "LIMIT": repr(limit)}
+    return Launch("peaks/stuck_lines", defines, 2, _LINE_THREADS, 12 * (_LINE_THREADS // WARP))
+
+
 class Seen(NamedTuple):
     """What a look at an image tells."""
 
@@ -42,16 +51,25 @@ class Seen(NamedTuple):
     """Whether a pixel lies beyond all eight around it by more than so many median steps; False where most are zero."""
     varies: bool
     """Whether any step is not zero: then the image is not flat."""
+    line_may_be_stuck: bool
+    """Whether a row or column, or two, lies beyond those beside it by more than so many median steps between lines."""
 
 
-def look(image: Any, medians: float) -> Seen:
-    """Look at the steps between neighbours along every fourth row of an image (h, w), and for what stands out."""
+def look(image: Any, medians: float, of_lines: float) -> Seen:
+    """Look at the steps between neighbours along every fourth row of an image (h, w), and for what stands out.
+
+    By so many median steps of pixels, or `of_lines`.
+    """
     cupy = importlib.import_module("cupy")
     height, width = image.shape
     image, element = cupy.ascontiguousarray(image), name_of(image.dtype)
-    found, counts = cupy.empty(_BLOCKS), cupy.empty((_BLOCKS, 2), np.int32)
+    # One array for all numbers that kernels leave to each other, and one that is waited for.
+    numbers, counts = cupy.empty(_BLOCKS + 2 * _PARTS * max(height, width)), cupy.empty((_BLOCKS + 1, 2), np.int32)
+    found, means = numbers[:_BLOCKS], numbers[_BLOCKS:]
     start(outlier_pixels_launch(element), (image, found), (height, width, _BLOCKS))
     start(small_steps_launch(element, 1 / medians), (image, found, counts), (height, width, _BLOCKS))
-    smaller, zero = to_host(counts).sum(axis=0)
+    start(stuck_lines_launch(element, of_lines), (image, means, counts[_BLOCKS]), (height, width))
+    said = to_host(counts)
+    smaller, zero = said[:_BLOCKS].sum(axis=0).tolist()
     steps = -(-height // _PERIOD) * (width - 1)
-    return Seen(bool(smaller > steps // 2 >= zero), bool(zero < steps))
+    return Seen(smaller > steps // 2 >= zero, zero < steps, bool(said[_BLOCKS].any()))
