@@ -156,13 +156,13 @@ class DeviceMatcher:
         slopes_of: tuple[Callable[[], None], Callable[[], ReferenceSlopes]],
         begun: Begun,
         values: Array,
-        meanwhile: Callable[[], None],
+        meanwhile: Callable[[Array], None],
     ) -> Found:
         """Match frames (n, h, w) with one reference or each with its own.
 
         `begun` is what :meth:`begin` made of them, `values` are the frames as they count for standard errors. The
         references' slopes are begun with, then made while the device searches for the peaks, and what the host has to
-        do `meanwhile` is done then. It is waited for once.
+        do `meanwhile`, by what will be written of frames, is done then. It is waited for once.
         """
         frames, count = begun.frames, begun.frames.shape[0]
         each, window = references.shape[0] > 1, self._window
@@ -175,7 +175,7 @@ class DeviceMatcher:
         near = self._on_common_overlap(near, references, frames, places, (tables, whole))
         slopes = SideStream(slopes_of[1], before, _SLOPES).result()
         of_references = OfReferences(slopes.factors, slopes.sums, slopes.noise, slopes.tiles.grid)
-        started = frame_peaks(
+        written, finished = frame_peaks(
             (records, places, near, whole),
             begun.noise.result(),
             frames,
@@ -186,8 +186,8 @@ class DeviceMatcher:
             self._settings.of_peak,
             self._rules,
         )
-        meanwhile()
-        found = started()
+        meanwhile(written)
+        found = finished()
         around, unknown = found.around, np.full((2, count), np.nan)
         inside = np.zeros(count, dtype=bool)
         match = Match(found.peak, found.shift, found.score, found.ratio, inside, around, around[:, 1:4, 1:4], *unknown)

@@ -172,12 +172,13 @@ class Matcher:
         self,
         reference: PreparedReference,
         frames: Array,
-        meanwhile: Callable[[], None] = lambda: None,
+        meanwhile: Callable[[Array], None] = lambda written: None,
         begun: Begun | None = None,
     ) -> Compared:
         """Match frames (n, h, w) with one reference image or each with its own.
 
-        While a device is busy with them, the host does what is to be done `meanwhile`, if a device does it alone.
+        While a device is busy with them, the host does what is to be done `meanwhile`, if a device does it alone, by
+        what will be `written` of them (see :mod:`xcorr_app.gpu.peaks.frame_peaks`).
         `begun` is what :meth:`begin` returned for these frames, if it was called.
         """
         count = reference.values.shape[0]
@@ -201,7 +202,7 @@ class Matcher:
             shapes = peak_shapes(part.slopes, values[others], other.peak, other.shift, other.near, other.around)
             found.match.replace(others, other)
             found.shapes.replace(others, shapes)
-        return Compared(found.match, found.clean, values, found.shapes, found.flat)
+        return Compared(found.match, found.clean, values, found.shapes, found.flat, others)
 
     def tells_flat(self, frames: Array) -> bool:
         """Whether comparing these frames also tells which of them have one value."""

@@ -150,10 +150,11 @@ class Measurement:
         undoubted = columns.undoubted(self._settings)
         if not undoubted.any():
             return
-        ratio = np.where(undoubted, columns.score / np.maximum(columns.score_limit, _TINY), np.nan)
-        below = np.nanmedian(ratio) - ratio
+        ratio = columns.score / np.maximum(columns.score_limit, _TINY)
+        middle = _median(ratio[undoubted])
+        scatter = _median(np.abs(ratio[undoubted] - middle))
         with np.errstate(invalid="ignore"):
-            unusual = below > max(_UNUSUAL * float(np.nanmedian(np.abs(below))), _LESS)
+            unusual = undoubted & (middle - ratio > max(_UNUSUAL * scatter, _LESS))
             others_turn = (columns.edges[~unusual] > MIN_EDGE).any()
         if others_turn or not 0 < unusual.sum() <= _MAX_UNUSUAL * unusual.size:
             return
@@ -340,8 +341,9 @@ class Measurement:
                     checking = check(fixed_exactly, take(prepared.frames, np.flatnonzero(verified)))
                 watched = Watched(reference.images(start, prepared), prepared.frames, np.flatnonzero(looked_at))
 
-                def meanwhile(watched: Watched = watched) -> None:
-                    watched.start()
+                def meanwhile(written: Array, watched: Watched = watched) -> None:
+                    if self._settings.subpixel != ICGN:
+                        watched.look(written)
                     made()
 
                 compared = matcher.compare(fixed, prepared.frames, meanwhile, begun)
@@ -359,6 +361,8 @@ class Measurement:
                 images, frames = parts.leave_out(images, frames, start + result.rows, noisy=kernel is not None)
             result.checked = np.flatnonzero(verified[start:stop][result.rows])
             if frames is not prepared.frames:
+                if watched is not None:
+                    watched.waited_for()
                 checking = watched = None  # begun with flat frames among the others
             if checking is None and verifier is not None and result.checked.size:
                 of_checked = images if images.shape[0] == 1 else take(images, result.checked)
@@ -367,7 +371,7 @@ class Measurement:
             if watched is None:
                 watched = Watched(*whole, np.flatnonzero(looked_at[start:stop][result.rows]))
             if compared is None:
-                compared = matcher.compare(prepared_reference, frames, watched.start)
+                compared = matcher.compare(prepared_reference, frames, lambda _: watched.start())
             else:
                 compared = compared.of(result.rows)
             match, values, result.shapes = compared.match, compared.values, compared.shapes
@@ -379,7 +383,7 @@ class Measurement:
                 slopes = prepared_reference.slopes
                 result.shapes = peak_shapes(slopes, values, match.peak, match.shift, match.near, match.around)
             if looked_at[start:stop][result.rows].any():
-                result.seen = watched.seen(start + result.rows, match.shift)
+                result.seen = watched.seen(start + result.rows, match.shift, compared.others)
                 # Of a single range there are no others to wait for; a device may be checking meanwhile.
                 if parts is not None or frames.shape[0] == self._frames.count:
                     result.look, result.seen = result.seen.started(), None
@@ -437,6 +441,13 @@ def _spread(count: int, few: int) -> list[int]:
     """Numbers of so few of the frames, the last among them."""
     numbers: list[int] = np.linspace(0, count - 1, few + 1)[1:].round().astype(int).tolist()
     return numbers
+
+
+def _median(values: NDArray[np.float64]) -> float:
+    """Median of finite values (n,): NumPy's own takes several times as long, for what it does around it."""
+    middle = (values.size - 1) // 2, values.size // 2
+    ordered = np.partition(values, middle)
+    return float(ordered[middle[0]] + ordered[middle[1]]) / 2
 
 
 def _decide(
