@@ -74,7 +74,7 @@ class Found:
     """(n,) frames of one value, none of which are among the others; None where that is not known."""
 
 
-@functools.lru_cache(maxsize=4)
+@functools.lru_cache(maxsize=16)
 def _prepared(
     _device: int,
     shape: tuple[int, int],
@@ -82,6 +82,7 @@ def _prepared(
     min_overlap: float,
     options: KernelOptions | None,
     engine: str,
+    chosen_as: tuple[int, int] | None,
 ) -> tuple[Problem, PeakFinder, Rules]:
     """Prepared once: that takes longer than hundreds of frames."""
     problem = Problem(shape, shape, (window.dy_min, window.dx_min), window.shape)
@@ -98,7 +99,8 @@ def _prepared(
         AT_EDGES,
         FEWEST_TILES,
     )
-    return problem, PeakFinder(problem, min_overlap_pixels=least, options=options, engine=engine), rules
+    finder = PeakFinder(problem, min_overlap_pixels=least, options=options, engine=engine, chosen_as=chosen_as)
+    return problem, finder, rules
 
 
 @functools.lru_cache(maxsize=64)
@@ -119,13 +121,21 @@ class DeviceMatcher:
     engine : str
         ``"direct"`` or ``"tensor"``. What fp16 cannot decide is left to other means: a peak whose neighbour is
         higher in single precision, or that a rival comes near to, and whether a rival makes it ambiguous.
+    chosen_as : (int, int), optional
+        Numbers of references and frames for which kernels are chosen, however many there are.
     """
 
     def __init__(
-        self, shape: tuple[int, int], window: ShiftWindow, settings: Settings, *, engine: str = "direct"
+        self,
+        shape: tuple[int, int],
+        window: ShiftWindow,
+        settings: Settings,
+        *,
+        engine: str = "direct",
+        chosen_as: tuple[int, int] | None = None,
     ) -> None:
-        self._window, self._settings = window, settings
-        how = settings.min_overlap, settings.kernel_options, engine
+        self._window, self._settings, self._chosen_as = window, settings, chosen_as
+        how = settings.min_overlap, settings.kernel_options, engine, chosen_as
         self._problem, self._finder, self._rules = _prepared(current_device(), shape, window, *how)
 
     @staticmethod
@@ -217,6 +227,6 @@ class DeviceMatcher:
             mine = part if lefts > 1 else slice(0, 1)
             these = part.stop - part.start
             problem = _of_batch(self._problem, these if lefts > 1 else 1, these)
-            of_both = makes, of_left[mine], makes.right(frames[part])
+            of_both = makes, of_left[mine], makes.right(frames[part], self._chosen_as[1] if self._chosen_as else 0)
             scores[part] = common_overlap(scores[part], references[mine], frames[part], peak[part], problem, of_both)
         return scores

@@ -66,4 +66,6 @@ class Compared:
         if rows.size == self.clean.size:
             return self
         match, shapes = self.match.of(rows), None if self.shapes is None else self.shapes.of(rows)
-        return replace(self, match=match, clean=self.clean[rows], values=self.values[rows], shapes=shapes, flat=None, others=None)
+        return replace(
+            self, match=match, clean=self.clean[rows], values=self.values[rows], shapes=shapes, flat=None, others=None
+        )

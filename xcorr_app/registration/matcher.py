@@ -115,6 +115,8 @@ class Matcher:
         Weighting of frequencies: see :mod:`xcorr_app.correlation.weighting`.
     xp : module
         numpy or cupy.
+    chosen_as : (int, int), optional
+        Numbers of references and frames for which a device's kernels are chosen, however many are compared at a time.
     """
 
     def __init__(
@@ -126,6 +128,7 @@ class Matcher:
         engine: str,
         kernel: NDArray[np.float64] | None,
         xp: Any,
+        chosen_as: tuple[int, int] | None = None,
     ) -> None:
         near = window.grown(max(radius_of(settings.of_peak), 2))
         self.kernel = kernel
@@ -146,7 +149,7 @@ class Matcher:
         weighted = kernel is not None
         by_kernels = name in ("direct", "tensor")
         if limits is not None and by_kernels and why_planes(settings, window.shape, limits, weighted=weighted) is None:
-            self.on_device = DeviceMatcher(shape, window, settings, engine=name)
+            self.on_device = DeviceMatcher(shape, window, settings, engine=name, chosen_as=chosen_as)
 
     @cached_property
     def correlator(self) -> Correlator:
@@ -172,7 +175,7 @@ class Matcher:
         self,
         reference: PreparedReference,
         frames: Array,
-        meanwhile: Callable[[Array], None] = lambda written: None,
+        meanwhile: Callable[[Array], None] = lambda _: None,
         begun: Begun | None = None,
     ) -> Compared:
         """Match frames (n, h, w) with one reference image or each with its own.

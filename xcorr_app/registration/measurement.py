@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -57,6 +57,8 @@ _UNUSUAL, _LESS, _MAX_UNUSUAL = 10.0, 0.01, 0.1
 """Median deviations, and share of what noise allows, by which a frame scores less than others to be looked at; and
 share of the frames that may do so."""
 _TINY = 1e-3
+_Early: TypeAlias = tuple[Matcher, Prepared | None, Begun | None]
+"""What compares frames, and what a device has begun with, of which frames."""
 
 
 class Measurement:
@@ -95,7 +97,8 @@ class Measurement:
         return self.decision.engine
 
     def _decided(self, *, weighted: bool, shared_reference: bool) -> Decision:
-        limits, frames = limits_of(self._xp), self._walk.images_at_once
+        limits = limits_of(self._xp)
+        frames = self._walk.images_at_once if limits is None else self._walk.chosen_as
         dtype, settings = name_of(self._frames.dtype), self._settings
         problem = self._frames.shape, dtype, frames, settings, limits, weighted, shared_reference
         if limits is not None:
@@ -312,13 +315,12 @@ class Measurement:
         shared = isinstance(reference, FixedImage) and parts is None
         part = reference.part
         shape = self._shape if part is None else tuple(side.stop - side.start for side in part)
-        early = self._begun(shape) if shared and self._xp is not np else None
+        early: _Early | None = self._begun(shape) if shared and self._xp is not np else None
         kernel = self._weighting.kernel(reference)
         self.decision = self._decided(weighted=kernel is not None, shared_reference=shared)
-        if early is not None and kernel is None:
-            matcher, together, begun = early
-        else:
-            matcher, together, begun = self._matcher(shape, np.float32, self.engine, kernel), None, None
+        if early is None or kernel is not None:
+            early = self._matcher(shape, np.float32, self.engine, kernel, shared_reference=shared), None, None
+        matcher, together, begun = early
         fixed = fixed_exactly = None
         verifier = self._matcher(shape, np.float64, "fft", kernel) if verified.any() else None
         if isinstance(reference, FixedImage) and parts is None:
@@ -415,7 +417,7 @@ class Measurement:
             columns.looked_at(*look())
         return columns
 
-    def _begun(self, shape: tuple[int, ...]) -> tuple[Matcher, Prepared, Begun] | None:
+    def _begun(self, shape: tuple[int, ...]) -> _Early | None:
         """Let a device begin with all frames: it is not to wait for what the host prepares, or asks of a few frames.
 
         Only where comparing frames tells which of them are flat, so that it need not be asked before. Where memory does
@@ -430,10 +432,18 @@ class Measurement:
         return (matcher, everything, begun[0]) if begun and begun[0] is not None else None
 
     def _matcher(
-        self, shape: tuple[int, ...], dtype: DTypeLike, engine: str, kernel: NDArray[np.float64] | None
+        self,
+        shape: tuple[int, ...],
+        dtype: DTypeLike,
+        engine: str,
+        kernel: NDArray[np.float64] | None,
+        *,
+        shared_reference: bool = True,
     ) -> Matcher:
         settings = self._settings if engine == self.engine else replace(self._settings, kernel_options=None)
-        return Matcher((shape[0], shape[1]), self.window, settings, dtype, engine, kernel, self._xp)
+        frames = self._walk.chosen_as
+        chosen_as = 1 if shared_reference else frames, frames
+        return Matcher((shape[0], shape[1]), self.window, settings, dtype, engine, kernel, self._xp, chosen_as)
 
 
 @functools.lru_cache(maxsize=64)

@@ -8,6 +8,7 @@ beside a line that optics has drawn. Lines of a scene that moves do not stay.
 from __future__ import annotations
 
 import math
+
 import numpy as np
 from numpy.typing import NDArray
 

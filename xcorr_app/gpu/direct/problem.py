@@ -27,6 +27,9 @@ class Problem:
         Number of shifts along y and x.
     lefts, rights, rights_per_left : int
         Number of left matrices, of right matrices, and of rights that each left is correlated with.
+    chosen_as : Problem, optional
+        The batch for which kernels and their launches are chosen in place of this one, so that sums are added in one
+        order however many matrices are at hand.
     """
 
     left_shape: tuple[int, int]
@@ -36,6 +39,7 @@ class Problem:
     lefts: int = 1
     rights: int = 1
     rights_per_left: int = 1
+    chosen_as: Problem | None = None
 
     def __post_init__(self) -> None:
         counts = (*self.left_shape, *self.right_shape, *self.plane_shape, self.lefts, self.rights, self.rights_per_left)
@@ -55,6 +59,11 @@ class Problem:
         first = (1 - right_shape[0], 1 - right_shape[1])
         size = (left_shape[0] + right_shape[0] - 1, left_shape[1] + right_shape[1] - 1)
         return cls(left_shape, right_shape, first, size, **batch)
+
+    @property
+    def for_choice(self) -> Problem:
+        """The batch for which kernels and their launches are chosen."""
+        return self.chosen_as or self
 
     @property
     def pairs(self) -> int:
