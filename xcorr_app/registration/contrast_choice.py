@@ -25,7 +25,7 @@ from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.reference_names import compares_neighbours
 from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.significance import MAX_FALSE_ALARM
-from xcorr_app.registration.tiles import binned
+from xcorr_app.registration.tile_bins import binned
 
 Choice = Literal["none", "local", "both"]
 

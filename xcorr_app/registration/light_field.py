@@ -19,7 +19,8 @@ from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.registration.quality import clean_fraction
-from xcorr_app.registration.tiles import Grid, binned
+from xcorr_app.registration.tile_bins import binned
+from xcorr_app.registration.tiles import Grid
 
 _DEGREE = 3
 _ROUNDS = 6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from xcorr_app.errors import ArgumentError, ShapeError
 
@@ -54,7 +55,7 @@ class Problem:
             )
 
     @classmethod
-    def full_plane(cls, left_shape: tuple[int, int], right_shape: tuple[int, int], **batch: int) -> Problem:
+    def full_plane(cls, left_shape: tuple[int, int], right_shape: tuple[int, int], **batch: Any) -> Problem:
         """Return the problem whose window holds every shift with an overlap."""
         first = (1 - right_shape[0], 1 - right_shape[1])
         size = (left_shape[0] + right_shape[0] - 1, left_shape[1] + right_shape[1] - 1)
