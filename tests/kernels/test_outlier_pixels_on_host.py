@@ -106,3 +106,27 @@ def test_half_of_the_steps_decide(host_builds, monkeypatch, axis):
         image = image if axis == 0 else np.ascontiguousarray(image.T)
         on_cpu = any(_may_be_stuck(each.mean(axis=1)) for each in _sampled(image))
         assert outlier_pixels.look(image, 12.0, 6.0).line_may_be_stuck == on_cpu == may_be
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint16", "uint8"])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("edge", [None, 0, 1, 2, 3])
+def test_what_three_images_hold(host_builds, rng, monkeypatch, dtype, shape, edge):
+    run_on_host(monkeypatch, host_builds, outlier_pixels)
+    images = (100 + 9 * rng.normal(size=(3, *shape))).astype(dtype)
+    images[:, 3:9, 2:7] = images[0, 3:9, 2:7]
+    image = images[1]
+    if edge is not None:
+        line = (image[0], image[-1], image[:, 0], image[:, -1])[edge]
+        line[:] = 7
+    if dtype == "float32":
+        images[:, 5, 5] = np.nan
+        images[0, -1, 3] = np.nan
+    same = (images[1:] == images[:1]).all(axis=0).mean()
+    edges = images[:, :: shape[0] - 1], images[:, :, :: shape[1] - 1].transpose(0, 2, 1)
+    even = any((each == each[:, :, :1]).all(axis=2).any() for each in edges)
+    seen = outlier_pixels.look(images[0], 12.0, 6.0, tuple(images))
+    assert (seen.held, seen.even_edge) == (same, even)
+    assert even == (edge is not None)
+    images[2] = 5
+    assert outlier_pixels.look(images[0], 12.0, 6.0, tuple(images)).held is None

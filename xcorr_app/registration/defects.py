@@ -99,19 +99,26 @@ class FirstLook:
     """Whether any of its pixels is far beyond those around it; or that is not known."""
     line_may_be_stuck: bool = True
     """The same of its rows and columns."""
+    held: float | None = None
+    """Share of the pixels that have one value in all frames compared; None where that is not known."""
+    even_edge: bool = False
+    """Whether the first or last row or column of one of them has one value."""
 
 
-def first_look(frames: Frames, first: Chunk) -> FirstLook:
-    """Look at the first frame, which was read: where it shows no defect, no other one is looked at."""
+def first_look(frames: Frames, first: Chunk, compared: tuple[Array, ...] = ()) -> FirstLook:
+    """Look at the first frame, which was read: where it shows no defect, no other one is looked at.
+
+    A device looks at three frames (Y, X) meanwhile, where they are to be `compared`.
+    """
     if min(first.frames.shape[1:]) < _SMALLEST:
         return FirstLook(stands_out=False)
     if first.unreadable:
         return FirstLook()
     if is_device_array(first.frames) and name_of(first.frames.dtype) in INPUT_TYPES:
-        seen = look(first.frames[0], _DEVIATIONS * _NOISE_OF_STEPS, STEPS_AT_A_GLANCE)
+        seen = look(first.frames[0], _DEVIATIONS * _NOISE_OF_STEPS, STEPS_AT_A_GLANCE, compared)
         if seen.varies and isinstance(frames, ArrayFrames):
             frames.vary.add(0)
-        return FirstLook(seen.stands_out, seen.line_may_be_stuck)
+        return FirstLook(seen.stands_out, seen.line_may_be_stuck, seen.held, seen.even_edge)
     return FirstLook(bool(_beyond_neighbours(first.frames)[0].any()))
 
 

@@ -12,7 +12,12 @@ from xcorr_app.gpu.peaks.costs import combined_peak_cost, search_cost
 from xcorr_app.gpu.peaks.frame_peaks import frame_peaks_launch, peak_places_launch
 from xcorr_app.gpu.peaks.near_peak import near_peak_launch
 from xcorr_app.gpu.peaks.noise_sums import noise_sums_launch
-from xcorr_app.gpu.peaks.outlier_pixels import outlier_pixels_launch, small_steps_launch, stuck_lines_launch
+from xcorr_app.gpu.peaks.outlier_pixels import (
+    held_pixels_launch,
+    outlier_pixels_launch,
+    small_steps_launch,
+    stuck_lines_launch,
+)
 from xcorr_app.gpu.peaks.rated_peak import rated_peak_launch
 from xcorr_app.gpu.peaks.reference_tiles import reference_tiles_launch
 from xcorr_app.gpu.peaks.row_sums import row_sums_launch
@@ -203,6 +208,13 @@ KERNELS: dict[str, KernelEntry[Problem]] = {
             _accepts_any,
             stuck_lines_launch,
             document=_NOT_IN_A_DOCUMENT("whether a row or column lies beyond those beside it"),
+        ),
+        KernelEntry(
+            "held-pixels",
+            ("peaks/held_pixels",),
+            _accepts_any,
+            held_pixels_launch,
+            document=_NOT_IN_A_DOCUMENT("pixels of one value in all of three images"),
         ),
         KernelEntry(
             "image-ranges",
