@@ -297,7 +297,8 @@ class Matcher:
         common = self.zncc.on_common_overlap(around, images, overlaps, peak, (row, column))
         if self.kernel is None:
             return np.asarray(to_host(common))
-        change = to_host(self._xp.nan_to_num(common - around)).reshape(peak.shape[0], -1)
+        # One by one: how BLAS adds the products of several rows depends on how many there are.
+        change = to_host(self._xp.nan_to_num(common - around)).reshape(peak.shape[0], 1, -1)
         changed: NDArray[np.float64] = near + (change @ _near_weights(self.kernel)).reshape(near.shape)
         return changed
 
