@@ -18,6 +18,7 @@ from xcorr_app.registration import tiles
 from xcorr_app.registration.defects import _DEVIATIONS, _NOISE_OF_STEPS, _beyond_neighbours
 from xcorr_app.registration.quality import _mean_products
 from xcorr_app.registration.reference_slopes import ReferenceSlopes
+from xcorr_app.registration.stuck_lines import STEPS_AT_A_GLANCE, _may_be_stuck, _sampled
 from xcorr_app.registration.tile_agreement import DIFFERS
 from xcorr_app.registration.verification import scores_by_definition
 
@@ -68,8 +69,21 @@ def test_pixels_that_stand_out(cupy, rng, dtype, height):
     image = 1000 + 8 * rng.normal(size=(241, 367))
     image[20, 31] = 1000 + height
     image = (np.rint(image) if dtype == "uint16" else image).astype(dtype)
-    said = look(cupy.asarray(image), _DEVIATIONS * _NOISE_OF_STEPS).stands_out
+    said = look(cupy.asarray(image), _DEVIATIONS * _NOISE_OF_STEPS, STEPS_AT_A_GLANCE).stands_out
     assert said == _beyond_neighbours(image[None])[0].any() == (height > 130)
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "float32"])
+@pytest.mark.parametrize("height", [0, 8, 20, 90])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_lines_that_may_be_stuck(cupy, rng, dtype, height, axis):
+    image = 1000 + 8 * rng.normal(size=(241, 1367))
+    image[(30, slice(None)) if axis == 0 else (slice(None), 30)] += height
+    image = (np.rint(image) if dtype == "uint16" else image).astype(dtype)
+    said = look(cupy.asarray(image), _DEVIATIONS * _NOISE_OF_STEPS, STEPS_AT_A_GLANCE).line_may_be_stuck
+    assert said == any(_may_be_stuck(each.mean(axis=1)) for each in _sampled(image))
+    assert said or height < 90
+    assert not (said and height == 0)
 
 
 @pytest.mark.parametrize("shape", [(61, 97), (387, 41), (512, 500)])

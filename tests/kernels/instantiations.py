@@ -24,7 +24,12 @@ from xcorr_app.gpu.peaks.common_overlap import common_overlap_launch
 from xcorr_app.gpu.peaks.frame_peaks import Rules, frame_peaks_launch, peak_places_launch
 from xcorr_app.gpu.peaks.near_peak import near_peak_launch
 from xcorr_app.gpu.peaks.noise_sums import noise_sums_launch
-from xcorr_app.gpu.peaks.outlier_pixels import outlier_pixels_launch, small_steps_launch
+from xcorr_app.gpu.peaks.outlier_pixels import (
+    held_pixels_launch,
+    outlier_pixels_launch,
+    small_steps_launch,
+    stuck_lines_launch,
+)
 from xcorr_app.gpu.peaks.rated_peak import rated_peak_launch
 from xcorr_app.gpu.peaks.reference_tiles import reference_tiles_launch
 from xcorr_app.gpu.peaks.row_sums import row_sums_launch
@@ -32,7 +37,7 @@ from xcorr_app.gpu.peaks.search import peak_launch, plane_peak_launch
 from xcorr_app.gpu.peaks.standard_values import image_ranges_launch, standard_values_launch
 from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
 from xcorr_app.gpu.peaks.tile_scatter import tile_products_launch, tile_scatter_launch
-from xcorr_app.gpu.peaks.tile_sums import tile_bins_launch, tile_levels_launch, tile_sums_launch
+from xcorr_app.gpu.peaks.tile_sums import tile_bins_launch, tile_levels_launch, tile_places_launch, tile_sums_launch
 from xcorr_app.gpu.peaks.tile_verdict import Limits, tile_verdict_launch
 from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
 from xcorr_app.gpu.pointwise.tiles import add_segments_launch
@@ -116,11 +121,14 @@ def launches_of_peaks(types_of_sums):
             yield tile_bins_launch(1, right_type, 100)
             yield tile_sums_launch(100)
             yield tile_levels_launch(3, 1e-3)
+            yield tile_places_launch(5)
             yield outlier_pixels_launch(right_type)
             yield image_ranges_launch(1, right_type)
             written = "float64" if sum_type == "double" else "float32"
             yield standard_values_launch(1, 100, right_type, written, 1e-15 if right_type == "uint16" else 4.8e-7)
             yield small_steps_launch(right_type, 0.08)
+            yield stuck_lines_launch(right_type, 6.3)
+            yield held_pixels_launch(right_type)
             yield rated_peak_launch(1, fisher=left_type == "float32")
             yield rated_peak_launch(1, fisher=False, rate=False)
             yield zncc_planes_launch(full(64), left_type if left_type == "float32" else "float64", "float32")

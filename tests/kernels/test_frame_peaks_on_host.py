@@ -61,7 +61,7 @@ def test_what_is_said_of_frames(host_builds, monkeypatch, rng, fit, dtype, each)
     near[:] += rng.uniform(0, 0.01, near.shape)  # over one overlap they are others
     rules = Rules(1e-6, 1.1, ERROR, 2, 1e3, 1e-12, 1e12, MIN_LOGARITHM, FLAT, AT_EDGES, FEWEST_TILES)
     of_references = (guarded(np.asarray(part)) for part in (slopes.factors, slopes.sums, slopes.noise))
-    found = frame_peaks.frame_peaks(
+    written, finished = frame_peaks.frame_peaks(
         (guarded(records), places, near, guarded(tables)),
         frame_peaks.frame_noise(guarded(frames), 8),
         guarded(frames),
@@ -71,7 +71,9 @@ def test_what_is_said_of_frames(host_builds, monkeypatch, rng, fit, dtype, each)
         8,
         fit,
         rules,
-    )()
+    )
+    found = finished()
+    np.testing.assert_array_equal(written, found.columns)
 
     assert found.flat is None if dtype == "float32" else np.flatnonzero(found.flat).tolist() == [9]
     valid = np.isfinite(records[:, 2])

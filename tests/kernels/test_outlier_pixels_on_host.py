@@ -9,6 +9,7 @@ from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.in_the_place_of_cupy import run_on_host
 from xcorr_app.gpu.peaks import outlier_pixels
 from xcorr_app.registration.defects import _DEVIATIONS, _EIGHT, _NOISE_OF_STEPS, _beyond_neighbours
+from xcorr_app.registration.stuck_lines import STEPS_AT_A_GLANCE, _may_be_stuck, _sampled
 
 SHAPES = [(41, 67), (16, 301)]
 
@@ -55,7 +56,7 @@ def test_as_array_operations_say(host_builds, rng, monkeypatch, dtype, height, s
     image[20, 31] = 1000 + sign * height
     image = (np.rint(image) if dtype == "uint16" else image).astype(dtype)
     run_on_host(monkeypatch, host_builds, outlier_pixels)
-    said = outlier_pixels.look(image, _DEVIATIONS * _NOISE_OF_STEPS).stands_out
+    said = outlier_pixels.look(image, _DEVIATIONS * _NOISE_OF_STEPS, STEPS_AT_A_GLANCE).stands_out
     assert said == _beyond_neighbours(image[None])[0].any() == (height > 130)
 
 
@@ -64,7 +65,68 @@ def test_where_most_pixels_are_alike_nothing_stands_out(host_builds, monkeypatch
     image = np.full((17, 33), value, np.uint16)
     image[4, 4] = 900
     run_on_host(monkeypatch, host_builds, outlier_pixels)
-    assert outlier_pixels.look(image, 12.0) == (False, True)
+    assert outlier_pixels.look(image, 12.0, 6.0)[:2] == (False, True)
     image[4, 4] = value
     image[5, 4] = 900  # no fourth row
-    assert outlier_pixels.look(image, 12.0) == (False, False)
+    assert outlier_pixels.look(image, 12.0, 6.0)[:2] == (False, False)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint16"])
+@pytest.mark.parametrize("shape", [(64, 131), (203, 77)])
+@pytest.mark.parametrize("lines", [(), (0,), (-1,), (30,), (40, 41), (-2, -1)])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_lines_that_may_be_stuck_are_seen_as_on_a_cpu(host_builds, rng, monkeypatch, dtype, shape, lines, axis):
+    run_on_host(monkeypatch, host_builds, outlier_pixels)
+    heights = (0, 2, 8, 14, 20, 30, 80)
+    said = []
+    for height in heights:
+        image = 100 + 9 * rng.normal(size=shape)
+        part = slice(shape[1 - axis] // 4, shape[1 - axis] // 2)
+        for line in lines:
+            image[(line, part) if axis == 0 else (part, line)] += rng.choice([-1, 1]) * height
+        image = (np.rint(np.clip(image, 0, None)) if dtype == "uint16" else image).astype(dtype)
+        if dtype == "float32":
+            image[5, 5:7] = np.nan, np.inf
+        on_cpu = any(_may_be_stuck(each.mean(axis=1)) for each in _sampled(image))
+        said.append(outlier_pixels.look(image, 12.0, STEPS_AT_A_GLANCE).line_may_be_stuck)
+        assert said[-1] == on_cpu
+    assert said[0] is False
+    assert said[-1] == bool(lines)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_half_of_the_steps_decide(host_builds, monkeypatch, axis):
+    run_on_host(monkeypatch, host_builds, outlier_pixels)
+    # 65 lines have 64 steps: 32 that are zero are half.
+    for number, may_be in ((30, False), (29, True)):
+        image = np.zeros((65, 80), np.float32)
+        image[1 : number + 1] = np.arange(1, number + 1)[:, None]
+        image[number + 1 :] = number
+        image[50] += 3
+        image = image if axis == 0 else np.ascontiguousarray(image.T)
+        on_cpu = any(_may_be_stuck(each.mean(axis=1)) for each in _sampled(image))
+        assert outlier_pixels.look(image, 12.0, 6.0).line_may_be_stuck == on_cpu == may_be
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint16", "uint8"])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("edge", [None, 0, 1, 2, 3])
+def test_what_three_images_hold(host_builds, rng, monkeypatch, dtype, shape, edge):
+    run_on_host(monkeypatch, host_builds, outlier_pixels)
+    images = (100 + 9 * rng.normal(size=(3, *shape))).astype(dtype)
+    images[:, 3:9, 2:7] = images[0, 3:9, 2:7]
+    image = images[1]
+    if edge is not None:
+        line = (image[0], image[-1], image[:, 0], image[:, -1])[edge]
+        line[:] = 7
+    if dtype == "float32":
+        images[:, 5, 5] = np.nan
+        images[0, -1, 3] = np.nan
+    same = (images[1:] == images[:1]).all(axis=0).mean()
+    edges = images[:, :: shape[0] - 1], images[:, :, :: shape[1] - 1].transpose(0, 2, 1)
+    even = any((each == each[:, :, :1]).all(axis=2).any() for each in edges)
+    seen = outlier_pixels.look(images[0], 12.0, 6.0, tuple(images))
+    assert (seen.held, seen.even_edge) == (same, even)
+    assert even == (edge is not None)
+    images[2] = 5
+    assert outlier_pixels.look(images[0], 12.0, 6.0, tuple(images)).held is None

@@ -146,3 +146,19 @@ def test_verdicts_by_sums(host_builds, monkeypatch, rng, count, tiles_of, correl
     np.testing.assert_allclose(found.alike, expected[1])
     np.testing.assert_allclose(found.edges, edges, rtol=1e-6)
     np.testing.assert_allclose(found.noise, levels[:, 2])
+
+
+def test_places_are_taken_from_what_is_written_of_frames(host_builds, monkeypatch, rng):
+    run_on_host(monkeypatch, host_builds, tile_sums)
+    written = np.full((9, 48), 77.0)
+    written[:, 31:33] = shifts = rng.uniform(-40, 40, (9, 2))
+    shifts[3], shifts[5] = (2.5, -0.5), (np.nan, 3.0)
+    written[:, 31:33] = shifts
+    numbers = np.array([8, 3, 5, 0])
+    places, offsets = tile_sums.tile_places(guarded(written), guarded(numbers), 2)
+    known = np.isfinite(shifts[numbers]).all(axis=1, keepdims=True)
+    whole = np.where(known, np.rint(shifts[numbers]), 0)
+    np.testing.assert_array_equal(places, np.concatenate([whole, np.zeros((2, 2))]))
+    np.testing.assert_array_equal(offsets, np.where(known, shifts[numbers] - whole, np.nan))
+    assert guards_are_whole(places)
+    assert guards_are_whole(offsets)

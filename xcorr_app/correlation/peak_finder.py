@@ -63,6 +63,9 @@ class PeakFinder:
         A variant asked for here makes planes first, as no variant but one finds peaks itself.
     kernel : str, optional
         Run this one instead of the one that `decide_peaks` answers, to measure it.
+    chosen_as : (int, int), optional
+        Numbers of lefts and rights for which kernels and launches are chosen, whatever the numbers in a call: then what
+        is found of a pair does not depend on how many there are.
     """
 
     def __init__(
@@ -74,7 +77,9 @@ class PeakFinder:
         engine: str = "direct",
         options: KernelOptions | None = None,
         kernel: str | None = None,
+        chosen_as: tuple[int, int] | None = None,
     ) -> None:
+        self._chosen_as = chosen_as
         self._cupy = cupy = importlib.import_module("cupy")
         self._window, self._normalize, self._least = window, normalize, min_overlap_pixels
         self._tables = tables_for(window)
@@ -87,14 +92,17 @@ class PeakFinder:
 
     def left_tables(self, lefts: Any) -> Any:
         """Summed-area tables of left matrices (n, H, W), to be used any number of times."""
-        return self._tables.left(lefts)
+        return self._tables.left(lefts, self._chosen_as[0] if self._chosen_as else 0)
+
+    def _right_tables(self, rights: Any) -> Any:
+        return self._tables.right(rights, self._chosen_as[1] if self._chosen_as else 0)
 
     def right_tables(self, lefts: int, rights: Any, rights_per_left: int, left_type: str) -> Any:
         """Begin with the tables that `find` needs of rights; None where it makes them in parts, or needs none."""
         batch = lefts, rights.shape[0], rights_per_left, left_type, _type_name(rights.dtype)
         plan = self._plans.get(batch) or self._plan_of(batch)
         whole = self._with_tables and len(plan.parts) == 1 and plan.kernel != "small-peaks"
-        return self._tables.right(rights) if whole else None
+        return self._right_tables(rights) if whole else None
 
     def find(
         self, lefts: Any, rights: Any, rights_per_left: int, left_tables: Any = None, right_tables: Any = None
@@ -133,7 +141,7 @@ class PeakFinder:
         if left_tables is None and wanted and lefts.shape[0] == 1:
             left_tables = self.left_tables(lefts)
         if wanted and len(plan.parts) == 1:
-            of_right = self._tables.right(rights) if right_tables is None else right_tables
+            of_right = self._right_tables(rights) if right_tables is None else right_tables
             of_left = self.left_tables(lefts) if left_tables is None else left_tables
             self._find_part(plan, plan.parts[0].problem, lefts, rights, (of_left, of_right), records)
             return records, of_right
@@ -143,7 +151,7 @@ class PeakFinder:
             those = rights[part.right : part.right + part.problem.rights]
             tables = self._nothing, self._nothing
             if wanted:
-                of_right = self._tables.right(those)
+                of_right = self._right_tables(those)
                 sums[part.right : part.right + part.problem.rights] = of_right[:, -1:, -1:]
                 if left_tables is None:
                     tables = self.left_tables(these), of_right
@@ -156,11 +164,14 @@ class PeakFinder:
     def _plan_of(self, batch: _Batch) -> _Plan:
         """Decide how a batch is done, once for each size and types."""
         lefts, rights, rights_per_left, *types = batch
-        problem = replace(self._window, lefts=lefts, rights=rights, rights_per_left=rights_per_left)
+        problem = chosen = replace(self._window, lefts=lefts, rights=rights, rights_per_left=rights_per_left)
+        if self._chosen_as is not None:
+            (lefts, rights), each = self._chosen_as, self._chosen_as[1] // self._chosen_as[0]
+            chosen = replace(self._window, lefts=lefts, rights=rights, rights_per_left=each)
         kernel = (
             self._kernel
             or decide_peaks(
-                problem,
+                chosen,
                 dtypes=(types[0], types[1]),
                 engine=self._engine,
                 options=self._options,
@@ -168,7 +179,9 @@ class PeakFinder:
                 limits=self._device,
             ).kernel
         )
-        at_once = problem.pairs if kernel == "small-peaks" else self._pairs_at_once(problem, kernel)
+        at_once = chosen.pairs if kernel == "small-peaks" else self._pairs_at_once(chosen, kernel)
+        if self._chosen_as is not None:
+            problem = replace(problem, chosen_as=next(chosen.parts(at_once)).problem)
         plan = self._plans[batch] = _Plan(kernel, tuple(problem.parts(at_once)))
         return plan
 

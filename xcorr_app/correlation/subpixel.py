@@ -124,6 +124,9 @@ def _gaussian(near: Array) -> Array:
 
 def quadratic_terms(near: Array) -> Array:
     """Coefficients (B, 6) of 1, y, x, y^2, x y, x^2 fitted to values (B, 3, 3) by least squares."""
+    if isinstance(near, np.ndarray):
+        # One by one: how BLAS adds the products of several rows depends on how many there are.
+        return (near.reshape(-1, 1, 9) @ _POLYNOMIAL_OF_NINE)[:, 0]
     return near.reshape(-1, 9) @ array_namespace(near).asarray(_POLYNOMIAL_OF_NINE)
 
 

@@ -20,7 +20,7 @@ from xcorr_app.gpu.peaks.outlier_pixels import look
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 from xcorr_app.registration.frames import ArrayFrames, Chunk, Frames, FramesOver
-from xcorr_app.registration.stuck_lines import lines_in_words, stuck_lines
+from xcorr_app.registration.stuck_lines import STEPS_AT_A_GLANCE, lines_in_words, stuck_lines
 
 _FRAMES = 5
 """Looked at, spread over the stack; a defect stands out in all of them."""
@@ -91,27 +91,46 @@ class RepairedFrames(FramesOver):
         return " ".join(found)
 
 
-def any_stands_out(frames: Frames, first: Chunk) -> bool:
-    """Whether any pixel of the first frame, which was read, is far beyond those around it; or that is not known."""
+@dataclass(frozen=True)
+class FirstLook:
+    """What the first frame of a series tells at a glance."""
+
+    stands_out: bool = True
+    """Whether any of its pixels is far beyond those around it; or that is not known."""
+    line_may_be_stuck: bool = True
+    """The same of its rows and columns."""
+    held: float | None = None
+    """Share of the pixels that have one value in all frames compared; None where that is not known."""
+    even_edge: bool = False
+    """Whether the first or last row or column of one of them has one value."""
+
+
+def first_look(frames: Frames, first: Chunk, compared: tuple[Array, ...] = ()) -> FirstLook:
+    """Look at the first frame, which was read: where it shows no defect, no other one is looked at.
+
+    A device looks at three frames (Y, X) meanwhile, where they are to be `compared`.
+    """
     if min(first.frames.shape[1:]) < _SMALLEST:
-        return False
+        return FirstLook(stands_out=False)
     if first.unreadable:
-        return True
+        return FirstLook()
     if is_device_array(first.frames) and name_of(first.frames.dtype) in INPUT_TYPES:
-        seen = look(first.frames[0], _DEVIATIONS * _NOISE_OF_STEPS)
+        seen = look(first.frames[0], _DEVIATIONS * _NOISE_OF_STEPS, STEPS_AT_A_GLANCE, compared)
         if seen.varies and isinstance(frames, ArrayFrames):
             frames.vary.add(0)
-        return seen.stands_out
-    return bool(_beyond_neighbours(first.frames)[0].any())
+        return FirstLook(seen.stands_out, seen.line_may_be_stuck, seen.held, seen.even_edge)
+    return FirstLook(bool(_beyond_neighbours(first.frames)[0].any()))
 
 
-def without_defects(frames: Frames, first: Chunk | None = None, *, pixels: bool = True) -> Frames | RepairedFrames:
-    """Frames, of which the first may be read, as they are, or repaired where lines, and `pixels`, are defective."""
-    first = frames.read(0, 1) if first is None else first
-    lines = stuck_lines(frames, first)
+def without_defects(
+    frames: Frames, first: Chunk | None = None, seen: FirstLook | None = None
+) -> Frames | RepairedFrames:
+    """Frames as they are, or repaired where lines or pixels are defective; the first may be read and looked at."""
+    first, seen = frames.read(0, 1) if first is None else first, seen or FirstLook()
+    lines = stuck_lines(frames, first, may_be=seen.line_may_be_stuck)
     nowhere = np.zeros(0, dtype=np.intp)
     found = RepairedFrames(frames, nowhere, nowhere, lines)
-    if pixels:
+    if seen.stands_out:
         y, x = _defective_pixels(frames if lines is None else found)
         found = RepairedFrames(frames, y, x, lines)
     return found if found.rows.size or lines is not None else frames

@@ -76,7 +76,7 @@ class Found:
     """(n,) frames of one value, none of which are among the others; None where that is not known."""
 
 
-@functools.lru_cache(maxsize=4)
+@functools.lru_cache(maxsize=16)
 def _prepared(
     _device: int,
     shape: tuple[int, int],
@@ -84,6 +84,7 @@ def _prepared(
     min_overlap: float,
     options: KernelOptions | None,
     engine: str,
+    chosen_as: tuple[int, int] | None,
 ) -> tuple[Problem, PeakFinder, Rules]:
     """Prepared once: that takes longer than hundreds of frames."""
     problem = Problem(shape, shape, (window.dy_min, window.dx_min), window.shape)
@@ -100,7 +101,8 @@ def _prepared(
         AT_EDGES,
         FEWEST_TILES,
     )
-    return problem, PeakFinder(problem, min_overlap_pixels=least, options=options, engine=engine), rules
+    finder = PeakFinder(problem, min_overlap_pixels=least, options=options, engine=engine, chosen_as=chosen_as)
+    return problem, finder, rules
 
 
 @functools.lru_cache(maxsize=64)
@@ -121,13 +123,21 @@ class DeviceMatcher:
     engine : str
         ``"direct"`` or ``"tensor"``. What fp16 cannot decide is left to other means: a peak whose neighbour is
         higher in single precision, or that a rival comes near to, and whether a rival makes it ambiguous.
+    chosen_as : (int, int), optional
+        Numbers of references and frames for which kernels are chosen, however many there are.
     """
 
     def __init__(
-        self, shape: tuple[int, int], window: ShiftWindow, settings: Settings, *, engine: str = "direct"
+        self,
+        shape: tuple[int, int],
+        window: ShiftWindow,
+        settings: Settings,
+        *,
+        engine: str = "direct",
+        chosen_as: tuple[int, int] | None = None,
     ) -> None:
-        self._window, self._settings = window, settings
-        how = settings.min_overlap, settings.kernel_options, engine
+        self._window, self._settings, self._chosen_as = window, settings, chosen_as
+        how = settings.min_overlap, settings.kernel_options, engine, chosen_as
         self._problem, self._finder, self._rules = _prepared(current_device(), shape, window, *how)
 
     @staticmethod
@@ -158,13 +168,13 @@ class DeviceMatcher:
         slopes_of: tuple[Callable[[], None], Callable[[], ReferenceSlopes]],
         begun: Begun,
         values: Array,
-        meanwhile: Callable[[], None],
+        meanwhile: Callable[[Array], None],
     ) -> Found:
         """Match frames (n, h, w) with one reference or each with its own.
 
         `begun` is what :meth:`begin` made of them, `values` are the frames as they count for standard errors. The
         references' slopes are begun with, then made while the device searches for the peaks, and what the host has to
-        do `meanwhile` is done then. It is waited for once.
+        do `meanwhile`, by what will be written of frames, is done then. It is waited for once.
         """
         frames, count = begun.frames, begun.frames.shape[0]
         each, window = references.shape[0] > 1, self._window
@@ -177,7 +187,7 @@ class DeviceMatcher:
         near = self._on_common_overlap(near, references, frames, places, (tables, whole))
         slopes = SideStream(slopes_of[1], before, _SLOPES).result()
         of_references = OfReferences(slopes.factors, slopes.sums, slopes.noise, slopes.tiles.grid)
-        started = frame_peaks(
+        written, finished = frame_peaks(
             (records, places, near, whole),
             begun.noise.result(),
             frames,
@@ -188,8 +198,8 @@ class DeviceMatcher:
             self._settings.of_peak,
             self._rules,
         )
-        meanwhile()
-        found = started()
+        meanwhile(written)
+        found = finished()
         around, unknown = found.around, np.full((2, count), np.nan)
         inside = np.zeros(count, dtype=bool)
         match = Match(found.peak, found.shift, found.score, found.ratio, inside, around, around[:, 1:4, 1:4], *unknown)
@@ -219,6 +229,6 @@ class DeviceMatcher:
             mine = part if lefts > 1 else slice(0, 1)
             these = part.stop - part.start
             problem = _of_batch(self._problem, these if lefts > 1 else 1, these)
-            of_both = makes, of_left[mine], makes.right(frames[part])
+            of_both = makes, of_left[mine], makes.right(frames[part], self._chosen_as[1] if self._chosen_as else 0)
             scores[part] = common_overlap(scores[part], references[mine], frames[part], peak[part], problem, of_both)
         return scores

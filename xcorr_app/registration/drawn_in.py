@@ -16,9 +16,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
+from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
+from xcorr_app.registration.defects import FirstLook
 from xcorr_app.registration.few_frames import spread
-from xcorr_app.registration.frames import Chunk, Frames, FramesOver
+from xcorr_app.registration.frames import ArrayFrames, Chunk, Frames, FramesOver
 from xcorr_app.registration.masked.estimate import estimate_masked, takes_masks
 from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.measured import Measured
@@ -107,8 +109,7 @@ def without_drawn(frames: Frames, roi: tuple[slice, slice] | None = None) -> Fra
     """
     if frames.count < _FEWEST or min(frames.shape) < _SMALLEST:
         return frames
-    numbers = spread(np.arange(frames.count), _LOOKED_AT).tolist()
-    order = list(dict.fromkeys([numbers[0], numbers[-1], numbers[len(numbers) // 2], *numbers]))
+    order = _order(frames.count)
     images, later = _usable(frames, order[:_AT_ONCE]), order[_AT_ONCE:]
     while len(images) < _AT_ONCE and later:
         images, later = [*images, *_usable(frames, later[:1])], later[1:]
@@ -126,6 +127,25 @@ def without_drawn(frames: Frames, roi: tuple[slice, slice] | None = None) -> Fra
         # Borders that stand still are a part like others.
         borders = bool((_in_borders(seen) & ~ndimage.binary_dilation(part, np.ones((3, 3)))).any())
     return FilledFrames(frames, part, borders) if borders or part is not None else frames
+
+
+def compared_on_device(frames: Frames) -> tuple[Array, ...]:
+    """Frames (Y, X) that tell as a rule, where a device holds all of them and its kernels compare them; else none."""
+    if not isinstance(frames, ArrayFrames) or frames.count < _FEWEST or min(frames.shape) < _SMALLEST:
+        return ()
+    images = tuple(frames.read(number, number + 1).frames[0] for number in _order(frames.count)[:_AT_ONCE])
+    return images if is_device_array(images[0]) and name_of(images[0].dtype) in INPUT_TYPES else ()
+
+
+def may_be_drawn(seen: FirstLook) -> bool:
+    """Whether something may be drawn, by what a device has seen of the frames that tell as a rule."""
+    return seen.held is None or seen.held > _MIN_SHARE or seen.even_edge
+
+
+def _order(count: int) -> list[int]:
+    """Numbers of the frames that are looked at: the first ones tell as a rule."""
+    numbers = spread(np.arange(count), _LOOKED_AT).tolist()
+    return list(dict.fromkeys([numbers[0], numbers[-1], numbers[len(numbers) // 2], *numbers]))
 
 
 def refine(

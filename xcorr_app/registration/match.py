@@ -58,10 +58,14 @@ class Compared:
     """Of the peaks, where they came with them."""
     flat: NDArray[np.bool_] | None = None
     """(n,) frames of one value, of which nothing else is true; None where comparing did not tell."""
+    others: NDArray[np.intp] | None = None
+    """Frames that a device left to other means."""
 
     def of(self, rows: NDArray[np.intp]) -> Compared:
         """Some of the frames."""
         if rows.size == self.clean.size:
             return self
         match, shapes = self.match.of(rows), None if self.shapes is None else self.shapes.of(rows)
-        return replace(self, match=match, clean=self.clean[rows], values=self.values[rows], shapes=shapes, flat=None)
+        return replace(
+            self, match=match, clean=self.clean[rows], values=self.values[rows], shapes=shapes, flat=None, others=None
+        )

@@ -116,6 +116,8 @@ class Matcher:
         Weighting of frequencies: see :mod:`xcorr_app.correlation.weighting`.
     xp : module
         numpy or cupy.
+    chosen_as : (int, int), optional
+        Numbers of references and frames for which a device's kernels are chosen, however many are compared at a time.
     """
 
     def __init__(
@@ -127,6 +129,7 @@ class Matcher:
         engine: str,
         kernel: NDArray[np.float64] | None,
         xp: Any,
+        chosen_as: tuple[int, int] | None = None,
     ) -> None:
         near = window.grown(max(radius_of(settings.of_peak), 2))
         self.kernel = kernel
@@ -147,7 +150,7 @@ class Matcher:
         weighted = kernel is not None
         by_kernels = name in ("direct", "tensor")
         if limits is not None and by_kernels and why_planes(settings, window.shape, limits, weighted=weighted) is None:
-            self.on_device = DeviceMatcher(shape, window, settings, engine=name)
+            self.on_device = DeviceMatcher(shape, window, settings, engine=name, chosen_as=chosen_as)
 
     @cached_property
     def correlator(self) -> Correlator:
@@ -173,12 +176,13 @@ class Matcher:
         self,
         reference: PreparedReference,
         frames: Array,
-        meanwhile: Callable[[], None] = lambda: None,
+        meanwhile: Callable[[Array], None] = lambda _: None,
         begun: Begun | None = None,
     ) -> Compared:
         """Match frames (n, h, w) with one reference image or each with its own.
 
-        While a device is busy with them, the host does what is to be done `meanwhile`, if a device does it alone.
+        While a device is busy with them, the host does what is to be done `meanwhile`, if a device does it alone, by
+        what will be `written` of them (see :mod:`xcorr_app.gpu.peaks.frame_peaks`).
         `begun` is what :meth:`begin` returned for these frames, if it was called.
         """
         count = reference.values.shape[0]
@@ -202,7 +206,7 @@ class Matcher:
             shapes = peak_shapes(part.slopes, values[others], other.peak, other.shift, other.near, other.around)
             found.match.replace(others, other)
             found.shapes.replace(others, shapes)
-        return Compared(found.match, found.clean, values, found.shapes, found.flat)
+        return Compared(found.match, found.clean, values, found.shapes, found.flat, others)
 
     def tells_flat(self, frames: Array) -> bool:
         """Whether comparing these frames also tells which of them have one value."""
@@ -293,7 +297,8 @@ class Matcher:
         common = self.zncc.on_common_overlap(around, images, overlaps, peak, (row, column))
         if self.kernel is None:
             return np.asarray(to_host(common))
-        change = to_host(self._xp.nan_to_num(common - around)).reshape(peak.shape[0], -1)
+        # One by one: how BLAS adds the products of several rows depends on how many there are.
+        change = to_host(self._xp.nan_to_num(common - around)).reshape(peak.shape[0], 1, -1)
         changed: NDArray[np.float64] = near + (change @ _near_weights(self.kernel)).reshape(near.shape)
         return changed
 

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -39,6 +39,8 @@ from xcorr_app.registration.stack_weighting import StackWeighting
 from xcorr_app.registration.uncertainty import peak_shapes
 
 T = TypeVar("T")
+_Early: TypeAlias = tuple[Matcher, Prepared | None, Begun | None]
+"""What compares frames, and what a device has begun with, of which frames."""
 
 
 class OnePass:
@@ -79,13 +81,12 @@ class OnePass:
         shared = isinstance(reference, FixedImage) and parts is None
         part = reference.part
         shape = self.shape if part is None else tuple(side.stop - side.start for side in part)
-        early = self._begun(shape) if shared and self._xp is not np else None
+        early: _Early | None = self._begun(shape) if shared and self._xp is not np else None
         kernel = self.weighting.kernel(reference)
         self.decision = self._decided(weighted=kernel is not None, shared_reference=shared)
-        if early is not None and kernel is None:
-            matcher, together, begun = early
-        else:
-            matcher, together, begun = self._matcher(shape, np.float32, self.engine, kernel), None, None
+        if early is None or kernel is not None:
+            early = self._matcher(shape, np.float32, self.engine, kernel, shared_reference=shared), None, None
+        matcher, together, begun = early
         fixed = fixed_exactly = None
         verifier = self._matcher(shape, np.float64, "fft", kernel) if verified.any() else None
         if isinstance(reference, FixedImage) and parts is None:
@@ -108,8 +109,9 @@ class OnePass:
                     checking = check(fixed_exactly, take(prepared.frames, np.flatnonzero(verified)))
                 watched = Watched(reference.images(start, prepared), prepared.frames, np.flatnonzero(looked_at))
 
-                def meanwhile(watched: Watched = watched) -> None:
-                    watched.start()
+                def meanwhile(written: Array, watched: Watched = watched) -> None:
+                    if self._settings.subpixel != ICGN:
+                        watched.look(written)
                     made()
 
                 compared = matcher.compare(fixed, prepared.frames, meanwhile, begun)
@@ -127,6 +129,8 @@ class OnePass:
                 images, frames = parts.leave_out(images, frames, start + result.rows, noisy=kernel is not None)
             result.checked = np.flatnonzero(verified[start:stop][result.rows])
             if frames is not prepared.frames:
+                if watched is not None:
+                    watched.waited_for()
                 checking = watched = None  # begun with flat frames among the others
             if checking is None and verifier is not None and result.checked.size:
                 of_checked = images if images.shape[0] == 1 else take(images, result.checked)
@@ -135,7 +139,7 @@ class OnePass:
             if watched is None:
                 watched = Watched(*whole, np.flatnonzero(looked_at[start:stop][result.rows]))
             if compared is None:
-                compared = matcher.compare(prepared_reference, frames, watched.start)
+                compared = matcher.compare(prepared_reference, frames, lambda _: watched.start())
             else:
                 compared = compared.of(result.rows)
             match, values, result.shapes = compared.match, compared.values, compared.shapes
@@ -147,7 +151,7 @@ class OnePass:
                 slopes = prepared_reference.slopes
                 result.shapes = peak_shapes(slopes, values, match.peak, match.shift, match.near, match.around)
             if looked_at[start:stop][result.rows].any():
-                result.seen = watched.seen(start + result.rows, match.shift)
+                result.seen = watched.seen(start + result.rows, match.shift, compared.others)
                 # Of a single range there are no others to wait for; a device may be checking meanwhile.
                 if parts is not None or frames.shape[0] == self._frames.count:
                     result.look, result.seen = result.seen.started(), None
@@ -210,7 +214,8 @@ class OnePass:
                 yield found
 
     def _decided(self, *, weighted: bool, shared_reference: bool) -> Decision:
-        limits, frames = limits_of(self._xp), self._walk.images_at_once
+        limits = limits_of(self._xp)
+        frames = self._walk.images_at_once if limits is None else self._walk.chosen_as
         dtype, settings = name_of(self._frames.dtype), self._settings
         problem = self._frames.shape, dtype, frames, settings, limits, weighted, shared_reference
         if limits is not None:
@@ -218,7 +223,7 @@ class OnePass:
                 return _decided(*problem)
         return _decide(*problem)
 
-    def _begun(self, shape: tuple[int, ...]) -> tuple[Matcher, Prepared, Begun] | None:
+    def _begun(self, shape: tuple[int, ...]) -> _Early | None:
         """Let a device begin with all frames: it is not to wait for what the host prepares, or asks of a few frames.
 
         Only where comparing frames tells which of them are flat, so that it need not be asked before. Where memory does
@@ -233,10 +238,18 @@ class OnePass:
         return (matcher, everything, begun[0]) if begun and begun[0] is not None else None
 
     def _matcher(
-        self, shape: tuple[int, ...], dtype: DTypeLike, engine: str, kernel: NDArray[np.float64] | None
+        self,
+        shape: tuple[int, ...],
+        dtype: DTypeLike,
+        engine: str,
+        kernel: NDArray[np.float64] | None,
+        *,
+        shared_reference: bool = True,
     ) -> Matcher:
         settings = self._settings if engine == self.engine else replace(self._settings, kernel_options=None)
-        return Matcher((shape[0], shape[1]), self.window, settings, dtype, engine, kernel, self._xp)
+        frames = self._walk.chosen_as
+        chosen_as = 1 if shared_reference else frames, frames
+        return Matcher((shape[0], shape[1]), self.window, settings, dtype, engine, kernel, self._xp, chosen_as)
 
 
 def _decide(

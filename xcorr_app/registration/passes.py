@@ -111,6 +111,11 @@ class Pass:
         return min(self.count, self._chunk(self._max_pixels))
 
     @property
+    def chosen_as(self) -> int:
+        """Number of images for which ways to compute are chosen: whatever fits, results are to be the same."""
+        return min(self.count, self._chunk(_PIXELS_PER_DEVICE_CHUNK, _MAX_FRAMES_PER_CHUNK))
+
+    @property
     def _max_pixels(self) -> int:
         """Pixels of a range."""
         if self.on_device:
@@ -233,9 +238,9 @@ class Pass:
             yield first + stop, result
             del result  # not kept while the next one is computed
 
-    def _chunk(self, budget: int) -> int:
+    def _chunk(self, budget: int, most: int | None = None) -> int:
         """Return how many images of a range have at most `budget` pixels; 1 where one has more."""
-        most = _HELD_FRAMES if self.on_device and self.held else _MAX_FRAMES_PER_CHUNK
+        most = most or (_HELD_FRAMES if self.on_device and self.held else _MAX_FRAMES_PER_CHUNK)
         images = max(1, min(budget // self.pixels, most))
         rest = images % _FRAMES_TOGETHER if self.on_device and images > _FRAMES_TOGETHER else 0
         return images - rest

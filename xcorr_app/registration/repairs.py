@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.defects import RepairedFrames, any_stands_out, without_defects
-from xcorr_app.registration.drawn_in import FilledFrames, without_drawn
+from xcorr_app.registration.defects import RepairedFrames, first_look, without_defects
+from xcorr_app.registration.drawn_in import FilledFrames, compared_on_device, may_be_drawn, without_drawn
 from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.single_hits import HitFreeFrames, without_hits
@@ -33,19 +33,23 @@ def repaired(frames: Frames, reference: str | int | Array, settings: Settings) -
 
     Only the defects of a camera are looked for where `contrast` is not ``auto``.
     """
-    notes, drawn = list[str](), None
+    notes, drawn, seen = list[str](), None, None
     if settings.contrast.auto:
-        frames = without_drawn(frames, settings.roi)
+        if compared := compared_on_device(frames):
+            seen = first_look(frames, frames.read(0, 1), compared)
+        if seen is None or may_be_drawn(seen):
+            frames = without_drawn(frames, settings.roi)
     if isinstance(frames, FilledFrames):
+        seen = None
         notes.append(frames.note)
         drawn = frames.part
         if not isinstance(reference, (str, int, np.integer)):
             reference = frames.filled(reference[None])[0]
     first = frames.read(0, 1)
-    some_stand_out = any_stands_out(frames, first)
-    frames = without_defects(frames, first, pixels=some_stand_out)
+    seen = seen or first_look(frames, first)
+    frames = without_defects(frames, first, seen)
     notes += [frames.note] if isinstance(frames, RepairedFrames) else []
-    if settings.contrast.auto and some_stand_out:
+    if settings.contrast.auto and seen.stands_out:
         frames = without_hits(frames)
         notes += [frames.note] if isinstance(frames, HitFreeFrames) else []
     return Repaired(smoothed_in_time(frames, settings.smooth_time), reference, tuple(notes), drawn)

@@ -7,7 +7,7 @@ beside a line that optics has drawn. Lines of a scene that moves do not stay.
 
 from __future__ import annotations
 
-from itertools import pairwise
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,18 +23,23 @@ _OF_PART = 9
 """Pixels of a part whose median is taken."""
 _SMALLEST = 64
 """Rows and columns below which the median of a part is too uncertain."""
+_NOISE_OF_STEPS = 1.4826 / math.sqrt(2)
 _AT_A_GLANCE, _DEVIATIONS = 6.0, 12.0
 """Of the steps between neighbours, by which a stuck line lies beyond them."""
+STEPS_AT_A_GLANCE = _AT_A_GLANCE * _NOISE_OF_STEPS
+"""The same in median steps."""
 _SHARPEST, _CHANCE = 0.95, 4.0
 """Of the height of a stuck line, what does not show beside it, as of a flickering pixel; and deviations of its own."""
-_NOISE_OF_STEPS = 1.4826 / np.sqrt(2)
 _LARGEST_SHARE = 0.05
 """Of the parts of lines; more than that are the scene."""
 
 
-def stuck_lines(frames: Frames, first: Chunk) -> NDArray[np.bool_] | None:
-    """Pixels (Y, X) of stuck rows and columns; None where there are none, which the first frame tells as a rule."""
-    if frames.count < _FEWEST or min(frames.shape) < _SMALLEST:
+def stuck_lines(frames: Frames, first: Chunk, *, may_be: bool = True) -> NDArray[np.bool_] | None:
+    """Pixels (Y, X) of stuck rows and columns; None where there are none, which the first frame tells as a rule.
+
+    Where a device has looked at the first frame, `may_be` is what it saw.
+    """
+    if not may_be or frames.count < _FEWEST or min(frames.shape) < _SMALLEST:
         return None
     always: list[NDArray[np.bool_]] | None = None
     looked_at = 0
@@ -57,7 +62,7 @@ def stuck_lines(frames: Frames, first: Chunk) -> NDArray[np.bool_] | None:
         found = alone | pairs
         found[:, 1:] |= pairs[:, :-1]
         if found.mean() <= _LARGEST_SHARE:
-            image |= np.repeat(found, _ends(image.shape[0]), axis=0)
+            image |= np.repeat(found, np.diff(_ends(image.shape[0])), axis=0)
     return stuck if stuck.any() else None
 
 
@@ -74,9 +79,8 @@ def lines_in_words(stuck: NDArray[np.bool_]) -> str:
 
 
 def _ends(size: int) -> NDArray[np.intp]:
-    """Pixels of each part of a line of a size."""
-    ends = np.linspace(0, size, _PARTS + 1).round().astype(np.intp)
-    return ends[1:] - ends[:-1]
+    """Where the parts of a line of a size end, and the first begins."""
+    return np.arange(_PARTS + 1) * size // _PARTS
 
 
 def _sampled(image: Array) -> list[NDArray[np.float64]]:
@@ -90,19 +94,24 @@ def _sampled(image: Array) -> list[NDArray[np.float64]]:
 
 
 def _may_be_stuck(means: NDArray[np.float64]) -> bool:
-    """Whether means (parts, lines) of any line, or of two, lie beyond those beside: most series are told by that."""
-    least = _AT_A_GLANCE * _NOISE_OF_STEPS * float(np.median(np.abs(np.diff(means, axis=1))))
+    """Whether means (parts, lines) of any line, or of two, lie beyond those beside: most series are told by that.
+
+    As ``kernels/peaks/stuck_lines.cu`` does, to the bit.
+    """
     padded = np.pad(means, ((0, 0), (1, 2)), mode="reflect")
     left, here, right, second = padded[:, :-3], padded[:, 1:-2], padded[:, 2:-1], padded[:, 3:]
     alone = np.maximum(here - np.maximum(left, right), np.minimum(left, right) - here)
     pairs = np.minimum(here, right) - np.maximum(left, second), np.minimum(left, second) - np.maximum(here, right)
-    return bool(np.maximum(alone, np.maximum(*pairs)).max() > least)
+    steps = np.abs(np.diff(means, axis=1))
+    smaller = STEPS_AT_A_GLANCE * steps < np.maximum(alone, np.maximum(*pairs)).max()
+    return bool(2 * np.count_nonzero(smaller) > steps.size)
 
 
 def _places(size: int) -> NDArray[np.intp]:
     """Pixels of a line of a size that are looked at, part by part."""
-    ends = np.linspace(0, size, _PARTS + 1).round().astype(np.intp)
-    return np.concatenate([np.linspace(*part, _OF_PART + 2)[1:-1].astype(np.intp) for part in pairwise(ends)])
+    ends = _ends(size)
+    of_part = np.diff(ends)[:, None] * np.arange(1, _OF_PART + 1) // (_OF_PART + 1)
+    return np.asarray((ends[:-1, None] + of_part).ravel())
 
 
 def _beyond_both(medians: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.filtering.taps import Filter
-from xcorr_app.gpu.peaks.tile_sums import tile_bins, tile_levels, tile_sums
+from xcorr_app.gpu.peaks.tile_sums import tile_bins, tile_levels, tile_places, tile_sums
 from xcorr_app.gpu.peaks.tile_verdict import MAX_TILES, Verdict, started_verdict
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
@@ -148,17 +148,37 @@ def _by_kernels(*images: Array) -> bool:
     return all(is_device_array(each) and name_of(each.dtype) in INPUT_TYPES for each in images)
 
 
+def look_by_written(images: Array, frames: Array, written: Array, numbers: Array) -> Callable[[], Look] | None:
+    """:func:`started_look` at frames (n, h, w) on a device before the host knows their shifts; None if not by kernels.
+
+    The device has `written` these of all frames (see :mod:`xcorr_app.gpu.peaks.frame_peaks`), of which `numbers` (n,)
+    are looked at.
+    """
+    grid = Grid((int(frames.shape[1]), int(frames.shape[2])))
+    levels = started_levels(images, frames)
+    if levels is None:
+        return None
+    return _judged_by_kernels(images, frames, *tile_places(written, numbers, images.shape[0]), grid, levels)
+
+
 def _looked_at_by_kernels(
     images: Array, frames: Array, shifts: NDArray[np.float64], grid: Grid, levels: Levels
 ) -> Callable[[], Look]:
     """:func:`started_look` on a device, which is waited for once unless there is much noise."""
-    xp, none = array_namespace(frames), np.zeros((images.shape[0], 2))
+    xp, none, count = array_namespace(frames), np.zeros((images.shape[0], 2)), frames.shape[0]
     whole = np.rint(shifts)
-    count, both = frames.shape[0], (levels.of_frames, levels.of_references)
     # Brought to the device together: each array takes as long as a launch.
     places = np.concatenate([np.nan_to_num(whole), none]).astype(np.int32)
     numbers = xp.asarray(np.concatenate([shifts - whole, places.view(np.float64)], axis=None))
     offsets, places = numbers[: 2 * count].reshape(count, 2), numbers[2 * count :].view(np.int32).reshape(-1, 2)
+    return _judged_by_kernels(images, frames, places, offsets, grid, levels)
+
+
+def _judged_by_kernels(
+    images: Array, frames: Array, places: Array, offsets: Array, grid: Grid, levels: Levels
+) -> Callable[[], Look]:
+    """The same by whole shifts (n + m, 2) of frames and images, and what is left (n, 2), on the device."""
+    count, both = frames.shape[0], (levels.of_frames, levels.of_references)
     f, g = tile_bins(frames, places[:count], both[0]), tile_bins(images, places[count:], both[1])
 
     def verdict(f: Array, g: Array, *, smoothed: bool) -> Callable[[], Verdict]:

@@ -153,7 +153,7 @@ def _batch(rng: np.random.Generator, pairs: int) -> dict[str, int]:
 
 
 def _windowed(
-    rng: np.random.Generator, left: tuple[int, int], right: tuple[int, int], batch: dict[str, int]
+    rng: np.random.Generator, left: tuple[int, int], right: tuple[int, int], batch: dict[str, Any]
 ) -> Problem:
     """Full plane, symmetric window or one to a side."""
     kind = rng.integers(3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from xcorr_app.errors import ArgumentError, ShapeError
 
@@ -27,6 +28,9 @@ class Problem:
         Number of shifts along y and x.
     lefts, rights, rights_per_left : int
         Number of left matrices, of right matrices, and of rights that each left is correlated with.
+    chosen_as : Problem, optional
+        The batch for which kernels and their launches are chosen in place of this one, so that sums are added in one
+        order however many matrices are at hand.
     """
 
     left_shape: tuple[int, int]
@@ -36,6 +40,7 @@ class Problem:
     lefts: int = 1
     rights: int = 1
     rights_per_left: int = 1
+    chosen_as: Problem | None = None
 
     def __post_init__(self) -> None:
         counts = (*self.left_shape, *self.right_shape, *self.plane_shape, self.lefts, self.rights, self.rights_per_left)
@@ -50,11 +55,16 @@ class Problem:
             )
 
     @classmethod
-    def full_plane(cls, left_shape: tuple[int, int], right_shape: tuple[int, int], **batch: int) -> Problem:
+    def full_plane(cls, left_shape: tuple[int, int], right_shape: tuple[int, int], **batch: Any) -> Problem:
         """Return the problem whose window holds every shift with an overlap."""
         first = (1 - right_shape[0], 1 - right_shape[1])
         size = (left_shape[0] + right_shape[0] - 1, left_shape[1] + right_shape[1] - 1)
         return cls(left_shape, right_shape, first, size, **batch)
+
+    @property
+    def for_choice(self) -> Problem:
+        """The batch for which kernels and their launches are chosen."""
+        return self.chosen_as or self
 
     @property
     def pairs(self) -> int:

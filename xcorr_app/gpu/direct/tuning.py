@@ -44,7 +44,7 @@ WINDOW_WARPS = 6  # of a block, where it covers a narrow window
 def combined_tile(problem: Problem, *, is_double: bool) -> dict[str, int]:
     """Choose the tile of shifts of ``combined`` that wastes the fewest products on this window."""
     height, width = problem.plane_shape
-    shifts = problem.pairs * height * width
+    shifts = problem.for_choice.pairs * height * width
     chunk_rows, columns = 32, 256
     small = next((tile for most, tile in SMALL_TILES if shifts <= most), None) if is_small(problem) else None
     if is_double:
@@ -87,7 +87,7 @@ def segment_count(problem: Problem, tiles: int, rows: int, multiprocessors: int)
     if is_small(problem):
         return 1
     wanted = 8 if problem.plane_shape[1] <= NARROW else 30
-    return max(1, min(-(-wanted * multiprocessors // (problem.pairs * tiles)), rows // 8))
+    return max(1, min(-(-wanted * multiprocessors // (problem.for_choice.pairs * tiles)), rows // 8))
 
 
 def _narrow_tile(height: int, width: int) -> tuple[int, ...]:
@@ -169,7 +169,7 @@ def band_shape(problem: Problem, shared_bytes: int, *, is_double: bool) -> dict[
 
     shapes = [
         (pairs, parts)
-        for pairs in range(1, min(most, max(1, problem.pairs)) + 1)
+        for pairs in range(1, min(most, max(1, problem.for_choice.pairs)) + 1)
         for parts in range(1, 7)
         if parts == 1 or (pairs * parts * height <= BAND_THREADS and parts * exchange <= pair_floats)
     ]

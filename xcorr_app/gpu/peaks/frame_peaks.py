@@ -177,8 +177,10 @@ def frame_peaks(
     period: int,
     fit: str,
     rules: Rules,
-) -> Callable[[], FramePeaks]:
-    """Begin to say all of frames (n, h, w) as stored and as they were compared, the `values`; what is returned waits.
+) -> tuple[Any, Callable[[], FramePeaks]]:
+    """Begin to say all of frames (n, h, w) as stored and as they were compared, the `values`.
+
+    What is returned are the columns on the device, and what waits for them.
 
     Parameters
     ----------
@@ -213,7 +215,7 @@ def frame_peaks(
         columns = download(written)
         return FramePeaks(columns, flat_by_sums(columns[:, -2], columns[:, -1], pixels, dtype))
 
-    return finished
+    return written, finished
 
 
 def flat_by_sums(

@@ -12,7 +12,12 @@ from xcorr_app.gpu.peaks.costs import combined_peak_cost, search_cost
 from xcorr_app.gpu.peaks.frame_peaks import frame_peaks_launch, peak_places_launch
 from xcorr_app.gpu.peaks.near_peak import near_peak_launch
 from xcorr_app.gpu.peaks.noise_sums import noise_sums_launch
-from xcorr_app.gpu.peaks.outlier_pixels import outlier_pixels_launch, small_steps_launch
+from xcorr_app.gpu.peaks.outlier_pixels import (
+    held_pixels_launch,
+    outlier_pixels_launch,
+    small_steps_launch,
+    stuck_lines_launch,
+)
 from xcorr_app.gpu.peaks.rated_peak import rated_peak_launch
 from xcorr_app.gpu.peaks.reference_tiles import reference_tiles_launch
 from xcorr_app.gpu.peaks.row_sums import row_sums_launch
@@ -20,7 +25,7 @@ from xcorr_app.gpu.peaks.search import finds_peaks, peak_launch, plane_peak_laun
 from xcorr_app.gpu.peaks.standard_values import image_ranges_launch, standard_values_launch
 from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
 from xcorr_app.gpu.peaks.tile_scatter import tile_products_launch, tile_scatter_launch
-from xcorr_app.gpu.peaks.tile_sums import tile_bins_launch, tile_levels_launch, tile_sums_launch
+from xcorr_app.gpu.peaks.tile_sums import tile_bins_launch, tile_levels_launch, tile_places_launch, tile_sums_launch
 from xcorr_app.gpu.peaks.tile_verdict import tile_verdict_launch
 from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
 from xcorr_app.gpu.runtime.kernel_table import KernelEntry
@@ -163,6 +168,13 @@ KERNELS: dict[str, KernelEntry[Problem]] = {
             document=_NOT_IN_A_DOCUMENT("mean, magnitude and noise of images"),
         ),
         KernelEntry(
+            "tile-places",
+            ("peaks/tile_places",),
+            _accepts_any,
+            tile_places_launch,
+            document=_NOT_IN_A_DOCUMENT("whole shifts and what is left of them"),
+        ),
+        KernelEntry(
             "tile-sums",
             ("peaks/tile_sums",),
             _accepts_any,
@@ -189,6 +201,20 @@ KERNELS: dict[str, KernelEntry[Problem]] = {
             _accepts_any,
             small_steps_launch,
             document=_NOT_IN_A_DOCUMENT("on which side of a limit the median step between pixels lies"),
+        ),
+        KernelEntry(
+            "stuck-lines",
+            ("peaks/stuck_lines",),
+            _accepts_any,
+            stuck_lines_launch,
+            document=_NOT_IN_A_DOCUMENT("whether a row or column lies beyond those beside it"),
+        ),
+        KernelEntry(
+            "held-pixels",
+            ("peaks/held_pixels",),
+            _accepts_any,
+            held_pixels_launch,
+            document=_NOT_IN_A_DOCUMENT("pixels of one value in all of three images"),
         ),
         KernelEntry(
             "image-ranges",

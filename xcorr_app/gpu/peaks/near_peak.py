@@ -43,7 +43,7 @@ def near_peak_launches(
     choose = functools.partial(
         near_peak_launch, problem, normalize=normalize, left_type=left_type, right_type=right_type, device=device
     )
-    if error is None or problem.pairs * math.prod(problem.right_shape) < _FEW:
+    if error is None or problem.for_choice.pairs * math.prod(problem.right_shape) < _FEW:
         return (choose(),)
     return tuple(choose(side=side, margin=2 * error) for side in (_NEAREST, _WHOLE))
 
@@ -72,7 +72,7 @@ def near_peak_launch(
     tasks = warps * WARP // lanes
     slots = macros["MIN_BLOCKS"] * device.multiprocessors
     strip_rows = macros.pop("STRIP_ROWS", 0) or _strip_rows(
-        problem.pairs, height, groups, tasks, slots, side, side + macros["AHEAD"]
+        problem.for_choice.pairs, height, groups, tasks, slots, side, side + macros["AHEAD"]
     )
     segments = ceil_div(groups * ceil_div(height, strip_rows), tasks)
     defines: dict[str, str | int] = {

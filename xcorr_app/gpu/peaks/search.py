@@ -34,7 +34,7 @@ def plane_peak_launch(
         return None
     shifts = problem.plane_shape[0] * problem.plane_shape[1]
     warps = 4 if shifts <= _FEW_SHIFTS else 8
-    if problem.pairs <= device.multiprocessors:  # each has a plane of its own, and room for all threads
+    if problem.for_choice.pairs <= device.multiprocessors:  # each has a plane of its own, and room for all threads
         warps = next((count for count in (4, 8, 16) if shifts <= count * WARP), 32)
     defines: dict[str, str | int] = {"WARPS": warps, "NORMALIZE": int(normalize)}
     if centred is not None:
@@ -75,6 +75,6 @@ def peak_launch(
         "NORMALIZE": int(normalize),
     }
     slots = tile["MIN_BLOCKS"] * device.multiprocessors
-    segments = busy_segments(problem.pairs, slots, problem.left_shape[0] // _MIN_ROWS)
+    segments = busy_segments(problem.for_choice.pairs, slots, problem.left_shape[0] // _MIN_ROWS)
     macros = {**tile, "SEGMENTS": segments, **(tuning or {})}
     return combined_launch(problem, types, macros, device, kernel="direct/combined_peak", extra_bytes=extra_bytes)

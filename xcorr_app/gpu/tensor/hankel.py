@@ -90,12 +90,11 @@ def hankel_launch(
     members = 4 if warpgroup else macros["TEAMS"]
     window_y, window_x = 8 * macros["N_TILES"], 16 * macros["M_TILES"]
     tiles_y, tiles_x = ceil_div(problem.plane_shape[0], window_y), ceil_div(problem.plane_shape[1], window_x)
-    bundles = ceil_div(problem.pairs, members)
-    if not left_moves:
-        bundles = problem.lefts * ceil_div(problem.rights_per_left, members)
-    parts = bundles * tiles_y * tiles_x
+    parts = _bundles(problem, members) * tiles_y * tiles_x
     segments = asked or busy_segments(
-        parts, macros["MIN_BLOCKS"] * device.multiprocessors, moving_shape[0] // _MIN_ROWS
+        _bundles(problem.for_choice, members) * tiles_y * tiles_x,
+        macros["MIN_BLOCKS"] * device.multiprocessors,
+        moving_shape[0] // _MIN_ROWS,
     )
     if not asked and not warpgroup and not macros["FLUSH"]:
         steps = ceil_div(moving_shape[0], macros["STEP_ROWS"]) * ceil_div(fixed_shape[1], macros["PANEL"])
@@ -126,6 +125,13 @@ def hankel_launch(
     return HankelLaunch(launch, counters, workspace, convert, fp16_words)
 
 
+def _bundles(problem: Problem, members: int) -> int:
+    """Blocks of so many moving matrices that one fixed matrix meets."""
+    if moving_is_left(problem):
+        return ceil_div(problem.pairs, members)
+    return problem.lefts * ceil_div(problem.rights_per_left, members)
+
+
 def shared_sums(parts: int, segments: int, sums: int) -> tuple[int, int]:
     """Count what blocks need to add up the segments of a part."""
     if segments == 1:
@@ -151,7 +157,7 @@ def _warp_tile(problem: Problem, left_moves: bool, split: int, device: DeviceLim
         return ceil_div(width, 16 * m_tiles) * ceil_div(height, 8 * n_tiles) * (m_tiles * n_tiles + m_tiles + n_tiles)
 
     m_tiles, n_tiles = min((*_TILES[split], *(_OF_SMALL if small and split == 1 else ())), key=cost)
-    together = problem.pairs if left_moves else problem.rights_per_left
+    together = problem.for_choice.pairs if left_moves else problem.for_choice.rights_per_left
     few = split == 1 and m_tiles <= 2 and n_tiles <= 4
     shape = {"M_TILES": m_tiles, "N_TILES": n_tiles, "FLUSH": int(split > 1)}
     if small:

@@ -76,10 +76,9 @@ def frames_launch(
     asked = macros.pop("SEGMENTS", 0)
     tiles_y, tiles_x = ceil_div(rows, macros["N_TILES"]), ceil_div(columns, 8 * macros["EX_TILES"])
     ones = 1 if of_left else problem.lefts
-    bundles = ones * ceil_div(problem.pairs if of_left else problem.rights_per_left, FRAMES)
+    parts, chosen = (_bundles(batch, of_left) * tiles_y * tiles_x for batch in (problem, problem.for_choice))
     panels = ceil_div(frame_shape[1], macros["PANEL"])
-    parts = bundles * tiles_y * tiles_x
-    segments = asked or _segments(parts * panels, device.multiprocessors, frame_shape[0], macros["PANEL"])
+    segments = asked or _segments(chosen * panels, device.multiprocessors, frame_shape[0], macros["PANEL"])
     segment_rows = ceil_div(frame_shape[0], segments)
     segments = ceil_div(frame_shape[0], segment_rows)
     threads, pieces = 128 * macros["EX_TILES"], panels * segments
@@ -109,6 +108,11 @@ def frames_launch(
     expand = _expand(right_type if of_left else left_type, ones, one_shape)
     hankel_words = 4 * ones * one_shape[0] * (one_shape[1] + 7)
     return FramesLaunch(expand, products, sums, hankel_words, parts * pieces * threads * 4 * macros["N_TILES"])
+
+
+def _bundles(problem: Problem, of_left: bool) -> int:
+    """Times 64 frames that meet one reference."""
+    return ceil_div(problem.pairs, FRAMES) if of_left else problem.lefts * ceil_div(problem.rights_per_left, FRAMES)
 
 
 def _tile(rows: int, columns: int, tuning: Mapping[str, int]) -> dict[str, int]:

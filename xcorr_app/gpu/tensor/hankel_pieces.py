@@ -51,7 +51,7 @@ def pieces_launch(
     parts = problem.pairs * tiles_y * tiles_x
 
     def blocks(rows: int, panel: int) -> int:
-        return parts * ceil_div(height, rows) * ceil_div(columns, panel)
+        return problem.for_choice.pairs * tiles_y * tiles_x * ceil_div(height, rows) * ceil_div(columns, panel)
 
     busy = (piece for piece in _PIECES if blocks(*piece[:2]) >= device.multiprocessors * 3 // 4)
     rows, panel, warps = next(busy, _PIECES[-1])

@@ -1,0 +1,57 @@
+// What three images hold in common, to tell whether something may be drawn into them (xcorr_app/registration/drawn_in.py):
+// pixels of one value in all three, and of each image those that differ from its first; five numbers a block, of every
+// BLOCKS-th stretch of pixels. The fifth is 1 where the edge that a block looks at, one of four of each image, has one
+// value. A value that is no number equals none. A thread takes a pixel at a time. Floor: one read of the images.
+// Document: none.
+#include "problem.cuh"
+#include "warp.cuh"
+
+#ifndef SHARED_FLOATS  // a host build defines its own
+#define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]
+#endif
+#define THREADS 256
+#define IMAGES 3
+#define EDGES 4
+#define KINDS (IMAGES + 2)
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    held_pixels(const Right* one, const Right* two, const Right* three, int* counts, int height, int width, int blocks) {
+    SHARED_FLOATS(shared);
+    int* of_warps = reinterpret_cast<int*>(shared);  // [THREADS / WARP][KINDS]
+    const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
+    const Right* images[IMAGES] = {one, two, three};
+    double first[IMAGES];
+    int number[KINDS] = {0, 0, 0, 0, 0};
+#pragma unroll
+    for (int i = 0; i < IMAGES; ++i) first[i] = (double)images[i][0];
+    for (int k = (int)blockIdx.x * THREADS + (int)threadIdx.x; k < height * width; k += blocks * THREADS) {
+        const double a = (double)one[k], b = (double)two[k], c = (double)three[k];
+        number[0] += a == b && a == c;
+        number[1] += a != first[0];
+        number[2] += b != first[1];
+        number[3] += c != first[2];
+    }
+    if ((int)blockIdx.x < IMAGES * EDGES) {
+        const Right* image = images[(int)blockIdx.x / EDGES];
+        const int edge = (int)blockIdx.x % EDGES;
+        const bool is_row = edge < 2;
+        const long long begin = edge % 2 == 0 ? 0 : is_row ? (long long)(height - 1) * width : width - 1;
+        const long long step = is_row ? 1 : width;
+        const double value = (double)image[begin];
+        for (int k = (int)threadIdx.x; k < (is_row ? width : height); k += THREADS)
+            number[KINDS - 1] += !((double)image[begin + k * step] == value);
+    }
+#pragma unroll
+    for (int kind = 0; kind < KINDS; ++kind) {
+#pragma unroll
+        for (int distance = WARP / 2; distance > 0; distance /= 2)
+            number[kind] += __shfl_xor_sync(ALL_LANES, number[kind], distance);
+        if (lane == 0) of_warps[KINDS * warp + kind] = number[kind];
+    }
+    __syncthreads();
+    if (threadIdx.x >= KINDS) return;
+    int total = 0;
+    for (int w = 0; w < THREADS / WARP; ++w) total += of_warps[KINDS * w + threadIdx.x];
+    if (threadIdx.x == KINDS - 1) total = (int)blockIdx.x < IMAGES * EDGES && total == 0;
+    counts[KINDS * blockIdx.x + threadIdx.x] = total;
+}
