@@ -92,7 +92,7 @@ def same(one, other):
     [
         ("clear", {"verify": 7}, {"measure"}),
         ("faint", {"reference": "last"}, {"measure"}),
-        ("lit", {}, {"measure", "tiles", "refine"}),
+        ("lit", {}, {"measure", "tiles", "refine", "light"}),
         ("turns", {}, {"measure", "tiles", "turn"}),
         ("walks", {"verify": 7}, {"measure", "tiles", "refine"}),
         ("pattern", {}, {"measure", "tiles"}),

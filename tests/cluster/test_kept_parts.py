@@ -19,9 +19,9 @@ from xcorr_app.registration.chunk_result import ChunkResult
 from xcorr_app.registration.masked.estimate import _Columns
 from xcorr_app.registration.motion.whole_frames import _Found
 from xcorr_app.registration.passes import Pass
+from xcorr_app.registration.peak_shapes import PeakShapes
 from xcorr_app.registration.placement import Placement
 from xcorr_app.registration.turned_frames import Turned
-from xcorr_app.registration.uncertainty import PeakShapes
 
 OF = ("measure", False, 9, 32)
 KEY = "0123456789abcdef-and-more"

@@ -17,7 +17,7 @@ from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.registration import tiles
 from xcorr_app.registration.defects import _DEVIATIONS, _NOISE_OF_STEPS, _beyond_neighbours
 from xcorr_app.registration.quality import _mean_products
-from xcorr_app.registration.uncertainty import ReferenceSlopes
+from xcorr_app.registration.reference_slopes import ReferenceSlopes
 from xcorr_app.registration.verification import scores_by_definition
 
 pytestmark = [

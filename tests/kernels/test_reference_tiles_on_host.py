@@ -8,9 +8,9 @@ import pytest
 from tests.kernels.host_device import guards_are_whole
 from tests.kernels.in_the_place_of_cupy import run_on_host
 from xcorr_app.gpu.peaks import noise_sums, reference_tiles, row_sums
-from xcorr_app.registration import uncertainty
+from xcorr_app.registration import reference_slopes
 from xcorr_app.registration.quality import NOISE_PERIOD, _mean_products, clean_of
-from xcorr_app.registration.uncertainty import ReferenceSlopes
+from xcorr_app.registration.reference_slopes import ReferenceSlopes
 
 
 @pytest.mark.parametrize("shape", [(61, 97), (233, 50), (387, 41)])
@@ -27,7 +27,7 @@ def test_slopes_and_their_products(host_builds, rng, monkeypatch, shape, count, 
     expected = ReferenceSlopes(images.astype(np.float64), kernel, clean)
     run_on_host(monkeypatch, host_builds, row_sums, noise_sums, reference_tiles)
     monkeypatch.setattr(reference_tiles, "null_pointer", lambda: np.zeros(0, np.float32))
-    monkeypatch.setattr(uncertainty, "is_device_array", lambda _: True)
+    monkeypatch.setattr(reference_slopes, "is_device_array", lambda _: True)
     found = ReferenceSlopes(images, kernel, clean)
     looked_for = ReferenceSlopes(images, None).clean
     np.testing.assert_allclose(looked_for, clean_of(_mean_products(images.astype(np.float64), NOISE_PERIOD)), rtol=1e-5)

@@ -45,7 +45,7 @@ def test_a_sound_camera_has_no_note_and_the_same_shifts(monkeypatch):
     stack = camera()
     result = estimate_shifts(stack, "first", 10)
     assert result.notes == ()
-    monkeypatch.setattr("xcorr_app.registration.estimate.without_defects", lambda frames, *_, **__: frames)
+    monkeypatch.setattr("xcorr_app.registration.repairs.without_defects", lambda frames, *_, **__: frames)
     np.testing.assert_array_equal(result.shifts, estimate_shifts(stack, "first", 10).shifts)
 
 

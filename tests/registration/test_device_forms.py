@@ -77,6 +77,8 @@ FORMS = [
     ("correlation.common_overlap", shifts, 1e-6),
     ("registration.quality", shifts, 1e-4),
     ("registration.uncertainty", shifts, 1e-4),
+    ("registration.reference_slopes", shifts, 1e-4),
+    ("registration.slope_tiles", shifts, 1e-4),
     ("registration.significance", shifts, 1e-6),
     ("registration.icgn", lambda: shifts(subpixel="icgn"), 1e-5),
     ("registration.layers", lambda: shifts("mean"), 1e-4),

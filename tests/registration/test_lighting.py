@@ -19,23 +19,56 @@ from xcorr_app.registration.settings import Settings
 
 COUNT, SHAPE = 7, (149, 163)
 PHASE = np.arange(COUNT) / (COUNT - 1)
-DRIFT = np.stack([9 * np.sin(3.1 * PHASE), 6 * (np.cos(4 * PHASE) - 1)], axis=1)
 
 
-def light(strength):
+def light(strength, phase=PHASE, shape=SHAPE):
     """Factor that falls off across the frame, in a direction that turns."""
-    y, x = (np.linspace(-1, 1, size) for size in SHAPE)
-    angle = 3 * PHASE[:, None, None]
+    y, x = (np.linspace(-1, 1, size) for size in shape)
+    angle = 3 * phase[:, None, None]
     return 1 + strength * (np.sin(angle) * y[:, None] + np.cos(angle) * x)
 
 
+def drift_of(phase):
+    return np.stack([9 * np.sin(3.1 * phase), 6 * (np.cos(4 * phase) - 1)], axis=1)
+
+
+DRIFT = drift_of(PHASE)
+
+
+def turning(count, shape, strength, deviation, seed):
+    """So many frames of a shape under light that turns, and their drift."""
+    phase = np.arange(count) / (count - 1)
+    clean = light(strength, phase, shape) * (60 + 20 * drifting(drift_of(phase), shape, width=0.04, seed=seed))
+    return 100 + clean + noise(clean, 20 * deviation, seed + 1), drift_of(phase)
+
+
 def series(strength, deviation, seed=1):
-    clean = light(strength) * (60 + 20 * drifting(DRIFT, SHAPE, width=0.04, seed=seed))
-    return 100 + clean + noise(clean, 20 * deviation, seed + 1)
+    return turning(COUNT, SHAPE, strength, deviation, seed)[0]
 
 
 def is_lit(result):
     return any(text.startswith("The light changes") for text in result.notes)
+
+
+@pytest.mark.parametrize(
+    ("strength", "deviation", "limit"), [(0.2, 0.02, 0.02), (0.45, 0.02, 0.025), (0.6, 0.05, 0.03)]
+)
+@pytest.mark.parametrize("seed", [1, 11, 21])
+def test_light_is_seen_on_small_frames(strength, deviation, limit, seed):
+    """Whose few tiles it changes within, and bends shifts by more: up to 0.6 px where it is not seen."""
+    stack, drift = turning(15, (103, 118), strength, deviation, seed)
+    result = estimate_shifts(stack, "first", 24)
+    assert is_lit(result)
+    assert np.sqrt(np.mean((result.shifts + drift) ** 2)) < limit
+    assert result.trusted.all()
+
+
+def test_light_is_taken_off_what_was_refined_without_it():
+    """Less weight on pixels that differ makes standard errors small, and shifts no better."""
+    stack, drift = turning(45, (103, 118), 0.2, 0.02, 11)
+    result = estimate_shifts(stack, "first", 24)
+    assert is_lit(result)
+    assert np.sqrt(np.mean((result.shifts + drift) ** 2)) < 0.02
 
 
 @pytest.mark.parametrize(("deviation", "limit"), [(0.02, 0.016), (0.5, 0.05), (1.5, 0.13)])
@@ -48,7 +81,7 @@ def test_turning_light_does_not_bend_shifts(xp, deviation, limit):
 
 
 def test_without_it_shifts_are_bent(monkeypatch):
-    monkeypatch.setattr("xcorr_app.registration.estimate.evenly_lit", lambda *_: None)
+    monkeypatch.setattr("xcorr_app.registration.second_looks.evenly_lit", lambda *_: None)
     result = estimate_shifts(series(0.45, 0.02), "first", 16)
     assert np.sqrt(np.mean((result.shifts + DRIFT) ** 2)) > 0.03
 

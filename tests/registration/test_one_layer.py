@@ -106,7 +106,9 @@ def test_a_plain_series_is_searched_for_nothing(deviation, monkeypatch):
     searched = []
     for name in ("search_pattern", "in_turns", "shares", "fitted_together"):
         monkeypatch.setattr(static_pattern, name, lambda *_, name=name, **__: searched.append(name))
-    monkeypatch.setattr("xcorr_app.registration.estimate.choose_contrast", lambda *_: searched.append("contrast"))
+    monkeypatch.setattr(
+        "xcorr_app.registration.stack_measurement.choose_contrast", lambda *_: searched.append("contrast")
+    )
     result = estimate_shifts(series(deviation), "first", 12)
     assert searched == []
     assert np.abs(result.shifts + DRIFT).max() < 0.2

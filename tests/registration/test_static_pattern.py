@@ -62,7 +62,7 @@ def test_a_scene_without_a_pattern_is_left_alone(drift, deviation, monkeypatch):
     stack = 500 + 40 * scene(deviation, drift)
     result = estimate_shifts(stack, "first", 20)
     assert result.notes == ()
-    monkeypatch.setattr("xcorr_app.registration.estimate.without_pattern", lambda *_: Told())
+    monkeypatch.setattr("xcorr_app.registration.second_looks.without_pattern", lambda *_: Told())
     np.testing.assert_array_equal(result.shifts, estimate_shifts(stack, "first", 20).shifts)
 
 

@@ -8,9 +8,12 @@ from scipy.ndimage import convolve
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
+from xcorr_app.correlation.weighting import RADIUS
 from xcorr_app.errors import ArgumentError
-from xcorr_app.registration import uncertainty
-from xcorr_app.registration.uncertainty import PeakShapes, ReferenceSlopes, peak_shapes
+from xcorr_app.registration import reference_slopes, slope_tiles, uncertainty
+from xcorr_app.registration.peak_shapes import PeakShapes, quartic_of
+from xcorr_app.registration.reference_slopes import ReferenceSlopes
+from xcorr_app.registration.uncertainty import peak_shapes
 
 
 def errors(snr, seeds, shape=(128, 144), width=0.05, **options):
@@ -50,17 +53,17 @@ def test_the_fourth_derivative_of_a_peak(rng):
         -b[:, None, None] / 2 * a**2 + q[:, None, None] / 24 * a**4
         for b, q, a in zip(bend, quartic, (y, x), strict=True)
     )
-    np.testing.assert_allclose(uncertainty._quartic(0.3 * np.exp(logarithm)), -(quartic / bend).T, rtol=1e-9)
+    np.testing.assert_allclose(quartic_of(0.3 * np.exp(logarithm)), -(quartic / bend).T, rtol=1e-9)
     unknown = np.full((2, 5, 5), np.nan)
     unknown[1] = -1
-    assert np.isnan(uncertainty._quartic(unknown)).all()
+    assert np.isnan(quartic_of(unknown)).all()
 
 
 def by_definition(reference, frame, kernel, peak, shift, clean):
     """Scatter as the module's docstring defines it, in float64, pixel by pixel."""
     g = np.asarray(reference, float) - np.mean(reference)
     white = (1 - clean) * g.var()
-    rim = uncertainty._MARGIN
+    rim = reference_slopes._MARGIN
     wide = np.pad(g, rim, mode="edge")
     smoothed = wide if kernel is None else convolve(wide, kernel, mode="constant")
     along, across = np.array([[1, 0, -1]]) / 2, np.array([[1], [1], [1]]) / 3
@@ -69,7 +72,7 @@ def by_definition(reference, frame, kernel, peak, shift, clean):
         im[rim:-rim, rim:-rim] for im in (smoothed, *slope, convolve(wide, along.T), convolve(wide, along))
     )
     plain = dy, dx
-    tiles, places = uncertainty.Tiles.of(g.shape), []
+    tiles, places = slope_tiles.Tiles.of(g.shape), []
     for top in tiles.first_rows:
         for left in tiles.left + tiles.shape[1] * np.arange(tiles.columns):
             begin, end = np.array([top, left]), np.array([top, left]) + tiles.shape
@@ -97,7 +100,7 @@ def test_scatter_is_as_defined(xp, rng, shape, weighted):
     peak = np.array([(3, -7), (-9, 4)])
     shift = peak + rng.uniform(-0.5, 0.5, (2, 2))
     images = drifting([(0, 0), *-shift], shape=shape, width=0.06) + rng.normal(size=(3, *shape))
-    y, x = np.mgrid[-uncertainty.RADIUS : uncertainty.RADIUS + 1, -uncertainty.RADIUS : uncertainty.RADIUS + 1]
+    y, x = np.mgrid[-RADIUS : RADIUS + 1, -RADIUS : RADIUS + 1]
     kernel = np.exp(-(y**2 + x**2) / 6) if weighted else None
     near = np.tile([[0.8, 0.9, 0.8], [0.9, 1, 0.9], [0.8, 0.9, 0.8]], (2, 1, 1))
     slopes = ReferenceSlopes(xp.asarray(images[:1]), kernel, np.array([0.6]))
@@ -210,7 +213,7 @@ def test_frames_with_a_reference_each_are_as_certain_as_with_one_for_all(xp, pai
     images, peak, near = pair
     kernel = None
     if weighted:
-        y, x = np.mgrid[-uncertainty.RADIUS : uncertainty.RADIUS + 1, -uncertainty.RADIUS : uncertainty.RADIUS + 1]
+        y, x = np.mgrid[-RADIUS : RADIUS + 1, -RADIUS : RADIUS + 1]
         kernel = np.exp(-(y**2 + x**2) / 8)
     each = ReferenceSlopes(xp.concatenate([images[:1]] * 4), kernel, np.full(4, 0.8))
     one, own = (
@@ -231,7 +234,7 @@ def test_a_part_of_a_large_frame_tells_as_much(monkeypatch, pair):
         return slopes.factors[0].size, shapes.standard_errors(np.full(4, 99.0))
 
     size, part = standard_errors()
-    monkeypatch.setattr(uncertainty, "_CHOSEN", ((0, slice(None)),))
+    monkeypatch.setattr(slope_tiles, "_CHOSEN", ((0, slice(None)),))
     all_pixels, whole = standard_errors()
     assert size < 0.4 * all_pixels
     np.testing.assert_allclose(part[1:], whole[1:], rtol=0.35)

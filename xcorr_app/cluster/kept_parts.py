@@ -42,7 +42,7 @@ _CLASSES = {
     "registration.seen_tiles": {"Seen"},
     "registration.tiles": {"Look"},
     "registration.turned_frames": {"Turned"},
-    "registration.uncertainty": {"PeakShapes"},
+    "registration.peak_shapes": {"PeakShapes"},
 }
 """What results are made of."""
 _CORES = ("numpy.core", "numpy._core")

@@ -27,6 +27,7 @@ from xcorr_app.registration.match import Match
 from xcorr_app.registration.matcher import Matcher
 from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.passes import Pass
+from xcorr_app.registration.peak_shapes import PeakShapes
 from xcorr_app.registration.preparation import prepare
 from xcorr_app.registration.prepared_frames import PreparedFrames, take
 from xcorr_app.registration.rated_peaks import Planes
@@ -36,7 +37,7 @@ from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.smoothing_in_time import smoothed_in_time
 from xcorr_app.registration.stack_statistics import NoUsableFrameError, Statistics
 from xcorr_app.registration.stack_weighting import StackWeighting
-from xcorr_app.registration.uncertainty import PeakShapes, peak_shapes
+from xcorr_app.registration.uncertainty import peak_shapes
 
 _LOOKED_AT = 64
 """Frames of which the noise is looked at."""

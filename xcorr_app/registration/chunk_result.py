@@ -13,10 +13,10 @@ from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.registration import quality
 from xcorr_app.registration.match import Match
 from xcorr_app.registration.measured import Measured
+from xcorr_app.registration.peak_shapes import PeakShapes
 from xcorr_app.registration.preparation import Prepared
 from xcorr_app.registration.seen_tiles import Judged, Seen
 from xcorr_app.registration.tiles import Look
-from xcorr_app.registration.uncertainty import PeakShapes
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,11 @@ from xcorr_app.gpu.runtime.side_stream import SideStream, so_far
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 from xcorr_app.gpu.tensor.sums import FP16_ERROR
 from xcorr_app.registration.match import Match
+from xcorr_app.registration.peak_shapes import PeakShapes
 from xcorr_app.registration.quality import AMBIGUOUS_RATIO
+from xcorr_app.registration.reference_slopes import ReferenceSlopes
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.uncertainty import AT_EDGES, FEWEST_TILES, PeakShapes, ReferenceSlopes
+from xcorr_app.registration.uncertainty import AT_EDGES, FEWEST_TILES
 
 _BYTES_OF_TABLES = 256 << 20
 """Summed-area tables of frames made at a time where those of all would take more than a search keeps."""

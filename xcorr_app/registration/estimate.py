@@ -4,37 +4,24 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from functools import partial
 from typing import Any, Literal
-
-import numpy as np
-from numpy.typing import NDArray
 
 from xcorr_app.arrays.kinds import as_array
 from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, Normalization
-from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration import masks
 from xcorr_app.registration.contrast import Contrast
-from xcorr_app.registration.contrast_choice import LOCAL, NOTES, choose_contrast, merged
-from xcorr_app.registration.defects import RepairedFrames, any_stands_out, without_defects
-from xcorr_app.registration.drawn_in import FilledFrames, refine, without_drawn
-from xcorr_app.registration.frames import ArrayFrames, Frames
+from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.host_fallback import with_host_fallback
-from xcorr_app.registration.lighting import as_sure, evenly_lit
-from xcorr_app.registration.line_offsets import is_better, levelled
 from xcorr_app.registration.masked.estimate import estimate_masked, masks_for
 from xcorr_app.registration.masked.rules import Masks
-from xcorr_app.registration.measured import Measured
-from xcorr_app.registration.measurement import Measurement
-from xcorr_app.registration.one_layer import LeftOver, left_over_of
-from xcorr_app.registration.passes import Pass, Progress
+from xcorr_app.registration.passes import Progress
 from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.progress_bar import shown
+from xcorr_app.registration.repairs import repaired
 from xcorr_app.registration.results import ShiftResult
-from xcorr_app.registration.reweighted_fit import note as reweighted_note
+from xcorr_app.registration.second_looks import SECOND_LOOKS, Series
 from xcorr_app.registration.settings import (
     DEFAULT_MAX_SIGMA,
     DEFAULT_MIN_SCORE,
@@ -43,19 +30,11 @@ from xcorr_app.registration.settings import (
     Settings,
     Subpixel,
 )
-from xcorr_app.registration.single_hits import HitFreeFrames, without_hits
-from xcorr_app.registration.smoothing_in_time import smoothed_in_time
 from xcorr_app.registration.stack_input import Given, given_reference
-from xcorr_app.registration.stack_statistics import Statistics
-from xcorr_app.registration.static_pattern import Told, without_pattern
-from xcorr_app.registration.steps_check import astray
-from xcorr_app.registration.strategies import Estimation
-from xcorr_app.registration.swept_rows import joined_rows
-from xcorr_app.registration.turned_frames import note as turned_note
+from xcorr_app.registration.stack_measurement import StackMeasurement
+from xcorr_app.registration.stack_result import result_of
 
 _LOG = logging.getLogger("xcorr_app")
-_CHECKED_ON_A_CPU = 32
-"""Frames that `auto` checks where the engine is an FFT as the check is: enough to notice what is wrong throughout."""
 
 
 def estimate_shifts(
@@ -245,161 +224,11 @@ def estimate_from(
     def measure(frames: Frames, reference: str | int | Array, settings: Settings, xp: Any) -> ShiftResult:
         if (counts := masks_for(frames, reference, settings)) is not None:
             return estimate_masked(frames, reference, settings, counts, xp, progress)
-        return _measured(frames, reference, settings, xp, verify, progress)
+        measurement = StackMeasurement(frames, settings, xp, verify, progress)
+        given = repaired(frames, reference, settings)
+        series = Series(given, measurement, given.frames, measurement.measure(given.frames, given.reference))
+        for look in SECOND_LOOKS:
+            series = look(series)
+        return result_of(series)
 
     return with_host_fallback(measure, frames, reference, settings, xp)
-
-
-def _measured(
-    frames: Frames,
-    reference: str | int | Array,
-    settings: Settings,
-    xp: Any,
-    verify: Literal["auto", "all", "none"] | int,
-    progress: Progress | None,
-) -> ShiftResult:
-    held = isinstance(frames, ArrayFrames)
-
-    def job(frames: Frames, settings: Settings, progress: Progress | None, **how: bool) -> Estimation:
-        walk = Pass(frames.count, frames.shape[0] * frames.shape[1], xp is not np, progress, held)
-        measurement = Measurement(frames, walk, settings, xp, **how)
-        return Estimation(frames, settings, measurement, Statistics(frames, walk, settings, xp), xp)
-
-    def trial(frames: Frames, reference: str | int | Array, settings: Settings, **how: bool) -> Measured:
-        return job(frames, settings, None, **how).run(reference, np.zeros(frames.count, dtype=bool))[0]
-
-    verified = _verified_frames(_CHECKED_ON_A_CPU if verify == "auto" and xp is np else verify, frames.count)
-
-    def measure(
-        frames: Frames, reference: str | int | Array, verified: NDArray[np.bool_], progress: Progress | None
-    ) -> tuple[Measured, Estimation, str, tuple[str, ...], LeftOver]:
-        plain = replace(settings, contrast=Contrast()) if settings.contrast.auto else settings
-        estimation = job(frames, plain, progress)
-        measured, described, notes = estimation.run(reference, verified)
-        rest = left_over_of(frames, measured, settings)
-        # What frames look like once they are moved says more than a trial. An image of the user's is none of them.
-        if isinstance(reference, (str, int, np.integer)) and rest.is_little and rest.is_sure:
-            return measured, estimation, described, notes, rest
-        choice = choose_contrast(frames, reference, settings, partial(trial, whole=True))
-        if choice != "none":
-            local = job(frames, replace(plain, contrast=LOCAL), progress)
-            by_contrast, described, notes = local.run(reference, verified)
-            if choice == "both":
-                measured = merged(measured, by_contrast)
-            else:
-                measured, estimation = by_contrast, local
-            notes, rest = (*notes, NOTES[choice]), left_over_of(frames, measured, settings)
-        return measured, estimation, described, notes, rest
-
-    repaired = list[str]()
-    if settings.contrast.auto:
-        frames = without_drawn(frames, settings.roi)
-    if isinstance(frames, FilledFrames):
-        repaired.append(frames.note)
-        # What a frame shows there, an image made of such frames does too.
-        reference = reference if isinstance(reference, (str, int, np.integer)) else frames.filled(reference[None])[0]
-    part = frames.part if isinstance(frames, FilledFrames) else None
-    first = frames.read(0, 1)
-    some_stand_out = any_stands_out(frames, first)
-    frames = without_defects(frames, first, pixels=some_stand_out)
-    repaired += [frames.note] if isinstance(frames, RepairedFrames) else []
-    if settings.contrast.auto and some_stand_out:
-        frames = without_hits(frames)
-        repaired += [frames.note] if isinstance(frames, HitFreeFrames) else []
-    frames = as_given = smoothed_in_time(frames, settings.smooth_time)
-    measured, estimation, described, notes, rest = measure(frames, reference, verified, progress)
-    told, evened = Told(), list[str]()
-    by_frames = isinstance(reference, (str, int, np.integer))
-    if by_frames and (swept := joined_rows(frames, measured, settings)) is not None:
-        frames, evened = swept, [swept.note]
-        measured, estimation, described, notes, rest = measure(frames, reference, verified, progress)
-    level = levelled(frames, measured, settings) if by_frames else None
-    for _ in range(2):  # rows and columns
-        if level is None or level.kind != "changing":
-            break
-        again = measure(level, reference, verified, progress)
-        if not is_better(measured, again[0], settings, level.kind):
-            break
-        frames, evened, (measured, estimation, described, notes, rest) = level, [*evened, level.note], again
-        level = levelled(frames, measured, settings)
-    # An image of the user's may hold the pattern or not, and has a light of its own.
-    if by_frames and measured.linear is None:
-        lit = None if rest.is_little and rest.is_sure else evenly_lit(frames, measured, settings)
-        if lit is not None:
-            again = measure(lit, reference, verified, progress)
-            if as_sure(measured, again[0]):
-                frames, evened, (measured, estimation, described, notes, rest) = lit, [*evened, lit.note], again
-        told = without_pattern(frames, measured, settings, trial, rest)
-        if level is not None and level.kind == "still" and told == Told():
-            level = replace(level, source=frames)
-            again = measure(level, reference, verified, progress)
-            if is_better(measured, again[0], settings, level.kind):
-                frames, evened, (measured, estimation, described, notes, rest) = level, [*evened, level.note], again
-    if told.joint is not None:
-        measured = told.joint.replacing(measured)
-    if told.frames is not None:
-        measured, estimation, described, notes, _ = measure(told.frames, reference, verified, progress)
-        measured.sigma = told.frames.less_sure(measured.sigma, measured.shifts)
-    as_they_are = frames is as_given and told == Told() and not set(notes) & set(NOTES.values())
-    if part is not None and as_they_are and measured.linear is None:
-        refine(measured, frames, reference, settings, part)
-    notes = (*notes, *told.notes, *evened, *repaired)
-    measured.inconsistent |= told.contested
-    if isinstance(reference, str) and reference == "previous" and settings.normalization == "zncc":
-        # Flags alone: what was asked for is the sum of steps.
-        def against_first(frames: Frames) -> Measured:
-            return measure(frames, "first", np.zeros(frames.count, dtype=bool), None)[0]
-
-        measured.inconsistent |= astray(told.frames or frames, measured, settings, against_first)
-    if kept := int((measured.not_refined & np.isfinite(measured.score)).sum()):
-        notes = (*notes, f"icgn did not converge on {kept} of {frames.count} frames: they keep the fit to the plane.")
-    if measured.linear is not None:
-        notes = (*notes, turned_note(measured.linear, settings.measured_shape(frames.shape)))
-    if measured.partial.any():
-        notes = (*notes, masks.note(measured.partial, measured.tiles))
-    if measured.reweighted.any():
-        notes = (*notes, reweighted_note(measured.reweighted))
-    if (lost := measured.lost(settings)).any() and measured.trusted(settings).sum() > 1:
-        notes = (*notes, _lost_note(lost, estimation.measurement.window))
-    # By what these frames are best compared is known where they were measured as they are, and in one way.
-    one_way = told.frames is None and told.joint is None and frames is as_given and NOTES["both"] not in notes
-    return ShiftResult(
-        shifts=measured.shifts,
-        score=measured.score,
-        peak_ratio=measured.peak_ratio,
-        flags=measured.flags(settings),
-        fft_shifts=measured.fft_shifts,
-        difference=np.hypot(*(measured.shifts - measured.fft_shifts).T),
-        non_finite=measured.non_finite,
-        window=estimation.measurement.window,
-        engine=estimation.measurement.engine,
-        reference=described,
-        notes=notes,
-        unreadable=measured.reasons,
-        decision=estimation.measurement.decision,
-        sigma=measured.sigma,
-        significance=measured.significance,
-        closure=measured.closure,
-        tiles=measured.tiles,
-        contrast=estimation.settings.contrast if one_way else None,
-    )
-
-
-def _lost_note(lost: NDArray[np.bool_], window: ShiftWindow) -> str:
-    """Say what may have become of frames (T,) that nothing in the window stands for."""
-    rows, columns = max(window.dy_max, -window.dy_min), max(window.dx_max, -window.dx_min)
-    return (
-        f"In {int(lost.sum())} of {lost.size} frames no peak is sure within {rows} rows and {columns} columns: they "
-        "show something else, or little but noise, or have moved farther (--max-shift)."
-    )
-
-
-def _verified_frames(verify: str | int, count: int) -> NDArray[np.bool_]:
-    chosen = np.zeros(count, dtype=bool)
-    if verify in ("all", "auto"):
-        chosen[:] = True
-    elif isinstance(verify, (int, np.integer)) and not isinstance(verify, bool) and verify >= 0:
-        chosen[np.unique(np.linspace(0, count - 1, min(int(verify), count)).round().astype(int))] = True
-    elif verify != "none":
-        raise ArgumentError(f"verify is {verify!r}: use 'auto', 'all', 'none' or a number of frames")
-    return chosen

@@ -18,9 +18,12 @@ from numpy.typing import NDArray
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import array_namespace
 from xcorr_app.registration.contrast import Contrast
+from xcorr_app.registration.contrast_choice import Measure
+from xcorr_app.registration.few_frames import spread
 from xcorr_app.registration.frames import Chunk, Frames, FramesOver
 from xcorr_app.registration.light_field import Light, ReferenceLight, fields
 from xcorr_app.registration.measured import Measured
+from xcorr_app.registration.one_layer import LeftOver
 from xcorr_app.registration.passes import Pass
 from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.preparation import prepare
@@ -29,21 +32,22 @@ from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.significance import MAX_FALSE_ALARM
 from xcorr_app.registration.tiles import Grid
 
-_LOOKED_AT = 3
+_LOOKED_AT = 5
 _AT_ONCE = 8
 """Frames whose light is fitted together."""
-_ALL_SHARED = 0.98
-"""Score, as a share of what noise allows, from which no light bends a shift."""
-_NOISY = 0.9
-"""Score allowed by noise below which it does not tell."""
-_MIN_F = 6.0
+_LITTLE = 0.005
+"""Share of what moved frames show that differs among them, below which no light bends a shift by much."""
+_MIN_F = 4.0
 """Variance that an uneven gain explains, a term, over what it leaves, a tile (the F statistic)."""
 _MIN_SHARE = 0.5
 """Of what a constant gain leaves unexplained beyond noise, the share that the uneven one explains."""
-_MAX_REMAINDER = 25.0
+_MAX_REMAINDER = 60.0
 """Squares that it leaves, in units of noise: what is more is a change of the scene."""
-_AS_SURE = 1.3
-"""Standard error over that before, up to which shifts of evenly lit frames are taken: they are less biased."""
+_NEAR = 2.0
+"""Pixels by which light bends a shift at most."""
+_AS_SURE, _AS_SURE_AS_REFINED = 1.3, 2.5
+"""Standard error over that before, up to which shifts of evenly lit frames are taken: they are less biased; and where
+pixels that differ counted less before: of light that bends shifts, such errors know little."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +90,13 @@ class EvenlyLitFrames(FramesOver):
         )
 
 
-def evenly_lit(frames: Frames, measured: Measured, settings: Settings) -> EvenlyLitFrames | None:
+def evenly_lit(
+    frames: Frames, measured: Measured, settings: Settings, measure: Measure, rest: LeftOver
+) -> EvenlyLitFrames | None:
     """Frames under even light; None where their light does not change, or is not all that changes.
+
+    Light bends the shifts that it is found by: what is found with them serves to measure shifts once more, and these to
+    find it again. So it is for a few frames, which say whether it is light, and for all.
 
     Parameters
     ----------
@@ -95,23 +104,40 @@ def evenly_lit(frames: Frames, measured: Measured, settings: Settings) -> Evenly
     measured : Measured
         Their shifts as they are.
     settings : Settings
+    measure : callable
+        Measures frames against one of them, in one pass.
+    rest : LeftOver
+        What a few of the frames leave, moved by those shifts.
     """
-    if not _is_open(frames, settings):
+    if not _is_open(frames, settings) or rest.share < _LITTLE:
         return None
     known = _known(measured, frames.shape)
-    if known.size < 2 or _all_is_shared(measured, settings, known):
+    if known.size < 2:
         return None
-    plain = replace(settings, roi=None, prefilter=Prefilter(), contrast=Contrast())
     # In the middle of all, it has most in common with each.
     distance = np.abs(measured.shifts[known] - np.median(measured.shifts[known], axis=0)).max(axis=1)
     middle = int(known[distance.argmin()])
     shifts = measured.shifts - measured.shifts[middle]
-    reference = ReferenceLight(prepare(frames.read(middle, middle + 1), plain).frames[0])
-    others = known[known != middle]
-    few = others[np.unique(np.linspace(0, others.size - 1, min(_LOOKED_AT, others.size)).round().astype(int))]
-    if not _changes(_compared(reference, frames, few, shifts, plain)):
+    plain = replace(settings, contrast=Contrast(), smooth_time=1)
+    reference = ReferenceLight(prepare(frames.read(middle, middle + 1), _as_they_are(plain)).frames[0])
+    few = spread(known[known != middle], _LOOKED_AT)
+    if not _changes(_compared(reference, frames, few, shifts, _as_they_are(plain))):
         return None
-    light = _compared(reference, frames, others, shifts, plain)
+    lit = _lit(reference, frames, middle, known, shifts, plain)
+    return _lit(reference, frames, middle, known, _once_more(lit, middle, plain, measure), plain)
+
+
+def _lit(
+    reference: ReferenceLight,
+    frames: Frames,
+    middle: int,
+    known: NDArray[np.intp],
+    shifts: NDArray[np.float64],
+    settings: Settings,
+) -> EvenlyLitFrames:
+    """Frames evened by their light against the middle one, with shifts (T, 2) onto that."""
+    others = known[known != middle]
+    light = _compared(reference, frames, others, shifts, _as_they_are(settings))
     place = int(np.searchsorted(others, middle))
     gain, offset = np.insert(light.gain, place, 0.0, axis=0), np.insert(light.offset, place, reference.offset, axis=0)
 
@@ -122,11 +148,24 @@ def evenly_lit(frames: Frames, measured: Measured, settings: Settings) -> Evenly
     return EvenlyLitFrames(frames, everywhere(gain), everywhere(offset), everywhere(shifts[known]), reference.noise)
 
 
+def _once_more(lit: EvenlyLitFrames, middle: int, settings: Settings, measure: Measure) -> NDArray[np.float64]:
+    """Shifts (T, 2) onto the middle frame, measured under even light; as they were where others are found."""
+    shifts = measure(lit, middle, settings).shifts
+    shifts = shifts - shifts[middle]
+    with np.errstate(invalid="ignore"):
+        near = np.abs(shifts - lit.shifts).max(axis=1, keepdims=True) < _NEAR
+    return np.where(near, shifts, lit.shifts)
+
+
 def as_sure(before: Measured, after: Measured) -> bool:
     """Whether shifts of evenly lit frames are as sure, or surer."""
     error = [np.hypot(*m.sigma[1:].T) for m in (before, after)]
     known = ~np.isnan(error[0] + error[1])
-    return bool(known.any() and np.median(error[1][known]) < _AS_SURE * np.median(error[0][known]))
+    if not known.any():
+        return False
+    refined = before.reweighted[1:][known].mean() > 0.5 > after.reweighted[1:][known].mean()
+    limit = _AS_SURE_AS_REFINED if refined else _AS_SURE
+    return bool(np.median(error[1][known]) < limit * np.median(error[0][known]))
 
 
 def _is_open(frames: Frames, settings: Settings) -> bool:
@@ -152,9 +191,9 @@ def _known(measured: Measured, shape: tuple[int, int]) -> NDArray[np.intp]:
     return np.flatnonzero(known)
 
 
-def _all_is_shared(measured: Measured, settings: Settings, known: NDArray[np.intp]) -> bool:
-    allowed = measured.score_limit[known] / max(settings.min_score, 1e-3)
-    return bool(np.median(measured.score[known] / allowed) > _ALL_SHARED and np.median(allowed) > _NOISY)
+def _as_they_are(settings: Settings) -> Settings:
+    """Settings by which frames are read whole."""
+    return replace(settings, roi=None, prefilter=Prefilter(), contrast=Contrast())
 
 
 def _compared(
@@ -176,11 +215,12 @@ def _compared(
 
 
 def _changes(light: Light) -> bool:
-    """Whether the gain of most frames looked at is uneven, and nothing else changes."""
+    """Whether the gain of the frames looked at is uneven, of some as a rule more than of others, and nothing else."""
     terms = light.gain.shape[1] - 1
     freedom = np.maximum(light.tiles - terms - 1, 1)
-    explained = light.constant - light.uneven
-    f = explained / terms / (light.uneven / freedom)
-    share = explained / np.maximum(light.constant - light.tiles, 1e-300)
-    lit = (f > _MIN_F) & (share > _MIN_SHARE) & (light.uneven < _MAX_REMAINDER * freedom)
-    return bool(2 * lit.sum() > lit.size)
+    # As large in all frames, what is left counts in none more than in others.
+    explained, uneven = (light.constant - light.uneven).sum(), light.uneven.sum()
+    f = explained / (terms * light.tiles.size) / (uneven / freedom.sum())
+    share = explained / max((light.constant - light.tiles).sum(), 1e-300)
+    is_light = f > _MIN_F and share > _MIN_SHARE
+    return bool(is_light and np.median(light.uneven / freedom) < _MAX_REMAINDER)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.uncertainty import PeakShapes
+from xcorr_app.registration.peak_shapes import PeakShapes
 
 
 @dataclass(frozen=True)

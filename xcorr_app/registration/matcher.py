@@ -30,8 +30,9 @@ from xcorr_app.registration.icgn import Template
 from xcorr_app.registration.match import Compared, Match
 from xcorr_app.registration.quality import clean_fraction
 from xcorr_app.registration.rated_peaks import Planes, find_rated_peaks
+from xcorr_app.registration.reference_slopes import ReferenceSlopes, started_slopes
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.uncertainty import ReferenceSlopes, peak_shapes, started_slopes
+from xcorr_app.registration.uncertainty import peak_shapes
 
 _SMALLEST_WITH_TIES = 16
 """Rows and columns from which equal peaks mean a lattice."""

@@ -28,6 +28,7 @@ from xcorr_app.registration.lit_pairs import LitImage
 from xcorr_app.registration.matcher import Matcher, PreparedReference
 from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.passes import Pass
+from xcorr_app.registration.peak_shapes import PeakShapes
 from xcorr_app.registration.preparation import Prepared, prepare
 from xcorr_app.registration.prepared_frames import PreparedFrames, cropped, take
 from xcorr_app.registration.references import FixedImage, MeanOfOthers, MedianOfOthers, Reference
@@ -36,7 +37,7 @@ from xcorr_app.registration.seen_tiles import Judged, Seen, Watched
 from xcorr_app.registration.settings import ICGN, Settings
 from xcorr_app.registration.stack_weighting import StackWeighting
 from xcorr_app.registration.turned_frames import MIN_EDGE, StraightReference, Turned
-from xcorr_app.registration.uncertainty import PeakShapes, peak_shapes
+from xcorr_app.registration.uncertainty import peak_shapes
 
 _LOOKED_AT = 4
 """Frames of a long stack whose tiles are looked at, to see whether they move as one."""

@@ -96,9 +96,8 @@ def find_rated_peaks(
         if rate:
             spreads = [Spread(m[:, 0], m[:, 1], m[:, 2:].T, found.samples) for m in np.moveaxis(found.medians, 1, 0)]
             rating = rated(shape, (found.value, spreads[0]), (found.transformed, spreads[1]) if plain else None)
-        return FoundPeaks(
-            found.row, found.column, found.value, found.rival, found.climbs, found.around, found.near, rating
-        )
+        climbs = _beyond(found.climbs, found.row, found.column, box)
+        return FoundPeaks(found.row, found.column, found.value, found.rival, climbs, found.around, found.near, rating)
     peaks = find_peaks(planes.searched, box)
     if tied is None and zero is not None:
         tied = nearest_of_equals(planes.searched, box, zero, peaks)
@@ -106,11 +105,23 @@ def find_rated_peaks(
         peaks = prefer(peaks, planes.searched, tied)
     around = neighbourhoods(planes.scores, peaks.row, peaks.column, 2)
     near = neighbourhoods(planes.searched, peaks.row, peaks.column, 1)
-    # Inside the box nothing is higher than the peak: what is lies beyond.
-    climbs = (near > peaks.value[:, None, None]).any(axis=(1, 2))
+    climbs = to_host((near > peaks.value[:, None, None]).any(axis=(1, 2)))
     rating = Significance(*np.full((2, len(planes.searched)), np.nan))
     if rate:
         of_box = peaks.row - box[0].start, peaks.column - box[1].start
         rating = significance(planes.searched[:, *box], *of_box, peaks.value, scores=plain)
     row, column, value, rival = (to_host(each) for each in (peaks.row, peaks.column, peaks.value, peaks.rival))
-    return FoundPeaks(row, column, value, rival, to_host(climbs), to_host(around), to_host(near), rating)
+    climbs = _beyond(climbs, row, column, box)
+    return FoundPeaks(row, column, value, rival, climbs, to_host(around), to_host(near), rating)
+
+
+def _beyond(
+    climbs: NDArray[np.bool_], row: NDArray[np.intp], column: NDArray[np.intp], box: tuple[slice, slice]
+) -> NDArray[np.bool_]:
+    """Peaks beside which the plane is higher beyond the box: within, it is so by rounding, where peaks are tied."""
+    if not climbs.any():
+        return climbs
+    on_rim = np.zeros_like(climbs)
+    for place, along in ((row, box[0]), (column, box[1])):
+        on_rim |= (place == along.start) | (place == along.stop - 1)
+    return climbs & on_rim

@@ -1,0 +1,51 @@
+"""What is mended before a stack is measured: things that are no scene whatever the shifts are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.registration.defects import RepairedFrames, any_stands_out, without_defects
+from xcorr_app.registration.drawn_in import FilledFrames, without_drawn
+from xcorr_app.registration.frames import Frames
+from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.single_hits import HitFreeFrames, without_hits
+from xcorr_app.registration.smoothing_in_time import smoothed_in_time
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """A stack without them."""
+
+    frames: Frames
+    reference: str | int | Array
+    """What is drawn into frames is taken off an image made of such frames too."""
+    notes: tuple[str, ...] = ()
+    drawn: NDArray[np.bool_] | None = None
+    """Pixels (Y, X) that are drawn in all frames; None where there are none."""
+
+
+def repaired(frames: Frames, reference: str | int | Array, settings: Settings) -> Repaired:
+    """Fill what is drawn in, mend stuck lines and pixels, then single hits, and average over time where asked for.
+
+    Only the defects of a camera are looked for where `contrast` is not ``auto``.
+    """
+    notes, drawn = list[str](), None
+    if settings.contrast.auto:
+        frames = without_drawn(frames, settings.roi)
+    if isinstance(frames, FilledFrames):
+        notes.append(frames.note)
+        drawn = frames.part
+        if not isinstance(reference, (str, int, np.integer)):
+            reference = frames.filled(reference[None])[0]
+    first = frames.read(0, 1)
+    some_stand_out = any_stands_out(frames, first)
+    frames = without_defects(frames, first, pixels=some_stand_out)
+    notes += [frames.note] if isinstance(frames, RepairedFrames) else []
+    if settings.contrast.auto and some_stand_out:
+        frames = without_hits(frames)
+        notes += [frames.note] if isinstance(frames, HitFreeFrames) else []
+    return Repaired(smoothed_in_time(frames, settings.smooth_time), reference, tuple(notes), drawn)

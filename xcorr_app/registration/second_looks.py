@@ -1,0 +1,168 @@
+"""What is looked for once a stack was measured: `SECOND_LOOKS`, one after the other.
+
+A look takes the series as it was found so far, and returns it as it is, or measured without what it found: the shifts
+have to be known to tell it from the scene.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeAlias
+
+from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.registration import drawn_in
+from xcorr_app.registration.contrast_choice import NOTES
+from xcorr_app.registration.frames import Frames
+from xcorr_app.registration.lighting import EvenlyLitFrames, as_sure, evenly_lit
+from xcorr_app.registration.line_offsets import LevelledFrames, is_better, levelled
+from xcorr_app.registration.measured import Measured
+from xcorr_app.registration.repairs import Repaired
+from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.stack_measurement import Findings, StackMeasurement, by_frames
+from xcorr_app.registration.static_pattern import Told, without_pattern
+from xcorr_app.registration.steps_check import astray
+from xcorr_app.registration.swept_rows import JoinedRows, joined_rows
+
+
+@dataclass(frozen=True)
+class Series:
+    """A stack, and what was found of it so far."""
+
+    given: Repaired
+    measurement: StackMeasurement
+    frames: Frames
+    """As they were measured."""
+    found: Findings
+    notes: tuple[str, ...] = ()
+    """On what was taken off them."""
+    lines: LevelledFrames | None = None
+    """Frames without offsets of lines that were found, but may be those of the scene."""
+    pattern: Told = field(default_factory=Told)
+
+    @property
+    def measured(self) -> Measured:
+        """Shifts, and what is known of them."""
+        return self.found.measured
+
+    @property
+    def reference(self) -> str | int | Array:
+        """What frames are compared with."""
+        return self.given.reference
+
+    @property
+    def settings(self) -> Settings:
+        """What was asked for."""
+        return self.measurement.settings
+
+    @property
+    def is_open(self) -> bool:
+        """Whether frames that are shifted, and no more, are compared with each other.
+
+        An image of the user's may hold the pattern or not, and has a light of its own.
+        """
+        return by_frames(self.reference) and self.measured.linear is None
+
+    def without(self, frames: JoinedRows | LevelledFrames | EvenlyLitFrames) -> Series:
+        """Measure it anew by other frames."""
+        found = self.measurement.measure(frames, self.reference)
+        return replace(self, frames=frames, found=found, notes=(*self.notes, frames.note))
+
+
+Look: TypeAlias = Callable[[Series], Series]
+
+
+def swept_rows(series: Series) -> Series:
+    """Do odd rows lie beside the others (a scan in both directions, half frames)? They are joined."""
+    if not by_frames(series.reference):
+        return series
+    joined = joined_rows(series.frames, series.measured, series.settings)
+    return series if joined is None else series.without(joined)
+
+
+def changing_lines(series: Series) -> Series:
+    """Have rows or columns offsets that change from frame to frame? They are levelled, if that is better."""
+    if not by_frames(series.reference):
+        return series
+    for _ in range(2):  # rows and columns
+        lines = levelled(series.frames, series.measured, series.settings)
+        series = replace(series, lines=lines)
+        if lines is None or lines.kind != "changing":
+            return series
+        level = series.without(lines)
+        if not is_better(series.measured, level.measured, series.settings, lines.kind):
+            return series
+        series = level
+    return replace(series, lines=levelled(series.frames, series.measured, series.settings))
+
+
+def uneven_light(series: Series) -> Series:
+    """Does the light change from place to place? Frames are lit alike, if that is as sure."""
+    rest = series.found.rest
+    if not series.is_open or (rest.is_little and rest.is_sure):
+        return series
+    trial = partial(series.measurement.trial, whole=True)
+    even = evenly_lit(series.frames, series.measured, series.settings, trial, rest)
+    if even is None:
+        return series
+    lit = series.without(even)
+    return lit if as_sure(series.measured, lit.measured) else series
+
+
+def fixed_pattern(series: Series) -> Series:
+    """Does a pattern stand still? It is taken off, or fitted together with the scene, or all is doubted."""
+    if not series.is_open:
+        return series
+    trial, found = series.measurement.trial, series.found
+    told = without_pattern(series.frames, found.measured, series.settings, trial, found.rest)
+    if told.joint is not None:
+        found = replace(found, measured=told.joint.replacing(found.measured))
+    if told.frames is not None:
+        found = series.measurement.measure(told.frames, series.reference)
+        found.measured.sigma = told.frames.less_sure(found.measured.sigma, found.measured.shifts)
+    found.measured.inconsistent |= told.contested
+    return replace(series, frames=told.frames or series.frames, found=found, pattern=told)
+
+
+def still_lines(series: Series) -> Series:
+    """Have rows or columns offsets that stand still, and are no pattern? They are levelled, if they bent the shifts."""
+    lines = series.lines
+    if not series.is_open or lines is None or lines.kind != "still" or series.pattern != Told():
+        return series
+    level = series.without(replace(lines, source=series.frames))
+    return level if is_better(series.measured, level.measured, series.settings, lines.kind) else series
+
+
+def holes_left_by_drawing(series: Series) -> Series:
+    """Do holes that stand still, filled before, pull the shifts? Masked correlation says where these belong."""
+    as_they_are = series.frames is series.given.frames and series.pattern == Told()
+    by_contrast = set(series.found.notes) & set(NOTES.values())
+    if series.given.drawn is not None and as_they_are and not by_contrast and series.measured.linear is None:
+        drawn_in.refine(series.measured, series.frames, series.reference, series.settings, series.given.drawn)
+    return series
+
+
+def sums_of_steps(series: Series) -> Series:
+    """Do sums of steps lie where frames are found that are compared with the first? They are doubted where not.
+
+    Flags alone: what was asked for is the sum of steps.
+    """
+    if isinstance(series.reference, str) and series.reference == "previous" and series.settings.normalization == "zncc":
+
+        def against_first(frames: Frames) -> Measured:
+            return series.measurement.without_check(frames, "first")
+
+        series.measured.inconsistent |= astray(series.frames, series.measured, series.settings, against_first)
+    return series
+
+
+SECOND_LOOKS: tuple[Look, ...] = (
+    swept_rows,
+    changing_lines,
+    uneven_light,
+    fixed_pattern,
+    still_lines,
+    holes_left_by_drawing,
+    sums_of_steps,
+)

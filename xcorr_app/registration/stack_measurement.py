@@ -1,0 +1,122 @@
+"""How frames of a stack are measured, whatever was taken off them: as they are, or by local contrast."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.registration.contrast import Contrast
+from xcorr_app.registration.contrast_choice import LOCAL, NOTES, choose_contrast, merged
+from xcorr_app.registration.frames import ArrayFrames, Frames
+from xcorr_app.registration.measured import Measured
+from xcorr_app.registration.measurement import Measurement
+from xcorr_app.registration.one_layer import LeftOver, left_over_of
+from xcorr_app.registration.passes import Pass, Progress
+from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.stack_statistics import Statistics
+from xcorr_app.registration.strategies import Estimation
+
+Verify = Literal["auto", "all", "none"] | int
+
+_CHECKED_ON_A_CPU = 32
+"""Frames that `auto` checks where the engine is an FFT as the check is: enough to notice what is wrong throughout."""
+
+
+def by_frames(reference: str | int | Array) -> bool:
+    """Whether frames are compared with each other, and not with an image of the user's."""
+    return isinstance(reference, (str, int, np.integer))
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What was found of all frames in one go."""
+
+    measured: Measured
+    estimation: Estimation
+    described: str
+    """The reference in words."""
+    notes: tuple[str, ...]
+    rest: LeftOver
+    """What a few of the frames leave, moved by their shifts."""
+
+
+class StackMeasurement:
+    """Measures frames of one stack.
+
+    Parameters
+    ----------
+    frames : Frames
+        The stack as it is.
+    settings : Settings
+    xp : module
+        numpy or cupy: the kind of array the frames are.
+    verify : {'auto', 'all', 'none'} or int
+        Frames that are measured by other means as well.
+    progress : callable, optional
+    """
+
+    def __init__(self, frames: Frames, settings: Settings, xp: Any, verify: Verify, progress: Progress | None) -> None:
+        self.settings, self._xp, self._progress = settings, xp, progress
+        self._held = isinstance(frames, ArrayFrames)
+        self._verified = _verified_frames(_CHECKED_ON_A_CPU if verify == "auto" and xp is np else verify, frames.count)
+
+    def trial(self, frames: Frames, reference: str | int | Array, settings: Settings, **how: bool) -> Measured:
+        """Measure frames, as they are, in one way; see :class:`Measurement` for how."""
+        job = self._job(frames, settings, None, **how)
+        return job.run(reference, np.zeros(frames.count, dtype=bool))[0]
+
+    def without_check(self, frames: Frames, reference: str | int | Array) -> Measured:
+        """Measure frames with no other means, and without telling of progress."""
+        return self._measure(frames, reference, np.zeros(frames.count, dtype=bool), None).measured
+
+    def measure(self, frames: Frames, reference: str | int | Array) -> Findings:
+        """Measure frames as they are, or by local contrast where that is asked for, or found to be surer."""
+        return self._measure(frames, reference, self._verified, self._progress)
+
+    def _measure(
+        self,
+        frames: Frames,
+        reference: str | int | Array,
+        verified: NDArray[np.bool_],
+        progress: Progress | None,
+    ) -> Findings:
+        settings = self.settings
+        plain = replace(settings, contrast=Contrast()) if settings.contrast.auto else settings
+        estimation = self._job(frames, plain, progress)
+        measured, described, notes = estimation.run(reference, verified)
+        rest = left_over_of(frames, measured, settings)
+        # What frames look like once they are moved says more than a trial. An image of the user's is none of them.
+        if by_frames(reference) and rest.is_little and rest.is_sure:
+            return Findings(measured, estimation, described, notes, rest)
+        choice = choose_contrast(frames, reference, settings, partial(self.trial, whole=True))
+        if choice != "none":
+            local = self._job(frames, replace(plain, contrast=LOCAL), progress)
+            by_contrast, described, notes = local.run(reference, verified)
+            if choice == "both":
+                measured = merged(measured, by_contrast)
+            else:
+                measured, estimation = by_contrast, local
+            notes, rest = (*notes, NOTES[choice]), left_over_of(frames, measured, settings)
+        return Findings(measured, estimation, described, notes, rest)
+
+    def _job(self, frames: Frames, settings: Settings, progress: Progress | None, **how: bool) -> Estimation:
+        walk = Pass(frames.count, frames.shape[0] * frames.shape[1], self._xp is not np, progress, self._held)
+        measurement = Measurement(frames, walk, settings, self._xp, **how)
+        return Estimation(frames, settings, measurement, Statistics(frames, walk, settings, self._xp), self._xp)
+
+
+def _verified_frames(verify: str | int, count: int) -> NDArray[np.bool_]:
+    chosen = np.zeros(count, dtype=bool)
+    if verify in ("all", "auto"):
+        chosen[:] = True
+    elif isinstance(verify, (int, np.integer)) and not isinstance(verify, bool) and verify >= 0:
+        chosen[np.unique(np.linspace(0, count - 1, min(int(verify), count)).round().astype(int))] = True
+    elif verify != "none":
+        raise ArgumentError(f"verify is {verify!r}: use 'auto', 'all', 'none' or a number of frames")
+    return chosen

@@ -1,0 +1,67 @@
+"""What is said of a series that was measured: its result, and notes on it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.registration import masks, reweighted_fit, turned_frames
+from xcorr_app.registration.contrast_choice import NOTES
+from xcorr_app.registration.results import ShiftResult
+from xcorr_app.registration.second_looks import Series
+
+
+def result_of(series: Series) -> ShiftResult:
+    """Columns, flags and notes."""
+    measured, estimation, told = series.measured, series.found.estimation, series.pattern
+    notes = _notes(series)
+    # By what these frames are best compared is known where they were measured as they are, and in one way.
+    as_they_are = series.frames is series.given.frames and told.joint is None
+    one_way = as_they_are and NOTES["both"] not in notes
+    return ShiftResult(
+        shifts=measured.shifts,
+        score=measured.score,
+        peak_ratio=measured.peak_ratio,
+        flags=measured.flags(series.settings),
+        fft_shifts=measured.fft_shifts,
+        difference=np.hypot(*(measured.shifts - measured.fft_shifts).T),
+        non_finite=measured.non_finite,
+        window=estimation.measurement.window,
+        engine=estimation.measurement.engine,
+        reference=series.found.described,
+        notes=notes,
+        unreadable=measured.reasons,
+        decision=estimation.measurement.decision,
+        sigma=measured.sigma,
+        significance=measured.significance,
+        closure=measured.closure,
+        tiles=measured.tiles,
+        contrast=estimation.settings.contrast if one_way else None,
+    )
+
+
+def _notes(series: Series) -> tuple[str, ...]:
+    measured, settings, window = series.measured, series.settings, series.found.estimation.measurement.window
+    notes = [*series.found.notes, *series.pattern.notes, *series.notes, *series.given.notes]
+    if kept := int((measured.not_refined & np.isfinite(measured.score)).sum()):
+        count = measured.score.size
+        notes.append(f"icgn did not converge on {kept} of {count} frames: they keep the fit to the plane.")
+    if measured.linear is not None:
+        notes.append(turned_frames.note(measured.linear, settings.measured_shape(series.frames.shape)))
+    if measured.partial.any():
+        notes.append(masks.note(measured.partial, measured.tiles))
+    if measured.reweighted.any():
+        notes.append(reweighted_fit.note(measured.reweighted))
+    if (lost := measured.lost(settings)).any() and measured.trusted(settings).sum() > 1:
+        notes.append(_lost_note(lost, window))
+    return tuple(notes)
+
+
+def _lost_note(lost: NDArray[np.bool_], window: ShiftWindow) -> str:
+    """Say what may have become of frames (T,) that nothing in the window stands for."""
+    rows, columns = max(window.dy_max, -window.dy_min), max(window.dx_max, -window.dx_min)
+    return (
+        f"In {int(lost.sum())} of {lost.size} frames no peak is sure within {rows} rows and {columns} columns: they "
+        "show something else, or little but noise, or have moved farther (--max-shift)."
+    )
