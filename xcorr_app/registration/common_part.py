@@ -66,7 +66,8 @@ def without_rims(missing: NDArray[np.bool_]) -> Roi | None:
 def note(part: Roi) -> str:
     """Say where frames were measured."""
     (top, bottom), (left, right) = ((each.start, each.stop) for each in part)
-    return f"Measured within rows {top} to {bottom} and columns {left} to {right}: beyond them some frames have no values."
+    where = f"rows {top} to {bottom} and columns {left} to {right}"
+    return f"Measured within {where}: beyond them some frames have no values."
 
 
 _WHOLE: Roi = (slice(None), slice(None))

@@ -33,6 +33,7 @@ from xcorr_app.registration.preparation import Prepared, prepare
 from xcorr_app.registration.prepared_frames import PreparedFrames, cropped, take
 from xcorr_app.registration.references import FixedImage, MeanOfOthers, MedianOfOthers, Reference
 from xcorr_app.registration.reweighted_fit import Fit, fit_reweighted
+from xcorr_app.registration.rivals import settle
 from xcorr_app.registration.seen_tiles import Judged, Seen, Watched
 from xcorr_app.registration.settings import ICGN, Settings
 from xcorr_app.registration.stack_weighting import StackWeighting
@@ -115,6 +116,7 @@ class Measurement:
         if self._whole:
             return columns
         if looked_at.any():
+            settle(columns, reference, self.prepared, self._walk, self._settings, self.window, self._few)
             self._suspects(columns, reference)
         some_differ = masks.some_differ(columns.tiles[looked_at])
         if some_differ:

@@ -11,7 +11,7 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.defects import RepairedFrames, any_stands_out, without_defects
 from xcorr_app.registration.drawn_in import FilledFrames, without_drawn
 from xcorr_app.registration.frames import Frames
-from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.single_hits import HitFreeFrames, without_hits
 from xcorr_app.registration.smoothing_in_time import smoothed_in_time
 
@@ -26,6 +26,8 @@ class Repaired:
     notes: tuple[str, ...] = ()
     drawn: NDArray[np.bool_] | None = None
     """Pixels (Y, X) that are drawn in all frames; None where there are none."""
+    inner: Roi | None = None
+    """What is left of frames without borders along their rims; None where that is all, or a part was asked for."""
 
 
 def repaired(frames: Frames, reference: str | int | Array, settings: Settings) -> Repaired:
@@ -33,12 +35,12 @@ def repaired(frames: Frames, reference: str | int | Array, settings: Settings) -
 
     Only the defects of a camera are looked for where `contrast` is not ``auto``.
     """
-    notes, drawn = list[str](), None
+    notes, drawn, inner = list[str](), None, None
     if settings.contrast.auto:
         frames = without_drawn(frames, settings.roi)
     if isinstance(frames, FilledFrames):
         notes.append(frames.note)
-        drawn = frames.part
+        drawn, inner = frames.part, frames.inner
         if not isinstance(reference, (str, int, np.integer)):
             reference = frames.filled(reference[None])[0]
     first = frames.read(0, 1)
@@ -48,4 +50,4 @@ def repaired(frames: Frames, reference: str | int | Array, settings: Settings) -
     if settings.contrast.auto and some_stand_out:
         frames = without_hits(frames)
         notes += [frames.note] if isinstance(frames, HitFreeFrames) else []
-    return Repaired(smoothed_in_time(frames, settings.smooth_time), reference, tuple(notes), drawn)
+    return Repaired(smoothed_in_time(frames, settings.smooth_time), reference, tuple(notes), drawn, inner)

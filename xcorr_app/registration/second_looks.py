@@ -12,7 +12,7 @@ from functools import partial
 from typing import TypeAlias
 
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration import drawn_in
+from xcorr_app.registration import common_part, drawn_in
 from xcorr_app.registration.contrast_choice import NOTES
 from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.lighting import EvenlyLitFrames, as_sure, evenly_lit
@@ -73,6 +73,17 @@ class Series:
 Look: TypeAlias = Callable[[Series], Series]
 
 
+def rims_without_values(series: Series) -> Series:
+    """Have frames borders of NaN? They are measured by the part that all of them show."""
+    lacking = series.measured.non_finite
+    part = common_part.finite_part(series.frames, lacking, series.settings.roi) if lacking.any() else None
+    if part is None:
+        return series
+    measurement = series.measurement.within(part)
+    found = measurement.measure(series.frames, series.reference)
+    return replace(series, measurement=measurement, found=found, notes=(*series.notes, common_part.note(part)))
+
+
 def swept_rows(series: Series) -> Series:
     """Do odd rows lie beside the others (a scan in both directions, half frames)? They are joined."""
     if not by_frames(series.reference):
@@ -100,7 +111,9 @@ def changing_lines(series: Series) -> Series:
 def uneven_light(series: Series) -> Series:
     """Does the light change from place to place? Frames are lit alike, if that is as sure."""
     rest = series.found.rest
-    if not series.is_open or (rest.is_little and rest.is_sure):
+    # Local contrast was found better, and light is little to it.
+    by_contrast = NOTES["local"] in series.found.notes
+    if not series.is_open or by_contrast or (rest.is_little and rest.is_sure):
         return series
     trial = partial(series.measurement.trial, whole=True)
     even = evenly_lit(series.frames, series.measured, series.settings, trial, rest)
@@ -158,6 +171,7 @@ def sums_of_steps(series: Series) -> Series:
 
 
 SECOND_LOOKS: tuple[Look, ...] = (
+    rims_without_values,
     swept_rows,
     changing_lines,
     uneven_light,
