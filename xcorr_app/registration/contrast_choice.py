@@ -175,19 +175,21 @@ def _choice(
     rows = rows & local.usable
     if not rows.any():
         return "none"
+    error = [float(np.median(m.sigma[rows].max(axis=1))) for m in (plain, local)]
     with np.errstate(invalid="ignore"):
         # Where nothing is known of the plain peaks, they neither fail nor overrule.
         plain_stands_out = not _most(plain.false_alarm[rows] > MAX_FALSE_ALARM)
         # Of peaks that are one of several alike, none speaks against another shift.
         sure = (local.sigma[rows] <= max_sigma).all(axis=1) & ~(local.peak_ratio[rows] < AMBIGUOUS_RATIO)
         chance = local.false_alarm[rows] > MAX_FALSE_ALARM
-        # In a small window nothing may be known of chance; against what stands still a sure motion is enough.
+        # In a small window nothing may be known of chance; against what stands still a sure motion is enough, and
+        # against one that is far less sure.
         unlikely = ~chance & (local.score > local.chance_score)[rows] & ~local.on_edge[rows]
-        local_stands_out = _most(sure & (unlikely if overlaid else local.false_alarm[rows] <= MAX_FALSE_ALARM))
+        enough = overlaid or (error[1] < _SURER * error[0] and bool(np.isnan(local.false_alarm[rows]).all()))
+        local_stands_out = _most(sure & (unlikely if enough else local.false_alarm[rows] <= MAX_FALSE_ALARM))
         more = overlaid or not np.median(plain.significance[rows]) > _MORE * np.median(local.significance[rows])
     if not local_stands_out:
         return "none"
-    error = [float(np.median(m.sigma[rows].max(axis=1))) for m in (plain, local)]
     # Two motions are told apart by tiles, which measures better than local contrast where that finds the same. They
     # are looked at only where they decide, and where it did measure better.
     without_tiles = error[1] < _SURER * in_part

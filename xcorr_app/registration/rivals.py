@@ -42,7 +42,7 @@ _DEVIATIONS = 3.0
 """Of the logarithm of the ratio of two sums of squares, by which a tile prefers one shift."""
 _LEAST = 0.01
 """Of what a tile shows, below which what is left is none: interpolation leaves as much."""
-_FEWEST, _OTHERS = 4, 0.1
+_FEWEST, _OTHERS = 3, 0.1
 """Tiles that prefer the shift measured, and the share of their number that may prefer its rival."""
 _MOST = 6
 """Rivals that are looked at, the highest by the polynomial through 3 x 3 values."""

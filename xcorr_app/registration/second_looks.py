@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration import common_part, drawn_in
-from xcorr_app.registration.contrast_choice import NOTES
+from xcorr_app.registration.contrast_choice import NOTES, agree
 from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.lighting import EvenlyLitFrames, as_sure, evenly_lit
 from xcorr_app.registration.line_offsets import LevelledFrames, is_better, levelled
@@ -24,6 +24,8 @@ from xcorr_app.registration.stack_measurement import Findings, StackMeasurement,
 from xcorr_app.registration.static_pattern import Told, without_pattern
 from xcorr_app.registration.steps_check import astray
 from xcorr_app.registration.swept_rows import JoinedRows, joined_rows
+
+_MOST = 0.5
 
 
 @dataclass(frozen=True)
@@ -111,15 +113,16 @@ def changing_lines(series: Series) -> Series:
 def uneven_light(series: Series) -> Series:
     """Does the light change from place to place? Frames are lit alike, if that is as sure."""
     rest = series.found.rest
-    # Local contrast was found better, and light is little to it.
-    by_contrast = NOTES["local"] in series.found.notes
-    if not series.is_open or by_contrast or (rest.is_little and rest.is_sure):
+    if not series.is_open or (rest.is_little and rest.is_sure):
         return series
     trial = partial(series.measurement.trial, whole=True)
     even = evenly_lit(series.frames, series.measured, series.settings, trial, rest)
     if even is None:
         return series
     lit = series.without(even)
+    # Light is little to local contrast: where that was the better measure, it is right about where frames lie.
+    if NOTES["local"] in series.found.notes and not agree(series.measured, lit.measured).mean() > _MOST:
+        return series
     return lit if as_sure(series.measured, lit.measured) else series
 
 
