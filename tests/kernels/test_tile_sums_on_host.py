@@ -13,6 +13,8 @@ from xcorr_app.gpu.peaks.row_sums import row_sums_launch
 from xcorr_app.gpu.peaks.tile_sums import tile_bins_launch, tile_sums_launch
 from xcorr_app.registration import tiles
 from xcorr_app.registration.linear_motion import edge_offsets
+from xcorr_app.registration.tile_agreement import DIFFERS, LIMITS, judged
+from xcorr_app.registration.tile_bins import covered_by, standard, sums_over_tiles
 
 MOVES = np.array([(0, 0), (-5, 13), (9, -2), (90, 0), (3, -300)])
 
@@ -66,7 +68,7 @@ def test_sums_over_tiles(host_builds, rng, shape, size, count, each):
     numbers = 3, int(not each), *shape, size, *count
     run_kernel(host_builds, tile_sums_launch(3 * count[0] * count[1]), (*map(guarded, (f, g, offsets)), sums), numbers)
     assert guards_are_whole(sums)
-    expected = tiles._tile_sums(f.astype(np.float64), g.astype(np.float64), offsets, size, count)
+    expected = sums_over_tiles(f.astype(np.float64), g.astype(np.float64), offsets, size, count)
     np.testing.assert_allclose(sums, expected, rtol=1e-9, atol=1e-9)
 
 
@@ -88,7 +90,7 @@ def test_tiles_agree_as_array_operations_say(host_builds, monkeypatch, deviation
     monkeypatch.setattr(tiles, "is_device_array", lambda _: True)
     found = tiles.look(images, stack[1:], shifts)
     np.testing.assert_array_equal(found.tiles, expected.tiles)
-    assert (found.tiles == tiles.DIFFERS).any()
+    assert (found.tiles == DIFFERS).any()
     np.testing.assert_allclose(found.alike, expected.alike)
     np.testing.assert_allclose(found.edges, expected.edges, rtol=1e-5)
 
@@ -104,7 +106,7 @@ def test_levels_of_images(host_builds, monkeypatch, dtype):
     found = np.concatenate(levels)
     places = np.zeros((3, 2), np.int32)
     bins = tile_sums.tile_bins(images, places, found)
-    expected, of_noise = tiles._standard(images.astype(np.float64))
+    expected, of_noise = standard(images.astype(np.float64))
     np.testing.assert_allclose(bins, expected, atol=1e-5)
     np.testing.assert_allclose(found[:, 2], of_noise, rtol=1e-6)
 
@@ -124,16 +126,16 @@ def test_verdicts_by_sums(host_builds, monkeypatch, rng, count, tiles_of, correl
     f = g + turn * ((x - middle_x) * slope_y - (y - middle_y) * slope_x) + 0.01 * rng.normal(size=g.shape)
     f[0, :9, :14] = rng.normal(size=(9, 14))
     whole = np.array([(0, 0), (5, -9), (-3, 2)])[:count]
-    sums = tiles._tile_sums(f, g, rng.uniform(-0.1, 0.1, (count, 2)), size // 2, tiles_of)
+    sums = sums_over_tiles(f, g, rng.uniform(-0.1, 0.1, (count, 2)), size // 2, tiles_of)
     level, known = np.full(count, 1e-4), np.arange(count) != 2
-    covered = tiles._covered_by(shape, size, tiles_of, whole)
-    expected = tiles._judged(sums, covered, (size // 2) ** 2, level, correlated, known)
+    covered = covered_by(shape, size, tiles_of, whole)
+    expected = judged(sums, covered, (size // 2) ** 2, level, correlated, known)
     edges = edge_offsets(sums, covered & known[:, None, None], size, shape)
-    assert (expected[0] == tiles.DIFFERS).any()
+    assert (expected[0] == DIFFERS).any()
     assert edges.max() > 0.02
     run_on_host(monkeypatch, host_builds, tile_verdict)
     smoothed = correlated > 1
-    limits = tiles._LIMITS._replace(correlated=correlated)
+    limits = LIMITS._replace(correlated=correlated)
     levels = np.full((count, 3), np.nan)
     levels[:, 2] = level * (2 * correlated if smoothed else 1.0) / 2
     offsets = np.where(known[:, None], np.zeros((count, 2)), np.nan)

@@ -26,7 +26,7 @@ from xcorr_app.registration.quality import AMBIGUOUS_RATIO
 from xcorr_app.registration.reference_names import compares_neighbours
 from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.significance import MAX_FALSE_ALARM
-from xcorr_app.registration.tiles import binned
+from xcorr_app.registration.tile_bins import binned
 
 Choice = Literal["none", "local", "both"]
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
-from xcorr_app.registration.tiles import DIFFERS, Grid
+from xcorr_app.registration.tile_agreement import DIFFERS
+from xcorr_app.registration.tiles import Grid
 
 _SOME = 0.12
 """Share of the tiles that can tell and differ from which a frame shows two motions."""

@@ -21,7 +21,7 @@ from xcorr_app.registration.layers import Canvas, common_parts, gains
 from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.tiles import binned
+from xcorr_app.registration.tile_bins import binned
 
 _LOOKED_AT = 5
 _LARGE = 192

@@ -20,7 +20,7 @@ from xcorr_app.registration.layers import Shares, separated, shares
 from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.significance import MAX_FALSE_ALARM
-from xcorr_app.registration.tiles import binned
+from xcorr_app.registration.tile_bins import binned
 
 LARGE = 384
 """Rows and columns from which a part of the rows, or bins of pixels, are enough for a first look."""

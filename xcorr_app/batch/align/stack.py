@@ -35,7 +35,7 @@ from xcorr_app.registration.masks import two_motions
 from xcorr_app.registration.motion.warps import Warp
 from xcorr_app.registration.needs import check_memory
 from xcorr_app.registration.results import ShiftResult
-from xcorr_app.registration.tiles import DIFFERS
+from xcorr_app.registration.tile_agreement import DIFFERS
 from xcorr_app.report.records import Bends, FrameRow, StackReport
 from xcorr_app.report.summary import count
 from xcorr_app.report.table import shifts_csv

@@ -1,0 +1,120 @@
+"""Bins of 2 x 2 pixels of frames and of what they are compared with, in one unit, and sums over tiles of them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.correlation.standardize import working_dtype
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+from xcorr_app.registration.quality import clean_fraction
+
+SAMPLED = 4
+"""One of so many rows tells the mean and the variance of an image."""
+MIN_CLEAN = 1e-3
+
+
+def both_standard(
+    frames: Array, images: Array, whole: NDArray[np.intp]
+) -> tuple[tuple[Array, NDArray[np.float64]], tuple[Array, NDArray[np.float64]]]:
+    """`standard` of frames that are moved, and of the images they are compared with."""
+    inside = array_namespace(frames).asarray(_inside(frames.shape[1:], whole).astype(working_dtype(frames)))
+    return standard(frames, whole, inside), standard(images)
+
+
+def standard(
+    images: Array, whole: NDArray[np.intp] | None = None, inside: Array = 1
+) -> tuple[Array, NDArray[np.float64]]:
+    """Bins of images, moved by whole pixels (n, 2), and the variance of their noise.
+
+    Their means are zero, and the variance of what is not noise is one. What is not `inside` the moved frame is zero.
+    """
+    xp = array_namespace(images)
+    dtype = working_dtype(images)
+    sample = images[:, ::SAMPLED].astype(dtype)
+    mean = sample.mean(axis=(1, 2), keepdims=True)
+    sample = sample - mean
+    variance = to_host((sample * sample).mean(axis=(1, 2), dtype=np.float64))
+    clean = np.maximum(clean_fraction(images, variance), MIN_CLEAN)
+    scale = xp.asarray(np.sqrt(np.where(variance > 0, variance, 1.0) * clean))[:, None, None].astype(dtype)
+    bins = binned(images if whole is None else moved(images, whole))
+    return (bins - mean * inside) / scale, (1 - clean) / clean / 4
+
+
+def covered_by(shape: tuple[int, int], size: int, tiles: tuple[int, int], whole: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """(n, rows, columns) whether frames of a shape, moved by whole pixels (n, 2), cover a tile of a size."""
+    covered = []
+    for axis, (pixels, count) in enumerate(zip(shape, tiles, strict=True)):
+        first = size * np.arange(count)
+        begin, end = np.maximum(whole[:, axis, None], 0), pixels + np.minimum(whole[:, axis, None], 0)
+        covered.append((first >= begin) & (first + size <= end))
+    both: NDArray[np.bool_] = covered[0][:, :, None] & covered[1][:, None]
+    return both
+
+
+def sums_over_tiles(
+    f: Array, g: Array, offsets: NDArray[np.float64], size: int, tiles: tuple[int, int]
+) -> NDArray[np.float64]:
+    """Sums over tiles (13, n, rows, columns) of bins of frames f (n, h, w) and of references g (1 or n, h, w).
+
+    Of f, g, r, their squares, gy^2, gy gx, gx^2, gy r, gx r, gy and gx; gy and gx are the slopes of g, and r is
+    f - g - oy gy - ox gx with (oy, ox) the `offsets` (n, 2).
+    """
+    xp = array_namespace(f)
+    rows, columns = (size * n for n in tiles)
+    f, g = (each[:, :rows, :columns] for each in (f, g))
+    gy, gx = slopes(g, 1), slopes(g, 2)
+    offset = xp.asarray(offsets)[:, :, None, None].astype(f.dtype)
+    rest = f - g - offset[:, 0] * gy - offset[:, 1] * gx
+    ones = [xp.asarray(np.repeat(np.eye(n), size, axis=1).astype(f.dtype)) for n in tiles]
+    squares, of_slopes = ((each, each) for each in (f, g, rest)), ((gy, gy), (gy, gx), (gx, gx))
+    kinds = ((f,), (g,), (rest,), *squares, *of_slopes, (gy, rest), (gx, rest), (gy,), (gx,))
+    products = (kind[0] if len(kind) == 1 else kind[0] * kind[1] for kind in kinds)
+    shape = f.shape[0], *tiles
+    return np.stack([np.broadcast_to(to_host(_sums(product, ones)), shape) for product in products])
+
+
+def binned(images: Array) -> Array:
+    """Means of 2 x 2 pixels."""
+    rows, columns = images.shape[1] // 2 * 2, images.shape[2] // 2 * 2
+    part, xp = images[:, :rows, :columns], array_namespace(images)
+    pairs = xp.add(part[:, ::2], part[:, 1::2], dtype=working_dtype(images))
+    return (pairs[:, :, ::2] + pairs[:, :, 1::2]) / 4
+
+
+def slopes(images: Array, axis: int) -> Array:
+    """Central differences along an axis, in values per pixel; bins are two pixels. Zero on the rim."""
+    xp = array_namespace(images)
+    slope = xp.zeros_like(images)
+    if axis == 1:
+        slope[:, 1:-1] = (images[:, 2:] - images[:, :-2]) / 4
+    else:
+        slope[:, :, 1:-1] = (images[:, :, 2:] - images[:, :, :-2]) / 4
+    return slope
+
+
+def _sums(values: Array, ones: list[Array]) -> Array:
+    """Sums over tiles of bins (n, h, w), by matrices of ones (tiles, h) and (tiles, w)."""
+    return (ones[0] @ (values @ ones[1].T)).astype(np.float64)
+
+
+def _inside(shape: tuple[int, int], whole: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Share of each bin (n, h, w) that a frame covers when moved by whole pixels (n, 2)."""
+    covered = []
+    for axis, size in enumerate(shape):
+        place = np.arange(size // 2 * 2) - whole[:, axis, None]
+        covered.append(((place >= 0) & (place < size)).reshape(whole.shape[0], -1, 2).mean(axis=2))
+    share: NDArray[np.float64] = covered[0][:, :, None] * covered[1][:, None]
+    return share
+
+
+def moved(frames: Array, whole: NDArray[np.intp]) -> Array:
+    """Frames (n, h, w) moved by whole pixels (n, 2); zero where nothing is known."""
+    xp = array_namespace(frames)
+    height, width = frames.shape[1:]
+    moved = xp.zeros_like(frames)
+    for i, (dy, dx) in enumerate(whole.tolist()):
+        to = slice(max(dy, 0), height + min(dy, 0)), slice(max(dx, 0), width + min(dx, 0))
+        of = slice(max(-dy, 0), height - max(dy, 0)), slice(max(-dx, 0), width - max(dx, 0))
+        moved[i, *to] = frames[i, *of]
+    return moved
