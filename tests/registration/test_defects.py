@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import ndimage
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
@@ -113,3 +114,23 @@ def test_the_first_five_places_are_named(count, more):
     frames = RepairedFrames(ArrayFrames(np.zeros((1, 9, 9))), np.arange(count), np.arange(count) + 1)
     assert frames.note.startswith(f"{count} hot or dead pixels")
     assert frames.note.endswith(f"row and column (0, 1), (1, 2), (2, 3), (3, 4), (4, 5){more}")
+
+
+def test_warm_pixels_of_a_camera_do_not_pin_the_shifts(rng):
+    """As many as no sound camera has, each of its own strength."""
+    stack = camera().astype(np.int64)
+    places = rng.random(stack.shape[1:]) < 0.008
+    stack += np.where(places, rng.integers(300, 5000, stack.shape[1:]), 0)
+    result = estimate_shifts(np.minimum(stack, 65535).astype(np.uint16), "first", 10)
+    np.testing.assert_allclose(result.shifts, -DRIFT, atol=0.15)
+    assert any("hot or dead pixels" in note for note in result.notes)
+
+
+def test_so_many_points_that_optics_drew_are_kept(rng):
+    """Points of light on a scene that stands still are as many, and as steady, but reach their neighbours."""
+    points = np.where(rng.random((96, 104)) < 0.008, rng.uniform(800, 4000, (96, 104)), 0)
+    scene = 200 + ndimage.gaussian_filter(points, 0.55)
+    stack = np.stack([scene] * 5) + noise(np.empty((5, 96, 104)), 3)
+    result = estimate_shifts(stack.astype(np.float32), "first", 10)
+    assert not any("hot or dead" in note for note in result.notes)
+    np.testing.assert_allclose(result.shifts, 0, atol=0.02)

@@ -291,3 +291,23 @@ def test_frames_of_very_different_brightness_are_one_scene():
 def test_what_a_pattern_leaves_follows_the_width_of_the_scene(rng, xp):
     fine, coarse = (xp.asarray(gaussian_filter(rng.normal(size=(211, 240)), width)) for width in (2.0, 4.0))
     np.testing.assert_allclose(error_left(coarse, 9) / error_left(fine, 9), 2, rtol=0.15)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_spots_dimmer_than_the_offsets_of_a_camera_are_the_scene(seed):
+    """Pixels and columns with offsets of their own fill the frame, but no optics drew them."""
+    rng, count, shape = np.random.default_rng(seed), 24, (150, 163)
+    drift = np.stack([np.linspace(0, 13, count), np.linspace(0, -9, count)], axis=1) + rng.normal(0, 0.3, (count, 2))
+    drift -= drift[0]
+    y, x = np.arange(shape[0])[:, None], np.arange(shape[1])[:, None]
+    places, heights = rng.uniform(-20, 180, (2, 130)), rng.uniform(2, 9, 130)
+    stack = np.empty((count, *shape))
+    for t, (dy, dx) in enumerate(drift):
+        rows, columns = (np.exp(-((k - p - d) ** 2) / 6) for k, p, d in zip((y, x), places, (dy, dx), strict=True))
+        stack[t] = 100 + (rows * heights) @ columns.T
+    stack += rng.normal(0, 3, shape) + rng.normal(0, 2, shape[1]) + rng.normal(0, 1.5, stack.shape)
+    result = estimate_shifts(np.rint(stack).astype(np.uint16), "first", 24)
+    assert any(note.startswith("A fixed pattern") for note in result.notes)
+    error = np.abs(result.shifts + drift).max(axis=1)
+    assert ((error < 0.3) | ~result.trusted).all()
+    assert np.sqrt(np.mean((result.shifts + drift) ** 2)) < 0.2

@@ -22,6 +22,7 @@ from xcorr_app.registration.contrast import DEFAULT_SIGMA, Contrast
 from xcorr_app.registration.frames import Chunk, Frames, FramesOver, HeldFrames, PickedFrames
 from xcorr_app.registration.masks import two_motions
 from xcorr_app.registration.measured import Measured
+from xcorr_app.registration.quality import AMBIGUOUS_RATIO
 from xcorr_app.registration.reference_names import compares_neighbours
 from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.significance import MAX_FALSE_ALARM
@@ -30,7 +31,7 @@ from xcorr_app.registration.tile_bins import binned
 Choice = Literal["none", "local", "both"]
 
 _FRAMES_PER_SAMPLE = 24
-_MAX_SAMPLES = 4
+_MIN_SAMPLES, _MAX_SAMPLES = 3, 4
 _SMALLEST = 96
 """Rows and columns below which there is nothing local about a Gaussian of the default width."""
 _LARGE = 384
@@ -94,12 +95,17 @@ class BinnedFrames(FramesOver):
         return replace(chunk, frames=binned(chunk.frames[:, *self.roi]))
 
 
-def choose_contrast(frames: Frames, reference: str | int | Array, settings: Settings, measure: Measure) -> Choice:
-    """Try both on a few frames spread over the stack; `measure` measures frames against a reference."""
+def choose_contrast(
+    frames: Frames, reference: str | int | Array, settings: Settings, measure: Measure, measured: Measured
+) -> Choice:
+    """Try both on a few frames spread over the stack; `measure` measures frames against a reference.
+
+    `measured` are all frames as they are, without what moves otherwise.
+    """
     if not _is_open(frames, settings):
         return "none"
     count = frames.count
-    tried = min(_MAX_SAMPLES, max(1, count // _FRAMES_PER_SAMPLE))
+    tried = min(_MAX_SAMPLES, max(_MIN_SAMPLES, count // _FRAMES_PER_SAMPLE))
     places = np.linspace(0, count - 1, tried + 1).round().astype(int)
     numbers = np.unique(places[1:])
     against: str | int | Array = "first"
@@ -114,12 +120,13 @@ def choose_contrast(frames: Frames, reference: str | int | Array, settings: Sett
         others = np.unique(np.delete(places, np.abs(places - first).argmin()))
         numbers = np.concatenate([[first], others[others != first]])
     by_image = against is reference and not isinstance(reference, str)
+    pixels = 1
     sample: Frames = PickedFrames(frames, tuple(int(number) for number in numbers))
     # Engines that look at peaks only do not know how far they stand out.
     trial, local = replace(settings, engine="fft", contrast=Contrast(), smooth_time=1), LOCAL
     if min(settings.measured_shape(frames.shape)) >= _LARGE:
         part = settings.roi or (slice(None), slice(None))
-        sample, local = BinnedFrames(sample, part), Contrast(DEFAULT_SIGMA / 2)
+        sample, local, pixels = BinnedFrames(sample, part), Contrast(DEFAULT_SIGMA / 2), 2
         if not isinstance(against, (str, int, np.integer)):
             against = binned(against[None, *part])[0]
         window = settings.window(frames.shape)
@@ -138,7 +145,9 @@ def choose_contrast(frames: Frames, reference: str | int | Array, settings: Sett
         return two_motions(measure(sample, against, trial).tiles)
 
     overlaid = not by_image and _still(plain, rows) and not _still(locally, rows)
-    return _choice(plain, locally, rows, settings.max_sigma, moves_apart, overlaid=overlaid)
+    known = measured.usable & np.isfinite(measured.sigma).all(axis=1) & (measured.sigma > 0).all(axis=1)
+    in_part = float(np.median(measured.sigma[known].max(axis=1))) / pixels if known.any() else np.inf
+    return _choice(plain, locally, rows, settings.max_sigma, moves_apart, overlaid=overlaid, in_part=in_part)
 
 
 def _is_open(frames: Frames, settings: Settings) -> bool:
@@ -161,25 +170,30 @@ def _choice(
     moves_apart: Callable[[], bool],
     *,
     overlaid: bool,
+    in_part: float,
 ) -> Choice:
     rows = rows & local.usable
     if not rows.any():
         return "none"
+    error = [float(np.median(m.sigma[rows].max(axis=1))) for m in (plain, local)]
     with np.errstate(invalid="ignore"):
         # Where nothing is known of the plain peaks, they neither fail nor overrule.
         plain_stands_out = not _most(plain.false_alarm[rows] > MAX_FALSE_ALARM)
-        sure = (local.sigma[rows] <= max_sigma).all(axis=1)
+        # Of peaks that are one of several alike, none speaks against another shift.
+        sure = (local.sigma[rows] <= max_sigma).all(axis=1) & ~(local.peak_ratio[rows] < AMBIGUOUS_RATIO)
         chance = local.false_alarm[rows] > MAX_FALSE_ALARM
-        # In a small window nothing may be known of chance; against what stands still a sure motion is enough.
+        # In a small window nothing may be known of chance; against what stands still a sure motion is enough, and
+        # against one that is far less sure.
         unlikely = ~chance & (local.score > local.chance_score)[rows] & ~local.on_edge[rows]
-        local_stands_out = _most(sure & (unlikely if overlaid else local.false_alarm[rows] <= MAX_FALSE_ALARM))
+        enough = overlaid or (error[1] < _SURER * error[0] and bool(np.isnan(local.false_alarm[rows]).all()))
+        local_stands_out = _most(sure & (unlikely if enough else local.false_alarm[rows] <= MAX_FALSE_ALARM))
         more = overlaid or not np.median(plain.significance[rows]) > _MORE * np.median(local.significance[rows])
     if not local_stands_out:
         return "none"
-    error = [float(np.median(m.sigma[rows].max(axis=1))) for m in (plain, local)]
     # Two motions are told apart by tiles, which measures better than local contrast where that finds the same. They
-    # are looked at only where they decide.
-    if not _most(agree(plain, local)[rows]) or (error[1] < _SURER * error[0] and not moves_apart()):
+    # are looked at only where they decide, and where it did measure better.
+    without_tiles = error[1] < _SURER * in_part
+    if not _most(agree(plain, local)[rows]) or (error[1] < _SURER * error[0] and (without_tiles or not moves_apart())):
         return "local" if more else "none"
     return "none" if plain_stands_out else "both"
 

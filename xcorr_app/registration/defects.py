@@ -42,8 +42,12 @@ _NOISE_OF_STEPS = 1.4826 / math.sqrt(2)
 """Standard deviation of white noise over the median step between neighbours."""
 _ROUNDS = 3
 """In which pixels are repaired from the rim of what is defective inwards."""
-_LARGEST_SHARE = 0.002
-"""Of all pixels; more than that are no defects but the scene."""
+_LARGEST_SHARE, _LARGEST_WARM = 0.002, 0.02
+"""Of all pixels; more than the former are no defects but the scene, unless as good as all of them are sharper than any
+optics draws: of a warm camera up to the latter are."""
+_ALL_BUT = 0.1
+"""Share of such pixels that two of them next to each other, or noise, may hide."""
+_HALF = 0.5
 _SMALLEST = 16
 """Rows and columns below which nothing is looked for."""
 _EIGHT = tuple((i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j)
@@ -170,8 +174,12 @@ def _defective_pixels(frames: Frames) -> tuple[NDArray[np.intp], NDArray[np.intp
     if looked_at >= _FEWEST_FLICKERING:
         defective |= to_host(sharp) >= max(3.0, _FLICKERING_SHARE * looked_at)
     rows, columns = np.nonzero(defective)
-    if rows.size == 0 or rows.size > _LARGEST_SHARE * defective.size:
+    if rows.size == 0 or rows.size > _LARGEST_WARM * defective.size:
         return nowhere
+    if rows.size > _LARGEST_SHARE * defective.size:
+        by_itself = np.mean([to_host(alone(frames.read(number, number + 1).frames))[0] for number in few], axis=0)
+        if float((by_itself[rows, columns] > _HALF).mean()) < 1 - _ALL_BUT:
+            return nowhere
     return rows, columns
 
 

@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
+from xcorr_app.registration.common_part import without_rims
 from xcorr_app.registration.defects import FirstLook
 from xcorr_app.registration.few_frames import spread
 from xcorr_app.registration.frames import ArrayFrames, Chunk, Frames, FramesOver
 from xcorr_app.registration.masked.estimate import estimate_masked, takes_masks
 from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.measured import Measured
-from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.settings import Roi, Settings
 
 _LOOKED_AT, _FEWEST = 16, 4
 """Frames that are looked at, spread over the stack; of fewer than the latter, what changes is not known."""
@@ -64,6 +65,8 @@ class FilledFrames(FramesOver):
 
     part: NDArray[np.bool_] | None = None
     borders: bool = False
+    inner: Roi | None = None
+    """What is left without the part and the borders along the rim, where it is not all: best measured by itself."""
 
     def read(self, start: int, stop: int) -> Chunk:
         """Read frames and fill copies of them."""
@@ -126,7 +129,12 @@ def without_drawn(frames: Frames, roi: tuple[slice, slice] | None = None) -> Fra
 
         # Borders that stand still are a part like others.
         borders = bool((_in_borders(seen) & ~ndimage.binary_dilation(part, np.ones((3, 3)))).any())
-    return FilledFrames(frames, part, borders) if borders or part is not None else frames
+    if not borders and part is None:
+        return frames
+    hidden = np.zeros(frames.shape, dtype=bool) if part is None else part.copy()
+    if borders:
+        hidden |= _in_borders(seen).any(axis=0)
+    return FilledFrames(frames, part, borders, without_rims(hidden) if roi is None else None)
 
 
 def compared_on_device(frames: Frames) -> tuple[Array, ...]:

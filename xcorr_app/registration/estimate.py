@@ -224,8 +224,8 @@ def estimate_from(
     def measure(frames: Frames, reference: str | int | Array, settings: Settings, xp: Any) -> ShiftResult:
         if (counts := masks_for(frames, reference, settings)) is not None:
             return estimate_masked(frames, reference, settings, counts, xp, progress)
-        measurement = StackMeasurement(frames, settings, xp, verify, progress)
         given = repaired(frames, reference, settings)
+        measurement = StackMeasurement(frames, settings, xp, verify, progress).within(given.inner)
         series = Series(given, measurement, given.frames, measurement.measure(given.frames, given.reference))
         for look in SECOND_LOOKS:
             series = look(series)

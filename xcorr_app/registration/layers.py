@@ -122,6 +122,8 @@ class Shares:
     """Standard error of that, from its scatter among blocks of the frame."""
     unexplained: float
     """Variance that is neither shared by the aligned frames nor white noise."""
+    shared: float
+    """The variance that they share, in units of the frames."""
 
 
 def gains(products: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -154,7 +156,8 @@ def shares(frames: Array, shifts: NDArray[np.float64]) -> Shares:
     canvas = Canvas((int(frames.shape[1]), int(frames.shape[2])), shifts)
     frames = frames - frames.mean(axis=(1, 2), keepdims=True, dtype=np.float64).astype(frames.dtype)
     # Squares of values near the limit of their type would not fit it; what is said is relative.
-    frames /= xp.maximum(xp.maximum(frames.max(), -frames.min()), np.finfo(frames.dtype).tiny)
+    largest = xp.maximum(xp.maximum(frames.max(), -frames.min()), np.finfo(frames.dtype).tiny)
+    frames /= largest
     middle = common_parts(canvas)
     aligned = xp.stack([frames[t][part] for t, part in enumerate(middle)])
     # A scene that bleaches is one scene.
@@ -168,8 +171,8 @@ def shares(frames: Array, shifts: NDArray[np.float64]) -> Shares:
     left = (clean_fraction(rest) * to_host((rest * rest).mean(axis=(1, 2)))).mean() * (count / (count - 1))
     shared, left, mean, scatter = (float(v) for v in (shared, left, static.mean(), static.std()))
     if not shared > 0:
-        return Shares(0.0, np.inf, np.inf)
-    return Shares(mean / shared, scatter / _BLOCKS / shared, left / shared)
+        return Shares(0.0, np.inf, np.inf, 0.0)
+    return Shares(mean / shared, scatter / _BLOCKS / shared, left / shared, shared * float(largest) ** 2)
 
 
 def common_parts(canvas: Canvas) -> list[tuple[slice, slice]]:

@@ -22,6 +22,8 @@ _FEW = 0.03
 """Share of them from which something differs, if only a few things that come and go in noise."""
 _MOST = 0.6
 """Share beyond which it is not known which of them is the scene's, or whether it is motion at all."""
+_TOLD = 0.3
+"""Share of the tiles that can tell, below which what they say is that of a few bright things."""
 _SURER = 0.95
 """Standard error without a part over that with it, below which the part is better left out."""
 
@@ -52,6 +54,12 @@ def some_differ(tiles: NDArray[np.float32]) -> bool:
     share = shares(tiles)
     looked_at = np.isfinite(share)
     return bool(looked_at.any() and 2 * (share[looked_at] >= _FEW).sum() >= looked_at.sum())
+
+
+def most_tell(tiles: NDArray[np.float32]) -> bool:
+    """Whether, of the frames that were looked at, a fair share of the tiles can tell: not a few bright things alone."""
+    told = np.isfinite(tiles).mean(axis=(1, 2)) if tiles.size else np.zeros(0)
+    return not (told > 0).any() or float(np.median(told[told > 0])) >= _TOLD
 
 
 def two_motions(tiles: NDArray[np.float32]) -> bool:

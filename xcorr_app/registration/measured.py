@@ -48,6 +48,8 @@ class Measured:
     """(T,) of frames looked at, see :class:`xcorr_app.registration.tiles.Look`."""
     reweighted: NDArray[np.bool_]
     """Refined with less weight on pixels that differ."""
+    settled: NDArray[np.bool_]
+    """The picture tells the shift from others at which the plane is almost as high."""
     follows: NDArray[np.intp] | None = None
     """(T,) frame from which each shift is a step; a doubtful step makes all that follow doubtful."""
     broken: NDArray[np.bool_] | None = None
@@ -63,17 +65,23 @@ class Measured:
         # Few arrays are made, and views of them handed out: that many take as long as hundreds of frames.
         shifts, fft_shifts, sigma = np.full((3, count, 2), np.nan)
         score, ratio, least, chance, significance, false_alarm, alike, edges = np.full((8, count), np.nan)
-        edge, disagrees, not_refined, usable, flat, unreadable, *differences = np.zeros((9, count), dtype=bool)
+        edge, disagrees, not_refined, usable, flat, unreadable, *differences = np.zeros((10, count), dtype=bool)
         non_finite = np.zeros(count, dtype=np.int64)
         found = (shifts, score, ratio, fft_shifts, least, chance, sigma, significance, false_alarm)
         maps = np.full((count, *tiles), np.nan, dtype=np.float32)
-        partial, inconsistent, reweighted = differences
-        said = partial, inconsistent, alike, edges, reweighted
+        partial, inconsistent, reweighted, settled = differences
+        said = partial, inconsistent, alike, edges, reweighted, settled
         return cls(*found, edge, disagrees, not_refined, usable, flat, unreadable, non_finite, {}, maps, *said)
 
     def looked_at(self, numbers: NDArray[np.intp], look: Look) -> None:
         """Fill in what the tiles of these frames say."""
         self.tiles[numbers], self.alike[numbers], self.edges[numbers] = look.tiles, look.alike, look.edges
+
+    def settle(self, shifts: NDArray[np.float64]) -> None:
+        """Take the shifts (T, 2) that stand against all others; NaN where that is open."""
+        self.settled = np.asarray(np.isfinite(shifts).all(axis=1))
+        moved = np.where(self.settled[:, None], shifts - self.shifts, 0.0)
+        self.shifts, self.fft_shifts = self.shifts + moved, self.fft_shifts + moved
 
     def replaced(self, other: Measured, taken: NDArray[np.bool_]) -> Measured:
         """Take frames (T,) from another measurement, which left out a part of them."""
@@ -142,7 +150,7 @@ class Measured:
             words = {
                 quality.EDGE: known & self.on_edge,
                 quality.LOW_SCORE: known & (self.score < self.score_limit),
-                quality.AMBIGUOUS: known & ambiguous,
+                quality.AMBIGUOUS: known & ambiguous & ~self.settled,
                 quality.UNCERTAIN: known & uncertain,
                 quality.INCONSISTENT: known & self.inconsistent,
                 # A frame without any valid shift is as good as flat: its overlaps hold no variance.
@@ -157,6 +165,13 @@ class Measured:
         if self.broken is not None:
             words[quality.INHERITED] = self.broken & known
         return words
+
+    def doubted_for_rivals(self, settings: Settings) -> NDArray[np.bool_]:
+        """(T,) whether nothing speaks against a frame but that another shift fits almost as well."""
+        words = self._words(settings)
+        others = _any_of(words, (quality.DOUBTFUL | quality.FAILED) - {quality.AMBIGUOUS})
+        asked: NDArray[np.bool_] = words[quality.AMBIGUOUS] & ~others
+        return asked
 
     def trusted(self, settings: Settings) -> NDArray[np.bool_]:
         """(T,) whether a frame has a shift and nothing speaks against it."""

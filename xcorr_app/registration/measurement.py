@@ -20,6 +20,7 @@ from xcorr_app.registration.passes import Pass
 from xcorr_app.registration.prepared_frames import PreparedFrames
 from xcorr_app.registration.references import FixedImage, MeanOfOthers, MedianOfOthers, Reference
 from xcorr_app.registration.reweighted_fit import Fit, fit_reweighted
+from xcorr_app.registration.rivals import settle
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.tiles import Grid, Look, look
 from xcorr_app.registration.turned_frames import MIN_EDGE, StraightReference, Turned
@@ -99,6 +100,7 @@ class Measurement:
         if self._whole:
             return columns
         if looked_at.any():
+            settle(columns, reference, self._pass, self._settings, self._few)
             self._suspects(columns, reference)
         some_differ = masks.some_differ(columns.tiles[looked_at])
         if some_differ:

@@ -11,7 +11,7 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.defects import RepairedFrames, first_look, without_defects
 from xcorr_app.registration.drawn_in import FilledFrames, compared_on_device, may_be_drawn, without_drawn
 from xcorr_app.registration.frames import Frames
-from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.single_hits import HitFreeFrames, without_hits
 from xcorr_app.registration.smoothing_in_time import smoothed_in_time
 
@@ -26,6 +26,8 @@ class Repaired:
     notes: tuple[str, ...] = ()
     drawn: NDArray[np.bool_] | None = None
     """Pixels (Y, X) that are drawn in all frames; None where there are none."""
+    inner: Roi | None = None
+    """What is left of frames without borders along their rims; None where that is all, or a part was asked for."""
 
 
 def repaired(frames: Frames, reference: str | int | Array, settings: Settings) -> Repaired:
@@ -33,7 +35,7 @@ def repaired(frames: Frames, reference: str | int | Array, settings: Settings) -
 
     Only the defects of a camera are looked for where `contrast` is not ``auto``.
     """
-    notes, drawn, seen = list[str](), None, None
+    notes, drawn, seen, inner = list[str](), None, None, None
     if settings.contrast.auto:
         if compared := compared_on_device(frames):
             seen = first_look(frames, frames.read(0, 1), compared)
@@ -42,7 +44,7 @@ def repaired(frames: Frames, reference: str | int | Array, settings: Settings) -
     if isinstance(frames, FilledFrames):
         seen = None
         notes.append(frames.note)
-        drawn = frames.part
+        drawn, inner = frames.part, frames.inner
         if not isinstance(reference, (str, int, np.integer)):
             reference = frames.filled(reference[None])[0]
     first = frames.read(0, 1)
@@ -52,4 +54,4 @@ def repaired(frames: Frames, reference: str | int | Array, settings: Settings) -
     if settings.contrast.auto and seen.stands_out:
         frames = without_hits(frames)
         notes += [frames.note] if isinstance(frames, HitFreeFrames) else []
-    return Repaired(smoothed_in_time(frames, settings.smooth_time), reference, tuple(notes), drawn)
+    return Repaired(smoothed_in_time(frames, settings.smooth_time), reference, tuple(notes), drawn, inner)

@@ -12,8 +12,8 @@ from functools import partial
 from typing import TypeAlias
 
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration import drawn_in
-from xcorr_app.registration.contrast_choice import NOTES
+from xcorr_app.registration import common_part, drawn_in
+from xcorr_app.registration.contrast_choice import NOTES, agree
 from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.lighting import EvenlyLitFrames, as_sure, evenly_lit
 from xcorr_app.registration.line_offsets import LevelledFrames, is_better, levelled
@@ -24,6 +24,8 @@ from xcorr_app.registration.stack_measurement import Findings, StackMeasurement,
 from xcorr_app.registration.static_pattern import Told, without_pattern
 from xcorr_app.registration.steps_check import astray
 from xcorr_app.registration.swept_rows import JoinedRows, joined_rows
+
+_MOST = 0.5
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,17 @@ class Series:
 Look: TypeAlias = Callable[[Series], Series]
 
 
+def rims_without_values(series: Series) -> Series:
+    """Have frames borders of NaN? They are measured by the part that all of them show."""
+    lacking = series.measured.non_finite
+    part = common_part.finite_part(series.frames, lacking, series.settings.roi) if lacking.any() else None
+    if part is None:
+        return series
+    measurement = series.measurement.within(part)
+    found = measurement.measure(series.frames, series.reference)
+    return replace(series, measurement=measurement, found=found, notes=(*series.notes, common_part.note(part)))
+
+
 def swept_rows(series: Series) -> Series:
     """Do odd rows lie beside the others (a scan in both directions, half frames)? They are joined."""
     if not by_frames(series.reference):
@@ -107,6 +120,9 @@ def uneven_light(series: Series) -> Series:
     if even is None:
         return series
     lit = series.without(even)
+    # Light is little to local contrast: where that was the better measure, it is right about where frames lie.
+    if NOTES["local"] in series.found.notes and not agree(series.measured, lit.measured).mean() > _MOST:
+        return series
     return lit if as_sure(series.measured, lit.measured) else series
 
 
@@ -158,6 +174,7 @@ def sums_of_steps(series: Series) -> Series:
 
 
 SECOND_LOOKS: tuple[Look, ...] = (
+    rims_without_values,
     swept_rows,
     changing_lines,
     uneven_light,

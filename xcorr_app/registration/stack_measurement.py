@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.registration import masks
 from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.contrast_choice import LOCAL, NOTES, choose_contrast, merged
 from xcorr_app.registration.frames import ArrayFrames, Frames
@@ -18,7 +20,7 @@ from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.measurement import Measurement
 from xcorr_app.registration.one_layer import LeftOver, left_over_of
 from xcorr_app.registration.passes import Pass, Progress
-from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.stack_statistics import Statistics
 from xcorr_app.registration.strategies import Estimation
 
@@ -66,6 +68,14 @@ class StackMeasurement:
         self._held = isinstance(frames, ArrayFrames)
         self._verified = _verified_frames(_CHECKED_ON_A_CPU if verify == "auto" and xp is np else verify, frames.count)
 
+    def within(self, part: Roi | None) -> StackMeasurement:
+        """Measure a part of frames alone; what was measured where there is none."""
+        if part is None:
+            return self
+        inner = copy(self)
+        inner.settings = replace(self.settings, roi=part)
+        return inner
+
     def trial(self, frames: Frames, reference: str | int | Array, settings: Settings, **how: bool) -> Measured:
         """Measure frames, as they are, in one way; see :class:`Measurement` for how."""
         job = self._job(frames, settings, None, **how)
@@ -91,10 +101,11 @@ class StackMeasurement:
         estimation = self._job(frames, plain, progress)
         measured, described, notes = estimation.run(reference, verified)
         rest = left_over_of(frames, measured, settings)
-        # What frames look like once they are moved says more than a trial. An image of the user's is none of them.
-        if by_frames(reference) and rest.is_little and rest.is_sure:
+        # What frames look like once they are moved says more than a trial, unless a few bright things are most of that.
+        # An image of the user's is none of them.
+        if by_frames(reference) and rest.is_little and rest.is_sure and masks.most_tell(measured.tiles):
             return Findings(measured, estimation, described, notes, rest)
-        choice = choose_contrast(frames, reference, settings, partial(self.trial, whole=True))
+        choice = choose_contrast(frames, reference, settings, partial(self.trial, whole=True), measured)
         if choice != "none":
             local = self._job(frames, replace(plain, contrast=LOCAL), progress)
             by_contrast, described, notes = local.run(reference, verified)

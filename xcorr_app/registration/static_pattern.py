@@ -45,6 +45,7 @@ from xcorr_app.registration.pattern_in_turns import (
     stands_still,
 )
 from xcorr_app.registration.prefilter import Prefilter
+from xcorr_app.registration.quality import clean_fraction
 from xcorr_app.registration.settings import Roi, Settings
 
 _FEWEST = 4
@@ -76,6 +77,8 @@ _CLEARLY_LARGER = 0.85
 """Share beyond which it is the scene, however little the other layer moves."""
 _TOLD_APART = 10.0
 """Pixels of motion from which a pattern that the first shifts followed is told from the scene to 0.2 pixels."""
+_WHITE = 0.25
+"""Share of a still layer, lines aside, that is not white below which it is the camera's: no optics draws pixels."""
 _FINE, _COARSE = 1.5, 6.0
 """Widths in pixels between which the two are compared: noise of pixels and gradients of brightness are no scene."""
 
@@ -204,7 +207,10 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     found = shares(stack, shifts)
     if not (has_pattern(found, shifts) if is_seen else stands_still(found)):
         return Told()
-    before = shares(stack, measured.shifts[many]).unexplained
+    as_measured = shares(stack, measured.shifts[many])
+    # In units of what moves: of shifts that followed the pattern frames share the pattern, which may be far stronger.
+    stronger = as_measured.shared / found.shared if found.shared > 0 else 1.0
+    before = stronger * as_measured.unexplained
     after = shares(stack - pattern, shifts).unexplained
     # A pattern that was not seen at the shifts measured must explain why these were wrong.
     left = _MAX_REMAINDER * found.static if is_seen else _LEFT_AT_LEAST_LESS * before
@@ -213,7 +219,7 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
         return Told()
     # By fractions of pixels: a scene that blurs or grows, or light that turns, leaves as much beside a "pattern".
     with_it, without = left_over(stack, measured.shifts[many]), left_over(stack - pattern, shifts)
-    if without.share > max(_MUST_LEAVE_LESS * min(with_it.share, 1.0), _BY_CHANCE * without.chance):
+    if without.share > max(_MUST_LEAVE_LESS * min(stronger * with_it.share, 1.0), _BY_CHANCE * without.chance):
         return Told()
     larger = _largest(pattern, scene)
     # Shifts measured that the scene without the pattern confirms did not follow it.
@@ -247,6 +253,8 @@ def _middle(shape: tuple[int, int]) -> Roi | None:
 def _largest(pattern: Array, scene: Array) -> float:
     """Share of the frame where the static layer, apart from rows and columns, shows more than the moving one."""
     pattern = pattern - pattern.mean(axis=0) - pattern.mean(axis=1)[:, None] + pattern.mean()
+    if float(clean_fraction(pattern[None])[0]) < _WHITE:
+        return 0.0
     layers = array_namespace(pattern).stack([pattern, scene])
     fine, coarse = (filter_frames(layers, named.gaussian(s), dtype="same", count=False)[0] for s in (_FINE, _COARSE))
     power = filter_frames((fine - coarse) ** 2, named.gaussian(_FINE), dtype="same", count=False)[0]
