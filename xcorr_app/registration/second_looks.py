@@ -149,11 +149,12 @@ def holes_left_by_drawing(series: Series) -> Series:
 def coarse_and_fine_parts(series: Series) -> Series:
     """Do coarse parts of the scene move otherwise than fine ones? Then standard errors are larger.
 
-    Not asked where frames leave nothing once they are moved.
+    Not asked where frames leave nothing once they are moved, or hold a pattern that was fitted together with the scene.
     """
-    rest, reference = series.found.rest, series.reference
-    little = rest.is_little and rest.is_sure
-    if little or not series.is_open or not isinstance(reference, (str, int, np.integer)):
+    rest, reference, told = series.found.rest, series.reference, series.pattern
+    if not series.is_open or not isinstance(reference, (str, int, np.integer)):
+        return series
+    if (rest.is_little and rest.is_sure) or told.joint or told.contested:
         return series
     if series.settings.contrast.auto and series.settings.normalization == "zncc":
         trial = partial(series.measurement.trial, whole=True)
