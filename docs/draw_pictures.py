@@ -1,6 +1,6 @@
 """Draws the pictures of the README and of "How it decides" from the sample data: ``python docs/draw_pictures.py``.
 
-Needs the library itself and Pillow; ``docs/report.png`` is a screenshot of the report of drifting_cells.
+Nothing but the library itself and Pillow is needed; ``docs/report.png`` is a photograph of the report of that movie.
 """
 
 from __future__ import annotations
