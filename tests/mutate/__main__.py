@@ -76,9 +76,8 @@ def main() -> None:
         traced = time.time() - begin
         # A fault whose nearest tests are not known is not judged, whatever others would say of it.
         known = [place for place in faults if late.isdisjoint(nearest(place[0])[:_KNOWN])]
-        # What takes longest first: no worker is left alone with it in the end.
-        ready = sorted((_fault(*place, traces) for place in known), key=_cost, reverse=True)
-        jobs: list[Future[slot.Verdict]] = [pool.submit(slot.judge, fault, until) for fault in ready]
+        # In random order, however long they take: what is judged in time speaks for all.
+        jobs: list[Future[slot.Verdict]] = [pool.submit(slot.judge, _fault(*place, traces), until) for place in known]
         verdicts = []
         with contextlib.suppress(BrokenProcessPool):  # the system ended a worker: what is judged counts
             for job in as_completed(jobs):
@@ -139,11 +138,6 @@ def _fault(module: Path, number: int, traces: Traces) -> slot.Fault:
     tests = rounds(module, mutant.lines, importers(module), nearest(module), traces)
     costs = [(some, sum(traces[test][0] for test in some)) for some in tests]
     return slot.Fault(str(module), number, mutant.line, mutant.before, mutant.after, mutant.source, costs)
-
-
-def _cost(fault: slot.Fault) -> float:
-    """Seconds that its tests take where none notices."""
-    return sum(seconds for _, seconds in fault.rounds)
 
 
 def _print(verdict: slot.Verdict) -> None:

@@ -71,8 +71,10 @@ class Template:
     def __init__(self, images: Array, kernel: NDArray[np.float64] | None) -> None:
         images = _standard(images)
         self.shared = images.shape[0] == 1
-        self.images = _with_slopes(images)
-        self.weighted = self.images if kernel is None else _with_slopes(_smoothed(images, kernel))
+        self.images = _with_slopes(images) if has_inside(images) else []
+        self.weighted = self.images
+        if kernel is not None and self.images:
+            self.weighted = _with_slopes(_smoothed(images, kernel))
 
     def taken(self, rows: NDArray[np.intp] | slice) -> tuple[list[Array], list[Array]]:
         """Images and weighted images of some frames."""
@@ -87,7 +89,7 @@ def refine_shifts(template: Template, frames: Array, shift: NDArray[np.float64])
     found, settled = shift.copy(), np.zeros(shift.shape[0], dtype=bool)
     count, height, width = frames.shape
     at_once = max(1, _PIXELS_AT_ONCE[array_namespace(frames) is not np] // (height * width))
-    for start in range(0, count if min(height, width) > 2 * _REACH else 0, at_once):
+    for start in range(0, count if has_inside(frames) else 0, at_once):
         part = slice(start, start + at_once)
         found[part], settled[part] = _refined(template, part, frames[part], shift[part])
     return Refined(found, settled)
@@ -228,6 +230,11 @@ def _along(images: Array, taps: NDArray[np.float64], axis: int) -> Array:
         xp.multiply(images[tuple(cut)], weights[:, tap, None, None], out=term)
         total += term
     return total
+
+
+def has_inside(images: Array) -> bool:
+    """Whether anything of images is `_REACH` pixels away from every side."""
+    return bool(min(images.shape[1:]) > 2 * _REACH)
 
 
 def _with_slopes(images: Array) -> list[Array]:

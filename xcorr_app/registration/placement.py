@@ -190,10 +190,9 @@ def fitted(frames: Array, shifts: NDArray[np.float64], target: Array, known: Arr
     number = xp.maximum(mask.sum(axis=(1, 2)), 1).astype(np.float64)
 
     def centred(values: Array) -> tuple[Array, Array]:
-        largest = xp.maximum(
-            abs(xp.where(mask, values, 0)).max(axis=(1, 2)).astype(np.float64), np.finfo(np.float64).tiny
-        )
-        values = xp.where(mask, values / largest[:, None, None], 0.0)
+        values = xp.where(mask, values, 0)
+        largest = xp.maximum(abs(values).max(axis=(1, 2)).astype(np.float64), np.finfo(np.float64).tiny)
+        values = values / largest[:, None, None]
         mean = values.sum(axis=(1, 2)) / number
         return xp.where(mask, values - mean[:, None, None], 0.0), xp.stack([mean, largest])
 

@@ -27,7 +27,7 @@ from xcorr_app.correlation.standardize import standardize, working_dtype
 from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.icgn import Template, interpolated
+from xcorr_app.registration.icgn import Template, has_inside, interpolated
 
 _SMOOTHING = named.gaussian(2.0)
 """Pixels over which differences are averaged before they are judged."""
@@ -73,6 +73,8 @@ def fit_reweighted(images: Array, frames: Array, shift: NDArray[np.float64], ker
     The kernel weights frequencies, see :mod:`xcorr_app.correlation.weighting`.
     """
     fit = Fit.empty(shift.shape[0])
+    if not has_inside(images):
+        return fit
     template = Template(_standard(images), kernel)
     for i in np.flatnonzero(np.isfinite(shift).all(axis=1)):
         part = slice(i, i + 1)
