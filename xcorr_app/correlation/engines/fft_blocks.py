@@ -36,8 +36,8 @@ _CALLS, _PART_OF_ROW, _ROW = 75e3, 3.0, {4: 1000.0, 8: 0.0}
 """Time of the calls for a block, of an element where rows are read in parts, which takes more than twice as long, and
 of filling in a row of a block, by the bytes of an element; in units of a transform's n log2(n). So few blocks as wide
 as the matrix are better than squares. Products hardly count beside these."""
-_CACHE, _BEYOND_CACHE = 1500 << 10, 1.15
-"""Bytes of a block from which on it takes so much longer."""
+_CACHE, _BEYOND_CACHE = 1 << 20, 1.15
+"""Bytes of a block, as many as the own cache of a core usually has, from which on it takes so much longer."""
 _WHOLE = {4: 1.5, 8: 0.9}
 """Time of all that a correlation by real transforms of OpenCV takes, in the same units for each of their elements."""
 _REAL = 1.85
