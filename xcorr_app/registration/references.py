@@ -12,10 +12,9 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.frames import Frames
-from xcorr_app.registration.means_of_others import means_of_others
-from xcorr_app.registration.placement import Placement, at_level, coverage, entering, moved
+from xcorr_app.registration.placement import Placement, at_level, coverage, entering
 from xcorr_app.registration.preparation import Prepared, prepare
 from xcorr_app.registration.settings import Settings
 
@@ -88,9 +87,6 @@ class MeanOfOthers:
         if self.apart:
             frames = prepare(self.source.read(first, stop), self.settings).frames
         xp = array_namespace(frames)
-        if not self.apart and is_device_array(frames):
-            there = moved(frames, part.shifts)
-            return _levelled(*means_of_others(there, part, self.total, self.weights, _UNCOVERED))[0]
         rows, columns = coverage(part, frames.shape[1:], xp)
         places = start - first + np.arange(count)
         own = window_sums(entering(frames, part), places, self.apart)
@@ -104,14 +100,7 @@ def quotient(total: Array, weights: Array) -> tuple[Array, Array]:
     known = weights > _UNCOVERED
     if bool(known.all()):
         return total / weights, known
-    return _levelled(xp.where(known, total / xp.where(known, weights, 1.0), 0.0), known)
-
-
-def _levelled(means: Array, known: Array) -> tuple[Array, Array]:
-    """Means (n, h, w) that are zero where they are not known, with those of each image's own known part there."""
-    if bool(known.all()):
-        return means, known
-    xp = array_namespace(means)
+    means = xp.where(known, total / xp.where(known, weights, 1.0), 0.0)
     level = means.sum(axis=(1, 2)) / xp.maximum(known.sum(axis=(1, 2)), 1)
     return xp.where(known, means, level[:, None, None]), known
 
