@@ -3,7 +3,6 @@
 import re
 
 from tests.batch.movies import align, record, write_movie
-from xcorr_app.report.artists import Artists
 
 NAMES = ("a", "b c", "d", "e")
 
@@ -33,26 +32,6 @@ def test_each_of_many_stacks_has_a_page_with_all_of_it(tmp_path):
     assert pages(tmp_path / "none") == {}
     assert align(tmp_path / "in", "-o", tmp_path / "quick", "--layout", "stacks", "--report", "quick").code == 1
     assert list(pages(tmp_path / "quick")) == ["report.html"]
-
-
-def test_beside_a_device_other_processes_draw_the_same(tmp_path, monkeypatch):
-    for seed, name in enumerate(NAMES):
-        write_movie(tmp_path / "in" / f"{name}.tif", seed=seed)
-    drawn = []
-    draw = Artists.draw
-    monkeypatch.setattr(Artists, "draw", lambda self, section: drawn.append(section.stack.name) or draw(self, section))
-    assert align(tmp_path / "in", "-o", tmp_path / "here", "--layout", "stacks").code == 0
-    assert drawn == []
-    # Who asks whether a device computes is told so.
-    monkeypatch.setattr("xcorr_app.batch.align.run.np", None)
-    assert align(tmp_path / "in", "-o", tmp_path / "there", "--layout", "stacks").code == 0
-    assert sorted(drawn) == sorted(NAMES)
-    here, there = pages(tmp_path / "here"), pages(tmp_path / "there")
-    for page in there:
-        assert there[page] == here[page].replace(b"32 frames a stack", b"every frame"), page
-    drawn.clear()
-    assert align(tmp_path / "in" / "a.tif", "-o", tmp_path / "one", "--layout", "stacks").code == 0
-    assert drawn == []
 
 
 def test_no_page_of_an_earlier_run_is_left(tmp_path):

@@ -25,7 +25,7 @@ from xcorr_app.batch.decisions import decide_align
 from xcorr_app.correlation.engines import choose_engine
 from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.select import OF_WORKERS, Device, select_device
-from xcorr_app.io import Discovery, SeriesSpec, atomic_write_bytes, atomic_write_text, discover
+from xcorr_app.io import Discovery, SeriesSpec, atomic_write_text, discover
 from xcorr_app.io.meter import timed
 from xcorr_app.io.outputs import ENDINGS
 from xcorr_app.pipeline.environment import own_version, processor, versions
@@ -38,9 +38,7 @@ from xcorr_app.pipeline.state import REPORT, begun_folder
 from xcorr_app.pipeline.work import Finished, Plan, Watcher
 from xcorr_app.registration import quality
 from xcorr_app.registration.motion.models import PATCHES, is_more_than_a_shift
-from xcorr_app.report.artists import Artists
-from xcorr_app.report.drawing import Drawn, Section
-from xcorr_app.report.html import StackView, load_template, render_report
+from xcorr_app.report.html import StackView, load_template, render_report, stack_view
 from xcorr_app.report.page_budget import has_own_pages, room_for
 from xcorr_app.report.records import RunReport, StackReport, StageReport
 from xcorr_app.report.summary import summarise
@@ -128,37 +126,31 @@ def run_align(
         """Draw a stack, of which no more than that is kept: pictures of all stacks together would fill the memory."""
         shown = _shown(outcome, plan.options)
         has_page = path is not None and apart and outcome.result is not None
-        page = plan.out / outcome.name / REPORT
         if path is not None:
             with timed(resources.stages.meter, "draw"):
-                address = f"{quote(os.fsencode(outcome.name))}/{REPORT}" if has_page else ""
-                alone = _report(plan, [outcome], (shown,), outcome.name) if has_page else None
-                views[number], content = draw(Section(number + 1, shown, room, address, alone))
-            if content is not None:
-                atomic_write_bytes(page, content)
-        if not has_page and outcome.result is not None:
-            page.unlink(missing_ok=True)
+                page = f"{quote(os.fsencode(outcome.name))}/{REPORT}" if has_page else ""
+                views[number] = stack_view(number + 1, shown, room, page)
+        if has_page:
+            with timed(resources.stages.meter, "draw"):
+                alone = render_report(_report(plan, [outcome], (shown,), outcome.name))
+            atomic_write_text(plan.out / outcome.name / REPORT, alone)
+        elif outcome.result is not None:
+            (plan.out / outcome.name / REPORT).unlink(missing_ok=True)
         if outcome.result is None:
             return outcome
         return replace(outcome, result=replace(outcome.result, pictures=None))
 
-    with Artists() as artists:
-        draw: Callable[[Section], Drawn] = Section.drawn
-        # What starts the work of a device is Python, and so is drawing: in one process each takes the other's time.
-        if path is not None and apart and plan.device.xp is not np:
-            draw = artists.draw
-            artists.begin()
-        run = run_stacks(
-            plan,
-            _Align(plan),
-            resume=resume,
-            stop_at_defects=stop_at_defects,
-            watcher=watcher,
-            report=write_report,
-            resources=resources,
-            finished=drawn,
-            elsewhere=elsewhere,
-        )
+    run = run_stacks(
+        plan,
+        _Align(plan),
+        resume=resume,
+        stop_at_defects=stop_at_defects,
+        watcher=watcher,
+        report=write_report,
+        resources=resources,
+        finished=drawn,
+        elsewhere=elsewhere,
+    )
     return AlignResult(run, reports[0], path)
 
 
