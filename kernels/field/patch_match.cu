@@ -2,8 +2,8 @@
 // peak of the zero-mean normalised correlation. A block takes one patch of one frame; nothing but RECORD numbers leaves
 // it. The rules are those of xcorr_app/registration/motion/window_match.py and registration/significance.py: the part of
 // the frame is larger by MARGIN on every side, edges continued, so that the patch overlaps wholly at each of SHIFTS x
-// SHIFTS shifts; the outermost shifts only serve as neighbours. A warp finds a
-// median bit by bit, by counting.
+// SHIFTS shifts; the outermost shifts only serve as neighbours. A warp finds a median
+// bit by bit, by counting.
 //
 // A thread sums the products of some rows of the patch at all shifts along columns, for one shift along rows: eight
 // pixels of the row and eight plus SHIFTS of the frame's give 8 SHIFTS multiply-adds.
