@@ -10,7 +10,6 @@
 #define RIM (SIDE / 2)
 #define BLOCKS 8  // of a multiprocessor at once: bounds the registers, so that none is spilled
 #define PITCH (COLUMNS + 2 * RIM)
-#define OF_LANE ((PITCH + 31) / 32)
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     alike_sums(const float* seen, const float* references, const float* offsets, const float* gains,
@@ -26,38 +25,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     const float* offset = offsets + (long long)number * rows * columns;
     const float gain = gains[number];
     const bool any = pixels[number] > 0;
-    const int tall = down.stop - down.first + 2 * RIM;
-    // A warp takes whole rows: its lanes find what their columns need once.
-    const int lane = (int)threadIdx.x % 32, columns_read = across.stop - across.first + 2 * RIM;
-    int column[OF_LANE], cell[OF_LANE];
-    float right[OF_LANE];
-#pragma unroll
-    for (int n = 0; n < OF_LANE; ++n) {
-        const int j = lane + 32 * n, x = across.first - RIM + j;
-        column[n] = any && j < columns_read && x >= 0 && x < width ? x : -1;
-        cell[n] = column[n] < 0 ? 0 : column_cells[x];
-        right[n] = column[n] < 0 ? 0.0f : column_behind[x];
-    }
-    for (int i = (int)threadIdx.x / 32; i < tall; i += WARPS) {
-        const int y = down.first - RIM + i;
-        const bool inside = y >= 0 && y < height;
-        const float* of_cells = offset + (inside ? row_cells[y] : 0) * columns;
-        const float behind = inside ? row_behind[y] : 0.0f;
-        const long long row = (long long)y * width;
-#pragma unroll
-        for (int n = 0; n < OF_LANE; ++n) {
-            const int j = lane + 32 * n;
-            float left = 0;
-            if (inside && column[n] >= 0) {
-                const float value = seen[before + row + column[n]];
-                const float* corner = of_cells + cell[n];
-                const float above = fmaf(right[n], corner[1] - corner[0], corner[0]);
-                const float below = fmaf(right[n], corner[columns + 1] - corner[columns], corner[columns]);
-                const float level = reference[row + column[n]] + fmaf(behind, below - above, above);
-                left = value == value ? fmaf(value, gain, -level) : 0.0f;
-            }
-            if (j < PITCH) shared[i * PITCH + j] = left;
+    const int tall = down.stop - down.first + 2 * RIM, wide = across.stop - across.first + 2 * RIM;
+    for (int k = (int)threadIdx.x; k < tall * PITCH; k += THREADS) {
+        const int i = k / PITCH, j = k - i * PITCH, y = down.first - RIM + i, x = across.first - RIM + j;
+        float left = 0;
+        if (any && j < wide && y >= 0 && y < height && x >= 0 && x < width) {
+            const float value = seen[before + (long long)y * width + x];
+            const float* corner = offset + row_cells[y] * columns + column_cells[x];
+            const float right = column_behind[x];
+            const float above = fmaf(right, corner[1] - corner[0], corner[0]);
+            const float below = fmaf(right, corner[columns + 1] - corner[columns], corner[columns]);
+            const float level = reference[(long long)y * width + x] + fmaf(row_behind[y], below - above, above);
+            left = value == value ? fmaf(value, gain, -level) : 0.0f;
         }
+        shared[k] = left;
     }
     __syncthreads();
     const Strip strip = strip_of(down, across);
@@ -67,7 +48,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         float across_rows[SIDE];  // sums along SIDE pixels of the last rows, the newest last
 #pragma unroll
         for (int i = 0; i < SIDE; ++i) across_rows[i] = 0;
-#pragma unroll SIDE  // after as many rows each sum is back in its register
         for (int i = 0; i < strip.stop - strip.first + 2 * RIM; ++i, middle += PITCH) {
 #pragma unroll
             for (int k = 0; k < SIDE - 1; ++k) across_rows[k] = across_rows[k + 1];

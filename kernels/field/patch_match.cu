@@ -2,8 +2,8 @@
 // peak of the zero-mean normalised correlation. A block takes one patch of one frame; nothing but RECORD numbers leaves
 // it. The rules are those of xcorr_app/registration/motion/window_match.py and registration/significance.py: the part of
 // the frame is larger by MARGIN on every side, edges continued, so that the patch overlaps wholly at each of SHIFTS x
-// SHIFTS shifts; the outermost shifts only serve as neighbours. A median is the value of that rank: a lane counts for
-// each of its values how many are smaller.
+// SHIFTS shifts; the outermost shifts only serve as neighbours. A warp finds a median
+// bit by bit, by counting.
 //
 // A thread sums the products of some rows of the patch at all shifts along columns, for one shift along rows: eight
 // pixels of the row and eight plus SHIFTS of the frame's give 8 SHIFTS multiply-adds.
@@ -29,6 +29,7 @@
 #define GROUPS (THREADS / SHIFTS)
 #define VALUES (SHIFTS * SHIFTS)
 #define OF_LANE ((VALUES + 31) / 32)
+#define COUNT_BITS 10
 #define ROUNDING 1e-6f  // share of the squares below which their variance is nothing but rounding
 #define DEVIATION 1.4826f
 #define NARROWEST 7.8539816f  // 2.5 pi
@@ -61,43 +62,68 @@ struct Samples {
     }
 };
 
-// Median of what is a number, by a warp; `scratch` takes VALUES.
-__device__ __forceinline__ float median(const Samples& samples, float* scratch) {
+// Numbers that are in the order of floats, those that are none last.
+__device__ __forceinline__ unsigned ordered(float value) {
+    const unsigned bits = __float_as_uint(value);
+    return value != value ? ~0u : bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+__device__ __forceinline__ float from_ordered(unsigned number) {
+    return __uint_as_float(number & 0x80000000u ? number & 0x7fffffffu : ~number);
+}
+
+__device__ __forceinline__ int sum_of_warp(int value) {
+#pragma unroll
+    for (int distance = 16; distance > 0; distance /= 2) value += __shfl_xor_sync(ALL, value, distance);
+    return value;
+}
+
+// Median of what is a number, by a warp: two bits at a time, from the highest, the largest number that not too many are
+// below. Counts, at most VALUES, share an int.
+__device__ __forceinline__ float median(const Samples& samples) {
     const int lane = (int)threadIdx.x % 32;
-    __syncwarp();
+    unsigned number[OF_LANE];
     int counted = 0;
 #pragma unroll
     for (int i = 0; i < OF_LANE; ++i) {
         const int k = lane + 32 * i;
-        if (k >= VALUES) continue;
-        scratch[k] = samples.at(k);
-        counted += scratch[k] == scratch[k];
+        number[i] = k < VALUES ? ordered(samples.at(k)) : ~0u;
+        counted += number[i] != ~0u;
     }
+    counted = sum_of_warp(counted);
+    if (counted == 0) return not_a_number();
+    const int rank = (counted - 1) / 2;
+    unsigned found = 0;
+#pragma unroll 1
+    for (int shift = 30; shift >= 0; shift -= 2) {
+        int below = 0;
 #pragma unroll
-    for (int distance = 16; distance > 0; distance /= 2) counted += __shfl_xor_sync(ALL, counted, distance);
-    __syncwarp();
-    const int below = most((counted - 1) / 2, 0), above = counted / 2;
-    float own[OF_LANE];
-    int rank[OF_LANE];
+        for (int i = 0; i < OF_LANE; ++i) {
+#pragma unroll
+            for (unsigned digit = 1; digit < 4; ++digit)
+                below += number[i] < (found | digit << shift) ? 1 << COUNT_BITS * (digit - 1) : 0;
+        }
+        below = sum_of_warp(below);
+        unsigned digit = 0;
+#pragma unroll
+        for (int d = 0; d < 3; ++d) digit += (below >> COUNT_BITS * d & ((1 << COUNT_BITS) - 1)) <= rank;
+        found |= digit << shift;
+    }
+    // Of an even count, the mean with the next.
+    int up_to = 0;
+    unsigned next = ~0u;
 #pragma unroll
     for (int i = 0; i < OF_LANE; ++i) {
-        own[i] = lane + 32 * i < VALUES ? scratch[lane + 32 * i] : not_a_number();
-        rank[i] = 0;
+        up_to += number[i] <= found;
+        next = number[i] > found && number[i] < next ? number[i] : next;
     }
-    for (int k = 0; k < VALUES; ++k) {
-        const float value = scratch[k];
+    up_to = sum_of_warp(up_to);
 #pragma unroll
-        for (int i = 0; i < OF_LANE; ++i) rank[i] += value < own[i] || (value == own[i] && k < lane + 32 * i);
+    for (int distance = 16; distance > 0; distance /= 2) {
+        const unsigned other = __shfl_xor_sync(ALL, next, distance);
+        next = other < next ? other : next;
     }
-    float sum = 0;
-#pragma unroll
-    for (int i = 0; i < OF_LANE; ++i) {
-        if (own[i] != own[i]) continue;
-        sum += (rank[i] == below ? own[i] : 0.0f) + (rank[i] == above ? own[i] : 0.0f);
-    }
-#pragma unroll
-    for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_xor_sync(ALL, sum, distance);
-    return counted > 0 ? 0.5f * sum : not_a_number();
+    next = up_to > counted / 2 ? found : next;
+    return 0.5f * (from_ordered(found) + from_ordered(next));
 }
 
 // Position of the vertex of the parabola through values at -1, 0, 1.
@@ -175,8 +201,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     float* parts = patch + SIDE * PATCH_PITCH;     // [GROUPS][VALUES]
     float* plane = parts + GROUPS * VALUES;        // [VALUES]
     float* fisher = plane + VALUES;                // [VALUES]
-    float* scratch = fisher + VALUES;              // [THREADS / 32][VALUES]
-    float* found = scratch + THREADS / 32 * VALUES;  // [8], of warps and medians
+    float* found = fisher + VALUES;                // [8], of warps and medians
     const int thread = (int)threadIdx.x, lane = thread % 32, warp = thread / 32;
     const int number = (int)blockIdx.x / count, which = (int)blockIdx.x - number * count;
     const int* offset = offsets + 2 * (long long)blockIdx.x;
@@ -301,15 +326,15 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     __syncthreads();
     if (warp % 2 == 0) {
         Samples samples = {of_warp, row, column, near, 0.0f, false, 0};
-        samples.middle = median(samples, scratch + warp * VALUES);
+        samples.middle = median(samples);
         if (lane == 0) found[2 * warp] = samples.middle;
         samples.distances = true;
-        const float distance = median(samples, scratch + warp * VALUES);
+        const float distance = median(samples);
         if (lane == 0) found[2 * warp + 1] = distance;
     } else {
         const Samples down = {of_warp, row, column, -1, 0.0f, false, SHIFTS};
         const Samples across = {of_warp, row, column, -1, 0.0f, false, 1};
-        const float first = median(down, scratch + warp * VALUES), second = median(across, scratch + warp * VALUES);
+        const float first = median(down), second = median(across);
         if (lane == 0) {
             found[2 * warp] = first;
             found[2 * warp + 1] = second;

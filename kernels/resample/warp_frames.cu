@@ -16,7 +16,7 @@
 // Floor: one read and one write of every pixel, of which the reads of a bent frame are shared by the cache, and 800 bytes
 // of coefficients for 8 x 8 patches: 512 x 512 of uint16 on an H200 (4.1 TB/s) 0.255 us a frame; cubic reads float32,
 // 0.38 us. Instructions are the nearer bound: about 140 a pixel of a field (linear; sm_90, without those of a row that needs
-// new coefficients), which 132 multiprocessors of four schedulers at 1.755 GHz issue in 1.24 us a frame; cubic 275, 2.4 us.
+// new coefficients), which 132 multiprocessors of four schedulers at 1.755 GHz issue in 1.24 us a frame.
 #include "cubic_spline.cuh"
 #include "field_splines.cuh"
 #include "pixel.cuh"

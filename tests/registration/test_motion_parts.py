@@ -14,7 +14,7 @@ from xcorr_app.registration.motion import gauss_newton, patch_fit, whole_frames
 from xcorr_app.registration.motion.field_fit import FieldFit, kinds_lost, lost_at
 from xcorr_app.registration.motion.fitted_fields import FittedFields
 from xcorr_app.registration.motion.log_polar import _vertex, spectra_of, turns_between
-from xcorr_app.registration.motion.models import model_of, turned
+from xcorr_app.registration.motion.models import MODELS, model_of, turned
 from xcorr_app.registration.motion.patch_fit import PatchFit, PatchOptions
 from xcorr_app.registration.motion.patch_match import Matched
 from xcorr_app.registration.motion.patch_references import References, references_of
@@ -349,3 +349,30 @@ def test_frames_that_lose_the_same_of_a_reference_are_told(rng):
     lost, of_frame = kinds_lost(moved, (200, 131))
     np.testing.assert_array_equal(lost[of_frame], lost_at(moved, (200, 131)))
     assert len(np.unique(lost, axis=0)) == len(lost) < 40
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"), [(range(3, 7), [(3, 7)]), ([0, 1, 4, 6, 7, 8], [(0, 2), (4, 5), (6, 9)]), ([5], [(5, 6)])]
+)
+def test_consecutive_frames_are_read_together(numbers, expected):
+    assert whole_frames._runs(numbers) == expected
+
+
+@pytest.mark.parametrize("dtype", [np.uint16, np.float32, np.float64])
+def test_what_is_wrong_with_frames_is_seen_at_once(rng, dtype):
+    frames = (rng.random((5, 7, 9)) * 100).astype(dtype)
+    frames[1], frames[2] = 3, 0
+    damaged = np.zeros(5, bool)
+    if dtype != np.uint16:
+        frames[2:4, 4, 5], frames[4, 0, 0] = np.nan, -np.inf
+        damaged[2:] = True
+    replaced, flat = whole_frames._damage(frames)
+    np.testing.assert_array_equal(replaced, damaged)
+    np.testing.assert_array_equal(flat, [False, True, True, False, False])
+
+
+def test_steps_of_many_motions_are_those_of_each(rng):
+    for model in (model_of(name) for name in MODELS):
+        count = len(model.slopes(*np.zeros((4, 1, 1))))
+        numbers = rng.normal(size=(4, count)) * 0.1
+        np.testing.assert_array_equal(model.step(numbers), [model.step(each) for each in numbers])

@@ -40,7 +40,7 @@ _FILTER_TILE = 32, 64
 _LINEAR_COLUMNS = 64
 _MAX_BLOCKS = 2**31 - 1
 _MAX_SHIFTS, _SHARED = 625, 96 * 1024
-"""Shifts of a patch, of which a lane ranks some, and bytes of shared memory that blocks of most devices may have."""
+"""Shifts of a patch, of which a lane holds some, and bytes of shared memory that blocks of most devices may have."""
 
 
 def compare_launch(problem: FieldProblem) -> Launch:
@@ -125,7 +125,7 @@ def patch_match_launch(patches: int, side: int, shifts: int, *, room_bytes: int 
     room = side * (side | 1) + groups * values
     if 2 * shifts * large > room:
         return None
-    shared_bytes = 4 * (large * (large | 1) + room + (2 + _warps()) * values + 8)
+    shared_bytes = 4 * (large * (large | 1) + room + 2 * values + 8)
     defines: dict[str, str | int] = {"SIDE": side, "SHIFTS": shifts}
     return (
         Launch("field/patch_match", defines, patches, _THREADS, shared_bytes)

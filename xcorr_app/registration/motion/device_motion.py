@@ -54,9 +54,9 @@ def device_candidates(
     )
     planes = planes.reshape(len(linear), -1)
     planes = xp.where(xp.isfinite(planes), planes, -np.inf)
-    located = starts.motions(linear, to_host(planes.argmax(axis=1)))
+    shifted = starts.motions(linear, to_host(planes.argmax(axis=1)))
     found: list[list[Candidate]] = [[] for _ in turns]
-    for number, motion, score in zip(numbers.tolist(), located, to_host(planes.max(axis=1)).tolist(), strict=True):
+    for number, motion, score in zip(numbers.tolist(), shifted, to_host(planes.max(axis=1)).tolist(), strict=True):
         found[number].append(Candidate(motion, score))
     return [sorted(each, key=lambda one: -one.score) for each in found]
 
