@@ -19,7 +19,7 @@ from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.registration.quality import clean_fraction
-from xcorr_app.registration.tile_bins import binned
+from xcorr_app.registration.tile_bins import binned, moved
 from xcorr_app.registration.tiles import Grid
 
 _DEGREE = 3
@@ -125,7 +125,7 @@ class ReferenceLight:
         correlated = 1 / size**2
         if self._is_noisy:
             noise, correlated = noise / (4 * np.pi * _SIGMA**2), correlated * 2 * np.pi * _SIGMA**2
-        f, g = self._smoothed(binned(_moved(frames, whole))), self._bins
+        f, g = self._smoothed(binned(moved(frames, whole))), self._bins
         cover = [_Cover.of(whole[:, axis], n, grid.count[axis], size) for axis, n in enumerate(grid.shape)]
         terms = _terms(cover, grid.shape)
         weight = _counts(cover) / size**2
@@ -246,14 +246,3 @@ def _terms(cover: list[_Cover], shape: tuple[int, int]) -> NDArray[np.float64]:
     rows, columns = (basis(2 * along.middle + 0.5, n) for along, n in zip(cover, shape, strict=True))
     terms = np.stack([rows[:, :, None, i] * columns[:, None, :, j] for i, j in TERMS], axis=-1)
     return terms.reshape(len(rows), -1, len(TERMS))
-
-
-def _moved(frames: Array, whole: NDArray[np.intp]) -> Array:
-    """Frames (n, h, w) moved by whole pixels (n, 2), zero where nothing is known."""
-    xp = array_namespace(frames)
-    height, width = frames.shape[1:]
-    rows, columns = (np.arange(size) - whole[:, axis, None] for axis, size in enumerate((height, width)))
-    inside = ((rows >= 0) & (rows < height))[:, :, None] & ((columns >= 0) & (columns < width))[:, None]
-    rows, columns = (xp.asarray(np.clip(place, 0, size - 1)) for place, size in ((rows, height), (columns, width)))
-    moved = frames[xp.arange(len(whole))[:, None, None], rows[:, :, None], columns[:, None]]
-    return moved * xp.asarray(inside)

@@ -37,7 +37,7 @@ def standard(
     variance = to_host((sample * sample).mean(axis=(1, 2), dtype=np.float64))
     clean = np.maximum(clean_fraction(images, variance), MIN_CLEAN)
     scale = xp.asarray(np.sqrt(np.where(variance > 0, variance, 1.0) * clean))[:, None, None].astype(dtype)
-    bins = binned(images if whole is None else _moved(images, whole))
+    bins = binned(images if whole is None else moved(images, whole))
     return (bins - mean * inside) / scale, (1 - clean) / clean / 4
 
 
@@ -108,7 +108,7 @@ def _inside(shape: tuple[int, int], whole: NDArray[np.intp]) -> NDArray[np.float
     return share
 
 
-def _moved(frames: Array, whole: NDArray[np.intp]) -> Array:
+def moved(frames: Array, whole: NDArray[np.intp]) -> Array:
     """Frames (n, h, w) moved by whole pixels (n, 2); zero where nothing is known."""
     xp = array_namespace(frames)
     height, width = frames.shape[1:]

@@ -9,7 +9,7 @@ import numpy as np
 from xcorr_app.correlation.peaks import find_peaks, nearest_of_equals, neighbourhoods, prefer
 from xcorr_app.correlation.plane_peaks import lacks_neighbours
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.errors import ArgumentError, ShapeError
+from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration import quality
 from xcorr_app.registration.frames import Frames
@@ -20,10 +20,10 @@ from xcorr_app.registration.passes import Pass, Progress
 from xcorr_app.registration.results import ShiftResult
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.significance import MAX_FALSE_ALARM, significance
+from xcorr_app.registration.single_reference import SINGLE, read_reference
 
 _SUBPIXEL = ("gaussian", "quadratic", "parabolic", "none")
 _ENGINE = "fft"
-_REFERENCES = ("first", "last")
 
 
 def masks_for(frames: Frames, reference: str | int | Array, settings: Settings) -> Masks | None:
@@ -35,7 +35,7 @@ def masks_for(frames: Frames, reference: str | int | Array, settings: Settings) 
 
 def takes_masks(reference: str | int | Array, settings: Settings) -> bool:
     """Whether frames can be measured by the pixels that count."""
-    return (not isinstance(reference, str) or reference in _REFERENCES) and _problem(settings) is None
+    return (not isinstance(reference, str) or reference in SINGLE) and _problem(settings) is None
 
 
 def estimate_masked(
@@ -186,26 +186,10 @@ def _problem(settings: Settings) -> str | None:
 
 def _reference(frames: Frames, reference: str | int | Array, masks: Masks, xp: Any) -> tuple[Array, Array, str]:
     """Image (Y, X) in float64, which of its pixels count, and what it is in words."""
-    if isinstance(reference, str):
-        if reference not in _REFERENCES:
-            raise ArgumentError(f"reference {reference!r} takes no mask: use first, last, a frame number or an image")
-        number = 0 if reference == "first" else frames.count - 1
-    elif isinstance(reference, (int, np.integer)):
-        number = int(reference)
-        if not -frames.count <= number < frames.count:
-            raise ArgumentError(f"reference frame {number} does not exist: there are {frames.count}")
-        number %= frames.count
+    refusal = f"reference {reference!r} takes no mask: use first, last, a frame number or an image"
+    image, number, described = read_reference(frames, reference, refusal)
+    if number is None and masks.given is not None and masks.given.ndim == 3:  # each of its own frame
+        counts = xp.isfinite(image)
     else:
-        if reference.shape != frames.shape:
-            raise ShapeError(f"reference has shape {reference.shape}: the frames are {frames.shape}")
-        if masks.given is not None and masks.given.ndim == 3:  # each of its own frame
-            counts = xp.isfinite(reference)
-        else:
-            counts = masks.of_frames(reference[None], 0, reference=True)[0]
-        return xp.where(counts, reference, 0.0).astype(np.float64), counts, "an image"
-    chunk = frames.read(number, number + 1)
-    if chunk.unreadable:
-        raise ArgumentError(f"the reference, frame {number}, cannot be read: {chunk.unreadable[number]}")
-    counts = masks.of_frames(chunk.frames, number, reference=True)[0]
-    image = xp.where(counts, chunk.frames[0], 0.0).astype(np.float64)
-    return image, counts, f"{reference if isinstance(reference, str) else 'frame'} ({number})"
+        counts = masks.of_frames(image[None], number or 0, reference=True)[0]
+    return xp.where(counts, image, 0.0).astype(np.float64), counts, described

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.errors import ArgumentError, ShapeError
+from xcorr_app.errors import ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration import quality
 from xcorr_app.registration.frames import Frames
@@ -26,8 +26,8 @@ from xcorr_app.registration.motion.start import Candidate, Starts, apart
 from xcorr_app.registration.motion.warp import about_corner
 from xcorr_app.registration.passes import Pass, Progress
 from xcorr_app.registration.settings import DEFAULT_MAX_SIGMA
+from xcorr_app.registration.single_reference import SINGLE, read_reference
 
-REFERENCES = ("first", "last")
 _AS_LONG_AS = 8
 """Measuring the motion of a frame takes as long as the shifts of so many."""
 _SMALLEST = 32
@@ -51,7 +51,8 @@ def motion_of(
     """Measure frames that are read as needed."""
     if min(frames.shape) < _SMALLEST:
         raise ShapeError(f"frames are {frames.shape[0]} x {frames.shape[1]}: motion needs {_SMALLEST} pixels a side")
-    image, described = _reference(frames, reference)
+    refusal = f"unknown reference {reference!r}: use {', '.join(SINGLE)}, a frame number or an image"
+    image, _, described = read_reference(frames, reference, refusal)
     against = _Against(image, model, max_sigma)
 
     def measure(t: int, known: list[Matrix]) -> _Found:
@@ -170,28 +171,6 @@ def _prepared(image: Array) -> tuple[Array, bool]:
     count = max(int(finite.sum()), 1)
     mean = float(xp.where(finite, values, 0.0).sum()) / count
     return xp.where(finite, values - mean, 0.0).astype(np.float32), replaced
-
-
-def _reference(frames: Frames, reference: str | int | Array) -> tuple[Array, str]:
-    if isinstance(reference, str):
-        if reference not in REFERENCES:
-            raise ArgumentError(
-                f"unknown reference {reference!r}: use {', '.join(REFERENCES)}, a frame number or an image"
-            )
-        number = 0 if reference == "first" else frames.count - 1
-    elif isinstance(reference, (int, np.integer)):
-        number = int(reference)
-        if not -frames.count <= number < frames.count:
-            raise ArgumentError(f"reference frame {number} does not exist: there are {frames.count}")
-        number %= frames.count
-    else:
-        if reference.shape != frames.shape:
-            raise ShapeError(f"reference has shape {reference.shape}: the frames are {frames.shape}")
-        return reference, "an image"
-    chunk = frames.read(number, number + 1)
-    if chunk.unreadable:
-        raise ArgumentError(f"the reference, frame {number}, cannot be read: {chunk.unreadable[number]}")
-    return chunk.frames[0], f"{reference if isinstance(reference, str) else 'frame'} ({number})"
 
 
 def _neighbours(found: list[_Found], t: int) -> list[Matrix]:
