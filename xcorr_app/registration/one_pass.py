@@ -83,7 +83,10 @@ class OnePass:
         shape = self.shape if part is None else tuple(side.stop - side.start for side in part)
         early: _Early | None = self._begun(shape) if shared and self._xp is not np else None
         kernel = self.weighting.kernel(reference)
-        self.decision = self._decided(weighted=kernel is not None, shared_reference=shared)
+        if kernel is None and shared:
+            self.decision = self._plain
+        else:
+            self.decision = self._decided(weighted=kernel is not None, shared_reference=shared)
         if early is None or kernel is not None:
             early = self._matcher(shape, np.float32, self.engine, kernel, shared_reference=shared), None, None
         matcher, together, begun = early
