@@ -19,20 +19,18 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     SHARED_FLOATS(shared);
     int* of_warps = reinterpret_cast<int*>(shared);  // [THREADS / WARP][KINDS]
     const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
-    const Right* images[IMAGES] = {one, two, three};
-    double first[IMAGES];
+    const double first_a = (double)one[0], first_b = (double)two[0], first_c = (double)three[0];
     int number[KINDS] = {0, 0, 0, 0, 0};
-#pragma unroll
-    for (int i = 0; i < IMAGES; ++i) first[i] = (double)images[i][0];
     for (int k = (int)blockIdx.x * THREADS + (int)threadIdx.x; k < height * width; k += blocks * THREADS) {
         const double a = (double)one[k], b = (double)two[k], c = (double)three[k];
         number[0] += a == b && a == c;
-        number[1] += a != first[0];
-        number[2] += b != first[1];
-        number[3] += c != first[2];
+        number[1] += a != first_a;
+        number[2] += b != first_b;
+        number[3] += c != first_c;
     }
     if ((int)blockIdx.x < IMAGES * EDGES) {
-        const Right* image = images[(int)blockIdx.x / EDGES];
+        const int which = (int)blockIdx.x / EDGES;
+        const Right* image = which == 0 ? one : which == 1 ? two : three;
         const int edge = (int)blockIdx.x % EDGES;
         const bool is_row = edge < 2;
         const long long begin = edge % 2 == 0 ? 0 : is_row ? (long long)(height - 1) * width : width - 1;

@@ -22,6 +22,7 @@ from xcorr_app.gpu.im2win.tiles import TILE_DEPTHS, TILES
 from xcorr_app.gpu.peaks.around_peak import around_peak_launch
 from xcorr_app.gpu.peaks.common_overlap import common_overlap_launch
 from xcorr_app.gpu.peaks.frame_peaks import Rules, frame_peaks_launch, peak_places_launch
+from xcorr_app.gpu.peaks.line_sums import line_sums_launch
 from xcorr_app.gpu.peaks.near_peak import near_peak_launch
 from xcorr_app.gpu.peaks.noise_sums import noise_sums_launch
 from xcorr_app.gpu.peaks.outlier_pixels import (
@@ -129,6 +130,7 @@ def launches_of_peaks(types_of_sums):
             yield small_steps_launch(right_type, 0.08)
             yield stuck_lines_launch(right_type, 6.3)
             yield held_pixels_launch(right_type)
+            yield line_sums_launch((100, 90), 49, right_type)
             yield rated_peak_launch(1, fisher=left_type == "float32")
             yield rated_peak_launch(1, fisher=False, rate=False)
             yield zncc_planes_launch(full(64), left_type if left_type == "float32" else "float64", "float32")

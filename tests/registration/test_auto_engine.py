@@ -25,7 +25,7 @@ def asked(monkeypatch):
     """What a measurement asks of the choice, and the engine that it then takes; an H200 is said to be there."""
     monkeypatch.setattr(one_pass, "limits_of", lambda _: H200)
 
-    def matcher(self, shape, dtype, engine, kernel):
+    def matcher(self, shape, dtype, engine, kernel, **how):
         raise Asked(engine)
 
     monkeypatch.setattr(one_pass.OnePass, "_matcher", matcher)

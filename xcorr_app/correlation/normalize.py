@@ -15,7 +15,7 @@ import importlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -42,6 +42,8 @@ are taken from."""
 _RELATIVE_VARIANCE = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-10}
 _RELATIVE_TO_SQUARES = 1e-14
 """The same for integers, whose sums are exact, relative to the sum of squares with the mean in it."""
+_MANY = 1 << 16
+"""Images for which a device adds up tables, however few there are: in one order."""
 
 
 def min_overlap_pixels(left_shape: tuple[int, int], right_shape: tuple[int, int], min_overlap: float) -> int:
@@ -201,11 +203,11 @@ class DeviceZNCC(ZNCC):
 
     def left(self, matrices: Array) -> Overlaps:
         """Return tables of left matrices (..., H, W), to be reused."""
-        return self._of(matrices, self._tables.left, super().left)
+        return self._of(matrices, partial(self._tables.left, chosen_as=_MANY), super().left)
 
     def right(self, matrices: Array) -> Overlaps:
         """Return tables of right matrices (..., H', W')."""
-        return self._of(matrices, self._tables.right, super().right)
+        return self._of(matrices, partial(self._tables.right, chosen_as=_MANY), super().right)
 
     def __call__(self, sums: Array, left: Overlaps, right: Overlaps) -> Array:
         """Return scores as `ZNCC` does."""

@@ -63,6 +63,8 @@ class ArrayFrames:
         self.dtype = np.dtype(stack.dtype)
         self.vary: set[int] = set()
         """Frames that somebody has looked at and found not flat."""
+        self.glances: dict[tuple[int, ...], Any] = {}
+        """What was seen of lines of frames with these numbers."""
 
     def read(self, start: int, stop: int) -> Chunk:
         """Slice the array."""

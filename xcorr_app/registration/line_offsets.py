@@ -15,19 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import working_dtype
+from xcorr_app.gpu.peaks.line_sums import GROUPS
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
 from xcorr_app.registration.few_frames import near_each_other, spread, taken
 from xcorr_app.registration.frames import Chunk, Frames, FramesOver
+from xcorr_app.registration.line_glance import OF_LEVELS, glance
 from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.settings import Settings
 
 Kind = Literal["changing", "still"]
 
-_LOOKED_AT = 4
 _SMALLEST = 64
 """Rows and columns below which lines are too few, and too short, to tell."""
-_GROUPS = 16
-"""Parts of a line whose scatter tells how sure its mean is."""
 _DEVIATIONS = 2.2
 """Standard errors by which lines differ from those beside them, as a rule (the median); of scenes 0.7 to 1.6."""
 _OF_NORMAL = 0.6745
@@ -88,13 +87,16 @@ def levelled(frames: Frames, measured: Measured, settings: Settings) -> Levelled
     if not settings.contrast.auto or settings.normalization != "zncc" or settings.kernel_options is not None:
         return None
     usable = near_each_other(measured, frames.shape)
-    if usable.size < _LOOKED_AT or min(settings.measured_shape(frames.shape)) < _SMALLEST:
+    if usable.size < OF_LEVELS or min(settings.measured_shape(frames.shape)) < _SMALLEST:
         return None
-    some = spread(usable, _LOOKED_AT)
+    some = spread(usable, OF_LEVELS)
     # Sums of values at the limits of their type are infinite: then nothing is known.
     with np.errstate(over="ignore", invalid="ignore"):
         # One frame tells as a rule.
-        axes = [axis for axis in (2, 1) if _differ(taken(frames, some[1:2], settings), axis)[1].all()]
+        if (seen := glance(frames, usable, settings)) is not None:
+            axes = [axis for axis, means in ((2, seen.rows), (1, seen.columns)) if _of_groups(means[None])[1].all()]
+        else:
+            axes = [axis for axis in (2, 1) if _differ(taken(frames, some[1:2], settings), axis)[1].all()]
         if not axes:
             return None
         images = taken(frames, some, settings)
@@ -124,11 +126,16 @@ def is_better(before: Measured, after: Measured, settings: Settings, kind: Kind)
 def _differ(images: Array, axis: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """By how much lines (n, k) along an axis of images (n, h, w) differ from those beside them; whether surely so."""
     lines = images if axis == 2 else images.transpose(0, 2, 1)
-    count = lines.shape[2] // _GROUPS * _GROUPS
-    groups = to_host(lines[:, :, :count].reshape(*lines.shape[:2], _GROUPS, -1).mean(axis=3)).astype(np.float64)
+    count = lines.shape[2] // GROUPS * GROUPS
+    return _of_groups(to_host(lines[:, :, :count].reshape(*lines.shape[:2], GROUPS, -1).mean(axis=3)))
+
+
+def _of_groups(means: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """The same by means (n, k, groups) of parts of lines."""
+    groups = means.astype(np.float64)
     beside = groups[:, 1:-1] - (groups[:, :-2] + groups[:, 2:]) / 2
     offsets = beside.mean(axis=2)
-    error = np.median(beside.var(axis=2, ddof=1), axis=1) / _GROUPS
+    error = np.median(beside.var(axis=2, ddof=1), axis=1) / GROUPS
     rule = np.median(np.abs(offsets), axis=1) / _OF_NORMAL
     differ: NDArray[np.bool_] = rule > _DEVIATIONS * np.sqrt(error)
     return offsets, differ & (rule > 0)

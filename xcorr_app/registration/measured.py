@@ -124,7 +124,7 @@ class Measured:
     def flags(self, settings: Settings) -> tuple[tuple[str, ...], ...]:
         """Words for every frame, in the order of :mod:`xcorr_app.registration.quality`."""
         words = self._words(settings)
-        if not _any_of(words, frozenset(words)).any():
+        if not any(frames.any() for frames in words.values()):
             return ((),) * len(self.shifts)
         # Few combinations occur, however many frames there are.
         code = (1 << np.arange(len(words))) @ np.stack(list(words.values()))

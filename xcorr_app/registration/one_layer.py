@@ -114,9 +114,10 @@ def left_over(images: Array, shifts: NDArray[np.float64]) -> LeftOver:
     squares = _power(spectra).sum(axis=0)
     # Back to where the frames were: there a pattern adds up, be it as white as noise.
     _move(spectra, shifts, y, x)
-    products = to_host(_power(spectra.sum(axis=0)) - squares).astype(np.float64) / (count * (count - 1))
-    rest = to_host(squares).astype(np.float64) / (count - 1)
-    both = to_host(_power(mean)).astype(np.float64) - rest / count
+    powers = xp.stack([_power(spectra.sum(axis=0)) - squares, squares, _power(mean)])
+    products, rest, both = to_host(powers).astype(np.float64)
+    products, rest = products / (count * (count - 1)), rest / (count - 1)
+    both -= rest / count
     # Half of the plane is seen; of the first column, both halves.
     halves = np.where(x > 0, 1.0, 0.5) * np.ones((height, 1))
     low = halves * ((abs(y) < _LOW)[:, None] & (x < _LOW))

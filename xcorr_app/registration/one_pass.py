@@ -56,7 +56,7 @@ class OnePass:
         # What was asked for is refused here where it cannot run.
         wanted = "fft" if settings.normalization == "phase" else settings.engine
         choose_engine(wanted, xp, kernel_options=settings.kernel_options)
-        self.decision = self._decided(weighted=False, shared_reference=True)
+        self.decision = self._plain = self._decided(weighted=False, shared_reference=True)
 
     @property
     def engine(self) -> str:
@@ -83,7 +83,10 @@ class OnePass:
         shape = self.shape if part is None else tuple(side.stop - side.start for side in part)
         early: _Early | None = self._begun(shape) if shared and self._xp is not np else None
         kernel = self.weighting.kernel(reference)
-        self.decision = self._decided(weighted=kernel is not None, shared_reference=shared)
+        if kernel is None and shared:
+            self.decision = self._plain
+        else:
+            self.decision = self._decided(weighted=kernel is not None, shared_reference=shared)
         if early is None or kernel is not None:
             early = self._matcher(shape, np.float32, self.engine, kernel, shared_reference=shared), None, None
         matcher, together, begun = early
@@ -232,7 +235,7 @@ class OnePass:
         everything = self.prepared.at_hand()
         if everything is None or everything.is_judged:
             return None
-        self.decision = self._decided(weighted=False, shared_reference=True)
+        self.decision = self._plain
         matcher = self._matcher(shape, np.float32, self.engine, None)
         begun = attempt(matcher.begin, everything.frames) if matcher.tells_flat(everything.frames) else []
         return (matcher, everything, begun[0]) if begun and begun[0] is not None else None

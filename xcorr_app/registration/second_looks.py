@@ -103,6 +103,8 @@ def changing_lines(series: Series) -> Series:
         return series
     for _ in range(2):  # rows and columns
         lines = levelled(series.frames, series.measured, series.settings)
+        if lines is None and series.lines is None:
+            return series
         series = replace(series, lines=lines)
         if lines is None or lines.kind != "changing":
             return series

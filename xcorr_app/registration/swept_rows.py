@@ -20,12 +20,11 @@ from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
 from xcorr_app.registration.few_frames import near_each_other, spread, taken
 from xcorr_app.registration.frames import Chunk, Frames, FramesOver
+from xcorr_app.registration.line_glance import OF_SWEPT, glance, middle_rows
 from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.settings import Settings
 
-_LOOKED_AT = 5
 _SMALLEST = 32
-_MAX_ROWS = 256
 _FARTHEST = 16
 """Pixels of offset that are looked for."""
 _LEAST, _ALIKE = 0.5, 0.5
@@ -78,11 +77,15 @@ def joined_rows(frames: Frames, measured: Measured, settings: Settings) -> Joine
     usable = near_each_other(measured, frames.shape)
     if usable.size < 2 or min(settings.measured_shape(frames.shape)) < _SMALLEST:
         return None
-    some = spread(usable, _LOOKED_AT)
+    some = spread(usable, OF_SWEPT)
     # Sums of values at the limits of their type are infinite: then nothing is known.
     with np.errstate(over="ignore", invalid="ignore"):
         # The middle rows of two frames tell as a rule.
-        if not _lie_beside(taken(frames, some[1:3], settings)[:, _middle(frames.shape[0])]).any():
+        if (seen := glance(frames, usable, settings)) is not None:
+            beside = _surely(*_offsets(seen.shared, seen.own))
+        else:
+            beside = _lie_beside(taken(frames, some[1:3], settings)[:, middle_rows(frames.shape[0])])
+        if not beside.any():
             return None
         images = taken(frames, some, settings)
         offset, deviations = odd_rows(images)
@@ -94,15 +97,13 @@ def joined_rows(frames: Frames, measured: Measured, settings: Settings) -> Joine
     return JoinedRows(frames, np.nan) if 2 * moved.sum() > moved.size else None
 
 
-def _middle(rows: int) -> slice:
-    """At most `_MAX_ROWS` rows in the middle of an image."""
-    first = max(rows - _MAX_ROWS, 0) // 2
-    return slice(first, first + _MAX_ROWS)
-
-
 def _lie_beside(images: Array) -> NDArray[np.bool_]:
     """Whether odd rows of images (n, h, w) surely lie beside the others."""
-    offset, errors = offsets_between(images)
+    return _surely(*offsets_between(images))
+
+
+def _surely(offset: NDArray[np.float64], errors: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether offsets (n,) with such errors are none by chance."""
     surely: NDArray[np.bool_] = (np.abs(offset) >= _MIN_BETWEEN) & (np.abs(offset) > _ERRORS * errors)
     return surely
 
@@ -138,12 +139,15 @@ def offsets_between(images: Array) -> tuple[NDArray[np.float64], NDArray[np.floa
     beside = (rows[:, :-2:2] + rows[:, 2::2]) / 2
     slope = (beside[:, :, 2:] - beside[:, :, :-2]) / 2
     differs = (beside - rows[:, 1::2])[:, :, 1:-1]
-    count = min(_GROUPS, beside.shape[1])
-    size = beside.shape[1] // count
-    shared, own = (
-        to_host(product.sum(axis=2))[:, : count * size].astype(np.float64).reshape(-1, count, size).sum(axis=2)
-        for product in (slope * differs, slope * slope)
-    )
+    shared, own = (to_host(product.sum(axis=2)).astype(np.float64) for product in (slope * differs, slope * slope))
+    return _offsets(shared, own)
+
+
+def _offsets(shared: NDArray[np.float64], own: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The same by sums (n, pairs) over odd rows: of slope times difference, and of the slope squared."""
+    count = min(_GROUPS, shared.shape[1])
+    size = shared.shape[1] // count
+    shared, own = (sums[:, : count * size].reshape(-1, count, size).sum(axis=2) for sums in (shared, own))
     whole = np.maximum(own.sum(axis=1), np.finfo(np.float64).tiny)
     offset = shared.sum(axis=1) / whole
     scatter = ((shared - offset[:, None] * own) ** 2).sum(axis=1) * count / max(count - 1, 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from xcorr_app.errors import ArgumentError, ShapeError
@@ -40,7 +40,7 @@ class Problem:
     lefts: int = 1
     rights: int = 1
     rights_per_left: int = 1
-    chosen_as: Problem | None = None
+    chosen_as: Problem | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         counts = (*self.left_shape, *self.right_shape, *self.plane_shape, self.lefts, self.rights, self.rights_per_left)

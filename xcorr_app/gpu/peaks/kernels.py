@@ -10,6 +10,7 @@ from xcorr_app.gpu.peaks.around_peak import around_peak_launch
 from xcorr_app.gpu.peaks.common_overlap import common_overlap_launch
 from xcorr_app.gpu.peaks.costs import combined_peak_cost, search_cost
 from xcorr_app.gpu.peaks.frame_peaks import frame_peaks_launch, peak_places_launch
+from xcorr_app.gpu.peaks.line_sums import line_sums_launch
 from xcorr_app.gpu.peaks.near_peak import near_peak_launch
 from xcorr_app.gpu.peaks.noise_sums import noise_sums_launch
 from xcorr_app.gpu.peaks.outlier_pixels import (
@@ -208,6 +209,13 @@ KERNELS: dict[str, KernelEntry[Problem]] = {
             _accepts_any,
             stuck_lines_launch,
             document=_NOT_IN_A_DOCUMENT("whether a row or column lies beyond those beside it"),
+        ),
+        KernelEntry(
+            "line-sums",
+            ("peaks/line_sums",),
+            _accepts_any,
+            line_sums_launch,
+            document="Lucas and Kanade 1981, for the displacement of odd rows",
         ),
         KernelEntry(
             "held-pixels",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 
 from xcorr_app.gpu.direct.problem import Problem
@@ -42,6 +43,7 @@ def plane_peak_launch(
     return Launch("peaks/plane_peak", defines, problem.pairs, warps * 32, shared_bytes)
 
 
+@functools.lru_cache(maxsize=64)
 def finds_peaks(plane_shape: tuple[int, int], device: DeviceLimits) -> bool:
     """Whether the scores of a plane of this size fit the shared memory of a block."""
     problem = Problem((1, 1), (1, 1), (0, 0), plane_shape)
