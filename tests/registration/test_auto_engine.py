@@ -8,7 +8,7 @@ import pytest
 from tests.registration.scenes import drifting
 from xcorr_app import KernelOptions, estimate_shifts
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
-from xcorr_app.registration import measurement
+from xcorr_app.registration import one_pass
 from xcorr_app.registration.choice import decide_registration
 from xcorr_app.registration.settings import Settings
 
@@ -23,12 +23,12 @@ class Asked(Exception):  # noqa: N818 - it ends the measurement
 @pytest.fixture
 def asked(monkeypatch):
     """What a measurement asks of the choice, and the engine that it then takes; an H200 is said to be there."""
-    monkeypatch.setattr(measurement, "limits_of", lambda _: H200)
+    monkeypatch.setattr(one_pass, "limits_of", lambda _: H200)
 
     def matcher(self, shape, dtype, engine, kernel):
         raise Asked(engine)
 
-    monkeypatch.setattr(measurement.Measurement, "_matcher", matcher)
+    monkeypatch.setattr(one_pass.OnePass, "_matcher", matcher)
 
     def engine_of(stack, **options):
         with pytest.raises(Asked) as found:
@@ -52,7 +52,7 @@ def test_tensor_cores_where_frames_share_a_reference(asked):
 def test_weighted_frames_need_planes(asked, monkeypatch):
     seen = []
     monkeypatch.setattr(
-        measurement, "decide_registration", lambda *given, **how: seen.append(how) or decide_registration(*given, **how)
+        one_pass, "decide_registration", lambda *given, **how: seen.append(how) or decide_registration(*given, **how)
     )
     stack = drifting(DRIFT)
     noise = np.random.default_rng(2).normal(scale=2 * stack.std(), size=stack.shape)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.registration.scenes import EVERY_REFERENCE, drifting, noise
 from xcorr_app import estimate_shifts
-from xcorr_app.registration import measurement, passes
+from xcorr_app.registration import one_pass, passes
 from xcorr_app.registration.choice import decide_registration
 from xcorr_app.registration.passes import Pass
 
@@ -153,7 +153,7 @@ def test_the_engine_of_phase_correlation_is_the_fft(monkeypatch, stack):
         asked.append((settings.normalization, frames, limits, how["shared_reference"]))
         return decide_registration(shape, dtype, frames, settings, limits, **how)
 
-    monkeypatch.setattr(measurement, "decide_registration", decide)
+    monkeypatch.setattr(one_pass, "decide_registration", decide)
     chunks_of(monkeypatch, 4)
     for normalization in ("phase", "zncc"):
         result = estimate_shifts(stack, max_shift=8, normalization=normalization)

@@ -221,6 +221,6 @@ def _changes(light: Light) -> bool:
     # As large in all frames, what is left counts in none more than in others.
     explained, uneven = (light.constant - light.uneven).sum(), light.uneven.sum()
     f = explained / (terms * light.tiles.size) / (uneven / freedom.sum())
-    share = explained / max((light.constant - light.tiles).sum(), 1e-300)
-    is_light = f > _MIN_F and share > _MIN_SHARE
+    beyond_noise = (light.constant - light.tiles).sum()
+    is_light = f > _MIN_F and explained > _MIN_SHARE * beyond_noise > 0
     return bool(is_light and np.median(light.uneven / freedom) < _MAX_REMAINDER)
