@@ -222,9 +222,8 @@ def agree(one: Measured, other: Measured) -> NDArray[np.bool_]:
 def _are_apart(one: Measured, other: Measured) -> NDArray[np.bool_]:
     """(T,) whether two measurements of the same frames differ by more than their standard errors make likely."""
     with np.errstate(invalid="ignore"):
-        apart: NDArray[np.bool_] = (np.abs(one.shifts - other.shifts) > _APART * np.hypot(one.sigma, other.sigma)).any(
-            axis=1
-        )
+        off = np.abs(one.shifts - other.shifts) > _APART * np.hypot(one.sigma, other.sigma)
+    apart: NDArray[np.bool_] = np.asarray(off.any(axis=1))
     return apart
 
 

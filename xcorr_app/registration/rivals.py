@@ -22,13 +22,7 @@ from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.registration.apply import shift_frames
-from xcorr_app.registration.few_frames import spread
-from xcorr_app.registration.measured import Measured
-from xcorr_app.registration.passes import Pass
-from xcorr_app.registration.prepared_frames import PreparedFrames, cropped, take
 from xcorr_app.registration.quality import AMBIGUOUS_RATIO
-from xcorr_app.registration.references import Reference
-from xcorr_app.registration.settings import Settings
 
 _SIGMA = 1.0
 """Pixels of the Gaussian that both images are smoothed by: of what is left, interpolation keeps the variance."""
@@ -48,48 +42,6 @@ _MOST = 6
 """Rivals that are looked at, the highest by the polynomial through 3 x 3 values."""
 _MARGIN = 1.05
 """Further below a peak, since peaks lie between whole shifts."""
-
-
-def settle(
-    columns: Measured,
-    reference: Reference,
-    frames: PreparedFrames,
-    walk: Pass,
-    settings: Settings,
-    window: ShiftWindow,
-    few: int,
-) -> None:
-    """Settle frames of which nothing is doubted but that another shift fits almost as well.
-
-    All of them, if the picture tells for half of a `few`.
-    """
-    if not (columns.peak_ratio < AMBIGUOUS_RATIO).any():
-        return
-    asked = columns.doubted_for_rivals(settings)
-    first = np.zeros_like(asked)
-    first[spread(np.flatnonzero(asked), few)] = True
-    shifts = np.full_like(columns.shifts, np.nan)
-    for chosen in (first, asked & ~first):
-
-        def job(
-            start: int, stop: int, chosen: NDArray[np.bool_] = chosen
-        ) -> tuple[NDArray[np.intp], NDArray[np.float64]] | None:
-            if not chosen[start:stop].any():
-                return None
-            _, prepared = frames.read(start, stop)
-            rows = np.flatnonzero(prepared.usable & chosen[start:stop])
-            images = cropped(reference.images(start, prepared), reference.part)
-            images = take(images, rows) if images.shape[0] > 1 else images
-            seen = take(cropped(prepared.frames, reference.part), rows)
-            measured = columns.shifts[start + rows]
-            return start + rows, settled(images, seen, measured, window, settings.min_overlap)
-
-        for found in walk.over("tiles", job, small=True):
-            if found is not None:
-                shifts[found[0]] = found[1]
-        if 2 * np.isfinite(shifts[first, 0]).sum() < first.sum():
-            break
-    columns.settle(shifts)
 
 
 def settled(
