@@ -187,8 +187,8 @@ def _choice(
         # In a small window nothing may be known of chance; against what stands still a sure motion is enough, and
         # against one that is far less sure.
         unlikely = ~chance & (local.score > local.chance_score)[rows] & ~local.on_edge[rows]
-        enough = overlaid or (error[1] < _SURER * error[0] and bool(np.isnan(local.false_alarm[rows]).all()))
-        local_stands_out = _most(sure & (unlikely if enough else local.false_alarm[rows] <= MAX_FALSE_ALARM))
+        enough = overlaid | (np.isnan(local.false_alarm[rows]) & (error[1] < _SURER * error[0]))
+        local_stands_out = _most(sure & np.where(enough, unlikely, local.false_alarm[rows] <= MAX_FALSE_ALARM))
         more = overlaid or not np.median(plain.significance[rows]) > _MORE * np.median(local.significance[rows])
     if not local_stands_out:
         return "none"
