@@ -82,6 +82,7 @@ def test_turning_light_does_not_bend_shifts(xp, deviation, limit):
 
 def test_without_it_shifts_are_bent(monkeypatch):
     monkeypatch.setattr("xcorr_app.registration.second_looks.evenly_lit", lambda *_: None)
+    monkeypatch.setattr("xcorr_app.registration.stack_measurement.choose_contrast", lambda *_: "none")
     result = estimate_shifts(series(0.45, 0.02), "first", 16)
     assert np.sqrt(np.mean((result.shifts + DRIFT) ** 2)) > 0.03
 

@@ -53,6 +53,8 @@ is the scene's."""
 LOCAL = Contrast(DEFAULT_SIGMA)
 _SURER = 0.5
 """Share of the plain standard error below which local contrast is the better measure, agree or not."""
+_SURER_APART, _APART = 0.8, 1.5
+"""The same where both differ by so many standard errors: what pulls all of a frame alike is in no standard error."""
 NOTES: dict[Choice, str] = {
     "none": "",
     "local": f"Measured by local contrast ({LOCAL}): on the frames tried, its peaks stand out, and lie elsewhere or "
@@ -185,15 +187,16 @@ def _choice(
         # In a small window nothing may be known of chance; against what stands still a sure motion is enough, and
         # against one that is far less sure.
         unlikely = ~chance & (local.score > local.chance_score)[rows] & ~local.on_edge[rows]
-        enough = overlaid or (error[1] < _SURER * error[0] and bool(np.isnan(local.false_alarm[rows]).all()))
-        local_stands_out = _most(sure & (unlikely if enough else local.false_alarm[rows] <= MAX_FALSE_ALARM))
+        enough = overlaid | (np.isnan(local.false_alarm[rows]) & (error[1] < _SURER * error[0]))
+        local_stands_out = _most(sure & np.where(enough, unlikely, local.false_alarm[rows] <= MAX_FALSE_ALARM))
         more = overlaid or not np.median(plain.significance[rows]) > _MORE * np.median(local.significance[rows])
     if not local_stands_out:
         return "none"
     # Two motions are told apart by tiles, which measures better than local contrast where that finds the same. They
     # are looked at only where they decide, and where it did measure better.
+    surer = error[1] < (_SURER_APART if _most(_are_apart(plain, local)[rows]) else _SURER) * error[0]
     without_tiles = error[1] < _SURER * in_part
-    if not _most(agree(plain, local)[rows]) or (error[1] < _SURER * error[0] and (without_tiles or not moves_apart())):
+    if not _most(agree(plain, local)[rows]) or (surer and (without_tiles or not moves_apart())):
         return "local" if more else "none"
     return "none" if plain_stands_out else "both"
 
@@ -214,6 +217,14 @@ def agree(one: Measured, other: Measured) -> NDArray[np.bool_]:
     with np.errstate(invalid="ignore"):
         near: NDArray[np.bool_] = np.abs(one.shifts - other.shifts).max(axis=1) <= _NEAR + 3 * error
     return near
+
+
+def _are_apart(one: Measured, other: Measured) -> NDArray[np.bool_]:
+    """(T,) whether two measurements of the same frames differ by more than their standard errors make likely."""
+    with np.errstate(invalid="ignore"):
+        off = np.abs(one.shifts - other.shifts) > _APART * np.hypot(one.sigma, other.sigma)
+    apart: NDArray[np.bool_] = np.asarray(off.any(axis=1))
+    return apart
 
 
 def merged(plain: Measured, local: Measured) -> Measured:

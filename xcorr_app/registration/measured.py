@@ -79,8 +79,9 @@ class Measured:
 
     def settle(self, shifts: NDArray[np.float64]) -> None:
         """Take the shifts (T, 2) that stand against all others; NaN where that is open."""
-        self.settled = np.asarray(np.isfinite(shifts).all(axis=1))
-        moved = np.where(self.settled[:, None], shifts - self.shifts, 0.0)
+        known: NDArray[np.bool_] = np.asarray(np.isfinite(shifts).all(axis=1))
+        self.settled = known
+        moved = np.where(known[:, None], shifts - self.shifts, 0.0)
         self.shifts, self.fft_shifts = self.shifts + moved, self.fft_shifts + moved
 
     def replaced(self, other: Measured, taken: NDArray[np.bool_]) -> Measured:

@@ -13,14 +13,16 @@ from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration import masks
+from xcorr_app.registration.few_frames import spread
 from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.one_pass import OnePass
 from xcorr_app.registration.passes import Pass
 from xcorr_app.registration.prepared_frames import PreparedFrames
+from xcorr_app.registration.quality import AMBIGUOUS_RATIO
 from xcorr_app.registration.references import FixedImage, MeanOfOthers, MedianOfOthers, Reference
 from xcorr_app.registration.reweighted_fit import Fit, fit_reweighted
-from xcorr_app.registration.rivals import settle
+from xcorr_app.registration.rivals import settled
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.tiles import Grid, Look, look
 from xcorr_app.registration.turned_frames import MIN_EDGE, StraightReference, Turned
@@ -100,7 +102,7 @@ class Measurement:
         if self._whole:
             return columns
         if looked_at.any():
-            settle(columns, reference, self._pass, self._settings, self._few)
+            self._settle(columns, reference)
             self._suspects(columns, reference)
         some_differ = masks.some_differ(columns.tiles[looked_at])
         if some_differ:
@@ -118,6 +120,25 @@ class Measurement:
         if masks.two_motions(columns.tiles):
             columns = self._in_part(columns, trusted, reference, stage, verified)
         return self._reweighted(columns, trusted, looked_at, reference)
+
+    def _settle(self, columns: Measured, reference: Reference) -> None:
+        """Ask whether pictures tell shifts from others that fit almost as well; of all frames if a few do."""
+        if not (columns.peak_ratio < AMBIGUOUS_RATIO).any():
+            return
+        asked = columns.doubted_for_rivals(self._settings)
+        few = np.zeros_like(asked)
+        few[spread(np.flatnonzero(asked), self._few)] = True
+        shifts = np.full_like(columns.shifts, np.nan)
+
+        def told(images: Array, frames: Array, numbers: NDArray[np.intp]) -> NDArray[np.float64]:
+            return settled(images, frames, columns.shifts[numbers], self.window, self._settings.min_overlap)
+
+        for chosen in (few, asked & ~few):
+            for numbers, found in self._pass.over_chosen("tiles", reference, chosen, told):
+                shifts[numbers] = found
+            if 2 * np.isfinite(shifts[few, 0]).sum() < few.sum():
+                break
+        columns.settle(shifts)
 
     def _suspects(self, columns: Measured, reference: Reference) -> None:
         """Look at frames whose score noise does not explain: of sparse scenes a few things fall together by chance."""

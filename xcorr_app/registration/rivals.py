@@ -22,13 +22,7 @@ from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.registration.apply import shift_frames
-from xcorr_app.registration.few_frames import spread
-from xcorr_app.registration.measured import Measured
-from xcorr_app.registration.one_pass import OnePass
-from xcorr_app.registration.prepared_frames import cropped
 from xcorr_app.registration.quality import AMBIGUOUS_RATIO
-from xcorr_app.registration.references import Reference
-from xcorr_app.registration.settings import Settings
 
 _SIGMA = 1.0
 """Pixels of the Gaussian that both images are smoothed by: of what is left, interpolation keeps the variance."""
@@ -48,31 +42,6 @@ _MOST = 6
 """Rivals that are looked at, the highest by the polynomial through 3 x 3 values."""
 _MARGIN = 1.05
 """Further below a peak, since peaks lie between whole shifts."""
-
-
-def settle(columns: Measured, reference: Reference, compared: OnePass, settings: Settings, few: int) -> None:
-    """Settle frames of which nothing is doubted but that another shift fits almost as well.
-
-    All of them, if the picture tells for half of a `few`.
-    """
-    if not (columns.peak_ratio < AMBIGUOUS_RATIO).any():
-        return
-    asked = columns.doubted_for_rivals(settings)
-    first = np.zeros_like(asked)
-    first[spread(np.flatnonzero(asked), few)] = True
-    shifts = np.full_like(columns.shifts, np.nan)
-    part, window = reference.part, compared.window
-
-    def ask(images: Array, frames: Array, numbers: NDArray[np.intp]) -> NDArray[np.float64]:
-        seen = cropped(images, part), cropped(frames, part)
-        return settled(*seen, columns.shifts[numbers], window, settings.min_overlap)
-
-    for chosen in (first, asked & ~first):
-        for numbers, found in compared.over_chosen("tiles", reference, chosen, ask):
-            shifts[numbers] = found
-        if 2 * np.isfinite(shifts[first, 0]).sum() < first.sum():
-            break
-    columns.settle(shifts)
 
 
 def settled(
