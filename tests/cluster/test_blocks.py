@@ -95,7 +95,7 @@ def same(one, other):
         ("lit", {}, {"measure", "tiles", "refine", "light"}),
         ("turns", {}, {"measure", "tiles", "turn"}),
         ("walks", {"verify": 7}, {"measure", "tiles", "refine"}),
-        ("pattern", {}, {"measure", "tiles"}),
+        ("pattern", {}, {"measure"}),
         ("clear", {"reference": "template"}, {"measure", "template"}),
         ("faint", {"reference": "mean", "verify": 3}, {"measure", "mean"}),
         ("faint", {"reference": "median", "verify": 3}, {"measure", "median"}),

@@ -11,8 +11,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
 
+import numpy as np
+
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration import drawn_in
+from xcorr_app.registration.coarse_and_fine import disagreement
 from xcorr_app.registration.contrast_choice import NOTES
 from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.lighting import EvenlyLitFrames, as_sure, evenly_lit
@@ -145,6 +148,26 @@ def holes_left_by_drawing(series: Series) -> Series:
     return series
 
 
+def coarse_and_fine_parts(series: Series) -> Series:
+    """Do coarse parts of the scene move otherwise than fine ones? Then standard errors are larger.
+
+    Not asked where frames leave nothing once they are moved, or hold a pattern that was fitted together with the scene.
+    """
+    rest, reference, told = series.found.rest, series.reference, series.pattern
+    if not series.is_open or not isinstance(reference, (str, int, np.integer)):
+        return series
+    if (rest.is_little and rest.is_sure) or told.joint or told.contested:
+        return series
+    if series.settings.contrast.auto and series.settings.normalization == "zncc":
+        trial = partial(series.measurement.trial, whole=True)
+        locally = series.found.estimation.settings.contrast.sigma is not None
+        by = disagreement(series.frames, reference, series.measured, series.settings, trial, locally=locally)
+        if by.any():
+            others = (series.measured.shifts != 0).any(axis=1, keepdims=True)  # the reference is sure of itself
+            series.measured.sigma = np.where(others, np.hypot(series.measured.sigma, by), series.measured.sigma)
+    return series
+
+
 def sums_of_steps(series: Series) -> Series:
     """Do sums of steps lie where frames are found that are compared with the first? They are doubted where not.
 
@@ -166,5 +189,6 @@ SECOND_LOOKS: tuple[Look, ...] = (
     fixed_pattern,
     still_lines,
     holes_left_by_drawing,
+    coarse_and_fine_parts,
     sums_of_steps,
 )
