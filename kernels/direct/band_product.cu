@@ -127,7 +127,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
                 partial[((part * PAIRS + nth) * p.shifts_y + iy) * SUM_PITCH + i] = sum[i];
         }
         __syncthreads();
-        const int lines_here = least(PAIRS, p.pairs - group * PAIRS) * p.shifts_y;
+        const int lines_here = min(PAIRS, p.pairs - group * PAIRS) * p.shifts_y;
         Sum* of_group = plane_of(p, planes, group * PAIRS);
         for (int k = threadIdx.x; k < lines_here * SHIFTS_X; k += THREADS) {
             const int at = k / SHIFTS_X * SUM_PITCH + k % SHIFTS_X;

@@ -54,21 +54,21 @@ __device__ __forceinline__ bool sum_tiles(const Problem& p, const Left* left, co
     const int dy = p.shift_y0 + iy, dx = p.shift_x0 + ix;  // first shift of the block
 
     // Left rows that overlap with a right row at a shift of the block, then this segment's part of them.
-    const int y_first = most(0, dy) + segment * segment_rows;
-    const int y_last = least(least(p.left_height, p.right_height + dy + BLOCK_Y - 1), y_first + segment_rows);
+    const int y_first = max(0, dy) + segment * segment_rows;
+    const int y_last = min(min(p.left_height, p.right_height + dy + BLOCK_Y - 1), y_first + segment_rows);
     if (segment > 0 && y_first >= y_last) return false;  // surplus worker
     const Span block_xs = overlap_of_any(p.left_width, p.right_width, dx, BLOCK_X);
     const Span xs = overlap_of_any(p.left_width, p.right_width, dx + warp_x, TILE_X);
-    const int own_first = most(y_first, dy + warp_y);
+    const int own_first = max(y_first, dy + warp_y);
     const bool surplus = iy + warp_y >= p.shifts_y || ix + warp_x >= p.shifts_x;  // a tile wholly outside the window
-    const int own_last = surplus ? y_first : least(y_last, p.right_height + dy + warp_y + TILE_Y - 1);
+    const int own_last = surplus ? y_first : min(y_last, p.right_height + dy + warp_y + TILE_Y - 1);
 
     Sum sum[TILE];
 #pragma unroll
     for (int i = 0; i < TILE; ++i) sum[i] = 0;
 
     for (int y = y_first; y < y_last; y += CHUNK_ROWS) {
-        const int chunk_rows = least(CHUNK_ROWS, y_last - y);
+        const int chunk_rows = min(CHUNK_ROWS, y_last - y);
         for (int x = block_xs.first / 4 * 4; x < block_xs.last; x += CHUNK_COLUMNS) {
             __syncthreads();
             stage<LEFT_COLUMNS, LEFT_COLUMNS, BLOCK_WARPS>(left_tile, left, p.left_width, y_last, y, x + dx,
@@ -79,9 +79,9 @@ __device__ __forceinline__ bool sum_tiles(const Problem& p, const Left* left, co
             staged();
             __syncthreads();
             // The warp's own steps in this chunk: rows x groups of four columns.
-            const int row_first = most(0, own_first - y), rows = least(CHUNK_ROWS, own_last - y) - row_first;
-            const int group_first = most(0, xs.first - x) / 4;
-            const int groups = ceil_div(least(CHUNK_COLUMNS, xs.last - x), 4) - group_first;
+            const int row_first = max(0, own_first - y), rows = min(CHUNK_ROWS, own_last - y) - row_first;
+            const int group_first = max(0, xs.first - x) / 4;
+            const int groups = ceil_div(min(CHUNK_COLUMNS, xs.last - x), 4) - group_first;
             if (rows <= 0 || groups <= 0) continue;
             const int down = 32 * WARPS_K / groups, along = 32 * WARPS_K % groups;
             int row = (warp_k * 32 + lane) / groups, group = (warp_k * 32 + lane) % groups;

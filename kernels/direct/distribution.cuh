@@ -42,7 +42,7 @@ __device__ __forceinline__ int height_of_worker(int worker, int rows, int& befor
 // Left rows that overlap with a right row at any dy of a group.
 __device__ __forceinline__ int overlap_height(const Problem& p, int group, int step) {
     const int dy = p.shift_y0 + group * step;
-    return most(0, least(p.left_height, p.right_height + dy + step - 1) - most(0, dy));
+    return max(0, min(p.left_height, p.right_height + dy + step - 1) - max(0, dy));
 }
 
 struct Heights {
@@ -52,16 +52,16 @@ struct Heights {
 
 __device__ __forceinline__ Heights heights_of(const Problem& p, int step) {
     const int groups = ceil_div(p.shifts_y, step), right_height = p.right_height + step - 1;  // as any dy of a group sees it
-    // Shifts with any overlap: 1 - right_height ... left_height - 1; flat from least(0, difference) to most(0, difference).
+    // Shifts with any overlap: 1 - right_height ... left_height - 1; flat from min(0, difference) to max(0, difference).
     const int difference = p.left_height - right_height;
-    const auto group_from = [&](int dy) { return least(groups, dy <= p.shift_y0 ? 0 : ceil_div(dy - p.shift_y0, step)); };
+    const auto group_from = [&](int dy) { return min(groups, dy <= p.shift_y0 ? 0 : ceil_div(dy - p.shift_y0, step)); };
     Heights h;
     h.rise_first = group_from(1 - right_height);
-    h.flat_first = most(h.rise_first, group_from(least(0, difference)));
-    h.fall_first = most(h.flat_first, group_from(most(0, difference) + 1));
-    h.end = most(h.fall_first, group_from(p.left_height));
+    h.flat_first = max(h.rise_first, group_from(min(0, difference)));
+    h.fall_first = max(h.flat_first, group_from(max(0, difference) + 1));
+    h.end = max(h.fall_first, group_from(p.left_height));
     h.rise_height = ceil_div(overlap_height(p, h.rise_first, step), step);
-    h.flat_height = ceil_div(least(p.left_height, right_height), step);
+    h.flat_height = ceil_div(min(p.left_height, right_height), step);
     return h;
 }
 

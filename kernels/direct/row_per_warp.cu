@@ -53,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, 1)
             left_staged[32 + lane] = (float)next;
             right_staged[lane] = (float)broadcast;
             __syncwarp();
-            const int steps = least(32, xs.last - x);
+            const int steps = min(32, xs.last - x);
 #pragma unroll 4
             for (int k = 0; k < steps; k += 4) {
                 const Four four = load_four(right_staged + k);  // zero beyond the matrix

@@ -88,7 +88,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     row_product(const Left* lefts, const Right* rights_of_all, Sum* planes, PROBLEM_PARAMETERS, int parity) {
     const Problem p = PROBLEM_ARGUMENTS;
     SHARED_FLOATS(tiles);  // PAIRS times: [CHUNK_ROWS][PITCH] left, [RIGHT_ROWS][PITCH] right
-    const int period = most(p.left_height, p.right_height);
+    const int period = max(p.left_height, p.right_height);
     const int groups = ceil_div(period, SHIFT_ROWS), pair_groups = ceil_div(p.pairs, PAIRS);
     const int d_first = (int)blockIdx.x % groups * SHIFT_ROWS;
     const int pair_first = (int)blockIdx.x / groups % pair_groups * PAIRS;
@@ -96,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     const int nth = threadIdx.x % PAIRS, d_local = threadIdx.x / PAIRS, d = d_first + d_local;
     const int pair = pair_first + nth;
     const bool active = pair < p.pairs && d < period;
-    Sum* plane = plane_of(p, planes, least(pair, p.pairs - 1));
+    Sum* plane = plane_of(p, planes, min(pair, p.pairs - 1));
     const int left_pieces = ceil_div(p.left_width, BLOCK), right_pieces = ceil_div(p.right_width, BLOCK);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const float* own_left = tiles + nth * PAIR_FLOATS;
@@ -108,11 +108,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     const int first_dx = offset * BLOCK - (BLOCK - 1);
     // An offset that no pieces have, or none of whose shifts the window asks for.
     if (first_dx >= p.shift_x0 + p.shifts_x || first_dx + SUMS <= p.shift_x0) return;
-    const int piece_last = least(right_pieces, left_pieces - offset);
-    for (int right_piece = most(0, -offset); right_piece < piece_last; ++right_piece) {
+    const int piece_last = min(right_pieces, left_pieces - offset);
+    for (int right_piece = max(0, -offset); right_piece < piece_last; ++right_piece) {
         const int left_piece = right_piece + offset;
         for (int y = 0; y < p.left_height; y += CHUNK_ROWS) {
-            const int rows = least(CHUNK_ROWS, p.left_height - y);
+            const int rows = min(CHUNK_ROWS, p.left_height - y);
             __syncthreads();
 #pragma unroll 1
             for (int k = 0; k < PAIRS && pair_first + k < p.pairs; ++k) {

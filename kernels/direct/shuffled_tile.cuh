@@ -100,7 +100,7 @@ __device__ __forceinline__ void add_all_rows(const Problem& p, const Operands& o
         for (; y < y_last; y += LEFT_ROWS) add_rows<LEFT_ROWS, false>(p, of, y, y_last, lane, sum);
         return;
     }
-    const int body_first = least(y_last, of.dy + SHIFTS - 1), body_last = least(y_last, p.right_height + of.dy);
+    const int body_first = min(y_last, of.dy + SHIFTS - 1), body_last = min(y_last, p.right_height + of.dy);
     for (; y < body_first; ++y) add_rows<1, false>(p, of, y, y_last, lane, sum);  // init
     for (; y + LEFT_ROWS <= body_last; y += LEFT_ROWS) add_rows<LEFT_ROWS, true>(p, of, y, y_last, lane, sum);
     for (; y < y_last; ++y) add_rows<1, false>(p, of, y, y_last, lane, sum);  // drain
@@ -118,7 +118,7 @@ __device__ __forceinline__ void shuffled_tile(const Problem& p, const Left* left
     if (first_left >= left_count) return;
     const Task task = task_of_worker(p, DISTRIBUTION, MAX_ROWS, in_group / tiles_x, SHIFTS);
     if (task.iy < 0) return;  // the whole warp is surplus
-    const int right_count = least(RIGHTS, p.rights_per_left - first_right);
+    const int right_count = min(RIGHTS, p.rights_per_left - first_right);
     const int ix = in_group % tiles_x * WARP;
 
     Operands of;
@@ -128,7 +128,7 @@ __device__ __forceinline__ void shuffled_tile(const Problem& p, const Left* left
     of.xs = overlap_of_any(p.left_width, p.right_width, of.dx, WARP);
 #pragma unroll
     for (int l = 0; l < LEFTS; ++l) {
-        of.left[l] = left_of(p, lefts, least(first_left + l, left_count - 1) * p.rights_per_left);
+        of.left[l] = left_of(p, lefts, min(first_left + l, left_count - 1) * p.rights_per_left);
 #pragma unroll
         for (int r = 0; r < RIGHTS; ++r)
 #pragma unroll
@@ -136,9 +136,9 @@ __device__ __forceinline__ void shuffled_tile(const Problem& p, const Left* left
     }
 #pragma unroll
     for (int r = 0; r < RIGHTS; ++r)
-        of.right[r] = right_of(p, rights_of_all, first_left * p.rights_per_left + first_right + least(r, right_count - 1));
+        of.right[r] = right_of(p, rights_of_all, first_left * p.rights_per_left + first_right + min(r, right_count - 1));
 
-    const int first_row = most(0, of.dy);
+    const int first_row = max(0, of.dy);
     add_all_rows(p, of, first_row + task.first, first_row + task.last, lane, sum);
 
     if (ix + lane >= p.shifts_x) return;

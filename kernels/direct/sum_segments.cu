@@ -20,8 +20,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (shift >= shifts) return;
     const int iy = (int)((unsigned)shift / (unsigned)p.shifts_x);
     const int dy = p.shift_y0 + iy / BLOCK_Y * BLOCK_Y;
-    const int rows = least(p.left_height, p.right_height + dy + BLOCK_Y - 1) - most(0, dy);
-    const int written = least(segments, most(1, ceil_div(rows, segment_rows)));
+    const int rows = min(p.left_height, p.right_height + dy + BLOCK_Y - 1) - max(0, dy);
+    const int written = min(segments, max(1, ceil_div(rows, segment_rows)));
     const long long at = pair * shifts + shift;
     Sum sum = workspace[at];
     for (int segment = 1; segment < written; ++segment) sum += workspace[at + segment * p.pairs * shifts];

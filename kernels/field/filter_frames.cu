@@ -51,7 +51,7 @@ __device__ __forceinline__ float without(Right value, double mean) {
 
 // The pixel that lies at a place along an axis, on the frame or beyond its edge.
 __device__ __forceinline__ int pixel_at(int place, int size) {
-    if (!SPLINE) return least(most(place, 0), size - 1);
+    if (!SPLINE) return min(max(place, 0), size - 1);
     if (place >= 0 && place < size) return place;
     if (size == 1) return 0;
     const int period = 2 * (size - 1), turned = (place < 0 ? -place : place) % period;

@@ -11,7 +11,7 @@
 struct Middle {
     float y, x, unit;
     __device__ __forceinline__ Middle(int height, int width)
-        : y(0.5f * (float)(height - 1)), x(0.5f * (float)(width - 1)), unit(2.0f / (float)most(height, width)) {}
+        : y(0.5f * (float)(height - 1)), x(0.5f * (float)(width - 1)), unit(2.0f / (float)max(height, width)) {}
     __device__ __forceinline__ float down(int row) const { return ((float)row - y) * unit; }
     __device__ __forceinline__ float across(int column) const { return ((float)column - x) * unit; }
 };

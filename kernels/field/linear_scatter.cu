@@ -37,10 +37,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     for (int i = 0; i < SUMS; ++i) found[i] = 0;
     if (x < width && is_compared(x, width)) {
         const Line rows(motions + 6 * (long long)item, first, x), columns(motions + 6 * (long long)item + 3, first, x);
-        const int stop = least(first + STRIP_ROWS, height - RIM);
+        const int stop = min(first + STRIP_ROWS, height - RIM);
         const float across = middle.across(x);
 #pragma unroll 1
-        for (int y = most(first, RIM); y < stop; ++y) {
+        for (int y = max(first, RIM); y < stop; ++y) {
             if (!is_compared(rows.after(y - first), height) || !is_compared(columns.after(y - first), width)) continue;
             const long long place = (long long)y * width + x;
             const float value = image[place], down = middle.down(y);

@@ -65,9 +65,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     float v = 0, vv = 0, vr = 0, r = 0, rr = 0, count = 0;
     if (x < width && is_compared(x, width)) {
         const Line rows(motions + 6 * (long long)item, first, x), columns(motions + 6 * (long long)item + 3, first, x);
-        const int stop = least(first + STRIP_ROWS, height - RIM);
+        const int stop = min(first + STRIP_ROWS, height - RIM);
 #pragma unroll 1
-        for (int y = most(first, RIM); y < stop; ++y) {
+        for (int y = max(first, RIM); y < stop; ++y) {
             const Place row = rows.after(y - first), column = columns.after(y - first);
             if (!is_compared(row, height) || !is_compared(column, width)) continue;
             const long long place = (long long)y * width + x;

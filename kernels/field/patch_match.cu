@@ -39,8 +39,6 @@
 #define NOT_SEARCHED (-(1 << 30))
 
 __device__ __forceinline__ float not_a_number() { return __int_as_float(0x7fffffff); }
-__device__ __forceinline__ int least(int a, int b) { return a < b ? a : b; }
-__device__ __forceinline__ int most(int a, int b) { return a > b ? a : b; }
 __device__ __forceinline__ float transformed(float score) { return (float)atanh((double)score * (1 - 1e-9)); }
 
 // What medians are taken of: the values of a plane but those near its peak, their distances from a value, and steps.
@@ -213,7 +211,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     float total = 0;
     for (int k = thread; k < LARGE * LARGE; k += THREADS) {
         const int i = k / LARGE, j = k - i * LARGE;
-        const int y = least(most(y0 + i, 0), height - 1), x = least(most(x0 + j, 0), width - 1);
+        const int y = min(max(y0 + i, 0), height - 1), x = min(max(x0 + j, 0), width - 1);
         const float value = frame[(long long)y * width + x];
         large[i * PITCH + j] = value;
         total += value;
@@ -242,10 +240,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             for (int x = 0; x < SIDE; x += AT_ONCE) {
                 float values[AT_ONCE + SHIFTS - 1];
 #pragma unroll
-                for (int i = 0; i < AT_ONCE + SHIFTS - 1; ++i) values[i] = of_frame[least(x + i, LARGE - 1)];
+                for (int i = 0; i < AT_ONCE + SHIFTS - 1; ++i) values[i] = of_frame[min(x + i, LARGE - 1)];
 #pragma unroll
                 for (int i = 0; i < AT_ONCE; ++i) {
-                    const float factor = SIDE % AT_ONCE == 0 || x + i < SIDE ? of_patch_row[least(x + i, SIDE - 1)] : 0.0f;
+                    const float factor = SIDE % AT_ONCE == 0 || x + i < SIDE ? of_patch_row[min(x + i, SIDE - 1)] : 0.0f;
 #pragma unroll
                     for (int k = 0; k < SHIFTS; ++k) sum[k] = fmaf(factor, values[i + k], sum[k]);
                 }
@@ -273,7 +271,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         for (int i = 0; i < SHIFTS; ++i) {
             columns[i * LARGE + x] = sum;
             columns[(SHIFTS + i) * LARGE + x] = square;
-            const float gone = large[i * PITCH + x], come = large[least(i + SIDE, LARGE - 1) * PITCH + x];
+            const float gone = large[i * PITCH + x], come = large[min(i + SIDE, LARGE - 1) * PITCH + x];
             sum += come - gone;
             square += come * come - gone * gone;
         }
@@ -347,9 +345,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     bool higher = false;
     for (int k = 0; k < 9; ++k) higher = higher || plane[place + (k / 3 - 1) * SHIFTS + k % 3 - 1] > top;
     const int down = row - MARGIN, across = column - MARGIN;
-    const bool on_edge = REACH > 0 && (most(down, -down) >= REACH || most(across, -across) >= REACH);
+    const bool on_edge = REACH > 0 && (max(down, -down) >= REACH || max(across, -across) >= REACH);
     const float at = made_normal.cells * per_cell;
-    const int cell = least((int)at, heights - 2);
+    const int cell = min((int)at, heights - 2);
     const double limit = limits[1 + cell] + (limits[2 + cell] - limits[1 + cell]) * (double)(at - cell);
     const bool stands_out = !(made_normal.height < limit) && top > limits[0];
     double fraction_down, fraction_across;

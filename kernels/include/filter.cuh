@@ -69,8 +69,6 @@ struct FilterProblem {
 #define FILTER_PARAMETERS int height, int width, int result_height, int result_width, int count, int block_rows
 #define FILTER_ARGUMENTS {height, width, result_height, result_width, count, block_rows}
 
-__device__ __forceinline__ int least(int a, int b) { return a < b ? a : b; }
-__device__ __forceinline__ int most(int a, int b) { return a > b ? a : b; }
 __device__ __forceinline__ int ceil_div(int a, int b) { return (a + b - 1) / b; }
 __device__ __forceinline__ bool is_inside(int index, int size) { return (unsigned)index < (unsigned)size; }
 
@@ -132,7 +130,7 @@ __device__ __forceinline__ SubBlock sub_block_of(const FilterProblem& p, const I
     SubBlock found = {images + (long long)number * p.height * p.width,
                       results + (long long)number * p.result_height * p.result_width,
                       block % across * (COLUMNS_A_LANE * WARP), y,
-                      number < p.count ? least(p.block_rows, p.result_height - y) : 0, number};
+                      number < p.count ? min(p.block_rows, p.result_height - y) : 0, number};
     return found;
 }
 
@@ -141,7 +139,7 @@ __device__ __forceinline__ int nearest_int(float value) { return __float2int_rn(
 __device__ __forceinline__ int nearest_int(double value) { return __double2int_rn(value); }
 template <typename T>
 __device__ __forceinline__ void fit_between(T* to, int lowest, int highest, Sum value) {
-    *to = (T)most(lowest, least(highest, nearest_int(value)));
+    *to = (T)max(lowest, min(highest, nearest_int(value)));
 }
 #if defined(__CUDA_ARCH__)  // one instruction for a float
 __device__ __forceinline__ void fit(unsigned char* to, float value) {

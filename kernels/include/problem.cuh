@@ -37,8 +37,6 @@ struct Problem {
     {left_height, left_width, right_height,    right_width, shift_y0, shift_x0,                            \
      shifts_y,    shifts_x,   rights_per_left, rights,      pairs}
 
-__device__ __forceinline__ int least(int a, int b) { return a < b ? a : b; }
-__device__ __forceinline__ int most(int a, int b) { return a > b ? a : b; }
 __device__ __forceinline__ int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
 __device__ __forceinline__ const Left* left_of(const Problem& p, const Left* lefts, int pair) {
@@ -56,12 +54,12 @@ struct Span {
     int first, last;
 };
 __device__ __forceinline__ Span overlap(int left_size, int right_size, int shift) {
-    Span span = {most(0, -shift), least(right_size, left_size - shift)};
+    Span span = {max(0, -shift), min(right_size, left_size - shift)};
     return span;
 }
 // The same for any of the shifts shift ... shift + count - 1.
 __device__ __forceinline__ Span overlap_of_any(int left_size, int right_size, int shift, int count) {
-    Span span = {most(0, 1 - shift - count), least(right_size, left_size - shift)};
+    Span span = {max(0, 1 - shift - count), min(right_size, left_size - shift)};
     return span;
 }
 

@@ -41,8 +41,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
 
     // Place (y, x) stands for g there and for f at (y + dy, x + dx). All that any overlap has, and of these the inner
     // ones, which all have: neighbours two pixels away lie within both images.
-    const int top = most(-REACH, -dy - REACH), bottom = most(top, least(height, height - dy) + REACH);
-    const int first = most(-REACH, -dx - REACH), last = most(first, least(width, width - dx) + REACH);
+    const int top = max(-REACH, -dy - REACH), bottom = max(top, min(height, height - dy) + REACH);
+    const int first = max(-REACH, -dx - REACH), last = max(first, min(width, width - dx) + REACH);
     const bool any = bottom - top > 4 * REACH && last - first > 4 * REACH;
     const int inner_top = any ? top + 2 * REACH : bottom, inner_bottom = any ? bottom - 2 * REACH : bottom;
     const int inner_first = first + 2 * REACH, inner_last = last - 2 * REACH;

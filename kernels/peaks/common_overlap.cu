@@ -26,12 +26,12 @@ struct Rows {  // or columns, of the right matrix
 
 // Of the whole overlap at a shift, and of the crops that lie on each other at shift `peak`, moved by `step` from there.
 __device__ __forceinline__ Rows whole(int left, int right, int shift) {
-    Rows rows = {most(0, -shift), least(right, left - shift)};
+    Rows rows = {max(0, -shift), min(right, left - shift)};
     return rows;
 }
 __device__ __forceinline__ Rows of_crops(int left, int right, int peak, int step) {
     const Rows at_peak = whole(left, right, peak);
-    Rows rows = {most(at_peak.first, at_peak.first - step), least(at_peak.last, at_peak.last - step)};
+    Rows rows = {max(at_peak.first, at_peak.first - step), min(at_peak.last, at_peak.last - step)};
     return rows;
 }
 

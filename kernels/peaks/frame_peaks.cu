@@ -114,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * WARP)
     const bool valid = is_finite(value);
     double oy, ox, top;
     refine(nearest + 9 * (long long)frame, method, &oy, &ox, &top);
-    const double overlap = (double)most(height - (dy < 0 ? -dy : dy), 0) * most(width - (dx < 0 ? -dx : dx), 0);
+    const double overlap = (double)max(height - (dy < 0 ? -dy : dy), 0) * max(width - (dx < 0 ? -dx : dx), 0);
     const OfReference reference = {of_tiles, noise, references, references > 1 ? frame : 0};
     const Scatter scatter = scatter_of(products + (long long)frame * tiles * FROM_FRAME, reference, tiles, tile_pixels, overlap,
                                        valid ? oy : 0.0, valid ? ox : 0.0, lane);

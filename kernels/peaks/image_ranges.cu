@@ -18,7 +18,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
     const int image = (int)blockIdx.x / parts, part = (int)blockIdx.x - image * parts, size = ceil_div(pixels, parts);
     const Right* values = images + (long long)image * pixels;
-    const int first = part * size, last = least(pixels, first + size);
+    const int first = part * size, last = min(pixels, first + size);
     Right lowest = values[0], highest = lowest;
     double sum = 0.0;
 #pragma unroll 4

@@ -61,7 +61,7 @@
 #define IN_FLIGHT 16           // sums of other blocks that a thread of the last one loads before it uses the first
 
 // How rows are read: whole float4s that are all inside, float4s that may lie outside, single elements that may.
-enum Reading { INSIDE, QUADS, ELEMENTS };
+enum Reading { INSIDE, VECTORS, ELEMENTS };
 
 // Number of the first element that counts of those that are read of left, where only the run tells.
 constexpr int ANY = -1;
@@ -199,7 +199,7 @@ __device__ __forceinline__ unsigned inside_row(int x, int count, int width) {
 template <bool WHOLE, int OFFSET>
 __device__ __forceinline__ void walk(const Problem& p, const Left* left, const Right* right, int dy, int dx, int first,
                                      int last, int x0, Columns& columns) {
-    constexpr Reading GUARDED = WHOLE ? QUADS : ELEMENTS;
+    constexpr Reading GUARDED = WHOLE ? VECTORS : ELEMENTS;
     const int left_x0 = WHOLE ? (x0 + dx - SIDE / 2) & ~(OWN - 1) : x0 + dx - SIDE / 2;
     const int lane_x = (int)threadIdx.x % LANES * OWN, x = x0 + lane_x, left_x = left_x0 + lane_x;
     columns.offset = x0 + dx - SIDE / 2 - left_x0;
@@ -219,7 +219,7 @@ __device__ __forceinline__ void walk(const Problem& p, const Left* left, const R
     for (; columns.right_rows > 1 - SIDE - AHEAD; columns.round<GUARDED, OFFSET>()) {
         if constexpr (WHOLE && LANES == 32) {
             if (!inside || columns.left_row < 0) continue;
-            for (int rows; (rows = least(columns.right_rows, p.left_height - columns.left_row)) >= ROUND;) {
+            for (int rows; (rows = min(columns.right_rows, p.left_height - columns.left_row)) >= ROUND;) {
                 columns.round<INSIDE, OFFSET>();
             }
         }
@@ -233,7 +233,7 @@ __device__ __forceinline__ void sum_task(const Problem& p, const Left* left, con
     const int dy = p.shift_y0 + iy, dx = p.shift_x0 + ix;
     const Span ys = overlap_of_any(p.left_height, p.right_height, dy - SIDE / 2, SIDE);
     const Span xs = overlap_of_any(p.left_width, p.right_width, dx - SIDE / 2, SIDE);
-    const int first = most(ys.first, strip * strip_rows), last = least(ys.last, (strip + 1) * strip_rows);
+    const int first = max(ys.first, strip * strip_rows), last = min(ys.last, (strip + 1) * strip_rows);
     columns.start();
     if (first >= last || x0 >= xs.last || x0 + LANES * OWN <= xs.first) return;
     const bool whole = (p.left_width | p.right_width) % 4 == 0 && is_aligned(left) && is_aligned(right);

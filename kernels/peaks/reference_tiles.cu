@@ -20,8 +20,8 @@ struct Image {  // as it is
     float mean;
     int height, width;
     __device__ __forceinline__ float at(int y, int x) const {
-        y = most(0, least(height - 1, y));
-        x = most(0, least(width - 1, x));
+        y = max(0, min(height - 1, y));
+        x = max(0, min(width - 1, x));
         return pixels[(long long)y * width + x] - mean;
     }
 };

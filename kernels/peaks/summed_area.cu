@@ -153,9 +153,9 @@ __device__ __forceinline__ Moments run_down(Moments down, const Moments* cells, 
 // The table of one matrix by one block: groups of threads share the lines, and begin with what the groups above have found.
 __device__ __forceinline__ void make_table(Kept& kept, const Moments* cells, const int* edge_of_band, Moments* table,
                                            int bands, int row_edges, int column_cells) {
-    const int pitch = column_cells + 1, across = least(column_cells, THREADS), groups = THREADS / across;
+    const int pitch = column_cells + 1, across = min(column_cells, THREADS), groups = THREADS / across;
     const int group = (int)threadIdx.x / across, own = (int)threadIdx.x % across, share = ceil_div(bands, groups);
-    const int first = group * share, last = group < groups ? least(bands, first + share) : 0;
+    const int first = group * share, last = group < groups ? min(bands, first + share) : 0;
     const Moments zero = {0, 0};
     for (int j = threadIdx.x; j < pitch; j += THREADS) table[j] = zero;
     for (int i = threadIdx.x; i < row_edges; i += THREADS) table[i * pitch] = zero;

@@ -19,8 +19,8 @@ extern "C" __global__ void __launch_bounds__(WARPS * WARP)
     if (frame >= count) return;
     const int tile = number - frame * tiles, dy = peaks[2 * frame], dx = peaks[2 * frame + 1];
     const int top = first_row + tile / columns * row_pitch, first = left + tile % columns * tile_width;
-    const bool whole = top >= most(0, dy) && top + tile_height <= least(height, height + dy) && first >= most(0, dx) &&
-                       first + tile_width <= least(width, width + dx);
+    const bool whole = top >= max(0, dy) && top + tile_height <= min(height, height + dy) && first >= max(0, dx) &&
+                       first + tile_width <= min(width, width + dx);
     const long long pitch = (long long)columns * tile_width, strip = (long long)rows * tile_height * pitch;
     const long long corner = (long long)(tile / columns) * tile_height * pitch + tile % columns * tile_width;
     const float* smoothed = factors + (references > 1 ? frame : 0) * strip + corner;

@@ -15,7 +15,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * WARP)
     const int lane = (int)threadIdx.x % WARP, frame = (int)blockIdx.x * WARPS + (int)threadIdx.x / WARP;
     if (frame >= count) return;
     const int dy = peaks[2 * frame], dx = peaks[2 * frame + 1];
-    const double overlap = (double)most(height - (dy < 0 ? -dy : dy), 0) * most(width - (dx < 0 ? -dx : dx), 0);
+    const double overlap = (double)max(height - (dy < 0 ? -dy : dy), 0) * max(width - (dx < 0 ? -dx : dx), 0);
     const OfReference reference = {of_tiles, noise, references, references > 1 ? frame : 0};
     const Scatter found = scatter_of(products + (long long)frame * tiles * FROM_FRAME, reference, tiles, tile_pixels, overlap,
                                      offsets[2 * frame], offsets[2 * frame + 1], lane);

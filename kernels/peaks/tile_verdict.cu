@@ -137,10 +137,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     double* kept = workspace + (long long)frame * tiles * KEPT;
     const auto of_tile = [&](int kind, int tile) { return sums[((long long)kind * count + frame) * tiles + tile]; };
     const auto covers_row = [&](int y) {
-        return y >= 0 && y < rows && y * size >= most(dy, 0) && (y + 1) * size <= height + least(dy, 0);
+        return y >= 0 && y < rows && y * size >= max(dy, 0) && (y + 1) * size <= height + min(dy, 0);
     };
     const auto covers_column = [&](int x) {
-        return x >= 0 && x < columns && x * size >= most(dx, 0) && (x + 1) * size <= width + least(dx, 0);
+        return x >= 0 && x < columns && x * size >= max(dx, 0) && (x + 1) * size <= width + min(dx, 0);
     };
     const auto covers = [&](int tile) { return covers_row(tile / columns) && covers_column(tile % columns); };
 
@@ -329,7 +329,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             for (int l = 0; l < NUMBERS; ++l) {
                 half[k][l] = 0.0;
                 for (int m = 0; m < NUMBERS; ++m) {
-                    const int low = least(m, l), high = most(m, l);
+                    const int low = min(m, l), high = max(m, l);
                     half[k][l] += inverse[k][m] * total[low * NUMBERS - low * (low - 1) / 2 + high - low];
                 }
             }

@@ -64,8 +64,6 @@ struct alignas(STORE_BYTES) Piece {
     Pixel at[PIECE];
 };
 
-__device__ __forceinline__ int least(int a, int b) { return a < b ? a : b; }
-__device__ __forceinline__ int most(int a, int b) { return a > b ? a : b; }
 __device__ __forceinline__ float smaller(float a, float b) { return fminf(a, b); }
 __device__ __forceinline__ float larger(float a, float b) { return fmaxf(a, b); }
 __device__ __forceinline__ double smaller(double a, double b) { return fmin(a, b); }
@@ -88,7 +86,7 @@ struct Window {
         if (!together) {
 #pragma unroll
             for (int i = 0; i < PIXELS; ++i) {
-                const Pixel pixel = row[least(most(begin + i, 0), width - 1)];
+                const Pixel pixel = row[min(max(begin + i, 0), width - 1)];
                 if constexpr (sizeof(Pixel) < 4) {
                     held[i] = 0;
                     memcpy(&held[i], &pixel, sizeof pixel);
@@ -185,7 +183,7 @@ __device__ __forceinline__ int move_rows(const Pixel* frame, const Frames& p, co
 #pragma unroll
     for (int k = 0; k < COLUMN_TAPS; ++k) along[k] = COLUMN_TAPS == 1 ? (Sum)1 : move[1].weight[k % TAPS];
 
-    auto row_at = [&](int r) { return frame + (long long)least(most(above + r, 0), p.height - 1) * p.width; };
+    auto row_at = [&](int r) { return frame + (long long)min(max(above + r, 0), p.height - 1) * p.width; };
     Sum rolling[ROW_TAPS][COLUMNS];  // of the results to come: those of taps 0 ... k
 #pragma unroll
     for (int i = 0; i < ROW_TAPS * COLUMNS; ++i) (&rolling[0][0])[i] = 0;
@@ -249,16 +247,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 
     const int thread = ((int)blockIdx.x - number * p.blocks) * THREADS + (int)threadIdx.x;
     const int strip = thread / p.groups, x = (thread - strip * p.groups) * COLUMNS;
-    const int y = least(strip * p.rows, p.height), stop = least(y + p.rows, p.height);
+    const int y = min(strip * p.rows, p.height), stop = min(y + p.rows, p.height);
     int mine = 0;  // clipped pixels
     if (y < stop) {
         const long long first_pixel = (long long)number * p.height * p.width;
         const Pixel* frame = frames + first_pixel;
-        const int columns = least(COLUMNS, p.width - x);
-        const int first = most(move[1].first - x, 0), last = least(move[1].stop - x, columns);
-        const Target target = {results + first_pixel + x, p.width, columns, first, least(move[1].stop - x, COLUMNS),
+        const int columns = min(COLUMNS, p.width - x);
+        const int first = max(move[1].first - x, 0), last = min(move[1].stop - x, columns);
+        const Target target = {results + first_pixel + x, p.width, columns, first, min(move[1].stop - x, COLUMNS),
                                same_bits<Pixel>(p.outside)};
-        int inside = least(most(y, move[0].first), stop), beyond = most(least(stop, move[0].stop), inside);
+        int inside = min(max(y, move[0].first), stop), beyond = max(min(stop, move[0].stop), inside);
         if (first >= last) inside = beyond = stop;
         target.fill(y, inside);
         if (inside < beyond) {

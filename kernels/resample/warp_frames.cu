@@ -51,9 +51,6 @@ struct Sizes {
     int fills_outside;           // 0: what lies outside sees the edge
 };
 
-__device__ __forceinline__ int least(int a, int b) { return a < b ? a : b; }
-__device__ __forceinline__ int most(int a, int b) { return a > b ? a : b; }
-
 __device__ __forceinline__ Sum value_at(const Pixel* place) {
     Word word = 0;
     memcpy(&word, place, sizeof(Pixel));
@@ -97,9 +94,9 @@ __device__ __forceinline__ Place place_near(int pixel, float away, int length) {
 __device__ __forceinline__ int under_tap(int at, int k, int length, bool within) {
     const int i = at + k - BEFORE;
     if (within) return i;
-    if (TAPS < 4) return least(i, length - 1);
+    if (TAPS < 4) return min(i, length - 1);
     const int mirrored = i < 0 ? -i : i > length - 1 ? 2 * (length - 1) - i : i;
-    return least(most(mirrored, 0), length - 1);
+    return min(max(mirrored, 0), length - 1);
 }
 
 __device__ __forceinline__ bool is_within(const Place& place, int length) {
@@ -151,7 +148,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     const int number = (int)blockIdx.x / p.blocks;
     const int thread = ((int)blockIdx.x - number * p.blocks) * THREADS + (int)threadIdx.x;
     const int strip = thread / p.width, x = thread - strip * p.width;
-    const int first = least(strip * p.rows, p.height), stop = least(first + p.rows, p.height);
+    const int first = min(strip * p.rows, p.height), stop = min(first + p.rows, p.height);
     const long long before = (long long)number * p.height * p.width;
     const Source* frame = frames + before;
     Pixel* to = results + before + x;

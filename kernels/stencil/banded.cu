@@ -114,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, MIN_BLOCKS)
             loader.receive();
             int exponent = loader.exponent();
             if (exponent == 128 && lane == 0) unbounded[blockIdx.x] = 1;
-            exponent = most(taps.lowest, least(exponent, 127));
+            exponent = max(taps.lowest, min(exponent, 127));
             if (lane == 0) memory.exponent[slot * WARPS + warp] = exponent;
             loader.store(memory.row_tile[next], power_of_two(TOP_EXPONENT - 1 - exponent));
             if (s + 2 < row_tiles()) loader.send(top_of(s + 2));
@@ -125,11 +125,11 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, MIN_BLOCKS)
 #pragma unroll
             for (int i = 0; i < RING * WARPS; i += WARP) {
                 const bool is_met = i + lane < RING * WARPS && (i + lane) / WARPS != slot;
-                largest = most(largest, is_met ? memory.exponent[i + lane] : taps.lowest);
+                largest = max(largest, is_met ? memory.exponent[i + lane] : taps.lowest);
             }
             largest = largest_of_warp(largest);
             if (largest > scale || largest < scale - SLACK) {
-                const float change = min_power_of_two(least(scale - largest, 127));
+                const float change = min_power_of_two(min(scale - largest, 127));
                 scale = largest;
 #pragma unroll
                 for (int i = 0; i < (COLUMN_STEPS - 1) * 2 * TILES * 4; ++i) (&tile[0][0][0])[i] *= change;

@@ -112,7 +112,7 @@ __device__ __forceinline__ int filter_edges(const Filter& filter, const Region& 
                                             int first, int lane) {
     const FilterProblem& p = filter.p;
     const int whole = (p.result_height - region.rows) * p.result_width, beside = p.result_width - region.columns;
-    const int last = least(first + EDGE_SHARE, whole + region.rows * beside);
+    const int last = min(first + EDGE_SHARE, whole + region.rows * beside);
     int mine = 0;
 #pragma unroll 1
     for (int i = first + lane; i < last; i += WARP) {
@@ -210,8 +210,8 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, 1)
         mine = filter_edges(filter, region, from, to, part * EDGE_SHARE, lane);
     } else {
         const int down = part / across, column = (part - down * across) * WARP, row = down * p.block_rows;
-        mine = filter_sub_block(filter, from, to, region.x + column, region.y + row, least(WARP, region.columns - column),
-                                least(p.block_rows, region.rows - row), lane);
+        mine = filter_sub_block(filter, from, to, region.x + column, region.y + row, min(WARP, region.columns - column),
+                                min(p.block_rows, region.rows - row), lane);
     }
     add_clipped(clipped, mine);
 }

@@ -98,7 +98,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         const Image* row = ring.row(r, 0);
         const bool row_outside = ring.is_outside(r);
         // Bit o: the row contributes to result row o, with filter row r - o.
-        const unsigned meets = (2u << least(r, ROWS - 1)) - (r >= FILTER_HEIGHT ? 1u << (r - FILTER_HEIGHT + 1) : 1u);
+        const unsigned meets = (2u << min(r, ROWS - 1)) - (r >= FILTER_HEIGHT ? 1u << (r - FILTER_HEIGHT + 1) : 1u);
         const Sum* filter_row = filter + r * PITCH;
         Sum window[COLUMNS + CHUNK - 1];
         ring.read<0, COLUMNS - 1>(window, row, column - LEFT, row_outside, taps.outside);

@@ -159,10 +159,10 @@ struct RowRing {
         filled = filled == begin + RING_BYTES - BATCH_BYTES ? begin : filled + BATCH_BYTES;
     }
 
-    __device__ __forceinline__ int columns_outside_left() const { return most(0, -(first_column + FIRST_NEEDED)); }
+    __device__ __forceinline__ int columns_outside_left() const { return max(0, -(first_column + FIRST_NEEDED)); }
     __device__ __forceinline__ int columns_outside() const {
         const int right = first_column + BEFORE + WARP_COLUMNS + RIGHT - width;
-        return columns_outside_left() + most(0, least(RIGHT, right));
+        return columns_outside_left() + max(0, min(RIGHT, right));
     }
     // The i-th of them.
     __device__ __forceinline__ int column_outside(int i) const {
@@ -276,7 +276,7 @@ __device__ __forceinline__ RowRing row_ring(float* shared, int warp, const Filte
     ring.first_row = block.y - TOP;
     ring.next = ring.first_row;
     ring.last = ring.first_row + block.rows + FILTER_HEIGHT - 1;
-    ring.batches = in_register(most(0, least(ring.height, ring.last) - (BATCH_ROWS - 1)));
+    ring.batches = in_register(max(0, min(ring.height, ring.last) - (BATCH_ROWS - 1)));
     ring.lane = lane;
     ring.at_edge = block.x < LEFT || block.x + WARP_COLUMNS + RIGHT > p.width;
     ring.last_rim = in_register(p.width - COLUMNS - LEFT);
@@ -296,8 +296,8 @@ __device__ __forceinline__ RowRing row_ring(float* shared, int warp, const Filte
     ring.plan_filling();
     ring.level = level_of(0, 0.0);
     if (CENTRE) {
-        const int y = least(block.y + block.rows / 2, p.height - 1);
-        const int x = least(block.x + lane * (WARP_COLUMNS / WARP), p.width - 1);
+        const int y = min(block.y + block.rows / 2, p.height - 1);
+        const int x = min(block.x + lane * (WARP_COLUMNS / WARP), p.width - 1);
         const int mean = mean_of((int)block.image[(long long)y * p.width + x]);
         ring.level = level_of(mean, (double)taps.total[0] + taps.total[1]);
     }

@@ -68,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, MIN_BLOCKS)
     auto column_of = [&](int i) { return left + vec4_of_load(i, lane) * VEC4; };
     auto is_inside_row = [&](int i) { return column_of(i) >= 0 && column_of(i) + VEC4 <= width; };
     auto source_of = [&](int column) {  // of a float4 that copies replace: any inside
-        return source_of_vec4(copies.count > 0 ? least(most(column, 0), width - VEC4) : column, width, whole_vec4s);
+        return source_of_vec4(copies.count > 0 ? min(max(column, 0), width - VEC4) : column, width, whole_vec4s);
     };
     const Vec4Source own_source = source_of(column_of(0)), rest_source = source_of(column_of(STEP_ROWS));
     const Image* own = in_register(block.image + own_source.column);  // of row 0, as if columns outside were there
@@ -115,7 +115,7 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, MIN_BLOCKS)
     Level level = level_of(0, 0.0);
     if (USES_MAGIC) {  // the mean of 32 elements spread over the strip
         const int y = block.y + (int)((long long)block.rows * lane / WARP);
-        const int x = least(block.x + lane * 13 % WARP * LANE_COLUMNS, width - 1);
+        const int x = min(block.x + lane * 13 % WARP * LANE_COLUMNS, width - 1);
         level = level_of(mean_of((int)block.image[(long long)y * width + x]), terms.weight);
     }
 

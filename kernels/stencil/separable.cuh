@@ -103,7 +103,7 @@ struct Copies {
 };
 // Those of a warp whose staged columns begin at `left`; none where they would not give all that its results need.
 __device__ __forceinline__ Copies copies_beyond_border(int left, int width) {
-    const int last = least(left + STAGED_COLUMNS, width + FILTER_WIDTH - 1 - LEFT) - 1;  // that a result needs
+    const int last = min(left + STAGED_COLUMNS, width + FILTER_WIDTH - 1 - LEFT) - 1;  // that a result needs
     Copies copies = {0, 0, 0};
     if (BOUNDARY != BOUNDARY_MIRROR) return copies;
     if (left < 0 && last < width && -left <= last) copies = {0, -2 * left, -left};

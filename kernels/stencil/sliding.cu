@@ -64,7 +64,7 @@ __device__ __forceinline__ Part part_of(const SlidingProblem& p, const Image* im
     const int x = warp % strips * WARP, segment = warp / strips % p.segments, number = warp / strips / p.segments;
     const int start = segment * p.segment_rows;
     const long long image = (long long)number * p.height * p.width;
-    const int rows = number < p.count ? least(p.segment_rows, p.height - start) : 0;
+    const int rows = number < p.count ? min(p.segment_rows, p.height - start) : 0;
     const Column strip = {images + image + x, p.height, p.width * (int)sizeof(Image)};
     const Part part = {strip, p.width - x, segment, start, rows, results + image + (long long)x * p.height};
     return part;
@@ -148,12 +148,12 @@ __device__ __forceinline__ Sums first_sums(const Part& work, const SlidingProble
     around += work.segment * 2 * TERMS;
     int unused = 0;
     auto load = [&](Neighbours& to, int row) {
-        const Image* from = work.strip.at(least(first + row, last_row));
+        const Image* from = work.strip.at(min(first + row, last_row));
         if (together) {
             to = *reinterpret_cast<const Neighbours*>(from + column);
         } else {
 #pragma unroll
-            for (int k = 0; k < START_COLUMNS; ++k) to.at[k] = from[least(column + k, work.columns - 1)];
+            for (int k = 0; k < START_COLUMNS; ++k) to.at[k] = from[min(column + k, work.columns - 1)];
         }
     };
     double whole[2 * TERMS];
@@ -217,7 +217,7 @@ __device__ __forceinline__ void write_tile(const Result* tile, Result* to, int p
         }
     } else if (lane < rows) {
 #pragma unroll 4
-        for (int column = 0; column < least(WARP, columns); ++column)
+        for (int column = 0; column < min(WARP, columns); ++column)
             to[(long long)column * pitch + lane] = tile[column * TILE_PITCH + lane];
     }
 }
@@ -227,7 +227,7 @@ template <bool CAREFUL, int ROWS>
 __device__ __forceinline__ bool walk(const Part& work, const SlidingProblem& p, const Series& series, Sums sums,
                                      Result* tile, int& clipped) {
     const int lane = threadIdx.x % WARP, radius = p.radius, start = work.start, rows = work.rows;
-    const Column c = {work.strip.top + least(lane, work.columns - 1), p.height, work.strip.pitch};
+    const Column c = {work.strip.top + min(lane, work.columns - 1), p.height, work.strip.pitch};
     int bad = 0;
     if (CAREFUL)
         for (int j = -radius; j <= radius; ++j) value_of<true>(c.element(start + j), start + j, c, series, 1, bad);
@@ -270,7 +270,7 @@ __device__ __forceinline__ bool walk(const Part& work, const SlidingProblem& p, 
             }
         }
         __syncwarp();
-        write_tile(tile, work.results + start + done, p.height, least(WARP, rows - done), work.columns, aligned);
+        write_tile(tile, work.results + start + done, p.height, min(WARP, rows - done), work.columns, aligned);
         __syncwarp();
     }
     return is_finite(total_of(sums));

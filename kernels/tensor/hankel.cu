@@ -26,7 +26,7 @@
 
 constexpr int PARTS = WARPS / STEP_ROWS, STEPS_K = PANEL / 16 / PARTS;
 constexpr int RING = WINDOW + 2 * STEP_ROWS;  // rows of the fixed matrix
-constexpr int FIXED_QUADS = PANEL / 4;
+constexpr int FIXED_VECTORS = PANEL / 4;
 // Eight rows of the fixed matrix are read at once: they begin 4 banks apart.
 constexpr int FIXED_WORDS = (PANEL / 2 + 31) / 32 * 32 + 4, FIXED_PART = RING * FIXED_WORDS;
 constexpr int MOVING_PART = MEMBERS * STEP_ROWS * MOVING_ROW, MOVING_BUFFER = SPLIT * MOVING_PART;
@@ -35,7 +35,7 @@ static_assert(N_TILES % 2 == 0 && WINDOW % STEP_ROWS == 0 && WARPS % STEP_ROWS =
 #include "hankel_warp.cuh"
 
 // Shared memory: the work, rows as they come from memory, two buffers of moving rows, the ring.
-constexpr int RAW_MOVING_FLOATS = MEMBERS * STEP_ROWS * MOVING_QUADS * 4, RAW_FIXED_FLOATS = STEP_ROWS * FIXED_QUADS * 4;
+constexpr int RAW_MOVING_FLOATS = MEMBERS * STEP_ROWS * MOVING_VECTORS * 4, RAW_FIXED_FLOATS = STEP_ROWS * FIXED_VECTORS * 4;
 
 // Starts the copy of a float4 to where this thread will look for it.
 template <typename Element>
@@ -68,23 +68,23 @@ __device__ __forceinline__ Four residues(const Four& four) {
     return rest;
 }
 
-// A thread's share of STEP_ROWS rows of the moving matrices. Item i: float4 i % MOVING_QUADS of a row; rows of one matrix
+// A thread's share of STEP_ROWS rows of the moving matrices. Item i: float4 i % MOVING_VECTORS of a row; rows of one matrix
 // follow.
-constexpr int MOVING_ITEMS = MEMBERS * STEP_ROWS * MOVING_QUADS, FIXED_ITEMS = STEP_ROWS * FIXED_QUADS;
+constexpr int MOVING_ITEMS = MEMBERS * STEP_ROWS * MOVING_VECTORS, FIXED_ITEMS = STEP_ROWS * FIXED_VECTORS;
 
 __device__ __forceinline__ void start_moving(AlignedVector<Moving>* raw, const Moving* stack, const Source* sources, const Rows& rows) {
     if (!rows.wide) return;
 #pragma unroll 1
     for (int i = threadIdx.x; i < MOVING_ITEMS; i += THREADS) {
-        const int row = i / MOVING_QUADS;
-        start(raw + i, stack + sources[row / STEP_ROWS].start, rows, row % STEP_ROWS, (i - row * MOVING_QUADS) * 4);
+        const int row = i / MOVING_VECTORS;
+        start(raw + i, stack + sources[row / STEP_ROWS].start, rows, row % STEP_ROWS, (i - row * MOVING_VECTORS) * 4);
     }
 }
 __device__ __forceinline__ void keep_moving(unsigned* buffer, const AlignedVector<Moving>* raw, const Moving* stack,
                                           const Source* sources, const Rows& rows) {
 #pragma unroll 1
     for (int i = threadIdx.x; i < MOVING_ITEMS; i += THREADS) {
-        const int row = i / MOVING_QUADS, at = i - row * MOVING_QUADS;
+        const int row = i / MOVING_VECTORS, at = i - row * MOVING_VECTORS;
         Four four = arrived_quad(raw + i, stack, sources[row / STEP_ROWS], rows, row % STEP_ROWS, at * 4);
 #pragma unroll
         for (int part = 0; part < SPLIT; ++part) {
@@ -99,13 +99,13 @@ __device__ __forceinline__ void start_fixed(AlignedVector<Fixed>* raw, const Fix
     if (!rows.wide) return;
 #pragma unroll 1
     for (int i = threadIdx.x; i < FIXED_ITEMS; i += THREADS)
-        start(raw + i, stack + source.start, rows, i / FIXED_QUADS, i % FIXED_QUADS * 4);
+        start(raw + i, stack + source.start, rows, i / FIXED_VECTORS, i % FIXED_VECTORS * 4);
 }
 __device__ __forceinline__ void keep_fixed(unsigned* ring, const AlignedVector<Fixed>* raw, const Fixed* stack,
                                            const Source& source, const Rows& rows, int first) {
 #pragma unroll 1
     for (int i = threadIdx.x; i < FIXED_ITEMS; i += THREADS) {
-        const int row = i / FIXED_QUADS, at = i % FIXED_QUADS;
+        const int row = i / FIXED_VECTORS, at = i % FIXED_VECTORS;
         Four four = arrived_quad(raw + i, stack, source, rows, row, at * 4);
 #pragma unroll
         for (int part = 0; part < SPLIT; ++part) {

@@ -61,9 +61,9 @@ typedef Left Fixed;
 
 constexpr int THREADS = 32 * TEAMS * WARPS, MEMBERS = TEAMS;
 constexpr int WINDOW = 8 * N_TILES;  // ey of a tile
-constexpr int MOVING_QUADS = PANEL / 4 + 4 * M_TILES + 1;
+constexpr int MOVING_VECTORS = PANEL / 4 + 4 * M_TILES + 1;
 // Words of a row: two fp16 each. The copies of a row are read by even and by odd lanes at once: 16 banks apart.
-constexpr int MOVING_WORDS = (2 * MOVING_QUADS + 15) / 32 * 32 + 16, MOVING_ROW = 2 * MOVING_WORDS;
+constexpr int MOVING_WORDS = (2 * MOVING_VECTORS + 15) / 32 * 32 + 16, MOVING_ROW = 2 * MOVING_WORDS;
 constexpr int SUMS = M_TILES * N_TILES * 4;  // of a lane and a member
 
 struct __align__(16) Source {
@@ -94,7 +94,7 @@ struct Rows {
 
 // Of a bundle's member, among the moving matrices; those that are missing are the last one.
 __device__ __forceinline__ int moving_index(const Work& work, const Problem& p, int member) {
-    const int pair = work.first_pair + least(member, work.members - 1);
+    const int pair = work.first_pair + min(member, work.members - 1);
     return MOVING_IS_LEFT ? pair : pair % p.rights;
 }
 
@@ -107,7 +107,7 @@ __device__ __forceinline__ void place(Work& work, const Problem& p, const Left* 
     work.first_pair = of_fixed * p.rights_per_left + first_member;
     work.nothing = 0;
     work.fixed_index = of_fixed;
-    work.members = least(MEMBERS, all_members - first_member);
+    work.members = min(MEMBERS, all_members - first_member);
     const int moving_height = MOVING_IS_LEFT ? p.left_height : p.right_height;
     const int moving_width = MOVING_IS_LEFT ? p.left_width : p.right_width;
     const int fixed_height = MOVING_IS_LEFT ? p.right_height : p.left_height;
@@ -128,11 +128,11 @@ __device__ __forceinline__ void place(Work& work, const Problem& p, const Left* 
     work.first_ex = (MOVING_IS_LEFT ? p.shift_x0 : 1 - p.shift_x0 - p.shifts_x) + work.first_ix;
     // Rows of the moving matrices that overlap with any row of the fixed one, and columns of the fixed one that overlap
     // with any column.
-    const int last = least(moving_height, fixed_height + work.first_ey + WINDOW - 1);
-    work.row_first = most(0, work.first_ey) + segment * segment_rows;
-    work.row_last = least(last, work.row_first + segment_rows);
-    work.column_first = most(0, 1 - work.first_ex - 16 * M_TILES) & ~3;
-    work.column_last = work.row_first < work.row_last ? least(fixed_width, moving_width - work.first_ex) : 0;
+    const int last = min(moving_height, fixed_height + work.first_ey + WINDOW - 1);
+    work.row_first = max(0, work.first_ey) + segment * segment_rows;
+    work.row_last = min(last, work.row_first + segment_rows);
+    work.column_first = max(0, 1 - work.first_ex - 16 * M_TILES) & ~3;
+    work.column_last = work.row_first < work.row_last ? min(fixed_width, moving_width - work.first_ex) : 0;
 }
 
 // How one of its matrices is scaled, the fixed one (0) or a member (from 1 on): the last cell of a table holds the moments of
@@ -208,7 +208,7 @@ __device__ __forceinline__ void add_in_order(const float* from, int count, float
 // One block would take long to read many segments, so blocks share this too: the sums of groups follow the segments'.
 __device__ __forceinline__ bool add_segments(float* shared, float* workspace, int* arrived, int segment, int segments) {
     const int groups = ceil_div(segments, GROUP), group = segment / GROUP, first = group * GROUP;
-    const int members = least(GROUP, segments - first);
+    const int members = min(GROUP, segments - first);
     float* const of_groups = workspace + (long long)segments * ALL;
     int* const scratch = reinterpret_cast<int*>(shared);
     if (!comes_last(scratch, arrived + group, members)) return false;

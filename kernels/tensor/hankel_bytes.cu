@@ -113,22 +113,22 @@ __device__ __forceinline__ void describe(Work& work, const Problem& p, const Byt
     const bool moving_wide = moving_width % 16 == 0 && ((unsigned long long)moving_matrices & 15) == 0;
     const bool fixed_wide = fixed_width % 16 == 0 && ((unsigned long long)fixed_matrices & 15) == 0;
 
-    work.members = least(FRAMES, (MOVING_IS_LEFT ? p.pairs : p.rights_per_left) - first_member);
+    work.members = min(FRAMES, (MOVING_IS_LEFT ? p.pairs : p.rights_per_left) - first_member);
     work.first_pair = of_fixed * p.rights_per_left + first_member;
     work.first_iy = tile / tiles_x * WINDOW;
     work.first_ix = tile % tiles_x * (16 * M_TILES);
     // Shifts of a right over its left have the other sign.
     const int first_ey = (MOVING_IS_LEFT ? p.shift_y0 : 1 - p.shift_y0 - p.shifts_y) + work.first_iy;
     const int first_ex = (MOVING_IS_LEFT ? p.shift_x0 : 1 - p.shift_x0 - p.shifts_x) + work.first_ix;
-    const int row_first = most(0, first_ey) + segment * segment_rows, x = panel * PANEL, moving_x = (x + first_ex) & ~15;
-    const int row_last = least(least(moving_height, fixed_height + first_ey + WINDOW - 1), row_first + segment_rows);
+    const int row_first = max(0, first_ey) + segment * segment_rows, x = panel * PANEL, moving_x = (x + first_ex) & ~15;
+    const int row_last = min(min(moving_height, fixed_height + first_ey + WINDOW - 1), row_first + segment_rows);
     const bool meet = x + first_ex < moving_width && x + first_ex + PANEL + 16 * M_TILES - 1 > 0;
     work.rows = meet ? row_last - row_first : 0;
     work.lead = x + first_ex - moving_x;
     work.moving_rows = {row_last, moving_width, row_first, moving_x, moving_wide};
     work.fixed_rows = {fixed_height, fixed_width, row_first - first_ey - WINDOW, x, fixed_wide};
     for (int f = 0; f < FRAMES; ++f) {
-        const int pair = work.first_pair + least(f, work.members - 1);
+        const int pair = work.first_pair + min(f, work.members - 1);
         work.moving[f] = moving_matrices + (long long)(MOVING_IS_LEFT ? pair : pair % p.rights) * moving_height * moving_width;
     }
     work.fixed = fixed_matrices + (long long)of_fixed * fixed_height * fixed_width;

@@ -63,7 +63,7 @@ typedef Right Element;
 
 constexpr int FRAMES = 64, MULTIPLYING = 128 * EX_TILES, SET = 32 * SET_WARPS, THREADS = MULTIPLYING + SETS * SET;
 constexpr int SUMS = 4 * N_TILES, ALL = MULTIPLYING * SUMS;
-constexpr int QUADS = PANEL / 4, AT_ONCE = SET / QUADS, PASSES = FRAMES / AT_ONCE;  // a set takes so many frames at once
+constexpr int VECTORS = PANEL / 4, AT_ONCE = SET / VECTORS, PASSES = FRAMES / AT_ONCE;  // a set takes so many frames at once
 // Words. Rows of 8 columns of the frames are contiguous; the next 8 columns are placed so that stores have no bank conflicts.
 constexpr int CHUNK = 4 * FRAMES + (PANEL < 64 ? 8 : 4), FRAME_BUFFER = PANEL / 8 * CHUNK;
 constexpr int PLACES = PANEL + 8 * (EX_TILES - 1), ROW = 4 * PLACES;
@@ -162,10 +162,10 @@ struct FrameQuads {
 __device__ __forceinline__ void produce_rows(SharedStorage& storage, unsigned* ring, unsigned* buffers, const Element* all,
                                              long long place,
                                            int height, int width, int frames, int columns, int row, int rows, int thread) {
-    const int own_frame = thread / QUADS, own_quad = thread % QUADS;
+    const int own_frame = thread / VECTORS, own_quad = thread % VECTORS;
     const bool wide = width % 4 == 0 && is_aligned(all);
     columns -= 4 * own_quad;
-    const int passes = columns > 0 ? ceil_div(most(0, frames - own_frame), AT_ONCE) : 0;
+    const int passes = columns > 0 ? ceil_div(max(0, frames - own_frame), AT_ONCE) : 0;
     const long long stride = (long long)AT_ONCE * height * width;
     place += ((long long)own_frame * height + row) * width + 4 * own_quad;
     const Scale* const scale = storage.scale + own_frame;
@@ -236,15 +236,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     // Shifts of a right over its left have the other sign.
     const int first_ey = (FRAMES_ARE_LEFT ? 1 - shift_y0 - shifts_y : shift_y0) + tile / tiles_x * N_TILES;
     const int first_ex = (FRAMES_ARE_LEFT ? 1 - shift_x0 - shifts_x : shift_x0) + tile % tiles_x * (8 * EX_TILES);
-    const int row_first = most(0, 1 - first_ey - N_TILES) + piece / panels * segment_rows;
-    const int row_last = least(least(height, one_height - first_ey), row_first + segment_rows);
-    const int column_first = (most(0, 1 - first_ex - 8 * EX_TILES) & ~7) + piece % panels * PANEL;
-    const int column_last = least(width, one_width - first_ex);
-    const int rows = column_first < column_last ? most(0, row_last - row_first) : 0;
+    const int row_first = max(0, 1 - first_ey - N_TILES) + piece / panels * segment_rows;
+    const int row_last = min(min(height, one_height - first_ey), row_first + segment_rows);
+    const int column_first = (max(0, 1 - first_ex - 8 * EX_TILES) & ~7) + piece % panels * PANEL;
+    const int column_last = min(width, one_width - first_ex);
+    const int rows = column_first < column_last ? max(0, row_last - row_first) : 0;
     const int first_of_all = (FRAMES_ARE_LEFT ? 0 : one * rights_per_left % rights) + first_frame;
 
     if ((int)threadIdx.x < FRAMES) {
-        const int frame = first_of_all + least((int)threadIdx.x, of_one - first_frame - 1);
+        const int frame = first_of_all + min((int)threadIdx.x, of_one - first_frame - 1);
         const Moments* const tables = FRAMES_ARE_LEFT ? left_tables : right_tables;
         const Moments whole = tables[(long long)(frame + 1) * (FRAMES_ARE_LEFT ? left_cells : right_cells) - 1];
         const Scaling scaling = scaling_of<!IsFloat<Element>::VALUE>(whole, (double)height * width);

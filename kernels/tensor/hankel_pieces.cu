@@ -25,12 +25,12 @@
 #define IN_FLIGHT 16  // sums that are added up: all of a group
 #include "hankel.cuh"
 
-constexpr int STEPS_K = PANEL / 16, FIXED_ROWS = PIECE_ROWS + WINDOW - 1, FIXED_QUADS = PANEL / 4;
+constexpr int STEPS_K = PANEL / 16, FIXED_ROWS = PIECE_ROWS + WINDOW - 1, FIXED_VECTORS = PANEL / 4;
 // Eight rows of the fixed matrix are read at once: they begin 4 banks apart.
 constexpr int FIXED_WORDS = (PANEL / 2 + 31) / 32 * 32 + 4;
 constexpr int MOVING_PART = PIECE_ROWS * MOVING_ROW, FIXED_PART = FIXED_ROWS * FIXED_WORDS;
 // Lanes that share what a moving row has more than a fixed one.
-constexpr int MORE = MOVING_QUADS - FIXED_QUADS, MORE_LANES = MORE > 16 ? 32 : MORE > 8 ? 16 : 8;
+constexpr int MORE = MOVING_VECTORS - FIXED_VECTORS, MORE_LANES = MORE > 16 ? 32 : MORE > 8 ? 16 : 8;
 static_assert(N_TILES % 2 == 0 && WARPS > 1 && PIECE_ROWS % WARPS == 0 && PANEL % 16 == 0, "warps share the work evenly");
 #include "hankel_warp.cuh"
 
@@ -106,24 +106,24 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     const Rows moving_rows = {work.row_last, work.moving_width, work.row_first, moving_x, work.moving_wide};
     const Rows fixed_rows = {work.fixed_height, work.fixed_width, work.row_first - work.first_ey - (WINDOW - 1), x,
                              work.fixed_wide};
-    Share<Moving, PIECE_ROWS, FIXED_QUADS> of_moving;
+    Share<Moving, PIECE_ROWS, FIXED_VECTORS> of_moving;
     Share<Moving, PIECE_ROWS, MORE_LANES> more_of_moving;
-    Share<Fixed, FIXED_ROWS, FIXED_QUADS> of_fixed;
+    Share<Fixed, FIXED_ROWS, FIXED_VECTORS> of_fixed;
     if (!nothing) {
-        of_moving.read(MOVING_MATRICES + work.moving[0].start, moving_rows, 0, FIXED_QUADS);
-        more_of_moving.read(MOVING_MATRICES + work.moving[0].start, moving_rows, FIXED_QUADS, MOVING_QUADS);
-        of_fixed.read(FIXED_MATRICES + work.fixed.start, fixed_rows, 0, FIXED_QUADS);
+        of_moving.read(MOVING_MATRICES + work.moving[0].start, moving_rows, 0, FIXED_VECTORS);
+        more_of_moving.read(MOVING_MATRICES + work.moving[0].start, moving_rows, FIXED_VECTORS, MOVING_VECTORS);
+        of_fixed.read(FIXED_MATRICES + work.fixed.start, fixed_rows, 0, FIXED_VECTORS);
     }
     if (lane == 0 && warp < 2) scale(work, p, left_tables, right_tables, left_cells, right_cells, warp);
     __syncthreads();
     if (!nothing) {
-        of_moving.scaled(work.moving[0].scaling, FIXED_QUADS, [&](int row, const Four& four) {
+        of_moving.scaled(work.moving[0].scaling, FIXED_VECTORS, [&](int row, const Four& four) {
             keep_shifted(moving + row * MOVING_ROW + 2 * of_moving.at, four, of_moving.at > 0);
         });
-        more_of_moving.scaled(work.moving[0].scaling, MOVING_QUADS, [&](int row, const Four& four) {
+        more_of_moving.scaled(work.moving[0].scaling, MOVING_VECTORS, [&](int row, const Four& four) {
             keep_shifted(moving + row * MOVING_ROW + 2 * more_of_moving.at, four, true);
         });
-        of_fixed.scaled(work.fixed.scaling, FIXED_QUADS, [&](int row, const Four& four) {
+        of_fixed.scaled(work.fixed.scaling, FIXED_VECTORS, [&](int row, const Four& four) {
             keep(fixed + row * FIXED_WORDS + 2 * of_fixed.at, four);
         });
     }

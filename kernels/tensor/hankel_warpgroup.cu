@@ -31,7 +31,7 @@ constexpr int FRAGMENTS = BATCH + M_TILES - 1;    // Hankel fragments of a batch
 constexpr int BATCHES = PANEL / (16 * BATCH);     // of a row
 constexpr int PLACES = STEP_ROWS + WINDOW - 1;    // fixed rows that a step needs
 constexpr int CHUNK = 4 * PLACES, FIXED_BUFFER = PANEL / 8 * CHUNK;  // words
-constexpr int QUADS = (MOVING_QUADS + 31) / 32;     // a lane's of a row
+constexpr int VECTORS = (MOVING_VECTORS + 31) / 32;     // a lane's of a row
 constexpr int CHUNKS_A_ROW = PANEL / 8, FIXED_WARPS = 4 * WARPS;
 static_assert(STEP_ROWS % WARPS == 0 && BATCHES % 2 == 0, "groups share rows evenly, fragments have two places");
 
@@ -48,17 +48,17 @@ struct RowOfMember {
     int height, width, x, wide;  // x: column of this lane's first float4
     float factor, offset;
     Moving centre;
-    Packed<Moving> vector[QUADS];
+    Packed<Moving> vector[VECTORS];
 
     __device__ __forceinline__ void fetch(int y) {
 #pragma unroll
-        for (int i = 0; i < QUADS; ++i)
+        for (int i = 0; i < VECTORS; ++i)
 #pragma unroll
             for (int e = 0; e < 4; ++e) vector[i].set(e, centre);  // becomes zero
         if (y >= height) return;
         const Moving* from = matrix + (long long)y * width + x;
 #pragma unroll
-        for (int i = 0; i < QUADS; ++i) {
+        for (int i = 0; i < VECTORS; ++i) {
             if (wide) {
                 if ((unsigned)(x + 128 * i) < (unsigned)width)
                     vector[i] = *reinterpret_cast<const Packed<Moving>*>(from + 128 * i);
@@ -71,17 +71,17 @@ struct RowOfMember {
     }
     // `row`: both copies, at this lane's first float4.
     __device__ __forceinline__ void keep(unsigned* row, int lane) const {
-        float value[QUADS + 1][4];
+        float value[VECTORS + 1][4];
 #pragma unroll
-        for (int i = 0; i < QUADS; ++i)
+        for (int i = 0; i < VECTORS; ++i)
 #pragma unroll
             for (int e = 0; e < 4; ++e) value[i][e] = fmaf(vector[i].as_float(e), factor, offset);
-        value[QUADS][0] = 0.0f;
+        value[VECTORS][0] = 0.0f;
 #pragma unroll
-        for (int i = 0; i < QUADS; ++i) {
+        for (int i = 0; i < VECTORS; ++i) {
             // Behind a float4 follows the next lane's, and behind the last lane's the first lane's next.
             const float following = __shfl_sync(0xffffffffu, lane == 0 ? value[i + 1][0] : value[i][0], (lane + 1) % 32);
-            if (MOVING_QUADS % 32 && i == QUADS - 1 && lane >= MOVING_QUADS % 32) break;
+            if (MOVING_VECTORS % 32 && i == VECTORS - 1 && lane >= MOVING_VECTORS % 32) break;
             const TwoWords words = {half_pair(value[i][0], value[i][1]), half_pair(value[i][2], value[i][3])};
             const TwoWords shifted = {half_pair(value[i][1], value[i][2]), half_pair(value[i][3], following)};
             *reinterpret_cast<TwoWords*>(row + 64 * i) = words;

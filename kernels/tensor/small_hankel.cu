@@ -102,7 +102,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);  // the compiler learns that lanes agree
     const Left* left = lefts + (long long)(pair / rights_per_left) * (LEFT_HEIGHT * LEFT_WIDTH);
     const Right* right = rights_of_all + (long long)(pair % rights) * (RIGHT_HEIGHT * RIGHT_WIDTH);
-    min_overlap_pixels = most(1, min_overlap_pixels);
+    min_overlap_pixels = max(1, min_overlap_pixels);
     unsigned* const left_fp16 = reinterpret_cast<unsigned*>(rest);
     unsigned* const right_fp16 = left_fp16 + LEFT_ROWS * LEFT_PITCH;
     const auto use_tables = [&](const Centres& of_centres, const SmallLeft& of_left, const SmallRight& of_right) {
@@ -116,7 +116,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
         });
         by_all_threads<SHIFTS_Y>([&](int iy) {
 #pragma unroll
-            for (int ix = SHIFTS_X; ix < 4 * QUADS_X; ++ix) centres[iy * SCORE_PITCH + ix] = MINUS_INFINITY;
+            for (int ix = SHIFTS_X; ix < 4 * VECTORS_X; ++ix) centres[iy * SCORE_PITCH + ix] = MINUS_INFINITY;
         });
     };
     const float unit = prepare_pair(left, right, scratch, rest, left_fp16, use_tables);

@@ -34,18 +34,18 @@ __device__ __forceinline__ void by_all_threads(const Do& do_at) {
 // How threads share a matrix.
 template <int HEIGHT, int WIDTH>
 struct SmallLayout {
-    static constexpr int ROW_QUADS = WIDTH <= 16 ? 4 : WIDTH <= 32 ? 8 : WIDTH <= 64 ? 16 : 32;
-    static constexpr int STRIPS = THREADS / ROW_QUADS, COUNT = (HEIGHT + STRIPS - 1) / STRIPS;  // rows of a thread
-    static constexpr bool IS_FULL = HEIGHT == STRIPS * COUNT && WIDTH == 4 * ROW_QUADS;
+    static constexpr int ROW_VECTORS = WIDTH <= 16 ? 4 : WIDTH <= 32 ? 8 : WIDTH <= 64 ? 16 : 32;
+    static constexpr int STRIPS = THREADS / ROW_VECTORS, COUNT = (HEIGHT + STRIPS - 1) / STRIPS;  // rows of a thread
+    static constexpr bool IS_FULL = HEIGHT == STRIPS * COUNT && WIDTH == 4 * ROW_VECTORS;
 
-    static __device__ __forceinline__ int lane() { return (int)threadIdx.x % ROW_QUADS; }
-    static __device__ __forceinline__ int first_row() { return (int)threadIdx.x / ROW_QUADS * COUNT; }
+    static __device__ __forceinline__ int lane() { return (int)threadIdx.x % ROW_VECTORS; }
+    static __device__ __forceinline__ int first_row() { return (int)threadIdx.x / ROW_VECTORS * COUNT; }
 };
 
 template <typename Element, int HEIGHT, int WIDTH, bool MIRRORED>
 struct SmallMatrix : SmallLayout<HEIGHT, WIDTH> {
     typedef SmallLayout<HEIGHT, WIDTH> Layout;
-    static constexpr int ROW_QUADS = Layout::ROW_QUADS, COUNT = Layout::COUNT;
+    static constexpr int ROW_VECTORS = Layout::ROW_VECTORS, COUNT = Layout::COUNT;
     static_assert(!MIRRORED || WIDTH % 4 == 0, "vectors lie opposite vectors");
 
     Four vector[COUNT];  // elements, then scaled ones; zero outside the matrix
@@ -64,12 +64,12 @@ struct SmallMatrix : SmallLayout<HEIGHT, WIDTH> {
         const Element* from = matrix + row * WIDTH + x;
         AlignedVector<Element> read = {{0, 0, 0, 0}};
         if (whole) {
-            if (wanted && (WIDTH == 4 * ROW_QUADS || (unsigned)x < (unsigned)WIDTH))
+            if (wanted && (WIDTH == 4 * ROW_VECTORS || (unsigned)x < (unsigned)WIDTH))
                 read = *reinterpret_cast<const AlignedVector<Element>*>(from);
         } else {
 #pragma unroll
             for (int i = 0; i < 4; ++i)
-                if (wanted && (WIDTH == 4 * ROW_QUADS || (unsigned)(x + i) < (unsigned)WIDTH)) read.at[i] = from[i];
+                if (wanted && (WIDTH == 4 * ROW_VECTORS || (unsigned)(x + i) < (unsigned)WIDTH)) read.at[i] = from[i];
         }
         Four four;
 #pragma unroll
@@ -112,7 +112,7 @@ struct SmallMatrix : SmallLayout<HEIGHT, WIDTH> {
         centre = (float)(IsFloat<Element>::VALUE ? mean : rint(mean));
         const float furthest = fmaxf(highest - centre, highest_negative + centre);
         // Further down factors leave single precision. Of a constant matrix there is only rounding to scale, or nothing.
-        const int exponent = most((int)(__float_as_uint(furthest) >> 23) - 127, -112);
+        const int exponent = max((int)(__float_as_uint(furthest) >> 23) - 127, -112);
         const bool usable = furthest != 0.0f && exponent < 128;
         factor = usable ? __uint_as_float((unsigned)(134 - exponent) << 23) : 1.0f;
         unit = usable ? __uint_as_float((unsigned)(120 + exponent) << 23) : 1.0f;
@@ -143,7 +143,7 @@ struct SmallMatrix : SmallLayout<HEIGHT, WIDTH> {
     // Rows of fp16, two a word: column x in word x / 2, and zeros up to column PADDED.
     template <int PADDED, int PART = 0>
     __device__ __forceinline__ void keep_pairs(unsigned* rows, int pitch) const {
-        static_assert(PADDED >= 4 * ROW_QUADS, "all lanes have a place");
+        static_assert(PADDED >= 4 * ROW_VECTORS, "all lanes have a place");
         const int lane = Layout::lane(), column = 4 * lane < WIDTH ? x : 4 * lane;  // lanes without elements hold zeros
 #pragma unroll
         for (int j = 0; j < COUNT; ++j) {
@@ -154,7 +154,7 @@ struct SmallMatrix : SmallLayout<HEIGHT, WIDTH> {
             unsigned* const to = rows + row * pitch;
             *reinterpret_cast<TwoWords*>(to + column / 2) = words;
 #pragma unroll
-            for (int more = 4 * ROW_QUADS; more < PADDED; more += 4 * ROW_QUADS)
+            for (int more = 4 * ROW_VECTORS; more < PADDED; more += 4 * ROW_VECTORS)
                 if (more + 4 * lane < PADDED) *reinterpret_cast<TwoWords*>(to + more / 2 + 2 * lane) = {0, 0};
         }
     }
@@ -162,12 +162,12 @@ struct SmallMatrix : SmallLayout<HEIGHT, WIDTH> {
     // multiple of 4; zeros in all other words of [0, PITCH).
     template <int ORIGIN, int PITCH, int PART = 0>
     __device__ __forceinline__ void keep_neighbours(unsigned* rows) const {
-        constexpr int QUADS = PITCH / 4, FIRST = -ORIGIN / 4, END = FIRST + (WIDTH + 3) / 4;  // float4s with elements
-        constexpr int BEFORE = FIRST < 0 ? 0 : FIRST < QUADS ? FIRST : QUADS;
-        constexpr int AFTER = END < 0 ? 0 : END < QUADS ? END : QUADS, RIM = BEFORE + QUADS - AFTER;
+        constexpr int VECTORS = PITCH / 4, FIRST = -ORIGIN / 4, END = FIRST + (WIDTH + 3) / 4;  // float4s with elements
+        constexpr int BEFORE = FIRST < 0 ? 0 : FIRST < VECTORS ? FIRST : VECTORS;
+        constexpr int AFTER = END < 0 ? 0 : END < VECTORS ? END : VECTORS, RIM = BEFORE + VECTORS - AFTER;
         const int lane = Layout::lane(), at = x - ORIGIN;
 #pragma unroll
-        for (int i = 0; i < RIM; i += ROW_QUADS) {
+        for (int i = 0; i < RIM; i += ROW_VECTORS) {
             const int rim = i + lane;
             unsigned* const to = rows + Layout::first_row() * PITCH + 4 * (rim < BEFORE ? rim : rim - BEFORE + AFTER);
 #pragma unroll
@@ -183,11 +183,11 @@ struct SmallMatrix : SmallLayout<HEIGHT, WIDTH> {
             FourWords words;
 #pragma unroll
             for (int i = 0; i < 3; ++i) words.at[i] = half_pair(four.at[i], four.at[i + 1]);
-            words.at[3] = half_pair(four.at[3], lane < ROW_QUADS - 1 ? following : 0.0f);
+            words.at[3] = half_pair(four.at[3], lane < ROW_VECTORS - 1 ? following : 0.0f);
             unsigned* const to = rows + row(j) * PITCH + at;
             if (!has(j, 0)) continue;
             if (at >= 0 && at < PITCH) *reinterpret_cast<FourWords*>(to) = words;
-            if (FIRST > 0 && FIRST <= QUADS && lane == 0) to[-1] = words.at[0] << 16;
+            if (FIRST > 0 && FIRST <= VECTORS && lane == 0) to[-1] = words.at[0] << 16;
         }
     }
 };

@@ -25,10 +25,10 @@ __device__ __forceinline__ bool ring_is_near(const float* scores, int iy, int ix
 
 // A lane's share of the 5 x 5 sums around shift (dy, dx): strips of rows, four columns of right.
 __device__ __forceinline__ void sum_near(const Left* left, const Right* right, int dy, int dx, Sum (&sum)[25]) {
-    constexpr int ROW_LANES = SmallRight::ROW_QUADS, SIDE = 5, STRIPS_OF_ROWS = THREADS / ROW_LANES;
+    constexpr int ROW_LANES = SmallRight::ROW_VECTORS, SIDE = 5, STRIPS_OF_ROWS = THREADS / ROW_LANES;
     const Span ys = overlap_of_any(LEFT_HEIGHT, RIGHT_HEIGHT, dy - SIDE / 2, SIDE);
-    const int strip_rows = ceil_div(most(0, ys.last - ys.first), STRIPS_OF_ROWS);
-    const int first = ys.first + (int)threadIdx.x / ROW_LANES * strip_rows, last = least(ys.last, first + strip_rows);
+    const int strip_rows = ceil_div(max(0, ys.last - ys.first), STRIPS_OF_ROWS);
+    const int first = ys.first + (int)threadIdx.x / ROW_LANES * strip_rows, last = min(ys.last, first + strip_rows);
     const int x = (int)threadIdx.x % ROW_LANES * 4, left_x = x + dx - SIDE / 2;
     const bool whole = SmallRight::is_whole(right);
 #pragma unroll

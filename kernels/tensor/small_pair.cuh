@@ -73,11 +73,11 @@ struct Centres {
             return elements < min_overlap_pixels ? otherwise : sum + (float)elements * product;
         }
     };
-    static __device__ __forceinline__ int clamp(int at, int size) { return least(most(at, 0), size); }
+    static __device__ __forceinline__ int clamp(int at, int size) { return min(max(at, 0), size); }
     __device__ __forceinline__ Column column(int ix) const {
         const int dx = FIRST_DX + ix, first = clamp(-dx, RIGHT_WIDTH), last = clamp(LEFT_WIDTH - dx, RIGHT_WIDTH);
         const float* of_left = left_table + clamp(dx, LEFT_WIDTH);
-        const int columns = most(0, last - first);
+        const int columns = max(0, last - first);
         const float all = ONE_TABLE ? LeftTable::above(of_left, of_left + columns, LEFT_HEIGHT) : 0.0f;
         return {of_left, of_left + columns, right_table + first, right_table + first + columns, all, product, columns};
     }

@@ -12,7 +12,7 @@ typedef Rectangles<LEFT_HEIGHT, LEFT_WIDTH> LeftTable;
 typedef Rectangles<RIGHT_HEIGHT, RIGHT_WIDTH> RightTable;
 constexpr int LEFT_TABLE_FLOATS = LeftTable::FLOATS_IN_PLACE, RIGHT_TABLE_FLOATS = RightTable::FLOATS_IN_PLACE;
 
-__device__ __forceinline__ int clamp(int at, int size) { return least(most(at, 0), size); }
+__device__ __forceinline__ int clamp(int at, int size) { return min(max(at, 0), size); }
 // `at` lies in [low, high], which the compiler knows.
 __device__ __forceinline__ int clamp(int at, int low, int high, int size) {
     return high <= 0 ? 0 : low >= size ? size : low >= 0 && high <= size ? at : clamp(at, size);

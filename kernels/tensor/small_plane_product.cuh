@@ -75,7 +75,7 @@ __device__ __forceinline__ void multiply_row(const Hankel& fragment, const unsig
 // where values have two parts, sums restart with every row, and ordinary additions add them up.
 __device__ __forceinline__ void multiply(const unsigned* left, const unsigned* right, int dy, int lane, unsigned zero,
                                          WarpSums& sum) {
-    const int first = most(0, dy), rows = most(0, least(LEFT_HEIGHT, dy + 7 + RIGHT_HEIGHT) - first);
+    const int first = max(0, dy), rows = max(0, min(LEFT_HEIGHT, dy + 7 + RIGHT_HEIGHT) - first);
     left += first * LEFT_PITCH + FIRST_DX + 16 * FIRST_FRAGMENT - ORIGIN + lane / 4 + lane % 4 * 2;
     right += (ABOVE + first - dy - lane % 8) * RIGHT_PITCH + lane / 8 * 4;
     clear(sum);

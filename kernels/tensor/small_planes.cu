@@ -165,7 +165,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     const Right* of_rights[RIGHTS];
 #pragma unroll
     for (int r = 0; r < RIGHTS; ++r) {
-        const int own = (pair + (r == 0 ? 0 : least(r, count - 1))) % rights;
+        const int own = (pair + (r == 0 ? 0 : min(r, count - 1))) % rights;
         of_rights[r] = rights_of_all + (long long)own * (RIGHT_HEIGHT * RIGHT_WIDTH);
     }
     const Left* left = lefts + (long long)of_left * (LEFT_HEIGHT * LEFT_WIDTH);

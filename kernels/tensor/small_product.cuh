@@ -165,7 +165,7 @@ __device__ __forceinline__ void sum_lone_column(const unsigned* left, const unsi
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < LONE_SUMS; ++i) {
-            const float* diagonal = square + LONE_SKEW + SHIFTS_Y - 1 - least(lane + 32 * i, SHIFTS_Y - 1);
+            const float* diagonal = square + LONE_SKEW + SHIFTS_Y - 1 - min(lane + 32 * i, SHIFTS_Y - 1);
 #pragma unroll
             for (int row = 0; row < 16; ++row) sum[i] += diagonal[row * (LONE_PITCH + 1)];
         }

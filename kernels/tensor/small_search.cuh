@@ -7,16 +7,16 @@
 #include "peak.cuh"
 #include "small_pair.cuh"
 
-constexpr int SCORE_PITCH = SUM_PITCH, QUADS_X = (SHIFTS_X + 3) / 4;
-constexpr int QUAD_STRIPS = QUADS_X < THREADS ? THREADS / QUADS_X : 1, QUAD_ROWS = (SHIFTS_Y + QUAD_STRIPS - 1) / QUAD_STRIPS;
-static_assert(SCORE_PITCH >= 4 * QUADS_X, "vectors do not straddle rows");
+constexpr int SCORE_PITCH = SUM_PITCH, VECTORS_X = (SHIFTS_X + 3) / 4;
+constexpr int VECTOR_STRIPS = VECTORS_X < THREADS ? THREADS / VECTORS_X : 1, VECTOR_ROWS = (SHIFTS_Y + VECTOR_STRIPS - 1) / VECTOR_STRIPS;
+static_assert(SCORE_PITCH >= 4 * VECTORS_X, "vectors do not straddle rows");
 
-// visit(ix, first): rows [first, first + QUAD_ROWS) of the float4 that begins with column ix of the window.
+// visit(ix, first): rows [first, first + VECTOR_ROWS) of the float4 that begins with column ix of the window.
 template <typename Visit>
 __device__ __forceinline__ void in_quads(const Visit& visit) {
-    const int strip = (int)threadIdx.x / QUADS_X, first = strip * QUAD_ROWS;
-    if (strip >= QUAD_STRIPS || first >= SHIFTS_Y) return;
-    for (int vector = (int)threadIdx.x - strip * QUADS_X; vector < QUADS_X; vector += THREADS) visit(4 * vector, first);
+    const int strip = (int)threadIdx.x / VECTORS_X, first = strip * VECTOR_ROWS;
+    if (strip >= VECTOR_STRIPS || first >= SHIFTS_Y) return;
+    for (int vector = (int)threadIdx.x - strip * VECTORS_X; vector < VECTORS_X; vector += THREADS) visit(4 * vector, first);
 }
 
 // A thread's highest score. Scores are what the centres contribute, which they replace, and what all shares of the products
@@ -24,7 +24,7 @@ __device__ __forceinline__ void in_quads(const Visit& visit) {
 __device__ __forceinline__ float highest_of_quads(float* scores, const float* sums) {
     float highest = MINUS_INFINITY;
     in_quads([&](int ix, int first) {
-        in_rows<QUAD_ROWS>(first, [&](int iy) {
+        in_rows<VECTOR_ROWS>(first, [&](int iy) {
             Four* const score = reinterpret_cast<Four*>(scores + iy * SCORE_PITCH + ix);
             Four sum = *score;
 #pragma unroll
@@ -63,22 +63,22 @@ __device__ __forceinline__ Candidate first_highest(const float* scores, float ow
     if (of_warp == best.value) {
         if (own == best.value)
             in_quads([&](int ix, int first) {
-                in_rows<QUAD_ROWS>(first, [&](int iy) {
+                in_rows<VECTOR_ROWS>(first, [&](int iy) {
                     const Four score = load_four(scores + iy * SCORE_PITCH + ix);
 #pragma unroll
                     for (int i = 3; i >= 0; --i)
-                        if (ix + i < SHIFTS_X && score.at[i] == best.value) place = least(place, iy * SHIFTS_X + ix + i);
+                        if (ix + i < SHIFTS_X && score.at[i] == best.value) place = min(place, iy * SHIFTS_X + ix + i);
                 });
             });
         __syncwarp();
 #pragma unroll
         for (int distance = 16; distance > 0; distance /= 2)
-            place = least(place, __shfl_xor_sync(0xffffffffu, place, distance));
+            place = min(place, __shfl_xor_sync(0xffffffffu, place, distance));
     }
     if (lane == 0) places[warp] = place;
     __syncthreads();
 #pragma unroll
-    for (int i = 0; i < WARPS; ++i) best.index = least(best.index, places[i]);
+    for (int i = 0; i < WARPS; ++i) best.index = min(best.index, places[i]);
     if (!(best.value > MINUS_INFINITY)) best.index = 0;
     return best;
 }
@@ -109,10 +109,10 @@ __device__ __forceinline__ float rival_of_quads(const float* scores, int peak_y,
             away |= (is_far(ix + i, peak_x) ? counts : 0) << i;
         }
         const float* at = scores + ix;
-        Four above = ScoresOfRow(at + most(first - 1, 0) * SCORE_PITCH).highest;
+        Four above = ScoresOfRow(at + max(first - 1, 0) * SCORE_PITCH).highest;
         ScoresOfRow here(at + first * SCORE_PITCH);
-        in_rows<QUAD_ROWS>(first, [&](int iy) {
-            const ScoresOfRow below(at + least(iy + 1, SHIFTS_Y - 1) * SCORE_PITCH);
+        in_rows<VECTOR_ROWS>(first, [&](int iy) {
+            const ScoresOfRow below(at + min(iy + 1, SHIFTS_Y - 1) * SCORE_PITCH);
             const unsigned wanted = on_rim(iy, SHIFTS_Y) ? 0 : is_far(iy, peak_y) ? counted : away;
 #pragma unroll
             for (int i = 0; i < 4; ++i) {

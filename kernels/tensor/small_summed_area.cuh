@@ -11,9 +11,9 @@
 template <int HEIGHT, int WIDTH>
 struct Rectangles : SmallLayout<HEIGHT, WIDTH> {
     typedef SmallLayout<HEIGHT, WIDTH> Layout;
-    static constexpr int ROW_QUADS = Layout::ROW_QUADS, COUNT = Layout::COUNT;
+    static constexpr int ROW_VECTORS = Layout::ROW_VECTORS, COUNT = Layout::COUNT;
     static constexpr int PITCH = (WIDTH + 3) / 4 * 4 + 4, TABLE_FLOATS = (HEIGHT + 1) * PITCH;
-    static constexpr int TOTALS_FLOATS = WARPS * 4 * ROW_QUADS;  // of the warps' sums
+    static constexpr int TOTALS_FLOATS = WARPS * 4 * ROW_VECTORS;  // of the warps' sums
     static constexpr int FLOATS_IN_PLACE = TABLE_FLOATS > TOTALS_FLOATS ? TABLE_FLOATS : TOTALS_FLOATS;
 
     Four before;  // sums of the rows above the thread's, of its warp; then of all
@@ -27,7 +27,7 @@ struct Rectangles : SmallLayout<HEIGHT, WIDTH> {
 #pragma unroll
         for (int j = 1; j < COUNT; ++j) add(until, value(j));
 #pragma unroll
-        for (int distance = ROW_QUADS; distance < 32; distance *= 2)
+        for (int distance = ROW_VECTORS; distance < 32; distance *= 2)
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
                 const float other = __shfl_up_sync(0xffffffffu, until.at[i], distance);
@@ -36,14 +36,14 @@ struct Rectangles : SmallLayout<HEIGHT, WIDTH> {
                     until.at[i] += other;
                 }
             }
-        Four* const of_warp = reinterpret_cast<Four*>(totals) + (int)threadIdx.x / 32 * ROW_QUADS;
-        if (lane >= 32 - ROW_QUADS) of_warp[Layout::lane()] = until;
+        Four* const of_warp = reinterpret_cast<Four*>(totals) + (int)threadIdx.x / 32 * ROW_VECTORS;
+        if (lane >= 32 - ROW_VECTORS) of_warp[Layout::lane()] = until;
     }
     __device__ __forceinline__ void add_above(const float* totals) {
         const Four* of_warps = reinterpret_cast<const Four*>(totals) + Layout::lane();
 #pragma unroll
         for (int warp = 0; warp < WARPS - 1; ++warp)
-            if (warp < (int)threadIdx.x / 32) add(before, of_warps[warp * ROW_QUADS]);
+            if (warp < (int)threadIdx.x / 32) add(before, of_warps[warp * ROW_VECTORS]);
     }
     // Sums are multiplied by `unit`.
     template <typename Value>
@@ -59,7 +59,7 @@ struct Rectangles : SmallLayout<HEIGHT, WIDTH> {
             for (int i = 1; i < 4; ++i) sums.at[i] += sums.at[i - 1];
             float until = sums.at[3];
 #pragma unroll
-            for (int distance = 1; distance < ROW_QUADS; distance *= 2) {
+            for (int distance = 1; distance < ROW_VECTORS; distance *= 2) {
                 const float other = __shfl_up_sync(0xffffffffu, until, distance);
                 if (lane >= distance) until += other;
             }

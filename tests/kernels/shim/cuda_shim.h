@@ -30,6 +30,10 @@ struct ShimIndex {
 };
 extern ShimIndex threadIdx, blockIdx;
 
+// CUDA's own, of ints.
+inline int min(int a, int b) { return a < b ? a : b; }
+inline int max(int a, int b) { return a > b ? a : b; }
+
 namespace shim {
 
 struct Barrier {
