@@ -16,7 +16,7 @@ import numpy as np
 import scipy.ndimage
 from _environment import write_result
 
-from xcorr_app.registration.apply import shift_frames
+from xcorr_app.registration.moving.apply import shift_frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable

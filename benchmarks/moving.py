@@ -29,8 +29,8 @@ from xcorr_app.cli.printing.tables import console_for
 from xcorr_app.cli.values import PATH
 from xcorr_app.gpu.resample.run import translate_on_device
 from xcorr_app.gpu.runtime.select import select_device
-from xcorr_app.registration.apply import apply_shifts, shift_frames
-from xcorr_app.registration.interpolation import METHODS, Order
+from xcorr_app.registration.moving.apply import apply_shifts, shift_frames
+from xcorr_app.registration.moving.interpolation import METHODS, Order
 
 __all__ = ["CASES", "ORDERS", "Case", "measure_on_cpu", "measure_on_device", "moving"]
 

@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 
 from xcorr_app.io import StackMetadata, discover
-from xcorr_app.io.atomic import remove_output
 from xcorr_app.io.outputs import new_writer
 from xcorr_app.io.reading import read_planes
 from xcorr_app.io.source import plane_positions
+from xcorr_app.io.writing.atomic import remove_output
 
 SHAPE = (128, 512, 512)
 REPEATS = 5

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from xcorr_app.io.shift_table import load_shifts
     from xcorr_app.io.source import StackMetadata
     from xcorr_app.io.stack import Stack, read_stack, write_stack
-    from xcorr_app.registration.apply import apply_shifts
     from xcorr_app.registration.assessment import Assessment, assess
     from xcorr_app.registration.correction import correct_frames
     from xcorr_app.registration.estimate import estimate_shifts
@@ -34,7 +33,8 @@ if TYPE_CHECKING:
     from xcorr_app.registration.motion.estimate import estimate_motion
     from xcorr_app.registration.motion.measured_field import DisplacementField
     from xcorr_app.registration.motion.result import MotionResult
-    from xcorr_app.registration.results import ShiftResult
+    from xcorr_app.registration.moving.apply import apply_shifts
+    from xcorr_app.registration.results.results import ShiftResult
 
 __version__ = "0.1.0"
 
@@ -84,12 +84,12 @@ _MODULES = {
     "DisplacementField": "registration.motion.measured_field",
     "KernelOptions": "gpu.direct.options",
     "MotionResult": "registration.motion.result",
-    "ShiftResult": "registration.results",
+    "ShiftResult": "registration.results.results",
     "ShiftWindow": "correlation.window",
     "Stack": "io.stack",
     "StackMetadata": "io.source",
     "align": "batch.align.call",
-    "apply_shifts": "registration.apply",
+    "apply_shifts": "registration.moving.apply",
     "assess": "registration.assessment",
     "conv2d": "filtering.conv2d",
     "correct_frames": "registration.correction",

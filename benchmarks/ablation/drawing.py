@@ -19,7 +19,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from benchmarks.ablation.tables import Group, groups_of
-from xcorr_app.io.atomic import atomic_write_text
+from xcorr_app.io.writing.atomic import atomic_write_text
 
 __all__ = ["draw", "write_drawing"]
 

@@ -12,7 +12,7 @@ from benchmarks.harness.device_rates import DeviceRates
 from benchmarks.harness.environment import environment
 from xcorr_app.errors import DeviceError
 from xcorr_app.gpu.runtime.device import DeviceStatus, cuda_status
-from xcorr_app.io.atomic import atomic_write_text
+from xcorr_app.io.writing.atomic import atomic_write_text
 
 __all__ = ["require_device", "run_record", "write_json"]
 

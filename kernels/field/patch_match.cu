@@ -1,6 +1,6 @@
 // Patches of a reference looked for in frames around offsets of their own: the place, height and significance of every
 // peak of the zero-mean normalised correlation. A block takes one patch of one frame; nothing but RECORD numbers leaves
-// it. The rules are those of xcorr_app/registration/motion/window_match.py and registration/significance.py: the part of
+// it. The rules are those of xcorr_app/registration/motion/window_match.py and registration/standard_error/significance.py: the part of
 // the frame is larger by MARGIN on every side, edges continued, so that the patch overlaps wholly at each of SHIFTS x
 // SHIFTS shifts; the outermost shifts only serve as neighbours. A warp finds a median
 // bit by bit, by counting.

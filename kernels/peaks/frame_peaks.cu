@@ -2,7 +2,7 @@
 // is as likely, how much of the frame is no noise, and what the standard error of the shift follows from. By the record of
 // the peak (see plane_peak.cu), the scores near it over one overlap (common_overlap.cu), sums over tiles (tile_products.cu),
 // over the frame, and over pixels next to each other (noise_sums.cu). The rules are those of xcorr_app/correlation/subpixel.py,
-// registration/device_matcher.py, quality.py and uncertainty.py, in double precision. A warp takes a frame; its record comes
+// registration/measuring/device_matcher.py, quality.py and uncertainty.py, in double precision. A warp takes a frame; its record comes
 // first in what is written. Floor: the time of a launch.
 // Document: none.
 #include "problem.cuh"

@@ -1,6 +1,6 @@
 // The peak of every plane, what lies around it, and how far it stands above the rest: a block takes one plane of doubles
 // (NaN: a shift that does not count) and writes RECORD numbers. The rules are those of xcorr_app/correlation/peaks.py
-// and xcorr_app/registration/significance.py:
+// and xcorr_app/registration/standard_error/significance.py:
 //   - the peak is the highest value of the box, of equal ones the first; `tied`, a shift of its own for every plane,
 //     takes its place where the plane is as high there up to TIE (ties 1), or of the elements of the box as high as the
 //     peak that nearest to (zero_row, zero_column) does (ties 2);

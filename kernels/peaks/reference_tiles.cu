@@ -1,4 +1,4 @@
-// What standard errors need of reference images on tiles (xcorr_app/registration/uncertainty.py): the images s, smoothed as
+// What standard errors need of reference images on tiles (xcorr_app/registration/standard_error/uncertainty.py): the images s, smoothed as
 // planes were, or as they are; the slopes of s along both axes, central differences averaged over three neighbours along
 // the other axis; and twelve sums over each tile of these, of the image g, of its own slopes and of their products, in
 // double precision. g is less `mean` of the image and constant beyond its rim. A block takes one tile of one image, a

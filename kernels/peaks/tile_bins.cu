@@ -1,5 +1,5 @@
 // Bins of 2 x 2 pixels of images moved by whole pixels: their mean, less level and times gain of the image (tile_levels.cu), where a
-// pixel beyond the image counts as its level (xcorr_app/registration/tiles.py). A thread makes one bin; a block bins of one
+// pixel beyond the image counts as its level (xcorr_app/registration/parts/tiles.py). A thread makes one bin; a block bins of one
 // image. Floor: one read of the pixels and one write of a quarter as many floats.
 // Document: none.
 #include "problem.cuh"

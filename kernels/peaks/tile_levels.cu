@@ -1,4 +1,4 @@
-// What brings images to zero mean, and the variance of what is not noise in them to one (xcorr_app/registration/tiles.py):
+// What brings images to zero mean, and the variance of what is not noise in them to one (xcorr_app/registration/parts/tiles.py):
 // level, gain, and the variance of the noise of a bin of 2 x 2 pixels, three doubles an image. By sums over rows
 // (row_sums.cu) and over pixels next to each other (noise_sums.cu). A warp takes an image; the order is fixed. Floor: the
 // time of a launch.

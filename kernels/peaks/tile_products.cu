@@ -1,4 +1,4 @@
-// What the scatter of a shift among tiles needs of a frame (xcorr_app/registration/uncertainty.py): over each tile of the
+// What the scatter of a shift among tiles needs of a frame (xcorr_app/registration/standard_error/uncertainty.py): over each tile of the
 // frame moved by its whole shift, five sums: of the frame f, of f^2, and of the products of f with the smoothed reference
 // and with its slopes along both axes. The first is NaN of a tile that does not lie in the overlap. A warp takes a tile, a
 // lane every 32nd of its pixels, in double precision and in a fixed order: the same bits every run. Floor: one read of the

@@ -1,5 +1,5 @@
 // How much the slope of the correlation scatters among the tiles of a frame, from what frame and reference do not share:
-// xcorr_app/registration/uncertainty.py defines it. A warp takes a frame; of its tiles it needs the sums that
+// xcorr_app/registration/standard_error/uncertainty.py defines it. A warp takes a frame; of its tiles it needs the sums that
 // tile_products.cu left, and twelve of the reference alone (one array of doubles a kind) with its variance of `noise`.
 // Floor: the time of a launch.
 // Document: none; Huber 1967 and White 1980 (doi 10.2307/1912934) for the estimator.

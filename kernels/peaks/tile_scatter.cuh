@@ -1,5 +1,5 @@
 // The covariance of the slope of the correlation at the peak of one frame, by what tile_products.cu left of its tiles:
-// xcorr_app/registration/uncertainty.py defines it. A warp does it, twice over the tiles, in double precision; the order is
+// xcorr_app/registration/standard_error/uncertainty.py defines it. A warp does it, twice over the tiles, in double precision; the order is
 // fixed: the same bits every run.
 #pragma once
 #include "warp.cuh"

@@ -1,4 +1,4 @@
-// What tells whether a tile of a frame f agrees with the reference g (xcorr_app/registration/tiles.py): sums over each
+// What tells whether a tile of a frame f agrees with the reference g (xcorr_app/registration/parts/tiles.py): sums over each
 // tile of f, g, r, f^2, g^2, r^2, gy^2, gy gx, gx^2, gy r, gx r, gy and gx, with gy and gx the central differences of g
 // per pixel (bins are two pixels; zero on the rim of all tiles) and r = f - g - oy gy - ox gx, o being the part of the
 // frame's shift that is less than a pixel. Frames and references are bins of 2 x 2 pixels, of which tiles take

@@ -1,6 +1,6 @@
 // How one axis is moved: a shift split into whole pixels, which only copy, and a fraction, which gives the weights.
 //
-// The same in float64 as `plan_axis` of xcorr_app/registration/interpolation.py, which explains it.
+// The same in float64 as `plan_axis` of xcorr_app/registration/moving/interpolation.py, which explains it.
 #pragma once
 
 #ifndef TAPS  // 1: nearest (the shift is rounded), 2: linear, 4: cubic convolution with a = -1/2, 8: Lanczos with radius 4

@@ -13,7 +13,7 @@ import xcorr_app as xc
 from tests.batch.movies import movie
 from xcorr_app.arrays.lazy import ChunksMergedWarning
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.registration import sliced_frames
+from xcorr_app.registration.stack import sliced_frames
 
 STACK = movie((37, 43), drift=[(0, 0), (1, -1), (-2, 3), (3, 2), (0, 1), (2, 2), (-1, 0)])
 RNG = np.random.default_rng(11)

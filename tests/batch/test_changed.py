@@ -8,7 +8,7 @@ import tifffile
 
 from tests.batch.movies import DRIFT, align, files, movie, record, shifts, write_movie
 from xcorr_app.errors import DamagedFileError
-from xcorr_app.io.tiff import TiffImage
+from xcorr_app.io.tiff.tiff import TiffImage
 
 pytestmark = pytest.mark.usefixtures("short_report")
 

@@ -7,7 +7,7 @@ from threading import Lock
 import pytest
 
 from tests.batch.movies import align, files, write_movie
-from xcorr_app.io import atomic, write
+from xcorr_app.io.writing import atomic, write
 
 pytestmark = pytest.mark.usefixtures("short_report")
 

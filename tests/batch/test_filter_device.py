@@ -19,7 +19,7 @@ from xcorr_app.gpu.runtime import memory
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.pipeline import chunks
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.registration import passes
+from xcorr_app.registration.stack import passes
 
 
 class OutOfMemoryError(MemoryError):

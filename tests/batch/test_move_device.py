@@ -15,7 +15,7 @@ from xcorr_app.batch.align.frames import SourceFrames
 from xcorr_app.errors import DeviceMemoryError
 from xcorr_app.gpu.runtime import memory
 from xcorr_app.pipeline import chunks
-from xcorr_app.registration import passes
+from xcorr_app.registration.stack import passes
 
 
 class OutOfMemoryError(MemoryError):

@@ -8,7 +8,7 @@ from tests.batch.movies import align, files, movie, record, write_movie
 from tests.io.samples import write_ome, write_plain
 from xcorr_app.errors import DamagedFileError, OutputError
 from xcorr_app.io import read_stack, write_stack
-from xcorr_app.io import write as write_module
+from xcorr_app.io.writing import write as write_module
 from xcorr_app.registration import quality
 
 pytestmark = pytest.mark.usefixtures("short_report")

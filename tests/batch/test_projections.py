@@ -11,8 +11,8 @@ from xcorr_app.batch.align import projections
 from xcorr_app.batch.align.moving import _is_shown
 from xcorr_app.batch.align.projections import Projections
 from xcorr_app.errors import DeviceMemoryError
-from xcorr_app.registration.apply import shift_frames
-from xcorr_app.registration.interpolation import inside
+from xcorr_app.registration.moving.apply import shift_frames
+from xcorr_app.registration.moving.interpolation import inside
 
 SHAPE = (41, 53)
 SHIFTS = np.array([[0, 0], [2.5, -1], [-3, 4.25], [20, 0], [0.3, 0.3], [100, 0], [1, 1]])

@@ -5,7 +5,7 @@ import collections
 import pytest
 
 from tests.batch.movies import DRIFT, align, write_movie
-from xcorr_app.io.tiff import TiffImage
+from xcorr_app.io.tiff.tiff import TiffImage
 
 FRAMES = len(DRIFT) * 4
 SAMPLED = 17

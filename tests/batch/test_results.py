@@ -13,7 +13,7 @@ from tests.io.samples import TYPES, write_imagej, write_ome
 from xcorr_app import apply_shifts, assess, estimate_shifts
 from xcorr_app.batch.align import run as run_of_stacks
 from xcorr_app.batch.align import stack as stack_of_a_run
-from xcorr_app.io.tiff import TiffImage
+from xcorr_app.io.tiff.tiff import TiffImage
 
 pytestmark = pytest.mark.usefixtures("short_report")
 

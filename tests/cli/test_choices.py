@@ -14,8 +14,11 @@ from xcorr_app.filtering.engines.choice import EVERY_ENGINE
 from xcorr_app.gpu.direct import options as kernel_options
 from xcorr_app.gpu.direct.kernels import KERNELS
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
-from xcorr_app.io import Limits, compression
-from xcorr_app.registration import doubtful_frames, settings, strategies
+from xcorr_app.io import Limits
+from xcorr_app.io.writing import compression
+from xcorr_app.registration import settings
+from xcorr_app.registration.reference import strategies
+from xcorr_app.registration.results import doubtful_frames
 
 
 def test_choices() -> None:

@@ -13,7 +13,7 @@ from tests.io.samples import noise, write_plain
 from xcorr_app.batch.filter import run as filter_run
 from xcorr_app.cli import main
 from xcorr_app.io.series import StackSource
-from xcorr_app.io.write import StackWriter
+from xcorr_app.io.writing.write import StackWriter
 
 
 @pytest.fixture(scope="module")
@@ -225,7 +225,7 @@ def test_few_planes_are_in_memory_at_once(tmp_path, monkeypatch):
 
     monkeypatch.setattr(StackSource, "plane", plane)
     monkeypatch.setattr(StackWriter, "write", write)
-    monkeypatch.setattr("xcorr_app.registration.passes.worker_count", lambda: 2)
+    monkeypatch.setattr("xcorr_app.registration.stack.passes.worker_count", lambda: 2)
     assert filtering(tmp_path / "m.tif", "-o", tmp_path / "out", "--box", "3").code == 0
     assert len(written) == 64
     assert most[0] <= 24

@@ -19,7 +19,7 @@ from xcorr_app.gpu.runtime import memory
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import HeldSource, MemoryBudget, StackWriter
 from xcorr_app.io.channels import scan_with_colours
-from xcorr_app.io.discover import series_of_file
+from xcorr_app.io.finding.discover import series_of_file
 from xcorr_app.io.limits import Limits
 from xcorr_app.pipeline.planes import HostPlanes
 

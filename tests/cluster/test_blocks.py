@@ -14,8 +14,9 @@ from tests.registration.scenes import drifting, noise
 from xcorr_app.cluster.blocks import Part, Replay, Session, joined
 from xcorr_app.cluster.kept_parts import plain
 from xcorr_app.errors import ClusterError
-from xcorr_app.registration import passes, stack_statistics
-from xcorr_app.registration.passes import Pass, sharing
+from xcorr_app.registration.reference import stack_statistics
+from xcorr_app.registration.stack import passes
+from xcorr_app.registration.stack.passes import Pass, sharing
 
 FRAMES, SHAPE = 45, (103, 118)
 

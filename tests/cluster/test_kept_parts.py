@@ -15,13 +15,13 @@ from xcorr_app.batch.align.projections import Projections
 from xcorr_app.cluster import kept_parts
 from xcorr_app.cluster.blocks import _Here
 from xcorr_app.cluster.kept_parts import KeptParts, begin, folder_of
-from xcorr_app.registration.chunk_result import ChunkResult
 from xcorr_app.registration.masked.estimate import _Columns
+from xcorr_app.registration.measuring.chunk_result import ChunkResult
 from xcorr_app.registration.motion.whole_frames import _Found
-from xcorr_app.registration.passes import Pass
-from xcorr_app.registration.peak_shapes import PeakShapes
-from xcorr_app.registration.placement import Placement
-from xcorr_app.registration.turned_frames import Turned
+from xcorr_app.registration.parts.turned_frames import Turned
+from xcorr_app.registration.stack.passes import Pass
+from xcorr_app.registration.stack.placement import Placement
+from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
 
 OF = ("measure", False, 9, 32)
 KEY = "0123456789abcdef-and-more"
@@ -77,12 +77,12 @@ def named(module, name, *arguments):
 
 
 def test_nothing_is_called_by_a_file(tmp_path):
-    from xcorr_app.registration.passes import worker_count
+    from xcorr_app.registration.stack.passes import worker_count
 
     made = tmp_path / "made"
     harmful = [pickle.dumps([Harmful(*each)]) for each in ((os.mkdir, str(made)), (eval, "1"), (worker_count,))]
     # A module may have others in it, with classes that do something when they are made.
-    modules = "xcorr_app.registration.frames", "xcorr_app.registration.match"
+    modules = "xcorr_app.registration.stack.frames", "xcorr_app.registration.measuring.match"
     harmful += [named(module, "np.memmap", str(made), "uint8", "w+", 0, 3) for module in modules]
     for each in harmful:
         parts = kept(tmp_path, 0)

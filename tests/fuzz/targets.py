@@ -20,12 +20,12 @@ from xcorr_app.batch.align.record import restore
 from xcorr_app.batch.filter.banks import parse_bank
 from xcorr_app.batch.filter.taps import read_taps
 from xcorr_app.io import Limits, scan_file
-from xcorr_app.io.found import Discovery
+from xcorr_app.io.finding.found import Discovery
 from xcorr_app.io.matrices import scan_matrices
 from xcorr_app.io.mixing_matrix import read_matrix
+from xcorr_app.io.ome_zarr.zarr_write import ZarrWriter
 from xcorr_app.io.shift_table import load_shifts
 from xcorr_app.io.source import StackMetadata
-from xcorr_app.io.zarr_write import ZarrWriter
 from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.state import State
 from xcorr_app.report.records import FrameRow

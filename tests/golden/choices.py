@@ -10,8 +10,8 @@ import numpy as np
 
 from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
-from xcorr_app.registration.interpolation import ORDERS
-from xcorr_app.registration.moving_choice import decide_moving
+from xcorr_app.registration.moving.interpolation import ORDERS
+from xcorr_app.registration.moving.moving_choice import decide_moving
 from xcorr_app.tuning.domains import DOMAINS, domains_named
 
 _PROBLEMS = 40

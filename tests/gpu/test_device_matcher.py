@@ -10,7 +10,7 @@ from tests.registration.scenes import drifting
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.peaks.near_peak import near_peak_launches
-from xcorr_app.registration.matcher import Matcher
+from xcorr_app.registration.measuring.matcher import Matcher
 
 pytestmark = NEEDS_DEVICE
 
@@ -140,6 +140,6 @@ def test_noisy_frames_are_weighted(cupy, engine):
 
 
 def test_frames_come_in_many_chunks(cupy, planes_made, engine, monkeypatch):
-    monkeypatch.setattr("xcorr_app.registration.passes._HELD_FRAMES", 2)
+    monkeypatch.setattr("xcorr_app.registration.stack.passes._HELD_FRAMES", 2)
     assert_same(cupy, stack_of("uint16"), engine=engine, weighting="none")
     assert not planes_made

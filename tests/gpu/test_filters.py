@@ -29,8 +29,8 @@ from xcorr_app.errors import ArgumentError, DataTypeError, DeviceError, DeviceMe
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.filtering.device import planned
 from xcorr_app.gpu.runtime.memory import release_unused
-from xcorr_app.registration import passes
-from xcorr_app.registration.prefilter import Prefilter
+from xcorr_app.registration.stack import passes
+from xcorr_app.registration.stack.prefilter import Prefilter
 
 pytestmark = pytest.mark.gpu
 

@@ -13,8 +13,8 @@ from tests.registration.scenes import drifting
 from xcorr_app import cross_correlate, estimate_shifts
 from xcorr_app.errors import DeviceMemoryError
 from xcorr_app.gpu.runtime.memory import release_unused
-from xcorr_app.registration import passes
 from xcorr_app.registration.host_fallback import NOTE
+from xcorr_app.registration.stack import passes
 
 pytestmark = pytest.mark.gpu
 

@@ -43,7 +43,7 @@ def test_motions_of_chunks_are_those_of_all(cupy, monkeypatch):
     frames, _ = series("rigid", 5, 4, shape=(96, 120), count=7)
     stack = cupy.asarray(frames)
     whole = xc.estimate_motion(stack, "rigid")
-    monkeypatch.setattr("xcorr_app.registration.passes._PIXELS_PER_DEVICE_CHUNK", 2 << 18)
+    monkeypatch.setattr("xcorr_app.registration.stack.passes._PIXELS_PER_DEVICE_CHUNK", 2 << 18)
     parts = xc.estimate_motion(stack, "rigid")
     assert parts.flags == whole.flags
     np.testing.assert_allclose(parts.matrices, whole.matrices, atol=1e-5)
@@ -128,6 +128,6 @@ def test_chunks_of_frames_are_those_of_all(cupy, monkeypatch):
     frames, _ = bent(3, 5, count=5)
     stack = cupy.asarray(frames)
     whole = xc.estimate_motion(stack, "patches", patch=64)
-    monkeypatch.setattr("xcorr_app.registration.passes._HELD_PIXELS", 2 * frames[0].size)
+    monkeypatch.setattr("xcorr_app.registration.stack.passes._HELD_PIXELS", 2 * frames[0].size)
     parts = xc.estimate_motion(stack, "patches", patch=64)
     np.testing.assert_array_equal(parts.field.shifts, whole.field.shifts)

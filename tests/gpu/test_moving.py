@@ -14,8 +14,8 @@ from tests.registration.moving_definition import by_definition, random_frame
 from xcorr_app.errors import DeviceMemoryError
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES
 from xcorr_app.gpu.resample.project import add_to_sums
-from xcorr_app.registration.apply import shift_frames
-from xcorr_app.registration.interpolation import ORDERS
+from xcorr_app.registration.moving.apply import shift_frames
+from xcorr_app.registration.moving.interpolation import ORDERS
 
 pytestmark = pytest.mark.gpu
 

@@ -12,7 +12,7 @@ from scipy.ndimage import gaussian_filter
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.runtime import arrays, download
 from xcorr_app.gpu.runtime.binder import BoundLaunch
-from xcorr_app.registration import passes
+from xcorr_app.registration.stack import passes
 
 pytestmark = pytest.mark.gpu
 

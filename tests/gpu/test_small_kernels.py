@@ -14,13 +14,13 @@ from xcorr_app.gpu.peaks.noise_sums import started_rows_and_products
 from xcorr_app.gpu.peaks.outlier_pixels import look
 from xcorr_app.gpu.peaks.standard_values import READ
 from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration import tiles
-from xcorr_app.registration.defects import _DEVIATIONS, _NOISE_OF_STEPS, _beyond_neighbours
+from xcorr_app.registration.artefacts.defects import _DEVIATIONS, _NOISE_OF_STEPS, _beyond_neighbours
+from xcorr_app.registration.artefacts.stuck_lines import STEPS_AT_A_GLANCE, _may_be_stuck, _sampled
+from xcorr_app.registration.measuring.verification import scores_by_definition
+from xcorr_app.registration.parts import tiles
+from xcorr_app.registration.parts.tile_agreement import DIFFERS
 from xcorr_app.registration.quality import _mean_products
-from xcorr_app.registration.reference_slopes import ReferenceSlopes
-from xcorr_app.registration.stuck_lines import STEPS_AT_A_GLANCE, _may_be_stuck, _sampled
-from xcorr_app.registration.tile_agreement import DIFFERS
-from xcorr_app.registration.verification import scores_by_definition
+from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes
 
 pytestmark = NEEDS_DEVICE
 

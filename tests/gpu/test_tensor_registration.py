@@ -12,7 +12,7 @@ from tests.correlation import plain
 from tests.device import NEEDS_DEVICE
 from tests.registration.scenes import drifting, noise
 from xcorr_app import KernelOptions, ShiftWindow, estimate_shifts
-from xcorr_app.registration.matcher import Matcher
+from xcorr_app.registration.measuring.matcher import Matcher
 from xcorr_app.registration.settings import Settings
 
 pytestmark = NEEDS_DEVICE

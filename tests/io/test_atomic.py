@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from xcorr_app.errors import DamagedFileError, OutputError
-from xcorr_app.io.atomic import (
+from xcorr_app.io.writing.atomic import (
     atomic_path,
     atomic_write_bytes,
     atomic_write_text,
@@ -62,7 +62,7 @@ def test_long_names_still_work(tmp_path):
 def test_a_killed_process_leaves_only_what_remove_partials_removes(tmp_path):
     program = (
         "import os, signal, sys\n"
-        "from xcorr_app.io.atomic import atomic_path\n"
+        "from xcorr_app.io.writing.atomic import atomic_path\n"
         "with atomic_path(sys.argv[1]) as partial:\n"
         "    partial.write_bytes(b'half')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -104,7 +104,7 @@ def test_what_cannot_be_locked_is_left(tmp_path, monkeypatch):
     def unsupported(*_arguments):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
-    monkeypatch.setattr("xcorr_app.io.atomic.fcntl.flock", unsupported)
+    monkeypatch.setattr("xcorr_app.io.writing.atomic.fcntl.flock", unsupported)
     abandoned = tmp_path / ".a.xcorr-partial-0123456789ab"
     abandoned.write_bytes(b"half")
     atomic_write_bytes(tmp_path / "a", b"1")

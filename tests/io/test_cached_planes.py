@@ -11,7 +11,7 @@ from tests.io.samples import noise, write_imagej, write_plain, write_shaped
 from xcorr_app.errors import DamagedFileError
 from xcorr_app.io import Checksums, HeldSource, MemoryBudget, cached_planes, discover, scan_file
 from xcorr_app.io.checksum import FileChecksum
-from xcorr_app.io.discover import series_of_file
+from xcorr_app.io.finding.discover import series_of_file
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.source import plane_number, plane_positions
 

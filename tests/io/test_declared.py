@@ -13,7 +13,7 @@ from tests.io.samples import noise, page_tags, tiff_bytes, write_plain
 from tests.io.test_formats import smooth
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io import read_stack, scan_file
-from xcorr_app.io.codestream import SIZES, check_size
+from xcorr_app.io.images.codestream import SIZES, check_size
 
 CODECS = {
     7: imagecodecs.jpeg8_encode,

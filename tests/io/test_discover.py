@@ -7,7 +7,7 @@ import pytest
 from tests.io.samples import noise, write_imagej, write_plain
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, LimitError
 from xcorr_app.io import Limits, discover
-from xcorr_app.io.inputs import resolved
+from xcorr_app.io.finding.inputs import resolved
 
 
 def _frames(folder, numbers, shape=(6, 5), dtype="uint16"):

@@ -14,7 +14,7 @@ import tifffile
 from tests.io.samples import noise, page_tags, tiff_bytes, write_imagej, write_plain
 from xcorr_app.errors import DamagedFileError, InputError, LimitError
 from xcorr_app.io import Limits, read_stack, scan_file
-from xcorr_app.io.discover import discover
+from xcorr_app.io.finding.discover import discover
 
 
 def save_bmp(path, data):

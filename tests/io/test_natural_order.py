@@ -1,6 +1,6 @@
 import pytest
 
-from xcorr_app.io.natural_order import is_image_name, natural_key, safe_name, stem, unique_names
+from xcorr_app.io.finding.natural_order import is_image_name, natural_key, safe_name, stem, unique_names
 
 
 def test_numbers_in_names_compare_as_numbers():

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from xcorr_app.errors import OutputError, ShapeError
-from xcorr_app.io import StackMetadata, StackWriter, zarr_write
-from xcorr_app.io.placed_planes import PlacedPlanes
+from xcorr_app.io import StackMetadata, StackWriter
+from xcorr_app.io.ome_zarr import zarr_write
+from xcorr_app.io.ome_zarr.zarr_write import ZarrWriter
 from xcorr_app.io.source import TiffTags, ZarrTags
-from xcorr_app.io.zarr_write import ZarrWriter
+from xcorr_app.io.writing.placed_planes import PlacedPlanes
 
 
 def begun(path):

@@ -10,8 +10,8 @@ import pytest
 import tifffile
 
 from xcorr_app.errors import ArgumentError, OutputError
-from xcorr_app.io import atomic, plane_file, write
-from xcorr_app.io.plane_file import check_plane_name, plane_writer
+from xcorr_app.io.writing import atomic, plane_file, write
+from xcorr_app.io.writing.plane_file import check_plane_name, plane_writer
 
 FACTS = {"dy_min": -3, "left": 'µm=\n"\\.tif', "shape": [1, 2]}
 

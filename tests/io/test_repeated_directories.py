@@ -7,9 +7,10 @@ import tifffile
 from tests import share
 from tests.io.samples import noise, write_imagej, write_ome, write_plain, write_shaped
 from xcorr_app.errors import InputError, LimitError
-from xcorr_app.io import read_stack, scan_file, tiff_scan, write_stack
+from xcorr_app.io import read_stack, scan_file, write_stack
 from xcorr_app.io.limits import Limits
-from xcorr_app.io.tiff_directory import DirectoryReader
+from xcorr_app.io.tiff import tiff_scan
+from xcorr_app.io.tiff.tiff_directory import DirectoryReader
 
 WRITERS = {
     "plain": lambda path, data: write_plain(path, data),

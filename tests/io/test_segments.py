@@ -9,7 +9,7 @@ import tifffile
 from tests.io.samples import TYPES, noise, write_plain
 from xcorr_app.errors import DamagedFileError
 from xcorr_app.io import read_stack, scan_file
-from xcorr_app.io.tiff import TiffImage, _after
+from xcorr_app.io.tiff.tiff import TiffImage, _after
 
 LAYOUTS = ({}, {"rowsperstrip": 7}, {"tile": (16, 32)})
 

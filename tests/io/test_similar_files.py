@@ -6,8 +6,8 @@ import pytest
 from tests.io.samples import noise, write_imagej, write_ome, write_plain, write_shaped
 from xcorr_app.errors import InputError
 from xcorr_app.io import discover, read_stack, scan_file, write_stack
+from xcorr_app.io.finding.similar_files import ScanOfAlike
 from xcorr_app.io.limits import Limits
-from xcorr_app.io.similar_files import ScanOfAlike
 
 WRITERS = {
     "plain": write_plain,

@@ -17,7 +17,7 @@ from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.watched_frames import can_be_measured_alone
 from xcorr_app.errors import InputError
 from xcorr_app.io import Limits
-from xcorr_app.io.watch import Arrivals
+from xcorr_app.io.finding.watch import Arrivals
 from xcorr_app.report.table import parse_shifts_csv
 
 pytest.importorskip("watchfiles")

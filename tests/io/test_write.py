@@ -12,8 +12,8 @@ import tifffile
 from tests.io.samples import TYPES, noise, write_imagej, write_ome, write_shaped
 from xcorr_app.errors import ArgumentError, DamagedFileError, DataTypeError, OutputError, ShapeError
 from xcorr_app.io import StackMetadata, StackWriter, read_stack, scan_file, write_stack
-from xcorr_app.io import write as write_module
 from xcorr_app.io.source import TiffTags, runs_of
+from xcorr_app.io.writing import write as write_module
 
 ADVICE = "check that the folder exists, is writable and has space left"
 OME = "{http://www.openmicroscopy.org/Schemas/OME/2016-06}"

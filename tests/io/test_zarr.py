@@ -15,10 +15,10 @@ from xcorr_app.cli import main
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, LimitError, OutputError
 from xcorr_app.io import Limits, StackMetadata, discover, read_stack, scan_file
 from xcorr_app.io.checksum import Checksums
+from xcorr_app.io.ome_zarr.zarr_write import ZarrWriter, halve
 from xcorr_app.io.outputs import new_writer
 from xcorr_app.io.reading import read_planes
 from xcorr_app.io.source import plane_positions
-from xcorr_app.io.zarr_write import ZarrWriter, halve
 
 zarr = pytest.importorskip("zarr")
 
@@ -117,7 +117,7 @@ def test_means_of_large_values_do_not_wrap():
 
 
 def test_shards_hold_blocks_of_time(tmp_path, monkeypatch):
-    monkeypatch.setattr("xcorr_app.io.zarr_write._SHARD_BYTES", 3 * 2 * 33 * 41 * 2)
+    monkeypatch.setattr("xcorr_app.io.ome_zarr.zarr_write._SHARD_BYTES", 3 * 2 * 33 * 41 * 2)
     data = noise((7, 2, 33, 41))
     path = write(tmp_path / "a.zarr", data, metadata_of(data, "TCYX"))
     array = zarr.open(str(path), mode="r")["0"]
@@ -127,8 +127,8 @@ def test_shards_hold_blocks_of_time(tmp_path, monkeypatch):
 
 
 def test_frames_too_large_to_gather_are_written_plane_by_plane(tmp_path, monkeypatch):
-    monkeypatch.setattr("xcorr_app.io.zarr_write._SHARD_BYTES", 100)
-    monkeypatch.setattr("xcorr_app.io.zarr_write._TILE", 16)
+    monkeypatch.setattr("xcorr_app.io.ome_zarr.zarr_write._SHARD_BYTES", 100)
+    monkeypatch.setattr("xcorr_app.io.ome_zarr.zarr_write._TILE", 16)
     data = noise((3, 2, 33, 41))
     path = write(tmp_path / "a.zarr", data, metadata_of(data, "TZYX"), pyramid=2)
     assert zarr.open(str(path), mode="r")["0"].chunks == (1, 1, 16, 16)

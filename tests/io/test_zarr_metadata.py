@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from xcorr_app.errors import InputError
+from xcorr_app.io.ome_zarr.zarr_metadata import build_attributes, read_metadata, stored_order
 from xcorr_app.io.source import StackMetadata, ZarrTags, make_metadata
-from xcorr_app.io.zarr_metadata import build_attributes, read_metadata, stored_order
 
 PATH, TYPE = Path("a.zarr"), np.dtype(np.uint16)
 SIZES = {"T": 3, "Z": 4, "C": 2, "Y": 5, "X": 6}

@@ -7,7 +7,7 @@ from tests.io.samples import noise
 from tests.io.test_zarr import make_group, metadata_of, write
 from xcorr_app.errors import DamagedFileError
 from xcorr_app.io import read_stack, scan_file
-from xcorr_app.io.zarr_write import halve
+from xcorr_app.io.ome_zarr.zarr_write import halve
 
 zarr = pytest.importorskip("zarr")
 
@@ -83,8 +83,8 @@ def test_a_damaged_shard_is_an_error_of_its_planes(tmp_path, damage):
 
 
 def test_large_planes_in_tiles_and_shards_are_what_the_library_reads(tmp_path, monkeypatch):
-    monkeypatch.setattr("xcorr_app.io.zarr_write._TILE", 16)
-    monkeypatch.setattr("xcorr_app.io.zarr_write._SHARD_BYTES", 3 * 33 * 41 * 2)
+    monkeypatch.setattr("xcorr_app.io.ome_zarr.zarr_write._TILE", 16)
+    monkeypatch.setattr("xcorr_app.io.ome_zarr.zarr_write._SHARD_BYTES", 3 * 33 * 41 * 2)
     data = noise((4, 2, 33, 41))
     path = write(tmp_path / "a.zarr", data, metadata_of(data, "TZYX"), pyramid=2)
     group = zarr.open(str(path), mode="r")

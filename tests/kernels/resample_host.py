@@ -12,7 +12,7 @@ from tests.kernels.binding import bind_without_device
 from tests.kernels.host_device import run_kernel
 from xcorr_app.gpu.resample import fourier, project, run, warping
 from xcorr_app.gpu.runtime.limits import DeviceLimits
-from xcorr_app.registration import device_moving
+from xcorr_app.registration.moving import device_moving
 
 
 def numpy_as_device(monkeypatch, folder):

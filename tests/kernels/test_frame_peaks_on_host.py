@@ -11,8 +11,8 @@ from xcorr_app.correlation.subpixel import FLAT, MIN_LOGARITHM, refine
 from xcorr_app.gpu.peaks import frame_peaks, noise_sums, tile_scatter
 from xcorr_app.gpu.peaks.frame_peaks import OfReferences, Rules
 from xcorr_app.registration.quality import clean_fraction
-from xcorr_app.registration.reference_slopes import ReferenceSlopes
-from xcorr_app.registration.uncertainty import AT_EDGES, FEWEST_TILES, peak_shapes
+from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes
+from xcorr_app.registration.standard_error.uncertainty import AT_EDGES, FEWEST_TILES, peak_shapes
 
 SHAPE, WINDOW = (97, 83), (-20, -25, 41, 51)
 ERROR = 1e-3

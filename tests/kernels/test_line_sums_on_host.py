@@ -7,8 +7,8 @@ import pytest
 
 from tests.kernels.in_the_place_of_cupy import run_on_host
 from xcorr_app.gpu.peaks import line_sums
-from xcorr_app.registration import line_offsets, swept_rows
-from xcorr_app.registration.line_glance import middle_rows
+from xcorr_app.registration.artefacts import line_offsets, swept_rows
+from xcorr_app.registration.artefacts.line_glance import middle_rows
 
 
 @pytest.fixture

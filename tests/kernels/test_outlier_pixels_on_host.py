@@ -8,8 +8,8 @@ import pytest
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.in_the_place_of_cupy import run_on_host
 from xcorr_app.gpu.peaks import outlier_pixels
-from xcorr_app.registration.defects import _DEVIATIONS, _EIGHT, _NOISE_OF_STEPS, _beyond_neighbours
-from xcorr_app.registration.stuck_lines import STEPS_AT_A_GLANCE, _may_be_stuck, _sampled
+from xcorr_app.registration.artefacts.defects import _DEVIATIONS, _EIGHT, _NOISE_OF_STEPS, _beyond_neighbours
+from xcorr_app.registration.artefacts.stuck_lines import STEPS_AT_A_GLANCE, _may_be_stuck, _sampled
 
 SHAPES = [(41, 67), (16, 301)]
 

@@ -15,8 +15,8 @@ from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.overlap_edges import OverlapEdges
 from xcorr_app.gpu.peaks.rated_peak import RATED_RECORD, RatedPeaks, _ties, rated_peak_launch
 from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
-from xcorr_app.registration.rated_peaks import Planes, find_rated_peaks
-from xcorr_app.registration.significance import Spread, rated, strides_of
+from xcorr_app.registration.measuring.rated_peaks import Planes, find_rated_peaks
+from xcorr_app.registration.standard_error.significance import Spread, rated, strides_of
 
 NO = (None,) * 3
 

@@ -8,9 +8,9 @@ import pytest
 from tests.kernels.host_device import guards_are_whole
 from tests.kernels.in_the_place_of_cupy import run_on_host
 from xcorr_app.gpu.peaks import noise_sums, reference_tiles, row_sums
-from xcorr_app.registration import reference_slopes
 from xcorr_app.registration.quality import NOISE_PERIOD, _mean_products, clean_of
-from xcorr_app.registration.reference_slopes import ReferenceSlopes
+from xcorr_app.registration.standard_error import reference_slopes
+from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes
 
 
 @pytest.mark.parametrize("shape", [(61, 97), (233, 50), (387, 41)])

@@ -11,9 +11,9 @@ from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES
 from xcorr_app.gpu.resample.project import ProjectionProblem, add_to_sums, projection_launch
 from xcorr_app.gpu.resample.run import translate_on_device
-from xcorr_app.registration import device_moving
-from xcorr_app.registration.apply import shift_frames
-from xcorr_app.registration.device_moving import move_on_device
+from xcorr_app.registration.moving import device_moving
+from xcorr_app.registration.moving.apply import shift_frames
+from xcorr_app.registration.moving.device_moving import move_on_device
 
 ORDERS = [0, 1, 3, "lanczos", "fourier"]
 SHIFTS = np.array([(0.25, -0.5), (3.0, -2.0), (0.0, 1.75), (-2.5, 0.0), (40.3, 2.4), (-1.2, 3.7), (0.0, 0.0)])

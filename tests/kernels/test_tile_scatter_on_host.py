@@ -9,8 +9,8 @@ from tests.kernels.host_device import guarded
 from tests.kernels.in_the_place_of_cupy import run_on_host
 from xcorr_app.correlation.subpixel import quadratic_terms
 from xcorr_app.gpu.peaks import tile_scatter
-from xcorr_app.registration.reference_slopes import ReferenceSlopes
-from xcorr_app.registration.uncertainty import AT_EDGES, peak_shapes
+from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes
+from xcorr_app.registration.standard_error.uncertainty import AT_EDGES, peak_shapes
 
 NEAR = np.array([[0.5, 0.7, 0.5], [0.7, 1.0, 0.7], [0.5, 0.7, 0.5]])
 

@@ -11,10 +11,10 @@ from tests.registration.scenes import drifting, noise
 from xcorr_app.gpu.peaks import row_sums, tile_sums, tile_verdict
 from xcorr_app.gpu.peaks.row_sums import row_sums_launch
 from xcorr_app.gpu.peaks.tile_sums import tile_bins_launch, tile_sums_launch
-from xcorr_app.registration import tiles
-from xcorr_app.registration.linear_motion import edge_offsets
-from xcorr_app.registration.tile_agreement import DIFFERS, LIMITS, judged
-from xcorr_app.registration.tile_bins import covered_by, standard, sums_over_tiles
+from xcorr_app.registration.parts import tiles
+from xcorr_app.registration.parts.linear_motion import edge_offsets
+from xcorr_app.registration.parts.tile_agreement import DIFFERS, LIMITS, judged
+from xcorr_app.registration.parts.tile_bins import covered_by, standard, sums_over_tiles
 
 MOVES = np.array([(0, 0), (-5, 13), (9, -2), (90, 0), (3, -300)])
 

@@ -37,7 +37,7 @@ def test_every_fault_changes_one_thing():
 
 
 def test_a_fault_leaves_a_module_that_compiles_and_differs_in_one_place():
-    module = ROOT / "xcorr_app" / "io" / "natural_order.py"
+    module = ROOT / "xcorr_app" / "io" / "finding" / "natural_order.py"
     source = module.read_text()
     for number, _ in enumerate(mutants(source)):
         changed = mutated(source, number).source
@@ -110,4 +110,4 @@ def test_c():
 
 
 def test_the_nearest_tests_come_first():
-    assert nearest(Path("xcorr_app/io/atomic.py"))[0] == Path("tests/io/test_atomic.py")
+    assert nearest(Path("xcorr_app/io/writing/atomic.py"))[0] == Path("tests/io/test_atomic.py")

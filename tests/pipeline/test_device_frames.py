@@ -10,10 +10,10 @@ from tests.io.samples import noise, write_imagej, write_plain
 from xcorr_app.batch.align.frames import SourceFrames
 from xcorr_app.gpu.runtime.upload import NOTE, Uploader
 from xcorr_app.io import HeldSource, MemoryBudget
-from xcorr_app.io.discover import series_of_file
+from xcorr_app.io.finding.discover import series_of_file
 from xcorr_app.io.limits import Limits
 from xcorr_app.pipeline.device_frames import DeviceFrames
-from xcorr_app.registration.passes import Pass
+from xcorr_app.registration.stack.passes import Pass
 
 
 class Buffer:

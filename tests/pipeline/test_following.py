@@ -18,13 +18,13 @@ from xcorr_app.batch.align.without_pictures import NoPictures
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.placement import same_device
 from xcorr_app.io import MemoryBudget
-from xcorr_app.io.discover import series_of_file
+from xcorr_app.io.finding.discover import series_of_file
 from xcorr_app.io.limits import Limits
 from xcorr_app.pipeline import run
 from xcorr_app.pipeline.finisher import Finisher, Stopped
-from xcorr_app.registration import passes
-from xcorr_app.registration.apply import apply_shifts
-from xcorr_app.registration.frames import Chunk
+from xcorr_app.registration.moving.apply import apply_shifts
+from xcorr_app.registration.stack import passes
+from xcorr_app.registration.stack.frames import Chunk
 
 NAMES = ("a", "b", "c")
 

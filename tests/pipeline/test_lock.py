@@ -14,7 +14,7 @@ import pytest
 
 from tests.batch.movies import align, files, write_movie
 from xcorr_app.errors import OutputError
-from xcorr_app.io.atomic import atomic_path
+from xcorr_app.io.writing.atomic import atomic_path
 from xcorr_app.pipeline.lock import check_free, lock_folder
 from xcorr_app.pipeline.output import prepared_output
 from xcorr_app.pipeline.state import FOLDER, LOCK

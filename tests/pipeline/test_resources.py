@@ -10,7 +10,7 @@ from tests.batch.movies import align, write_movie
 from xcorr_app.cli.values import SIZE
 from xcorr_app.gpu.runtime.memory import limit_pool
 from xcorr_app.io import Checksums, MemoryBudget
-from xcorr_app.io.discover import series_of_file
+from xcorr_app.io.finding.discover import series_of_file
 from xcorr_app.io.limits import Limits
 from xcorr_app.pipeline.resources import Resources, StackResources, default_memory
 

@@ -13,12 +13,12 @@ from tests.io.samples import noise, write_plain
 from xcorr_app.batch.align.frames import SourceFrames
 from xcorr_app.gpu.runtime.upload import NOTE, Uploader
 from xcorr_app.io import Checksums, HeldSource, MemoryBudget, discover
-from xcorr_app.io.discover import series_of_file
+from xcorr_app.io.finding.discover import series_of_file
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.reading import is_read_in_turns
 from xcorr_app.pipeline import stack_upload
 from xcorr_app.pipeline.stack_upload import StackUpload
-from xcorr_app.registration.frames import ArrayFrames
+from xcorr_app.registration.stack.frames import ArrayFrames
 
 SHAPE = (50, 20, 24)
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from xcorr_app.errors import OutputError
-from xcorr_app.io.found import Discovery
+from xcorr_app.io.finding.found import Discovery
 from xcorr_app.pipeline.output import check_output, prepared_output
 from xcorr_app.pipeline.state import State
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from xcorr_app.registration.frames import Chunk
-from xcorr_app.registration.reference_names import REFERENCES
+from xcorr_app.registration.reference.reference_names import REFERENCES
+from xcorr_app.registration.stack.frames import Chunk
 
 EVERY_REFERENCE = (*REFERENCES, "rolling:3", "pairs:2")
 """Each reference that has a name, with a number where it needs one."""

@@ -8,7 +8,7 @@ import scipy.ndimage
 
 from tests.registration.moving_definition import by_definition, random_frame
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
-from xcorr_app.registration.apply import apply_shifts, common_area, shift_frames
+from xcorr_app.registration.moving.apply import apply_shifts, common_area, shift_frames
 
 TAP_ORDERS = [0, 1, 3, "lanczos"]
 ORDERS = [*TAP_ORDERS, "fourier"]
@@ -93,7 +93,7 @@ def test_frames_larger_than_a_block_have_no_seams(xp, monkeypatch):
     frames = random_frame((1, 61, 37), "float32")
     whole = host(apply_shifts(xp.asarray(frames), (0.4, 0.7), order=3))
     for block in (1, 150, 1000):
-        monkeypatch.setattr("xcorr_app.registration.translation.CACHE_BLOCK", block)
+        monkeypatch.setattr("xcorr_app.registration.moving.translation.CACHE_BLOCK", block)
         assert np.array_equal(host(apply_shifts(xp.asarray(frames), (0.4, 0.7), order=3)), whole)
 
 

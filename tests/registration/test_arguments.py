@@ -7,7 +7,7 @@ import pytest
 
 from xcorr_app import estimate_shifts
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError, XcorrError
-from xcorr_app.registration.prefilter import Prefilter
+from xcorr_app.registration.stack.prefilter import Prefilter
 
 STACK = np.random.default_rng(0).normal(size=(3, 12, 14))
 

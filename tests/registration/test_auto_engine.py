@@ -8,8 +8,8 @@ import pytest
 from tests.registration.scenes import drifting
 from xcorr_app import KernelOptions, estimate_shifts
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
-from xcorr_app.registration import one_pass
 from xcorr_app.registration.choice import decide_registration
+from xcorr_app.registration.measuring import one_pass
 from xcorr_app.registration.settings import Settings
 
 DRIFT = np.array([(0, 0), (1.5, -2.25), (3, 1), (-4.5, 6)])

@@ -9,10 +9,10 @@ from scipy import special
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration.frames import ArrayFrames
-from xcorr_app.registration.single_hits import HitFreeFrames, without_hits
-from xcorr_app.registration.stuck_lines import lines_in_words
-from xcorr_app.registration.stuck_lines import stuck_lines as stuck_lines_of
+from xcorr_app.registration.artefacts.single_hits import HitFreeFrames, without_hits
+from xcorr_app.registration.artefacts.stuck_lines import lines_in_words
+from xcorr_app.registration.artefacts.stuck_lines import stuck_lines as stuck_lines_of
+from xcorr_app.registration.stack.frames import ArrayFrames
 
 COUNT = 14
 DRIFT = np.cumsum(np.random.default_rng(6).normal(0, 1.0, (COUNT, 2)), axis=0)

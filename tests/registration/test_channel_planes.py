@@ -8,8 +8,8 @@ from xcorr_app.correlation.plane import cross_correlate
 from xcorr_app.registration.channel_planes import Channel, measured_together
 from xcorr_app.registration.channels import combined, together
 from xcorr_app.registration.estimate import estimate_from
-from xcorr_app.registration.frames import ArrayFrames
 from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.stack.frames import ArrayFrames
 
 SHAPE = (161, 147)
 DRIFT = np.concatenate([[(0, 0)], np.random.default_rng(5).integers(-9, 10, (23, 2))])

@@ -10,11 +10,11 @@ from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.contrast_choice import choose_contrast
-from xcorr_app.registration.frames import ArrayFrames
-from xcorr_app.registration.measured import Measured
+from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.stack.contrast import Contrast
+from xcorr_app.registration.stack.frames import ArrayFrames
 
 
 def moving_particles(count=10, size=160):

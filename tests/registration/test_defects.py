@@ -9,8 +9,8 @@ from scipy import ndimage
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration.defects import RepairedFrames
-from xcorr_app.registration.frames import ArrayFrames
+from xcorr_app.registration.artefacts.defects import RepairedFrames
+from xcorr_app.registration.stack.frames import ArrayFrames
 
 DRIFT = np.array([(0, 0), (2.5, -1), (4, 3), (-5, 6), (1, 1)])
 

@@ -10,7 +10,7 @@ import pytest
 from tests.registration.scenes import drifting
 from xcorr_app import estimate_shifts
 from xcorr_app.errors import ArgumentError
-from xcorr_app.registration.doubtful_frames import POLICIES, applied_shifts
+from xcorr_app.registration.results.doubtful_frames import POLICIES, applied_shifts
 
 MEASURED = np.array([(50, 50), (1, 2), (-70, 9), (np.nan, np.nan), (4, 8), (np.nan, np.nan)], dtype=float)
 TRUSTED = np.array([False, True, False, False, True, False])

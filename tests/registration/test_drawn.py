@@ -8,8 +8,8 @@ from scipy import ndimage
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
-from xcorr_app.registration.drawn_in import FilledFrames, without_drawn
-from xcorr_app.registration.frames import ArrayFrames
+from xcorr_app.registration.artefacts.drawn_in import FilledFrames, without_drawn
+from xcorr_app.registration.stack.frames import ArrayFrames
 
 DRIFT = np.cumsum(np.random.default_rng(5).normal(0, 1.2, (14, 2)), axis=0)
 DRIFT -= DRIFT[0]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from xcorr_app.registration.layers import gains
+from xcorr_app.registration.pattern.layers import gains
 
 
 def test_gains_of_one_scene(rng):

@@ -9,8 +9,8 @@ import tifffile
 from tests.registration.scenes import drifting, noise
 from tests.registration.test_real_stacks import in_natural_order, read
 from xcorr_app import estimate_shifts
-from xcorr_app.registration import icgn
-from xcorr_app.registration.icgn import Template, refine_shifts
+from xcorr_app.registration.measuring import icgn
+from xcorr_app.registration.measuring.icgn import Template, refine_shifts
 
 PLACES = np.array([(0, 0), (0.37, -0.21), (5.5, -3.49), (-8.12, 0.5), (2, 3), (-0.94, 7.75)])
 

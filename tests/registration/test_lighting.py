@@ -10,12 +10,12 @@ import pytest
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration.frames import ArrayFrames
-from xcorr_app.registration.light_field import TERMS, ReferenceLight, fields
-from xcorr_app.registration.lighting import EvenlyLitFrames
-from xcorr_app.registration.lit_pairs import LitImage
-from xcorr_app.registration.preparation import prepare
+from xcorr_app.registration.light.light_field import TERMS, ReferenceLight, fields
+from xcorr_app.registration.light.lighting import EvenlyLitFrames
+from xcorr_app.registration.light.lit_pairs import LitImage
 from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.stack.frames import ArrayFrames
+from xcorr_app.registration.stack.preparation import prepare
 
 COUNT, SHAPE = 7, (149, 163)
 PHASE = np.arange(COUNT) / (COUNT - 1)

@@ -8,8 +8,8 @@ import pytest
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration.frames import ArrayFrames
-from xcorr_app.registration.line_offsets import LevelledFrames
+from xcorr_app.registration.artefacts.line_offsets import LevelledFrames
+from xcorr_app.registration.stack.frames import ArrayFrames
 
 SHAPE = (151, 162)
 

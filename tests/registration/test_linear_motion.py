@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xcorr_app.registration.linear_motion import edge_offsets
+from xcorr_app.registration.parts.linear_motion import edge_offsets
 
 SIZE = 16
 

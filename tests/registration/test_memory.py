@@ -12,12 +12,14 @@ import pytest
 from tests.registration.scenes import drifting
 from xcorr_app import estimate_shifts
 from xcorr_app.errors import DeviceMemoryError
-from xcorr_app.registration import measurement, passes, stack_statistics
-from xcorr_app.registration.frames import ArrayFrames, Chunk
 from xcorr_app.registration.host_fallback import NOTE
-from xcorr_app.registration.passes import Pass
+from xcorr_app.registration.measuring import measurement
+from xcorr_app.registration.reference import stack_statistics
+from xcorr_app.registration.reference.stack_statistics import Statistics
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack_statistics import Statistics
+from xcorr_app.registration.stack import passes
+from xcorr_app.registration.stack.frames import ArrayFrames, Chunk
+from xcorr_app.registration.stack.passes import Pass
 
 
 class OutOfMemoryError(MemoryError):

@@ -221,7 +221,7 @@ def test_arguments_are_checked():
 def test_the_answer_does_not_depend_on_threads(monkeypatch):
     frames, _ = series("rigid", 2, 8, shape=(64, 72))
     one = xc.estimate_motion(frames, "rigid")
-    monkeypatch.setattr("xcorr_app.registration.passes._PIXELS_PER_CHUNK", 1)
+    monkeypatch.setattr("xcorr_app.registration.stack.passes._PIXELS_PER_CHUNK", 1)
     np.testing.assert_array_equal(xc.estimate_motion(frames, "rigid").matrices, one.matrices)
-    monkeypatch.setattr("xcorr_app.registration.passes.worker_count", lambda: 1)
+    monkeypatch.setattr("xcorr_app.registration.stack.passes.worker_count", lambda: 1)
     np.testing.assert_array_equal(xc.estimate_motion(frames, "rigid").matrices, one.matrices)

@@ -9,7 +9,6 @@ from scipy import ndimage
 import xcorr_app as xc
 from tests.registration.scenes import UnreliableFrames, drifting
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.registration.frames import ArrayFrames
 from xcorr_app.registration.motion import gauss_newton, patch_fit, whole_frames
 from xcorr_app.registration.motion.field_fit import FieldFit, kinds_lost, lost_at
 from xcorr_app.registration.motion.fitted_fields import FittedFields
@@ -22,6 +21,7 @@ from xcorr_app.registration.motion.patch_result import RigidShifts, result_of
 from xcorr_app.registration.motion.smoothed_frames import finite
 from xcorr_app.registration.motion.warp import about_corner
 from xcorr_app.registration.motion.window_match import WindowMatch
+from xcorr_app.registration.stack.frames import ArrayFrames
 
 
 def test_a_reference_that_cannot_be_read_is_refused(rng):

@@ -246,7 +246,7 @@ def test_one_patch_is_one_frame():
 def test_the_answer_does_not_depend_on_threads(monkeypatch):
     frames, _ = bent(4, 2, count=4)
     one = xc.estimate_motion(frames, "patches", patch=64)
-    monkeypatch.setattr("xcorr_app.registration.passes.worker_count", lambda: 1)
+    monkeypatch.setattr("xcorr_app.registration.stack.passes.worker_count", lambda: 1)
     np.testing.assert_array_equal(xc.estimate_motion(frames, "patches", patch=64).field.shifts, one.field.shifts)
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
-from xcorr_app.registration.interpolation import METHODS, ORDERS, inside, inside_each, snap, snap_each
-from xcorr_app.registration.moving_choice import decide_moving
+from xcorr_app.registration.moving.interpolation import METHODS, ORDERS, inside, inside_each, snap, snap_each
+from xcorr_app.registration.moving.moving_choice import decide_moving
 
 H200 = KNOWN_DEVICES["h200"]
 

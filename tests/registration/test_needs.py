@@ -11,11 +11,11 @@ from tests.batch.movies import align
 from tests.io.samples import write_plain
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import LimitError
-from xcorr_app.registration import needs
+from xcorr_app.registration.stack import needs
 
 MEASURED = """
 import numpy as np
-from xcorr_app.registration.needs import bytes_to_measure
+from xcorr_app.registration.stack.needs import bytes_to_measure
 from xcorr_app.registration.settings import Settings
 from xcorr_app import estimate_shifts
 def highest():

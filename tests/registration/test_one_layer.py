@@ -7,9 +7,9 @@ import pytest
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
-from xcorr_app.registration import static_pattern
-from xcorr_app.registration.layers import gains
-from xcorr_app.registration.one_layer import left_over
+from xcorr_app.registration.pattern import static_pattern
+from xcorr_app.registration.pattern.layers import gains
+from xcorr_app.registration.pattern.one_layer import left_over
 
 COUNT, SHAPE = 7, (149, 163)
 PHASE = np.arange(COUNT) / (COUNT - 1)

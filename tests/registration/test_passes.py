@@ -7,9 +7,10 @@ import pytest
 
 from tests.registration.scenes import EVERY_REFERENCE, drifting, noise
 from xcorr_app import estimate_shifts
-from xcorr_app.registration import one_pass, passes
 from xcorr_app.registration.choice import decide_registration
-from xcorr_app.registration.passes import Pass
+from xcorr_app.registration.measuring import one_pass
+from xcorr_app.registration.stack import passes
+from xcorr_app.registration.stack.passes import Pass
 
 COUNT = 11
 PIXELS = 40 * 44

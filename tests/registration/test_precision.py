@@ -14,8 +14,8 @@ from xcorr_app.correlation.definition import correlate_by_definition
 from xcorr_app.correlation.engines import tensor, tensor_bytes
 from xcorr_app.errors import DataTypeError
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
-from xcorr_app.registration import matcher
 from xcorr_app.registration.choice import why_planes
+from xcorr_app.registration.measuring import matcher
 from xcorr_app.registration.settings import Settings
 
 DRIFT = np.array([(0, 0), (1.5, -2.25), (3, 1), (-4.5, 6)])

@@ -7,8 +7,8 @@ import pytest
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration import prefilter
-from xcorr_app.registration.prefilter import Prefilter
+from xcorr_app.registration.stack import prefilter
+from xcorr_app.registration.stack.prefilter import Prefilter
 
 
 def filtered(xp, frames, text):

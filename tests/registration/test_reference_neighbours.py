@@ -8,15 +8,15 @@ import pytest
 from tests.registration.scenes import UnreliableFrames, drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.errors import ArgumentError
-from xcorr_app.registration.earlier_frames import EarlierUsable, GivenFrames, RollingMean, earlier
 from xcorr_app.registration.estimate import estimate_from
-from xcorr_app.registration.frames import ArrayFrames
-from xcorr_app.registration.measured import Measured
-from xcorr_app.registration.neighbours import _placed, _summed
-from xcorr_app.registration.pair_shifts import solve_pairs
-from xcorr_app.registration.preparation import prepare
+from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.reference.earlier_frames import EarlierUsable, GivenFrames, RollingMean, earlier
+from xcorr_app.registration.reference.neighbours import _placed, _summed
+from xcorr_app.registration.reference.pair_shifts import solve_pairs
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.smoothing_in_time import SmoothedFrames
+from xcorr_app.registration.stack.frames import ArrayFrames
+from xcorr_app.registration.stack.preparation import prepare
+from xcorr_app.registration.stack.smoothing_in_time import SmoothedFrames
 
 
 def walk(seed, count, step=0.7):

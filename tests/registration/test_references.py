@@ -10,11 +10,11 @@ import pytest
 from tests.registration.scenes import UnreliableFrames, drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.registration.estimate import estimate_from
-from xcorr_app.registration.frames import ArrayFrames
-from xcorr_app.registration.passes import Pass
-from xcorr_app.registration.preparation import prepare
+from xcorr_app.registration.reference.stack_statistics import Statistics
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack_statistics import Statistics
+from xcorr_app.registration.stack.frames import ArrayFrames
+from xcorr_app.registration.stack.passes import Pass
+from xcorr_app.registration.stack.preparation import prepare
 
 
 def noisy_stack(count, dtype="float64"):

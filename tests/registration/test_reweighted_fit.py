@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from xcorr_app import estimate_shifts
-from xcorr_app.registration.reweighted_fit import fit_reweighted, note
+from xcorr_app.registration.measuring.reweighted_fit import fit_reweighted, note
 
 SHAPE = (261, 283)
 DRIFT = np.random.default_rng(77).uniform(-5, 5, (6, 2))

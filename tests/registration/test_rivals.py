@@ -8,7 +8,7 @@ import pytest
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.registration.rivals import settled
+from xcorr_app.registration.measuring.rivals import settled
 
 COUNT, SHAPE, PERIOD = 9, (147, 155), 9.7
 DRIFT = np.cumsum(np.random.default_rng(21).normal(0, 0.9, (COUNT, 2)), axis=0)

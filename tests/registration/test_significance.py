@@ -10,7 +10,7 @@ from scipy.ndimage import gaussian_filter
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration.significance import _median, normal_deviate, significance
+from xcorr_app.registration.standard_error.significance import _median, normal_deviate, significance
 
 
 def rated(xp, planes, *, scores=False):

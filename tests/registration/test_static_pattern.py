@@ -9,10 +9,10 @@ from scipy.ndimage import gaussian_filter
 from tests.registration.scenes import UnreliableFrames, drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration.layers import separated, shares
-from xcorr_app.registration.pattern_error import error_left, less_sure
-from xcorr_app.registration.static_pattern import PatternFreeFrames, Told
-from xcorr_app.registration.two_layers import TwoLayers
+from xcorr_app.registration.pattern.layers import separated, shares
+from xcorr_app.registration.pattern.pattern_error import error_left, less_sure
+from xcorr_app.registration.pattern.static_pattern import PatternFreeFrames, Told
+from xcorr_app.registration.pattern.two_layers import TwoLayers
 
 COUNT, SHAPE = 9, (149, 163)
 PHASE = np.arange(COUNT) / (COUNT - 1)
@@ -198,8 +198,8 @@ def test_what_enters_at_the_rim_is_no_pattern(shape, count, width):
 
 
 def test_frames_beside_those_that_are_fitted(monkeypatch):
-    monkeypatch.setattr("xcorr_app.registration.static_pattern._MOST", 8)
-    monkeypatch.setattr("xcorr_app.registration.static_pattern._PIXELS", 1)
+    monkeypatch.setattr("xcorr_app.registration.pattern.static_pattern._MOST", 8)
+    monkeypatch.setattr("xcorr_app.registration.pattern.static_pattern._PIXELS", 1)
     phase = np.linspace(0, 1, 21)
     drift = np.stack([2 * np.sin(4 * phase), 1.5 * (np.cos(5 * phase) - 1)], axis=1)
     stack = 500 + 40 * (scene(0.05, drift) + pattern("columns") + pattern("dust"))

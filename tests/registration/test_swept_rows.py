@@ -8,7 +8,7 @@ import pytest
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration.swept_rows import odd_rows
+from xcorr_app.registration.artefacts.swept_rows import odd_rows
 
 SHAPE = (151, 162)
 

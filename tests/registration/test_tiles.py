@@ -9,8 +9,8 @@ from scipy.ndimage import map_coordinates
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration import masks
-from xcorr_app.registration.tiles import Grid, agreement, look
+from xcorr_app.registration.parts import masks
+from xcorr_app.registration.parts.tiles import Grid, agreement, look
 
 DRIFT = np.array([(0, 0), (1.5, -2.25), (3.25, 1), (-4.5, 4), (2, 5.75), (-1, -3.5)])
 OTHER = np.array([(0, 0), (-5, 3.5), (6.5, -4), (5, 7), (-7.25, 2), (4, 6)])
@@ -113,7 +113,7 @@ def test_a_scene_that_moves_as_one_is_measured_as_a_whole(monkeypatch):
     stack = clean + noise(clean, 0.5)
     result = estimate_shifts(stack, "first", 16)
     assert result.notes == ()
-    monkeypatch.setattr("xcorr_app.registration.measurement.masks.two_motions", lambda tiles: False)
+    monkeypatch.setattr("xcorr_app.registration.measuring.measurement.masks.two_motions", lambda tiles: False)
     np.testing.assert_array_equal(result.shifts, estimate_shifts(stack, "first", 16).shifts)
 
 
@@ -166,7 +166,7 @@ def test_tiles_of_all_frames_do_not_depend_on_the_size_of_chunks(monkeypatch):
     stack[[3, 6]] = 3
     found = []
     for frames in (2, 60):
-        monkeypatch.setattr("xcorr_app.registration.passes._PIXELS_PER_CHUNK", frames * SHAPE[0] * SHAPE[1])
+        monkeypatch.setattr("xcorr_app.registration.stack.passes._PIXELS_PER_CHUNK", frames * SHAPE[0] * SHAPE[1])
         found.append(estimate_shifts(stack, "previous", 24, contrast="none").tiles)
     np.testing.assert_array_equal(*found)
     assert np.isfinite(found[0]).any(axis=(1, 2)).sum() >= 5
@@ -180,7 +180,7 @@ def test_tiles_do_not_depend_on_the_size_of_chunks(monkeypatch, reference):
     stack[7] = 3  # flat: of two frames that are read together one is usable
     found = []
     for frames in (1, 2, 60):
-        monkeypatch.setattr("xcorr_app.registration.passes._PIXELS_PER_CHUNK", frames * 128 * 140)
+        monkeypatch.setattr("xcorr_app.registration.stack.passes._PIXELS_PER_CHUNK", frames * 128 * 140)
         found.append(estimate_shifts(stack, reference, 24, contrast="none").tiles)
     assert np.isfinite(found[0]).any(axis=(1, 2)).sum() > 1
     for tiles in found[:-1]:

@@ -8,8 +8,8 @@ from scipy import ndimage
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
-from xcorr_app.registration import turned_frames
-from xcorr_app.registration.tiles import Grid, look
+from xcorr_app.registration.parts import turned_frames
+from xcorr_app.registration.parts.tiles import Grid, look
 
 SHAPE = (171, 193)
 MARGIN = 40
@@ -71,7 +71,7 @@ def test_the_shift_is_that_of_the_centre(scene, linear, model, deviation, limit,
     assert [f"--motion {model} " in note for note in result.notes] == [True]
     assert np.nanmax(result.sigma) < limit
     # It is what the correlation of whole frames does not give.
-    monkeypatch.setattr("xcorr_app.registration.measurement.MIN_EDGE", np.inf)
+    monkeypatch.setattr("xcorr_app.registration.measuring.measurement.MIN_EDGE", np.inf)
     plain = estimate_shifts(stack, "first", 16, contrast="none")
     assert np.abs(plain.shifts + PATH).max() > 2 * np.abs(result.shifts + PATH).max()
 

@@ -10,10 +10,10 @@ from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.correlation.weighting import RADIUS
 from xcorr_app.errors import ArgumentError
-from xcorr_app.registration import reference_slopes, slope_tiles, uncertainty
-from xcorr_app.registration.peak_shapes import PeakShapes, quartic_of
-from xcorr_app.registration.reference_slopes import ReferenceSlopes
-from xcorr_app.registration.uncertainty import peak_shapes
+from xcorr_app.registration.standard_error import reference_slopes, slope_tiles, uncertainty
+from xcorr_app.registration.standard_error.peak_shapes import PeakShapes, quartic_of
+from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes
+from xcorr_app.registration.standard_error.uncertainty import peak_shapes
 
 
 def errors(snr, seeds, shape=(128, 144), width=0.05, **options):

@@ -12,8 +12,8 @@ from xcorr_app.correlation import overlap
 from xcorr_app.correlation.engines import ENGINES
 from xcorr_app.correlation.engines.fft import FFTEngine
 from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration.matcher import Matcher
-from xcorr_app.registration.verification import scores_by_definition
+from xcorr_app.registration.measuring.matcher import Matcher
+from xcorr_app.registration.measuring.verification import scores_by_definition
 
 OUTER = [(row, column) for row, column in np.ndindex(5, 5) if {row, column} & {0, 4}]
 DRIFT = np.array([(0, 0), (1.2, -2.3), (3.4, 1.1), (5, 4), (-3.3, 2.7)])

@@ -17,7 +17,7 @@ from xcorr_app.filtering.kernel_names import kernel_name, mixing_name
 from xcorr_app.filtering.request import checked_request
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.registration.choice import decide_registration
-from xcorr_app.registration.passes import Pass
+from xcorr_app.registration.stack.passes import Pass
 
 if TYPE_CHECKING:
     from xcorr_app.batch.align.frames import SourceFrames

@@ -81,7 +81,7 @@ def _reference(text: str) -> str | int | Path:
     if text in choices.REFERENCES:
         return text
     if text.partition(":")[0] in choices.NUMBERED_REFERENCES:
-        from xcorr_app.registration.reference_names import parse_reference
+        from xcorr_app.registration.reference.reference_names import parse_reference
 
         parse_reference(text)
         return text
@@ -130,7 +130,7 @@ def _channel(text: str) -> Any:
 
 
 def _prefilter(text: str) -> Any:
-    from xcorr_app.registration.prefilter import Prefilter
+    from xcorr_app.registration.stack.prefilter import Prefilter
 
     return Prefilter.parse(text)
 

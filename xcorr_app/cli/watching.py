@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from xcorr_app.batch.align.options import AlignOptions
     from xcorr_app.batch.align.watched_frames import FramesSoFar
     from xcorr_app.io import SeriesSpec
-    from xcorr_app.io.watch import Arrivals
+    from xcorr_app.io.finding.watch import Arrivals
     from xcorr_app.pipeline.work import Plan
 
 
 def arrivals_of(inputs: tuple[Path, ...], options: AlignOptions, *, quiet: bool) -> Arrivals:
     """Watch the one folder that was named."""
-    from xcorr_app.io.watch import Arrivals
+    from xcorr_app.io.finding.watch import Arrivals
 
     if len(inputs) != 1:
         raise click.UsageError("--watch waits for files in one folder: name that alone")

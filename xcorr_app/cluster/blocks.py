@@ -23,7 +23,7 @@ from typing import Any
 
 from xcorr_app.cluster.kept_parts import KeptParts
 from xcorr_app.errors import ClusterError
-from xcorr_app.registration.passes import Pass, Sums, sharing
+from xcorr_app.registration.stack.passes import Pass, Sums, sharing
 
 
 @dataclass(frozen=True)

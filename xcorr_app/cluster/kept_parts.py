@@ -19,7 +19,7 @@ from typing import Any
 
 import xxhash
 
-from xcorr_app.io.atomic import remove_output
+from xcorr_app.io.writing.atomic import remove_output
 
 _KEY, _PART = "key", ".part"
 _CLOCKS_DIFFER = 60.0
@@ -30,19 +30,19 @@ _CLASSES = {
     "batch.align.pixel_sums": {"PixelSums"},
     "batch.align.projections": {"Gathered"},
     "registration.assessment_sums": {"AssessmentSums", "Shared", "Side"},
-    "registration.chunk_result": {"ChunkResult", "Looked"},
-    "registration.light_field": {"Light"},
+    "registration.measuring.chunk_result": {"ChunkResult", "Looked"},
+    "registration.light.light_field": {"Light"},
     "registration.masked.estimate": {"_Columns"},
-    "registration.match": {"Match"},
+    "registration.measuring.match": {"Match"},
     "registration.motion.fitted_fields": {"FittedFields"},
     "registration.motion.whole_frames": {"_Found"},
-    "registration.placement": {"Placement"},
-    "registration.preparation": {"Prepared"},
-    "registration.reweighted_fit": {"Fit"},
-    "registration.seen_tiles": {"Seen"},
-    "registration.tiles": {"Look"},
-    "registration.turned_frames": {"Turned"},
-    "registration.peak_shapes": {"PeakShapes"},
+    "registration.stack.placement": {"Placement"},
+    "registration.stack.preparation": {"Prepared"},
+    "registration.measuring.reweighted_fit": {"Fit"},
+    "registration.parts.seen_tiles": {"Seen"},
+    "registration.parts.tiles": {"Look"},
+    "registration.parts.turned_frames": {"Turned"},
+    "registration.standard_error.peak_shapes": {"PeakShapes"},
 }
 """What results are made of."""
 _CORES = ("numpy.core", "numpy._core")

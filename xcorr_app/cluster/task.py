@@ -25,15 +25,15 @@ from xcorr_app.errors import ClusterError
 from xcorr_app.gpu.runtime.placement import same_device
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import Checksums, Discovery, MemoryBudget, SeriesSpec, StackMetadata
-from xcorr_app.io.atomic import remove_abandoned
 from xcorr_app.io.container_paths import url_of
-from xcorr_app.io.placed_planes import PlacedPlanes
+from xcorr_app.io.writing.atomic import remove_abandoned
+from xcorr_app.io.writing.placed_planes import PlacedPlanes
 from xcorr_app.pipeline.environment import own_version
 from xcorr_app.pipeline.resources import Resources, StackResources
 from xcorr_app.pipeline.run import compute_stacks
 from xcorr_app.pipeline.state import begun_folder, checksums
 from xcorr_app.pipeline.work import Options, Plan, Work
-from xcorr_app.registration.passes import Pass, sharing
+from xcorr_app.registration.stack.passes import Pass, sharing
 
 MOVE = "move"
 """Stage of the pass that moves planes and writes them."""

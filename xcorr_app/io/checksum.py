@@ -18,8 +18,8 @@ import xxhash
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.container_paths import url_of
 from xcorr_app.io.meter import Meter, timed
+from xcorr_app.io.ome_zarr.zarr_checksum import folder_checksum, remote_checksum
 from xcorr_app.io.opened import Stamp, opened, stamp
-from xcorr_app.io.zarr_checksum import folder_checksum, remote_checksum
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

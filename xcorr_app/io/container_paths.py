@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from xcorr_app.io.natural_order import stem
+from xcorr_app.io.finding.natural_order import stem
 
 _URL = re.compile(r"([a-z][a-z0-9+.-]+(?:::[a-z][a-z0-9+.-]+)*):/+(?=[^/])")
 """One letter alone would be a drive."""

@@ -11,14 +11,14 @@ from typing import Protocol
 import numpy as np
 
 from xcorr_app.errors import InputError
-from xcorr_app.io import npy
 from xcorr_app.io.container_paths import split_inner
+from xcorr_app.io.finding.scan import scan_file
+from xcorr_app.io.images import npy
 from xcorr_app.io.limits import Limits
-from xcorr_app.io.scan import scan_file
+from xcorr_app.io.ome_zarr.zarr_store import is_zarr
 from xcorr_app.io.single_channel import Channel, PickedImage, scan_channel
 from xcorr_app.io.source import ImageFile
-from xcorr_app.io.tiff import opened
-from xcorr_app.io.zarr_store import is_zarr
+from xcorr_app.io.tiff.tiff import opened
 
 
 class MatrixFile(Protocol):

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from xcorr_app.errors import InputError, LimitError
-from xcorr_app.io.npy import open_array
-from xcorr_app.io.tiff import opened, stamp
+from xcorr_app.io.images.npy import open_array
+from xcorr_app.io.tiff.tiff import opened, stamp
 
 _LARGEST_FILE = 1 << 29
 """Bytes; a matrix of 4096 x 4096 numbers of 17 digits takes less."""

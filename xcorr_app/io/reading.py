@@ -9,7 +9,7 @@ import numpy as np
 
 from xcorr_app.errors import InputError
 from xcorr_app.io.series import FramesSource, StackSource, UnusableFile
-from xcorr_app.io.tiff import TiffImage
+from xcorr_app.io.tiff.tiff import TiffImage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, InputError
-from xcorr_app.io.ome_set import OmeSet, paths_of
 from xcorr_app.io.single_channel import page_in_file
 from xcorr_app.io.source import ImageFile, StackMetadata, make_metadata
+from xcorr_app.io.tiff.ome_set import OmeSet, paths_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, ShapeError
-from xcorr_app.io.npy import open_array
+from xcorr_app.io.images.npy import open_array
 from xcorr_app.io.parsing import bounded_int, parsing
 from xcorr_app.io.source import runs_of
 

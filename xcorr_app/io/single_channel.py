@@ -10,10 +10,10 @@ from typing import TypeAlias
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, InputError
+from xcorr_app.io.finding.scan import Scan, scan_file
 from xcorr_app.io.limits import Limits
-from xcorr_app.io.ome import is_ome, with_one_channel
-from xcorr_app.io.scan import Scan, scan_file
 from xcorr_app.io.source import ImageFile, StackMetadata
+from xcorr_app.io.tiff.ome import is_ome, with_one_channel
 
 Channel: TypeAlias = str | int
 """``R``, ``G``, ``B`` or ``gray`` of a colour image, or the number of a channel, counted from 0."""

@@ -11,7 +11,7 @@ from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.single_channel import Channel, scan_for
 from xcorr_app.io.source import PIXEL_TYPES, StackMetadata
-from xcorr_app.io.write import StackWriter
+from xcorr_app.io.writing.write import StackWriter
 
 _DEFAULT_AXES = {2: "YX", 3: "TYX"}
 

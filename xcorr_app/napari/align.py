@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.errors import ShapeError
-from xcorr_app.registration.apply import apply_shifts
 from xcorr_app.registration.estimate import estimate_shifts
-from xcorr_app.registration.results import ShiftResult
+from xcorr_app.registration.moving.apply import apply_shifts
+from xcorr_app.registration.results.results import ShiftResult
 
 HEADINGS = ("frame", "dy", "dx", "sigma y", "sigma x", "flags")
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from xcorr_app.errors import DeviceMemoryError
 from xcorr_app.gpu.runtime.memory import release_unused
-from xcorr_app.registration.passes import Pass, Progress
+from xcorr_app.registration.stack.passes import Pass, Progress
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.io.meter import Meter, timed
-from xcorr_app.registration.frames import Chunk, Frames
+from xcorr_app.registration.stack.frames import Chunk, Frames
 
 _FRAMES_A_PART = 16
 """That one thread reads of a range; several read it together."""

@@ -8,7 +8,7 @@ import os
 import platform
 from pathlib import Path
 
-from xcorr_app.registration.passes import worker_count
+from xcorr_app.registration.stack.passes import worker_count
 
 _PACKAGES = ("numpy", "scipy", "tifffile", "imagecodecs", "opencv-python-headless")
 _DEVICE_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")

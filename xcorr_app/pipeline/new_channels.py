@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from xcorr_app.io import StackMetadata
-from xcorr_app.io.imagej import is_imagej
-from xcorr_app.io.ome import is_ome
 from xcorr_app.io.source import TiffTags
+from xcorr_app.io.tiff.imagej import is_imagej
+from xcorr_app.io.tiff.ome import is_ome
 
 _OF_THE_AXIS = {"T": ("TimeIncrement", "TimeIncrementUnit"), "Z": ("PhysicalSizeZ", "PhysicalSizeZUnit"), "C": ()}
 

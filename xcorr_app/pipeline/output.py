@@ -9,7 +9,7 @@ from pathlib import Path
 
 from xcorr_app.errors import OutputError
 from xcorr_app.io import Discovery, remove_partials
-from xcorr_app.io.inputs import resolved
+from xcorr_app.io.finding.inputs import resolved
 from xcorr_app.pipeline.lock import check_free, lock_folder
 from xcorr_app.pipeline.state import FOLDER, LOCK, REPORT, State
 

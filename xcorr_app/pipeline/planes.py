@@ -11,7 +11,7 @@ import numpy as np
 from xcorr_app.io import HeldSource, Source
 from xcorr_app.io.reading import is_read_in_turns
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.registration.frames import Chunk, Frames
+from xcorr_app.registration.stack.frames import Chunk, Frames
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from xcorr_app.gpu.runtime.upload import Uploader
-from xcorr_app.registration.passes import worker_count
+from xcorr_app.registration.stack.passes import worker_count
 
 _MAX_READERS = 16
 _IN_TURNS = 3

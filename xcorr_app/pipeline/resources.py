@@ -15,13 +15,13 @@ import numpy as np
 from xcorr_app.gpu.runtime.memory import attempt, bytes_within_limit
 from xcorr_app.io import Checksums, HeldSource, MemoryBudget, Source, StackMetadata, atomic_write_bytes
 from xcorr_app.io.outputs import Writer, new_writer
-from xcorr_app.io.write import BYTES_WAITING
+from xcorr_app.io.writing.write import BYTES_WAITING
 from xcorr_app.pipeline.device_frames import DeviceFrames, HostFrames
 from xcorr_app.pipeline.prefetch import Prefetch, reader_count, side_by_side
 from xcorr_app.pipeline.stack_upload import StackUpload
 from xcorr_app.pipeline.stages import Stages
-from xcorr_app.registration.frames import Frames
-from xcorr_app.registration.passes import Progress
+from xcorr_app.registration.stack.frames import Frames
+from xcorr_app.registration.stack.passes import Progress
 
 T = TypeVar("T")
 

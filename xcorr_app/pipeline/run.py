@@ -32,7 +32,7 @@ from xcorr_app.pipeline.resources import Resources
 from xcorr_app.pipeline.stack_steps import Entry, Shared, StackSteps, Threads, outcome_of
 from xcorr_app.pipeline.state import State, checksums
 from xcorr_app.pipeline.work import Options, Plan, ResultT, Watcher, Work
-from xcorr_app.registration.passes import worker_count
+from xcorr_app.registration.stack.passes import worker_count
 
 _MAX_ANNOUNCED = 64
 _BYTES_ANNOUNCED = 1 << 28

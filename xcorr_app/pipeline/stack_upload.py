@@ -14,7 +14,7 @@ import numpy as np
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.io.meter import Meter, timed
 from xcorr_app.pipeline.device_frames import HostFrames
-from xcorr_app.registration.frames import ArrayFrames, Chunk, Frames
+from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, Frames
 
 _BYTES_A_PART = 1 << 23
 """That a thread reads at once: enough to be worth its calls."""

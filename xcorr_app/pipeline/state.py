@@ -20,9 +20,9 @@ import xxhash
 
 from xcorr_app.errors import InputError, OutputError
 from xcorr_app.io import Checksums, atomic_write_text, make_folder
-from xcorr_app.io.atomic import remove_output
 from xcorr_app.io.checksum import FileChecksum
 from xcorr_app.io.outputs import output_files
+from xcorr_app.io.writing.atomic import remove_output
 
 FOLDER = ".xcorr"
 REPORT = "report.html"

@@ -11,7 +11,7 @@ from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import Discovery, SeriesSpec
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.registration.passes import Progress
+from xcorr_app.registration.stack.passes import Progress
 
 
 class Options(Protocol):

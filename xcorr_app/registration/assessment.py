@@ -15,10 +15,10 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.gpu.runtime.placement import on_device_of
 from xcorr_app.registration.assessment_sums import AssessmentSums, shared_area
 from xcorr_app.registration.estimate import estimate_from
-from xcorr_app.registration.frames import ArrayFrames
-from xcorr_app.registration.passes import Pass
-from xcorr_app.registration.results import ShiftResult
+from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.stack.frames import ArrayFrames
+from xcorr_app.registration.stack.passes import Pass
 
 
 class BeforeAfter(NamedTuple):

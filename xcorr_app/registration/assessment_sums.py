@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.interpolation import inside
-from xcorr_app.registration.translation import working_type
+from xcorr_app.registration.moving.interpolation import inside
+from xcorr_app.registration.moving.translation import working_type
 
 _LEFT_OUT = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 """Shares of the frames at each extreme that are left out, tried in turn, until the rest have enough in common."""

@@ -20,24 +20,24 @@ from xcorr_app.correlation.peaks import neighbourhoods
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.registration import quality
-from xcorr_app.registration.chunk_result import ChunkResult
-from xcorr_app.registration.defects import without_defects
-from xcorr_app.registration.frames import Chunk, Frames
-from xcorr_app.registration.match import Match
-from xcorr_app.registration.matcher import Matcher
-from xcorr_app.registration.measured import Measured
-from xcorr_app.registration.passes import Pass
-from xcorr_app.registration.peak_shapes import PeakShapes
-from xcorr_app.registration.preparation import prepare
-from xcorr_app.registration.prepared_frames import PreparedFrames, take
-from xcorr_app.registration.rated_peaks import Planes
-from xcorr_app.registration.references import FixedImage
-from xcorr_app.registration.results import ShiftResult
+from xcorr_app.registration.artefacts.defects import without_defects
+from xcorr_app.registration.measuring.chunk_result import ChunkResult
+from xcorr_app.registration.measuring.match import Match
+from xcorr_app.registration.measuring.matcher import Matcher
+from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.rated_peaks import Planes
+from xcorr_app.registration.measuring.references import FixedImage
+from xcorr_app.registration.measuring.stack_weighting import StackWeighting
+from xcorr_app.registration.reference.stack_statistics import NoUsableFrameError, Statistics
+from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.smoothing_in_time import smoothed_in_time
-from xcorr_app.registration.stack_statistics import NoUsableFrameError, Statistics
-from xcorr_app.registration.stack_weighting import StackWeighting
-from xcorr_app.registration.uncertainty import peak_shapes
+from xcorr_app.registration.stack.frames import Chunk, Frames
+from xcorr_app.registration.stack.passes import Pass
+from xcorr_app.registration.stack.preparation import prepare
+from xcorr_app.registration.stack.prepared_frames import PreparedFrames, take
+from xcorr_app.registration.stack.smoothing_in_time import smoothed_in_time
+from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
+from xcorr_app.registration.standard_error.uncertainty import peak_shapes
 
 _LOOKED_AT = 64
 """Frames of which the noise is looked at."""

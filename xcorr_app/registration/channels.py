@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.registration import quality
 from xcorr_app.registration.channel_planes import Channel, measured_together
-from xcorr_app.registration.results import ShiftResult
+from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.settings import Settings
 
 _APART = 0.25

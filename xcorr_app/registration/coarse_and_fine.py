@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.registration.contrast import DEFAULT_SIGMA, Contrast
 from xcorr_app.registration.contrast_choice import Measure
-from xcorr_app.registration.few_frames import spread
-from xcorr_app.registration.frames import Frames, HeldFrames, PickedFrames
-from xcorr_app.registration.measured import Measured
-from xcorr_app.registration.prefilter import Prefilter
+from xcorr_app.registration.measuring.few_frames import spread
+from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.stack.contrast import DEFAULT_SIGMA, Contrast
+from xcorr_app.registration.stack.frames import Frames, HeldFrames, PickedFrames
+from xcorr_app.registration.stack.prefilter import Prefilter
 
 _LOOKED_AT, _FEWEST = 6, 4
 _SMALLEST = 96

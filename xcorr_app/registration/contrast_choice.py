@@ -1,6 +1,6 @@
 """Whether a stack is measured as it is or by its local contrast: both are tried on a few frames.
 
-Tried only where frames, moved by what was measured, leave more than noise (:mod:`xcorr_app.registration.one_layer`).
+Tried only where frames, moved by what was measured, leave more than noise (``pattern/one_layer.py``).
 Where the two agree the stack is measured as it is, whose sub-pixel shifts are the better ones; where they do not, by
 local contrast, which a few bright moving things cannot lead astray, unless its peaks stand out much less. Where they
 agree but only local contrast has peaks that cannot be chance, both are measured: local contrast vouches for the shift,
@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.contrast import DEFAULT_SIGMA, Contrast
-from xcorr_app.registration.frames import Chunk, Frames, FramesOver, HeldFrames, PickedFrames
-from xcorr_app.registration.masks import two_motions
-from xcorr_app.registration.measured import Measured
+from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.parts.masks import two_motions
+from xcorr_app.registration.parts.tile_bins import binned
 from xcorr_app.registration.quality import AMBIGUOUS_RATIO
-from xcorr_app.registration.reference_names import compares_neighbours
+from xcorr_app.registration.reference.reference_names import compares_neighbours
 from xcorr_app.registration.settings import Roi, Settings
-from xcorr_app.registration.significance import MAX_FALSE_ALARM
-from xcorr_app.registration.tile_bins import binned
+from xcorr_app.registration.stack.contrast import DEFAULT_SIGMA, Contrast
+from xcorr_app.registration.stack.frames import Chunk, Frames, FramesOver, HeldFrames, PickedFrames
+from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
 
 Choice = Literal["none", "local", "both"]
 

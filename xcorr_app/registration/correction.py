@@ -16,7 +16,7 @@ from xcorr_app.arguments import check_image
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.gpu.runtime.placement import on_device_of
-from xcorr_app.registration.frames import ArrayFrames, Chunk, Frames, FramesOver
+from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, Frames, FramesOver
 
 MEDIAN = "median"
 _SAMPLED = 64

@@ -11,16 +11,12 @@ from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, Normalization
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.contrast import Contrast
-from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.host_fallback import with_host_fallback
 from xcorr_app.registration.masked.estimate import estimate_masked, masks_for
 from xcorr_app.registration.masked.rules import Masks
-from xcorr_app.registration.passes import Progress
-from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.progress_bar import shown
 from xcorr_app.registration.repairs import repaired
-from xcorr_app.registration.results import ShiftResult
+from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.second_looks import SECOND_LOOKS, Series
 from xcorr_app.registration.settings import (
     DEFAULT_MAX_SIGMA,
@@ -30,7 +26,11 @@ from xcorr_app.registration.settings import (
     Settings,
     Subpixel,
 )
-from xcorr_app.registration.stack_input import Given, given_reference
+from xcorr_app.registration.stack.contrast import Contrast
+from xcorr_app.registration.stack.frames import Frames
+from xcorr_app.registration.stack.passes import Progress
+from xcorr_app.registration.stack.prefilter import Prefilter
+from xcorr_app.registration.stack.stack_input import Given, given_reference
 from xcorr_app.registration.stack_measurement import StackMeasurement
 from xcorr_app.registration.stack_result import result_of
 
@@ -87,7 +87,7 @@ def estimate_shifts(
         See :func:`xcorr_app.cross_correlate`; here every image has lost its mean before.
     subpixel : {'gaussian', 'dft', 'quadratic', 'parabolic', 'none', 'icgn'}
         See :mod:`xcorr_app.correlation.subpixel`. ``icgn`` refines ``gaussian`` by inverse-compositional Gauss-Newton
-        over the whole overlap, for clean, finely textured images: see :mod:`xcorr_app.registration.icgn`.
+        over the whole overlap, for clean, finely textured images: see :mod:`xcorr_app.registration.measuring.icgn`.
     upsample : int
         Grid points per pixel of ``dft``.
     weighting : {'auto', 'none'}

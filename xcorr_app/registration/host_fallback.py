@@ -10,9 +10,9 @@ import numpy as np
 
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
 from xcorr_app.gpu.runtime.memory import or_on_host
-from xcorr_app.registration.frames import Frames
-from xcorr_app.registration.results import ShiftResult
+from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.stack.frames import Frames
 
 Measure = Callable[[Frames, str | int | Array, Settings, Any], ShiftResult]
 

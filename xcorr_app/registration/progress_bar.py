@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from xcorr_app.registration.passes import Progress
+from xcorr_app.registration.stack.passes import Progress
 
 
 @contextmanager

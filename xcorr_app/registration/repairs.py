@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.defects import RepairedFrames, first_look, without_defects
-from xcorr_app.registration.drawn_in import FilledFrames, compared_on_device, may_be_drawn, without_drawn
-from xcorr_app.registration.frames import Frames
+from xcorr_app.registration.artefacts.defects import RepairedFrames, first_look, without_defects
+from xcorr_app.registration.artefacts.drawn_in import FilledFrames, compared_on_device, may_be_drawn, without_drawn
+from xcorr_app.registration.artefacts.single_hits import HitFreeFrames, without_hits
 from xcorr_app.registration.settings import Roi, Settings
-from xcorr_app.registration.single_hits import HitFreeFrames, without_hits
-from xcorr_app.registration.smoothing_in_time import smoothed_in_time
+from xcorr_app.registration.stack.frames import Frames
+from xcorr_app.registration.stack.smoothing_in_time import smoothed_in_time
 
 
 @dataclass(frozen=True)

@@ -14,19 +14,19 @@ from typing import TypeAlias
 import numpy as np
 
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration import common_part, drawn_in
+from xcorr_app.registration.artefacts import common_part, drawn_in
+from xcorr_app.registration.artefacts.line_offsets import LevelledFrames, is_better, levelled
+from xcorr_app.registration.artefacts.swept_rows import JoinedRows, joined_rows
 from xcorr_app.registration.coarse_and_fine import disagreement
 from xcorr_app.registration.contrast_choice import NOTES, agree
-from xcorr_app.registration.frames import Frames
-from xcorr_app.registration.lighting import EvenlyLitFrames, as_sure, evenly_lit
-from xcorr_app.registration.line_offsets import LevelledFrames, is_better, levelled
-from xcorr_app.registration.measured import Measured
+from xcorr_app.registration.light.lighting import EvenlyLitFrames, as_sure, evenly_lit
+from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.pattern.static_pattern import Told, without_pattern
+from xcorr_app.registration.reference.steps_check import astray
 from xcorr_app.registration.repairs import Repaired
 from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack_measurement import Findings, StackMeasurement, by_frames
-from xcorr_app.registration.static_pattern import Told, without_pattern
-from xcorr_app.registration.steps_check import astray
-from xcorr_app.registration.swept_rows import JoinedRows, joined_rows
 
 _MOST = 0.5
 

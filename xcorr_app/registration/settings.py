@@ -13,16 +13,16 @@ from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, NORMALIZATIONS
 from xcorr_app.correlation.window import ShiftWindow, as_window
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.options import KernelOptions
-from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.masked.rules import Masks
-from xcorr_app.registration.prefilter import Prefilter
+from xcorr_app.registration.stack.contrast import Contrast
+from xcorr_app.registration.stack.prefilter import Prefilter
 
 Roi: TypeAlias = tuple[slice, slice]
 
 WEIGHTINGS = ("auto", "none")
 
 ICGN = "icgn"
-"""Sub-pixel step after the fit to the plane: see :mod:`xcorr_app.registration.icgn`."""
+"""Sub-pixel step after the fit to the plane: see :mod:`xcorr_app.registration.measuring.icgn`."""
 Subpixel = Literal["gaussian", "dft", "quadratic", "parabolic", "none", "icgn"]
 SUBPIXEL: tuple[str, ...] = get_args(Subpixel)
 

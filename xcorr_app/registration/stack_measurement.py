@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration import masks
-from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.contrast_choice import LOCAL, NOTES, choose_contrast, merged
-from xcorr_app.registration.frames import ArrayFrames, Frames
-from xcorr_app.registration.measured import Measured
-from xcorr_app.registration.measurement import Measurement
-from xcorr_app.registration.one_layer import LeftOver, left_over_of
-from xcorr_app.registration.passes import Pass, Progress
+from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measurement import Measurement
+from xcorr_app.registration.parts import masks
+from xcorr_app.registration.pattern.one_layer import LeftOver, left_over_of
+from xcorr_app.registration.reference.stack_statistics import Statistics
+from xcorr_app.registration.reference.strategies import Estimation
 from xcorr_app.registration.settings import Roi, Settings
-from xcorr_app.registration.stack_statistics import Statistics
-from xcorr_app.registration.strategies import Estimation
+from xcorr_app.registration.stack.contrast import Contrast
+from xcorr_app.registration.stack.frames import ArrayFrames, Frames
+from xcorr_app.registration.stack.passes import Pass, Progress
 
 Verify = Literal["auto", "all", "none"] | int
 

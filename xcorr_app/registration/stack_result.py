@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.registration import masks, reweighted_fit, turned_frames
 from xcorr_app.registration.contrast_choice import NOTES
-from xcorr_app.registration.results import ShiftResult
+from xcorr_app.registration.measuring import reweighted_fit
+from xcorr_app.registration.parts import masks, turned_frames
+from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.second_looks import Series
 
 

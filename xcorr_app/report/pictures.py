@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError, DamagedFileError, ShapeError
-from xcorr_app.io.atomic import atomic_path
+from xcorr_app.io.writing.atomic import atomic_path
 from xcorr_app.report.images import grey_scale, shades
 
 if TYPE_CHECKING:

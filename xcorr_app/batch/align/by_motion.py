@@ -23,7 +23,7 @@ from xcorr_app.registration.motion.models import angle_of, model_of, scale_of
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.warps import ByMatrices
 from xcorr_app.registration.motion.whole_frames import motion_of
-from xcorr_app.registration.results import ShiftResult
+from xcorr_app.registration.results.results import ShiftResult
 
 _ENGINE = "gauss-newton"
 _ELEMENTS = ("m00", "m01", "m02", "m10", "m11", "m12")

@@ -26,7 +26,7 @@ from xcorr_app.registration.motion.patches import patches_of
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.result_file import content_of
 from xcorr_app.registration.motion.warps import ByFields
-from xcorr_app.registration.results import ShiftResult
+from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.report.records import Bends
 
 FILES = ("motion.npz", "patches.csv", "field.csv", "field.ome.tif")

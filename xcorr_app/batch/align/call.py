@@ -20,13 +20,13 @@ from xcorr_app.io import Limits, MemoryBudget, read_stack
 from xcorr_app.io.single_channel import Channel
 from xcorr_app.pipeline.output import prepared_output
 from xcorr_app.pipeline.resources import Resources, default_memory
-from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.motion.patch_fit import PatchOptions
-from xcorr_app.registration.passes import Progress
-from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.progress_bar import shown
 from xcorr_app.registration.settings import Roi, Settings, Subpixel
+from xcorr_app.registration.stack.contrast import Contrast
+from xcorr_app.registration.stack.passes import Progress
+from xcorr_app.registration.stack.prefilter import Prefilter
 
 if TYPE_CHECKING:
     from xcorr_app.cluster.workers import Workers

@@ -12,7 +12,7 @@ from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.errors import InputError
 from xcorr_app.io import read_stack
 from xcorr_app.registration.correction import CorrectedFrames, Correction, correction_for
-from xcorr_app.registration.frames import Frames
+from xcorr_app.registration.stack.frames import Frames
 
 
 def correction_files(options: AlignOptions) -> tuple[Path, ...]:

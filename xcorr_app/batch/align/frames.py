@@ -13,8 +13,8 @@ from xcorr_app.io import HeldSource, SeriesSpec, Source
 from xcorr_app.io.reading import is_read_in_turns, read_planes
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.stack_upload import StackUpload
-from xcorr_app.registration.frames import Chunk, Frames
-from xcorr_app.registration.passes import is_shared
+from xcorr_app.registration.stack.frames import Chunk, Frames
+from xcorr_app.registration.stack.passes import is_shared
 
 
 @dataclass(frozen=True)

@@ -22,18 +22,18 @@ from xcorr_app.gpu.runtime.download import download_in_parts
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.io import HeldSource, StackMetadata, StackWriter
+from xcorr_app.io.ome_zarr.zarr_write import planes_together
 from xcorr_app.io.outputs import Writer
-from xcorr_app.io.placed_planes import PlacedPlanes
 from xcorr_app.io.reading import read_planes
 from xcorr_app.io.source import plane_positions
-from xcorr_app.io.zarr_write import planes_together
+from xcorr_app.io.writing.placed_planes import PlacedPlanes
 from xcorr_app.pipeline.chunks import PlanesPass
-from xcorr_app.registration.apply import common_area, shift_frames
 from xcorr_app.registration.correction import Correction
-from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.motion.warps import Warp
-from xcorr_app.registration.moving_choice import decide_moving
-from xcorr_app.registration.passes import Progress
+from xcorr_app.registration.moving.apply import common_area, shift_frames
+from xcorr_app.registration.moving.moving_choice import decide_moving
+from xcorr_app.registration.stack.frames import Frames
+from xcorr_app.registration.stack.passes import Progress
 
 _RANGES_A_BLOCK, _PLANES_A_BLOCK = 16, 64
 """At least, of pictures, whose sums take as much memory as thirty planes: of a CPU 128 frames of 512 x 512, of a device

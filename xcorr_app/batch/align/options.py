@@ -10,10 +10,10 @@ from typing import Any, Literal
 from xcorr_app.errors import ArgumentError
 from xcorr_app.io import Limits
 from xcorr_app.io.single_channel import Channel
-from xcorr_app.registration.doubtful_frames import DEFAULT_POLICY, check_policy
 from xcorr_app.registration.motion.models import PATCHES, is_more_than_a_shift
 from xcorr_app.registration.motion.patch_fit import PatchOptions
 from xcorr_app.registration.motion.patch_references import REFERENCES
+from xcorr_app.registration.results.doubtful_frames import DEFAULT_POLICY, check_policy
 from xcorr_app.registration.settings import Settings
 
 INTERPOLATIONS: dict[str, Any] = {"nearest": 0, "linear": 1, "cubic": 3, "fourier": "fourier"}
@@ -35,7 +35,7 @@ class AlignOptions:
     verify: Literal["auto", "all", "none"] | int = "auto"
     apply: bool = True
     doubtful: str = DEFAULT_POLICY
-    """What becomes of frames whose shift is not trusted: see :mod:`xcorr_app.registration.doubtful_frames`."""
+    """What becomes of frames whose shift is not trusted: see :mod:`xcorr_app.registration.results.doubtful_frames`."""
     interpolation: str = "linear"
     border: str = "constant"
     layout: Literal["auto", "frames", "stacks"] = "auto"

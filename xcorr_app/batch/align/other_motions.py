@@ -17,7 +17,7 @@ from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.motion.result import MotionResult
-from xcorr_app.registration.results import ShiftResult
+from xcorr_app.registration.results.results import ShiftResult
 
 Measure = Callable[..., MotionResult]
 """From frames, a `reference` and `progress`."""

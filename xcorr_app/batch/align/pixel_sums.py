@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
-from xcorr_app.registration.translation import working_type
+from xcorr_app.registration.moving.translation import working_type
 
 
 class PixelSums:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from xcorr_app.batch.align.run import AlignResult
 from xcorr_app.registration.assessment import Assessment
 from xcorr_app.registration.quality import is_trusted
-from xcorr_app.registration.result_display import html_table
+from xcorr_app.registration.results.result_display import html_table
 from xcorr_app.report.records import FrameRow, StackReport
 
 

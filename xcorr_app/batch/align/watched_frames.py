@@ -18,8 +18,8 @@ from xcorr_app.batch.align.stack import frame_rows, reference_of
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec
-from xcorr_app.io.file_names import read_name
-from xcorr_app.io.found import joined_frames
+from xcorr_app.io.finding.file_names import read_name
+from xcorr_app.io.finding.found import joined_frames
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.report.table import shifts_csv
 

@@ -26,7 +26,7 @@ from xcorr_app.io.source import runs_of
 from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.work import Finished, Plan, Work
-from xcorr_app.registration.moving_choice import decide_moving
+from xcorr_app.registration.moving.moving_choice import decide_moving
 
 PROGRAM = "xcorr apply"
 

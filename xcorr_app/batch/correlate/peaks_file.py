@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.io.atomic import atomic_path, atomic_write_text, remove_abandoned
+from xcorr_app.io.writing.atomic import atomic_path, atomic_write_text, remove_abandoned
 
 if TYPE_CHECKING:
     from xcorr_app.batch.correlate.run import PlaneRecord

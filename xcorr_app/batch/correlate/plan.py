@@ -25,8 +25,8 @@ from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import Limits
 from xcorr_app.io.matrices import MatrixFile, scan_matrices
-from xcorr_app.io.plane_file import check_plane_name
 from xcorr_app.io.single_channel import Channel
+from xcorr_app.io.writing.plane_file import check_plane_name
 from xcorr_app.pipeline.output_file import check_output_file
 from xcorr_app.registration.settings import Settings
 

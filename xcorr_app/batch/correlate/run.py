@@ -20,11 +20,11 @@ from xcorr_app.correlation.forms import Form
 from xcorr_app.correlation.plane import check_range, cross_correlate
 from xcorr_app.correlation.plane_peaks import Agreement, PlanePeaks, compare_peaks, fft_reference, peaks_of_planes
 from xcorr_app.gpu.runtime.arrays import Array, to_host
-from xcorr_app.io.plane_file import Write, plane_writer
+from xcorr_app.io.writing.plane_file import Write, plane_writer
 from xcorr_app.pipeline.environment import own_version, versions
 from xcorr_app.pipeline.failures import memory_as_limit
 from xcorr_app.pipeline.finisher import Finisher, Later
-from xcorr_app.registration.passes import Progress
+from xcorr_app.registration.stack.passes import Progress
 
 _WAITING = 2
 """Blocks of planes that are written or wait for it, at most."""

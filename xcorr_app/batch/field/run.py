@@ -17,8 +17,8 @@ from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.select import select_device
 from xcorr_app.io import Discovery, SeriesSpec, discover, make_folder, read_stack
-from xcorr_app.io.atomic import atomic_write_bytes
-from xcorr_app.io.found import joined_frames
+from xcorr_app.io.finding.found import joined_frames
+from xcorr_app.io.writing.atomic import atomic_write_bytes
 from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.work import Finished, Plan, Work

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError, InputError
 from xcorr_app.filtering import banks
-from xcorr_app.io.npy import open_array
+from xcorr_app.io.images.npy import open_array
 
 HIGHEST_FREQUENCY = 0.25
 """Cycles a pixel of the finest waves of ``gabor``; every further scale has them longer by sqrt(2)."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.errors import InputError
 from xcorr_app.io import opened
-from xcorr_app.io.npy import open_array
+from xcorr_app.io.images.npy import open_array
 
 TEXT_SUFFIXES = (".csv", ".txt")
 _MAX_BYTES = 2**26

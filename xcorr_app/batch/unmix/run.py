@@ -23,7 +23,7 @@ from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.planes import begin_planes
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.work import Finished, Plan, Work
-from xcorr_app.registration.frames import Frames
+from xcorr_app.registration.stack.frames import Frames
 
 PROGRAM = "xcorr unmix"
 

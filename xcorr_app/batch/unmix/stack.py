@@ -24,7 +24,7 @@ from xcorr_app.gpu.runtime.memory import attempt, in_parts, release_unused
 from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import SeriesSpec, StackMetadata, StackWriter, atomic_write_text
 from xcorr_app.io.channels import ChannelSource, channels_of, scan_with_colours
-from xcorr_app.io.discover import series_of_file
+from xcorr_app.io.finding.discover import series_of_file
 from xcorr_app.io.mixing_matrix import read_matrix, read_spectra
 from xcorr_app.io.outputs import Writer
 from xcorr_app.pipeline.environment import own_version, versions
@@ -32,8 +32,8 @@ from xcorr_app.pipeline.failures import memory_as_limit
 from xcorr_app.pipeline.new_channels import with_new_channels
 from xcorr_app.pipeline.output_file import check_output_file
 from xcorr_app.pipeline.resources import Resources
-from xcorr_app.registration.frames import Frames
-from xcorr_app.registration.passes import Pass, Progress
+from xcorr_app.registration.stack.frames import Frames
+from xcorr_app.registration.stack.passes import Pass, Progress
 
 NOTE = "The device's memory did not suffice for the channels of one image: the CPU mixed them, and those after it."
 

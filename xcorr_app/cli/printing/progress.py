@@ -23,7 +23,7 @@ from rich.text import Text
 from xcorr_app.cli.printing.tables import timings_table
 from xcorr_app.io import Discovery
 from xcorr_app.pipeline.stages import Stages
-from xcorr_app.registration import passes
+from xcorr_app.registration.stack import passes
 
 _LAST_STAGES = ("move",)
 _SECONDS_BETWEEN_LINES = 10.0

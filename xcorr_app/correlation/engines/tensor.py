@@ -3,7 +3,7 @@
 How values are multiplied is what :class:`xcorr_app.gpu.direct.options.KernelOptions` asks for. By default they stand in
 split fp16, so planes are nearly of single precision (their error is below 1e-6 of the product of both matrices' norms).
 Registration searches peaks among fp16 sums, which is several times as fast, and recomputes what lies around each peak:
-:mod:`xcorr_app.registration.device_matcher`. See ``docs/tensor_cores.md``.
+:mod:`xcorr_app.registration.measuring.device_matcher`. See ``docs/tensor_cores.md``.
 """
 
 from __future__ import annotations

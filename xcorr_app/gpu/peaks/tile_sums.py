@@ -106,7 +106,7 @@ def tile_sums(frames: Any, references: Any, offsets: Any, size: int, tiles: tupl
     """Sums (13, n, rows, columns) over tiles of `size` x `size` bins of frames (n, h, w) and references (1 or n, h, w).
 
     Both are float32, and the sums stay on the device; `offsets` (n, 2) are what is left of shifts beyond whole pixels.
-    The kinds are those of :mod:`xcorr_app.registration.tile_bins`.
+    The kinds are those of :mod:`xcorr_app.registration.parts.tile_bins`.
     """
     cupy = importlib.import_module("cupy")
     count, height, width = frames.shape

@@ -17,8 +17,8 @@ from xcorr_app.io.formats import number_of
 from xcorr_app.io.formats.image import FormatImage, check_image, stamp_of
 from xcorr_app.io.formats.readers import Readers
 from xcorr_app.io.optional import library
-from xcorr_app.io.reader_log import logged_as_damage
 from xcorr_app.io.source import StackMetadata, make_metadata
+from xcorr_app.io.tiff.reader_log import logged_as_damage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

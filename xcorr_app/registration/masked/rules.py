@@ -10,7 +10,7 @@ import numpy as np
 
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
-from xcorr_app.registration.frames import Frames
+from xcorr_app.registration.stack.frames import Frames
 
 _GAPS = 1e-3
 """Share of the pixels that are missing in every frame, above which they are gaps and not single pixels."""

@@ -19,7 +19,7 @@ from xcorr_app.registration.motion.field_nodes import Nodes
 from xcorr_app.registration.motion.fitted_fields import FittedFields
 from xcorr_app.registration.motion.patch_match import PatchMatcher, PatchSearch
 from xcorr_app.registration.motion.window_match import Windows
-from xcorr_app.registration.significance import MAX_FALSE_ALARM, false_alarm
+from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM, false_alarm
 
 Floats = NDArray[np.float64]
 

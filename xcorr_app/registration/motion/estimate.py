@@ -15,10 +15,10 @@ from xcorr_app.registration.motion.patch_fit import (
 from xcorr_app.registration.motion.patches import patches_of
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.whole_frames import motion_of
-from xcorr_app.registration.passes import Progress
 from xcorr_app.registration.progress_bar import shown
 from xcorr_app.registration.settings import DEFAULT_MAX_SIGMA
-from xcorr_app.registration.stack_input import Given, given_reference
+from xcorr_app.registration.stack.passes import Progress
+from xcorr_app.registration.stack.stack_input import Given, given_reference
 
 
 def estimate_motion(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.registration.motion.field_image import ENDING, ome_tiff
-from xcorr_app.registration.result_files import write_whole
+from xcorr_app.registration.results.result_files import write_whole
 
 if TYPE_CHECKING:
     from xcorr_app.registration.motion.measured_field import DisplacementField

@@ -16,7 +16,7 @@ from xcorr_app.registration.motion.ndimage import ndimage_of
 from xcorr_app.registration.motion.smooth_field import local_linear, normalised_median
 from xcorr_app.registration.motion.window_icgn import RefinedWindows, refine_windows
 from xcorr_app.registration.motion.window_match import WindowMatch, Windows, match_windows
-from xcorr_app.registration.significance import MAX_FALSE_ALARM
+from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
 
 Floats = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from xcorr_app.gpu.field.launches import READ
 from xcorr_app.gpu.field.run import halve_frames
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.gpu.runtime.types import name_of
-from xcorr_app.registration.frames import Chunk, FramesOver
+from xcorr_app.registration.stack.frames import Chunk, FramesOver
 
 
 class HalvedFrames(FramesOver):

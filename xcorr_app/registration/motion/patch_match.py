@@ -12,7 +12,7 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.motion.grid import Grid
 from xcorr_app.registration.motion.smooth_field import LocalLinear, normalised_median
 from xcorr_app.registration.motion.window_match import Search, WindowMatch, Windows, match_together
-from xcorr_app.registration.significance import MAX_FALSE_ALARM
+from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
 
 Floats = NDArray[np.float64]
 

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration import quality
-from xcorr_app.registration.apply import apply_shifts
-from xcorr_app.registration.doubtful_frames import applied_shifts
-from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.motion.smoothed_frames import finite
-from xcorr_app.registration.passes import Pass
+from xcorr_app.registration.moving.apply import apply_shifts
+from xcorr_app.registration.results.doubtful_frames import applied_shifts
+from xcorr_app.registration.stack.frames import Frames
+from xcorr_app.registration.stack.passes import Pass
 
 LEFT_OUT = ("mean", "median", "template")
 """References of which the frame that is measured takes no part."""

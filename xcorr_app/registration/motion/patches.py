@@ -14,19 +14,19 @@ import numpy as np
 
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
-from xcorr_app.registration.contrast import Contrast
-from xcorr_app.registration.frames import ArrayFrames, Frames
-from xcorr_app.registration.measurement import Measurement
+from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.motion.fitted_fields import FittedFields
 from xcorr_app.registration.motion.halved_frames import HalvedFrames, halved_image
 from xcorr_app.registration.motion.patch_fit import PatchFit, PatchOptions
 from xcorr_app.registration.motion.patch_references import REFERENCES, references_of
 from xcorr_app.registration.motion.patch_result import RigidShifts, result_of
 from xcorr_app.registration.motion.result import MotionResult
-from xcorr_app.registration.passes import Pass, Progress
+from xcorr_app.registration.reference.stack_statistics import Statistics
+from xcorr_app.registration.reference.strategies import Estimation
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack_statistics import Statistics
-from xcorr_app.registration.strategies import Estimation
+from xcorr_app.registration.stack.contrast import Contrast
+from xcorr_app.registration.stack.frames import ArrayFrames, Frames
+from xcorr_app.registration.stack.passes import Pass, Progress
 
 _AS_LONG_AS = 2
 """On a CPU the patches of a frame take as much memory as the shifts of so many."""

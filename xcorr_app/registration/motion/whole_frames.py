@@ -15,7 +15,6 @@ from xcorr_app.errors import ShapeError
 from xcorr_app.gpu.field.run import halve_frames
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration import quality
-from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.motion.device_motion import DeviceMotion, device_candidates
 from xcorr_app.registration.motion.gauss_newton import (
     Fit,
@@ -30,9 +29,10 @@ from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.smoothed_frames import sizes_of
 from xcorr_app.registration.motion.start import Candidate, Starts, apart
 from xcorr_app.registration.motion.warp import about_corner
-from xcorr_app.registration.passes import Pass, Progress
+from xcorr_app.registration.reference.single_reference import SINGLE, read_reference
 from xcorr_app.registration.settings import DEFAULT_MAX_SIGMA
-from xcorr_app.registration.single_reference import SINGLE, read_reference
+from xcorr_app.registration.stack.frames import Frames
+from xcorr_app.registration.stack.passes import Pass, Progress
 
 _AS_LONG_AS = 8
 """On a CPU measuring the motion of a frame takes as long as the shifts of so many."""

@@ -19,7 +19,7 @@ from xcorr_app.correlation.plane import cross_correlate
 from xcorr_app.correlation.subpixel import refine
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.significance import significance
+from xcorr_app.registration.standard_error.significance import significance
 
 _RIM = 1
 """Shifts beyond the window, which the peaks at its edge are interpolated from."""

@@ -1,0 +1,1 @@
+"""From what a user names to series of images: folders, names, numbers, contents."""

@@ -1,0 +1,1 @@
+"""Images decoded strictly: BMP, JPEG, PNG, NumPy's ``.npy``, compressed pages."""

@@ -1,0 +1,1 @@
+"""OME-Zarr: folders and addresses, metadata, chunks and shards, read and written."""

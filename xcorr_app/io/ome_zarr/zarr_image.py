@@ -1,0 +1,171 @@
+"""Planes of an OME-Zarr image, at full resolution, read chunk by chunk."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io.ome_zarr.zarr_metadata import read_metadata
+from xcorr_app.io.ome_zarr.zarr_plain import PlainArray
+from xcorr_app.io.ome_zarr.zarr_store import attributes_of, open_node
+from xcorr_app.io.parsing import parsing
+from xcorr_app.io.source import PIXEL_TYPES, StackMetadata, plane_number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xcorr_app.io.checksum import FileChecksum
+    from xcorr_app.io.limits import Limits
+
+_BLOCKS_KEPT = 4
+_LARGEST_BLOCK = 1 << 27
+"""Bytes of planes that share their chunks, which are decoded together and kept for the next reader."""
+
+
+@dataclass(frozen=True, eq=False)
+class ZarrImage:
+    """An image of an OME-Zarr group, whose array was compared with what the group says.
+
+    A chunk that is not there holds the fill value, as the format has it: it cannot be told from one that was lost.
+    """
+
+    path: Path
+    metadata: StackMetadata
+    array: Any
+    order: str
+    """Axes of the array, those of size one among them."""
+    plain: PlainArray | None = None
+    """The array, where its chunks are read without the zarr library."""
+    samples: int = 1
+    _blocks: OrderedDict[tuple[int, ...], np.ndarray] = field(default_factory=OrderedDict, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def page_count(self) -> int:
+        """Number of planes."""
+        return self.metadata.planes
+
+    def page_at(self, t: int, z: int, c: int) -> int:
+        """Page of a plane."""
+        return plane_number(self.metadata, t, z, c)
+
+    def read(self, page: int) -> np.ndarray:
+        """Read one plane, (Y, X) in native byte order."""
+        out = np.empty((1, *self.metadata.shape[-2:]), self.metadata.dtype)
+        self.read_into([page], out)
+        plane: np.ndarray = out[0]
+        return plane
+
+    def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None = None) -> None:
+        """Read pages into `out`: those that follow each other by one call, those that share chunks by one decoding."""
+        outer = self.metadata.shape[:-2]
+        if self.plain is not None:
+            with parsing(self.path, "cannot be read"):
+                self.plain.read([self._place(page) for page in pages], out)
+            return
+        start = 0
+        with parsing(self.path, f"plane {pages[0] if len(pages) == 1 else list(pages)[:3]} cannot be decoded"):
+            while start < len(pages):
+                at = [int(index) for index in np.unravel_index(pages[start], outer)] if outer else []
+                stop = start + 1
+                while (
+                    outer
+                    and stop < len(pages)
+                    and pages[stop] == pages[stop - 1] + 1
+                    and at[-1] + (stop - start) < outer[-1]
+                ):
+                    stop += 1
+                self._read_run(at, out[start:stop])
+                start = stop
+
+    def _place(self, page: int) -> tuple[int, ...]:
+        """Index of a page along the array's axes before Y and X."""
+        outer = self.metadata.shape[:-2]
+        at = dict(zip(self.metadata.axes, np.unravel_index(page, outer) if outer else (), strict=False))
+        return tuple(int(at.get(axis, 0)) for axis in self.order[:-2])
+
+    def _read_run(self, at: list[int], out: np.ndarray) -> None:
+        """Read planes that follow each other along the last axis before Y and X."""
+        shared = self._chunk()
+        if all(size == 1 for size in shared):
+            last = slice(at[-1], at[-1] + len(out)) if at else None
+            out[...] = self._part([*at[:-1], last] if at else [], len(out))
+            return
+        for i in range(len(out)):
+            place = [*at[:-1], at[-1] + i]
+            first = [index // size * size for index, size in zip(place, shared, strict=True)]
+            block = self._block(tuple(first), shared)
+            out[i] = block[tuple(index - start for index, start in zip(place, first, strict=True))]
+
+    def _chunk(self) -> tuple[int, ...]:
+        """Planes that share chunks, along the axes before Y and X; ones where they would take too much memory."""
+        chunk = dict(zip(self.order, self.array.chunks, strict=True))
+        sizes = [
+            min(chunk[axis], size) for axis, size in zip(self.metadata.axes[:-2], self.metadata.shape, strict=False)
+        ]
+        shared = int(np.prod(sizes)) * self.metadata.plane_bytes <= _LARGEST_BLOCK
+        return tuple(sizes) if shared else (1,) * len(sizes)
+
+    def _block(self, first: tuple[int, ...], sizes: tuple[int, ...]) -> np.ndarray:
+        with self._lock:
+            block = self._blocks.get(first)
+        if block is None:
+            ends = [min(a + b, size) for a, b, size in zip(first, sizes, self.metadata.shape, strict=False)]
+            block = self._array_part([slice(a, b) for a, b in zip(first, ends, strict=True)])
+            with self._lock:
+                self._blocks[first] = block
+                while len(self._blocks) > _BLOCKS_KEPT:
+                    self._blocks.popitem(last=False)
+        return block
+
+    def _part(self, at: list[Any], count: int) -> np.ndarray:
+        return self._array_part(at).reshape(count, *self.metadata.shape[-2:])
+
+    def _array_part(self, at: list[Any]) -> np.ndarray:
+        """Part of the array at places along the axes of the metadata; axes of size one are taken away."""
+        places = dict(zip(self.metadata.axes, at, strict=False)) | {"Y": slice(None), "X": slice(None)}
+        found: np.ndarray = self.array[tuple(places.get(axis, 0) for axis in self.order)]
+        return found
+
+
+def scan_zarr(path: Path, limits: Limits) -> ZarrImage:
+    """Compare what a group says with the array of its full resolution; no chunk is read."""
+    with parsing(path, "cannot be opened as OME-Zarr"), warnings.catch_warnings():
+        warnings.filterwarnings("error", "(?s).*chunk sizes must be")  # which zarr would guess
+        node = open_node(path)
+        attributes = attributes_of(node)
+        if "multiscales" not in attributes:
+            raise InputError(f"{path}: {_without_image(node, attributes)}")
+        name = attributes["multiscales"][0]["datasets"][0]["path"]
+        array = node.get(name) if hasattr(node, "get") else None
+        if array is None or not hasattr(array, "chunks"):
+            raise DamagedFileError(f"{path}: names an array {name!r} that is not there")
+        dtype = np.dtype(array.dtype).newbyteorder("=")
+        if dtype.name not in PIXEL_TYPES:
+            raise InputError(f"{path}: has pixels of type {dtype}; convert it to one of {', '.join(PIXEL_TYPES)}")
+        shape = tuple(array.shape)
+        if len(shape) < 2 or min(shape) < 1:
+            raise DamagedFileError(f"{path}: has an array of shape {shape}")
+        if min(array.chunks) < 1:
+            raise DamagedFileError(f"{path}: has chunks of shape {array.chunks}")
+        limits.check_plane(path, shape[-2], shape[-1], dtype)
+        limits.check_pages(path, int(np.prod(shape[:-2], dtype=object)))
+        metadata, order = read_metadata(path, attributes, shape, dtype)
+        # A chunk is decoded whole, whatever part of it lies inside the array.
+        limits.check_plane(path, array.chunks[-2], array.chunks[-1], dtype)
+        return ZarrImage(path, metadata, array, order, PlainArray.of(array))
+
+
+def _without_image(node: Any, attributes: dict[str, Any]) -> str:
+    if "plate" in attributes or "bioformats2raw.layout" in attributes or "well" in attributes:
+        return "holds several images; name the folder of one"
+    if hasattr(node, "chunks"):
+        return "is a zarr array without OME metadata, and nothing says which axis is which; save it as OME-Zarr"
+    return "is a zarr group without OME metadata (multiscales); save it as OME-Zarr"

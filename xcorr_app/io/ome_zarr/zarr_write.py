@@ -1,0 +1,312 @@
+"""Stacks to OME-Zarr: plane by plane, whole or not at all; 0.5 in shards that hold blocks of time, 0.4 in chunks.
+
+A chunk is a plane, or a tile of a large one; a shard is the block of frames that is written at once. The folder has a
+temporary name until all of it is on the disk.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from xcorr_app.errors import ArgumentError, FileError, OutputError
+from xcorr_app.io.limits import Limits
+from xcorr_app.io.meter import Meter, timed
+from xcorr_app.io.ome_zarr.zarr_image import scan_zarr
+from xcorr_app.io.ome_zarr.zarr_metadata import build_attributes, stored_order
+from xcorr_app.io.ome_zarr.zarr_plain import PlainArray
+from xcorr_app.io.optional import library
+from xcorr_app.io.writing.atomic import atomic_folder, remove_output
+from xcorr_app.io.writing.written_planes import check_all_written, check_plane
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from types import TracebackType
+
+    from xcorr_app.io.source import StackMetadata
+
+_SHARD_BYTES = 1 << 24
+_TILE = 2048
+"""Rows and columns of a chunk, at most: planes beyond that are cut."""
+_THREADS = 4
+_BLOCKS_WAITING = 4
+VERSIONS = ("0.4", "0.5")
+COMPRESSIONS = ("zlib", "zstd")
+
+
+class ZarrWriter:
+    """Write a stack plane by plane, in the order of its axes; the folder appears when the block ends without an error.
+
+    An existing folder is replaced. Raises as `StackWriter` does.
+
+    Parameters
+    ----------
+    path, metadata
+        Where, and what.
+    version
+        ``0.5`` (zarr 3, sharded) or ``0.4`` (zarr 2); that of the input, or 0.5.
+    compression
+        ``zstd`` (in Blosc, with shuffled bytes), ``zlib``, or None.
+    pyramid
+        Number of levels, each of half the rows and columns of the one before.
+    later, meter
+        As of `StackWriter`.
+    begun
+        Folder in which several processes have placed all planes (`PlacedPlanes`): what is there is completed alone.
+    """
+
+    placed: tuple[Any, ...] = ()
+    """Nothing but where planes are is to be known of a `part`."""
+
+    def __init__(
+        self,
+        path: Path | str,
+        metadata: StackMetadata,
+        *,
+        version: str | None = None,
+        compression: str | None = None,
+        pyramid: int = 1,
+        later: Callable[[ZarrWriter], None] | None = None,
+        meter: Meter | None = None,
+        begun: Path | None = None,
+    ) -> None:
+        self.path, self.metadata = Path(path), metadata
+        self._version = version or (metadata.zarr.version if metadata.zarr else "0.5")
+        if self._version not in VERSIONS:
+            raise ArgumentError(f"OME-Zarr {self._version!r} is not written: use {' or '.join(VERSIONS)}")
+        if compression is not None and compression not in COMPRESSIONS:
+            raise ArgumentError(f"compression {compression!r} is not one of OME-Zarr: use {' or '.join(COMPRESSIONS)}")
+        library("zarr", "zarr", self.path)
+        self._compression, self._later, self._meter, self._begun = compression, later, meter, begun
+        smallest = min(metadata.shape[-2:])
+        self._levels = max(1, min(pyramid, 1 + int(math.log2(smallest))))
+        self._order = stored_order(metadata)
+        self._frames = _frames_a_block(metadata)
+        self._together = planes_together(metadata)
+        self._arrays: list[Any] = []
+        self._plain: list[PlainArray | None] = []
+        self._gathered: list[np.ndarray] = []
+        self._written = 0
+        self._under_way: deque[Future[None]] = deque()
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            begun = None if self._begun is None else self._begun / self.path.name
+            self._partial = stack.enter_context(atomic_folder(self.path, self._meter, begun))
+            if self._begun is None:
+                self._write_to(self._begin(self._partial), stack)
+            else:
+                self._written = self.metadata.planes
+            self._stack = stack.pop_all()
+        return self
+
+    def _write_to(self, arrays: list[Any], stack: ExitStack) -> None:
+        """Have threads that write, until the stack is left."""
+        self._arrays, self._plain = arrays, [PlainArray.of(array) for array in arrays]
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="xcorr-zarr")
+        stack.callback(self._stop_threads)
+
+    @contextmanager
+    def part(self, folder: Path, first: int) -> Iterator[None]:
+        """Write planes from a number on, whole shards (`planes_together`), to a folder where other processes write."""
+        zarr, there = library("zarr", "zarr", self.path), folder / self.path.name
+        if not there.exists():
+            self._share(there)
+        group = zarr.open_group(str(there), mode="r+")
+        with ExitStack() as stack:
+            self._write_to([group[str(level)] for level in range(self._levels)], stack)
+            self._written = first
+            yield
+            self._wait(0)
+
+    def _share(self, folder: Path) -> None:
+        """Make the folder, unless another process is first."""
+        mine = folder.with_name(f"{folder.name}-{secrets.token_hex(6)}")
+        try:
+            mine.mkdir()
+            self._begin(mine)
+            # Where there is one that is not empty this is refused.
+            mine.rename(folder)
+        except OSError:
+            if not folder.exists():
+                raise
+        finally:
+            remove_output(mine, ignore_errors=True)
+
+    def take(self, placed: Sequence[Any]) -> None:
+        """Nothing is to be done with planes that were written in parts."""
+
+    def write(self, plane: np.ndarray) -> None:
+        """Write the next plane, in the order of the metadata's axes (the last before YX fastest)."""
+        check_plane(self.path, self.metadata, plane, self._written)
+        self._written += 1
+        self._gathered.append(plane)
+        if len(self._gathered) == self._together or self._written == self.metadata.planes:
+            self._send()
+
+    def complete(self) -> None:
+        """Write what is left, check it, bring it to the disk and give the folder its name."""
+        with self._stack:
+            check_all_written(self.path, self.metadata, self._written)
+            self._wait(0)
+            self._verify()
+
+    def abandon(self) -> None:
+        """Leave nothing behind."""
+        self._stack.__exit__(RuntimeError, RuntimeError("abandoned"), None)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._stack.__exit__(kind, error, trace)
+        elif self._later is None or self._written != self.metadata.planes:
+            self.complete()
+        else:
+            self._later(self)
+
+    def _begin(self, folder: Path) -> list[Any]:
+        """Make the group and its arrays, without a pixel."""
+        zarr = library("zarr", "zarr", self.path)
+        zarr_format = 2 if self._version == "0.4" else 3
+        attributes = build_attributes(self.metadata, self._version, self._levels)
+        group = zarr.open_group(str(folder), mode="w", zarr_format=zarr_format, attributes=attributes)
+        sizes, arrays = self.metadata.sizes, []
+        names = None if zarr_format == 2 else [axis.lower() for axis in self._order]
+        for level in range(self._levels):
+            height, width = (_halved(sizes[axis], level) for axis in "YX")
+            shape = tuple({**sizes, "Y": height, "X": width}[axis] for axis in self._order)
+            tile = {"Y": min(height, _TILE), "X": min(width, _TILE)}
+            chunks = tuple(tile.get(axis, 1) for axis in self._order)
+            arrays.append(
+                group.create_array(
+                    str(level),
+                    shape=shape,
+                    dtype=self.metadata.dtype,
+                    chunks=chunks,
+                    shards=None if zarr_format == 2 else self._shards(tile, height, width),
+                    compressors=self._codecs(zarr_format),
+                    chunk_key_encoding={"name": "v2" if zarr_format == 2 else "default", "separator": "/"},
+                    dimension_names=names,
+                    fill_value=0,
+                    config={"write_empty_chunks": True},
+                )
+            )
+        return arrays
+
+    def _shards(self, tile: dict[str, int], height: int, width: int) -> tuple[int, ...] | None:
+        """Shape of a shard: a block of frames, whole; None where frames are too large to be gathered."""
+        if self.metadata.axes == "YX" or not self._frames:
+            return None
+        whole = {"Y": -(-height // tile["Y"]) * tile["Y"], "X": -(-width // tile["X"]) * tile["X"]}
+        sizes = self.metadata.sizes | whole | {self.metadata.axes[0]: self._frames}
+        return tuple(sizes[axis] for axis in self._order)
+
+    def _codecs(self, zarr_format: int) -> Any:
+        if self._compression is None:
+            return None
+        if zarr_format == 2:
+            numcodecs = library("numcodecs", "zarr", self.path)
+            return numcodecs.Blosc("zstd", 5) if self._compression == "zstd" else numcodecs.Zlib(6)
+        codecs = library("zarr.codecs", "zarr", self.path)
+        if self._compression == "zlib":
+            return codecs.GzipCodec(level=6)
+        return codecs.BloscCodec(cname="zstd", clevel=5, typesize=self.metadata.dtype.itemsize, shuffle="shuffle")
+
+    def _send(self) -> None:
+        """Let a thread write the planes gathered."""
+        planes, first = self._gathered, self._written - len(self._gathered)
+        self._gathered = []
+        self._under_way.append(self._threads.submit(self._write_block, planes, first))
+        self._wait(_BLOCKS_WAITING)
+
+    def _write_block(self, planes: list[np.ndarray], first: int) -> None:
+        with timed(self._meter, "write", sum(plane.nbytes for plane in planes)):
+            planes = [plane.astype(self.metadata.dtype, copy=False) for plane in planes]
+            places = [self._place(first + i) for i in range(len(planes))]
+            for level, (array, plain) in enumerate(zip(self._arrays, self._plain, strict=True)):
+                if level > 0:
+                    planes = list(halve(np.stack(planes)))
+                if plain is not None:
+                    plain.write(planes, places)
+                    continue
+                lowest, highest = np.min(places, axis=0), np.max(places, axis=0)
+                block = np.empty((*(highest - lowest + 1), *planes[0].shape), self.metadata.dtype)
+                for plane, place in zip(planes, places, strict=True):
+                    block[tuple(place - lowest)] = plane
+                array[tuple(slice(a, b + 1) for a, b in zip(lowest, highest, strict=True))] = block
+
+    def _place(self, number: int) -> tuple[int, ...]:
+        """Index of a plane along the axes of the arrays before Y and X."""
+        outer, shape = self.metadata.axes[:-2], self.metadata.shape[:-2]
+        at = np.unravel_index(number, shape) if shape else ()
+        return tuple(int(at[outer.index(axis)]) for axis in self._order[:-2])
+
+    def _wait(self, limit: int) -> None:
+        while len(self._under_way) > limit:
+            try:
+                self._under_way.popleft().result()
+            except OSError as error:
+                if isinstance(error, FileError):
+                    raise
+                raise OutputError(f"{self.path}: cannot be written ({error.strerror or error})") from error
+
+    def _stop_threads(self) -> None:
+        self._threads.shutdown(cancel_futures=True)
+        self._under_way.clear()
+        self._gathered.clear()
+
+    def _verify(self) -> None:
+        """Read the group back: what bears the final name is what was meant."""
+        try:
+            found = scan_zarr(self._partial, Limits(max_pixels=2**62, max_pages=2**62)).metadata
+        except FileError as error:
+            raise OutputError(f"{self.path}: what was written does not read back ({error})") from error
+        if found.sizes != self.metadata.sizes or found.dtype != self.metadata.dtype:
+            raise OutputError(f"{self.path}: was written as {self.metadata.sizes}, reads as {found.sizes}")
+
+
+def planes_together(metadata: StackMetadata) -> int:
+    """How many planes a shard holds: blocks of a stack that several processes write are whole multiples."""
+    frames = _frames_a_block(metadata)
+    return frames * _inner(metadata) if frames and metadata.axes != "YX" else 1
+
+
+def _frames_a_block(metadata: StackMetadata) -> int:
+    """How many indices along the first axis are written at once; 0 where one of them is too large to wait for."""
+    if metadata.axes == "YX":
+        return 1
+    return min(metadata.shape[0], _SHARD_BYTES // (_inner(metadata) * metadata.plane_bytes))
+
+
+def _inner(metadata: StackMetadata) -> int:
+    """Planes of one index along the first axis."""
+    return math.prod(metadata.shape[1:-2])
+
+
+def halve(planes: np.ndarray) -> np.ndarray:
+    """Means of 2 x 2 pixels, rounded for integers; a last odd row or column counts twice."""
+    rows, columns = planes.shape[-2:]
+    if rows % 2 or columns % 2:
+        planes = np.pad(planes, [(0, 0)] * (planes.ndim - 2) + [(0, rows % 2), (0, columns % 2)], mode="edge")
+    wide: Any = np.float64 if planes.dtype.itemsize > 2 else np.float32
+    sums: Any = planes[..., ::2, ::2].astype(wide)
+    for part in (planes[..., 1::2, ::2], planes[..., ::2, 1::2], planes[..., 1::2, 1::2]):
+        sums += part
+    sums /= 4
+    halved: np.ndarray = (np.rint(sums) if planes.dtype.kind in "iu" else sums).astype(planes.dtype)
+    return halved
+
+
+def _halved(size: int, times: int) -> int:
+    for _ in range(times):
+        size = (size + 1) // 2
+    return size

@@ -1,0 +1,1 @@
+"""TIFF files of every kind: what they declare, what they hold, and their planes."""

@@ -1,0 +1,226 @@
+"""OME-TIFF sets: one image whose planes are in several files of a folder, as the OME-XML of any of them says.
+
+Source: OME-TIFF specification, https://docs.openmicroscopy.org/ome-model/6.3.1/ome-tiff/specification.html.
+"""
+
+from __future__ import annotations
+
+import os
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io.opened import opened, stamp
+from xcorr_app.io.parsing import bounded_int, parsing
+from xcorr_app.io.source import StackMetadata, make_metadata
+from xcorr_app.io.tiff.ome import find_child, is_ome, local_name, parse_ome, parse_xml, positions, use_default_namespace
+from xcorr_app.io.tiff.tiff import TiffImage
+from xcorr_app.io.tiff.tiff_directory import DirectoryReader
+from xcorr_app.io.tiff.tiff_scan import walk_pages
+
+if TYPE_CHECKING:
+    from xcorr_app.io.limits import Limits
+
+_DESCRIPTION = 270
+_LONGEST_XML = 1 << 28
+
+
+@dataclass(frozen=True, eq=False)
+class OmeSet:
+    """One image of a set; its pages are counted in the order of its axes."""
+
+    paths: tuple[Path, ...]
+    metadata: StackMetadata
+    files: tuple[TiffImage, ...]
+    file_map: np.ndarray
+    """Number of the file of plane [t, z, c]."""
+    page_map: np.ndarray
+    """Page within that file."""
+    samples: int = 1
+
+    @property
+    def path(self) -> Path:
+        """The first file."""
+        return self.paths[0]
+
+    @property
+    def page_count(self) -> int:
+        """Number of planes."""
+        return self.metadata.planes
+
+    def page_at(self, t: int, z: int, c: int) -> int:
+        """Page of a plane."""
+        return int(np.ravel_multi_index((t, z, c), self.page_map.shape))
+
+    def place(self, page: int) -> tuple[Path, int]:
+        """File of a page, and page within it."""
+        return self.paths[self.file_map.flat[page]], int(self.page_map.flat[page])
+
+    def read(self, page: int) -> np.ndarray:
+        """Read one page, (Y, X) in native byte order."""
+        plane: np.ndarray = self.files[self.file_map.flat[page]].read(int(self.page_map.flat[page]))
+        return plane
+
+
+class _Block(NamedTuple):
+    """Planes that follow each other in one file."""
+
+    name: str
+    first: int
+    number: int
+    start: dict[str, int]
+
+
+def is_set(path: Path, description: bytes) -> bool:
+    """Tell whether OME-XML speaks of more files than the one that it is in."""
+    if not is_ome(description) or not (b"FileName=" in description or b"BinaryOnly" in description):
+        return False
+    root = parse_xml(path, description)
+    if find_child(root, "BinaryOnly") is not None:
+        return True
+    own = root.get("UUID")
+    return any(
+        (element.text or "").strip() != own and element.get("FileName", path.name) != path.name
+        for element in root.iter()
+        if local_name(element) == "UUID"
+    )
+
+
+def scan_ome_set(path: Path, description: bytes, limits: Limits) -> OmeSet:
+    """Check every file of the image that `path` is part of."""
+    root = _whole_xml(path, description)
+    image = _image_of(path, root)
+    pixels = find_child(image, "Pixels")
+    if pixels is None:
+        raise DamagedFileError(f"{path}: its OME-XML has no Pixels element")
+    blocks = [_block(path, child) for child in pixels if local_name(child) == "TiffData"]
+    for other in [child for child in root if local_name(child) == "Image" and child is not image]:
+        root.remove(other)
+    for child in [child for child in pixels if local_name(child) == "TiffData"]:
+        pixels.remove(child)
+    use_default_namespace(root)
+    text = ET.tostring(root)
+    names = tuple(dict.fromkeys(block.name for block in blocks))
+    paths = tuple(path.parent / name for name in names)
+    files = _files(paths, tuple(_stamp(path, file) for file in paths), limits)
+    planes = int(np.prod([bounded_int(pixels.get(f"Size{axis}", "")) for axis in "TZC"], dtype=object))
+    limits.check_pages(path, planes)
+    info = parse_ome(path, text, planes)
+    shape = tuple(info.sizes[axis] for axis in "TZC")
+    file_map, page_map = np.full(shape, -1, np.int64), np.zeros(shape, np.int64)
+    for block in blocks:
+        number = names.index(block.name)
+        for step, place in zip(range(block.number), positions(block.start, info.sizes, info.order[:3]), strict=False):
+            if file_map[place] >= 0 and (file_map[place], page_map[place]) != (number, block.first + step):
+                raise DamagedFileError(f"{path}: its OME-XML gives plane t, z, c = {place} two places")
+            if block.first + step >= files[number].page_count:
+                raise DamagedFileError(f"{paths[number]}: has no page {block.first + step}, which the set needs")
+            file_map[place], page_map[place] = number, block.first + step
+    if missing := int(np.count_nonzero(file_map < 0)):
+        raise DamagedFileError(f"{path}: {missing} of the {planes} planes of its set are in no file")
+    first = files[0].metadata
+    if (info.sizes["Y"], info.sizes["X"]) != first.shape[-2:]:
+        raise DamagedFileError(f"{path}: its OME-XML and its pages differ in size")
+    metadata = replace(
+        make_metadata(info.sizes, info.order, first.dtype, "ome"),
+        **{name: getattr(info, name) for name in _CALIBRATION},
+        tiff=None if first.tiff is None else replace(first.tiff, description=text),
+    )
+    return OmeSet(paths, metadata, files, file_map, page_map)
+
+
+_CALIBRATION = ("pixel_size", "unit", "z_step", "z_unit", "time_increment", "time_unit", "channel_names")
+
+
+def _whole_xml(path: Path, description: bytes) -> ET.Element:
+    """The OME-XML of the set, which may be in another of its files."""
+    root = parse_xml(path, description)
+    elsewhere = find_child(root, "BinaryOnly")
+    if elsewhere is None:
+        return root
+    other = path.parent / _plain_name(path, elsewhere.get("MetadataFile", ""))
+    with opened(other) as descriptor, parsing(other):
+        if other.suffix.lower() in (".ome", ".xml"):
+            text = os.pread(descriptor, _LONGEST_XML, 0)
+        else:
+            reader = DirectoryReader(descriptor, other)
+            text = reader.content(reader.directory_at(reader.first), _DESCRIPTION)
+    found = parse_xml(other, text)
+    if find_child(found, "BinaryOnly") is not None:
+        raise DamagedFileError(f"{other}: refers to another file for its OME-XML, and was referred to")
+    return found
+
+
+def _image_of(path: Path, root: ET.Element) -> ET.Element:
+    """The image that has planes in this file."""
+    images = [child for child in root if local_name(child) == "Image"]
+    holding = [
+        image
+        for image in images
+        for pixels in [find_child(image, "Pixels")]
+        if pixels is not None
+        and any(_block(path, child).name == path.name for child in pixels if local_name(child) == "TiffData")
+    ]
+    if len(holding) != 1:
+        raise InputError(
+            f"{path}: is one of a set of OME-TIFF files ({_named(root)}) and holds planes of {len(holding)} of their "
+            f"{len(images)} images; export each as files of its own"
+        )
+    return holding[0]
+
+
+def _named(root: ET.Element) -> str:
+    names = sorted({element.get("FileName", "") for element in root.iter() if local_name(element) == "UUID"})
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+
+
+def _block(path: Path, element: ET.Element) -> _Block:
+    named = find_child(element, "UUID")
+    name = path.name if named is None else _plain_name(path, named.get("FileName", path.name))
+    with parsing(path, "its OME-XML has a TiffData element that cannot be read"):
+        first, count = bounded_int(element.get("IFD", "0")), bounded_int(element.get("PlaneCount", "1"))
+        return _Block(name, first, count, {axis: bounded_int(element.get(f"First{axis}", "0")) for axis in "TZC"})
+
+
+def _plain_name(path: Path, name: str) -> str:
+    if not name or Path(name).name != name:
+        raise DamagedFileError(f"{path}: its OME-XML names a file {name[:80]!r}, which is not one of its folder")
+    return name
+
+
+def _stamp(path: Path, other: Path) -> tuple[int, ...]:
+    try:
+        with opened(other) as descriptor:
+            return stamp(descriptor)
+    except InputError as error:
+        raise DamagedFileError(
+            f"{path}: is one of a set of OME-TIFF files, of which one is missing ({error})"
+        ) from error
+
+
+@lru_cache(maxsize=4)
+def _files(paths: tuple[Path, ...], stamps: tuple[tuple[int, ...], ...], limits: Limits) -> tuple[TiffImage, ...]:
+    """Files of a set, each checked page by page; kept, since every file of a set leads here."""
+    files: list[TiffImage] = []
+    for path, mark in zip(paths, stamps, strict=True):
+        with opened(path) as descriptor, parsing(path):
+            pages = walk_pages(DirectoryReader(descriptor, path), limits)
+        count, first = len(pages.data_offsets), pages.first
+        sizes = {"T": count, "Z": 1, "C": 1, "Y": first.height, "X": first.width}
+        metadata = replace(make_metadata(sizes, "TYX", first.dtype, "ome"), tiff=pages.tags)
+        if files and (metadata.shape[-2:], metadata.dtype) != (files[0].metadata.shape[-2:], files[0].metadata.dtype):
+            raise InputError(f"{path}: has pages of another size or type than {paths[0]}, of whose set it is one")
+        page_map = np.arange(count).reshape(count, 1, 1)
+        directories, data = np.array(pages.directory_offsets, np.int64), np.array(pages.data_offsets, np.int64)
+        files.append(TiffImage(path, metadata, directories, data, page_map, pages.tags.byteorder, mark))  # type: ignore[arg-type]
+    return tuple(files)
+
+
+def paths_of(file: object, path: Path) -> tuple[Path, ...]:
+    """Every file of an image: those of a set, or the one at `path`."""
+    return file.paths if isinstance(file, OmeSet) else (path,)

@@ -1,0 +1,177 @@
+"""Planes of a TIFF file that was checked before.
+
+For each plane two integers are kept, where its directory and where its pixels are, so that ten thousand pages
+cost little memory. No file stays open. Planes stored plainly are read straight into the caller's buffer, those that lie
+one after the other by one call (a memory map would count as resident memory); everything else is decoded.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import tifffile
+
+from xcorr_app.errors import DamagedFileError, FileError
+from xcorr_app.io.opened import Stamp, opened, stamp
+from xcorr_app.io.parsing import parsing
+from xcorr_app.io.tiff.reader_log import logged_as_damage
+from xcorr_app.io.tiff.segments import decode_page
+from xcorr_app.io.tiff.tiff_directory import DirectoryReader
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from xcorr_app.io.checksum import FileChecksum
+    from xcorr_app.io.source import StackMetadata
+
+__all__ = ["TiffImage", "opened", "stamp"]
+
+_LARGEST_GAP = 1 << 16
+"""Bytes between two planes, such as a directory, that are read with them rather than skipped by another call."""
+_MAX_BUFFERS = 1000
+"""Of one call; the system's limit is 1024."""
+
+
+@dataclass(frozen=True, eq=False)
+class TiffImage:
+    """A TIFF file that was found to hold all it declares.
+
+    Attributes
+    ----------
+    path, metadata
+        The file, and its axes, type and calibration.
+    directory_offsets, data_offsets
+        For every plane: the byte of its directory, and of its pixels where they are stored plainly, else -1.
+    page_map
+        Page of plane [t, z, c].
+    byteorder
+        Of the pixels in the file.
+    stamp
+        Size and times of change when it was checked; a file that changes afterwards is refused.
+    samples
+        Values a pixel: 1, or 3 for red, green and blue, which are decoded together.
+    """
+
+    path: Path
+    metadata: StackMetadata
+    directory_offsets: np.ndarray
+    data_offsets: np.ndarray
+    page_map: np.ndarray
+    byteorder: Literal["<", ">"]
+    stamp: Stamp
+    samples: int = 1
+
+    @property
+    def page_count(self) -> int:
+        """Number of planes."""
+        return len(self.data_offsets)
+
+    def page_at(self, t: int, z: int, c: int) -> int:
+        """Page of a plane."""
+        return int(self.page_map[t, z, c])
+
+    def read(self, page: int) -> np.ndarray:
+        """Read a page, (Y, X) or (3, Y, X) in native byte order."""
+        shape = self.metadata.shape[-2:]
+        out = np.empty((1, *(shape if self.samples == 1 else (self.samples, *shape))), self.metadata.dtype)
+        self.read_into([page], out)
+        plane: np.ndarray = out[0]
+        return plane
+
+    def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None = None) -> None:
+        """Read pages into `out`, which has one entry each and the type of a pixel; `checksum` is told of the bytes."""
+        with opened(self.path) as descriptor:
+            if stamp(descriptor) != self.stamp:
+                raise DamagedFileError(f"{self.path}: was changed by another program while it was being read")
+            reader: DirectoryReader | None = None
+            for start, stop in self._runs(pages):
+                page = pages[start]
+                if self.data_offsets[page] >= 0:
+                    self._read_plain(descriptor, pages[start:stop], out[start:stop], checksum)
+                    continue
+                with parsing(self.path, f"page {page} cannot be decoded"):
+                    reader = reader or DirectoryReader(descriptor, self.path)
+                    directory = reader.directory_at(int(self.directory_offsets[page]))
+                    done = decode_page(descriptor, reader, directory, self.metadata, out[start])
+                if not done:
+                    out[start] = self._decode(page)
+
+    def _runs(self, pages: Sequence[int]) -> list[tuple[int, int]]:
+        """Parts of `pages` to be read together: planes with little between them, or one that must be decoded."""
+        size = self.metadata.plane_bytes
+        runs: list[tuple[int, int]] = []
+        end, free = -1, 0
+        for i, page in enumerate(pages):
+            offset = int(self.data_offsets[page])
+            if offset >= 0 and end >= 0 and 0 <= offset - end <= _LARGEST_GAP and free > 1:
+                runs[-1] = (runs[-1][0], i + 1)
+                free -= 2
+            else:
+                runs.append((i, i + 1))
+                free = _MAX_BUFFERS
+            end = offset + size if offset >= 0 else -1
+        return runs
+
+    def _read_plain(
+        self, descriptor: int, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None
+    ) -> None:
+        """Read planes and what lies between them by as few calls as the system allows."""
+        offsets = self.data_offsets[np.asarray(pages)].tolist()
+        begin, first = offsets[0], 0
+        parts: list[memoryview] = []
+        # Planes without a gap are one buffer: every call more would have to wait for Python's lock.
+        for i, (offset, following) in enumerate(pairwise([*offsets, -1]), 1):
+            gap = following - offset - self.metadata.plane_bytes
+            if gap:
+                parts.append(out[first:i].reshape(-1).view(np.uint8).data)
+                first = i
+            if gap > 0:
+                parts.append(memoryview(bytearray(gap)))
+        with nullcontext() if checksum is None else checksum.reading(begin):
+            total, done = sum(part.nbytes for part in parts), 0
+            while done < total:
+                count = os.preadv(descriptor, _after(parts, done) if done else parts, begin + done)
+                if count == 0:
+                    raise DamagedFileError(f"{self.path}: ends {total - done} bytes before the end of a plane")
+                done += count
+            if checksum is not None:
+                checksum.add(descriptor, self.stamp, begin, parts)
+        if not self.metadata.dtype.newbyteorder(self.byteorder).isnative:
+            out.byteswap(inplace=True)
+
+    def _decode(self, page: int) -> np.ndarray:
+        with logged_as_damage(self.path):
+            try:
+                with tifffile.TiffFile(self.path) as tif:
+                    tif.filehandle.seek(int(self.directory_offsets[page]))
+                    directory = tifffile.TiffPage(tif, index=page)
+                    plane = directory.asarray(maxworkers=1)
+                    interleaved = self.samples > 1 and directory.planarconfig == 1
+            except FileError:
+                raise
+            except Exception as error:  # every codec has exceptions of its own
+                raise DamagedFileError(f"{self.path}: page {page} cannot be decoded ({error})") from error
+        shape, dtype = self.metadata.shape[-2:], self.metadata.dtype
+        if plane.dtype != dtype or plane.size != shape[0] * shape[1] * self.samples:
+            raise DamagedFileError(
+                f"{self.path}: page {page} decodes to {plane.shape} {plane.dtype}, declared are {shape} {dtype}"
+            )
+        if interleaved:
+            plane = np.moveaxis(plane.reshape(*shape, self.samples), -1, 0)
+        return np.ascontiguousarray(plane.reshape(shape if self.samples == 1 else (self.samples, *shape)), dtype)
+
+
+def _after(parts: list[memoryview], done: int) -> list[memoryview]:
+    """What is left of buffers of which the first `done` bytes are filled."""
+    left = []
+    for part in parts:
+        if done < part.nbytes:
+            left.append(part[done:])
+        done = max(0, done - part.nbytes)
+    return left

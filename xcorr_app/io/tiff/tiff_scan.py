@@ -1,0 +1,264 @@
+"""A TIFF file checked as a whole: every page, and what ImageJ, OME or tifffile say of them.
+
+A cut-off file often reads as fewer frames or as zeros, without an error. So the pages found are compared with
+every promise that the file makes, before the first pixel is used.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import tifffile
+
+from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io.opened import opened, stamp
+from xcorr_app.io.source import Resolution, StackMetadata, TiffTags, make_metadata
+from xcorr_app.io.tiff.imagej import is_imagej, parse_imagej, pixel_size
+from xcorr_app.io.tiff.integrity import Page, check_page
+from xcorr_app.io.tiff.ome import is_ome, parse_ome
+from xcorr_app.io.tiff.reader_log import logged_as_damage
+from xcorr_app.io.tiff.repeated_directories import Repeated
+from xcorr_app.io.tiff.tiff import TiffImage
+from xcorr_app.io.tiff.tiff_directory import Directory, DirectoryReader
+from xcorr_app.io.tiff.tifffile_shape import is_shaped, parse_shaped
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from xcorr_app.io.limits import Limits
+
+_DESCRIPTION, _X_RESOLUTION, _Y_RESOLUTION, _RESOLUTION_UNIT, _COLORMAP = 270, 282, 283, 296, 320
+_IMAGEJ_COUNTS, _IMAGEJ_BLOCK = 50838, 50839
+_NEW_SUBFILE_TYPE, _WIDTH, _HEIGHT = 254, 256, 257
+_LONGEST_SHAPED = 1 << 16
+
+
+class Pages(NamedTuple):
+    """Pages in file order; `first` stands for all, since they agree in size and type."""
+
+    path: Path
+    file_size: int
+    first: Page
+    directory_offsets: list[int]
+    data_offsets: list[int]
+    descriptions: dict[int, bytes]
+    tags: TiffTags
+
+
+def scan_tiff(path: Path, limits: Limits) -> TiffImage:
+    """Check a TIFF file against everything it declares, without reading pixels."""
+    with opened(path) as descriptor:
+        pages = walk_pages(DirectoryReader(descriptor, path), limits)
+        mark = stamp(descriptor)
+    check_parses(path)
+    if is_ome(pages.tags.description):
+        metadata, page_map = _ome_stack(pages)
+    elif is_imagej(pages.tags.description):
+        pages, metadata, page_map = _imagej_stack(pages, limits)
+    else:
+        pages, metadata, page_map = _plain_stack(pages, limits)
+    return TiffImage(
+        path=path,
+        metadata=replace(metadata, tiff=pages.tags),
+        directory_offsets=np.array(pages.directory_offsets, np.int64),
+        data_offsets=np.array(pages.data_offsets, np.int64),
+        page_map=page_map,
+        byteorder=pages.tags.byteorder,
+        stamp=mark,
+    )
+
+
+def check_parses(path: Path) -> None:
+    """Let tifffile say what it finds wrong with a file; it parses the first page only."""
+    with logged_as_damage(path):
+        try:
+            tifffile.TiffFile(path).close()
+        except Exception as error:  # whatever a malformed tag makes it raise
+            raise DamagedFileError(f"{path}: cannot be parsed ({error})") from error
+
+
+def walk_pages(reader: DirectoryReader, limits: Limits, *, colour: bool = False) -> Pages:
+    """Check every page; raises as `scan_tiff` does. With `colour`, pages hold red, green and blue."""
+    pages: Pages | None = None
+    for directory in reader.walk(limits):
+        if isinstance(directory, Repeated):
+            assert pages is not None  # noqa: S101 - for the type checker
+            pages.directory_offsets.extend(directory.offsets)
+            pages.data_offsets.extend(directory.data_offsets)
+            continue
+        if pages is not None and _is_reduced(reader, directory, pages.first):
+            continue
+        page = check_page(reader, directory, limits, colour=colour)
+        if pages is None:
+            tags = _tags_kept(reader, directory, page)
+            pages = Pages(reader.path, reader.size, page, [], [], {}, tags)
+        first = pages.first
+        if (page.height, page.width, page.dtype) != (first.height, first.width, first.dtype):
+            raise InputError(
+                f"{reader.path}: page {directory.index} is {page.height} x {page.width} {page.dtype}, page 0 is "
+                f"{first.height} x {first.width} {first.dtype}; save pages of one size and type together"
+            )
+        if is_shaped(pages.tags.description):
+            text = reader.content(directory, _DESCRIPTION)
+            if is_shaped(text):
+                if len(text) > _LONGEST_SHAPED:
+                    raise DamagedFileError(
+                        f"{reader.path}: page {directory.index} has a shape description of {len(text)} bytes"
+                    )
+                pages.descriptions[directory.index] = text
+        pages.directory_offsets.append(directory.offset)
+        pages.data_offsets.append(page.data_offset)
+        if directory.index > 0 and page.data_offset >= 0 and not colour and not is_shaped(pages.tags.description):
+            reader.repeat(directory)
+    if pages is None:
+        raise DamagedFileError(f"{reader.path}: holds no image")
+    return pages
+
+
+def _is_reduced(reader: DirectoryReader, directory: Directory, first: Page) -> bool:
+    """Tell whether a page says that it shows another one at less resolution, as in pyramids of the older kind."""
+    kind = reader.numbers(directory, _NEW_SUBFILE_TYPE) or (0,)
+    height, width = (reader.numbers(directory, code) or (0,) for code in (_HEIGHT, _WIDTH))
+    fits = (0,) < height <= (first.height,) and (0,) < width <= (first.width,)
+    return bool(kind[0] & 1) and fits and (height, width) != ((first.height,), (first.width,))
+
+
+def _tags_kept(reader: DirectoryReader, directory: Directory, page: Page) -> TiffTags:
+    x, y = reader.numbers(directory, _X_RESOLUTION), reader.numbers(directory, _Y_RESOLUTION)
+    unit = reader.numbers(directory, _RESOLUTION_UNIT) or (2,)
+    resolution = None
+    if x and y and len(x) >= 2 and len(y) >= 2 and x[1] and y[1]:
+        resolution = Resolution((x[0], x[1]), (y[0], y[1]), unit[0])
+    colormap = reader.numbers(directory, _COLORMAP) if page.photometric == 3 else None
+    description = reader.content(directory, _DESCRIPTION).rstrip(b"\0")
+    if page.photometric == 3:
+        _check_palette(reader.path, page, colormap, imagej=is_imagej(description))
+    counts = reader.numbers(directory, _IMAGEJ_COUNTS)
+    block = reader.content(directory, _IMAGEJ_BLOCK)
+    return TiffTags(
+        description=description,
+        resolution=resolution,
+        photometric=page.photometric,
+        colormap=colormap,
+        byteorder=reader.byteorder,
+        imagej=(counts, block) if counts and block else None,
+    )
+
+
+def _check_palette(path: Path, page: Page, colormap: tuple[int, ...] | None, *, imagej: bool) -> None:
+    """Accept palettes over grey values: ImageJ's false colours, and ramps of grey as electron microscopes write."""
+    levels = 256 if page.dtype == np.uint8 else 65536
+    if page.dtype.name not in ("uint8", "uint16") or colormap is None or len(colormap) != 3 * levels:
+        raise DamagedFileError(f"{path}: is a palette image without a palette that fits its pixels")
+    red, green, blue = np.array(colormap).reshape(3, levels)
+    grey = np.array_equal(red, green) and np.array_equal(red, blue) and bool(np.all(np.diff(red) >= 0))
+    if not grey and not imagej:
+        raise InputError(
+            f"{path}: is a palette image, whose pixels are numbers of colours and cannot be measured; "
+            "save it as grey values"
+        )
+
+
+def _ome_stack(pages: Pages) -> tuple[StackMetadata, np.ndarray]:
+    info = parse_ome(pages.path, pages.tags.description, len(pages.data_offsets))
+    first = pages.first
+    if (info.sizes["Y"], info.sizes["X"]) != (first.height, first.width):
+        raise DamagedFileError(
+            f"{pages.path}: its OME-XML declares planes of {info.sizes['Y']} x {info.sizes['X']}, the pages are "
+            f"{first.height} x {first.width}"
+        )
+    metadata = replace(
+        make_metadata(info.sizes, info.order, first.dtype, "ome"),
+        pixel_size=info.pixel_size,
+        unit=info.unit,
+        z_step=info.z_step,
+        z_unit=info.z_unit,
+        time_increment=info.time_increment,
+        time_unit=info.time_unit,
+        channel_names=info.channel_names,
+    )
+    return metadata, info.pages
+
+
+def _imagej_stack(pages: Pages, limits: Limits) -> tuple[Pages, StackMetadata, np.ndarray]:
+    found = len(pages.data_offsets)
+    info = parse_imagej(pages.path, pages.tags.description, found)
+    count = info.sizes["T"] * info.sizes["Z"] * info.sizes["C"]
+    if found == 1 < count:
+        # Beyond 4 GiB ImageJ writes one directory; the other planes follow the first without a gap.
+        data_offsets = _following(pages, 0, count, limits)
+        pages = pages._replace(directory_offsets=pages.directory_offsets * count, data_offsets=data_offsets)
+    elif found != count:
+        raise DamagedFileError(f"{pages.path}: ImageJ's description says {count} images, the file has {found} pages")
+    first = pages.first
+    size = pixel_size(pages.tags.resolution) if info.unit else None
+    metadata = replace(
+        make_metadata({**info.sizes, "Y": first.height, "X": first.width}, "TZCYX", first.dtype, "imagej"),
+        pixel_size=size,
+        unit=info.unit,
+        z_step=info.z_step,
+        z_unit=info.unit if info.z_step else None,
+        time_increment=info.time_increment,
+        time_unit=info.time_unit if info.time_increment else None,
+    )
+    return pages, metadata, np.arange(count).reshape([info.sizes[axis] for axis in "TZC"])
+
+
+def _plain_stack(pages: Pages, limits: Limits) -> tuple[Pages, StackMetadata, np.ndarray]:
+    first, found = pages.first, len(pages.data_offsets)
+    directory_offsets: list[int] = []
+    data_offsets: list[int] = []
+    axes, sizes, series, index = "", {"T": 1, "Z": 1, "C": 1}, 0, 0
+    described = sorted(pages.descriptions)
+    while index < found:
+        next_described = bisect_left(described, index)
+        # Pages that nothing describes are a series each.
+        count = (described[next_described] if next_described < len(described) else found) - index
+        series += max(count, 1)
+        if count == 0:
+            declared = parse_shaped(pages.path, pages.descriptions[index], first.height, first.width)
+            axes = declared.axes
+            sizes.update(zip(axes, declared.shape, strict=True) if axes else ())
+            if declared.truncated:
+                data_offsets += _following(pages, index, declared.planes, limits)
+                directory_offsets += [pages.directory_offsets[index]] * declared.planes
+                index += 1
+                continue
+            count = declared.planes
+            if index + count > found:
+                raise DamagedFileError(
+                    f"{pages.path}: declares {index + count} or more planes (shape {declared.shape}), the file has "
+                    f"{found} pages"
+                )
+        data_offsets += pages.data_offsets[index : index + count]
+        directory_offsets += pages.directory_offsets[index : index + count]
+        index += count
+    if series > 1 or not axes:
+        axes, sizes = "TYX", {"T": len(data_offsets), "Z": 1, "C": 1}
+    sizes |= {"Y": first.height, "X": first.width}
+    pages = pages._replace(directory_offsets=directory_offsets, data_offsets=data_offsets)
+    metadata = make_metadata(sizes, axes, first.dtype, "tiff")
+    order = [axis for axis in "TZC" if axis not in axes] + [axis for axis in axes if axis in "TZC"]
+    page_map = np.arange(len(data_offsets)).reshape([sizes[axis] for axis in order])
+    return pages, metadata, page_map.transpose([order.index(axis) for axis in "TZC"])
+
+
+def _following(pages: Pages, index: int, count: int, limits: Limits) -> list[int]:
+    """Offsets of `count` planes of which the file describes only the one at `index`."""
+    limits.check_pages(pages.path, count)
+    start = pages.data_offsets[index]
+    size = pages.first.height * pages.first.width * pages.first.dtype.itemsize
+    if start < 0:
+        raise DamagedFileError(
+            f"{pages.path}: declares {count} images but describes one, which is not stored plainly; it is "
+            "cut short: copy it again"
+        )
+    if start + count * size > pages.file_size:
+        raise DamagedFileError(
+            f"{pages.path}: declares {count} images of {size} bytes, which end at byte {start + count * size}, but the "
+            f"file has {pages.file_size} bytes; it is cut short: copy it again"
+        )
+    return [start + size * number for number in range(count)]

@@ -1,0 +1,371 @@
+"""Stacks to TIFF files: plane by plane, whole or not at all, the same bytes for the same input.
+
+OME-TIFF goes out as OME-TIFF, ImageJ hyperstacks as ImageJ hyperstacks, everything else as plain TIFF. Beyond 4 GiB,
+OME-TIFF and plain TIFF become BigTIFF; an ImageJ hyperstack gets one directory, followed by all planes without a gap,
+which is how ImageJ itself writes and reads such files. Where each plane goes is known before it is there, so that
+several threads write; compressed planes are compressed by several threads and written in order.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Self
+
+import numpy as np
+
+from xcorr_app.errors import ArgumentError, FileError, OutputError
+from xcorr_app.io.limits import Limits
+from xcorr_app.io.meter import Meter, timed
+from xcorr_app.io.source import Resolution, StackMetadata, TiffTags, runs_of
+from xcorr_app.io.tiff.imagej import build_imagej, is_imagej, parse_imagej, pixel_size
+from xcorr_app.io.tiff.ome import build_ome, is_ome
+from xcorr_app.io.tiff.tiff_layout import Layout, Tag, ascii_tag, long_tag, rational_tag, short_tag
+from xcorr_app.io.tiff.tiff_scan import scan_tiff
+from xcorr_app.io.tiff.tifffile_shape import build_shaped, is_shaped
+from xcorr_app.io.writing.atomic import atomic_path
+from xcorr_app.io.writing.compression import Compression
+from xcorr_app.io.writing.written_planes import check_all_written, check_plane
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from types import TracebackType
+
+# Offsets of classic TIFF are 32 bits; the margin is for directories and descriptions.
+_CLASSIC_BYTES = 2**32 - 2**25
+_BYTES_PER_DIRECTORY = 512
+_SOFTWARE = b"xcorr"
+_NO_UNIT = 1
+_DOCUMENT_NAME = 269
+_BYTES_AT_ONCE = 1 << 22
+"""Planes of so many bytes go to the system together."""
+BYTES_WAITING = 1 << 26
+"""So many may wait to be written before `write` does, unless more are asked for."""
+_MAX_BUFFERS = 1000
+_THREADS = 4
+
+
+def open_output(path: Path) -> BinaryIO:
+    """Open a temporary file of `atomic_path` for writing; what others have written to it stays."""
+    return path.open("r+b" if path.exists() else "wb")
+
+
+def write_at(descriptor: int, parts: Sequence[memoryview | bytes], offset: int) -> None:
+    """Write buffers one after the other to a place in a file, all of them."""
+    total, done = sum(memoryview(part).nbytes for part in parts), 0
+    left = list(parts)
+    while True:
+        done += os.pwritev(descriptor, left, offset + done)
+        if done == total:
+            return
+        whole = b"".join(parts)
+        left = [memoryview(whole)[done:]]
+
+
+class StackWriter:
+    """Write a stack plane by plane; the file appears under its name when the block ends without an error.
+
+    An existing file is replaced; its folder must exist. Raises ArgumentError for an ImageJ hyperstack with axes in
+    another order than T, Z, C, and OutputError where the file cannot be written or the block ends before all
+    planes were. A plane must not be changed before that: it may be written later.
+
+    Parameters
+    ----------
+    path, metadata
+        Where, and what.
+    compression
+        ``zlib``, ``zstd``, ``lzw``, or None.
+    later
+        Called with the writer when the block ends, in place of `complete`, which is then up to whoever was called: what
+        takes long, bringing the file to the disk, may happen while the next one is computed.
+    meter
+        Told of the seconds spent.
+    begun
+        Folder in which several processes have placed all planes (`PlacedPlanes`): the file is completed alone. What
+        they wrote of compressed planes must be taken first.
+    waiting
+        Bytes that may wait to be written before `write` does.
+    waited
+        Told of the stage and the seconds for which it did.
+
+    Examples
+    --------
+    >>> with StackWriter("moved.tif", source.metadata) as writer:  # doctest: +SKIP
+    ...     for t in range(source.sizes["T"]):
+    ...         writer.write(source.plane(t))
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        metadata: StackMetadata,
+        *,
+        compression: str | None = None,
+        later: Callable[[StackWriter], None] | None = None,
+        meter: Meter | None = None,
+        begun: Path | None = None,
+        waiting: int = BYTES_WAITING,
+        waited: Callable[[str, float], None] | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self.metadata = metadata
+        self._begun, self._waiting, self._waited = begun, waiting, waited
+        if metadata.kind == "imagej" and list(metadata.axes) != sorted(metadata.axes, key="TZCYX".index):
+            raise ArgumentError(
+                f"{self.path}: an ImageJ hyperstack has its axes in the order TZCYX, not {metadata.axes}; "
+                'reorder the planes or use kind="ome"'
+            )
+        tags = metadata.tiff or TiffTags()
+        self._byteorder = tags.byteorder
+        self._stored = metadata.dtype.newbyteorder(tags.byteorder)
+        self._compression = None if compression is None else Compression(compression, metadata.dtype, self._stored)
+        expected = metadata.planes * (metadata.plane_bytes + _BYTES_PER_DIRECTORY)
+        large = expected > _CLASSIC_BYTES
+        self._one_directory = large and metadata.kind == "imagej" and compression is None
+        directories = 1 if self._one_directory else metadata.planes
+        big = large and not self._one_directory
+        first, others = (tuple(self._tags(first=is_first)) for is_first in (True, False))
+        self._layout = Layout(first, others, directories, tags.byteorder, big)
+        self._later, self._meter = later, meter
+        self._written = 0
+        self.placed: tuple[tuple[str, tuple[int, ...]], ...] = ()
+        """Files of compressed planes that a `part` wrote, and the bytes of each plane."""
+        self._end = self._layout.data_start
+        self._places: list[tuple[int, int]] = []
+        self._gathered: list[np.ndarray] = []
+        self._under_way: deque[tuple[int, Future[bytes | None]]] = deque()
+        self._threads: ThreadPoolExecutor | None = None
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            # Left in the opposite order: threads end, the file is closed, then synced and renamed.
+            begun = self._begun / self.path.name if self._begun is not None and self.is_placed else None
+            self._partial = stack.enter_context(atomic_path(self.path, self._meter, begun))
+            self._descriptor = stack.enter_context(open_output(self._partial)).fileno()
+            stack.callback(self._stop_threads)
+            self._stack = stack.pop_all()
+        if self.is_placed:
+            self._written, size = self.metadata.planes, self.metadata.plane_bytes
+            self._places = [(self._end + number * size, size) for number in range(self._written)]
+        return self
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether all planes are in the file already."""
+        return self._begun is not None and self._compression is None
+
+    @contextmanager
+    def part(self, folder: Path, first: int) -> Iterator[None]:
+        """Write planes from a number on, and no others, to a folder where other processes write others: see `placed`.
+
+        In a file that is not compressed each has its place; compressed ones go to a file of their own.
+        """
+        path = folder / (self.path.name if self._compression is None else f"{self.path.name}-{first:09}")
+        with ExitStack() as stack:
+            # Closed each time: then a network's file system has it before anybody is told. What was there stays: a
+            # part that is computed again has the same bytes.
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            stack.callback(os.close, self._descriptor)
+            stack.callback(self._stop_threads)
+            self._written = first
+            self._end = 0 if self._compression else self._layout.data_start + first * self.metadata.plane_bytes
+            yield
+            self._send()
+            self._wait(0)
+        self.placed = ((path.name, tuple(size for _, size in self._places)),) if self._compression else ()
+
+    def take(self, placed: Sequence[tuple[str, Sequence[int]]]) -> None:
+        """Copy compressed planes that were written in parts: the files and the bytes of each of their planes."""
+        for name, sizes in placed:
+            assert self._begun is not None  # noqa: S101 - for the type checker
+            part = self._begun / name
+            begin = self._end
+            for size in sizes:
+                self._places.append((self._end, size))
+                self._end += size
+            with part.open("rb") as stream:
+                for start in range(begin, self._end, _BYTES_AT_ONCE):
+                    content = stream.read(min(_BYTES_AT_ONCE, self._end - start))
+                    if len(content) < min(_BYTES_AT_ONCE, self._end - start):
+                        raise OutputError(f"{part}: ends before all of its planes; run again")
+                    write_at(self._descriptor, [content], start)
+            self._written += len(sizes)
+
+    def write(self, plane: np.ndarray) -> None:
+        """Write the next plane, in the order of the axes (the last before YX fastest)."""
+        check_plane(self.path, self.metadata, plane, self._written)
+        self._written += 1
+        if self._compression is not None:
+            self._under_way.append((plane.nbytes, self._pool().submit(self._compression.encoded, plane)))
+            self._hold_back()
+            return
+        self._gathered.append(plane)
+        if len(self._gathered) * plane.nbytes >= _BYTES_AT_ONCE or len(self._gathered) == _MAX_BUFFERS:
+            self._send()
+            self._hold_back()
+
+    def complete(self) -> None:
+        """Write what is left, check it, bring it to the disk and give the file its name."""
+        with self._stack:
+            check_all_written(self.path, self.metadata, self._written)
+            with timed(self._meter, "write"):
+                if self._threads is None and self._gathered:
+                    # A small file needs no threads.
+                    self._write_planes(*self._next())
+                self._send()
+                self._wait(0)
+                offsets, counts = np.array(self._places[: self._layout.directories], np.int64).T
+                write_at(self._descriptor, [self._layout.head(offsets, counts)], 0)
+            self._verify()
+
+    def abandon(self) -> None:
+        """Leave nothing behind."""
+        reason = RuntimeError("abandoned")
+        self._stack.__exit__(RuntimeError, reason, None)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._stack.__exit__(kind, error, trace)
+        elif self._later is None or self._written != self.metadata.planes:
+            self.complete()
+        else:
+            self._later(self)
+
+    def _send(self) -> None:
+        """Let a thread write the planes gathered."""
+        if self._gathered:
+            planes, offset = self._next()
+            size = sum(plane.nbytes for plane in planes)
+            self._under_way.append((size, self._pool().submit(self._write_planes, planes, offset)))
+
+    def _next(self) -> tuple[list[np.ndarray], int]:
+        """Planes gathered, and where they go."""
+        planes, offset = self._gathered, self._end
+        self._gathered = []
+        for plane in planes:
+            self._places.append((self._end, plane.nbytes))
+            self._end += plane.nbytes
+        return planes, offset
+
+    def _write_planes(self, planes: list[np.ndarray], offset: int) -> None:
+        with timed(self._meter, "write", sum(plane.nbytes for plane in planes)):
+            stored = [np.ascontiguousarray(plane, self._stored) for plane in planes]
+            write_at(self._descriptor, [plane.reshape(-1).view(np.uint8).data for plane in stored], offset)
+
+    def _hold_back(self) -> None:
+        """Let who writes wait for the disk, where that is behind."""
+        begin = time.perf_counter()
+        self._wait(self._waiting)
+        if self._waited is not None:
+            self._waited("write", time.perf_counter() - begin)
+
+    def _wait(self, limit: int) -> None:
+        """Wait until no more than `limit` bytes are under way."""
+        while self._under_way and sum(size for size, _ in self._under_way) > limit:
+            _, future = self._under_way.popleft()
+            content = future.result()
+            if content is not None:
+                with timed(self._meter, "write", len(content)):
+                    write_at(self._descriptor, [content], self._end)
+                self._places.append((self._end, len(content)))
+                self._end += len(content)
+
+    def _pool(self) -> ThreadPoolExecutor:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="xcorr-write")
+        return self._threads
+
+    def _stop_threads(self) -> None:
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+        self._under_way.clear()
+        self._gathered.clear()
+
+    def _tags(self, *, first: bool) -> list[Tag]:
+        metadata = self.metadata
+        tags = metadata.tiff or TiffTags()
+        resolution = tags.resolution
+        if metadata.kind == "imagej" and metadata.pixel_size and pixel_size(resolution) != metadata.pixel_size:
+            row, column = metadata.pixel_size
+            resolution = Resolution(_pixels_per_unit(column), _pixels_per_unit(row), _NO_UNIT)
+        resolution = resolution or Resolution((1, 1), (1, 1), _NO_UNIT)
+        height, width = metadata.shape[-2:]
+        found = [
+            long_tag(254, 0),
+            long_tag(256, width),
+            long_tag(257, height),
+            short_tag(258, metadata.dtype.itemsize * 8),
+            short_tag(259, 1 if self._compression is None else self._compression.code),
+            short_tag(262, tags.photometric),
+            short_tag(277, 1),
+            long_tag(278, height),
+            rational_tag(282, *resolution.x),
+            rational_tag(283, *resolution.y),
+            short_tag(296, resolution.unit),
+            ascii_tag(305, _SOFTWARE),
+            short_tag(339, {"u": 1, "i": 2, "f": 3}[metadata.dtype.kind]),
+        ]
+        if self._compression is not None:
+            found.append(short_tag(317, self._compression.predictor))
+        if tags.colormap is not None:
+            found.append(short_tag(320, *tags.colormap))
+        if first and (description := self._description()) is not None:
+            found.append(ascii_tag(270, description))
+        if first and metadata.kept is not None:
+            axis, kept = metadata.kept
+            found.append(ascii_tag(_DOCUMENT_NAME, f"frames {runs_of(kept)} of the input along {axis}".encode()))
+        if first and metadata.kind == "imagej" and tags.imagej is not None and self._labels_fit():
+            counts, block = tags.imagej
+            found += [long_tag(50838, *counts), Tag(50839, 1, len(block), block)]
+        return found
+
+    def _description(self) -> bytes | None:
+        metadata = self.metadata
+        if metadata.kind == "ome":
+            return build_ome(metadata, big_endian=self._byteorder == ">")
+        if metadata.kind == "imagej":
+            return build_imagej(metadata)
+        old = metadata.tiff.description if metadata.tiff else b""
+        if is_shaped(old) or metadata.axes not in ("YX", "TYX"):
+            return build_shaped(metadata)
+        # A description that belongs to another kind of file would be taken for true by readers.
+        return None if not old or is_imagej(old) or is_ome(old) else old
+
+    def _labels_fit(self) -> bool:
+        """Tell whether ImageJ's labels, one a plane, are for as many planes as are written."""
+        tags = self.metadata.tiff
+        if tags is None or not is_imagej(tags.description):
+            return False
+        return math.prod(parse_imagej(self.path, tags.description, found=0).sizes.values()) == self.metadata.planes
+
+    def _verify(self) -> None:
+        """Read the directories back: what bears the final name is what was meant."""
+        unlimited = Limits(max_pixels=2**62, max_pages=2**62)
+        try:
+            found = scan_tiff(self._partial, unlimited).metadata
+        except FileError as error:
+            raise OutputError(f"{self.path}: what was written does not read back ({error})") from error
+        if (found.axes, found.shape, found.dtype) != (self.metadata.axes, self.metadata.shape, self.metadata.dtype):
+            raise OutputError(
+                f"{self.path}: was written as {self.metadata.axes} {self.metadata.shape}, reads as {found}"
+            )
+
+
+def _pixels_per_unit(size: float) -> tuple[int, int]:
+    """Rational number for a resolution tag, such that its inverse is `size` again."""
+    fraction = (
+        Fraction(size).limit_denominator(10**6) if size > 1e-2 else 1 / Fraction(1 / size).limit_denominator(10**6)
+    )
+    pixels = fraction.denominator, fraction.numerator
+    if max(pixels) >= 2**32:
+        raise ArgumentError(f"a pixel size of {size} cannot be stored in a TIFF resolution tag; use another unit")
+    return pixels

@@ -1,0 +1,162 @@
+"""Rows or columns that have offsets of their own: of scanners, whose probe drifts, and of cameras read out by lines.
+
+Offsets that stand still pin the shifts, and others bend them. They are seen where lines differ from the two beside
+them by more than the scatter along them explains: of a scene, which varies along its lines as it does across, nothing
+of the kind is seen. Each line loses its mean, and each frame its slope along the lines, which drift leaves too: of what
+a scene shows, the frequencies across lines alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.correlation.standardize import working_dtype
+from xcorr_app.gpu.peaks.line_sums import GROUPS
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
+from xcorr_app.registration.artefacts.line_glance import OF_LEVELS, glance
+from xcorr_app.registration.measuring.few_frames import near_each_other, spread, taken
+from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.stack.frames import Chunk, Frames, FramesOver
+
+Kind = Literal["changing", "still"]
+
+_SMALLEST = 64
+"""Rows and columns below which lines are too few, and too short, to tell."""
+_DEVIATIONS = 2.2
+"""Standard errors by which lines differ from those beside them, as a rule (the median); of scenes 0.7 to 1.6."""
+_OF_NORMAL = 0.6745
+"""Median of the magnitude of normal values."""
+_ALIKE = 0.5
+"""Correlation of the offsets of two frames, in place or displaced, from which they are not another in each."""
+_MOVED, _ROUGH = 1.0, -0.3
+"""Lines by which a scene moves, at least, to be told from offsets that stand still; or the correlation of lines beside
+each other below which these are none of a scene."""
+_AS_SURE, _OFF = 1.3, 2.0
+"""Standard errors without offsets over those with them up to which frames that change are better without; and median
+of the standard errors by which shifts differ, from which offsets that stand still have bent them."""
+
+
+@dataclass(frozen=True)
+class LevelledFrames(FramesOver):
+    """Frames, as floats, whose lines have no mean and no common slope."""
+
+    axis: int
+    """Along which lines lie: 2 for rows, 1 for columns."""
+    kind: Kind
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of a pixel, a float."""
+        return working_dtype(np.empty(0, self.source.dtype))
+
+    def read(self, start: int, stop: int) -> Chunk:
+        """Read frames and level them; those that are flat stay so, and pixels that are no numbers."""
+        chunk = self.source.read(start, stop)
+        xp = array_namespace(chunk.frames)
+        frames = chunk.frames.astype(self.dtype)
+        flat = (frames == frames[:, :1, :1]).all(axis=(1, 2), keepdims=True)
+        known = xp.isfinite(frames)
+        number = xp.maximum(known.sum(axis=self.axis, keepdims=True), 1)
+        # Divided before they are summed: the sum of large values must not overflow.
+        mean = (xp.where(known, frames, 0) / number.astype(self.dtype)).sum(axis=self.axis, keepdims=True)
+        level = frames - mean
+        place = np.arange(self.shape[self.axis - 1]) - (self.shape[self.axis - 1] - 1) / 2
+        along = xp.asarray((place / np.sqrt((place**2).mean())).astype(self.dtype))
+        along = along[None, None] if self.axis == 2 else along[None, :, None]
+        level -= (xp.where(known, level, 0) * along).mean(axis=(1, 2), keepdims=True) * along
+        return replace(chunk, frames=xp.where(flat, frames, level))
+
+    @property
+    def note(self) -> str:
+        """What was done, in words."""
+        lines = "Rows" if self.axis == 2 else "Columns"
+        how = "change from frame to frame" if self.kind == "changing" else "stand still while the scene moves"
+        return (
+            f"{lines} have offsets of their own, which {how} (line noise, drift of a scanner, stripes): each was "
+            "brought to the same mean for measuring."
+        )
+
+
+def levelled(frames: Frames, measured: Measured, settings: Settings) -> LevelledFrames | None:
+    """Frames whose lines are levelled, first those that change; None where lines have no offsets."""
+    if not settings.contrast.auto or settings.normalization != "zncc" or settings.kernel_options is not None:
+        return None
+    usable = near_each_other(measured, frames.shape)
+    if usable.size < OF_LEVELS or min(settings.measured_shape(frames.shape)) < _SMALLEST:
+        return None
+    some = spread(usable, OF_LEVELS)
+    # Sums of values at the limits of their type are infinite: then nothing is known.
+    with np.errstate(over="ignore", invalid="ignore"):
+        # One frame tells as a rule.
+        if (seen := glance(frames, usable, settings)) is not None:
+            axes = [axis for axis, means in ((2, seen.rows), (1, seen.columns)) if _of_groups(means[None])[1].all()]
+        else:
+            axes = [axis for axis in (2, 1) if _differ(taken(frames, some[1:2], settings), axis)[1].all()]
+        if not axes:
+            return None
+        images = taken(frames, some, settings)
+        shifts = measured.shifts[some]
+        found = [
+            LevelledFrames(frames, axis, kind)
+            for axis in axes
+            if (kind := _kind(*_differ(images, axis), np.abs(shifts - shifts[0])[:, 2 - axis].max()))
+        ]
+    return min(found, key=lambda each: each.kind, default=None)
+
+
+def is_better(before: Measured, after: Measured, settings: Settings, kind: Kind) -> bool:
+    """Whether shifts of levelled frames are better than those before."""
+    trusted = [each.undoubted(settings) for each in (before, after)]
+    errors = [each.sigma.max(axis=1) for each in (before, after)]
+    known = trusted[0] & trusted[1] & np.isfinite(errors[0] + errors[1])
+    known[0] = False  # the reference, as a rule
+    if 2 * trusted[1].sum() <= known.size or not known.any():
+        return bool(trusted[1].sum() > trusted[0].sum())
+    if kind == "changing":
+        return bool(np.median(errors[1][known]) < _AS_SURE * np.median(errors[0][known]))
+    off = np.abs(after.shifts - before.shifts).max(axis=1)[known] / np.hypot(*errors)[known]
+    return bool(np.median(off) > _OFF)
+
+
+def _differ(images: Array, axis: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """By how much lines (n, k) along an axis of images (n, h, w) differ from those beside them; whether surely so."""
+    lines = images if axis == 2 else images.transpose(0, 2, 1)
+    count = lines.shape[2] // GROUPS * GROUPS
+    return _of_groups(to_host(lines[:, :, :count].reshape(*lines.shape[:2], GROUPS, -1).mean(axis=3)))
+
+
+def _of_groups(means: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """The same by means (n, k, groups) of parts of lines."""
+    groups = means.astype(np.float64)
+    beside = groups[:, 1:-1] - (groups[:, :-2] + groups[:, 2:]) / 2
+    offsets = beside.mean(axis=2)
+    error = np.median(beside.var(axis=2, ddof=1), axis=1) / GROUPS
+    rule = np.median(np.abs(offsets), axis=1) / _OF_NORMAL
+    differ: NDArray[np.bool_] = rule > _DEVIATIONS * np.sqrt(error)
+    return offsets, differ & (rule > 0)
+
+
+def _kind(offsets: NDArray[np.float64], differ: NDArray[np.bool_], moved: float) -> Kind | None:
+    """Whether offsets of lines (n, k) change from frame to frame or stand still; None if they move, or are not sure.
+
+    `moved` is by how many lines the scene moves from the first of them: where that is little, what stands still may be
+    a smooth scene.
+    """
+    if not differ.all():
+        return None
+    fft = fft_namespace(offsets)
+    offsets = offsets - offsets.mean(axis=1, keepdims=True)
+    offsets /= np.sqrt((offsets**2).sum(axis=1, keepdims=True))
+    spectra = fft.rfft(offsets, 2 * offsets.shape[1], axis=1)
+    products = fft.irfft(spectra[1:] * spectra[:1].conj(), 2 * offsets.shape[1], axis=1)
+    if (products.max(axis=1) < _ALIKE).all():
+        return "changing"
+    # Of offsets that are another from line to line, differences from both beside correlate by -2/3; optics draws none.
+    rough = float(np.median((offsets[:, 1:] * offsets[:, :-1]).sum(axis=1))) < _ROUGH
+    is_still = (products[:, 0] > _ALIKE).all() and not products.argmax(axis=1).any() and (rough or moved >= _MOVED)
+    return "still" if is_still else None

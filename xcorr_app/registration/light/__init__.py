@@ -1,0 +1,1 @@
+"""Light that changes from place to place over a series."""

@@ -1,0 +1,1 @@
+"""Measuring all frames of a stack against one kind of reference."""

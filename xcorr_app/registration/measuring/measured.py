@@ -1,0 +1,199 @@
+"""What is known of every frame once a stack is measured, and which flags follow from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.registration import quality
+from xcorr_app.registration.measuring.reweighted_fit import Fit
+from xcorr_app.registration.parts import masks
+from xcorr_app.registration.parts.tiles import Look
+from xcorr_app.registration.parts.turned_frames import Turned
+from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
+
+
+@dataclass
+class Measured:
+    """Columns with one entry a frame, filled as chunks arrive; NaN where a frame was not measured."""
+
+    shifts: NDArray[np.float64]
+    score: NDArray[np.float64]
+    peak_ratio: NDArray[np.float64]
+    fft_shifts: NDArray[np.float64]
+    score_limit: NDArray[np.float64]
+    chance_score: NDArray[np.float64]
+    sigma: NDArray[np.float64]
+    significance: NDArray[np.float64]
+    false_alarm: NDArray[np.float64]
+    on_edge: NDArray[np.bool_]
+    definition_disagrees: NDArray[np.bool_]
+    not_refined: NDArray[np.bool_]
+    usable: NDArray[np.bool_]
+    flat: NDArray[np.bool_]
+    unreadable: NDArray[np.bool_]
+    non_finite: NDArray[np.int64]
+    reasons: dict[int, str]
+    tiles: NDArray[np.float32]
+    """(T, rows, columns), see :func:`xcorr_app.registration.parts.tiles.agreement`; NaN for frames not looked at."""
+    partial: NDArray[np.bool_]
+    """Measured without the tiles that differ."""
+    inconsistent: NDArray[np.bool_]
+    """Not to be trusted, since what the frame shows contradicts its shift."""
+    alike: NDArray[np.float64]
+    """(T,) and"""
+    edges: NDArray[np.float64]
+    """(T,) of frames looked at, see :class:`xcorr_app.registration.parts.tiles.Look`."""
+    reweighted: NDArray[np.bool_]
+    """Refined with less weight on pixels that differ."""
+    settled: NDArray[np.bool_]
+    """The picture tells the shift from others at which the plane is almost as high."""
+    follows: NDArray[np.intp] | None = None
+    """(T,) frame from which each shift is a step; a doubtful step makes all that follow doubtful."""
+    broken: NDArray[np.bool_] | None = None
+    """(T,) frames that nothing to be trusted joins with the first."""
+    linear: NDArray[np.float64] | None = None
+    """(T, 2, 2) motion beside the shift of the centre where frames turn, NaN where it is none or not known."""
+    closure: NDArray[np.float64] | None = None
+    """(T,) pixels by which measurements of a frame contradict each other, NaN where there are none."""
+
+    @classmethod
+    def empty(cls, count: int, tiles: tuple[int, int] = (0, 0)) -> Measured:
+        """Columns for `count` frames of so many tiles, nothing known yet."""
+        # Few arrays are made, and views of them handed out: that many take as long as hundreds of frames.
+        shifts, fft_shifts, sigma = np.full((3, count, 2), np.nan)
+        score, ratio, least, chance, significance, false_alarm, alike, edges = np.full((8, count), np.nan)
+        edge, disagrees, not_refined, usable, flat, unreadable, *differences = np.zeros((10, count), dtype=bool)
+        non_finite = np.zeros(count, dtype=np.int64)
+        found = (shifts, score, ratio, fft_shifts, least, chance, sigma, significance, false_alarm)
+        maps = np.full((count, *tiles), np.nan, dtype=np.float32)
+        partial, inconsistent, reweighted, settled = differences
+        said = partial, inconsistent, alike, edges, reweighted, settled
+        return cls(*found, edge, disagrees, not_refined, usable, flat, unreadable, non_finite, {}, maps, *said)
+
+    def looked_at(self, numbers: NDArray[np.intp], look: Look) -> None:
+        """Fill in what the tiles of these frames say."""
+        self.tiles[numbers], self.alike[numbers], self.edges[numbers] = look.tiles, look.alike, look.edges
+
+    def settle(self, shifts: NDArray[np.float64]) -> None:
+        """Take the shifts (T, 2) that stand against all others; NaN where that is open."""
+        known: NDArray[np.bool_] = np.asarray(np.isfinite(shifts).all(axis=1))
+        self.settled = known
+        moved = np.where(known[:, None], shifts - self.shifts, 0.0)
+        self.shifts, self.fft_shifts = self.shifts + moved, self.fft_shifts + moved
+
+    def replaced(self, other: Measured, taken: NDArray[np.bool_]) -> Measured:
+        """Take frames (T,) from another measurement, which left out a part of them."""
+        chosen = replace(self)
+        for field in fields(Measured):
+            value, new = getattr(self, field.name), getattr(other, field.name)
+            if isinstance(value, np.ndarray):
+                rows = taken.reshape(-1, *(1,) * (value.ndim - 1))
+                setattr(chosen, field.name, np.where(rows, new, value))
+        chosen.partial = taken
+        chosen.inconsistent = (self.inconsistent & ~taken) | masks.contested(chosen.tiles, taken)
+        return chosen
+
+    def refined(self, fit: Fit, taken: NDArray[np.bool_]) -> Measured:
+        """Take shifts of frames (T,) from a fit in which what differs counts less; all else is as it was measured."""
+        shifts = np.where(taken[:, None], fit.shift, self.shifts)
+        return replace(
+            self,
+            shifts=shifts,
+            fft_shifts=self.fft_shifts + (shifts - self.shifts),
+            sigma=np.where(taken[:, None], fit.sigma, self.sigma),
+            partial=self.partial & ~taken,
+            reweighted=taken,
+        )
+
+    def turned(self, found: Turned) -> Measured:
+        """Take the shifts of centres where a linear motion holds; where neither it nor a shift does, trust none."""
+        taken = found.holds
+        shifts = np.where(taken[:, None], found.shift, self.shifts)
+        return replace(
+            self,
+            shifts=shifts,
+            fft_shifts=self.fft_shifts + (shifts - self.shifts),
+            sigma=np.where(taken[:, None], found.sigma, self.sigma),
+            tiles=np.where(taken[:, None, None], found.tiles, self.tiles),
+            linear=np.where(taken[:, None, None], found.linear, np.nan),
+            inconsistent=self.inconsistent | found.contested,
+        )
+
+    def flags(self, settings: Settings) -> tuple[tuple[str, ...], ...]:
+        """Words for every frame, in the order of :mod:`xcorr_app.registration.quality`."""
+        words = self._words(settings)
+        if not any(frames.any() for frames in words.values()):
+            return ((),) * len(self.shifts)
+        # Few combinations occur, however many frames there are.
+        code = (1 << np.arange(len(words))) @ np.stack(list(words.values()))
+        found = {one: tuple(word for k, word in enumerate(words) if one >> k & 1) for one in np.unique(code).tolist()}
+        return tuple([found[one] for one in code.tolist()])
+
+    def lost(self, settings: Settings) -> NDArray[np.bool_]:
+        """(T,) whether no peak of a frame is sure, nor several alike."""
+        words = self._words(settings)
+        found: NDArray[np.bool_] = words[quality.UNCERTAIN] & ~words[quality.AMBIGUOUS]
+        return found
+
+    def _words(self, settings: Settings) -> dict[str, NDArray[np.bool_]]:
+        """Frames (T,) that each word is said of."""
+        with np.errstate(invalid="ignore"):
+            difference = np.hypot(*(self.shifts - self.fft_shifts).T)
+            known = np.isfinite(self.score)
+            ambiguous = self.peak_ratio < quality.AMBIGUOUS_RATIO
+            uncertain = (self.sigma > settings.max_sigma).any(axis=1)
+            # Equal rivals fill the plane of a lattice: that is ambiguous, not a peak by chance.
+            uncertain |= self.score < self.chance_score
+            uncertain |= (self.false_alarm > MAX_FALSE_ALARM) & ~ambiguous
+            words = {
+                quality.EDGE: known & self.on_edge,
+                quality.LOW_SCORE: known & (self.score < self.score_limit),
+                quality.AMBIGUOUS: known & ambiguous & ~self.settled,
+                quality.UNCERTAIN: known & uncertain,
+                quality.INCONSISTENT: known & self.inconsistent,
+                # A frame without any valid shift is as good as flat: its overlaps hold no variance.
+                quality.FLAT: self.flat | (self.usable & ~known),
+                quality.UNREADABLE: self.unreadable,
+                quality.NON_FINITE: self.non_finite > 0,
+                quality.DISAGREES: (difference > settings.tolerance) | self.definition_disagrees,
+            }
+        if self.follows is not None:
+            doubtful = _any_of(words, quality.DOUBTFUL)
+            words[quality.INHERITED] = _inherited(doubtful, self.follows) & known
+        if self.broken is not None:
+            words[quality.INHERITED] = self.broken & known
+        return words
+
+    def doubted_for_rivals(self, settings: Settings) -> NDArray[np.bool_]:
+        """(T,) whether nothing speaks against a frame but that another shift fits almost as well."""
+        words = self._words(settings)
+        others = _any_of(words, (quality.DOUBTFUL | quality.FAILED) - {quality.AMBIGUOUS})
+        asked: NDArray[np.bool_] = words[quality.AMBIGUOUS] & ~others
+        return asked
+
+    def trusted(self, settings: Settings) -> NDArray[np.bool_]:
+        """(T,) whether a frame has a shift and nothing speaks against it."""
+        return self.undoubted(settings) & np.isfinite(self.shifts).all(axis=1)
+
+    def undoubted(self, settings: Settings) -> NDArray[np.bool_]:
+        """(T,) whether nothing speaks against a frame."""
+        return ~_any_of(self._words(settings), quality.DOUBTFUL | quality.FAILED)
+
+
+def _any_of(words: dict[str, NDArray[np.bool_]], which: frozenset[str]) -> NDArray[np.bool_]:
+    """(T,) whether any of these words is said of a frame."""
+    found: NDArray[np.bool_] = np.logical_or.reduce([frames for word, frames in words.items() if word in which])
+    return found
+
+
+def _inherited(doubtful: NDArray[np.bool_], follows: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """(T,) whether any step that leads to a frame, its own aside, is doubtful."""
+    inherited = np.zeros_like(doubtful)
+    for frame, start in enumerate(follows):
+        if 0 <= start < frame:
+            inherited[frame] = doubtful[start] or inherited[start]
+    return inherited

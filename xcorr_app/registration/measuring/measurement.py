@@ -1,0 +1,298 @@
+"""Measuring all frames of a stack against one kind of reference: once, and again where parts of them move otherwise."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.decision import Decision
+from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.registration.measuring.few_frames import spread
+from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.one_pass import OnePass
+from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers, MedianOfOthers, Reference
+from xcorr_app.registration.measuring.reweighted_fit import Fit, fit_reweighted
+from xcorr_app.registration.measuring.rivals import settled
+from xcorr_app.registration.parts import masks
+from xcorr_app.registration.parts.tiles import Grid, Look, look
+from xcorr_app.registration.parts.turned_frames import MIN_EDGE, StraightReference, Turned
+from xcorr_app.registration.quality import AMBIGUOUS_RATIO
+from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.stack.frames import Frames
+from xcorr_app.registration.stack.passes import Pass
+from xcorr_app.registration.stack.prepared_frames import PreparedFrames
+
+_LOOKED_AT = 4
+"""Frames of a long stack whose tiles are looked at, to see whether they move as one."""
+_FRAMES_PER_LOOK = 24
+_WORTH_A_FIT = 0.85
+"""Standard error with less weight on what differs over that without, below which such a fit is worth its time."""
+
+_NEEDY = 0.5, 0.9
+"""Ranks, by standard error, of frames on which it is tried."""
+
+_UNEXPLAINED = 0.6
+"""Share of the score that noise allows, below which frames are looked at for what they show."""
+_MAX_FOREIGN = 0.3
+"""Share of their tiles that resemble the reference, below which they show something else."""
+_MIN_ALIKE = 0.5
+"""The same of frames most of whose tiles differ."""
+_UNUSUAL, _LESS, _MAX_UNUSUAL = 10.0, 0.01, 0.1
+"""Median deviations, and share of what noise allows, by which a frame scores less than others to be looked at; and
+share of the frames that may do so."""
+_TINY = 1e-3
+
+
+class Measurement:
+    """A way to measure every frame of a stack: shapes, window, engine and precision are fixed here.
+
+    Parameters
+    ----------
+    frames : Frames
+    walk : Pass
+    settings : Settings
+    xp : module
+        numpy or cupy: the kind of array the frames are.
+    whole : bool
+        Measure frames as a whole, whatever moves in them.
+    tiles : bool
+        Look at tiles of some frames; False for a trial of which only the peaks matter.
+    """
+
+    def __init__(
+        self, frames: Frames, walk: Pass, settings: Settings, xp: Any, *, whole: bool = False, tiles: bool = True
+    ) -> None:
+        self._count, self._settings = frames.count, settings
+        self._whole, self._tiles = whole, tiles
+        self._pass = OnePass(frames, walk, settings, xp)
+
+    @property
+    def prepared(self) -> PreparedFrames:
+        """Frames as they are compared."""
+        return self._pass.prepared
+
+    @property
+    def window(self) -> ShiftWindow:
+        """Shifts that are searched."""
+        return self._pass.window
+
+    @property
+    def decision(self) -> Decision:
+        """By what the last run was measured, or the next where none was."""
+        return self._pass.decision
+
+    @property
+    def engine(self) -> str:
+        """Name of the engine."""
+        return self._pass.engine
+
+    def run(self, reference: Reference, stage: str, verified: NDArray[np.bool_]) -> Measured:
+        """Measure all frames; those marked in `verified` also by the float64 FFT and by the definition.
+
+        Where the tiles of a few frames do not move as one, all are measured a second time, without those that move
+        otherwise, and refined with less weight on pixels that differ, as far as either is surer.
+        """
+        looked_at = self._looked_at(reference)
+        columns = self._pass.compare(reference, stage, verified, looked_at)
+        if self._whole:
+            return columns
+        if looked_at.any():
+            self._settle(columns, reference)
+            self._suspects(columns, reference)
+        some_differ = masks.some_differ(columns.tiles[looked_at])
+        if some_differ:
+            self._look(columns, reference, np.isnan(columns.alike))
+        elif looked_at.any():
+            self._torn(columns, reference)
+        turned = self._turned(columns, reference)
+        if turned is not None:
+            return turned
+        if not some_differ:
+            return columns
+        with np.errstate(invalid="ignore"):
+            columns.inconsistent |= masks.max_differ(columns.tiles) & (columns.alike < _MIN_ALIKE)
+        trusted = columns.undoubted(self._settings)
+        if masks.two_motions(columns.tiles):
+            columns = self._in_part(columns, trusted, reference, stage, verified)
+        return self._reweighted(columns, trusted, looked_at, reference)
+
+    def _settle(self, columns: Measured, reference: Reference) -> None:
+        """Ask whether pictures tell shifts from others that fit almost as well; of all frames if a few do."""
+        if not (columns.peak_ratio < AMBIGUOUS_RATIO).any():
+            return
+        asked = columns.doubted_for_rivals(self._settings)
+        few = np.zeros_like(asked)
+        few[spread(np.flatnonzero(asked), self._few)] = True
+        shifts = np.full_like(columns.shifts, np.nan)
+
+        def told(images: Array, frames: Array, numbers: NDArray[np.intp]) -> NDArray[np.float64]:
+            return settled(images, frames, columns.shifts[numbers], self.window, self._settings.min_overlap)
+
+        for chosen in (few, asked & ~few):
+            for numbers, found in self._pass.over_chosen("tiles", reference, chosen, told):
+                shifts[numbers] = found
+            if 2 * np.isfinite(shifts[few, 0]).sum() < few.sum():
+                break
+        columns.settle(shifts)
+
+    def _suspects(self, columns: Measured, reference: Reference) -> None:
+        """Look at frames whose score noise does not explain: of sparse scenes a few things fall together by chance."""
+        with np.errstate(invalid="ignore"):
+            suspect = columns.score * max(self._settings.min_score, _TINY) < _UNEXPLAINED * columns.score_limit
+        if not suspect.any():
+            return
+        suspect &= columns.undoubted(self._settings) & np.isnan(columns.alike)
+        if suspect.any():
+            self._look(columns, reference, suspect)
+        with np.errstate(invalid="ignore"):
+            low = columns.score * max(self._settings.min_score, _TINY) < _UNEXPLAINED * columns.score_limit
+            columns.inconsistent |= low & (columns.alike < _MAX_FOREIGN)
+
+    def _torn(self, columns: Measured, reference: Reference) -> None:
+        """Look at frames that score less than the others of a stack that moves as one: parts of them may not."""
+        undoubted = columns.undoubted(self._settings)
+        if not undoubted.any():
+            return
+        ratio = columns.score / np.maximum(columns.score_limit, _TINY)
+        middle = _median(ratio[undoubted])
+        scatter = _median(np.abs(ratio[undoubted] - middle))
+        with np.errstate(invalid="ignore"):
+            unusual = undoubted & (middle - ratio > max(_UNUSUAL * scatter, _LESS))
+            others_turn = (columns.edges[~unusual] > MIN_EDGE).any()
+        if others_turn or not 0 < unusual.sum() <= _MAX_UNUSUAL * unusual.size:
+            return
+        self._look(columns, reference, unusual & np.isnan(columns.alike))
+        contested = masks.contested_by(masks.shares(columns.tiles)) | (columns.edges > MIN_EDGE)
+        columns.inconsistent |= unusual & contested
+        # No camera turns for a single frame.
+        columns.edges[unusual] = 0.0
+
+    def _turned(self, columns: Measured, reference: Reference) -> Measured | None:
+        """Measure the shifts of the centres of frames that turn or change size; None where they do not."""
+        if not isinstance(reference, FixedImage) or self._settings.of_peak != "gaussian":
+            return None
+        seen = columns.edges > MIN_EDGE
+        if not seen.any():
+            return None
+        # A turn makes peaks wide, and their places uncertain.
+        trusted = replace(columns, sigma=np.zeros_like(columns.sigma)).undoubted(self._settings)
+        seen &= trusted
+        if not seen.any():
+            return None
+        image = StraightReference(reference.image[None])
+        for chosen in (_less_sure(columns.sigma, seen, self._few), trusted):
+            found = Turned.empty(self._count, Grid(self._pass.shape).count)
+
+            def compared(_: Array, frames: Array, numbers: NDArray[np.intp]) -> Turned:
+                return image.compared(frames, columns.shifts[numbers])
+
+            for numbers, turned in self._pass.over_chosen("turn", reference, chosen, compared):
+                found.write(numbers, turned)
+            if 2 * found.holds.sum() < chosen.sum():
+                return None
+        return columns.turned(found)
+
+    def _in_part(
+        self,
+        columns: Measured,
+        trusted: NDArray[np.bool_],
+        reference: Reference,
+        stage: str,
+        verified: NDArray[np.bool_],
+    ) -> Measured:
+        """Measure frames without the tiles that move otherwise, if that is surer."""
+        everywhere = np.ones(self._count, dtype=bool)
+        parts = masks.Parts(masks.left_out(columns.tiles), columns.shifts)
+        if not parts.out.any():
+            return columns
+        without = self._pass.compare(reference, stage, verified, everywhere, parts)
+        # What is left of a frame may sharpen what the whole of it showed, but not settle what that left in doubt.
+        taken: NDArray[np.bool_] = trusted & parts.out.any(axis=(1, 2)) & np.isfinite(without.shifts).all(axis=1)
+        return columns.replaced(without, taken) if masks.surer(columns.sigma, without.sigma, taken) else columns
+
+    def _reweighted(
+        self, columns: Measured, trusted: NDArray[np.bool_], seen: NDArray[np.bool_], reference: Reference
+    ) -> Measured:
+        """Refine frames with less weight on pixels that differ; all of them if it pays on a few."""
+        if self._settings.of_peak != "gaussian":
+            return columns
+
+        fit, done = Fit.empty(self._count), np.zeros(self._count, dtype=bool)
+
+        def pays(chosen: NDArray[np.bool_]) -> bool:
+            self._fit(reference, columns.shifts, chosen & ~done, fit)
+            done[chosen] = True
+            known = chosen & np.isfinite(fit.shift).all(axis=1)
+            return bool(known.any() and masks.surer(columns.sigma, fit.sigma, known, _WORTH_A_FIT))
+
+        # A mask may have been made for the frames whose tiles were looked at: they alone are no measure.
+        few = trusted & seen, _less_sure(columns.sigma, trusted, self._few)
+        if not (any(pays(chosen) for chosen in few) and pays(trusted)):
+            return columns
+        with np.errstate(invalid="ignore"):
+            taken = trusted & np.isfinite(fit.shift).all(axis=1) & ~(fit.sigma > columns.sigma).all(axis=1)
+        return columns.refined(fit, taken)
+
+    @property
+    def _few(self) -> int:
+        """Frames that stand for all."""
+        return min(_LOOKED_AT, self._count // _FRAMES_PER_LOOK + 2)
+
+    def _looked_at(self, reference: Reference) -> NDArray[np.bool_]:
+        """Mark frames whose tiles are looked at: a few, spread over the stack."""
+        chosen = np.zeros(self._count, dtype=bool)
+        # A mean of frames that were not aligned is blurred: it differs everywhere.
+        is_blurred = isinstance(reference, (MeanOfOthers, MedianOfOthers)) or reference.part is not None
+        if self._tiles and self._settings.normalization == "zncc" and not is_blurred:
+            chosen[_spread(chosen.size, self._few)] = True
+        return chosen
+
+    def _look(self, columns: Measured, reference: Reference, chosen: NDArray[np.bool_]) -> None:
+        """Look at the tiles of the chosen frames (T,)."""
+
+        def looked(images: Array, frames: Array, numbers: NDArray[np.intp]) -> Look:
+            return look(images, frames, columns.shifts[numbers])
+
+        for numbers, found in self._pass.over_chosen("tiles", reference, chosen, looked):
+            columns.looked_at(numbers, found)
+
+    def _fit(self, reference: Reference, shifts: NDArray[np.float64], chosen: NDArray[np.bool_], fit: Fit) -> None:
+        """Fit the chosen frames (T,) so that pixels that differ count less."""
+        if not chosen.any():
+            return
+        kernel = self._pass.weighting.kernel(reference)
+
+        def fitted(images: Array, frames: Array, numbers: NDArray[np.intp]) -> Fit:
+            return fit_reweighted(images, frames, shifts[numbers], kernel)
+
+        for numbers, these in self._pass.over_chosen("refine", reference, chosen, fitted):
+            fit.shift[numbers], fit.sigma[numbers] = these.shift, these.sigma
+
+
+@functools.lru_cache(maxsize=64)
+def _spread(count: int, few: int) -> list[int]:
+    """Numbers of so few of the frames, the last among them."""
+    numbers: list[int] = np.linspace(0, count - 1, few + 1)[1:].round().astype(int).tolist()
+    return numbers
+
+
+def _median(values: NDArray[np.float64]) -> float:
+    """Median of finite values (n,): NumPy's own takes several times as long, for what it does around it."""
+    middle = (values.size - 1) // 2, values.size // 2
+    ordered = np.partition(values, middle)
+    return float(ordered[middle[0]] + ordered[middle[1]]) / 2
+
+
+def _less_sure(sigma: NDArray[np.float64], trusted: NDArray[np.bool_], number: int) -> NDArray[np.bool_]:
+    """Mark so many of the frames (T,) whose standard errors (T, 2) are the median or larger, the very largest aside."""
+    chosen = np.zeros_like(trusted)
+    error = np.where(trusted, sigma.max(axis=1), np.nan)
+    order = np.argsort(error)[: int(np.isfinite(error).sum())]
+    if order.size:
+        chosen[order[np.rint(np.linspace(*_NEEDY, number) * (order.size - 1)).astype(int)]] = True
+    return chosen

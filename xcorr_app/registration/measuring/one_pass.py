@@ -1,0 +1,274 @@
+"""All frames of a stack against one kind of reference: one pass, and passes over some of the frames again."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from xcorr_app.correlation.engines import choose_engine, limits_of
+from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.decision import Decision
+from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.runtime.memory import attempt
+from xcorr_app.gpu.runtime.types import name_of
+from xcorr_app.registration import quality
+from xcorr_app.registration.choice import decide_registration
+from xcorr_app.registration.light.lit_pairs import LitImage
+from xcorr_app.registration.measuring.checking import Checking, verify, with_refined_shifts
+from xcorr_app.registration.measuring.chunk_result import ChunkResult
+from xcorr_app.registration.measuring.device_matcher import Begun
+from xcorr_app.registration.measuring.matcher import Matcher, PreparedReference
+from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.references import FixedImage, Reference
+from xcorr_app.registration.measuring.stack_weighting import StackWeighting
+from xcorr_app.registration.parts import masks
+from xcorr_app.registration.parts import tiles as tile_grid
+from xcorr_app.registration.parts.seen_tiles import Judged, Seen, Watched
+from xcorr_app.registration.settings import ICGN, Settings
+from xcorr_app.registration.stack.frames import Frames
+from xcorr_app.registration.stack.passes import Pass
+from xcorr_app.registration.stack.preparation import Prepared
+from xcorr_app.registration.stack.prepared_frames import PreparedFrames, cropped, take
+from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
+from xcorr_app.registration.standard_error.uncertainty import peak_shapes
+
+T = TypeVar("T")
+_Early: TypeAlias = tuple[Matcher, Prepared | None, Begun | None]
+"""What compares frames, and what a device has begun with, of which frames."""
+
+
+class OnePass:
+    """A way to compare every frame of a stack once: window, engine and precision are fixed here."""
+
+    def __init__(self, frames: Frames, walk: Pass, settings: Settings, xp: Any) -> None:
+        self._frames, self._walk, self._settings, self._xp = frames, walk, settings, xp
+        self.shape = settings.measured_shape(frames.shape)
+        """Rows and columns that are measured."""
+        self.prepared = PreparedFrames(frames, walk, settings, xp)
+        self.weighting = StackWeighting(frames, self.prepared, settings, xp)
+        self.window: ShiftWindow = settings.window(frames.shape)
+        # What was asked for is refused here where it cannot run.
+        wanted = "fft" if settings.normalization == "phase" else settings.engine
+        choose_engine(wanted, xp, kernel_options=settings.kernel_options)
+        self.decision = self._plain = self._decided(weighted=False, shared_reference=True)
+
+    @property
+    def engine(self) -> str:
+        """Name of the engine of the last run, or of the next where none was."""
+        return self.decision.engine
+
+    def compare(
+        self,
+        reference: Reference,
+        stage: str,
+        verified: NDArray[np.bool_],
+        looked_at: NDArray[np.bool_],
+        parts: masks.Parts | None = None,
+    ) -> Measured:
+        """Measure all frames in one pass, with the tiles of some; `parts` are left out."""
+        made = functools.cache(
+            lambda: (
+                Measured.empty(self._frames.count, tile_grid.Grid(self.shape).count),
+                PeakShapes.empty(self._frames.count),
+            )
+        )
+        shared = isinstance(reference, FixedImage) and parts is None
+        part = reference.part
+        shape = self.shape if part is None else tuple(side.stop - side.start for side in part)
+        early: _Early | None = self._begun(shape) if shared and self._xp is not np else None
+        kernel = self.weighting.kernel(reference)
+        if kernel is None and shared:
+            self.decision = self._plain
+        else:
+            self.decision = self._decided(weighted=kernel is not None, shared_reference=shared)
+        if early is None or kernel is not None:
+            early = self._matcher(shape, np.float32, self.engine, kernel, shared_reference=shared), None, None
+        matcher, together, begun = early
+        fixed = fixed_exactly = None
+        verifier = self._matcher(shape, np.float64, "fft", kernel) if verified.any() else None
+        if isinstance(reference, FixedImage) and parts is None:
+            fixed = matcher.prepare_reference(reference.image[None])
+            fixed_exactly = verifier.prepare_reference(reference.image[None]) if verifier else None
+
+        # What smooths planes, or normalises them otherwise, shares plans and constants with the engine that is checked.
+        apart = self._xp is not np and kernel is None and self._settings.normalization == "zncc"
+
+        def check(exact: PreparedReference, frames: Array) -> Checking | None:
+            return Checking.start(verifier, exact, frames, apart=apart) if verifier and len(frames) else None
+
+        def job(start: int, stop: int) -> ChunkResult:
+            chunk, prepared = self.prepared.read(start, stop)
+            if isinstance(reference, LitImage):
+                prepared = reference.weighted(start, prepared)
+            compared = watched = checking = None
+            if fixed is not None and prepared is together and begun is not None:
+                if fixed_exactly:
+                    checking = check(fixed_exactly, take(prepared.frames, np.flatnonzero(verified)))
+                watched = Watched(reference.images(start, prepared), prepared.frames, np.flatnonzero(looked_at))
+
+                def meanwhile(written: Array, watched: Watched = watched) -> None:
+                    if self._settings.subpixel != ICGN:
+                        watched.look(written)
+                    made()
+
+                compared = matcher.compare(fixed, prepared.frames, meanwhile, begun)
+                if compared.flat is not None:
+                    prepared.flat = compared.flat & ~prepared.unreadable
+            result = ChunkResult(start, prepared, np.flatnonzero(prepared.usable), chunk.unreadable)
+            if result.rows.size == 0:
+                return result
+            frames = take(cropped(prepared.frames, part), result.rows)
+            images = cropped(reference.images(start, prepared), part)
+            if images.shape[0] > 1:
+                images = take(images, result.rows)
+            whole = images, frames
+            if parts is not None:
+                images, frames = parts.leave_out(images, frames, start + result.rows, noisy=kernel is not None)
+            result.checked = np.flatnonzero(verified[start:stop][result.rows])
+            if frames is not prepared.frames:
+                if watched is not None:
+                    watched.waited_for()
+                checking = watched = None  # begun with flat frames among the others
+            if checking is None and verifier is not None and result.checked.size:
+                of_checked = images if images.shape[0] == 1 else take(images, result.checked)
+                checking = check(fixed_exactly or verifier.prepare_reference(of_checked), take(frames, result.checked))
+            prepared_reference = fixed or matcher.prepare_reference(images)
+            if watched is None:
+                watched = Watched(*whole, np.flatnonzero(looked_at[start:stop][result.rows]))
+            if compared is None:
+                compared = matcher.compare(prepared_reference, frames, lambda _: watched.start())
+            else:
+                compared = compared.of(result.rows)
+            match, values, result.shapes = compared.match, compared.values, compared.shapes
+            if self._settings.subpixel == ICGN:
+                match, result.not_refined = with_refined_shifts(match, prepared_reference, values)
+                result.shapes = None
+            result.match = match
+            if result.shapes is None:
+                slopes = prepared_reference.slopes
+                result.shapes = peak_shapes(slopes, values, match.peak, match.shift, match.near, match.around)
+            if looked_at[start:stop][result.rows].any():
+                result.seen = watched.seen(start + result.rows, match.shift, compared.others)
+                # Of a single range there are no others to wait for; a device may be checking meanwhile.
+                if parts is not None or frames.shape[0] == self._frames.count:
+                    result.look, result.seen = result.seen.started(), None
+            overlap = np.prod(np.maximum(np.array(shape) - np.abs(match.peak), 0), axis=1)
+            result.chance_score = quality.score_by_chance(overlap, self.window)
+            result.score_limit = quality.doubtful_below(
+                self._settings.min_score,
+                prepared_reference.clean,
+                compared.clean,
+                result.chance_score,
+            )
+            if verifier is not None and checking is not None:
+                verify(verifier, result, match, checking, self._settings)
+            return result
+
+        seen, looks = list[Seen](), list[Judged]()
+        for result in self._walk.over(stage, job, small=True):
+            columns, shapes = made()
+            result.write(columns, shapes, self.window)
+            if result.seen is not None:
+                seen.append(result.seen)
+            if result.look is not None:
+                looks.append(result.look)
+        # The few frames that are looked at, all at once; a device does so while the host goes on.
+        looks += Seen.together(seen, shared=isinstance(reference, FixedImage))
+        columns, shapes = made()
+        columns.sigma = shapes.standard_errors(columns.significance)
+        for look in looks:
+            columns.looked_at(*look())
+        return columns
+
+    def over_chosen(
+        self,
+        stage: str,
+        reference: Reference,
+        chosen: NDArray[np.bool_],
+        ask: Callable[[Array, Array, NDArray[np.intp]], T],
+    ) -> Iterator[tuple[NDArray[np.intp], T]]:
+        """Ask something of the chosen frames (T,) that are usable: their numbers (n,), and what was found of them.
+
+        `ask` is given images (1 or n, h, w), frames (n, h, w) and numbers of some of them at a time.
+        """
+        if not chosen.any():
+            return
+
+        def job(start: int, stop: int) -> tuple[NDArray[np.intp], T] | None:
+            if not chosen[start:stop].any():
+                return None
+            _, prepared = self.prepared.read(start, stop)
+            if isinstance(reference, LitImage):
+                prepared = reference.weighted(start, prepared)
+            rows = np.flatnonzero(prepared.usable & chosen[start:stop])
+            images = reference.images(start, prepared)
+            if images.shape[0] > 1:
+                images = take(images, rows)
+            return start + rows, ask(images, take(prepared.frames, rows), start + rows)
+
+        for found in self._walk.over(stage, job, small=True):
+            if found is not None:
+                yield found
+
+    def _decided(self, *, weighted: bool, shared_reference: bool) -> Decision:
+        limits = limits_of(self._xp)
+        frames = self._walk.images_at_once if limits is None else self._walk.chosen_as
+        dtype, settings = name_of(self._frames.dtype), self._settings
+        problem = self._frames.shape, dtype, frames, settings, limits, weighted, shared_reference
+        if limits is not None:
+            with suppress(TypeError):  # of settings that cannot be kept: a list, or slices before Python 3.12
+                return _decided(*problem)
+        return _decide(*problem)
+
+    def _begun(self, shape: tuple[int, ...]) -> _Early | None:
+        """Let a device begin with all frames: it is not to wait for what the host prepares, or asks of a few frames.
+
+        Only where comparing frames tells which of them are flat, so that it need not be asked before. Where memory does
+        not suffice for all at once, there will be ranges.
+        """
+        everything = self.prepared.at_hand()
+        if everything is None or everything.is_judged:
+            return None
+        self.decision = self._plain
+        matcher = self._matcher(shape, np.float32, self.engine, None)
+        begun = attempt(matcher.begin, everything.frames) if matcher.tells_flat(everything.frames) else []
+        return (matcher, everything, begun[0]) if begun and begun[0] is not None else None
+
+    def _matcher(
+        self,
+        shape: tuple[int, ...],
+        dtype: DTypeLike,
+        engine: str,
+        kernel: NDArray[np.float64] | None,
+        *,
+        shared_reference: bool = True,
+    ) -> Matcher:
+        settings = self._settings if engine == self.engine else replace(self._settings, kernel_options=None)
+        frames = self._walk.chosen_as
+        chosen_as = 1 if shared_reference else frames, frames
+        return Matcher((shape[0], shape[1]), self.window, settings, dtype, engine, kernel, self._xp, chosen_as)
+
+
+def _decide(
+    shape: tuple[int, int],
+    dtype: str,
+    frames: int,
+    settings: Settings,
+    limits: DeviceLimits | None,
+    weighted: bool,
+    shared_reference: bool,
+) -> Decision:
+    return decide_registration(
+        shape, dtype, frames, settings, limits, weighted=weighted, shared_reference=shared_reference
+    )
+
+
+_decided = functools.lru_cache(maxsize=32)(_decide)
+"""On a device twice in every call, which takes as long as tens of frames."""

@@ -1,0 +1,156 @@
+"""What a frame is compared with.
+
+No frame votes for itself: a mean or median of the stack is taken without the frame that is being measured, and
+so is the template of aligned frames. A reference that contains the frame would pull noisy frames towards zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.stack.frames import Frames
+from xcorr_app.registration.stack.placement import Placement, at_level, coverage, entering
+from xcorr_app.registration.stack.preparation import Prepared, prepare
+
+_UNCOVERED = 1e-9
+"""Sum of weights below which no frame covers a pixel: weights are squares of correlations, or rounding."""
+
+
+class Reference(Protocol):
+    """Reference images for consecutive measured frames."""
+
+    is_stored: ClassVar[bool]
+    """Whether they are images as stored, whose noise is white as that of the frames is."""
+
+    @property
+    def part(self) -> tuple[slice, slice] | None:
+        """Rows and columns in which every image is known; None where that is everywhere."""
+        ...
+
+    def images(self, start: int, prepared: Prepared) -> Array:
+        """Images (1 or n, h, w) for prepared frames (n, h, w), the first of which is number `start`."""
+        ...
+
+
+@dataclass(frozen=True)
+class FixedImage:
+    """The same image (h, w) for every frame."""
+
+    is_stored: ClassVar[bool] = True
+    part: ClassVar[None] = None
+    image: Array
+
+    def images(self, start: int, prepared: Prepared) -> Array:
+        """The image, as a stack of one."""
+        return self.image[None]
+
+
+@dataclass(frozen=True)
+class MeanOfOthers:
+    """Mean of frames, moved or not, but the one measured, and those that were averaged with it.
+
+    `total` and `weights` (float64, h, w) are the sums of what the frames add and of their weights; where none is left,
+    the mean of the others' mean stands. Frames up to `apart` numbers away are left out with the one measured.
+    """
+
+    is_stored: ClassVar[bool] = False
+    total: Array
+    weights: Array
+    placement: Placement
+    source: Frames
+    settings: Settings
+    apart: int = 0
+    part: tuple[slice, slice] | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of frames that take part."""
+        return int((self.placement.weight > 0).sum())
+
+    def mean(self) -> tuple[Array, Array]:
+        """Mean of all frames (h, w), and where there is one."""
+        images, known = quotient(self.total[None], self.weights[None])
+        return images[0], known[0]
+
+    def images(self, start: int, prepared: Prepared) -> Array:
+        """Leave-out means, float64."""
+        count = prepared.frames.shape[0]
+        first, stop = max(start - self.apart, 0), min(start + count + self.apart, self.source.count)
+        part = self.placement.part(first, stop)
+        frames = prepared.frames
+        if self.apart:
+            frames = prepare(self.source.read(first, stop), self.settings).frames
+        xp = array_namespace(frames)
+        rows, columns = coverage(part, frames.shape[1:], xp)
+        places = start - first + np.arange(count)
+        own = window_sums(entering(frames, part), places, self.apart)
+        own_weights = window_sums(rows[:, :, None] * columns[:, None, :], places, self.apart)
+        return quotient(self.total - own, self.weights - own_weights)[0]
+
+
+def quotient(total: Array, weights: Array) -> tuple[Array, Array]:
+    """Means (n, h, w) from sums and weights, those of each image's own known part elsewhere; and what is known."""
+    xp = array_namespace(total)
+    known = weights > _UNCOVERED
+    if bool(known.all()):
+        return total / weights, known
+    means = xp.where(known, total / xp.where(known, weights, 1.0), 0.0)
+    level = means.sum(axis=(1, 2)) / xp.maximum(known.sum(axis=(1, 2)), 1)
+    return xp.where(known, means, level[:, None, None]), known
+
+
+def window_sums(values: Array, places: NDArray[np.intp], reach: int) -> Array:
+    """Sums (n, h, w) over the images up to `reach` before and after each place (n,) in values (m, h, w)."""
+    xp = array_namespace(values)
+    if reach == 0:
+        return values if places.size == values.shape[0] else values[xp.asarray(places)]
+    total: Array = 0.0
+    for step in range(-reach, reach + 1):
+        there = places + step
+        present = (there >= 0) & (there < values.shape[0])
+        rows = xp.asarray(np.clip(there, 0, values.shape[0] - 1))
+        total = total + values[rows] * xp.asarray(present.astype(np.float64))[:, None, None]
+    return total
+
+
+@dataclass(frozen=True)
+class MedianOfOthers:
+    """Median of frames at one level but the one measured, from three order statistics of each pixel.
+
+    Of an odd number ``2 k + 1`` of sorted values ``low = s[k - 1], middle = s[k], high = s[k + 1]`` are kept: without
+    the frame's own value x, the median is the mean of the two that remain in the middle. Of an even number ``2 k``,
+    ``low = middle = s[k - 1], high = s[k]``: the one on the other side of x remains.
+    """
+
+    is_stored: ClassVar[bool] = False
+    part: ClassVar[None] = None
+    low: Array
+    middle: Array
+    high: Array
+    placement: Placement
+
+    @property
+    def count(self) -> int:
+        """Number of frames that take part."""
+        return int((self.placement.weight > 0).sum())
+
+    def images(self, start: int, prepared: Prepared) -> Array:
+        """Leave-one-out medians, float64."""
+        xp = array_namespace(prepared.frames)
+        part = self.placement.part(start, start + prepared.frames.shape[0])
+        frames = at_level(prepared.frames, part.offset, part.gain)
+        low, middle, high = (values.astype(np.float64) for values in (self.low, self.middle, self.high))
+        odd = self.count % 2 == 1
+        if odd:
+            below, above, itself = (middle + high) / 2, (low + middle) / 2, (low + high) / 2
+            medians = xp.where(frames < self.middle, below, xp.where(frames > self.middle, above, itself))
+        else:
+            medians = xp.where(frames <= self.low, high, low)
+        took_part = xp.asarray(part.weight > 0)[:, None, None]
+        return xp.where(took_part, medians, middle if odd else (low + high) / 2)

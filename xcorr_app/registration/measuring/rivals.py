@@ -1,0 +1,127 @@
+"""Frames in which a second shift fits almost as well: whether a part of the picture tells the two apart.
+
+A few things that differ decide where most of a scene repeats itself: a scratch on a chip, the edge of a crystal, which
+of a handful of stars are bright. Their share of the correlation is small, and yet they cannot be chance. The frame is
+moved by its shift and by that of each rival, and every tile of the reference is fitted by both, with a gain and an
+offset of its own: neither uneven light nor a lattice, however strong, prefers one period to another then. Of each
+tile the two sums of squares left are compared (the F test); noise counts alike in both. The rival is out where several
+tiles are fitted far worse by it and next to none better: of a perfect lattice none is.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.correlation.plane import cross_correlate
+from xcorr_app.correlation.subpixel import refine
+from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.filtering import named
+from xcorr_app.filtering.convolve import filter_frames
+from xcorr_app.gpu.runtime.arrays import Array, to_host
+from xcorr_app.registration.moving.apply import shift_frames
+from xcorr_app.registration.quality import AMBIGUOUS_RATIO
+
+_SIGMA = 1.0
+"""Pixels of the Gaussian that both images are smoothed by: of what is left, interpolation keeps the variance."""
+_REACH = 4 * math.pi * _SIGMA**2
+"""Pixels that the noise of one reaches then."""
+_TILES, _SMALLEST = 10, 14
+"""Tiles along the shorter axis, and the fewest pixels along the side of one."""
+_RIM = 4
+"""Pixels at the rim of a moved frame that interpolation made up."""
+_DEVIATIONS = 3.0
+"""Of the logarithm of the ratio of two sums of squares, by which a tile prefers one shift."""
+_LEAST = 0.01
+"""Of what a tile shows, below which what is left is none: interpolation leaves as much."""
+_FEWEST, _OTHERS = 3, 0.1
+"""Tiles that prefer the shift measured, and the share of their number that may prefer its rival."""
+_MOST = 6
+"""Rivals that are looked at, the highest by the polynomial through 3 x 3 values."""
+_MARGIN = 1.05
+"""Further below a peak, since peaks lie between whole shifts."""
+
+
+def settled(
+    images: Array, frames: Array, shifts: NDArray[np.float64], window: ShiftWindow, min_overlap: float
+) -> NDArray[np.float64]:
+    """(n, 2) the one shift of frames (n, h, w) against images (1 or n, h, w) that stands against all others.
+
+    It is that measured, of `shifts` (n, 2), or one of its rivals, since samples at whole pixels may have preferred a
+    wrong period; NaN where the picture does not tell, or there is no rival.
+    """
+    found = np.full(shifts.shape, np.nan)
+    images, frames = (_smoothed(to_host(each)) for each in (images, frames))
+    for n, (frame, shift) in enumerate(zip(frames, shifts, strict=True)):
+        image = images[n if len(images) > 1 else 0]
+        alike = [shift, *_rivals(image, frame, shift, window, min_overlap)]
+        best = 0
+        for other in range(1, len(alike)):
+            best = other if _prefers(image, frame, alike[other], alike[best]) else best
+        others = alike[:best] + alike[best + 1 :]
+        if others and all(_prefers(image, frame, alike[best], other) for other in others):
+            found[n] = alike[best]
+    return found
+
+
+def _smoothed(images: NDArray[np.generic]) -> NDArray[np.float32]:
+    smooth: NDArray[np.float32] = filter_frames(images.astype(np.float32), named.gaussian(_SIGMA), count=False)[0]
+    return smooth
+
+
+def _rivals(
+    image: NDArray[np.float32],
+    frame: NDArray[np.float32],
+    shift: NDArray[np.float64],
+    window: ShiftWindow,
+    min_overlap: float,
+) -> NDArray[np.float64]:
+    """Other shifts (m, 2) at which the plane is almost as high, by fractions of pixels."""
+    plane = cross_correlate(image, frame, max_shift=window, min_overlap=min_overlap, check_finite=False)
+    inner = np.nan_to_num(plane[1:-1, 1:-1], nan=-1.0)
+    near = np.lib.stride_tricks.sliding_window_view(np.nan_to_num(plane, nan=-1.0), (3, 3))
+    is_peak = (near <= inner[:, :, None, None]).all(axis=(2, 3)) & np.isfinite(plane[1:-1, 1:-1])
+    highest = float(inner.max())
+    y, x = np.nonzero(is_peak & (inner * AMBIGUOUS_RATIO * _MARGIN > highest))
+    places = np.stack([y + 1 + window.dy_min, x + 1 + window.dx_min], axis=1).astype(np.float64)
+    other = np.abs(places - shift).max(axis=1) > 1.5
+    y, x, places = y[other], x[other], places[other]
+    offset, height = refine(near[y, x], "gaussian", 1)
+    chosen: NDArray[np.float64] = (places + offset)[np.argsort(-height, kind="stable")[:_MOST]]
+    return chosen
+
+
+def _prefers(
+    image: NDArray[np.float32], frame: NDArray[np.float32], shift: NDArray[np.float64], rival: NDArray[np.float64]
+) -> bool:
+    """Whether tiles of an image are fitted far better by a frame moved by its shift than by the rival."""
+    both = np.stack([shift, rival])
+    moved = shift_frames(np.stack([frame, frame]), both, order="lanczos", mode="nearest")[0]
+    parts = []
+    for axis, pixels in enumerate(image.shape):
+        low = max(0, math.ceil(both[:, axis].max()) + _RIM)
+        high = pixels + min(0, math.floor(both[:, axis].min()) - _RIM)
+        size = max(_SMALLEST, (high - low) // _TILES)
+        count = (high - low) // size
+        if count < 1:
+            return False
+        parts.append((slice(low, low + count * size), count, size))
+    (rows, ny, h), (columns, nx, w) = parts
+    tiles = [
+        each.reshape(ny, h, nx, w).transpose(0, 2, 1, 3).reshape(ny * nx, h * w).astype(np.float64)
+        for each in (image[rows, columns], moved[0, rows, columns], moved[1, rows, columns])
+    ]
+    g, f, other = (each - each.mean(axis=1, keepdims=True) for each in tiles)
+    power = (g * g).sum(axis=1)
+    left = [power - _over((g * each).sum(axis=1) ** 2, (each * each).sum(axis=1)) for each in (f, other)]
+    least_left = _LEAST * power + 1e-12 * float(power.max())
+    ratio = np.log((left[1] + least_left) / (left[0] + least_left))
+    least = _DEVIATIONS * math.sqrt(4 * _REACH / (h * w))
+    better, worse = int((ratio > least).sum()), int((ratio < -least).sum())
+    return better >= _FEWEST and worse <= _OTHERS * better
+
+
+def _over(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.where(other > 0, one / np.where(other > 0, other, 1.0), 0.0)

@@ -1,0 +1,1 @@
+"""Moving frames by their shifts, on a CPU and on a device."""

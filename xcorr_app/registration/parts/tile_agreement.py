@@ -1,0 +1,125 @@
+"""By which rules a tile agrees with the shift of its frame, see :mod:`xcorr_app.registration.parts.tiles`."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.gpu.peaks.tile_verdict import Limits
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.parts.linear_motion import FEWEST, MIN_CHI_SQUARED, RIDGE
+
+AGREES, DIFFERS = 1.0, 0.0
+"""What a tile says; NaN where it cannot tell."""
+NOISY = 0.025
+"""Variance of the noise of a bin, that of the scene being one, from which images are smoothed."""
+SIGMA = 1.5
+"""Of the Gaussian that smooths, in bins."""
+CORRELATED = 2 * np.pi * SIGMA**2
+"""Bins that the noise of one reaches then."""
+_UNSHARED = 0.3
+"""Share of what a tile shows that frame and reference may not share."""
+_ALIKE, _NEARLY_ALL, _FEWEST_TOLD = 0.3, 0.85, 8
+"""Correlation of a tile from which frame and reference have something in common; share of tiles in which they are
+correlated at all from which all of these have, since of another scene half are; and tiles for a share of them."""
+_DEVIATIONS = 6.0
+"""Standard deviations of the noise by which a tile differs at least."""
+_MIN_OFFSET = 0.1
+_SPREAD = 6.0
+"""Displacements of tiles that differ are more than this many pixels and median deviations away from the median."""
+_FAR = 1.0
+"""Pixels beyond which it differs however much the others scatter."""
+_MIN_SHOWN = 0.02
+"""Of the most that any tile shows."""
+LIMITS = Limits(
+    _UNSHARED,
+    _DEVIATIONS,
+    _MIN_SHOWN,
+    _ALIKE,
+    _MIN_OFFSET,
+    _SPREAD,
+    _FAR,
+    _FEWEST_TOLD,
+    _NEARLY_ALL,
+    MIN_CHI_SQUARED,
+    RIDGE,
+    FEWEST,
+    CORRELATED,
+)
+
+
+def judged(
+    sums: NDArray[np.float64],
+    covered: NDArray[np.bool_],
+    bins: int,
+    noise: NDArray[np.float64],
+    reached: float,
+    known: NDArray[np.bool_],
+) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """What tiles say by their `sums_over_tiles`, those that frames cover (n, rows, columns), and the bins of one.
+
+    The noise of a bin reaches so many others.
+    """
+    count = np.maximum(_around(bins * covered.astype(np.float64)), 1.0)
+    # Sums over each tile that is covered and those around it.
+    means = _around((sums * covered).reshape(-1, *covered.shape[1:])).reshape(sums.shape) / count
+    mean_f, mean_g, mean_rest, of_f, of_g, of_rest, a, b, c, p, q, mean_gy, mean_gx = means
+    of_f, of_g = of_f - mean_f * mean_f, of_g - mean_g * mean_g
+    unshared = of_rest - mean_rest * mean_rest
+    p, q = p - mean_gy * mean_rest, q - mean_gx * mean_rest
+    determinant = a * c - b * b
+    regular = determinant > 1e-6 * (a + c) ** 2
+    safe = np.where(regular, determinant, 1.0)
+    dy, dx = (np.where(regular, part / safe, 0.0) for part in (c * p - b * q, a * q - b * p))
+    explained = p * dy + q * dx
+    noise = noise[:, None, None]
+    shown = np.maximum((of_f + of_g) / 2 - noise / 2, 0.0)
+    beyond = (unshared - explained - noise) / 2
+    scatter = noise * np.sqrt(reached / count) * np.sqrt(0.5)
+    says = covered & (shown > _DEVIATIONS * scatter) & (shown > _MIN_SHOWN * shown.max(axis=(1, 2), keepdims=True))
+    differs = (beyond > _UNSHARED * shown) & (beyond > _DEVIATIONS * scatter)
+    chi_squared = explained * count / (noise * reached + 1e-30)
+    # Whatever the gain: something bright elsewhere in a frame makes all the rest of it seem faint.
+    shared = np.where(says, of_f + of_g - unshared, 0.0)
+    alike = (shared > 2 * _ALIKE * np.sqrt(np.maximum(of_f * of_g, 0.0))).sum(axis=(1, 2))
+    told, correlated = says.sum(axis=(1, 2)), (shared > 0).sum(axis=(1, 2))
+    alike = np.where(correlated >= _NEARLY_ALL * told, correlated, alike)
+    share = np.where(known & (told >= _FEWEST_TOLD), alike / np.maximum(told, 1), np.nan)
+    return _verdict(says, differs, dy, dx, chi_squared, known), share
+
+
+def _verdict(
+    says: NDArray[np.bool_],
+    differs: NDArray[np.bool_],
+    dy: NDArray[np.float64],
+    dx: NDArray[np.float64],
+    chi_squared: NDArray[np.float64],
+    known: NDArray[np.bool_],
+) -> NDArray[np.float32]:
+    """Tiles that show something else, or are displaced against most others by more than these scatter."""
+    use = says & ~differs
+    y, x = (each - _medians(each, use) for each in (dy, dx))
+    distance = np.hypot(y, x)
+    with np.errstate(invalid="ignore"):
+        least = np.maximum(_MIN_OFFSET, np.minimum(_SPREAD * _medians(distance, use), _FAR))
+        differs = differs | (use & (distance > least) & (chi_squared > _DEVIATIONS**2))
+    out = np.where(says, np.where(differs, DIFFERS, AGREES), np.nan).astype(np.float32)
+    out[~known] = np.nan
+    return out
+
+
+def _medians(values: NDArray[np.float64], use: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Median (n, 1, 1) of those of each frame's values (n, rows, columns) that are used; NaN where none is."""
+    ordered = np.sort(np.where(use, values, np.nan).reshape(len(values), -1), axis=1)  # NaN last
+    count = use.sum(axis=(1, 2))
+    frame = np.arange(len(values))
+    middle: NDArray[np.float64] = (ordered[frame, np.maximum(count - 1, 0) // 2] + ordered[frame, count // 2]) / 2
+    return np.where(count > 0, middle, np.nan)[:, None, None]
+
+
+def _around(tiles: Array) -> Array:
+    """Sums over 3 x 3 tiles with weights 1/4, 1/2, 1 outwards in."""
+    xp = array_namespace(tiles)
+    padded = xp.pad(tiles, ((0, 0), (1, 1), (1, 1)))
+    rows = padded[:, 1:-1] + (padded[:, :-2] + padded[:, 2:]) / 2
+    return rows[:, :, 1:-1] + (rows[:, :, :-2] + rows[:, :, 2:]) / 2

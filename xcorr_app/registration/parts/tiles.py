@@ -1,0 +1,206 @@
+"""Does the frame move as one? Which tiles of it agree with the shift, and which move otherwise.
+
+A frame moved by its shift shows the reference. In each tile (sums over 3 x 3 of them, binomial weights) the two are
+compared: what they do not share, beyond what their noise accounts for and a small displacement of its own explains,
+against what they show; and that displacement against its standard error (least squares on the slopes of the
+reference: Lucas and Kanade 1981). Both are looked at in bins of 2 x 2 pixels, smoothed where they are noisy. A frame
+that is brighter or darker than the reference, all over or in places, agrees all the same.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.filtering import named
+from xcorr_app.filtering.convolve import filter_frames
+from xcorr_app.filtering.taps import Filter
+from xcorr_app.gpu.peaks.tile_sums import tile_bins, tile_levels, tile_places, tile_sums
+from xcorr_app.gpu.peaks.tile_verdict import MAX_TILES, Verdict, started_verdict
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
+from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
+from xcorr_app.registration.parts.linear_motion import edge_offsets
+from xcorr_app.registration.parts.tile_agreement import CORRELATED, LIMITS, NOISY, SIGMA, judged
+from xcorr_app.registration.parts.tile_bins import MIN_CLEAN, SAMPLED, both_standard, covered_by, sums_over_tiles
+from xcorr_app.registration.quality import NOISE_PERIOD
+
+_TILES = 16
+"""Tiles along the shorter axis, where they are not smaller than `_SMALLEST` pixels."""
+_SMALLEST, _LARGEST = 12, 64
+_FEWEST = 4
+"""Tiles along an axis below which there is no map."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Square tiles over an image, an even number of pixels each; rows and columns beyond the last are left out."""
+
+    shape: tuple[int, int]
+    """Rows and columns of the image."""
+
+    @functools.cached_property
+    def size(self) -> int:
+        """Rows and columns of a tile."""
+        size = min(max(min(self.shape) // _TILES, _SMALLEST), _LARGEST)
+        return size - size % 2
+
+    @functools.cached_property
+    def count(self) -> tuple[int, int]:
+        """Tiles along rows and columns; (0, 0) where the image is too small to ask."""
+        rows, columns = (n // self.size for n in self.shape)
+        return (rows, columns) if min(rows, columns) >= _FEWEST else (0, 0)
+
+
+@dataclass(frozen=True)
+class Look:
+    """What the tiles of n frames say about their shifts."""
+
+    tiles: NDArray[np.float32]
+    """(n, rows, columns) 1 where a tile agrees, 0 where it differs, NaN where it shows too little to tell or the frame
+    does not cover it."""
+    alike: NDArray[np.float64]
+    """(n,) share of those that can tell in which frame and reference resemble each other; NaN where few can."""
+    edges: NDArray[np.float64]
+    """(n,) pixels by which turning, scale and shear move the edge against the centre; 0 where chance may do as much."""
+
+
+def agreement(images: Array, frames: Array, shifts: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Say which tiles (n, rows, columns) agree: `Look.tiles` of :func:`look`."""
+    return look(images, frames, shifts).tiles
+
+
+@dataclass(frozen=True)
+class Levels:
+    """On a device: level, gain and noise of a bin, of frames (n, 3) and of the references they are compared with."""
+
+    of_frames: Array
+    of_references: Array
+
+
+def started_levels(images: Array, frames: Array) -> Levels | None:
+    """Begin with what :func:`look` needs to know of images and frames beside shifts; None where that is no kernel's."""
+    grid = Grid((int(frames.shape[1]), int(frames.shape[2])))
+    if not _by_kernels(frames, images) or not 0 < grid.count[0] * grid.count[1] <= MAX_TILES:
+        return None
+    return Levels(*tile_levels(frames, images, SAMPLED, min(NOISE_PERIOD, grid.shape[0]), MIN_CLEAN))
+
+
+def look(
+    images: Array,
+    frames: Array,
+    shifts: NDArray[np.float64],
+    covered: NDArray[np.bool_] | None = None,
+    *,
+    levels: Levels | None = None,
+) -> Look:
+    """Compare the tiles of the reference with each frame at its shift.
+
+    Parameters
+    ----------
+    images : ndarray, shape (1 or n, h, w)
+        Reference images.
+    frames : ndarray, shape (n, h, w)
+    shifts : ndarray of float64, shape (n, 2)
+        To be added to each frame; NaN where there is none.
+    covered : ndarray of bool, shape (n, rows, columns), optional
+        Tiles that a frame shows, where it is more than shifted.
+    levels : Levels, optional
+        What `started_levels` began with.
+    """
+    return started_look(images, frames, shifts, covered, levels=levels)()
+
+
+def started_look(
+    images: Array,
+    frames: Array,
+    shifts: NDArray[np.float64],
+    covered: NDArray[np.bool_] | None = None,
+    *,
+    levels: Levels | None = None,
+) -> Callable[[], Look]:
+    """Begin with :func:`look`; what is returned waits for a device."""
+    count, grid = int(frames.shape[0]), Grid((int(frames.shape[1]), int(frames.shape[2])))
+    known: NDArray[np.bool_] = np.asarray(np.isfinite(shifts).all(axis=1))
+    if not all(grid.count) or not known.any():
+        nothing = Look(np.full((count, *grid.count), np.nan, dtype=np.float32), np.full(count, np.nan), np.zeros(count))
+        return lambda: nothing
+    if covered is None and (levels := levels or started_levels(images, frames)) is not None:
+        return _looked_at_by_kernels(images, frames, np.where(known[:, None], shifts, np.nan), grid, levels)
+    shifts = np.where(known[:, None], shifts, 0.0)
+    whole = np.rint(shifts).astype(np.intp)
+    (f, of_frames), (g, of_reference) = both_standard(frames, images, whole)
+    noise, correlated = of_frames + of_reference, 1.0
+    if max(of_frames.max(), of_reference.max()) > NOISY:
+        f, g = (_smoothed(each) for each in (f, g))
+        noise, correlated = noise / (2 * CORRELATED), CORRELATED
+    sums = sums_over_tiles(f, g, shifts - whole, grid.size // 2, grid.count)
+    covered = covered_by(grid.shape, grid.size, grid.count, whole) if covered is None else covered
+    tiles, alike = judged(sums, covered, (grid.size // 2) ** 2, noise, correlated, known)
+    edges = edge_offsets(sums, covered & known[:, None, None], grid.size, grid.shape)
+    return lambda: Look(tiles, alike, edges)
+
+
+def _by_kernels(*images: Array) -> bool:
+    return all(is_device_array(each) and name_of(each.dtype) in INPUT_TYPES for each in images)
+
+
+def look_by_written(images: Array, frames: Array, written: Array, numbers: Array) -> Callable[[], Look] | None:
+    """:func:`started_look` at frames (n, h, w) on a device before the host knows their shifts; None if not by kernels.
+
+    The device has `written` these of all frames (see :mod:`xcorr_app.gpu.peaks.frame_peaks`), of which `numbers` (n,)
+    are looked at.
+    """
+    grid = Grid((int(frames.shape[1]), int(frames.shape[2])))
+    levels = started_levels(images, frames)
+    if levels is None:
+        return None
+    return _judged_by_kernels(images, frames, *tile_places(written, numbers, images.shape[0]), grid, levels)
+
+
+def _looked_at_by_kernels(
+    images: Array, frames: Array, shifts: NDArray[np.float64], grid: Grid, levels: Levels
+) -> Callable[[], Look]:
+    """:func:`started_look` on a device, which is waited for once unless there is much noise."""
+    xp, none, count = array_namespace(frames), np.zeros((images.shape[0], 2)), frames.shape[0]
+    whole = np.rint(shifts)
+    # Brought to the device together: each array takes as long as a launch.
+    places = np.concatenate([np.nan_to_num(whole), none]).astype(np.int32)
+    numbers = xp.asarray(np.concatenate([shifts - whole, places.view(np.float64)], axis=None))
+    offsets, places = numbers[: 2 * count].reshape(count, 2), numbers[2 * count :].view(np.int32).reshape(-1, 2)
+    return _judged_by_kernels(images, frames, places, offsets, grid, levels)
+
+
+def _judged_by_kernels(
+    images: Array, frames: Array, places: Array, offsets: Array, grid: Grid, levels: Levels
+) -> Callable[[], Look]:
+    """The same by whole shifts (n + m, 2) of frames and images, and what is left (n, 2), on the device."""
+    count, both = frames.shape[0], (levels.of_frames, levels.of_references)
+    f, g = tile_bins(frames, places[:count], both[0]), tile_bins(images, places[count:], both[1])
+
+    def verdict(f: Array, g: Array, *, smoothed: bool) -> Callable[[], Verdict]:
+        sums = tile_sums(f, g, offsets, grid.size // 2, grid.count)
+        return started_verdict(sums, places, offsets, both, grid.shape, grid.size, LIMITS, smoothed=smoothed)
+
+    started = verdict(f, g, smoothed=False)
+
+    def finished() -> Look:
+        found = started()
+        if found.noise.max() > NOISY:
+            found = verdict(_smoothed(f), _smoothed(g), smoothed=True)()
+        return Look(found.tiles, found.alike, found.edges)
+
+    return finished
+
+
+def _smoothed(bins: Array) -> Array:
+    return filter_frames(bins, _smoothing(), dtype="same", count=False)[0]
+
+
+@functools.cache
+def _smoothing() -> Filter:
+    """One filter for all calls: a device's plans are kept by it."""
+    return named.gaussian(SIGMA)

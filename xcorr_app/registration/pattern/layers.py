@@ -1,0 +1,206 @@
+"""Two layers of a series: a scene that moves by known shifts, and a pattern that stands still.
+
+Frame t shows ``s(x + d_t) + p(x) + noise``, d_t being the shift that aligns it. Of a series that moves, both follow by
+least squares: the mean of the aligned frames less the pattern is the scene, the mean of the frames less the moved scene
+is the pattern, in turns (the Gauss-Seidel iteration of the normal equations, known as backfitting: Buja, Hastie and
+Tibshirani 1989, doi 10.1214/aos/1176347115), with over-relaxation w. Begun with no pattern, n rounds find a share
+``1 - (1 - w (1 - |m|^2))^n`` of it at each frequency, m being the mean of the phases ``exp(i k d_t)``: a series that
+stands still (m = 1) has no pattern, whatever it shows, and what cannot be told apart stays with the scene.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
+from xcorr_app.registration.moving.apply import shift_frames
+from xcorr_app.registration.moving.interpolation import Order
+from xcorr_app.registration.quality import clean_fraction
+
+_RELAXATION = 1.5
+_BLOCKS = 8
+"""Blocks along each axis whose scatter tells what is chance."""
+_GAIN_ROUNDS, _MIN_GAIN = 12, 1e-6
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """Where n frames (h, w) lie on the scene: what all of them show, in coordinates of the reference."""
+
+    shape: tuple[int, int]
+    shifts: NDArray[np.float64]
+
+    @property
+    def whole(self) -> NDArray[np.intp]:
+        """(n, 2) whole pixels of the shifts."""
+        return np.rint(self.shifts).astype(np.intp)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Rows and columns of the scene."""
+        rows, columns = np.ptp(self.whole, axis=0) + self.shape
+        return int(rows), int(columns)
+
+    def part(self, t: int) -> tuple[slice, slice]:
+        """Return the rows and columns of the scene that frame t shows."""
+        y, x = self.whole[t] - self.whole.min(axis=0)
+        return slice(int(y), int(y) + self.shape[0]), slice(int(x), int(x) + self.shape[1])
+
+    def gathered(self, frames: Array) -> Array:
+        """Sum of frames (n, h, w), each at its place."""
+        total = array_namespace(frames).zeros(self.size, frames.dtype)
+        for t in range(frames.shape[0]):
+            total[self.part(t)] += frames[t]
+        return total
+
+    def shown(self, scene: Array) -> Array:
+        """What frames (n, h, w) show of a scene."""
+        return array_namespace(scene).stack([scene[self.part(t)] for t in range(len(self.shifts))])
+
+    def counted(self, like: Array, weights: Array | float = 1.0) -> Array:
+        """In how many frames a place is seen, each with its weight (n, 1, 1); one where in none."""
+        xp = array_namespace(like)
+        count = self.gathered(xp.broadcast_to(weights * xp.ones_like(like[:1]), like.shape))
+        return xp.where(count > 0, count, 1)
+
+
+def separated(frames: Array, shifts: NDArray[np.float64], rounds: int, *, roughly: bool = False) -> tuple[Array, Array]:
+    """Pattern (h, w) and scene (h, w), as the first frame shows it, of float frames (n, h, w) with known shifts (n, 2).
+
+    The pattern has zero mean. Frames are moved by Lanczos interpolation; `roughly`, by cubic, which bends fine scenes.
+    """
+    xp = array_namespace(frames)
+    canvas = Canvas((int(frames.shape[1]), int(frames.shape[2])), shifts)
+    fraction = canvas.shifts - canvas.whole
+    count = canvas.counted(frames)
+    order: Order = 3 if roughly else "lanczos"
+    pattern = xp.zeros_like(frames[0])
+    for _ in range(rounds):
+        clean = shift_frames(frames - pattern, fraction, order=order, mode="nearest")[0]
+        shown = canvas.shown(canvas.gathered(clean) / count)
+        left = frames - pattern - shift_frames(shown, -fraction, order=order, mode="nearest")[0]
+        rest = left.mean(axis=0)
+        pattern += _RELAXATION * (rest - rest.mean())
+    return _without_noise(pattern, float(left.var(axis=0).mean()) / max(len(shifts) - 1, 1)), shown[0]
+
+
+def share_found(mean_phase: NDArray[np.complex128], rounds: int) -> NDArray[np.float64]:
+    """Share of a pattern that so many rounds find at frequencies where the scene moves by phases of this mean."""
+    share: NDArray[np.float64] = 1 - (1 - _RELAXATION * (1 - np.abs(mean_phase) ** 2)) ** rounds
+    return share
+
+
+def _without_noise(pattern: Array, noise: float) -> Array:
+    """Pattern (h, w) whose noise has this variance, less what of it is noise as a rule: Wiener's filter, by rings.
+
+    A pattern holds a part of every frame's noise, moved by every difference of shifts: subtracted as it is, it makes
+    frames alike at the very shifts that were assumed. Rows and columns are means over many pixels, without noise.
+    """
+    xp, fft = array_namespace(pattern), fft_namespace(pattern)
+    lines = pattern.mean(axis=0) + pattern.mean(axis=1)[:, None] - pattern.mean()
+    height, width = pattern.shape
+    spectrum = fft.rfft2(pattern - lines)
+    y, x = xp.fft.fftfreq(height)[:, None], xp.fft.rfftfreq(width)[None]
+    ring = xp.rint(xp.hypot(y, x) * min(height, width)).astype(np.int64)
+    number = xp.bincount(ring.ravel())
+    power = xp.bincount(ring.ravel(), (abs(spectrum) ** 2).ravel()) / xp.maximum(number * height * width, 1)
+    kept = xp.maximum(1 - noise / xp.where(power > 0, power, np.inf), 0)
+    filtered = fft.irfft2(spectrum * kept[ring], (height, width)) + lines
+    return filtered.astype(pattern.dtype)
+
+
+@dataclass(frozen=True)
+class Shares:
+    """What frames show, in units of the variance that they share once aligned."""
+
+    static: float
+    """Variance that frames share as they are, beyond what they share once aligned."""
+    chance: float
+    """Standard error of that, from its scatter among blocks of the frame."""
+    unexplained: float
+    """Variance that is neither shared by the aligned frames nor white noise."""
+    shared: float
+    """The variance that they share, in units of the frames."""
+
+
+def gains(products: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How bright the one scene is in each of n frames, in the mean 1, from their products (n, n) with each other.
+
+    What a frame has with itself counts for nothing, since noise is part of it.
+    """
+    limits = np.finfo(np.float64)
+    products = products / max(float(np.diag(products).mean()), limits.tiny)
+    own = np.diag(products)
+    others = products - np.diag(own)
+    # That of frames without noise, from which few rounds are enough however much they differ.
+    gain = np.sqrt(own)
+    for _ in range(_GAIN_ROUNDS):
+        total = float(gain @ gain)  # of one frame that outshines all others no digit is left without it
+        gain = others @ gain / np.maximum(total - gain**2, max(float(limits.eps) * total, float(limits.tiny)))
+        if not gain.mean() > 0:
+            return np.ones(len(products))
+        gain = np.maximum(gain / gain.mean(), _MIN_GAIN)
+    return gain
+
+
+def shares(frames: Array, shifts: NDArray[np.float64]) -> Shares:
+    """Say what float frames (n, h, w) share when they are moved by whole pixels of their shifts (n, 2), or not moved.
+
+    Products of different frames hold no noise: they are what is shared.
+    """
+    xp = array_namespace(frames)
+    count = frames.shape[0]
+    canvas = Canvas((int(frames.shape[1]), int(frames.shape[2])), shifts)
+    frames = frames - frames.mean(axis=(1, 2), keepdims=True, dtype=np.float64).astype(frames.dtype)
+    # Squares of values near the limit of their type would not fit it; what is said is relative.
+    largest = xp.maximum(xp.maximum(frames.max(), -frames.min()), np.finfo(frames.dtype).tiny)
+    frames /= largest
+    middle = common_parts(canvas)
+    aligned = xp.stack([frames[t][part] for t, part in enumerate(middle)])
+    # A scene that bleaches is one scene.
+    flat = aligned.reshape(count, -1)
+    gain = xp.asarray(gains(to_host(flat @ flat.T).astype(np.float64)).astype(frames.dtype))[:, None, None]
+    rest = canvas.shown(canvas.gathered(frames * gain) / canvas.counted(frames, gain * gain)) * gain
+    xp.subtract(frames, rest, out=rest)
+    shared = _shared(aligned).mean()
+    static = _shared(rest)
+    # Of what is left, not of the frames: columns of a pattern or scene are as white across as noise is.
+    left = (clean_fraction(rest) * to_host((rest * rest).mean(axis=(1, 2)))).mean() * (count / (count - 1))
+    shared, left, mean, scatter = (float(v) for v in (shared, left, static.mean(), static.std()))
+    if not shared > 0:
+        return Shares(0.0, np.inf, np.inf, 0.0)
+    return Shares(mean / shared, scatter / _BLOCKS / shared, left / shared, shared * float(largest) ** 2)
+
+
+def common_parts(canvas: Canvas) -> list[tuple[slice, slice]]:
+    """Rows and columns of each frame that show what all of them show; of frames that share nothing their first."""
+    whole = canvas.whole
+    low, high = whole.max(axis=0), whole.min(axis=0) + canvas.shape
+    high = np.maximum(high, low + 1)
+    parts = []
+    for shift in whole:
+        (top, left), (bottom, right) = low - shift, high - shift
+        parts.append((slice(int(top), int(bottom)), slice(int(left), int(right))))
+    return parts
+
+
+def _shared(frames: Array) -> Array:
+    """Mean product of two different frames (n, h, w), for each block of the frame."""
+    xp = array_namespace(frames)
+    count, height, width = frames.shape
+    blocks = min(_BLOCKS, height, width)
+    rows, columns = height // blocks * blocks, width // blocks * blocks
+    part = frames[:, :rows, :columns]
+    if xp is np:
+        # One by one, which keeps both sums in the cache.
+        total, squares = np.zeros_like(part[0]), np.zeros_like(part[0])
+        for frame in part:
+            total += frame
+            squares += frame * frame
+    else:
+        total, squares = part.sum(axis=0), (part * part).sum(axis=0)
+    products = (total * total - squares) / (count * (count - 1))
+    return xp.asarray(products).reshape(blocks, rows // blocks, blocks, columns // blocks).mean(axis=(1, 3))

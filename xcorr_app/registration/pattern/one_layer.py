@@ -1,0 +1,164 @@
+"""What frames leave when they are moved onto each other: of one scene and nothing else, no more than noise.
+
+A first look that costs little. Where it finds nothing, there is no second layer to search for, and no motion that the
+shifts missed. Frames are aligned by fractions of pixels, by phases of their spectra: what is left of a scene that is
+moved by whole pixels would pass for a second layer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
+from xcorr_app.registration.measuring.few_frames import near_each_other, spread, taken
+from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.parts.tile_bins import binned
+from xcorr_app.registration.pattern.layer_spectra import fading
+from xcorr_app.registration.pattern.layers import Canvas, common_parts, gains
+from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.stack.contrast import Contrast
+from xcorr_app.registration.stack.frames import Frames
+from xcorr_app.registration.stack.prefilter import Prefilter
+
+_LOOKED_AT = 5
+_LARGE = 192
+"""Rows and columns from which bins of 2 x 2 pixels are enough to look at."""
+_LITTLE, _LEAST = 0.001, 3e-4
+"""Share that bends nothing by much, and that fractions of pixels leave at the rim and in bins."""
+_FEW = 2.0
+"""Standard errors that are little."""
+
+_LOW, _HIGH = 0.3, 0.35
+"""Cycles per pixel on either axis, below which scenes are looked at, and above which there is noise alone."""
+_ON_AXIS = 0.04
+"""Cycles per pixel up to which rows and columns that differ have all of their power."""
+_MIN_GAIN = 0.1
+_FEWEST = 24
+"""Rows and columns in common below which nothing is said."""
+
+
+@dataclass(frozen=True)
+class LeftOver:
+    """What is left of frames less their mean once aligned, beyond white noise."""
+
+    share: float
+    """Of the power that the aligned frames share."""
+    chance: float
+    """Standard error of that."""
+    static: float = np.inf
+    """What of it the frames share where they were, noise of pixels as well, and"""
+    static_chance: float = 0.0
+    """standard error of that."""
+    is_sure: bool = False
+    """Whether nothing else speaks against the frames that were looked at."""
+
+    @property
+    def is_little(self) -> bool:
+        """Whether it bends no shift: a layer that does has more power."""
+        little = self.share < max(_LITTLE, _FEW * self.chance)
+        return little and self.static < max(_LITTLE, _FEW * self.static_chance)
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether there is nothing, of a layer that hardly moves against the other as well."""
+        return self.is_little and self.share < max(_LEAST, self.chance)
+
+
+UNKNOWN = LeftOver(np.inf, 0.0)
+
+
+def left_over_of(frames: Frames, measured: Measured, settings: Settings) -> LeftOver:
+    """Look at a few frames that were measured without more than the default options."""
+    if not settings.contrast.auto or settings.normalization != "zncc" or settings.prefilter.name is not None:
+        return UNKNOWN
+    usable = near_each_other(measured, frames.shape)
+    if usable.size < 2:
+        return UNKNOWN
+    few = spread(usable, _LOOKED_AT)
+    shifts = measured.shifts[few]
+    # Sums of values at the limits of their type are infinite: then nothing is known.
+    with np.errstate(over="ignore", invalid="ignore"):
+        images = taken(frames, few, replace(settings, prefilter=Prefilter(), contrast=Contrast()))
+        if min(images.shape[1:]) >= _LARGE:
+            images, shifts = binned(images), shifts / 2
+        left = left_over(images, shifts)
+    return replace(left, is_sure=bool(measured.undoubted(settings)[few].all()))
+
+
+def left_over(images: Array, shifts: NDArray[np.float64]) -> LeftOver:
+    """Say what float images (n, h, w) leave that are moved by their shifts (n, 2); infinitely much where that is open.
+
+    A change of the light from frame to frame is none of what is left.
+    """
+    xp = array_namespace(images)
+    canvas = Canvas((int(images.shape[1]), int(images.shape[2])), shifts)
+    aligned = xp.stack([images[t][part] for t, part in enumerate(common_parts(canvas))])
+    count, height, width = aligned.shape
+    if count < 2 or min(height, width) < _FEWEST:
+        return UNKNOWN
+    window = fading(height)[:, None] * fading(width)
+    overlap = float((window**4).mean() / (window**2).mean() ** 2)
+    # Of magnitude one, squares keep their digits.
+    aligned = aligned - aligned.mean(axis=(1, 2), keepdims=True)
+    aligned /= xp.maximum(xp.maximum(aligned.max(), -aligned.min()), np.finfo(aligned.dtype).tiny)
+    spectra = _spectra(aligned * xp.asarray(window.astype(aligned.dtype)))
+    y, x = np.fft.fftfreq(height), np.fft.rfftfreq(width)
+    _move(spectra, canvas.whole - shifts, y, x)
+    gain = np.maximum(gains(_products(spectra[:, abs(y) < _LOW][:, :, x < _LOW])), _MIN_GAIN)
+    spectra /= xp.asarray(gain.astype(aligned.dtype))[:, None, None]
+    mean = spectra.mean(axis=0)
+    spectra -= mean
+    squares = _power(spectra).sum(axis=0)
+    # Back to where the frames were: there a pattern adds up, be it as white as noise.
+    _move(spectra, shifts, y, x)
+    powers = xp.stack([_power(spectra.sum(axis=0)) - squares, squares, _power(mean)])
+    products, rest, both = to_host(powers).astype(np.float64)
+    products, rest = products / (count * (count - 1)), rest / (count - 1)
+    both -= rest / count
+    # Half of the plane is seen; of the first column, both halves.
+    halves = np.where(x > 0, 1.0, 0.5) * np.ones((height, 1))
+    low = halves * ((abs(y) < _LOW)[:, None] & (x < _LOW))
+    noisy = ((abs(y) > _HIGH)[:, None] | (x > _HIGH)) & (abs(y) > _ON_AXIS)[:, None] & (x > _ON_AXIS)
+    noise, number = float(rest[noisy].mean()), float(low.sum())
+    shared = float((low * both).sum())
+    if not shared > 0:
+        return UNKNOWN
+    # Of faint frames there is more noise now: as if there were fewer of them.
+    noises = gain**-2 / np.sum(gain**-2)
+    squared = float((noises**2).sum())
+    scatter = noise * np.sqrt(overlap * squared * count / (count - 1) * (number + number**2 / noisy.sum()))
+    of_products = noise * np.sqrt(overlap * (1 - squared) / (count - 1) ** 2 * halves.sum())
+    share, static = float((low * rest).sum()) - number * noise, float((halves * products).sum())
+    return LeftOver(share / shared, float(scatter) / shared, static / shared, float(of_products) / shared)
+
+
+def _spectra(images: Array) -> Array:
+    if isinstance(images, np.ndarray):
+        # SciPy's FFT, which nothing else in most runs needs, takes longer to load; NumPy's is slow in single precision.
+        return np.fft.rfft2(images.astype(np.float64, copy=False))
+    return fft_namespace(images).rfft2(images)
+
+
+def _move(spectra: Array, shifts: NDArray[np.float64], y: NDArray[np.floating], x: NDArray[np.floating]) -> None:
+    """Move what spectra (n, h, w) show by shifts (n, 2) up and to the left, in place."""
+    xp = array_namespace(spectra)
+    down, across = (
+        xp.asarray(np.exp(2j * np.pi * part[:, None] * k).astype(spectra.dtype))
+        for part, k in zip(shifts.T, (y, x), strict=True)
+    )
+    spectra *= down[:, :, None]
+    spectra *= across[:, None, :]
+
+
+def _products(spectra: Array) -> NDArray[np.float64]:
+    """Products (n, n) of spectra (n, h, w) with each other."""
+    flat = spectra.reshape(spectra.shape[0], -1)
+    products: NDArray[np.float64] = to_host((flat @ flat.conj().T).real).astype(np.float64)
+    return products
+
+
+def _power(spectra: Array) -> Array:
+    return spectra.real**2 + spectra.imag**2

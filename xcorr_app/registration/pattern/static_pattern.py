@@ -1,0 +1,261 @@
+"""A fixed pattern of camera or illumination: found from the series, subtracted for measuring.
+
+Columns, rows, dust: what stays where it is while the scene moves correlates at zero shift, with a ridge along its
+columns, and pins the shifts there. It is told from the scene by the motion of the scene: a few frames, aligned by what
+was measured, or where that explains them badly by what is left of them without their mean, must share something as
+they are (`layers.shares`), must be two layers and nothing else, and the moving layer must fill the frame as the
+pattern does: bright things that move over a scene that stands still are no scene.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.filtering import named
+from xcorr_app.filtering.convolve import filter_frames
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+from xcorr_app.registration.measuring.few_frames import near_each_other, spread, taken
+from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.pattern.joint_shifts import (
+    DOUBTED,
+    FIRST_SIGN,
+    SURE,
+    JointShifts,
+    fitted_together,
+    hardly_moves,
+    signs_of_two_layers,
+)
+from xcorr_app.registration.pattern.layers import shares
+from xcorr_app.registration.pattern.one_layer import LeftOver, left_over
+from xcorr_app.registration.pattern.pattern_error import error_left, less_sure
+from xcorr_app.registration.pattern.pattern_in_turns import (
+    LARGE,
+    ROUNDS,
+    Measure,
+    has_pattern,
+    in_turns,
+    moves,
+    search_pattern,
+    stands_still,
+)
+from xcorr_app.registration.quality import clean_fraction
+from xcorr_app.registration.settings import Roi, Settings
+from xcorr_app.registration.stack.contrast import Contrast
+from xcorr_app.registration.stack.frames import Chunk, Frames, FramesOver
+from xcorr_app.registration.stack.prefilter import Prefilter
+
+_FEWEST = 4
+"""Frames of which a pattern can be told from a scene."""
+_LOOKED_AT, _FIRST_LOOK = 5, 9
+"""Frames that tell a pattern from a scene that moves far, and from one that hardly does."""
+_MOST = 32
+_PIXELS = 1 << 23
+"""Of the frames that a pattern is taken from; at least `_FEWEST_TAKEN` of them."""
+_FEWEST_TAKEN = 8
+_SMALLEST = 48
+_UNEXPLAINED = 0.005
+"""Share from which the shifts measured may be those of the pattern, by whole pixels and by fractions of them."""
+_BY_CHANCE = 3.0
+"""Standard errors by which it is beyond chance."""
+_MUST_EXPLAIN, _MAX_REMAINDER = 0.5, 5.0
+"""Two layers leave less than this share of what one leaves unexplained, or less than so many times the pattern."""
+_LEFT_AT_LEAST_LESS = 0.8
+"""Share beyond which two layers explain no more than one does: something else changes, by blinking or moving apart."""
+_CLOSE = 0.3
+"""Pixels (standard deviation) up to which shifts without the pattern confirm those measured."""
+_MUST_LEAVE_LESS = 0.3
+"""Share of what aligned frames left with the pattern, or of the scene, which they leave without it at most."""
+_LARGEST_LAYER = 0.63
+"""Share of the frame where the static layer shows more than the moving one beyond which it is the scene."""
+_EITHER = 0.72
+"""Share up to which it may be the scene or not, and the shifts measured are those of either."""
+_CLEARLY_LARGER = 0.85
+"""Share beyond which it is the scene, however little the other layer moves."""
+_TOLD_APART = 10.0
+"""Pixels of motion from which a pattern that the first shifts followed is told from the scene to 0.2 pixels."""
+_WHITE = 0.25
+"""Share of a still layer, lines aside, that is not white below which it is the camera's: no optics draws pixels."""
+_FINE, _COARSE = 1.5, 6.0
+"""Widths in pixels between which the two are compared: noise of pixels and gradients of brightness are no scene."""
+
+
+@dataclass(frozen=True)
+class PatternFreeFrames(FramesOver):
+    """Frames less a fixed pattern (Y, X), as floats."""
+
+    pattern: Array
+    strength: float
+    """Standard deviation of the pattern over that of the scene."""
+    scene: Array
+    """(Y, X) less the pattern, and"""
+    taken: NDArray[np.float64]
+    """(n, 2) shifts of the frames by which the two were told apart."""
+
+    def less_sure(self, sigma: NDArray[np.float64], shifts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Standard errors (T, 2) of shifts measured without the pattern, which follows from them."""
+        factor = less_sure(shifts, self.taken, self.scene, ROUNDS)
+        return np.hypot(sigma * factor, error_left(self.scene, len(self.taken)))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of a pixel, a float."""
+        dtype: np.dtype[Any] = np.dtype(self.pattern.dtype)
+        return dtype
+
+    def read(self, start: int, stop: int) -> Chunk:
+        """Read frames and subtract the pattern; those that are flat, or could not be read, stay so."""
+        chunk = self.source.read(start, stop)
+        flat = (chunk.frames == chunk.frames[:, :1, :1]).all(axis=(1, 2), keepdims=True)
+        return replace(chunk, frames=chunk.frames - self.pattern * ~flat)
+
+    def on_host(self) -> PatternFreeFrames:
+        """Return the same frames, handed out as NumPy arrays."""
+        return replace(self, source=self.source.on_host(), pattern=to_host(self.pattern), scene=to_host(self.scene))
+
+    @property
+    def note(self) -> str:
+        """What was done, in words."""
+        return (
+            "A fixed pattern, which stands still while the scene moves (camera or illumination; "
+            f"{100 * self.strength:.0f} % of the scene's contrast), was subtracted for measuring."
+        )
+
+
+@dataclass(frozen=True)
+class Told:
+    """What was told of a fixed pattern."""
+
+    frames: PatternFreeFrames | None = None
+    """Without it; None where there is none, or none that can be told from the scene."""
+    joint: JointShifts | None = None
+    """Shifts of a scene that hardly moves over a pattern, fitted together with both."""
+    contested: bool = False
+    """Two layers were found, but not which of them is the scene, or how far they move against each other."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The same in words."""
+        doubt = (
+            "Something stands still while something else moves, and which of them is the scene, or how far it moves, "
+            "cannot be told: no shift is sure."
+        )
+        found = [told.note for told in (self.frames, self.joint) if told is not None]
+        return (*found, *((doubt,) if self.contested else ()))
+
+
+def without_pattern(frames: Frames, measured: Measured, settings: Settings, measure: Measure, rest: LeftOver) -> Told:
+    """Look for a fixed pattern, and take it away.
+
+    Parameters
+    ----------
+    frames : Frames
+    measured : Measured
+        Their shifts as they are.
+    settings : Settings
+    measure : callable
+        Measures frames against a reference.
+    rest : LeftOver
+        What a few of the frames leave, moved by those shifts.
+    """
+    if not _is_open(frames, settings) or rest.is_noise:
+        return Told()
+    usable = near_each_other(measured, frames.shape)
+    if usable.size < _FEWEST:
+        return Told()
+    plain = replace(settings, roi=None, prefilter=Prefilter(), contrast=Contrast())
+    middle = replace(plain, roi=_middle(frames.shape))
+    pixels = frames.shape[0] * frames.shape[1]
+    many = spread(usable, min(_MOST, max(_FEWEST_TAKEN, _PIXELS // pixels)))
+    doubted = False
+    first = spread(usable, _FIRST_LOOK)
+    if (
+        hardly_moves(frames.shape, measured.shifts[first])
+        and signs_of_two_layers(taken(frames, first, middle), measured.shifts[first]) > FIRST_SIGN
+    ):
+        within = replace(plain, roi=settings.roi)
+        reference = usable[np.argmin(np.abs(measured.shifts[usable]).max(axis=1))]
+        chosen = np.union1d(many, reference)
+        stack = taken(frames, chosen, within)
+        signs = signs_of_two_layers(stack, measured.shifts[chosen])
+        doubted = signs > DOUBTED
+        if signs > SURE:
+            together, doubted = fitted_together(
+                stack, chosen, measured.shifts[chosen], measured, lambda some: taken(frames, some, within)
+            )
+            if together is not None:
+                return Told(joint=together)
+    if rest.is_little:
+        return Told(contested=doubted)
+    few = spread(usable, _LOOKED_AT)
+    shifts = measured.shifts[few]
+    one = shares(taken(frames, few, middle), shifts)
+    unexplained = one.unexplained > _UNEXPLAINED and rest.share > max(_UNEXPLAINED, _BY_CHANCE * rest.chance)
+    if not (has_pattern(one, shifts) or unexplained):
+        return Told(contested=doubted)
+    stack = taken(frames, many, plain)
+    trial = replace(plain, engine="fft", contrast=Contrast(), roi=settings.roi)
+    is_seen = has_pattern(one, shifts)
+    begin = measured.shifts[many] if is_seen else search_pattern(stack, trial, measure)
+    layers = None if begin is None else in_turns(stack, begin, trial, measure)
+    if layers is None:
+        return Told(contested=doubted)
+    shifts, pattern, scene = layers
+    found = shares(stack, shifts)
+    if not (has_pattern(found, shifts) if is_seen else stands_still(found)):
+        return Told()
+    as_measured = shares(stack, measured.shifts[many])
+    # In units of what moves: of shifts that followed the pattern frames share the pattern, which may be far stronger.
+    stronger = as_measured.shared / found.shared if found.shared > 0 else 1.0
+    before = stronger * as_measured.unexplained
+    after = shares(stack - pattern, shifts).unexplained
+    # A pattern that was not seen at the shifts measured must explain why these were wrong.
+    left = _MAX_REMAINDER * found.static if is_seen else _LEFT_AT_LEAST_LESS * before
+    allowed = max(_MUST_EXPLAIN * before, min(_MAX_REMAINDER * found.static, left))
+    if after > allowed:
+        return Told()
+    # By fractions of pixels: a scene that blurs or grows, or light that turns, leaves as much beside a "pattern".
+    with_it, without = left_over(stack, measured.shifts[many]), left_over(stack - pattern, shifts)
+    if without.share > max(_MUST_LEAVE_LESS * min(stronger * with_it.share, 1.0), _BY_CHANCE * without.chance):
+        return Told()
+    larger = _largest(pattern, scene)
+    # Shifts measured that the scene without the pattern confirms did not follow it.
+    followed = float((shifts - measured.shifts[many]).std(axis=0).max()) > _CLOSE
+    moves_little = float(np.ptp(shifts, axis=0).max()) < _TOLD_APART
+    contested = not is_seen and followed and larger < (_CLEARLY_LARGER if moves_little else _EITHER)
+    if larger > _LARGEST_LAYER or not moves(shifts):
+        return Told(contested=contested)
+    contested &= moves_little
+    strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
+    return Told(PatternFreeFrames(frames, pattern, strength, scene, shifts), contested=contested)
+
+
+def _is_open(frames: Frames, settings: Settings) -> bool:
+    return (
+        settings.contrast.auto
+        and settings.normalization == "zncc"
+        and settings.prefilter.name is None
+        and settings.kernel_options is None
+        and frames.count >= _FEWEST
+        and min(settings.measured_shape(frames.shape)) >= _SMALLEST
+    )
+
+
+def _middle(shape: tuple[int, int]) -> Roi | None:
+    """Rows of large frames that are enough to see whether there is a pattern."""
+    rows = shape[0]
+    return None if rows < LARGE else (slice(rows // 4, rows - rows // 4), slice(0, shape[1]))
+
+
+def _largest(pattern: Array, scene: Array) -> float:
+    """Share of the frame where the static layer, apart from rows and columns, shows more than the moving one."""
+    pattern = pattern - pattern.mean(axis=0) - pattern.mean(axis=1)[:, None] + pattern.mean()
+    if float(clean_fraction(pattern[None])[0]) < _WHITE:
+        return 0.0
+    layers = array_namespace(pattern).stack([pattern, scene])
+    fine, coarse = (filter_frames(layers, named.gaussian(s), dtype="same", count=False)[0] for s in (_FINE, _COARSE))
+    power = filter_frames((fine - coarse) ** 2, named.gaussian(_FINE), dtype="same", count=False)[0]
+    return float((power[0] > power[1]).mean())

@@ -1,0 +1,272 @@
+"""Measuring frames against those shortly before them, for series whose look changes: previous, rolling, pairs.
+
+Of one image of the whole stack there is little in a series that changes; a frame and the one before it are alike. What
+is paid for it is that errors of steps add up. A mean of the last aligned frames slows that down, and pairs over several
+frames close loops, which tell errors apart and find them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import scipy  # whose parts are loaded when they are asked for
+from numpy.typing import NDArray
+
+from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measurement import Measurement
+from xcorr_app.registration.measuring.references import FixedImage
+from xcorr_app.registration.reference.earlier_frames import EarlierUsable, GivenFrames, RollingMean, earlier
+from xcorr_app.registration.reference.pair_shifts import solve_pairs
+from xcorr_app.registration.reference.template import frames_to_average
+from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.stack.frames import Frames, PickedFrames
+from xcorr_app.registration.stack.passes import Pass
+
+_COMPARED = 16
+"""Frames spread over the stack that are compared with the first directly."""
+_ROUNDS = 4
+_SETTLED = 0.01
+"""Pixels by which frames that are averaged may be found elsewhere than where they were put."""
+_MIN_ERROR = 0.005
+"""Standard error in pixels below which a pair gains no more weight."""
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Measures every frame against some before it; `first` is the number and image of the first usable frame."""
+
+    frames: Frames
+    settings: Settings
+    measurement: Measurement
+    xp: Any
+    first: tuple[int, Array]
+
+    def previous(self, verified: NDArray[np.bool_]) -> Measured:
+        """Sum the steps from frame to frame."""
+        measured = self._steps(verified)
+        measured.follows = earlier(measured.usable, 1, self.settings.apart)
+        step = measured.shifts
+        measured.shifts, measured.sigma = _summed(step, measured.sigma, measured.follows)
+        # Each check is of one step: it starts from where the engine's own sum stood before.
+        measured.fft_shifts = measured.shifts - step + measured.fft_shifts
+        return measured
+
+    def rolling(self, length: int, verified: NDArray[np.bool_]) -> tuple[Measured, int]:
+        """Compare each frame with the mean of the last `length` aligned ones; also return the number of rounds.
+
+        A mean needs the shifts of the frames in it. Those of the steps are near enough to make it, so all frames can be
+        compared at once; what is found of each then counts from where its mean really is. Where frames turn out to lie
+        elsewhere than where they were put, it is done again.
+        """
+        none = np.zeros_like(verified)
+        found = self._steps(none)
+        good = frames_to_average(found, self.settings)
+        steps = np.where(good[:, None], found.shifts, 0.0)
+        follows = earlier(found.usable, 1, self.settings.apart)
+        near = np.nan_to_num(_summed(steps, found.sigma, follows)[0])
+        numbers = np.arange(self.frames.count)
+        rounds = 0
+        while True:
+            rounds += 1
+            taking_part = np.flatnonzero(good) if good.any() else np.array([self.first[0]])
+            reference = RollingMean(self.frames, self.settings, length, near, taking_part)
+            found = self.measurement.run(reference, "measure", none)
+            begin, stop = reference.members(numbers)
+            away = reference.origin(numbers) + found.shifts - _mean_of(near, taking_part, begin, stop)
+            shifts, sigma = _rolled(away, found.sigma, taking_part, begin, stop, self.settings.apart)
+            moved = np.nan_to_num(shifts - near)
+            moved = moved - _mean_of(moved, taking_part, begin, stop)
+            before, good = good, frames_to_average(found, self.settings)
+            change = float(np.abs(moved[good & before]).max(initial=0.0))
+            if rounds == _ROUNDS or (change <= _SETTLED and (good == before).all()):
+                break
+            near = np.where(np.isfinite(shifts), shifts, _mean_of(np.nan_to_num(shifts), taking_part, begin, stop))
+        if verified.any():
+            found = self.measurement.run(reference, "measure", verified)
+        found.fft_shifts = found.fft_shifts + shifts - found.shifts
+        found.shifts, found.sigma = shifts, sigma
+        return found, rounds
+
+    def pairs(self, count: int, verified: NDArray[np.bool_]) -> Measured:
+        """Compare each frame with the `count` before it, and place all by what most pairs agree on."""
+        runs = [self._steps(verified)]
+        usable = runs[0].usable
+        partners = [earlier(usable, back, self.settings.apart) for back in range(1, count + 1)]
+        partners = [partner for partner in partners if (partner >= 0).any()] or partners[:1]
+        given = (GivenFrames(self.frames, self.settings, partner) for partner in partners[1:])
+        runs.extend(self.measurement.run(reference, "measure", verified) for reference in given)
+        return _placed(runs, partners, self.first[0], self.settings)
+
+    def closure(self, measured: Measured) -> NDArray[np.float64]:
+        """(T,) distance between the shift of some frames and the one found against the first directly, else NaN."""
+        distance = np.full(self.frames.count, np.nan)
+        candidates = np.flatnonzero(np.isfinite(measured.shifts).all(axis=1))
+        candidates = candidates[candidates > self.first[0] + self.settings.apart]
+        if candidates.size == 0:
+            return distance
+        numbers = candidates[np.unique(np.linspace(0, candidates.size - 1, _COMPARED).round().astype(int))]
+        picked = PickedFrames(self.frames, tuple(int(number) for number in numbers))
+        walk = Pass(picked.count, picked.shape[0] * picked.shape[1], self.xp is not np)
+        settings = replace(self.settings, engine="auto", kernel_options=None)
+        direct = Measurement(picked, walk, settings, self.xp).run(
+            FixedImage(self.first[1]), "closure", np.zeros(picked.count, dtype=bool)
+        )
+        good = direct.trusted(settings)
+        away = np.hypot(*(direct.shifts - measured.shifts[numbers] + measured.shifts[self.first[0]]).T)
+        distance[numbers[good]] = away[good]
+        return distance
+
+    def _steps(self, verified: NDArray[np.bool_]) -> Measured:
+        return self.measurement.run(EarlierUsable(self.frames, self.settings, self.first), "measure", verified)
+
+
+def _summed(
+    steps: NDArray[np.float64], sigma: NDArray[np.float64], follows: NDArray[np.intp]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Places (T, 2) and their standard errors from steps (T, 2), each from the frame that it follows."""
+    # A sum is as uncertain as its steps; one without any certainty at all is doubtful by itself.
+    places, variance = np.nan_to_num(steps), np.where(np.isfinite(sigma), sigma, 0.0) ** 2
+    for frame, start in enumerate(follows):
+        if start >= 0 and start != frame:
+            places[frame] += places[start]
+            variance[frame] += variance[start]
+    return np.where(np.isnan(steps), np.nan, places), np.where(np.isfinite(sigma), np.sqrt(variance), sigma)
+
+
+def _mean_of(
+    values: NDArray[np.float64], numbers: NDArray[np.intp], begin: NDArray[np.intp], stop: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """(T, 2) means of the values (T, 2) of ``numbers[begin:stop]``."""
+    running = np.concatenate([np.zeros((1, 2)), np.cumsum(values[numbers], axis=0)])
+    mean: NDArray[np.float64] = (running[stop] - running[begin]) / (stop - begin)[:, None]
+    return mean
+
+
+def _rolled(
+    away: NDArray[np.float64],
+    sigma: NDArray[np.float64],
+    numbers: NDArray[np.intp],
+    begin: NDArray[np.intp],
+    stop: NDArray[np.intp],
+    apart: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Places (T, 2) of frames from how far each is away from the mean of others before it, and standard errors.
+
+    Errors of the others carry over; how far they do so together is kept for as many frames as a mean has.
+    """
+    kept = int((stop - begin).max()) + apart
+    own = np.where(np.isfinite(sigma), sigma, 0.0) ** 2
+    places = np.zeros((numbers.size, 2))
+    covariance = np.zeros((kept, kept, 2))  # of the last places, the newest first
+    takes_part = np.isin(np.arange(away.shape[0]), numbers)
+    found, carried = np.zeros_like(away), np.zeros_like(own)
+    done = 0
+    for frame in range(away.shape[0]):
+        first, last = begin[frame], stop[frame]
+        with_others = np.zeros((kept, 2))
+        if frame != numbers[0]:
+            found[frame] = np.nan_to_num(away[frame]) + places[first:last].mean(axis=0)
+            if done >= last:
+                members = slice(done - last, done - first)
+                with_others = covariance[members].mean(axis=0)
+                carried[frame] = with_others[members].mean(axis=0)
+        if takes_part[frame]:
+            places[done] = found[frame]
+            covariance[1:, 1:] = covariance[:-1, :-1].copy()
+            covariance[0, 1:] = covariance[1:, 0] = with_others[:-1]
+            covariance[0, 0] = carried[frame] + own[frame]
+            done += 1
+    known = np.isfinite(away).all(axis=1, keepdims=True)
+    return np.where(known, found, np.nan), np.where(np.isfinite(sigma), np.sqrt(own + carried), sigma)
+
+
+def _placed(runs: list[Measured], partners: list[NDArray[np.intp]], held: int, settings: Settings) -> Measured:
+    """Shifts from measurements of every frame against several before it, and of each the best measurement's columns."""
+    count = runs[0].usable.size
+    frames = np.arange(count)
+    real = (np.array(partners) >= 0) & (np.array(partners) != frames)
+    sound: NDArray[np.bool_] = np.array([run.trusted(settings) for run in runs]) & real
+    found: NDArray[np.bool_] = np.array([np.isfinite(run.shifts).all(axis=1) for run in runs]) & real
+    run_of, later = np.nonzero(found)
+    numbers = np.cumsum(runs[0].usable) - 1  # usable frames counted by themselves, so that pairs reach only a few
+    earlier_of = np.array(partners)[run_of, later]
+    steps = np.array([run.shifts for run in runs])[run_of, later]
+    sigma = np.array([run.sigma for run in runs])[run_of, later]
+    variance = np.where(np.isfinite(sigma), np.maximum(sigma, _MIN_ERROR), 1.0) ** 2
+    is_sound = sound[run_of, later]
+    pair = numbers[later], numbers[earlier_of]
+    usable = np.flatnonzero(runs[0].usable)
+    start = int(numbers[held])
+    solution = solve_pairs(*pair, steps, 1 / variance.mean(axis=1), is_sound, usable.size, start)
+    best = np.where(sound.any(axis=0), sound.argmax(axis=0), 0)
+    measured = _chosen(runs, best)
+    has_shift = np.isfinite(measured.shifts).all(axis=1, keepdims=True)
+    placed = np.full((count, 2), np.nan)
+    placed[usable] = solution.shifts
+    measured.shifts = np.where(has_shift, placed, np.nan)
+    # Of the checks of all pairs of a frame the one that is farthest off counts.
+    used = np.where(sound.any(axis=0), sound, np.arange(len(runs))[:, None] == 0)
+    differences = np.array([run.fft_shifts - run.shifts for run in runs])
+    size = np.where(used & np.isfinite(differences).all(axis=2), np.hypot(*differences.transpose(2, 0, 1)), -1.0)
+    measured.fft_shifts = measured.shifts + differences[size.argmax(axis=0), frames]
+    disagree = np.array([run.definition_disagrees for run in runs]) & used
+    measured.definition_disagrees = np.asarray(disagree.any(axis=0))
+    sides = np.concatenate([later, earlier_of]), np.concatenate([run_of, run_of + len(runs)]), np.tile(is_sound, 2)
+    closure = _median_of_pairs(np.tile(solution.residuals, 2), sides, count)
+    spread = np.stack([_median_of_pairs(np.tile(each, 2), sides, count) for each in variance.T], axis=1)
+    measured.closure = closure
+    # Half of what a pair does not know is the noise of either frame, which no loop shows; what loops show adds up.
+    noise = np.maximum(spread - solution.scatter**2, 0.0) / 2
+    error = np.full(count, np.nan)
+    error[usable] = solution.variance
+    combined = np.sqrt(noise + noise[held] + error[:, None])
+    combined[held] = measured.sigma[held]
+    measured.sigma = np.where(np.isfinite(combined) & np.isfinite(measured.sigma), combined, measured.sigma)
+    measured.broken = _cut_off(pair, is_sound, usable, count, start)
+    return measured
+
+
+def _median_of_pairs(
+    values: NDArray[np.float64], sides: tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_]], count: int
+) -> NDArray[np.float64]:
+    """(T,) median of the values of each frame's sound pairs; `sides` name frame and place, and say which are sound."""
+    frame, place, sound = sides
+    table = np.full((count, int(place.max(initial=0)) + 1), np.nan)
+    table[frame[sound], place[sound]] = values[sound]
+    known = np.isfinite(table).any(axis=1)
+    medians = np.full(count, np.nan)
+    medians[known] = np.nanmedian(table[known], axis=1)
+    return medians
+
+
+def _chosen(runs: list[Measured], best: NDArray[np.intp]) -> Measured:
+    """Of each frame the columns of its best run (T,)."""
+    out = replace(runs[0])
+    for run in runs[1:]:
+        out.reasons = {**out.reasons, **run.reasons}
+    frames = np.arange(best.size)
+    for field in fields(Measured):
+        columns = [getattr(run, field.name) for run in runs]
+        if isinstance(columns[0], np.ndarray):
+            setattr(out, field.name, np.array(columns)[best, frames])
+    return out
+
+
+def _cut_off(
+    pair: tuple[NDArray[np.intp], NDArray[np.intp]],
+    sound: NDArray[np.bool_],
+    usable: NDArray[np.intp],
+    count: int,
+    start: int,
+) -> NDArray[np.bool_]:
+    """(T,) frames that no chain of sound pairs joins with the first, one that stands alone aside."""
+    shape = (usable.size, usable.size)
+    graph = scipy.sparse.coo_array((np.ones(int(sound.sum())), (pair[0][sound], pair[1][sound])), shape=shape)
+    _, part = scipy.sparse.csgraph.connected_components(graph, directed=False)
+    size = np.bincount(part)[part]
+    cut = np.zeros(count, dtype=bool)
+    cut[usable] = (part != part[start]) & np.asarray(size > 1)
+    return cut

@@ -1,0 +1,151 @@
+"""Images made of a whole stack, frame by frame or strip by strip: sums, order statistics, first usable frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.measuring.references import MeanOfOthers, MedianOfOthers
+from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.stack.frames import Frames
+from xcorr_app.registration.stack.passes import Pass
+from xcorr_app.registration.stack.placement import Placement, at_level, coverage, covered_part, entering, fitted
+from xcorr_app.registration.stack.preparation import prepare
+
+_Sum: TypeAlias = tuple[tuple[Placement, ...], Array, Array]
+"""Where frames are placed, range by range, the sum of what they add (h, w), and that of their weights."""
+_COLUMNS = ("shifts", "gain", "offset", "weight")
+_STRIP_BYTES = 1 << 28
+"""Memory for one strip of all frames while a median is taken."""
+
+
+class NoUsableFrameError(ArgumentError):
+    """No frame can be a reference."""
+
+    def __init__(self) -> None:
+        super().__init__("No frame can serve as a reference: each is unreadable or has the same value everywhere.")
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Takes statistics over the prepared frames of a stack."""
+
+    frames: Frames
+    walk: Pass
+    settings: Settings
+    xp: Any
+
+    def mean_of_others(self, takes_part: NDArray[np.bool_] | None = None) -> MeanOfOthers:
+        """Sum of the usable frames, each of zero mean and unit deviation, ready to leave some out."""
+
+        def job(start: int, stop: int) -> _Sum:
+            placement, frames = self._level(start, stop, takes_part)
+            return (placement,), *_sums(entering(frames, placement), placement)
+
+        return self._summed("mean", job)
+
+    def aligned_mean_of_others(
+        self, shifts: NDArray[np.float64], takes_part: NDArray[np.bool_], target: Array, known: Array
+    ) -> MeanOfOthers:
+        """Sum of the frames that take part, moved and brought to the level of an image (h, w) where it is `known`."""
+
+        def job(start: int, stop: int) -> _Sum:
+            frames = prepare(self.frames.read(start, stop), self.settings).frames
+            part = takes_part[start:stop]
+            nothing = np.zeros(stop - start)
+            everything = Placement(np.zeros((stop - start, 2)), nothing + 1, nothing, nothing.copy())
+            rows = np.flatnonzero(part)
+            if rows.size == 0:
+                return (everything,), 0.0, 0.0
+            placement, values = fitted(frames[self.xp.asarray(rows)], shifts[start:stop][rows], target, known)
+            for name in _COLUMNS:
+                getattr(everything, name)[rows] = getattr(placement, name)
+            return (everything,), *_sums(values, placement)
+
+        summed = self._summed("template", job)
+        shape = self.settings.measured_shape(self.frames.shape)
+        window = self.settings.window(self.frames.shape)
+        least = (window.dy_max + 1, window.dx_max + 1)
+        # Where the frame measured and those it shares something with are left out, one is left.
+        return replace(summed, part=covered_part(summed.placement, shape, 2 * self.settings.apart + 2, least))
+
+    def _summed(self, stage: str, job: Callable[[int, int], _Sum]) -> MeanOfOthers:
+        placements, total, weights = self.walk.total(stage, job, _added)
+        placement = Placement(*(np.concatenate([getattr(p, name) for p in placements]) for name in _COLUMNS))
+        shape = self.settings.measured_shape(self.frames.shape)
+        nothing = self.xp.zeros(shape)
+        return MeanOfOthers(
+            total + nothing, weights + nothing, placement, self.frames, self.settings, self.settings.apart
+        )
+
+    def _level(self, start: int, stop: int, takes_part: NDArray[np.bool_] | None) -> tuple[Placement, Array]:
+        """Frames at one level as they lie, and what was prepared of them."""
+        prepared = prepare(self.frames.read(start, stop), self.settings)
+        part = prepared.usable if takes_part is None else prepared.usable & takes_part[start:stop]
+        return Placement.in_place(prepared.frames, part), prepared.frames
+
+    def median_of_others(self, takes_part: NDArray[np.bool_] | None = None) -> MedianOfOthers:
+        """Middle order statistics of every pixel over the usable frames at one level, strip by strip."""
+        frames = self.frames
+        rows, columns = self.settings.measured_shape(frames.shape)
+        itemsize = 8 if frames.dtype.itemsize > 4 else 4
+        height = max(1, min(rows, _STRIP_BYTES // (frames.count * columns * itemsize)))
+
+        def of_strip(first: int, _: int) -> tuple[list[Placement], list[Array]]:
+            strip = slice(first * height, min((first + 1) * height, rows))
+
+            def job(start: int, stop: int) -> tuple[Placement, Array]:
+                placement, values = self._level(start, stop, takes_part)
+                chosen = np.flatnonzero(placement.weight)
+                # The strip first: a strip of the selected frames would be a view that keeps all their rows alive.
+                values = values[:, strip][self.xp.asarray(chosen)]
+                return placement, at_level(values, placement.offset[chosen], placement.gain[chosen])
+
+            results = list(self.walk.over("median", job))
+            placements = [placement for placement, _ in results]
+            values = self.xp.concatenate([piece for _, piece in results])
+            del results
+            count = values.shape[0]
+            if count == 0:
+                return placements, []
+            half = (count - 1) // 2
+            ranks = (max(half - 1, 0), half, min(half + 1, count - 1)) if count % 2 else (half, half, half + 1)
+            values.partition(sorted(set(ranks)), axis=0)
+            return placements, [values[rank].copy() for rank in ranks]
+
+        # A strip at a time, for the memory that it takes; another process may take another one.
+        size = frames.count * rows * columns
+        strips = Pass(-(-rows // height), size, self.xp is not np, ranges_a_block=1, one_by_one=True)
+        found = list(strips.over("median", of_strip, small=True))
+        placements = found[0][0]
+        if not all(parts for _, parts in found):
+            raise NoUsableFrameError
+        low, middle, high = (self.xp.concatenate(column) for column in zip(*(parts for _, parts in found), strict=True))
+        columns_of = zip(*((p.shifts, p.gain, p.offset, p.weight) for p in placements), strict=True)
+        return MedianOfOthers(low, middle, high, Placement(*(np.concatenate(column) for column in columns_of)))
+
+    def usable_frame(self, candidates: range) -> tuple[int, Array]:
+        """First of the candidates that is usable, and its prepared image."""
+        for number in candidates:
+            prepared = prepare(self.frames.read(number, number + 1), self.settings)
+            if prepared.usable[0]:
+                return number, prepared.frames[0]
+        raise NoUsableFrameError
+
+
+def _added(one: _Sum, other: _Sum) -> _Sum:
+    """Of frames and of those that follow them."""
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
+
+
+def _sums(values: Array, placement: Placement) -> tuple[Array, Array]:
+    """Sum of what frames add (n, h, w) and of their weights, float64."""
+    xp = array_namespace(values)
+    rows, columns = coverage(placement, values.shape[1:], xp)
+    return values.sum(axis=0, dtype=np.float64), rows.T @ columns

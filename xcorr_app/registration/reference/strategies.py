@@ -1,0 +1,209 @@
+"""The references that frames can be measured against, and the passes that each takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.correlation.standardize import working_dtype
+from xcorr_app.errors import ArgumentError, ShapeError
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.light.lighting import EvenlyLitFrames
+from xcorr_app.registration.light.lit_pairs import LitImage
+from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measurement import Measurement
+from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers, MedianOfOthers, Reference
+from xcorr_app.registration.reference.neighbours import Neighbours
+from xcorr_app.registration.reference.reference_names import NUMBERED_REFERENCES, REFERENCES, parse_reference
+from xcorr_app.registration.reference.stack_statistics import NoUsableFrameError, Statistics
+from xcorr_app.registration.reference.template import against_template, frames_to_average
+from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.stack.frames import Chunk, Frames
+from xcorr_app.registration.stack.preparation import prepare
+
+__all__ = ["NUMBERED_REFERENCES", "REFERENCES", "Estimation", "Outcome"]
+
+_NOT_ALIGNED = (
+    "The reference is made of frames as they are, blurred by their drift: shifts are relative to that blur. "
+    "The reference 'template' aligns the frames first."
+)
+
+Outcome: TypeAlias = tuple[Measured, str, tuple[str, ...]]
+"""What was measured, the reference in words, and notes on the whole stack."""
+
+
+@dataclass(frozen=True)
+class Estimation:
+    """Measures a stack against the reference that is asked for, in as many passes as it takes."""
+
+    frames: Frames
+    settings: Settings
+    measurement: Measurement
+    statistics: Statistics
+    xp: Any
+
+    def run(self, reference: str | int | Array, verified: NDArray[np.bool_]) -> Outcome:
+        """Measure all frames; those marked in `verified` also by other means."""
+        if isinstance(reference, str):
+            name, number = parse_reference(reference)
+            strategies: dict[str, Callable[[], Outcome]] = {
+                "first": lambda: self._one_frame("first", range(self.frames.count), verified),
+                "last": lambda: self._one_frame("last", range(self.frames.count - 1, -1, -1), verified),
+                "mean": lambda: self._others("mean", self.statistics.mean_of_others, verified),
+                "median": lambda: self._others("median", self.statistics.median_of_others, verified),
+                "previous": lambda: self._previous(verified),
+                "template": lambda: self._template(verified),
+                "rolling": lambda: self._rolling(number, verified),
+                "pairs": lambda: self._pairs(number, verified),
+            }
+            try:
+                return strategies[name]()
+            except NoUsableFrameError as error:
+                nothing = FixedImage(self.xp.zeros(self.settings.measured_shape(self.frames.shape)))
+                return self._against(nothing, verified), "none", (str(error),)
+        if isinstance(reference, (int, np.integer)) and not isinstance(reference, bool):
+            return self._numbered(int(reference), verified)
+        return self._image(reference, verified)
+
+    def _against(self, reference: Reference, verified: NDArray[np.bool_]) -> Measured:
+        return self.measurement.run(reference, "measure", verified)
+
+    def _first_usable(self) -> tuple[int, Array]:
+        return self._usable(range(self.frames.count))
+
+    def _usable(self, candidates: range) -> tuple[int, Array]:
+        """First of the candidates that is usable, and its prepared image."""
+        everything = self.measurement.prepared.at_hand()
+        if everything is None:
+            return self.statistics.usable_frame(candidates)
+        for number in candidates:
+            if everything.is_usable(number):
+                return number, everything.frames[number]
+        raise NoUsableFrameError
+
+    def _one_frame(self, wanted: str, candidates: range, verified: NDArray[np.bool_]) -> Outcome:
+        number, image = self._usable(candidates)
+        measured = self._against(self._single(number, image), verified)
+        return measured, f"{wanted} frame ({number})", _instead(candidates[0], number)
+
+    def _numbered(self, number: int, verified: NDArray[np.bool_]) -> Outcome:
+        count = self.frames.count
+        if not -count <= number < count:
+            raise ArgumentError(f"reference frame {number} does not exist: the stack has frames 0 to {count - 1}")
+        number %= count
+        try:
+            _, image = self._usable(range(number, number + 1))
+        except NoUsableFrameError:
+            raise ArgumentError(f"frame {number} cannot be the reference: it is unreadable or flat") from None
+        return self._against(self._single(number, image), verified), f"frame {number}", ()
+
+    def _single(self, number: int, image: Array) -> Reference:
+        """One frame for all."""
+        if isinstance(self.frames, EvenlyLitFrames) and self.settings.contrast.sigma is None:
+            return LitImage(image, number, self.frames, self.settings)
+        return FixedImage(image)
+
+    def _image(self, image: Array, verified: NDArray[np.bool_]) -> Outcome:
+        if array_namespace(image) is not self.xp:
+            raise ArgumentError("the reference image must be the same kind of array as the stack")
+        working_dtype(image)
+        if image.shape != self.frames.shape:
+            raise ShapeError(
+                f"the reference image has shape {image.shape}, frames have {self.frames.shape}: they must be equal"
+            )
+        prepared = prepare(Chunk(0, image[None], {}), self.settings)
+        if not prepared.usable[0]:
+            raise ArgumentError("the reference image has the same value everywhere, or no finite value")
+        return self._against(FixedImage(prepared.frames[0]), verified), "image", ()
+
+    def _others(
+        self,
+        name: str,
+        made_of: Callable[[NDArray[np.bool_] | None], MeanOfOthers | MedianOfOthers],
+        verified: NDArray[np.bool_],
+    ) -> Outcome:
+        reference = made_of(None)
+        if reference.count < 2:
+            return self._only_frame(name, verified)
+        measured = self._against(reference, verified)
+        kept = frames_to_average(measured, self.settings)
+        described = "usable frames"
+        if 2 <= kept.sum() < reference.count:
+            reference = made_of(kept)
+            measured, described = self._against(reference, verified), "frames to be trusted"
+        return measured, f"{name} of all {described} ({reference.count}) but the one measured", (_NOT_ALIGNED,)
+
+    def _only_frame(self, wanted: str, verified: NDArray[np.bool_]) -> Outcome:
+        measured, described, notes = self._one_frame("only", range(self.frames.count), verified)
+        return measured, described, (*notes, f"There is no other usable frame to take the {wanted} of.")
+
+    def _template(self, verified: NDArray[np.bool_]) -> Outcome:
+        number, image = self._first_usable()
+        found = against_template(self.statistics, self.measurement, self.settings, (number, image), verified)
+        if found.taking_part < 2:
+            return self._only_frame("template", verified)
+        described = (
+            f"mean of {found.taking_part} aligned frames but the one measured, rounds: {found.rounds}, "
+            f"begun with first frame ({number})"
+        )
+        notes = _instead(0, number)
+        if not found.is_settled:
+            change = (
+                f"The template did not settle in {found.rounds} rounds: shifts still change by {found.change:.4f} px."
+            )
+            notes = (*notes, change)
+        return found.measured, described, notes
+
+    def _neighbours(self) -> Neighbours:
+        return Neighbours(self.frames, self.settings, self.measurement, self.xp, self._first_usable())
+
+    def _previous(self, verified: NDArray[np.bool_]) -> Outcome:
+        neighbours = self._neighbours()
+        measured = neighbours.previous(verified)
+        return measured, "previous frame, shifts summed", self._closed(neighbours, measured)
+
+    def _rolling(self, length: int, verified: NDArray[np.bool_]) -> Outcome:
+        neighbours = self._neighbours()
+        measured, rounds = neighbours.rolling(length, verified)
+        described = f"mean of the last {length} aligned frames, rounds: {rounds}"
+        return measured, described, self._closed(neighbours, measured)
+
+    def _closed(self, neighbours: Neighbours, measured: Measured) -> tuple[str, ...]:
+        """Compare some frames with the first one directly, and say how far that is off."""
+        closure = measured.closure = neighbours.closure(measured)
+        number = neighbours.first[0]
+        known = np.flatnonzero(np.isfinite(closure))
+        if known.size:
+            last, worst = known[-1], known[closure[known].argmax()]
+            note = (
+                f"Closure: compared with frame {number} directly, frame {last} lies {closure[last]:.3f} px from where "
+                f"the sum of steps puts it; of {known.size} frames compared, the farthest is frame {worst}, "
+                f"{closure[worst]:.3f} px."
+            )
+            return (note,)
+        if self.frames.count > 1:
+            return (f"Closure: no later frame could be compared with frame {number} directly.",)
+        return ()
+
+    def _pairs(self, count: int, verified: NDArray[np.bool_]) -> Outcome:
+        measured = self._neighbours().pairs(count, verified)
+        closure = measured.closure
+        described = f"the {count} frames before each, shifts by least squares" if count > 1 else "the frame before each"
+        if closure is None or not np.isfinite(closure).any():
+            return measured, described, ()
+        worst = int(np.nanargmax(closure))
+        note = (
+            f"Closure: pairs contradict the shifts by {np.nanmedian(closure):.3f} px (median of frames), most at frame "
+            f"{worst}, {closure[worst]:.3f} px."
+        )
+        return measured, described, (note,)
+
+
+def _instead(wanted: int, number: int) -> tuple[str, ...]:
+    if number == wanted:
+        return ()
+    return (f"Frame {wanted} cannot be a reference (unreadable or flat): frame {number} is used.",)

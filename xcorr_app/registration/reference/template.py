@@ -1,0 +1,145 @@
+"""The template: the mean of all aligned frames but the one measured, repeated until no shift changes.
+
+The result must not depend on which frame is the first. So the template lies where the frames lie in the median, not
+where the first lies, and every frame is seen in it as far as possible; the first frame only gives the origin of the
+shifts, and the image that the first round compares with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measurement import Measurement
+from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers
+from xcorr_app.registration.reference.stack_statistics import Statistics
+from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.stack.placement import at_level, levels, moved
+
+_MAX_ROUNDS = 12
+_SETTLED = 0.0005
+"""The template is settled once no frame's shift changes by more than this, in pixels."""
+_FROM_EDGE = 2
+"""Pixels inside the window that a shift must lie to be measured."""
+
+_NEAR = 0.05
+"""Pixels by which the image that frames are brought to the level of may be displaced."""
+_SUPPORT = 2
+"""Pixels that cubic interpolation reaches to each side."""
+_WHOLLY = 0.999
+"""Interpolated mask from which a pixel was made of known ones."""
+
+
+@dataclass(frozen=True)
+class Template:
+    """What the rounds came to."""
+
+    measured: Measured
+    taking_part: int
+    """Frames the template is made of; fewer than two are none."""
+    rounds: int
+    change: float
+    """Largest change of a shift in the last round, pixels."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no shift changed any more."""
+        return self.change <= _SETTLED
+
+
+def against_template(
+    statistics: Statistics,
+    measurement: Measurement,
+    settings: Settings,
+    begun_with: tuple[int, Array],
+    verified: NDArray[np.bool_],
+) -> Template:
+    """Measure all frames against the template, begun with the image of a frame; that frame's shift is zero."""
+    none = np.zeros_like(verified)
+    origin, image = begun_with
+    measured = measurement.run(FixedImage(image), "measure", none)
+    began, known = measured.shifts.copy(), statistics.xp.ones(image.shape, dtype=bool)
+    shifts = measured.shifts
+    # Of zero mean and unit deviation, so that the template is, too.
+    image = at_level(image[None], *levels(image[None]))[0]
+    part = frames_to_average(measured, settings)
+    centre = np.zeros(2)
+    change, rounds = np.inf, 0
+    template: MeanOfOthers | None = None
+    while rounds < _MAX_ROUNDS and part.sum() >= 2:
+        rounds += 1
+        template = statistics.aligned_mean_of_others(np.where(part[:, None], shifts - centre, 0.0), part, image, known)
+        measured = measurement.run(template, "measure", none)
+        # A template fixes shifts only up to a common one.
+        new = measured.shifts + centre
+        new = new - _median((new - shifts)[part])
+        before, part = part, frames_to_average(measured, settings)
+        both = part & before
+        change = float(np.nanmax(np.abs(new - shifts)[both], initial=0.0))
+        shifts = new
+        if change <= _SETTLED and (part == before).all():
+            break
+        image, known = template.mean()
+        if part.any():
+            last, centre = centre, _centre(shifts[part], measurement.window)
+            if np.abs(last - centre).max() > _NEAR:
+                image, known = moved(image[None], (last - centre)[None])[0], _still_known(known, last - centre)
+    if template is None or part.sum() < 2:
+        return Template(measured, int(part.sum()), rounds, change)
+    if verified.any():
+        measured = measurement.run(template, "measure", verified)
+    offset = _origin(measured, began, origin, settings)
+    # Shifts count from the frame begun with, whose own place in the template is as uncertain as any.
+    own = measured.sigma[origin]
+    measured.sigma = np.hypot(measured.sigma, np.where(np.isfinite(own), own, 0.0))
+    measured.sigma[origin] = np.where(np.isfinite(own), 0.0, own)
+    measured.shifts = measured.shifts - offset
+    measured.fft_shifts = measured.fft_shifts - offset
+    return Template(measured, template.count, rounds, change)
+
+
+def frames_to_average(measured: Measured, settings: Settings) -> NDArray[np.bool_]:
+    """(T,) which frames take part: those to be trusted; where these are few, all with a shift inside the window."""
+    trusted = measured.trusted(settings)
+    inside = np.isfinite(measured.score) & ~measured.on_edge
+    return trusted if trusted.sum() >= 2 and 2 * trusted.sum() >= inside.sum() else inside
+
+
+def _centre(shifts: NDArray[np.float64], window: ShiftWindow) -> NDArray[np.float64]:
+    """The median shift, or what is next to it from where the window reaches all frames as far as possible."""
+    reach = np.maximum(np.array([window.dy_max, window.dx_max]) - _FROM_EDGE, 0)
+    lowest, highest = shifts.min(axis=0), shifts.max(axis=0)
+    middle = (lowest + highest) / 2
+    low, high = np.minimum(highest - reach, middle), np.maximum(lowest + reach, middle)
+    return np.asarray(np.clip(np.median(shifts, axis=0), low, high))
+
+
+def _still_known(known: Array, shift: NDArray[np.float64]) -> Array:
+    """Which pixels of an image are known after it was moved, with a margin for its interpolation."""
+    there = moved(known[None].astype(np.float32), shift[None])[0] > _WHOLLY
+    inside = there & False
+    rows, columns = (
+        slice(max(int(np.ceil(by)), 0) + _SUPPORT, size + min(int(np.floor(by)), 0) - _SUPPORT)
+        for size, by in zip(known.shape, shift, strict=True)
+    )
+    inside[rows, columns] = there[rows, columns]
+    return inside
+
+
+def _origin(measured: Measured, began: NDArray[np.float64], origin: int, settings: Settings) -> NDArray[np.float64]:
+    """What is taken off all shifts so that the frame begun with has none; where it has no good one, as it was."""
+    trusted = measured.trusted(settings)
+    if trusted[origin] or not trusted.any():
+        return np.asarray(np.nan_to_num(measured.shifts[origin]))
+    return _median((measured.shifts - began)[trusted])
+
+
+def _median(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Median (2,) of the rows (n, 2) without NaN, zero where there is none."""
+    known = values[np.isfinite(values).all(axis=1)]
+    return np.asarray(np.median(known, axis=0)) if known.size else np.zeros(2)

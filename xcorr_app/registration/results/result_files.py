@@ -1,0 +1,137 @@
+"""Results of a measurement in files: an archive that gives them back, or a table of the frames."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Callable
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, OutputError
+from xcorr_app.registration.results.results import ShiftResult
+from xcorr_app.registration.stack.contrast import Contrast
+
+Result = TypeVar("Result")
+
+_ARRAYS = (
+    "shifts",
+    "score",
+    "peak_ratio",
+    "fft_shifts",
+    "difference",
+    "non_finite",
+    "sigma",
+    "significance",
+    "tiles",
+)
+
+
+def save(result: ShiftResult, path: Path) -> None:
+    """Write a result as `ShiftResult.save` says."""
+    suffix = path.suffix.lower()
+    if suffix == ".csv":
+        text = io.StringIO()
+        columns = columns_of(result)
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(zip(*(map(_shown, column) for column in columns.values()), strict=True))
+        write_whole(path, text.getvalue().encode())
+    elif suffix == ".npz":
+        words = {
+            "flags": result.flags,
+            "window": astuple(result.window),
+            "engine": result.engine,
+            "reference": result.reference,
+            "notes": result.notes,
+            "contrast": None if result.contrast is None else str(result.contrast),
+            "unreadable": {str(frame): reason for frame, reason in result.unreadable.items()},
+        }
+        arrays = {name: getattr(result, name) for name in _ARRAYS} | {"applied": result.applied()}
+        if result.closure is not None:
+            arrays["closure"] = result.closure
+        content = io.BytesIO()
+        np.savez_compressed(content, words=np.array(json.dumps(words)), **arrays)
+        write_whole(path, content.getvalue())
+    else:
+        raise ArgumentError(f"{path}: results are written to .npz or .csv")
+
+
+def load(path: Path) -> ShiftResult:
+    """Read an archive as `ShiftResult.load` says."""
+    return read_archive(path, _result_of, "no result of a measurement")
+
+
+def read_archive(path: Path, parse: Callable[[Any], Result], what: str) -> Result:
+    """Read an .npz file by `parse`; one that is not as it should be holds `what`."""
+    if not path.is_file():
+        raise InputError(f"{path}: {'is no file' if path.exists() else 'does not exist'}")
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            return parse(archive)
+    except Exception as error:  # whatever a parser raises, it is the file's
+        raise DamagedFileError(f"{path}: holds {what} ({error})") from error
+
+
+def _result_of(archive: Any) -> ShiftResult:
+    words: dict[str, Any] = json.loads(archive["words"].item())
+    arrays = {name: archive[name] for name in _ARRAYS}
+    frames = len(arrays["shifts"])
+    if arrays["shifts"].shape != (frames, 2) or any(len(array) != frames for array in arrays.values()):
+        raise ValueError("its arrays are of different lengths")
+    return ShiftResult(
+        **arrays,
+        flags=tuple(tuple(map(str, flags)) for flags in words["flags"]),
+        window=ShiftWindow(*words["window"]),
+        engine=str(words["engine"]),
+        reference=str(words["reference"]),
+        notes=tuple(map(str, words["notes"])),
+        unreadable={int(frame): str(reason) for frame, reason in words["unreadable"].items()},
+        closure=archive.get("closure"),
+        contrast=None if words.get("contrast") is None else Contrast.parse(words["contrast"]),
+    )
+
+
+def columns_of(result: ShiftResult) -> dict[str, Any]:
+    """Columns of the table of frames, as `ShiftResult.to_dataframe` names them."""
+    applied = result.applied()
+    return {
+        "frame": np.arange(len(result.shifts)),
+        "dy": result.shifts[:, 0],
+        "dx": result.shifts[:, 1],
+        "score": result.score,
+        "peak_ratio": result.peak_ratio,
+        "fft_dy": result.fft_shifts[:, 0],
+        "fft_dx": result.fft_shifts[:, 1],
+        "difference": result.difference,
+        "flags": ["|".join(flags) for flags in result.flags],
+        "sigma_y": result.sigma[:, 0],
+        "sigma_x": result.sigma[:, 1],
+        "applied_dy": applied[:, 0],
+        "applied_dx": applied[:, 1],
+        "significance": result.significance,
+    }
+
+
+def _shown(value: Any) -> Any:
+    """Six decimals, empty where there is no number."""
+    if isinstance(value, float):
+        return "" if np.isnan(value) else f"{value:.6f}"
+    return value
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file whole, or not at all."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        partial.write_bytes(content)
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise OutputError(f"{path}: cannot be written ({error.strerror})") from error

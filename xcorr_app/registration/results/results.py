@@ -1,0 +1,181 @@
+"""What a measurement of shifts returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.decision import Decision
+from xcorr_app.registration.quality import is_trusted
+from xcorr_app.registration.results.doubtful_frames import DEFAULT_POLICY, applied_shifts
+from xcorr_app.registration.stack.contrast import Contrast
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ShiftResult:
+    """Shifts of a stack and what can be said about each. All arrays are NumPy arrays with one entry a frame.
+
+    Two results are equal where all but their `decision` is, NaN being equal to NaN. In a notebook a result is a table.
+    """
+
+    shifts: NDArray[np.float64]
+    """(T, 2) row, column in pixels to add to each frame to land on the reference; NaN where there is none."""
+    score: NDArray[np.float64]
+    """(T,) zero-mean normalised correlation at the peak, in [-1, 1]."""
+    peak_ratio: NDArray[np.float64]
+    """(T,) first peak over the strongest other local maximum inside the window's rim; inf where there is none."""
+    flags: tuple[tuple[str, ...], ...]
+    """Words that say what is doubtful: the words of :mod:`xcorr_app.registration.quality`."""
+    fft_shifts: NDArray[np.float64]
+    """(T, 2) shifts by the float64 zero-padded FFT reference; NaN where not verified."""
+    difference: NDArray[np.float64]
+    """(T,) distance in pixels between the two; NaN where not verified."""
+    non_finite: NDArray[np.int64]
+    """(T,) number of NaN or infinite pixels that were replaced for measuring."""
+    window: ShiftWindow
+    """Shifts that were searched."""
+    engine: str
+    """Name of the engine that ran."""
+    reference: str
+    """What the frames were compared with, in words."""
+    notes: tuple[str, ...]
+    """Sentences about the whole stack."""
+    unreadable: dict[int, str]
+    """Why a frame could not be read, by frame number."""
+    sigma: NDArray[np.float64]
+    """(T, 2) standard error of each shift in pixels, predicted from the image itself; NaN where there is none."""
+    significance: NDArray[np.float64]
+    """(T,) height of the peak above the rest of its plane, in standard deviations of that; NaN where not known."""
+    tiles: NDArray[np.float32]
+    """(T, rows, columns) of square tiles of the measured part: 1 where a tile of the reference moves as the frame does,
+    0 where it differs and lost its vote, NaN where it cannot tell. Of a stack that moves as one only a few frames are
+    looked at; the others are NaN. Small images have no tiles."""
+    decision: Decision | None = None
+    """What was chosen to run and why, with the expected time of every candidate."""
+    closure: NDArray[np.float64] | None = None
+    """(T,) pixels, NaN where not known: how far measurements of a frame contradict each other. Under ``pairs:K`` the
+    median of what is left of its pairs; under ``previous`` and ``rolling:N`` the distance of some frames from where
+    they lie when compared with the first directly. None under other references."""
+    contrast: Contrast | None = None
+    """How frames were compared: as they are, or by their local contrast. None where that was both, or where light or a
+    pattern was taken from them first."""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ShiftResult):
+            return NotImplemented
+        names = [field.name for field in fields(self) if field.name != "decision"]
+        return all(_same(getattr(self, name), getattr(other, name)) for name in names)
+
+    __hash__ = None  # type: ignore[assignment]  # arrays can change
+
+    def __repr__(self) -> str:
+        from xcorr_app.registration.results.result_display import described
+
+        return described(self)
+
+    def _repr_html_(self) -> str:
+        from xcorr_app.registration.results.result_display import as_html
+
+        return as_html(self)
+
+    @property
+    def trusted(self) -> NDArray[np.bool_]:
+        """(T,) whether a frame has a shift and nothing speaks against it; a low score alone does not."""
+        found = np.isfinite(self.shifts).all(axis=1)
+        return np.array([is_trusted(flags) for flags in self.flags], dtype=bool) & found
+
+    def applied(self, policy: str = DEFAULT_POLICY) -> NDArray[np.float64]:
+        """Shifts to move the frames by, with those that are not trusted replaced.
+
+        Parameters
+        ----------
+        policy : {'interpolate', 'apply', 'leave', 'drop'}
+            What becomes of a frame that is not trusted. ``interpolate``: it is moved by what lies on the line between
+            its trusted neighbours in time, at the ends as the nearest of them. ``apply``: by what was measured,
+            interpolated only where nothing was. ``leave``: not at all. ``drop``: its shift is NaN, for you to leave the
+            frame out. Where there is no shift to take, all are zero, or NaN.
+
+        Returns
+        -------
+        ndarray of float64, shape (T, 2)
+            Row, column in pixels to add to each frame, for :func:`xcorr_app.apply_shifts`.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such policy.
+
+        Examples
+        --------
+        >>> import numpy as np, xcorr_app as xc
+        >>> from scipy.ndimage import gaussian_filter
+        >>> scene = gaussian_filter(np.random.default_rng(0).normal(size=(100, 100)), 2)
+        >>> stack = np.stack([scene[10:74, 10:74], np.zeros((64, 64)), scene[14:78, 8:72]])
+        >>> result = xc.estimate_shifts(stack, max_shift=8)
+        >>> result.trusted
+        array([ True, False,  True])
+        >>> result.applied().round(1) + 0.0
+        array([[ 0.,  0.],
+               [ 2., -1.],
+               [ 4., -2.]])
+        """
+        return applied_shifts(self.shifts, self.trusted, policy)
+
+    def save(self, path: Path | str) -> None:
+        """Write the result to a file: everything but `decision` to ``.npz``, or a table of the frames to ``.csv``.
+
+        Parameters
+        ----------
+        path
+            Replaced if it exists. A table has the columns of `to_dataframe` with six decimals, and holds shifts
+            for :func:`xcorr_app.load_shifts` and ``xcorr apply``; an archive too, and can be read by `load`.
+
+        Raises
+        ------
+        ArgumentError
+            The name ends in neither.
+        OutputError
+            The file cannot be written.
+        """
+        from xcorr_app.registration.results.result_files import save
+
+        save(self, Path(path))
+
+    @staticmethod
+    def load(path: Path | str) -> ShiftResult:
+        """Read what `save` wrote to an ``.npz`` file.
+
+        Raises
+        ------
+        InputError
+            There is no such file.
+        DamagedFileError
+            It holds no result.
+        """
+        from xcorr_app.registration.results.result_files import load
+
+        return load(Path(path))
+
+    def to_dataframe(self) -> Any:
+        """Return a ``pandas.DataFrame`` with a line for each frame; needs pandas.
+
+        Its columns: ``frame``, ``dy`` and ``dx`` (measured, pixels), ``score``, ``peak_ratio``, ``fft_dy``, ``fft_dx``,
+        ``difference``, ``flags`` (joined by ``|``), ``sigma_y``, ``sigma_x``, ``applied_dy`` and ``applied_dx`` (as
+        `applied` gives them), ``significance``.
+        """
+        import pandas as pd  # type: ignore[import-untyped,unused-ignore]
+
+        from xcorr_app.registration.results.result_files import columns_of
+
+        return pd.DataFrame(columns_of(self))
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+    return type(one) is type(other) and bool(one == other)

@@ -1,0 +1,1 @@
+"""How sure each shift is: standard errors, and the probability that a peak is chance."""

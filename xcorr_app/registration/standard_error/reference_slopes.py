@@ -1,0 +1,148 @@
+"""Reference images and their slopes on tiles, see :mod:`xcorr_app.registration.standard_error.uncertainty`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.correlation.standardize import working_dtype
+from xcorr_app.correlation.weighting import RADIUS, smooth
+from xcorr_app.gpu.peaks.noise_sums import LAGS, RowsAndProducts, started_rows_and_products
+from xcorr_app.gpu.peaks.reference_tiles import reference_tiles
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
+from xcorr_app.registration.quality import NOISE_PERIOD, clean_fraction, clean_of
+from xcorr_app.registration.standard_error.slope_tiles import Tiles
+
+_UNEVEN = 1.6
+"""By how much the scene's variance in those rows may differ from that of the whole image."""
+_MARGIN = RADIUS + 2
+"""Pixels around a tile that its slopes depend on."""
+
+
+class ReferenceSlopes:
+    """Reference images (1 or n, h, w) and their slopes on tiles; of a single one made once for any number of frames.
+
+    `clean` (1 or n) is the fraction of the variance of each that is not white noise, looked for where it is not given.
+    """
+
+    def __init__(
+        self,
+        values: Array,
+        kernel: NDArray[np.float64] | None,
+        clean: NDArray[np.float64] | None = None,
+        started: Callable[[], RowsAndProducts] | None = None,
+    ) -> None:
+        xp = array_namespace(values)
+        values = values.astype(working_dtype(values), copy=False)
+        if is_device_array(values) and values.dtype == np.float32:
+            self._by_kernels(values, kernel, clean, started or started_slopes(values, noisy=clean is None))
+            return
+        self.clean = clean = clean_fraction(values) if clean is None else clean
+        images = values - values.mean(axis=(1, 2), keepdims=True)
+        power = (images * images).mean(axis=(1, 2), dtype=np.float64)
+        self.noise = power * (1 - xp.asarray(clean))
+        """(1 or n,) variance of their white noise."""
+        self.tiles = tiles = Tiles.of(values.shape[1:])
+        if len(images) == 1:
+            part = tiles.cut(images).astype(np.float64)
+            share = float(((part * part).mean() - self.noise[0]) / xp.maximum(power[0] - self.noise[0], 1e-300))
+            if _is_uneven(share):
+                self.tiles = tiles = Tiles.of(values.shape[1:], every_row=True)
+        strips = _strips(images, tiles)
+        count, rows, height, width = strips.shape
+        g, s, wy, wx, gy, gx = (
+            factor.reshape(count, rows, *factor.shape[1:])
+            for factor in _slopes(strips.reshape(-1, height, width), kernel)
+        )
+        self.factors = xp.stack([s, wy, wx])
+        """Smoothed images and their slopes along rows and columns, (3, 1 or n, rows, height, width)."""
+        pairs = (g,), (g, g), (s,), (s, g), (wy,), (wx,), (wy, g), (wx, g), (wy, gy), (wy, gx), (wx, gy), (wx, gx)
+        self.sums = xp.stack([tiles.sums(*pair) for pair in pairs])
+        """(12, 1 or n, rows, columns) over tiles: of all products that frames have no part in."""
+
+    def _by_kernels(
+        self,
+        values: Array,
+        kernel: NDArray[np.float64] | None,
+        clean: NDArray[np.float64] | None,
+        started: Callable[[], RowsAndProducts],
+    ) -> None:
+        xp, (height, width) = array_namespace(values), values.shape[1:]
+        of_rows, products = started()
+        if clean is None:
+            clean = np.ones(len(values)) if products is None else clean_of(products)
+        self.clean = clean
+        mean, power = (of_rows.sum(axis=1) / (height * width)).T
+        power -= mean * mean
+        noise = power * (1 - clean)
+        on_device = xp.asarray(np.stack([mean, noise]))
+        self.noise = on_device[1]
+        self.tiles = tiles = Tiles.of((height, width))
+        if len(values) == 1:
+            rows = (np.array(tiles.first_rows)[:, None] + np.arange(tiles.shape[0])).ravel()
+            total, squares = of_rows[0, rows].mean(axis=0) / width
+            share = (squares - 2 * mean[0] * total + mean[0] ** 2 - noise[0]) / max(power[0] - noise[0], 1e-300)
+            if _is_uneven(float(share)):
+                self.tiles = tiles = Tiles.of((height, width), every_row=True)
+        smoothed = None
+        if kernel is not None:
+            strips = _strips(values - xp.asarray(mean.astype(np.float32))[:, None, None], tiles)
+            smoothed = smooth(strips.reshape(-1, *strips.shape[2:]), kernel.astype(np.float32)).astype(np.float32)
+        self.factors, self.sums = reference_tiles(values, on_device[0], smoothed, tiles.grid)
+
+
+def started_slopes(values: Array, *, noisy: bool) -> Callable[[], RowsAndProducts]:
+    """Begin with what `ReferenceSlopes` needs to know of images (n, h, w) on a device; `noisy`: their noise too."""
+    height, width = values.shape[1:]
+    return started_rows_and_products(values, min(NOISE_PERIOD, height) if noisy and min(height, width) > LAGS else 0)
+
+
+def _is_uneven(share: float) -> bool:
+    """Whether some rows of a single image have so different a `share` of its variance that every row is needed."""
+    # Of a few bright things those rows may hold none, or all.
+    return not 1 / _UNEVEN < share < _UNEVEN
+
+
+def _strips(images: Array, tiles: Tiles) -> Array:
+    """Rows of tiles of images with `_MARGIN` pixels around them, constant beyond the rim."""
+    columns = slice(tiles.left, tiles.left + tiles.width + 2 * _MARGIN)
+    around = (0, 0), (_MARGIN, _MARGIN), (_MARGIN, _MARGIN)
+    return tiles.cut(array_namespace(images).pad(images, around, mode="edge")[..., columns], _MARGIN)
+
+
+def _slopes(images: Array, kernel: NDArray[np.float64] | None) -> list[Array]:
+    """Images, smoothed as the plane was; the slopes of the smoothed; those of the images. `_MARGIN` pixels go."""
+    xp = array_namespace(images)
+    near = slice(RADIUS, -RADIUS)
+    smoothed = smooth(images, kernel.astype(images.dtype)).astype(images.dtype) if kernel is not None else None
+    images = images[:, near, near]
+    smoothed = images if smoothed is None else smoothed
+    # The slope of the polynomial through 3 x 3 values, which the sub-pixel fit is.
+    wy, wx = _slope(_mean_of_3(smoothed, 2), 1), _slope(_mean_of_3(smoothed, 1), 2)
+    rim = _MARGIN - RADIUS
+    inner = (slice(None), slice(rim, -rim), slice(rim, -rim))
+    return [
+        xp.ascontiguousarray(each[inner]) for each in (images, smoothed, wy, wx, _slope(images, 1), _slope(images, 2))
+    ]
+
+
+def _slope(images: Array, axis: int) -> Array:
+    """Central differences along an axis, zero on the rim."""
+    before, after, inner = _neighbours(axis)
+    slope = array_namespace(images).zeros_like(images)
+    slope[inner] = (images[after] - images[before]) / 2
+    return slope
+
+
+def _mean_of_3(images: Array, axis: int) -> Array:
+    before, after, inner = _neighbours(axis)
+    mean = images.copy()
+    mean[inner] = (images[before] + images[inner] + images[after]) / 3
+    return mean
+
+
+def _neighbours(axis: int) -> tuple[tuple[slice, ...], ...]:
+    """Of all elements along an axis but the first and last: those before, those after, and themselves."""
+    return tuple((slice(None),) * axis + (part,) for part in (slice(None, -2), slice(2, None), slice(1, -1)))
