@@ -21,6 +21,7 @@ from xcorr_app.registration.motion.patch_result import RigidShifts, result_of
 from xcorr_app.registration.motion.smoothed_frames import finite
 from xcorr_app.registration.motion.warp import about_corner
 from xcorr_app.registration.motion.window_match import WindowMatch
+from xcorr_app.registration.reference.single_reference import read_reference
 from xcorr_app.registration.stack.frames import ArrayFrames
 
 
@@ -46,22 +47,22 @@ def test_a_reference_that_cannot_be_read_is_refused(rng):
 )
 def test_a_reference_by_name_and_number(rng, wanted, number, described):
     stack = rng.normal(size=(4, 40, 44))
-    image, words = whole_frames._reference(ArrayFrames(stack), wanted)
+    image, frame, words = read_reference(ArrayFrames(stack), wanted, "")
     np.testing.assert_array_equal(image, stack[number])
-    assert words == described
+    assert (frame, words) == (number, described)
 
 
 def test_references_that_are_none(rng):
-    frames = ArrayFrames(rng.normal(size=(4, 40, 44)))
+    stack = rng.normal(size=(4, 40, 44))
     for wanted in (4, -5):
         with pytest.raises(ArgumentError, match=f"reference frame {wanted} does not exist: there are 4"):
-            whole_frames._reference(frames, wanted)
+            xc.estimate_motion(stack, "rigid", reference=wanted)
     with pytest.raises(ArgumentError, match="unknown reference 'mean'"):
-        whole_frames._reference(frames, "mean")
+        xc.estimate_motion(stack, "rigid", reference="mean")
     with pytest.raises(ShapeError, match="reference has shape"):
-        whole_frames._reference(frames, np.zeros((40, 40)))
+        xc.estimate_motion(stack, "rigid", reference=np.zeros((40, 40)))
     image = rng.normal(size=(40, 44))
-    assert whole_frames._reference(frames, image)[0] is image
+    assert read_reference(ArrayFrames(stack), image, "") == (image, None, "an image")
     with pytest.raises(ShapeError, match="motion needs 32 pixels a side"):
         xc.estimate_motion(np.zeros((2, 31, 40)), "rigid")
     assert len(xc.estimate_motion(rng.normal(size=(2, 32, 40)), "translation").flags) == 2

@@ -29,16 +29,22 @@ _LARGEST_DEFAULT = 1 << 30
 _SHARE_OF_MEMORY = 8
 _SHARE_OF_DEVICE = 4
 _WAITING_FROM_DEVICE = 1 << 28
-"""Bytes that may wait to be written of what a device has computed: it is faster than a disk, by fits and starts."""
+"""Bytes of a stack that may wait to be written of what a device has computed: it is faster than a disk, by fits and
+starts. Up to eleven stacks are on their way at a time, so that it is at most this share of the machine's memory."""
+_SHARE_THAT_WAITS = 256
 
 
 def default_memory() -> int:
     """Bytes that stacks are kept in where nothing else is said: an eighth of the machine's memory, at most 1 GiB."""
+    return min(_LARGEST_DEFAULT, _installed() // _SHARE_OF_MEMORY)
+
+
+def _installed() -> int:
+    """Bytes of memory of the machine; 2 GiB where it does not say."""
     try:
-        installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError):
-        return _LARGEST_DEFAULT // 4
-    return min(_LARGEST_DEFAULT, installed // _SHARE_OF_MEMORY)
+        return 2 << 30
 
 
 @dataclass(frozen=True)
@@ -138,7 +144,9 @@ class StackResources:
 
     def writer(self, path: Path, metadata: StackMetadata) -> Writer:
         """Return a writer whose file is completed together with the stack."""
-        waiting = _WAITING_FROM_DEVICE if self._run.prefetch.is_used else BYTES_WAITING
+        waiting = BYTES_WAITING
+        if self._run.prefetch.is_used:
+            waiting = max(waiting, min(_WAITING_FROM_DEVICE, _installed() // _SHARE_THAT_WAITS))
         return new_writer(
             path,
             metadata,

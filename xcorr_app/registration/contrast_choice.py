@@ -1,6 +1,7 @@
 """Whether a stack is measured as it is or by its local contrast: both are tried on a few frames.
 
-Tried only where frames, moved by what was measured, leave more than noise (``pattern/one_layer.py``).
+Tried only where frames, moved by what was measured, leave more than noise (``pattern/one_layer.py``), or where few of
+their tiles show anything beside the brightest.
 Where the two agree the stack is measured as it is, whose sub-pixel shifts are the better ones; where they do not, by
 local contrast, which a few bright moving things cannot lead astray, unless its peaks stand out much less. Where they
 agree but only local contrast has peaks that cannot be chance, both are measured: local contrast vouches for the shift,
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.measuring.measured import Measured
-from xcorr_app.registration.parts.masks import two_motions
+from xcorr_app.registration.parts.masks import most_tell, two_motions
 from xcorr_app.registration.parts.tile_bins import binned
 from xcorr_app.registration.quality import AMBIGUOUS_RATIO
 from xcorr_app.registration.reference.reference_names import compares_neighbours
@@ -43,7 +44,8 @@ _NEAR = 0.15
 _LARGEST_ERROR = 1.0
 _MORE = 1.5
 """Two significant peaks apart are two motions: of bright things, and of what lies behind them. Local contrast follows
-the latter, unless frames as they are stand out more by this factor."""
+the latter, unless frames as they are stand out more by this factor; where most tiles show nothing beside the brightest
+ones, these stand out by themselves, and do not count."""
 
 _STILL = 0.25
 """Pixels up to which frames stand still. What is drawn into them (a clock, a scale bar, a caption) does, to a
@@ -149,7 +151,10 @@ def choose_contrast(
     overlaid = not by_image and _still(plain, rows) and not _still(locally, rows)
     known = measured.usable & np.isfinite(measured.sigma).all(axis=1) & (measured.sigma > 0).all(axis=1)
     in_part = float(np.median(measured.sigma[known].max(axis=1))) / pixels if known.any() else np.inf
-    return _choice(plain, locally, rows, settings.max_sigma, moves_apart, overlaid=overlaid, in_part=in_part)
+    outshone = not most_tell(measured.tiles)
+    return _choice(
+        plain, locally, rows, settings.max_sigma, moves_apart, overlaid=overlaid, outshone=outshone, in_part=in_part
+    )
 
 
 def _is_open(frames: Frames, settings: Settings) -> bool:
@@ -172,6 +177,7 @@ def _choice(
     moves_apart: Callable[[], bool],
     *,
     overlaid: bool,
+    outshone: bool,
     in_part: float,
 ) -> Choice:
     rows = rows & local.usable
@@ -189,7 +195,8 @@ def _choice(
         unlikely = ~chance & (local.score > local.chance_score)[rows] & ~local.on_edge[rows]
         enough = overlaid | (np.isnan(local.false_alarm[rows]) & (error[1] < _SURER * error[0]))
         local_stands_out = _most(sure & np.where(enough, unlikely, local.false_alarm[rows] <= MAX_FALSE_ALARM))
-        more = overlaid or not np.median(plain.significance[rows]) > _MORE * np.median(local.significance[rows])
+        stands_out, stands_out_locally = (float(np.median(m.significance[rows])) for m in (plain, local))
+        more = overlaid or outshone or not stands_out > _MORE * stands_out_locally
     if not local_stands_out:
         return "none"
     # Two motions are told apart by tiles, which measures better than local contrast where that finds the same. They

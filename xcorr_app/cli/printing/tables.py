@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, TextIO, cast
 
 from rich.console import Console
@@ -42,14 +43,18 @@ def say(console: Console, text: str, style: str = "") -> None:
 
 def say_of(console: Console, name: str, text: str) -> None:
     """Print a remark on a stack; errors of a file name it already."""
-    say(console, f"  {text}" if text.startswith(f"{name}: ") else f"  {name}: {text}")
+    say(console, f"  {_named(name, text)}")
 
 
 def print_failures(failures: Iterable[tuple[str, str]]) -> None:
     """What ``-q`` leaves of a run: a line on standard error for each stack that failed."""
     for name, reason in failures:
-        told = reason if reason.startswith(f"{name}: ") else f"{name}: {reason}"
-        print(f"xcorr: {one_line(told)}", file=sys.stderr)
+        print(f"xcorr: {one_line(_named(name, reason))}", file=sys.stderr)
+
+
+def _named(name: str, text: str) -> str:
+    """A remark after the name of what it is about; errors of a file begin with its path."""
+    return text if Path(text.partition(": ")[0]).name == name else f"{name}: {text}"
 
 
 def failures_in(outcomes: Iterable[Outcome[Any]]) -> list[tuple[str, str]]:

@@ -49,7 +49,7 @@ _CONSTANT, _LOCAL, _SHARED, _OF_PROBLEM, _NOISE = 0.3, 0.2, 0.4, 0.1, 0.05
 """Standard deviations: a candidate's own, everywhere and locally; that of all, locally and on one problem; the rest."""
 _REACH = 3.0
 """Distance at which two problems share little: a factor of eight in one size."""
-_MOST_ROWS = 2000
+_MOST_ROWS = 800
 """Of a domain, the last that were measured: with more a choice would take longer than it saves."""
 
 _ASKING = ("engine", "named", "method")
