@@ -37,10 +37,11 @@ _AT_ONCE = 8
 """Frames whose light is fitted together."""
 _LITTLE = 0.005
 """Share of what moved frames show that differs among them, below which no light bends a shift by much."""
-_MIN_F = 4.0
-"""Variance that an uneven gain explains, a term, over what it leaves, a tile (the F statistic)."""
+_MIN_PREDICTED = 0.67
+"""Of what a constant gain leaves of tiles, the share that the uneven one predicts, of one frame; of more, chance
+reaches as much less as the root of their number is larger."""
 _MIN_SHARE = 0.5
-"""Of what a constant gain leaves unexplained beyond noise, the share that the uneven one explains."""
+"""The same share of what is left beyond noise."""
 _MAX_REMAINDER = 60.0
 """Squares that it leaves, in units of noise: what is more is a change of the scene."""
 _NEAR = 2.0
@@ -216,11 +217,9 @@ def _compared(
 
 def _changes(light: Light) -> bool:
     """Whether the gain of the frames looked at is uneven, of some as a rule more than of others, and nothing else."""
-    terms = light.gain.shape[1] - 1
-    freedom = np.maximum(light.tiles - terms - 1, 1)
+    freedom = np.maximum(light.tiles - light.gain.shape[1], 1)
     # As large in all frames, what is left counts in none more than in others.
-    explained, uneven = (light.constant - light.uneven).sum(), light.uneven.sum()
-    f = explained / (terms * light.tiles.size) / (uneven / freedom.sum())
-    beyond_noise = (light.constant - light.tiles).sum()
-    is_light = f > _MIN_F and explained > _MIN_SHARE * beyond_noise > 0
+    constant = light.constant.sum()
+    predicted, beyond_noise = constant - light.predicted.sum(), constant - light.tiles.sum()
+    is_light = predicted > max(_MIN_PREDICTED / np.sqrt(light.tiles.size) * constant, _MIN_SHARE * beyond_noise)
     return bool(is_light and np.median(light.uneven / freedom) < _MAX_REMAINDER)
