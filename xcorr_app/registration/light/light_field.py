@@ -210,7 +210,7 @@ def _left(
     weight: NDArray[np.float64],
     terms: NDArray[np.float64],
     counts: NDArray[np.float64],
-) -> list[NDArray[np.float64]]:
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Squares (n,) of what a constant gain leaves, an uneven one, and one found without the tile; each as it `counts`.
 
     What the reference shows in a tile is known no better than its noise and fractions of pixels allow, and that is
@@ -231,7 +231,12 @@ def _left(
     gain, leverage = _gain(shared, common, weight, terms)
     constant, uneven = (shared - rho * common for rho in (flat(common), _value(gain, terms)))
     predicted = uneven / np.maximum(1 - leverage, _LEAST_FREE)
-    return [(rest**2 * counts).sum(axis=1) for rest in (constant, uneven, predicted)]
+    return _squares(constant, counts), _squares(uneven, counts), _squares(predicted, counts)
+
+
+def _squares(values: NDArray[np.float64], counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weighted sums (n,) over tiles."""
+    return np.asarray((values**2 * counts).sum(axis=1))
 
 
 def _value(gain: NDArray[np.float64], terms: NDArray[np.float64]) -> NDArray[np.float64]:
