@@ -11,7 +11,7 @@ from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.registration.light.light_field import TERMS, ReferenceLight, fields
-from xcorr_app.registration.light.lighting import EvenlyLitFrames
+from xcorr_app.registration.light.lighting import EvenlyLitFrames, changes
 from xcorr_app.registration.light.lit_pairs import LitImage
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames
@@ -98,6 +98,50 @@ def test_whatever_the_reference(reference):
 def test_even_light_is_left_alone(deviation):
     stack = series(0.0, deviation) * (1 + 0.2 * np.sin(5 * PHASE))[:, None, None]
     assert estimate_shifts(stack, "first", 16).notes == ()
+
+
+def plain(rng, most=10.0):
+    """A few small frames of one scene, evenly lit, with noise of .02 to 2 of its deviation; and their drift."""
+    count, shape = rng.integers(4, 7), rng.integers(64, 110, 2)
+    drift = np.clip(np.cumsum(rng.normal(scale=2.0, size=(count, 2)), axis=0), -most, most)
+    stack = drifting(drift, shape, width=rng.uniform(0.03, 0.08), seed=rng.integers(1000))
+    return stack + noise(stack, np.exp(rng.uniform(np.log(0.02), np.log(2))), rng.integers(1000)), drift
+
+
+def test_noise_is_taken_for_light_by_chance_alone(rng):
+    """What a reference shows in a tile is wrong against all frames alike, and a few tiles bend any fit."""
+    series = [plain(rng) for _ in range(100)]
+    seen = [changes(ReferenceLight(stack[0]).compared(stack[1:], drift[0] - drift[1:])) for stack, drift in series]
+    assert sum(seen) <= 2
+
+
+@pytest.mark.parametrize("reference", ["first", "previous", 2, "mean", "template"])
+def test_a_plain_series_is_not_lit(rng, reference):
+    for _ in range(8):
+        stack, _ = plain(rng)
+        assert not is_lit(estimate_shifts(stack.astype(np.float32), reference, 24))
+
+
+@pytest.mark.parametrize("reference", ["previous", 2])
+def test_a_few_noisy_frames_are_measured_as_they_are(reference):
+    """The lowest tiles of the one that others are compared with show less than its noise has them seem to."""
+    stack = drifting(np.array([(0, 0), (1.5, -2.25), (3, 1), (-4.5, 6)]))
+    stack = 200 * (stack - stack.min()) / np.ptp(stack)
+    stack = (stack.round() + noise(stack, 20.0)).clip(0, 255).astype(np.uint8)
+    found, plainly = (estimate_shifts(stack, reference, 8, **options) for options in ({}, {"contrast": "none"}))
+    assert found.notes == plainly.notes
+    np.testing.assert_allclose(found.shifts, plainly.shifts, atol=1e-6)
+
+
+@pytest.mark.parametrize("reference", ["template", "previous"])
+def test_light_that_bends_steps_is_left_to_local_contrast(reference):
+    """What it leaves at the rims of frames bent the last of them by 0.2 px."""
+    phase = np.arange(6) / 5
+    drift = drift_of(phase)
+    clean = light(0.45, phase, (131, 143)) * (60 + 20 * drifting(drift, (131, 143), width=0.04))
+    result = estimate_shifts((100 + clean + noise(clean, 4.0)).astype(np.float32), reference, 20)
+    error = result.shifts + drift
+    assert abs(error - np.median(error, axis=0)).max() < 0.07
 
 
 def test_a_foreground_is_no_light():

@@ -19,7 +19,7 @@ from xcorr_app.registration.artefacts.line_offsets import LevelledFrames, is_bet
 from xcorr_app.registration.artefacts.swept_rows import JoinedRows, joined_rows
 from xcorr_app.registration.coarse_and_fine import disagreement
 from xcorr_app.registration.contrast_choice import NOTES, agree
-from xcorr_app.registration.light.lighting import EvenlyLitFrames, as_sure, evenly_lit
+from xcorr_app.registration.light.lighting import EvenlyLitFrames, as_sure, evenly_lit, is_nearer
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.pattern.static_pattern import Told, without_pattern
 from xcorr_app.registration.reference.steps_check import astray
@@ -128,7 +128,8 @@ def uneven_light(series: Series) -> Series:
     # Light is little to local contrast: where that was the better measure, it is right about where frames lie.
     if NOTES["local"] in series.found.notes and not agree(series.measured, lit.measured).mean() > _MOST:
         return series
-    return lit if as_sure(series.measured, lit.measured) else series
+    taken = as_sure(series.measured, lit.measured) and is_nearer(even, series.measured, lit.measured)
+    return lit if taken else series
 
 
 def fixed_pattern(series: Series) -> Series:

@@ -34,6 +34,8 @@ _MIN_COVER = 0.3
 """Share of a tile that a frame covers."""
 _RIDGE, _TINY = 1e-9, 1e-30
 _MIN_CLEAN, _MIN_GAIN = 1e-3, 1e-3
+_LEAST_FREE = 0.05
+"""Of a tile that the gain follows wholly."""
 _BETWEEN = 0.02
 """Share of what a tile shows by which shifts between whole pixels change it."""
 _EXPECTED = (0.0, 0.4, 0.2, 0.1)
@@ -70,9 +72,12 @@ class Light:
     offset: NDArray[np.float64]
     """(n, terms)"""
     constant: NDArray[np.float64]
-    """(n,) squares of what a constant gain leaves of the tiles, in units of what noise alone would."""
+    """(n,) squares of what a constant gain leaves of the tiles, in units of what noise alone would; less what frames
+    and reference have in common, as in the next two."""
     uneven: NDArray[np.float64]
-    """(n,) squares of what the gain leaves."""
+    """(n,) squares of what the gain leaves, and"""
+    predicted: NDArray[np.float64]
+    """(n,) of what it leaves of each tile when found without that."""
     tiles: NDArray[np.intp]
     """(n,) tiles that were looked at."""
 
@@ -134,17 +139,14 @@ class ReferenceLight:
         shared = _means(f * g, cover) - mean_f * mean_g
         of_f, of_g = noise[..., None]
         own = _steady(_means(g * g, cover) - mean_g**2 - of_g, of_g, correlated, weight)
-        gain = _gain(shared, own, weight, terms)
+        gain, _ = _gain(shared, own, weight, terms)
         rho = _value(gain, terms)
-        flat = (shared * weight).sum(axis=1, keepdims=True) / np.maximum(
-            (own * weight).sum(axis=1, keepdims=True), _TINY
-        )
         expected = correlated * ((of_f + rho**2 * of_g) * own + of_f * of_g)
         expected += (_BETWEEN * rho * np.maximum(own, own.mean(axis=1, keepdims=True))) ** 2
-        constant, uneven = (((shared - r * own) ** 2 * weight / (expected + _TINY)).sum(axis=1) for r in (flat, rho))
+        left = _left(shared, own, weight, terms, weight / (expected + _TINY))
         offset = _fitted(mean_f - rho * mean_g, weight, terms) * self._unit
         offset[:, 0] += to_host(level)[:, 0, 0]
-        return Light(gain, offset, constant, uneven, (weight > 0).sum(axis=1))
+        return Light(gain, offset, *left, (weight > 0).sum(axis=1))
 
 
 def _fitted(
@@ -174,8 +176,11 @@ def _steady(
 
 def _gain(
     shared: NDArray[np.float64], own: NDArray[np.float64], weight: NDArray[np.float64], terms: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Coefficients (n, terms) of the logarithm of the gain from what tiles (n, tiles) share and show."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Coefficients (n, terms) of the logarithm of the gain from what tiles (n, tiles) share and show.
+
+    And the leverage (n, tiles) of each tile: how much of what it shares the gain there follows.
+    """
     total = (own * weight).sum(axis=1)
     gain = np.zeros((len(shared), len(TERMS)))
     ratio = (shared * weight).sum(axis=1) / np.maximum(total, _TINY)
@@ -195,7 +200,43 @@ def _gain(
         right = np.einsum("nk,nki->ni", rho * residual * weight, terms) - scatter[:, None] * prior * gain
         gain = gain + np.clip(np.linalg.solve(normal, right[..., None])[..., 0], -1, 1)
         gain[:, 0] = np.clip(gain[:, 0], level - _LARGEST_LOGARITHM, level + _LARGEST_LOGARITHM)
-    return gain
+    leverage = np.einsum("nki,nij,nkj->nk", terms, np.linalg.inv(normal), terms) * rho**2 * own * weight
+    return gain, leverage
+
+
+def _left(
+    shared: NDArray[np.float64],
+    own: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    terms: NDArray[np.float64],
+    counts: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Squares (n,) of what a constant gain leaves, an uneven one, and one found without the tile; each as it `counts`.
+
+    What the reference shows in a tile is known no better than its noise and fractions of pixels allow, and that is
+    wrong against all frames alike: it is taken for their mean, the reference among them. Few tiles show most of a scene
+    and bend the gain towards themselves, noise and all; a tile left out says whether there is a gain to be found
+    (leave-one-out residuals by the leverage: Allen 1974).
+    """
+
+    def flat(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Constant gain (n, 1) over what tiles show."""
+        shown = np.maximum((values * weight).sum(axis=1, keepdims=True), _TINY)
+        return np.asarray((shared * weight).sum(axis=1, keepdims=True) / shown)
+
+    level = flat(own)
+    level = np.where(abs(level) > _MIN_GAIN, level, np.inf)
+    beside = np.where(np.isfinite(level), shared / level - own, 0.0)
+    common = np.maximum(own + (beside * weight).sum(axis=0) / (1 + weight.sum(axis=0)), 0.0)
+    gain, leverage = _gain(shared, common, weight, terms)
+    constant, uneven = (shared - rho * common for rho in (flat(common), _value(gain, terms)))
+    predicted = uneven / np.maximum(1 - leverage, _LEAST_FREE)
+    return _squares(constant, counts), _squares(uneven, counts), _squares(predicted, counts)
+
+
+def _squares(values: NDArray[np.float64], counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weighted sums (n,) over tiles."""
+    return np.asarray((values**2 * counts).sum(axis=1))
 
 
 def _value(gain: NDArray[np.float64], terms: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -37,10 +37,11 @@ _AT_ONCE = 8
 """Frames whose light is fitted together."""
 _LITTLE = 0.005
 """Share of what moved frames show that differs among them, below which no light bends a shift by much."""
-_MIN_F = 4.0
-"""Variance that an uneven gain explains, a term, over what it leaves, a tile (the F statistic)."""
+_MIN_PREDICTED = 0.67
+"""Of what a constant gain leaves of tiles, the share that the uneven one predicts, of one frame; of more, chance
+reaches as much less as the root of their number is larger."""
 _MIN_SHARE = 0.5
-"""Of what a constant gain leaves unexplained beyond noise, the share that the uneven one explains."""
+"""Of what a constant gain leaves beyond noise, the share that the uneven one explains."""
 _MAX_REMAINDER = 60.0
 """Squares that it leaves, in units of noise: what is more is a change of the scene."""
 _NEAR = 2.0
@@ -121,7 +122,7 @@ def evenly_lit(
     plain = replace(settings, contrast=Contrast(), smooth_time=1)
     reference = ReferenceLight(prepare(frames.read(middle, middle + 1), _as_they_are(plain)).frames[0])
     few = spread(known[known != middle], _LOOKED_AT)
-    if not _changes(_compared(reference, frames, few, shifts, _as_they_are(plain))):
+    if not changes(_compared(reference, frames, few, shifts, _as_they_are(plain))):
         return None
     lit = _lit(reference, frames, middle, known, shifts, plain)
     return _lit(reference, frames, middle, known, _once_more(lit, middle, plain, measure), plain)
@@ -166,6 +167,20 @@ def as_sure(before: Measured, after: Measured) -> bool:
     refined = before.reweighted[1:][known].mean() > 0.5 > after.reweighted[1:][known].mean()
     limit = _AS_SURE_AS_REFINED if refined else _AS_SURE
     return bool(np.median(error[1][known]) < limit * np.median(error[0][known]))
+
+
+def is_nearer(lit: EvenlyLitFrames, before: Measured, after: Measured) -> bool:
+    """Whether shifts of evenly lit frames lie no farther than those before from where light was found with them.
+
+    There each frame is weighted by its light and that of the one it is compared with, as it is not in a template, nor
+    in steps from frame to frame: what light leaves at their rims bends these.
+    """
+    apart = []
+    for shifts in (before.shifts, after.shifts):
+        beside = shifts - lit.shifts
+        beside = beside[np.isfinite(beside).all(axis=1)]
+        apart.append(np.minimum(np.abs(beside - np.median(beside, axis=0)), _NEAR))
+    return bool(np.mean(apart[1] ** 2) <= np.mean(apart[0] ** 2))
 
 
 def _is_open(frames: Frames, settings: Settings) -> bool:
@@ -214,13 +229,11 @@ def _compared(
     return Light(**{name: np.concatenate([getattr(one, name) for one in found]) for name in Light.__dataclass_fields__})
 
 
-def _changes(light: Light) -> bool:
+def changes(light: Light) -> bool:
     """Whether the gain of the frames looked at is uneven, of some as a rule more than of others, and nothing else."""
-    terms = light.gain.shape[1] - 1
-    freedom = np.maximum(light.tiles - terms - 1, 1)
+    freedom = np.maximum(light.tiles - light.gain.shape[1], 1)
     # As large in all frames, what is left counts in none more than in others.
-    explained, uneven = (light.constant - light.uneven).sum(), light.uneven.sum()
-    f = explained / (terms * light.tiles.size) / (uneven / freedom.sum())
-    beyond_noise = (light.constant - light.tiles).sum()
-    is_light = f > _MIN_F and explained > _MIN_SHARE * beyond_noise > 0
+    constant, uneven, predicted = (left.sum() for left in (light.constant, light.uneven, light.predicted))
+    is_sure = constant - predicted > _MIN_PREDICTED / np.sqrt(light.tiles.size) * constant
+    is_light = is_sure and constant - uneven > _MIN_SHARE * (constant - light.tiles.sum())
     return bool(is_light and np.median(light.uneven / freedom) < _MAX_REMAINDER)
