@@ -40,11 +40,11 @@ def disagreement(
     *,
     locally: bool,
 ) -> NDArray[np.float64]:
-    """By how many pixels (2,) shifts of coarse and fine parts differ, along rows and columns; zero where by chance.
+    """By how many pixels (T, 2) shifts of coarse and fine parts differ, along rows and columns; zero where by chance.
 
-    `locally` says that they were measured by local contrast.
+    The reference is sure of itself. `locally` says that they were measured by local contrast.
     """
-    nothing = np.zeros(2)
+    nothing = np.zeros((frames.count, 2))
     if reference not in ("first", "last") and isinstance(reference, str):
         return nothing
     if min(settings.measured_shape(frames.shape)) < _SMALLEST or settings.prefilter.name or settings.kernel_options:
@@ -68,4 +68,5 @@ def disagreement(
         return nothing
     difference, error = difference[near], error[near]
     excess = np.sqrt(np.maximum((difference**2 - error**2).mean(axis=0), 0.0))
-    return np.where(np.median(np.abs(difference) / error, axis=0) > _DEVIATIONS, excess, 0.0)
+    by = np.where(np.median(np.abs(difference) / error, axis=0) > _DEVIATIONS, excess, 0.0)
+    return np.where((np.arange(frames.count) != number)[:, None], by, 0.0)

@@ -180,8 +180,7 @@ def coarse_and_fine_parts(series: Series) -> Series:
         locally = series.found.estimation.settings.contrast.sigma is not None
         by = disagreement(series.frames, reference, series.measured, series.settings, trial, locally=locally)
         if by.any():
-            others = (series.measured.shifts != 0).any(axis=1, keepdims=True)  # the reference is sure of itself
-            series.measured.sigma = np.where(others, np.hypot(series.measured.sigma, by), series.measured.sigma)
+            series.measured.sigma = np.hypot(series.measured.sigma, by)
     return series
 
 

@@ -65,6 +65,8 @@ class StackMeasurement:
 
     def __init__(self, frames: Frames, settings: Settings, xp: Any, verify: Verify, progress: Progress | None) -> None:
         self.settings, self._xp, self._progress = settings, xp, progress
+        self.is_whole = True
+        """All that was asked for is measured, no part that was found to be fit for it."""
         self._held = isinstance(frames, ArrayFrames)
         self._verified = _verified_frames(_CHECKED_ON_A_CPU if verify == "auto" and xp is np else verify, frames.count)
 
@@ -73,7 +75,7 @@ class StackMeasurement:
         if part is None:
             return self
         inner = copy(self)
-        inner.settings = replace(self.settings, roi=part)
+        inner.settings, inner.is_whole = replace(self.settings, roi=part), False
         return inner
 
     def trial(self, frames: Frames, reference: str | int | Array, settings: Settings, **how: bool) -> Measured:

@@ -29,9 +29,11 @@ def finite_part(frames: Frames, lacking: NDArray[np.integer], roi: Roi | None) -
     """
     rows, columns = (part.indices(size)[:2] for part, size in zip(roi or _WHOLE, frames.shape, strict=True))
     missing = np.zeros((rows[1] - rows[0], columns[1] - columns[0]), dtype=bool)
-    for number in np.argsort(-lacking, kind="stable")[:_LOOKED_AT]:
+    # A frame that is lost, or half of it, says nothing of the others.
+    counted = np.where(lacking <= (1 - _MIN_AREA) * missing.size, lacking, 0)
+    for number in np.argsort(-counted, kind="stable")[:_LOOKED_AT]:
         chunk = frames.read(int(number), int(number) + 1)
-        if not lacking[number] or chunk.unreadable:
+        if not counted[number] or chunk.unreadable:
             continue
         missing |= ~np.isfinite(to_host(chunk.frames[0, slice(*rows), slice(*columns)]))
     inner = without_rims(missing)

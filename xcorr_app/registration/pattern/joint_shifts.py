@@ -105,7 +105,10 @@ def fitted_together(
     held = _held(measured, numbers)
     start = begin
     for model in (layers.thinned(), layers):
-        fit = model.fit(start, held)
+        try:
+            fit = model.fit(start, held)
+        except np.linalg.LinAlgError:  # a flat frame says nothing of its shift
+            return None, False
         left, chance = model.unexplained(fit.shifts)
         if left > max(_UNEXPLAINED, _BY_CHANCE * chance):
             return None, False
@@ -131,7 +134,10 @@ def fitted_together(
     for first in range(0, others.size, _AT_ONCE):
         some = others[first : first + _AT_ONCE]
         about = (measured.shifts[some] - centre) @ longer + of_fit
-        shifts[some], sigma[some] = layers.placed(taken(some), about, fit)
+        try:
+            shifts[some], sigma[some] = layers.placed(taken(some), about, fit)
+        except np.linalg.LinAlgError:
+            return None, False
     if np.abs(measured.shifts[numbers[held]]).max() > _ROUNDING:  # a mean of frames, where it lies itself
         shifts += np.nanmedian(measured.shifts - shifts, axis=0)
     return JointShifts(shifts, sigma, float(np.sqrt(pattern / max(scene, 1e-300)))), False

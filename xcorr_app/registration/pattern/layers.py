@@ -123,7 +123,15 @@ class Shares:
     unexplained: float
     """Variance that is neither shared by the aligned frames nor white noise."""
     shared: float
-    """The variance that they share, in units of the frames."""
+    """The variance that they share, in units of `largest` squared."""
+    largest: float
+    """What frames differ from their mean by at most: its square may lie beyond what a float holds."""
+
+    def times(self, other: Shares) -> float:
+        """How much stronger the frames are than others in what they share; 1 where either share nothing."""
+        if not (self.shared > 0 and other.shared > 0):
+            return 1.0
+        return self.shared / other.shared * (self.largest / other.largest) ** 2
 
 
 def gains(products: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -171,8 +179,8 @@ def shares(frames: Array, shifts: NDArray[np.float64]) -> Shares:
     left = (clean_fraction(rest) * to_host((rest * rest).mean(axis=(1, 2)))).mean() * (count / (count - 1))
     shared, left, mean, scatter = (float(v) for v in (shared, left, static.mean(), static.std()))
     if not shared > 0:
-        return Shares(0.0, np.inf, np.inf, 0.0)
-    return Shares(mean / shared, scatter / _BLOCKS / shared, left / shared, shared * float(largest) ** 2)
+        return Shares(0.0, np.inf, np.inf, 0.0, float(largest))
+    return Shares(mean / shared, scatter / _BLOCKS / shared, left / shared, shared, float(largest))
 
 
 def common_parts(canvas: Canvas) -> list[tuple[slice, slice]]:

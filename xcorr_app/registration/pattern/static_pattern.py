@@ -209,7 +209,7 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
         return Told()
     as_measured = shares(stack, measured.shifts[many])
     # In units of what moves: of shifts that followed the pattern frames share the pattern, which may be far stronger.
-    stronger = as_measured.shared / found.shared if found.shared > 0 else 1.0
+    stronger = as_measured.times(found)
     before = stronger * as_measured.unexplained
     after = shares(stack - pattern, shifts).unexplained
     # A pattern that was not seen at the shifts measured must explain why these were wrong.
