@@ -117,7 +117,7 @@ def test_noise_is_taken_for_light_by_chance_alone(rng):
 
 @pytest.mark.parametrize("reference", ["first", "previous", 2, "mean", "template"])
 def test_a_plain_series_is_not_lit(rng, reference):
-    for _ in range(8):
+    for _ in range(5):
         stack, _ = plain(rng)
         assert not is_lit(estimate_shifts(stack.astype(np.float32), reference, 24))
 
