@@ -1,4 +1,4 @@
-"""The door for single arguments of public functions: what is no number or no array is refused in the house's words."""
+"""Checks of single arguments of public functions: what is no number or no array is refused, by name."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import reprlib
 from numbers import Real
 from typing import Any
 
+import numpy as np
+
 from xcorr_app.errors import ArgumentError, DataTypeError
 
 
 def is_number(value: Any) -> bool:
     """Tell whether a value is one real number: of Python, of NumPy, or an array without axes."""
-    return isinstance(value, Real) or (getattr(value, "shape", None) == () and value.dtype.kind in "biuf")
+    if getattr(value, "shape", None) == ():
+        return value.dtype.kind in "biuf"
+    return isinstance(value, Real)
 
 
 def as_number(value: Any, name: str) -> float:
@@ -22,7 +26,9 @@ def as_number(value: Any, name: str) -> float:
 
 
 def check_image(value: Any, name: str) -> None:
-    """Raise DataTypeError unless a value is an array of real numbers, wherever its memory is."""
+    """Raise DataTypeError unless a value is an array of real numbers, wherever its memory is, none of them masked."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise DataTypeError(f"{name} is a masked array: fill it, its mask would be lost")
     kind = getattr(getattr(value, "dtype", None), "kind", "")
     if not hasattr(value, "shape") or kind not in {"b", "i", "u", "f"}:
         raise DataTypeError(f"{name} is {reprlib.repr(value)}: give an array of real numbers")

@@ -71,10 +71,11 @@ def test_more_choices_are_good_than_by_the_models(ratios):
 
 
 @pytest.mark.parametrize("name", DOMAINS)
-def test_no_domain_becomes_worse(ratios, name):
+def test_no_domain_becomes_much_worse(ratios, name):
     models, table = ratios[name]
     assert np.mean(table <= 1.1) >= np.mean(models <= 1.1) - 0.04
-    assert table.mean() < models.mean() + 0.015  # one problem in forty that takes 1.6 times as long
+    # Means of filters are 1.2 % and of planes .6 % further behind the best than by the models; the others are nearer.
+    assert table.mean() < models.mean() + 0.015
 
 
 @pytest.mark.parametrize(("record", "bad"), [("auto_h100_tuned", 5), ("auto_h100_tuned_other", 1)])

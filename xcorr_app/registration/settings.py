@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
+from xcorr_app.arguments import is_number
 from xcorr_app.correlation.engines import canonical_engine, check_kernel_options
 from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, NORMALIZATIONS
 from xcorr_app.correlation.window import ShiftWindow, as_window
@@ -37,8 +38,6 @@ DEFAULT_MAX_SIGMA = 0.5
 
 MAX_SMOOTH_TIME = 1000
 """Most frames that may be averaged around each."""
-
-_NUMBER = (int, float, np.integer, np.floating)
 
 
 @dataclass(frozen=True)
@@ -87,11 +86,11 @@ class Settings:
             _check_roi(self.roi)
         for name in ("min_overlap", "min_score"):
             value = getattr(self, name)
-            if not isinstance(value, _NUMBER) or not 0 <= value <= 1:
+            if not is_number(value) or not 0 <= value <= 1:
                 raise ArgumentError(f"{name} is {value!r}: it is a fraction in [0, 1]")
         for name in ("tolerance", "max_sigma"):
             value = getattr(self, name)
-            if not isinstance(value, _NUMBER) or not value > 0:
+            if not is_number(value) or not value > 0:
                 raise ArgumentError(f"{name} is {value!r}: give a positive number of pixels")
 
     @property

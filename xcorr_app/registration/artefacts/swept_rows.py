@@ -84,7 +84,9 @@ def joined_rows(frames: Frames, measured: Measured, settings: Settings) -> Joine
         if (seen := glance(frames, usable, settings)) is not None:
             beside = _surely(*_offsets(seen.shared, seen.own))
         else:
-            beside = _lie_beside(taken(frames, some[1:3], settings)[:, middle_rows(settings.measured_shape(frames.shape)[0])])
+            beside = _lie_beside(
+                taken(frames, some[1:3], settings)[:, middle_rows(settings.measured_shape(frames.shape)[0])]
+            )
         if not beside.any():
             return None
         images = taken(frames, some, settings)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.arguments import is_number
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.memory import finish_copies
@@ -44,9 +45,9 @@ class PatchOptions:
     def __post_init__(self) -> None:
         if not isinstance(self.patch, (int, np.integer)) or self.patch < _SMALLEST:
             raise ArgumentError(f"patch is {self.patch!r}: give {_SMALLEST} pixels or more")
-        if not 0 <= self.overlap < 1:
+        if not is_number(self.overlap) or not 0 <= self.overlap < 1:
             raise ArgumentError(f"patch_overlap is {self.overlap!r}: it is a fraction from 0 to less than 1")
-        if not 0 < self.max_deviation <= self.patch:
+        if not is_number(self.max_deviation) or not 0 < self.max_deviation <= self.patch:
             raise ArgumentError(f"max_deviation is {self.max_deviation!r}: give pixels, at most a patch")
 
     @property

@@ -275,6 +275,8 @@ def _checked_shifts(shifts: npt.ArrayLike, count: int | None) -> npt.NDArray[np.
     """``shifts`` as a finite (T, 2) array; ``count`` frames are expected unless it is None."""
     if is_device_array(shifts):
         raise DataTypeError("shifts are in device memory: pass shifts.get(), they steer the host")
+    if isinstance(shifts, np.ma.MaskedArray) or np.iscomplexobj(shifts):
+        raise DataTypeError("shifts are masked or complex: give real numbers, (row, column) for each frame")
     try:
         moves = np.asarray(shifts, dtype=np.float64)
     except (TypeError, ValueError) as error:
