@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import ndimage
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
@@ -62,3 +63,15 @@ def test_the_right_period_is_found_from_a_wrong_one():
 def test_without_rivals_nothing_is_settled():
     stack = drifting(DRIFT[:3], (90, 95), seed=2).astype(np.float32)
     assert np.isnan(settled(stack[:1], stack, -DRIFT[:3], ShiftWindow.symmetric(20, 20), 0.25)).all()
+
+
+@pytest.mark.parametrize("seed", [3, 5])
+def test_a_lattice_in_which_something_moves_is_not_turned(seed):
+    """Turned by 90 degrees a lattice fits itself, at shifts far beyond those that are searched."""
+    stack = lattice(DRIFT, flaws=14, seed=seed)
+    texture = ndimage.gaussian_filter(np.random.default_rng(seed).normal(size=(200, 200)), 1.5)
+    for t, frame in enumerate(stack):
+        y, x = 60 + int(3 * np.sin(t)), 60 + t
+        frame[80:140, 90:150] = 300 + 40 * texture[y : y + 60, x : x + 60] / texture.std()
+    result = estimate_shifts((stack + noise(stack, 5, seed=99)).astype(np.float32), max_shift=24)
+    assert np.abs(result.shifts + DRIFT).max() < 1

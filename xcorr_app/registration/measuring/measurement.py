@@ -179,8 +179,9 @@ class Measurement:
         seen = columns.edges > MIN_EDGE
         if not seen.any():
             return None
-        # A turn makes peaks wide, and their places uncertain.
-        trusted = replace(columns, sigma=np.zeros_like(columns.sigma)).undoubted(self._settings)
+        # A turn makes peaks wide, and their places uncertain. Of a lattice any of its own turns fits, on little of it.
+        known = replace(columns, sigma=np.zeros_like(columns.sigma), settled=np.zeros_like(columns.settled))
+        trusted = known.undoubted(self._settings)
         seen &= trusted
         if not seen.any():
             return None
@@ -189,7 +190,7 @@ class Measurement:
             found = Turned.empty(self._count, Grid(self._pass.shape).count)
 
             def compared(_: Array, frames: Array, numbers: NDArray[np.intp]) -> Turned:
-                return image.compared(frames, columns.shifts[numbers])
+                return image.compared(frames, columns.shifts[numbers], self.window)
 
             for numbers, turned in self._pass.over_chosen("turn", reference, chosen, compared):
                 found.write(numbers, turned)
