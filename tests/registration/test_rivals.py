@@ -9,7 +9,7 @@ from scipy import ndimage
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.registration.measuring.rivals import settled
+from xcorr_app.registration.measuring.rivals import ALIKE, settled, stand_still
 
 COUNT, SHAPE, PERIOD = 9, (147, 155), 9.7
 DRIFT = np.cumsum(np.random.default_rng(21).normal(0, 0.9, (COUNT, 2)), axis=0)
@@ -56,13 +56,16 @@ def test_the_right_period_is_found_from_a_wrong_one():
     stack += noise(stack, 6).astype(np.float32)
     window = ShiftWindow.symmetric(24, 24)
     for begin in (-DRIFT, -DRIFT + (PERIOD, 0)):
-        found = settled(stack[:1], stack, begin, window, 0.25)
+        found, _ = settled(stack[:1], stack, begin, window, 0.25)
         assert np.abs(found + DRIFT)[1:].max() < 0.1
 
 
 def test_without_rivals_nothing_is_settled():
     stack = drifting(DRIFT[:3], (90, 95), seed=2).astype(np.float32)
-    assert np.isnan(settled(stack[:1], stack, -DRIFT[:3], ShiftWindow.symmetric(20, 20), 0.25)).all()
+    found, alike = settled(stack[:1], stack, -DRIFT[:3], ShiftWindow.symmetric(20, 20), 0.25)
+    assert np.isnan(found).all()
+    np.testing.assert_array_equal(alike[:, 0], -DRIFT[:3])
+    assert np.isnan(alike[:, 1:]).all()
 
 
 @pytest.mark.parametrize("seed", [3, 5])
@@ -75,3 +78,64 @@ def test_a_lattice_in_which_something_moves_is_not_turned(seed):
         frame[80:140, 90:150] = 300 + 40 * texture[y : y + 60, x : x + 60] / texture.std()
     result = estimate_shifts((stack + noise(stack, 5, seed=99)).astype(np.float32), max_shift=24)
     assert np.abs(result.shifts + DRIFT).max() < 1
+
+
+RAMP = np.stack([np.linspace(0, 11, COUNT), np.linspace(0, -6, COUNT)], axis=1)
+
+
+@pytest.mark.parametrize(("size", "depth", "number"), [(4, 0.5, 25), (5, 0.3, 20)])
+def test_dust_that_stands_still_tells_no_period(size, depth, number):
+    """It prefers the shift nearest to zero, whichever period the lattice has moved on to."""
+    y, x = np.mgrid[: SHAPE[0], : SHAPE[1]]
+    places = np.random.default_rng(3).uniform(10, 135, (number, 2))
+    dust = sum(np.exp(-((y - row) ** 2 + (x - column) ** 2) / (2 * size**2)) for row, column in places)
+    stack = lattice(RAMP) * (1 - depth * np.clip(dust, 0, 1))
+    result = estimate_shifts((stack + noise(stack, 6)).astype(np.float32), max_shift=24)
+    off = np.abs(result.shifts + RAMP).max(axis=1) > 1
+    assert off.any()
+    assert not result.trusted[off].any()
+
+
+def test_flaws_tell_the_period_of_a_lattice_that_leaves_the_first():
+    stack = lattice(RAMP, flaws=12)
+    result = estimate_shifts((stack + noise(stack, 6)).astype(np.float32), max_shift=24)
+    assert np.abs(result.shifts + RAMP).max() < 0.1
+    assert result.trusted.all()
+
+
+def _with_rivals(shifts):
+    """Shifts (T, 2) and those of periods around, with room for as many as are compared."""
+    alike = np.full((len(shifts), ALIKE, 2), np.nan)
+    for n, step in enumerate([(0, 0), (10, 0), (-10, 0), (0, 10), (0, -10)]):
+        alike[:, n] = shifts + step
+    return alike
+
+
+def test_what_stands_still_jumps_back_by_a_period():
+    path = np.stack([np.linspace(0, 9, 13), np.zeros(13)], axis=1)
+    nearest = path - 10 * np.rint(path / 10)
+    assert stand_still(nearest, _with_rivals(path))
+    assert not stand_still(path, _with_rivals(path))
+    assert not stand_still(nearest[:6], _with_rivals(path[:6]))
+    # Frames of which nothing is told are followed across half a period.
+    nearest[3:11] = np.nan
+    assert stand_still(nearest, _with_rivals(path))
+    assert not stand_still(np.full_like(path, np.nan), _with_rivals(path))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_rivals_in_a_window_of_one_row_or_column(axis):
+    """The last of its shifts among them."""
+    stripes = np.sin(2 * np.pi * np.arange(96) / 8)
+    stripes = np.broadcast_to(stripes if axis else stripes[:, None], (96, 96))
+    stack = 100 * np.stack([np.roll(stripes, t, axis=axis) for t in range(3)])
+    stack = (stack + noise(stack, 3)).astype(np.float32)
+    shifts = np.zeros((3, 2))
+    shifts[:, axis] = -np.arange(3)
+    reach = (8, 0) if axis == 0 else (0, 8)
+    found, alike = settled(stack[:1], stack, shifts, ShiftWindow.symmetric(*reach), 0.25)
+    assert np.isnan(found).all()
+    for t, rivals in enumerate([(-8, 8), (7,), (6,)]):
+        away = alike[t, 1:, axis]
+        np.testing.assert_allclose(np.sort(away[np.isfinite(away)]), rivals, atol=0.1)
+    estimate_shifts(stack, max_shift=reach)

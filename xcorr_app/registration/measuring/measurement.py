@@ -17,7 +17,7 @@ from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.measuring.one_pass import OnePass
 from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers, MedianOfOthers, Reference
 from xcorr_app.registration.measuring.reweighted_fit import Fit, fit_reweighted
-from xcorr_app.registration.measuring.rivals import settled
+from xcorr_app.registration.measuring.rivals import ALIKE, settled, stand_still
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tiles import Grid, Look, look
 from xcorr_app.registration.parts.turned_frames import MIN_EDGE, StraightReference, Turned
@@ -128,17 +128,24 @@ class Measurement:
         asked = columns.doubted_for_rivals(self._settings)
         few = np.zeros_like(asked)
         few[spread(np.flatnonzero(asked), self._few)] = True
-        shifts = np.full_like(columns.shifts, np.nan)
+        shifts, alike = np.full_like(columns.shifts, np.nan), np.full((self._count, ALIKE, 2), np.nan)
 
-        def told(images: Array, frames: Array, numbers: NDArray[np.intp]) -> NDArray[np.float64]:
+        def told(
+            images: Array, frames: Array, numbers: NDArray[np.intp]
+        ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
             return settled(images, frames, columns.shifts[numbers], self.window, self._settings.min_overlap)
 
         for chosen in (few, asked & ~few):
             for numbers, found in self._pass.over_chosen("tiles", reference, chosen, told):
-                shifts[numbers] = found
+                shifts[numbers], alike[numbers] = found
             if 2 * np.isfinite(shifts[few, 0]).sum() < few.sum():
                 break
-        columns.settle(shifts)
+        if not np.isfinite(shifts).any():
+            return
+        # Frames without a rival stand for themselves.
+        known = np.where(columns.trusted(self._settings)[:, None], columns.shifts, shifts)
+        if not stand_still(known, alike):
+            columns.settle(shifts)
 
     def _suspects(self, columns: Measured, reference: Reference) -> None:
         """Look at frames whose score noise does not explain: of sparse scenes a few things fall together by chance."""
