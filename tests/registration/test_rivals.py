@@ -9,7 +9,13 @@ from scipy import ndimage
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.registration.measuring.measurement import Measurement
+from xcorr_app.registration.measuring.one_pass import OnePass
+from xcorr_app.registration.measuring.references import FixedImage
 from xcorr_app.registration.measuring.rivals import ALIKE, settled, stand_still
+from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.stack.frames import ArrayFrames
+from xcorr_app.registration.stack.passes import Pass
 
 COUNT, SHAPE, PERIOD = 9, (147, 155), 9.7
 DRIFT = np.cumsum(np.random.default_rng(21).normal(0, 0.9, (COUNT, 2)), axis=0)
@@ -77,7 +83,44 @@ def test_a_lattice_in_which_something_moves_is_not_turned(seed):
         y, x = 60 + int(3 * np.sin(t)), 60 + t
         frame[80:140, 90:150] = 300 + 40 * texture[y : y + 60, x : x + 60] / texture.std()
     result = estimate_shifts((stack + noise(stack, 5, seed=99)).astype(np.float32), max_shift=24)
-    assert np.abs(result.shifts + DRIFT).max() < 1
+    assert np.abs(result.shifts + DRIFT).max() < 0.1
+    # What told the period tells it without the part that moves, too.
+    assert any("a part of the picture" in note for note in result.notes)
+    assert result.trusted[1:].all()
+
+
+def test_tiles_are_looked_at_again_where_a_frame_goes_to_another_period(monkeypatch):
+    settle, seen = Measurement._settle, []
+
+    def from_a_wrong_period(self, columns, reference):
+        frame = np.flatnonzero(np.isfinite(columns.alike))[-1]
+        right = columns.tiles[frame].copy()
+        columns.shifts[frame, 0] += PERIOD
+        columns.fft_shifts[frame, 0] += PERIOD
+        self._look(columns, reference, np.arange(COUNT) == frame)
+        wrong = columns.tiles[frame].copy()
+        settle(self, columns, reference)
+        seen.append((right, wrong, columns.tiles[frame].copy(), columns.shifts[frame] + DRIFT[frame]))
+
+    monkeypatch.setattr(Measurement, "_settle", from_a_wrong_period)
+    stack = lattice(DRIFT, flaws=12)
+    estimate_shifts((stack + noise(stack, 6)).astype(np.float32), max_shift=24)
+    [(right, wrong, again, away)] = seen
+    assert np.abs(away).max() < 0.1
+    assert (np.isfinite(wrong) != np.isfinite(right)).any()
+    np.testing.assert_array_equal(again, right)
+
+
+def test_nothing_is_asked_where_no_frame_is_usable():
+    stack = lattice(DRIFT).astype(np.float32)
+    stack[4:] = 0
+    walk = Pass(COUNT, stack[0].size, on_device=False)
+    one_pass = OnePass(ArrayFrames(stack), walk, Settings(max_shift=24), np)
+    asked = []
+    for chosen in (np.arange(COUNT) >= 4, np.arange(COUNT) >= 3):
+        found = one_pass.over_chosen("tiles", FixedImage(stack[0]), chosen, lambda *given: asked.append(given[2]))
+        assert sum(numbers.size for numbers, _ in found) == len(asked)
+    np.testing.assert_array_equal(np.concatenate(asked), [3])
 
 
 RAMP = np.stack([np.linspace(0, 11, COUNT), np.linspace(0, -6, COUNT)], axis=1)
@@ -121,6 +164,15 @@ def test_what_stands_still_jumps_back_by_a_period():
     nearest[3:11] = np.nan
     assert stand_still(nearest, _with_rivals(path))
     assert not stand_still(np.full_like(path, np.nan), _with_rivals(path))
+
+
+def test_frames_without_rivals_say_where_the_scene_is():
+    path = np.stack([np.array([0.0, 2, 4, 6, 8]), np.zeros(5)], axis=1)
+    nearest, alike = path - 10 * np.rint(path / 10), _with_rivals(path)
+    alike[:3] = np.nan
+    assert stand_still(nearest, alike)
+    far = np.array([(12.0, 0), (-12, 0), (12, 0), (-4, 0), (-2, 0)])
+    assert not stand_still(far, alike)
 
 
 @pytest.mark.parametrize("axis", [0, 1])

@@ -45,6 +45,8 @@ _MIN_ALIKE = 0.5
 _UNUSUAL, _LESS, _MAX_UNUSUAL = 10.0, 0.01, 0.1
 """Median deviations, and share of what noise allows, by which a frame scores less than others to be looked at; and
 share of the frames that may do so."""
+_ELSEWHERE = 0.5
+"""Pixels by which a frame moves to another of its peaks, where its tiles are looked at again."""
 _TINY = 1e-3
 
 
@@ -128,7 +130,8 @@ class Measurement:
         asked = columns.doubted_for_rivals(self._settings)
         few = np.zeros_like(asked)
         few[spread(np.flatnonzero(asked), self._few)] = True
-        shifts, alike = np.full_like(columns.shifts, np.nan), np.full((self._count, ALIKE, 2), np.nan)
+        before, shifts = columns.shifts, np.full_like(columns.shifts, np.nan)
+        alike = np.full((self._count, ALIKE, 2), np.nan)
 
         def told(
             images: Array, frames: Array, numbers: NDArray[np.intp]
@@ -144,8 +147,13 @@ class Measurement:
             return
         # Frames without a rival stand for themselves.
         known = np.where(columns.trusted(self._settings)[:, None], columns.shifts, shifts)
-        if not stand_still(known, alike):
-            columns.settle(shifts)
+        if stand_still(known, alike):
+            return
+        columns.settle(shifts)
+        with np.errstate(invalid="ignore"):
+            moved = (np.abs(columns.shifts - before) > _ELSEWHERE).any(axis=1)
+        # Their tiles were compared at another peak.
+        self._look(columns, reference, moved & np.isfinite(columns.alike))
 
     def _suspects(self, columns: Measured, reference: Reference) -> None:
         """Look at frames whose score noise does not explain: of sparse scenes a few things fall together by chance."""

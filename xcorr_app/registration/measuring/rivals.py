@@ -48,7 +48,7 @@ ALIKE = 1 + _MOST
 _SAME = 1.0
 """Pixels up to which two shifts are one."""
 _NEAR, _JUMP = 0.25, 0.5
-"""Of the way to the nearest rival: up to which a frame follows another, and beyond which it jumps."""
+"""Of the way to the nearest rival, as a rule: up to which a frame follows another, and beyond which it jumps."""
 _MARGIN = 1.05
 """Further below a peak, since peaks lie between whole shifts."""
 
@@ -63,9 +63,11 @@ def settled(
     where there are fewer.
     """
     found, all_alike = np.full(shifts.shape, np.nan), np.full((len(shifts), ALIKE, 2), np.nan)
-    images, frames = (_smoothed(to_host(each)) for each in (images, frames))
-    for n, (frame, shift) in enumerate(zip(frames, shifts, strict=True)):
-        image = images[n if len(images) > 1 else 0]
+    one = _smoothed(to_host(images)) if len(images) == 1 else None
+    for n, shift in enumerate(shifts):
+        # One by one: of a device's frames the host is not to hold more.
+        frame = _smoothed(to_host(frames[n : n + 1]))[0]
+        image = _smoothed(to_host(images[n : n + 1]))[0] if one is None else one[0]
         alike = [shift, *_rivals(image, frame, shift, window, min_overlap)]
         all_alike[n, : len(alike)] = alike
         best = 0
@@ -80,29 +82,29 @@ def settled(
 def stand_still(found: NDArray[np.float64], alike: NDArray[np.float64]) -> bool:
     """Whether what tells the shifts of T frames apart may be standing still while the scene moves.
 
-    Of `found` (T, 2) each is the smallest of its frame's `alike` (T, `ALIKE`, 2) then, and somewhere they jump. Frames
-    of which nothing is told, `found` NaN, are followed where one of their shifts lies near.
+    Of `found` (T, 2) each is the smallest of its frame's `alike` (T, `ALIKE`, 2) then, or of a frame without any within
+    a period, and somewhere they jump by more than half of one. Frames of which nothing is told, `found` NaN, are
+    followed where one of their shifts lies near.
     """
-    size = np.hypot(alike[..., 0], alike[..., 1]).min(axis=1, where=np.isfinite(alike[..., 0]), initial=np.inf)
-    if (np.hypot(found[:, 0], found[:, 1]) > size + _SAME).any():
+    is_told, has_rivals = np.isfinite(found[:, 0]), np.isfinite(alike[:, 1, 0])
+    if not (is_told & has_rivals).any():
+        return False
+    away = np.hypot(*np.moveaxis(alike - found[:, None], -1, 0))
+    period = np.median(np.where(away > _SAME, away, np.inf).min(axis=1)[is_told & has_rivals])
+    smallest = np.where(np.isfinite(alike), alike, np.inf)
+    limit = np.where(has_rivals, np.hypot(*np.moveaxis(smallest, -1, 0)).min(axis=1) + _SAME, period)
+    if (np.hypot(*found.T) > limit).any():
         return False
     place = None
-    for shift, others in zip(found, alike, strict=True):
-        others = others[np.isfinite(others).all(axis=1)]
-        if np.isfinite(shift).all():
-            if place is not None and np.hypot(*(shift - place)) > _JUMP * _to_next(shift, others):
+    for shift, others, told in zip(found, alike, is_told, strict=True):
+        if told:
+            if place is not None and np.hypot(*(shift - place)) > _JUMP * period:
                 return True
             place = shift
-        elif place is not None and len(others):
-            nearest = others[np.argmin(np.hypot(*(others - place).T))]
-            place = nearest if np.hypot(*(nearest - place)) < _NEAR * _to_next(nearest, others) else place
+        elif place is not None and np.isfinite(others[0, 0]):
+            far = np.hypot(*(others - place).T)
+            place = others[np.nanargmin(far)] if np.nanmin(far) < _NEAR * period else place
     return False
-
-
-def _to_next(shift: NDArray[np.float64], others: NDArray[np.float64]) -> float:
-    """Pixels from a shift (2,) to the nearest of the others (m, 2) that is not itself."""
-    away = np.hypot(*(others - shift).T)
-    return float(np.min(away[away > _SAME], initial=np.inf))
 
 
 def _smoothed(images: NDArray[np.generic]) -> NDArray[np.float32]:
