@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import ndimage
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.registration.measuring.rivals import settled
+from xcorr_app.registration.measuring.measurement import Measurement
+from xcorr_app.registration.measuring.one_pass import OnePass
+from xcorr_app.registration.measuring.references import FixedImage
+from xcorr_app.registration.measuring.rivals import ALIKE, settled, stand_still
+from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.stack.frames import ArrayFrames
+from xcorr_app.registration.stack.passes import Pass
 
 COUNT, SHAPE, PERIOD = 9, (147, 155), 9.7
 DRIFT = np.cumsum(np.random.default_rng(21).normal(0, 0.9, (COUNT, 2)), axis=0)
@@ -55,10 +62,132 @@ def test_the_right_period_is_found_from_a_wrong_one():
     stack += noise(stack, 6).astype(np.float32)
     window = ShiftWindow.symmetric(24, 24)
     for begin in (-DRIFT, -DRIFT + (PERIOD, 0)):
-        found = settled(stack[:1], stack, begin, window, 0.25)
+        found, _ = settled(stack[:1], stack, begin, window, 0.25)
         assert np.abs(found + DRIFT)[1:].max() < 0.1
 
 
 def test_without_rivals_nothing_is_settled():
     stack = drifting(DRIFT[:3], (90, 95), seed=2).astype(np.float32)
-    assert np.isnan(settled(stack[:1], stack, -DRIFT[:3], ShiftWindow.symmetric(20, 20), 0.25)).all()
+    found, alike = settled(stack[:1], stack, -DRIFT[:3], ShiftWindow.symmetric(20, 20), 0.25)
+    assert np.isnan(found).all()
+    np.testing.assert_array_equal(alike[:, 0], -DRIFT[:3])
+    assert np.isnan(alike[:, 1:]).all()
+
+
+@pytest.mark.parametrize("seed", [3, 5])
+def test_a_lattice_in_which_something_moves_is_not_turned(seed):
+    """Turned by 90 degrees a lattice fits itself, at shifts far beyond those that are searched."""
+    stack = lattice(DRIFT, flaws=14, seed=seed)
+    texture = ndimage.gaussian_filter(np.random.default_rng(seed).normal(size=(200, 200)), 1.5)
+    for t, frame in enumerate(stack):
+        y, x = 60 + int(3 * np.sin(t)), 60 + t
+        frame[80:140, 90:150] = 300 + 40 * texture[y : y + 60, x : x + 60] / texture.std()
+    result = estimate_shifts((stack + noise(stack, 5, seed=99)).astype(np.float32), max_shift=24)
+    assert np.abs(result.shifts + DRIFT).max() < 0.1
+    # What told the period tells it without the part that moves, too.
+    assert any("a part of the picture" in note for note in result.notes)
+    assert result.trusted[1:].all()
+
+
+def test_tiles_are_looked_at_again_where_a_frame_goes_to_another_period(monkeypatch):
+    settle, seen = Measurement._settle, []
+
+    def from_a_wrong_period(self, columns, reference):
+        frame = np.flatnonzero(np.isfinite(columns.alike))[-1]
+        right = columns.tiles[frame].copy()
+        columns.shifts[frame, 0] += PERIOD
+        columns.fft_shifts[frame, 0] += PERIOD
+        self._look(columns, reference, np.arange(COUNT) == frame)
+        wrong = columns.tiles[frame].copy()
+        settle(self, columns, reference)
+        seen.append((right, wrong, columns.tiles[frame].copy(), columns.shifts[frame] + DRIFT[frame]))
+
+    monkeypatch.setattr(Measurement, "_settle", from_a_wrong_period)
+    stack = lattice(DRIFT, flaws=12)
+    estimate_shifts((stack + noise(stack, 6)).astype(np.float32), max_shift=24)
+    [(right, wrong, again, away)] = seen
+    assert np.abs(away).max() < 0.1
+    assert (np.isfinite(wrong) != np.isfinite(right)).any()
+    np.testing.assert_array_equal(again, right)
+
+
+def test_nothing_is_asked_where_no_frame_is_usable():
+    stack = lattice(DRIFT).astype(np.float32)
+    stack[4:] = 0
+    walk = Pass(COUNT, stack[0].size, on_device=False)
+    one_pass = OnePass(ArrayFrames(stack), walk, Settings(max_shift=24), np)
+    asked = []
+    for chosen in (np.arange(COUNT) >= 4, np.arange(COUNT) >= 3):
+        found = one_pass.over_chosen("tiles", FixedImage(stack[0]), chosen, lambda *given: asked.append(given[2]))
+        assert sum(numbers.size for numbers, _ in found) == len(asked)
+    np.testing.assert_array_equal(np.concatenate(asked), [3])
+
+
+RAMP = np.stack([np.linspace(0, 11, COUNT), np.linspace(0, -6, COUNT)], axis=1)
+
+
+@pytest.mark.parametrize(("size", "depth", "number"), [(4, 0.5, 25), (5, 0.3, 20)])
+def test_dust_that_stands_still_tells_no_period(size, depth, number):
+    """It prefers the shift nearest to zero, whichever period the lattice has moved on to."""
+    y, x = np.mgrid[: SHAPE[0], : SHAPE[1]]
+    places = np.random.default_rng(3).uniform(10, 135, (number, 2))
+    dust = sum(np.exp(-((y - row) ** 2 + (x - column) ** 2) / (2 * size**2)) for row, column in places)
+    stack = lattice(RAMP) * (1 - depth * np.clip(dust, 0, 1))
+    result = estimate_shifts((stack + noise(stack, 6)).astype(np.float32), max_shift=24)
+    off = np.abs(result.shifts + RAMP).max(axis=1) > 1
+    assert off.any()
+    assert not result.trusted[off].any()
+
+
+def test_flaws_tell_the_period_of_a_lattice_that_leaves_the_first():
+    stack = lattice(RAMP, flaws=12)
+    result = estimate_shifts((stack + noise(stack, 6)).astype(np.float32), max_shift=24)
+    assert np.abs(result.shifts + RAMP).max() < 0.1
+    assert result.trusted.all()
+
+
+def _with_rivals(shifts):
+    """Shifts (T, 2) and those of periods around, with room for as many as are compared."""
+    alike = np.full((len(shifts), ALIKE, 2), np.nan)
+    for n, step in enumerate([(0, 0), (10, 0), (-10, 0), (0, 10), (0, -10)]):
+        alike[:, n] = shifts + step
+    return alike
+
+
+def test_what_stands_still_jumps_back_by_a_period():
+    path = np.stack([np.linspace(0, 9, 13), np.zeros(13)], axis=1)
+    nearest = path - 10 * np.rint(path / 10)
+    assert stand_still(nearest, _with_rivals(path))
+    assert not stand_still(path, _with_rivals(path))
+    assert not stand_still(nearest[:6], _with_rivals(path[:6]))
+    # Frames of which nothing is told are followed across half a period.
+    nearest[3:11] = np.nan
+    assert stand_still(nearest, _with_rivals(path))
+    assert not stand_still(np.full_like(path, np.nan), _with_rivals(path))
+
+
+def test_frames_without_rivals_say_where_the_scene_is():
+    path = np.stack([np.array([0.0, 2, 4, 6, 8]), np.zeros(5)], axis=1)
+    nearest, alike = path - 10 * np.rint(path / 10), _with_rivals(path)
+    alike[:3] = np.nan
+    assert stand_still(nearest, alike)
+    far = np.array([(12.0, 0), (-12, 0), (12, 0), (-4, 0), (-2, 0)])
+    assert not stand_still(far, alike)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_rivals_in_a_window_of_one_row_or_column(axis):
+    """The last of its shifts among them."""
+    stripes = np.sin(2 * np.pi * np.arange(96) / 8)
+    stripes = np.broadcast_to(stripes if axis else stripes[:, None], (96, 96))
+    stack = 100 * np.stack([np.roll(stripes, t, axis=axis) for t in range(3)])
+    stack = (stack + noise(stack, 3)).astype(np.float32)
+    shifts = np.zeros((3, 2))
+    shifts[:, axis] = -np.arange(3)
+    reach = (8, 0) if axis == 0 else (0, 8)
+    found, alike = settled(stack[:1], stack, shifts, ShiftWindow.symmetric(*reach), 0.25)
+    assert np.isnan(found).all()
+    for t, rivals in enumerate([(-8, 8), (7,), (6,)]):
+        away = alike[t, 1:, axis]
+        np.testing.assert_allclose(np.sort(away[np.isfinite(away)]), rivals, atol=0.1)
+    estimate_shifts(stack, max_shift=reach)

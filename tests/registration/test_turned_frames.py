@@ -8,6 +8,7 @@ from scipy import ndimage
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
+from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.registration.parts import turned_frames
 from xcorr_app.registration.parts.tiles import Grid, look
 
@@ -148,3 +149,14 @@ def test_tiles_are_covered_whose_every_pixel_the_frame_shows(degrees):
         places = (np.array(corners) - middle) @ motion[:2, :2].T + motion[:2, 2] + middle
         assert found[0, row, column] == ((places >= 0) & (places <= np.array(SHAPE) - 1)).all()
     assert 0.3 < found.mean() < 0.95
+
+
+def test_a_centre_beyond_the_window_is_refused():
+    stack = views(blobs(), [turn(0), turn(1.5)], 0.05, PATH[[0, 4]]).astype(np.float32)
+    reference = turned_frames.StraightReference(stack[:1])
+    near = reference.compared(stack[1:], -PATH[[4]], ShiftWindow.symmetric(3, 6))
+    assert near.holds.all()
+    np.testing.assert_allclose(near.shift, -PATH[[4]], atol=0.1)
+    beyond = reference.compared(stack[1:], -PATH[[4]], ShiftWindow.symmetric(3, 4))
+    assert not beyond.holds.any()
+    assert np.isnan(beyond.shift).all()

@@ -15,6 +15,9 @@ from xcorr_app.registration.parts.turned_frames import Turned
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
 
+_SAME = 1.0
+"""Pixels up to which two shifts are of one peak."""
+
 
 @dataclass
 class Measured:
@@ -94,6 +97,10 @@ class Measured:
                 rows = taken.reshape(-1, *(1,) * (value.ndim - 1))
                 setattr(chosen, field.name, np.where(rows, new, value))
         chosen.partial = taken
+        # The other was not asked: what stands where the whole of a frame was measured stands for a part of it there.
+        with np.errstate(invalid="ignore"):
+            stays: NDArray[np.bool_] = np.asarray((np.abs(chosen.shifts - self.shifts) < _SAME).all(axis=1))
+        chosen.settled = self.settled & (~taken | stays)
         chosen.inconsistent = (self.inconsistent & ~taken) | masks.contested(chosen.tiles, taken)
         return chosen
 

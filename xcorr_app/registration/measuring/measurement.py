@@ -17,7 +17,7 @@ from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.measuring.one_pass import OnePass
 from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers, MedianOfOthers, Reference
 from xcorr_app.registration.measuring.reweighted_fit import Fit, fit_reweighted
-from xcorr_app.registration.measuring.rivals import settled
+from xcorr_app.registration.measuring.rivals import ALIKE, settled, stand_still
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tiles import Grid, Look, look
 from xcorr_app.registration.parts.turned_frames import MIN_EDGE, StraightReference, Turned
@@ -45,6 +45,8 @@ _MIN_ALIKE = 0.5
 _UNUSUAL, _LESS, _MAX_UNUSUAL = 10.0, 0.01, 0.1
 """Median deviations, and share of what noise allows, by which a frame scores less than others to be looked at; and
 share of the frames that may do so."""
+_ELSEWHERE = 0.5
+"""Pixels by which a frame moves to another of its peaks, where its tiles are looked at again."""
 _TINY = 1e-3
 
 
@@ -128,17 +130,30 @@ class Measurement:
         asked = columns.doubted_for_rivals(self._settings)
         few = np.zeros_like(asked)
         few[spread(np.flatnonzero(asked), self._few)] = True
-        shifts = np.full_like(columns.shifts, np.nan)
+        before, shifts = columns.shifts, np.full_like(columns.shifts, np.nan)
+        alike = np.full((self._count, ALIKE, 2), np.nan)
 
-        def told(images: Array, frames: Array, numbers: NDArray[np.intp]) -> NDArray[np.float64]:
+        def told(
+            images: Array, frames: Array, numbers: NDArray[np.intp]
+        ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
             return settled(images, frames, columns.shifts[numbers], self.window, self._settings.min_overlap)
 
         for chosen in (few, asked & ~few):
             for numbers, found in self._pass.over_chosen("tiles", reference, chosen, told):
-                shifts[numbers] = found
+                shifts[numbers], alike[numbers] = found
             if 2 * np.isfinite(shifts[few, 0]).sum() < few.sum():
                 break
+        if not np.isfinite(shifts).any():
+            return
+        # Frames without a rival stand for themselves.
+        known = np.where(columns.trusted(self._settings)[:, None], columns.shifts, shifts)
+        if stand_still(known, alike):
+            return
         columns.settle(shifts)
+        with np.errstate(invalid="ignore"):
+            moved = (np.abs(columns.shifts - before) > _ELSEWHERE).any(axis=1)
+        # Their tiles were compared at another peak.
+        self._look(columns, reference, moved & np.isfinite(columns.alike))
 
     def _suspects(self, columns: Measured, reference: Reference) -> None:
         """Look at frames whose score noise does not explain: of sparse scenes a few things fall together by chance."""
@@ -179,8 +194,9 @@ class Measurement:
         seen = columns.edges > MIN_EDGE
         if not seen.any():
             return None
-        # A turn makes peaks wide, and their places uncertain.
-        trusted = replace(columns, sigma=np.zeros_like(columns.sigma)).undoubted(self._settings)
+        # A turn makes peaks wide, and their places uncertain. Of a lattice any of its own turns fits, on little of it.
+        known = replace(columns, sigma=np.zeros_like(columns.sigma), settled=np.zeros_like(columns.settled))
+        trusted = known.undoubted(self._settings)
         seen &= trusted
         if not seen.any():
             return None
@@ -189,7 +205,7 @@ class Measurement:
             found = Turned.empty(self._count, Grid(self._pass.shape).count)
 
             def compared(_: Array, frames: Array, numbers: NDArray[np.intp]) -> Turned:
-                return image.compared(frames, columns.shifts[numbers])
+                return image.compared(frames, columns.shifts[numbers], self.window)
 
             for numbers, turned in self._pass.over_chosen("turn", reference, chosen, compared):
                 found.write(numbers, turned)

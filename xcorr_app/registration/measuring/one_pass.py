@@ -208,6 +208,8 @@ class OnePass:
             if isinstance(reference, LitImage):
                 prepared = reference.weighted(start, prepared)
             rows = np.flatnonzero(prepared.usable & chosen[start:stop])
+            if rows.size == 0:
+                return None
             images = reference.images(start, prepared)
             if images.shape[0] > 1:
                 images = take(images, rows)

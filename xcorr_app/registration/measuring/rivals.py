@@ -6,6 +6,9 @@ moved by its shift and by that of each rival, and every tile of the reference is
 offset of its own: neither uneven light nor a lattice, however strong, prefers one period to another then. Of each
 tile the two sums of squares left are compared (the F test); noise counts alike in both. The rival is out where several
 tiles are fitted far worse by it and next to none better: of a perfect lattice none is.
+
+What tells may stand still while the lattice moves, as dust on a camera does. Then it is the smallest shift everywhere,
+and shifts jump by a period where the lattice has moved by half of one (:func:`stand_still`).
 """
 
 from __future__ import annotations
@@ -40,30 +43,68 @@ _FEWEST, _OTHERS = 3, 0.1
 """Tiles that prefer the shift measured, and the share of their number that may prefer its rival."""
 _MOST = 6
 """Rivals that are looked at, the highest by the polynomial through 3 x 3 values."""
+ALIKE = 1 + _MOST
+"""Shifts of a frame that are compared."""
+_SAME = 1.0
+"""Pixels up to which two shifts are one."""
+_NEAR, _JUMP = 0.25, 0.5
+"""Of the way to the nearest rival, as a rule: up to which a frame follows another, and beyond which it jumps."""
 _MARGIN = 1.05
 """Further below a peak, since peaks lie between whole shifts."""
 
 
 def settled(
     images: Array, frames: Array, shifts: NDArray[np.float64], window: ShiftWindow, min_overlap: float
-) -> NDArray[np.float64]:
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(n, 2) the one shift of frames (n, h, w) against images (1 or n, h, w) that stands against all others.
 
     It is that measured, of `shifts` (n, 2), or one of its rivals, since samples at whole pixels may have preferred a
-    wrong period; NaN where the picture does not tell, or there is no rival.
+    wrong period; NaN where the picture does not tell, or there is no rival. And (n, `ALIKE`, 2) all of these, NaN
+    where there are fewer.
     """
-    found = np.full(shifts.shape, np.nan)
-    images, frames = (_smoothed(to_host(each)) for each in (images, frames))
-    for n, (frame, shift) in enumerate(zip(frames, shifts, strict=True)):
-        image = images[n if len(images) > 1 else 0]
+    found, all_alike = np.full(shifts.shape, np.nan), np.full((len(shifts), ALIKE, 2), np.nan)
+    one = _smoothed(to_host(images)) if len(images) == 1 else None
+    for n, shift in enumerate(shifts):
+        # One by one: of a device's frames the host is not to hold more.
+        frame = _smoothed(to_host(frames[n : n + 1]))[0]
+        image = _smoothed(to_host(images[n : n + 1]))[0] if one is None else one[0]
         alike = [shift, *_rivals(image, frame, shift, window, min_overlap)]
+        all_alike[n, : len(alike)] = alike
         best = 0
         for other in range(1, len(alike)):
             best = other if _prefers(image, frame, alike[other], alike[best]) else best
         others = alike[:best] + alike[best + 1 :]
         if others and all(_prefers(image, frame, alike[best], other) for other in others):
             found[n] = alike[best]
-    return found
+    return found, all_alike
+
+
+def stand_still(found: NDArray[np.float64], alike: NDArray[np.float64]) -> bool:
+    """Whether what tells the shifts of T frames apart may be standing still while the scene moves.
+
+    Of `found` (T, 2) each is the smallest of its frame's `alike` (T, `ALIKE`, 2) then, or of a frame without any within
+    a period, and somewhere they jump by more than half of one. Frames of which nothing is told, `found` NaN, are
+    followed where one of their shifts lies near.
+    """
+    is_told, has_rivals = np.isfinite(found[:, 0]), np.isfinite(alike[:, 1, 0])
+    if not (is_told & has_rivals).any():
+        return False
+    away = np.hypot(*np.moveaxis(alike - found[:, None], -1, 0))
+    period = np.median(np.where(away > _SAME, away, np.inf).min(axis=1)[is_told & has_rivals])
+    smallest = np.where(np.isfinite(alike), alike, np.inf)
+    limit = np.where(has_rivals, np.hypot(*np.moveaxis(smallest, -1, 0)).min(axis=1) + _SAME, period)
+    if (np.hypot(*found.T) > limit).any():
+        return False
+    place = None
+    for shift, others, told in zip(found, alike, is_told, strict=True):
+        if told:
+            if place is not None and np.hypot(*(shift - place)) > _JUMP * period:
+                return True
+            place = shift
+        elif place is not None and np.isfinite(others[0, 0]):
+            far = np.hypot(*(others - place).T)
+            place = others[np.nanargmin(far)] if np.nanmin(far) < _NEAR * period else place
+    return False
 
 
 def _smoothed(images: NDArray[np.generic]) -> NDArray[np.float32]:
@@ -80,12 +121,11 @@ def _rivals(
 ) -> NDArray[np.float64]:
     """Other shifts (m, 2) at which the plane is almost as high, by fractions of pixels."""
     plane = cross_correlate(image, frame, max_shift=window, min_overlap=min_overlap, check_finite=False)
-    inner = np.nan_to_num(plane[1:-1, 1:-1], nan=-1.0)
-    near = np.lib.stride_tricks.sliding_window_view(np.nan_to_num(plane, nan=-1.0), (3, 3))
-    is_peak = (near <= inner[:, :, None, None]).all(axis=(2, 3)) & np.isfinite(plane[1:-1, 1:-1])
-    highest = float(inner.max())
-    y, x = np.nonzero(is_peak & (inner * AMBIGUOUS_RATIO * _MARGIN > highest))
-    places = np.stack([y + 1 + window.dy_min, x + 1 + window.dx_min], axis=1).astype(np.float64)
+    near = np.lib.stride_tricks.sliding_window_view(np.pad(plane, 1, constant_values=np.nan), (3, 3))
+    known = np.nan_to_num(plane, nan=-1.0)
+    is_peak = ~(near > known[:, :, None, None]).any(axis=(2, 3)) & np.isfinite(plane)
+    y, x = np.nonzero(is_peak & (known * AMBIGUOUS_RATIO * _MARGIN > float(known.max())))
+    places = np.stack([y + window.dy_min, x + window.dx_min], axis=1).astype(np.float64)
     other = np.abs(places - shift).max(axis=1) > 1.5
     y, x, places = y[other], x[other], places[other]
     offset, height = refine(near[y, x], "gaussian", 1)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import standardize, working_dtype
+from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.motion import gauss_newton
 from xcorr_app.registration.motion.models import MODELS, Matrix, angle_of, scale_of
@@ -38,6 +39,8 @@ _UNEXPLAINED = 0.6
 """What frame and reference do not share under a motion that holds, over that under a shift: where few tiles tell."""
 _LEFT = 0.25
 """Pixels that a simpler motion may leave at an edge."""
+_BEYOND = 1.0
+"""Pixels that a centre may lie outside the window, as the place of a peak may between whole shifts."""
 _AFFINE = MODELS["affine"]
 
 
@@ -80,8 +83,8 @@ class StraightReference:
         self._smoothing = gauss_newton.smoothing_for(float(clean_fraction(self._image)[0]))
         self._levels = gauss_newton.levels_of(gauss_newton.smoothed(self._image[0], self._smoothing), _AFFINE)
 
-    def compared(self, frames: Array, shift: NDArray[np.float64]) -> Turned:
-        """Motions of frames (n, h, w), from shifts (n, 2) on."""
+    def compared(self, frames: Array, shift: NDArray[np.float64], window: ShiftWindow) -> Turned:
+        """Motions of frames (n, h, w), from shifts (n, 2) on, whose centres stay in the window."""
         grid = Grid((int(frames.shape[1]), int(frames.shape[2])))
         turned = Turned.empty(len(shift), grid.count)
         frames = _standard(frames)
@@ -95,6 +98,8 @@ class StraightReference:
             for start in self._starts(shift[i], sizes[-1]):
                 fit = gauss_newton.refined(self._levels, _AFFINE, sizes, start)
                 if not (fit.settled and fit.definite and _edge_error(fit.covariance, grid.shape) < _KNOWN):
+                    continue
+                if not _is_within(window, -fit.motion[:2, 2]):
                     continue
                 tiles = self._agreement(frames[i], fit.motion, grid)
                 if masks.shares(tiles)[0] <= most or 1 - fit.score < _UNEXPLAINED * rest:
@@ -157,6 +162,12 @@ def _shifted(shift: NDArray[np.float64]) -> Matrix:
     motion = np.eye(3)
     motion[:2, 2] = -shift
     return motion
+
+
+def _is_within(window: ShiftWindow, shift: NDArray[np.float64]) -> bool:
+    """Whether a shift (2,) is one of those searched."""
+    lowest, highest = (window.dy_min, window.dx_min), (window.dy_max, window.dx_max)
+    return bool(((shift >= np.array(lowest) - _BEYOND) & (shift <= np.array(highest) + _BEYOND)).all())
 
 
 def _standard(images: Array) -> Array:
