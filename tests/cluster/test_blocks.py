@@ -96,7 +96,7 @@ def same(one, other):
         ("lit", {}, {"measure", "tiles", "refine", "light"}),
         ("turns", {}, {"measure", "tiles", "turn"}),
         ("walks", {"verify": 7}, {"measure", "tiles", "refine"}),
-        ("pattern", {}, {"measure"}),
+        ("pattern", {}, {"measure", "tiles"}),
         ("clear", {"reference": "template"}, {"measure", "template"}),
         ("faint", {"reference": "mean", "verify": 3}, {"measure", "mean"}),
         ("faint", {"reference": "median", "verify": 3}, {"measure", "median"}),

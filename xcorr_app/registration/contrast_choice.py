@@ -184,6 +184,7 @@ def _choice(
     if not rows.any():
         return "none"
     error = [float(np.median(m.sigma[rows].max(axis=1))) for m in (plain, local)]
+    surer = error[1] < (_SURER_APART if _most(_are_apart(plain, local)[rows]) else _SURER) * error[0]
     with np.errstate(invalid="ignore"):
         # Where nothing is known of the plain peaks, they neither fail nor overrule.
         plain_stands_out = not _most(plain.false_alarm[rows] > MAX_FALSE_ALARM)
@@ -193,7 +194,7 @@ def _choice(
         # In a small window nothing may be known of chance; against what stands still a sure motion is enough, and
         # against one that is far less sure.
         unlikely = ~chance & (local.score > local.chance_score)[rows] & ~local.on_edge[rows]
-        enough = overlaid | (np.isnan(local.false_alarm[rows]) & (error[1] < _SURER * error[0]))
+        enough = overlaid | (np.isnan(local.false_alarm[rows]) & surer)
         local_stands_out = _most(sure & np.where(enough, unlikely, local.false_alarm[rows] <= MAX_FALSE_ALARM))
         stands_out, stands_out_locally = (float(np.median(m.significance[rows])) for m in (plain, local))
         more = overlaid or outshone or not stands_out > _MORE * stands_out_locally
@@ -201,7 +202,6 @@ def _choice(
         return "none"
     # Two motions are told apart by tiles, which measures better than local contrast where that finds the same. They
     # are looked at only where they decide, and where it did measure better.
-    surer = error[1] < (_SURER_APART if _most(_are_apart(plain, local)[rows]) else _SURER) * error[0]
     without_tiles = error[1] < _SURER * in_part
     if not _most(agree(plain, local)[rows]) or (surer and (without_tiles or not moves_apart())):
         return "local" if more else "none"

@@ -53,8 +53,9 @@ def print_failures(failures: Iterable[tuple[str, str]]) -> None:
 
 
 def _named(name: str, text: str) -> str:
-    """A remark after the name of what it is about; errors of a file begin with its path."""
-    return text if Path(text.partition(": ")[0]).name == name else f"{name}: {text}"
+    """A remark after the name of what it is about, once: errors of a file begin with its path."""
+    path, colon, rest = text.partition(": ")
+    return f"{name}: {rest if colon and Path(path).name == name else text}"
 
 
 def failures_in(outcomes: Iterable[Outcome[Any]]) -> list[tuple[str, str]]:
