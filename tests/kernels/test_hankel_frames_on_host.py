@@ -1,4 +1,4 @@
-"""The kernels for many frames that meet one reference, their own source run on the host, against the definition."""
+"""The kernels for many frames against one reference, their own source run on the host, against the definition."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Each domain's one choice, asked with what a command knows of a stack: what runs, and why.
 
-What banks and channels need is loaded where it is asked: `xcorr align` starts a twentieth sooner without it.
+What banks and channels need is loaded where it is asked: `xcorr align` starts without it.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class Series:
         return by_frames(self.reference) and self.measured.linear is None
 
     def without(self, frames: JoinedRows | LevelledFrames | EvenlyLitFrames) -> Series:
-        """Measure it anew by other frames."""
+        """Measure it again by other frames."""
         found = self.measurement.measure(frames, self.reference)
         return replace(self, frames=frames, found=found, notes=(*self.notes, frames.note))
 

@@ -1,4 +1,4 @@
-"""Many frames that meet one reference, on a device against float64: sizes off every tile, adversarial values."""
+"""Many frames against one reference, on a device against float64: sizes off every tile, adversarial values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Launch parameters of the tensor-core kernel for many frames that meet one reference: a problem in; launches out."""
+"""Launch parameters of the tensor-core kernel for many frames against one reference: a problem in; launches out."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def frames_launch(
     device: DeviceLimits | None = None,
     tuning: Mapping[str, int] | None = None,
 ) -> FramesLaunch:
-    """Choose the launches that make planes of centred sums of many frames that meet one reference."""
+    """Choose the launches that make planes of centred sums of many frames against one reference."""
     device = device or DeviceLimits()
     of_left = moving_is_left(problem)
     frame_shape, one_shape = problem.right_shape, problem.left_shape
@@ -111,7 +111,7 @@ def frames_launch(
 
 
 def _bundles(problem: Problem, of_left: bool) -> int:
-    """Times 64 frames that meet one reference."""
+    """Times of 64 frames against one reference."""
     return ceil_div(problem.pairs, FRAMES) if of_left else problem.lefts * ceil_div(problem.rights_per_left, FRAMES)
 
 
