@@ -11,7 +11,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-versi
 # that they start, which would otherwise compile all that they import, each of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test fuzz chaos golden mutate slow-test compile-test kernel-test oldest-test docs lint gpu-test clean
+.PHONY: install compiled demo test fuzz chaos golden mutate slow-test compile-test kernel-test oldest-test docs lint gpu-test clean
 
 demo: $(VENV)/.installed
 	$(BIN)/xcorr align sample_data/drifting_cells sample_data/single_pages -o demo_out --overwrite
@@ -61,6 +61,10 @@ docs: $(VENV)/.docs-installed
 # With the oldest versions of the dependencies that pyproject.toml allows.
 oldest-test: $(VENV)-oldest/.installed
 	$(VENV)-oldest/bin/python -m pytest $(PARALLEL) $(OLDEST)
+
+# What tests import, compiled before several workers need it at the same moment; what is wrong with it they say themselves.
+compiled: $(VENV)/.test-installed
+	$(PYTEST) --collect-only -qq | tail -1
 
 lint: $(VENV)/.dev-installed
 	$(BIN)/ruff check
