@@ -29,8 +29,8 @@ from benchmarks.harness.environment import environment
 from benchmarks.harness.record import require_device, write_json
 from benchmarks.moving import Case as Stack
 from benchmarks.moving import _calls, scene
-from tests.registration.test_motion import series
-from tests.registration.test_motion_patches import bent
+from tests.registration.motion.test_motion import series
+from tests.registration.motion.test_motion_patches import bent
 from xcorr_app.gpu.resample.warping import warp_on_device
 from xcorr_app.registration.motion.device_warp import splines_of
 from xcorr_app.registration.motion.displacement import warp_by_fields

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import xcorr_app as xc
-from tests.registration.moving_definition import random_frame
-from tests.registration.test_motion import series
-from tests.registration.test_motion_patches import bent
+from tests.registration.motion.test_motion import series
+from tests.registration.motion.test_motion_patches import bent
+from tests.registration.moving.moving_definition import random_frame
 from xcorr_app.registration.motion.displacement import warp_by_fields
 from xcorr_app.registration.motion.warp import warp_frames
 

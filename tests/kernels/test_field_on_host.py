@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.in_the_place_of_cupy import run_on_host
-from tests.registration.test_motion_patches import bent
+from tests.registration.motion.test_motion_patches import bent
 from xcorr_app.gpu.field import run
 from xcorr_app.registration.motion.device_fit import DeviceFit
 from xcorr_app.registration.motion.field_fit import FieldReference, fitted

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.resample_host import forget, numpy_as_device
-from tests.registration.test_motion import series
+from tests.registration.motion.test_motion import series
 from xcorr_app.gpu.field import linear
 from xcorr_app.gpu.field.run import smooth_frames
 from xcorr_app.registration.motion import gauss_newton, whole_frames

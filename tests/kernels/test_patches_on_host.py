@@ -7,7 +7,7 @@ import pytest
 from scipy import ndimage
 
 from tests.kernels.in_the_place_of_cupy import run_on_host
-from tests.registration.test_motion_patches import bent
+from tests.registration.motion.test_motion_patches import bent
 from xcorr_app.gpu.field import patches, run
 from xcorr_app.gpu.field.launches import patch_match_launch
 from xcorr_app.registration.motion import device_fit

@@ -9,7 +9,7 @@ from scipy import ndimage
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.pointwise_definition import off_by, surroundings_are_whole
 from tests.kernels.resample_host import forget, numpy_as_device
-from tests.registration.moving_definition import random_frame
+from tests.registration.moving.moving_definition import random_frame
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES, pixel_bytes
 from xcorr_app.gpu.resample.warping import WarpProblem, warp_argument, warp_launch, warp_on_device

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from tests.io.ome_zarr.test_zarr import make_group, metadata_of, write
 from tests.io.samples import noise
-from tests.io.test_zarr import make_group, metadata_of, write
 from xcorr_app.errors import DamagedFileError
 from xcorr_app.io import read_stack, scan_file
 from xcorr_app.io.ome_zarr.zarr_write import halve

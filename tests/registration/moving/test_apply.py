@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.ndimage
 
-from tests.registration.moving_definition import by_definition, random_frame
+from tests.registration.moving.moving_definition import by_definition, random_frame
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.registration.moving.apply import apply_shifts, common_area, shift_frames
 

@@ -11,7 +11,7 @@ from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.registration.masked.planes import MaskedPlanes
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "padfield_masked"
+DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "padfield_masked"
 SHIFTS = np.array([(0.0, 0.0), (-3.3, 2.7), (-10.25, -7.5), (12.1, -5.8)])
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import tifffile
 
+from tests.io.formats.test_formats import smooth
 from tests.io.samples import noise, page_tags, tiff_bytes, write_plain
-from tests.io.test_formats import smooth
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io import read_stack, scan_file
 from xcorr_app.io.images.codestream import SIZES, check_size
