@@ -5,10 +5,10 @@ import pytest
 
 import xcorr_app as xc
 from tests.registration.motion.test_motion import series
-from tests.registration.motion.test_motion_patches import bent
 from tests.registration.moving.moving_definition import random_frame
-from xcorr_app.registration.motion.displacement import warp_by_fields
-from xcorr_app.registration.motion.warp import warp_frames
+from tests.registration.patches.test_motion_patches import bent
+from xcorr_app.registration.warping.displacement import warp_by_fields
+from xcorr_app.registration.warping.warp import warp_frames
 
 pytestmark = pytest.mark.gpu
 

@@ -13,10 +13,10 @@ from tests.registration.moving.moving_definition import random_frame
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES, pixel_bytes
 from xcorr_app.gpu.resample.warping import WarpProblem, warp_argument, warp_launch, warp_on_device
-from xcorr_app.registration.motion.device_warp import splines_of, warped
-from xcorr_app.registration.motion.displacement import warp_by_fields
-from xcorr_app.registration.motion.grid import local_splines, pixel_bases
-from xcorr_app.registration.motion.warp import warp_frames
+from xcorr_app.registration.warping.device_warp import splines_of, warped
+from xcorr_app.registration.warping.displacement import warp_by_fields
+from xcorr_app.registration.warping.grid import local_splines, pixel_bases
+from xcorr_app.registration.warping.warp import warp_frames
 
 ORDERS = {0: "nearest", 1: "linear", 3: "cubic"}
 

@@ -9,8 +9,9 @@ from skimage.transform import rotate
 
 import xcorr_app as xc
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
-from xcorr_app.registration.motion.models import MODELS, turned
-from xcorr_app.registration.motion.warp import warp_frames
+from xcorr_app.registration.motion.models import MODELS
+from xcorr_app.registration.warping.matrices import turned
+from xcorr_app.registration.warping.warp import warp_frames
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 SHEAR = np.array([[1.03, 0.02, 0.0], [-0.01, 0.98, 0.0], [0.0, 0.0, 1.0]])

@@ -9,20 +9,21 @@ from scipy import ndimage
 import xcorr_app as xc
 from tests.registration.scenes import UnreliableFrames, drifting
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.registration.motion import gauss_newton, patch_fit, whole_frames
-from xcorr_app.registration.motion.field_fit import FieldFit, kinds_lost, lost_at
-from xcorr_app.registration.motion.fitted_fields import FittedFields
+from xcorr_app.registration.field.window_match import WindowMatch
+from xcorr_app.registration.motion import gauss_newton, whole_frames
 from xcorr_app.registration.motion.log_polar import _vertex, spectra_of, turns_between
-from xcorr_app.registration.motion.models import MODELS, model_of, turned
-from xcorr_app.registration.motion.patch_fit import PatchFit, PatchOptions
-from xcorr_app.registration.motion.patch_match import Matched
-from xcorr_app.registration.motion.patch_references import References, references_of
-from xcorr_app.registration.motion.patch_result import RigidShifts, result_of
+from xcorr_app.registration.motion.models import MODELS, model_of
 from xcorr_app.registration.motion.smoothed_frames import finite
-from xcorr_app.registration.motion.warp import about_corner
-from xcorr_app.registration.motion.window_match import WindowMatch
+from xcorr_app.registration.patches import patch_fit
+from xcorr_app.registration.patches.field_fit import FieldFit, kinds_lost, lost_at
+from xcorr_app.registration.patches.fitted_fields import FittedFields
+from xcorr_app.registration.patches.patch_fit import PatchFit, PatchOptions
+from xcorr_app.registration.patches.patch_match import Matched
+from xcorr_app.registration.patches.patch_references import References, references_of
+from xcorr_app.registration.patches.patch_result import RigidShifts, result_of
 from xcorr_app.registration.reference.single_reference import read_reference
 from xcorr_app.registration.stack.frames import ArrayFrames
+from xcorr_app.registration.warping.matrices import about_corner, turned
 
 
 def test_a_reference_that_cannot_be_read_is_refused(rng):

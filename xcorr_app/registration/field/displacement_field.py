@@ -10,9 +10,9 @@ from xcorr_app.arguments import as_number, check_image
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.gpu.runtime.placement import on_device_of
-from xcorr_app.registration.motion.field_passes import compared, with_last_step
-from xcorr_app.registration.motion.grid import Grid
-from xcorr_app.registration.motion.measured_field import DisplacementField
+from xcorr_app.registration.field.field_passes import compared, with_last_step
+from xcorr_app.registration.field.measured_field import DisplacementField
+from xcorr_app.registration.warping.grid import Grid
 
 Refine = Literal["none", "icgn"]
 REFINEMENTS = ("none", "icgn")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.registration.motion.field_fit import FieldFit
-from xcorr_app.registration.motion.patch_match import Matched
+from xcorr_app.registration.patches.field_fit import FieldFit
+from xcorr_app.registration.patches.patch_match import Matched
 
 Floats = NDArray[np.float64]
 

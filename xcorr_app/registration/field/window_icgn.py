@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.motion.ndimage import ndimage_of
-from xcorr_app.registration.motion.warp import inside_frame
-from xcorr_app.registration.motion.window_match import windows_of
+from xcorr_app.registration.field.window_match import windows_of
+from xcorr_app.registration.warping.ndimage import ndimage_of
+from xcorr_app.registration.warping.warp import inside_frame
 
 Floats = NDArray[np.float64]
 

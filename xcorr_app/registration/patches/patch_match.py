@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.motion.grid import Grid
-from xcorr_app.registration.motion.smooth_field import LocalLinear, normalised_median
-from xcorr_app.registration.motion.window_match import Search, WindowMatch, Windows, match_together
+from xcorr_app.registration.field.smooth_field import LocalLinear, normalised_median
+from xcorr_app.registration.field.window_match import Search, WindowMatch, Windows, match_together
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
+from xcorr_app.registration.warping.grid import Grid
 
 Floats = NDArray[np.float64]
 

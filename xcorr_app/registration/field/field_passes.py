@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.motion.displacement import at_every_pixel, places_of
-from xcorr_app.registration.motion.grid import Grid, pixel_bases, with_edges
-from xcorr_app.registration.motion.measured_field import DisplacementField, slopes_of
-from xcorr_app.registration.motion.ndimage import ndimage_of
-from xcorr_app.registration.motion.smooth_field import local_linear, normalised_median
-from xcorr_app.registration.motion.window_icgn import RefinedWindows, refine_windows
-from xcorr_app.registration.motion.window_match import WindowMatch, Windows, match_windows
+from xcorr_app.registration.field.measured_field import DisplacementField, slopes_of
+from xcorr_app.registration.field.smooth_field import local_linear, normalised_median
+from xcorr_app.registration.field.window_icgn import RefinedWindows, refine_windows
+from xcorr_app.registration.field.window_match import WindowMatch, Windows, match_windows
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
+from xcorr_app.registration.warping.displacement import at_every_pixel, places_of
+from xcorr_app.registration.warping.grid import Grid, pixel_bases, with_edges
+from xcorr_app.registration.warping.ndimage import ndimage_of
 
 Floats = NDArray[np.float64]
 

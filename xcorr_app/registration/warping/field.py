@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.registration.motion.displacement import at_every_pixel
-from xcorr_app.registration.motion.grid import pixel_bases
+from xcorr_app.registration.warping.displacement import at_every_pixel
+from xcorr_app.registration.warping.grid import pixel_bases
 
 
 @dataclass(frozen=True, eq=False)

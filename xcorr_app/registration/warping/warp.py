@@ -9,28 +9,14 @@ from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
-from xcorr_app.registration.motion.device_warp import takes, warped
-from xcorr_app.registration.motion.models import Matrix
-from xcorr_app.registration.motion.ndimage import ndimage_of
+from xcorr_app.registration.warping.device_warp import takes, warped
+from xcorr_app.registration.warping.matrices import Matrix, about_corner
+from xcorr_app.registration.warping.ndimage import ndimage_of
 
 Mode = Literal["constant", "nearest"]
 _ORDERS = (0, 1, 3)
 _INSIDE = 1e-3
 """Pixels by which a place may be beyond the edge and still count as inside, as in `xcorr_app.apply_shifts`."""
-
-
-def about_corner(motion: Matrix, shape: tuple[int, int]) -> Matrix:
-    """Return a motion about the middle of a frame as one of pixel coordinates, counted from its first pixel."""
-    middle = _to_middle(shape)
-    found: Matrix = middle @ motion @ np.linalg.inv(middle)
-    return found
-
-
-def about_middle(motion: Matrix, shape: tuple[int, int]) -> Matrix:
-    """Undo `about_corner`."""
-    middle = _to_middle(shape)
-    found: Matrix = np.linalg.inv(middle) @ motion @ middle
-    return found
 
 
 def coefficients(image: Array) -> Array:
@@ -124,9 +110,3 @@ def inside_frame(places: Array | list[Array], shape: tuple[int, int], rim: float
     """Which places, rows and columns, lie in a frame at least `rim` pixels from its edge."""
     y, x = places[0], places[1]
     return (y >= rim) & (y <= shape[0] - 1 - rim) & (x >= rim) & (x <= shape[1] - 1 - rim)
-
-
-def _to_middle(shape: tuple[int, int]) -> Matrix:
-    middle = np.eye(3)
-    middle[:2, 2] = (np.array(shape) - 1) / 2
-    return middle

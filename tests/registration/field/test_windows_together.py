@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from xcorr_app.registration.motion import window_match
-from xcorr_app.registration.motion.window_match import Search, Windows, match_together, match_windows
+from xcorr_app.registration.field import window_match
+from xcorr_app.registration.field.window_match import Search, Windows, match_together, match_windows
 
 
 @pytest.fixture

@@ -27,10 +27,10 @@ import scipy  # whose parts are loaded when they are asked for
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.motion.displacement import linear_at, product
-from xcorr_app.registration.motion.field_nodes import Nodes
-from xcorr_app.registration.motion.ndimage import ndimage_of
-from xcorr_app.registration.motion.warp import inside_frame
+from xcorr_app.registration.patches.field_nodes import Nodes
+from xcorr_app.registration.warping.displacement import linear_at, product
+from xcorr_app.registration.warping.ndimage import ndimage_of
+from xcorr_app.registration.warping.warp import inside_frame
 
 Floats = NDArray[np.float64]
 _Sides = tuple[int, int, int, int]

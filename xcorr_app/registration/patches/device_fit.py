@@ -16,9 +16,9 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.limits import DeviceLimits, device_limits
 from xcorr_app.gpu.runtime.memory import finish_copies
 from xcorr_app.gpu.runtime.placement import current_device
-from xcorr_app.registration.motion.field_fit import LAST_STEPS, MAX_STEPS, NEAR, THERE, FieldReference, kinds_lost
-from xcorr_app.registration.motion.field_nodes import Nodes
-from xcorr_app.registration.motion.grid import local_splines
+from xcorr_app.registration.patches.field_fit import LAST_STEPS, MAX_STEPS, NEAR, THERE, FieldReference, kinds_lost
+from xcorr_app.registration.patches.field_nodes import Nodes
+from xcorr_app.registration.warping.grid import local_splines
 
 Floats = NDArray[np.float64]
 

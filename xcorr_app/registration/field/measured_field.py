@@ -66,7 +66,7 @@ class DisplacementField:
         OutputError
             The file cannot be written.
         """
-        from xcorr_app.registration.motion.field_files import save
+        from xcorr_app.registration.field.field_files import save
 
         save(self, Path(path))
 

@@ -7,9 +7,9 @@ import pytest
 from scipy import ndimage
 
 from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration.motion import window_match
-from xcorr_app.registration.motion.window_icgn import refine_windows
-from xcorr_app.registration.motion.window_match import Windows, match_windows
+from xcorr_app.registration.field import window_match
+from xcorr_app.registration.field.window_icgn import refine_windows
+from xcorr_app.registration.field.window_match import Windows, match_windows
 
 SHAPE = (61, 74)
 

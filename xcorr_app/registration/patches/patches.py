@@ -15,12 +15,12 @@ import numpy as np
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.measuring.measurement import Measurement
-from xcorr_app.registration.motion.fitted_fields import FittedFields
 from xcorr_app.registration.motion.halved_frames import HalvedFrames, halved_image
-from xcorr_app.registration.motion.patch_fit import PatchFit, PatchOptions
-from xcorr_app.registration.motion.patch_references import REFERENCES, references_of
-from xcorr_app.registration.motion.patch_result import RigidShifts, result_of
 from xcorr_app.registration.motion.result import MotionResult
+from xcorr_app.registration.patches.fitted_fields import FittedFields
+from xcorr_app.registration.patches.patch_fit import PatchFit, PatchOptions
+from xcorr_app.registration.patches.patch_references import REFERENCES, references_of
+from xcorr_app.registration.patches.patch_result import RigidShifts, result_of
 from xcorr_app.registration.reference.stack_statistics import Statistics
 from xcorr_app.registration.reference.strategies import Estimation
 from xcorr_app.registration.settings import Settings

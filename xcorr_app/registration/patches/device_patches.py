@@ -13,12 +13,12 @@ from xcorr_app.gpu.field.launches import patch_match_launch
 from xcorr_app.gpu.field.patches import PatchGrid, SearchedPatches, match_patches
 from xcorr_app.gpu.field.run import summary_of
 from xcorr_app.gpu.runtime.arrays import Array, to_host
-from xcorr_app.registration.motion.device_fit import DeviceFit, room_of
-from xcorr_app.registration.motion.field_fit import FieldReference
-from xcorr_app.registration.motion.field_nodes import Nodes
-from xcorr_app.registration.motion.fitted_fields import FittedFields
-from xcorr_app.registration.motion.patch_match import PatchMatcher, PatchSearch
-from xcorr_app.registration.motion.window_match import Windows
+from xcorr_app.registration.field.window_match import Windows
+from xcorr_app.registration.patches.device_fit import DeviceFit, room_of
+from xcorr_app.registration.patches.field_fit import FieldReference
+from xcorr_app.registration.patches.field_nodes import Nodes
+from xcorr_app.registration.patches.fitted_fields import FittedFields
+from xcorr_app.registration.patches.patch_match import PatchMatcher, PatchSearch
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM, false_alarm
 
 Floats = NDArray[np.float64]

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.registration import quality
-from xcorr_app.registration.motion.field import Field
-from xcorr_app.registration.motion.fitted_fields import FittedFields
-from xcorr_app.registration.motion.grid import Grid, with_edges
 from xcorr_app.registration.motion.models import PATCHES
-from xcorr_app.registration.motion.patch_references import NO_MATTER
 from xcorr_app.registration.motion.result import MotionResult
+from xcorr_app.registration.patches.fitted_fields import FittedFields
+from xcorr_app.registration.patches.patch_references import NO_MATTER
+from xcorr_app.registration.warping.field import Field
+from xcorr_app.registration.warping.grid import Grid, with_edges
 
 _FEWEST_TRUSTED = 1 / 3
 """Share of trusted patches below which a frame is uncertain."""

@@ -16,8 +16,8 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.gpu.runtime.memory import finish_copies, in_parts
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.runtime.types import name_of
-from xcorr_app.registration.motion.grid import local_splines
-from xcorr_app.registration.motion.ndimage import ndimage_of
+from xcorr_app.registration.warping.grid import local_splines
+from xcorr_app.registration.warping.ndimage import ndimage_of
 
 _METHODS = {0: "nearest", 1: "linear", 3: "cubic"}
 _COEFFICIENT_BYTES = 1 << 29

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
-from xcorr_app.registration.motion.displacement import warp_by_fields
-from xcorr_app.registration.motion.warp import Mode, warp_frames
 from xcorr_app.registration.stack.passes import worker_count
+from xcorr_app.registration.warping.displacement import warp_by_fields
+from xcorr_app.registration.warping.warp import Mode, warp_frames
 
 
 class Warp(Protocol):

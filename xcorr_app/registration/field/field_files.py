@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.registration.motion.field_image import ENDING, ome_tiff
+from xcorr_app.registration.field.field_image import ENDING, ome_tiff
 from xcorr_app.registration.results.result_files import write_whole
 
 if TYPE_CHECKING:
-    from xcorr_app.registration.motion.measured_field import DisplacementField
+    from xcorr_app.registration.field.measured_field import DisplacementField
 
 ENDINGS = {"csv": ".csv", "vtk": ".vtk", "nc": ".nc", "npz": ".npz", "ome-tiff": ENDING}
 """Of the names of files, by the name of their format."""

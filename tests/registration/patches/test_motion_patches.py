@@ -10,13 +10,13 @@ from scipy import ndimage
 import xcorr_app as xc
 from tests.registration.scenes import drifting
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, ShapeError
-from xcorr_app.registration.motion import displacement
-from xcorr_app.registration.motion.displacement import at_every_pixel, warp_by_fields
-from xcorr_app.registration.motion.field import Field
-from xcorr_app.registration.motion.grid import pixel_bases
-from xcorr_app.registration.motion.smooth_field import LocalLinear, local_linear, normalised_median
-from xcorr_app.registration.motion.warp import warp_frames
-from xcorr_app.registration.motion.window_match import _first_of_inverse
+from xcorr_app.registration.field.smooth_field import LocalLinear, local_linear, normalised_median
+from xcorr_app.registration.field.window_match import _first_of_inverse
+from xcorr_app.registration.warping import displacement
+from xcorr_app.registration.warping.displacement import at_every_pixel, warp_by_fields
+from xcorr_app.registration.warping.field import Field
+from xcorr_app.registration.warping.grid import pixel_bases
+from xcorr_app.registration.warping.warp import warp_frames
 
 SHAPE = (221, 240)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tifffile
 
-from xcorr_app.registration.motion.field_image import PixelSize, ome_tiff
+from xcorr_app.registration.field.field_image import PixelSize, ome_tiff
 
 validate = pytest.importorskip("ome_types", reason="ome-types, of the extra dev, is not installed").validate_xml
 pytest.importorskip("xmlschema", reason="xmlschema, of the extra dev, is not installed")

@@ -15,15 +15,15 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.memory import finish_copies
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.registration import quality
-from xcorr_app.registration.motion.device_patches import DevicePatches
-from xcorr_app.registration.motion.field_fit import FieldReference, fitted
-from xcorr_app.registration.motion.field_nodes import Nodes
-from xcorr_app.registration.motion.fitted_fields import FittedFields
-from xcorr_app.registration.motion.grid import Grid, with_edges
-from xcorr_app.registration.motion.patch_match import PatchMatcher, PatchSearch
-from xcorr_app.registration.motion.patch_references import References
+from xcorr_app.registration.field.window_match import Windows
 from xcorr_app.registration.motion.smoothed_frames import finite, sizes_of
-from xcorr_app.registration.motion.window_match import Windows
+from xcorr_app.registration.patches.device_patches import DevicePatches
+from xcorr_app.registration.patches.field_fit import FieldReference, fitted
+from xcorr_app.registration.patches.field_nodes import Nodes
+from xcorr_app.registration.patches.fitted_fields import FittedFields
+from xcorr_app.registration.patches.patch_match import PatchMatcher, PatchSearch
+from xcorr_app.registration.patches.patch_references import References
+from xcorr_app.registration.warping.grid import Grid, with_edges
 
 DEFAULT_PATCH, DEFAULT_OVERLAP, DEFAULT_DEVIATION = 128, 0.5, 6.0
 _SMALLEST = 16

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, to_host
-from xcorr_app.registration.motion.displacement import at_every_pixel, product
-from xcorr_app.registration.motion.grid import pixel_bases
+from xcorr_app.registration.warping.displacement import at_every_pixel, product
+from xcorr_app.registration.warping.grid import pixel_bases
 
 Floats = NDArray[np.float64]
 

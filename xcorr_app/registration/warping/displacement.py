@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
-from xcorr_app.registration.motion.device_warp import splines_of, takes, warped
-from xcorr_app.registration.motion.grid import pixel_bases
-from xcorr_app.registration.motion.ndimage import ndimage_of
-from xcorr_app.registration.motion.warp import Mode, inside_frame, with_copies
+from xcorr_app.registration.warping.device_warp import splines_of, takes, warped
+from xcorr_app.registration.warping.grid import pixel_bases
+from xcorr_app.registration.warping.ndimage import ndimage_of
+from xcorr_app.registration.warping.warp import Mode, inside_frame, with_copies
 
 _ORDERS = (0, 1, 3)
 _MAX_LINES, _EXACT = 32766, 1e-4

@@ -9,7 +9,7 @@ from scipy.interpolate import RegularGridInterpolator
 from scipy.io import netcdf_file
 
 import xcorr_app as xc
-from tests.registration.motion.test_motion_patches import waves
+from tests.registration.patches.test_motion_patches import waves
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.io import read_stack
 

@@ -6,15 +6,15 @@ from xcorr_app.arguments import as_number
 from xcorr_app.errors import ArgumentError, DataTypeError
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.motion.models import PATCHES, model_of
-from xcorr_app.registration.motion.patch_fit import (
+from xcorr_app.registration.motion.result import MotionResult
+from xcorr_app.registration.motion.whole_frames import motion_of
+from xcorr_app.registration.patches.patch_fit import (
     DEFAULT_DEVIATION,
     DEFAULT_OVERLAP,
     DEFAULT_PATCH,
     PatchOptions,
 )
-from xcorr_app.registration.motion.patches import patches_of
-from xcorr_app.registration.motion.result import MotionResult
-from xcorr_app.registration.motion.whole_frames import motion_of
+from xcorr_app.registration.patches.patches import patches_of
 from xcorr_app.registration.progress_bar import shown
 from xcorr_app.registration.settings import DEFAULT_MAX_SIGMA
 from xcorr_app.registration.stack.passes import Progress
@@ -41,7 +41,7 @@ def estimate_motion(
 
     ``patches``: from the shift of the whole frame, every patch is matched by itself; patches that are not trusted
     follow their neighbours, and one smooth field through the middles of the patches is fitted to all pixels: see
-    :mod:`xcorr_app.registration.motion.patches`.
+    :mod:`xcorr_app.registration.patches.patches`.
 
     Parameters
     ----------
