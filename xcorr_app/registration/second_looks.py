@@ -19,7 +19,8 @@ from xcorr_app.registration.artefacts.line_offsets import LevelledFrames, is_bet
 from xcorr_app.registration.artefacts.swept_rows import JoinedRows, joined_rows
 from xcorr_app.registration.coarse_and_fine import disagreement
 from xcorr_app.registration.contrast_choice import NOTES, agree
-from xcorr_app.registration.light.lighting import EvenlyLitFrames, as_sure, evenly_lit, is_nearer
+from xcorr_app.registration.light.even_light import EvenlyLitFrames
+from xcorr_app.registration.lighting import as_sure, evenly_lit, is_nearer
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.pattern.static_pattern import Told, without_pattern
 from xcorr_app.registration.reference.steps_check import astray

@@ -11,9 +11,10 @@ import pytest
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.registration.light.even_light import EvenlyLitFrames
 from xcorr_app.registration.light.light_field import TERMS, ReferenceLight, fields
-from xcorr_app.registration.light.lighting import EvenlyLitFrames, changes, is_nearer
 from xcorr_app.registration.light.lit_pairs import LitImage
+from xcorr_app.registration.lighting import changes, is_nearer
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames
 from xcorr_app.registration.stack.preparation import prepare

@@ -31,11 +31,10 @@ from xcorr_app.io.tiff.tiff_scan import scan_tiff
 from xcorr_app.io.tiff.tifffile_shape import build_shaped, is_shaped
 from xcorr_app.io.writing.atomic import atomic_path
 from xcorr_app.io.writing.compression import Compression
-from xcorr_app.io.writing.written_planes import check_all_written, check_plane
+from xcorr_app.io.writing.written_planes import PlaneWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from types import TracebackType
 
 # Offsets of classic TIFF are 32 bits; the margin is for directories and descriptions.
 _CLASSIC_BYTES = 2**32 - 2**25
@@ -68,7 +67,7 @@ def write_at(descriptor: int, parts: Sequence[memoryview | bytes], offset: int) 
         left = [memoryview(whole)[done:]]
 
 
-class StackWriter:
+class StackWriter(PlaneWriter):
     """Write a stack plane by plane; the file appears under its name when the block ends without an error.
 
     An existing file is replaced; its folder must exist. Raises ArgumentError for an ImageJ hyperstack with axes in
@@ -113,8 +112,7 @@ class StackWriter:
         waiting: int = BYTES_WAITING,
         waited: Callable[[str, float], None] | None = None,
     ) -> None:
-        self.path = Path(path)
-        self.metadata = metadata
+        super().__init__(Path(path), metadata, later)
         self._begun, self._waiting, self._waited = begun, waiting, waited
         if metadata.kind == "imagej" and list(metadata.axes) != sorted(metadata.axes, key="TZCYX".index):
             raise ArgumentError(
@@ -132,8 +130,7 @@ class StackWriter:
         big = large and not self._one_directory
         first, others = (tuple(self._tags(first=is_first)) for is_first in (True, False))
         self._layout = Layout(first, others, directories, tags.byteorder, big)
-        self._later, self._meter = later, meter
-        self._written = 0
+        self._meter = meter
         self.placed: tuple[tuple[str, tuple[int, ...]], ...] = ()
         """Files of compressed planes that a `part` wrote, and the bytes of each plane."""
         self._end = self._layout.data_start
@@ -141,7 +138,6 @@ class StackWriter:
         self._gathered: list[np.ndarray] = []
         self._under_way: deque[tuple[int, Future[bytes | None]]] = deque()
         self._threads: ThreadPoolExecutor | None = None
-        self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -200,7 +196,7 @@ class StackWriter:
 
     def write(self, plane: np.ndarray) -> None:
         """Write the next plane, in the order of the axes (the last before YX fastest)."""
-        check_plane(self.path, self.metadata, plane, self._written)
+        self._check(plane)
         self._written += 1
         if self._compression is not None:
             self._under_way.append((plane.nbytes, self._pool().submit(self._compression.encoded, plane)))
@@ -211,34 +207,16 @@ class StackWriter:
             self._send()
             self._hold_back()
 
-    def complete(self) -> None:
-        """Write what is left, check it, bring it to the disk and give the file its name."""
-        with self._stack:
-            check_all_written(self.path, self.metadata, self._written)
-            with timed(self._meter, "write"):
-                if self._threads is None and self._gathered:
-                    # A small file needs no threads.
-                    self._write_planes(*self._next())
-                self._send()
-                self._wait(0)
-                offsets, counts = np.array(self._places[: self._layout.directories], np.int64).T
-                write_at(self._descriptor, [self._layout.head(offsets, counts)], 0)
-            self._verify()
-
-    def abandon(self) -> None:
-        """Leave nothing behind."""
-        reason = RuntimeError("abandoned")
-        self._stack.__exit__(RuntimeError, reason, None)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is not None:
-            self._stack.__exit__(kind, error, trace)
-        elif self._later is None or self._written != self.metadata.planes:
-            self.complete()
-        else:
-            self._later(self)
+    def _finish(self) -> None:
+        with timed(self._meter, "write"):
+            if self._threads is None and self._gathered:
+                # A small file needs no threads.
+                self._write_planes(*self._next())
+            self._send()
+            self._wait(0)
+            offsets, counts = np.array(self._places[: self._layout.directories], np.int64).T
+            write_at(self._descriptor, [self._layout.head(offsets, counts)], 0)
+        self._verify()
 
     def _send(self) -> None:
         """Let a thread write the planes gathered."""

@@ -9,16 +9,15 @@ divided by less.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import array_namespace
 from xcorr_app.registration.contrast_choice import Measure
-from xcorr_app.registration.light.light_field import Light, ReferenceLight, fields
+from xcorr_app.registration.light.even_light import EvenlyLitFrames
+from xcorr_app.registration.light.light_field import Light, ReferenceLight
 from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.parts.tiles import Grid
@@ -26,7 +25,7 @@ from xcorr_app.registration.pattern.one_layer import LeftOver
 from xcorr_app.registration.quality import AMBIGUOUS_RATIO
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.contrast import Contrast
-from xcorr_app.registration.stack.frames import Chunk, Frames, FramesOver
+from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.registration.stack.prefilter import Prefilter
 from xcorr_app.registration.stack.preparation import prepare
@@ -49,46 +48,6 @@ _NEAR = 2.0
 _AS_SURE, _AS_SURE_AS_REFINED = 1.3, 2.5
 """Standard error over that before, up to which shifts of evenly lit frames are taken: they are less biased; and where
 pixels that differ counted less before: of light that bends shifts, such errors know little."""
-
-
-@dataclass(frozen=True)
-class EvenlyLitFrames(FramesOver):
-    """Frames as if all were lit alike, as floats."""
-
-    gain: NDArray[np.float64]
-    """(T, terms) logarithm of the gain, and"""
-    offset: NDArray[np.float64]
-    """(T, terms) offset of each frame."""
-    shifts: NDArray[np.float64]
-    """(T, 2) from each frame onto the one that light is compared with."""
-    noise: float
-    """Variance of the noise over that of the scene."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of a pixel, a float."""
-        return working_dtype(np.empty(0, self.source.dtype))
-
-    def read(self, start: int, stop: int) -> Chunk:
-        """Read frames and even their light; those that are flat, or could not be read, stay so."""
-        chunk = self.source.read(start, stop)
-        frames, part, mean = chunk.frames, slice(start, start + len(chunk.frames)), self.gain.mean(axis=0)
-        xp = array_namespace(frames)
-        gain, shape, shifts = self.gain[part], self.shape, self.shifts[part]
-        flat = (frames == frames[:, :1, :1]).all(axis=(1, 2), keepdims=True)
-        offset = fields(self.offset[part], shape, shifts, frames)
-        relative = xp.exp(2 * fields(gain - mean, shape, shifts, frames))
-        even = (frames - offset) / xp.sqrt((relative + self.noise) / (1 + self.noise))
-        return replace(chunk, frames=xp.where(flat, frames, even).astype(self.dtype, copy=False))
-
-    @property
-    def note(self) -> str:
-        """What was done, in words."""
-        rms = float(np.sqrt(((self.gain - self.gain.mean(axis=0))[:, 1:] ** 2).sum(axis=1).max()))
-        return (
-            f"The light changes from place to place over the series (by up to {100 * np.expm1(rms):.0f} %): "
-            "frames were brought to even light for measuring."
-        )
 
 
 def evenly_lit(
