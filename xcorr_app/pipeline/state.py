@@ -20,7 +20,7 @@ import xxhash
 
 from xcorr_app.errors import InputError, OutputError
 from xcorr_app.io import Checksums, atomic_write_text, make_folder
-from xcorr_app.io.checksum import FileChecksum
+from xcorr_app.io.checksum import checksum_of
 from xcorr_app.io.outputs import output_files
 from xcorr_app.io.writing.atomic import remove_output
 
@@ -100,7 +100,7 @@ class State:
         record = {
             "fingerprint": fingerprint,
             _PROGRAM: program,
-            _OUTPUTS: {str(path.relative_to(self._out)): FileChecksum(path).hexdigest() for path in outputs},
+            _OUTPUTS: {str(path.relative_to(self._out)): checksum_of(path).hexdigest() for path in outputs},
             "facts": facts,
             **kept,
         }
@@ -130,7 +130,7 @@ class State:
         if not outputs or len(outputs) != len(record[_OUTPUTS]):
             return None
         try:
-            found = [FileChecksum(path).hexdigest() for path in outputs]
+            found = [checksum_of(path).hexdigest() for path in outputs]
         except InputError:
             return None
         return record if found == list(record[_OUTPUTS].values()) else None
