@@ -126,7 +126,7 @@ class Side:
         return (q - count) / math.sqrt(count * rest) if rest > 0 else math.nan
 
     def begin(self, xp: Any, size: int, dtype: Any, *, has_own: bool) -> None:
-        """Make room for sums of frames of so many pixels, if there is none; `has_own` if they have weights of theirs."""
+        """Make room for sums of frames of so many pixels, if there is none; `has_own`: they have weights too."""
         if self.sums is None:
             self.sums, self.numbers = xp.zeros((2, size), dtype=dtype), xp.zeros(2)
             self.total = xp.zeros(size, dtype=dtype) if has_own else None

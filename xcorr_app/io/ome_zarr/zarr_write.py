@@ -152,6 +152,12 @@ class ZarrWriter:
         if len(self._gathered) == self._together or self._written == self.metadata.planes:
             self._send()
 
+    def prepare(self) -> None:
+        """Nothing takes long of `complete` that could be done before."""
+
+    checksum: str | None = None
+    """Each file of the folder has one of its own."""
+
     def complete(self) -> None:
         """Write what is left, check it, bring it to the disk and give the folder its name."""
         with self._stack:

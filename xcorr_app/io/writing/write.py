@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, FileError, OutputError
+from xcorr_app.io.checksum import FileChecksum
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.meter import Meter, timed
 from xcorr_app.io.source import Resolution, StackMetadata, TiffTags, runs_of
@@ -48,6 +49,8 @@ _BYTES_AT_ONCE = 1 << 22
 BYTES_WAITING = 1 << 26
 """So many may wait to be written before `write` does, unless more are asked for."""
 _MAX_BUFFERS = 1000
+_LARGE = 1 << 26
+"""Bytes of a file from which on bringing it to the disk takes long enough to begin early."""
 _THREADS = 4
 
 
@@ -133,7 +136,9 @@ class StackWriter:
         first, others = (tuple(self._tags(first=is_first)) for is_first in (True, False))
         self._layout = Layout(first, others, directories, tags.byteorder, big)
         self._later, self._meter = later, meter
-        self._written = 0
+        self._written, self._is_prepared = 0, False
+        self.checksum: str | None = None
+        """Of the file as it will be, where `prepare` has found it."""
         self.placed: tuple[tuple[str, tuple[int, ...]], ...] = ()
         """Files of compressed planes that a `part` wrote, and the bytes of each plane."""
         self._end = self._layout.data_start
@@ -211,19 +216,41 @@ class StackWriter:
             self._send()
             self._hold_back()
 
+    def prepare(self) -> None:
+        """Do what takes long of `complete`, if the file is large: it is on the disk then, under its temporary name."""
+        if self._end < _LARGE:
+            return
+        with self._stack.pop_all() as stack:
+            self._write_rest()
+            # It is read again for its checksum while the disk is waited for.
+            synced = self._pool().submit(self._sync)
+            with timed(self._meter, "hash", self._end):
+                self.checksum = FileChecksum(self._partial).hexdigest()
+            synced.result()
+            self._is_prepared, self._stack = True, stack.pop_all()
+
     def complete(self) -> None:
         """Write what is left, check it, bring it to the disk and give the file its name."""
         with self._stack:
-            check_all_written(self.path, self.metadata, self._written)
-            with timed(self._meter, "write"):
-                if self._threads is None and self._gathered:
-                    # A small file needs no threads.
-                    self._write_planes(*self._next())
-                self._send()
-                self._wait(0)
-                offsets, counts = np.array(self._places[: self._layout.directories], np.int64).T
-                write_at(self._descriptor, [self._layout.head(offsets, counts)], 0)
-            self._verify()
+            if not self._is_prepared:
+                self._write_rest()
+
+    def _write_rest(self) -> None:
+        """Have all of the file written, and check it."""
+        check_all_written(self.path, self.metadata, self._written)
+        with timed(self._meter, "write"):
+            if self._threads is None and self._gathered:
+                # A small file needs no threads.
+                self._write_planes(*self._next())
+            self._send()
+            self._wait(0)
+            offsets, counts = np.array(self._places[: self._layout.directories], np.int64).T
+            write_at(self._descriptor, [self._layout.head(offsets, counts)], 0)
+        self._verify()
+
+    def _sync(self) -> None:
+        with timed(self._meter, "sync"):
+            os.fsync(self._descriptor)
 
     def abandon(self) -> None:
         """Leave nothing behind."""
