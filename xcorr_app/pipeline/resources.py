@@ -183,13 +183,20 @@ class StackResources:
         self._begun = None
         self._opened.close()
 
-    def complete(self) -> None:
-        """Bring the files begun to the disk and give them their names."""
+    def prepare(self) -> None:
+        """Bring large files to the disk, which have no name there yet."""
+        for writer in self._writers:
+            writer.prepare()
+
+    def complete(self) -> dict[Path, str]:
+        """Bring the files begun to the disk and give them their names; returns checksums as far as they are known."""
+        known = {writer.path: writer.checksum for writer in self._writers if writer.checksum is not None}
         while self._files:
             atomic_write_bytes(*self._files.pop(0))
         while self._writers:
             self._writers[0].complete()
             self._writers.pop(0)
+        return known
 
     def abandon(self) -> None:
         """Leave nothing of the files begun."""

@@ -12,6 +12,7 @@ import hashlib
 import json
 import shutil
 import stat
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -93,14 +94,21 @@ class State:
         facts: dict[str, Any],
         kept: dict[str, Any],
         program: str = "",
+        known: Mapping[Path, str] | None = None,
     ) -> None:
-        """Record that a stack is finished; its outputs are in place by now, and `kept` is stored beside the facts."""
+        """Record that a stack is finished; its outputs are in place by now, and `kept` is stored beside the facts.
+
+        Checksums of outputs that are `known` already are not taken again.
+        """
+        known = known or {}
         outputs = [file for path in outputs for file in output_files(path)]
         make_folder(self._folder)
         record = {
             "fingerprint": fingerprint,
             _PROGRAM: program,
-            _OUTPUTS: {str(path.relative_to(self._out)): checksum_of(path).hexdigest() for path in outputs},
+            _OUTPUTS: {
+                str(path.relative_to(self._out)): known.get(path) or checksum_of(path).hexdigest() for path in outputs
+            },
             "facts": facts,
             **kept,
         }

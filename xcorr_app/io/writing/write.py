@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, FileError, OutputError
+from xcorr_app.io.checksum import checksum_of
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.meter import Meter, timed
 from xcorr_app.io.source import Resolution, StackMetadata, TiffTags, runs_of
@@ -47,6 +48,8 @@ _BYTES_AT_ONCE = 1 << 22
 BYTES_WAITING = 1 << 26
 """So many may wait to be written before `write` does, unless more are asked for."""
 _MAX_BUFFERS = 1000
+_LARGE = 1 << 26
+"""Bytes of a file from which on bringing it to the disk takes long enough to begin early."""
 _THREADS = 4
 
 
@@ -207,6 +210,19 @@ class StackWriter(PlaneWriter):
             self._send()
             self._hold_back()
 
+    def prepare(self) -> None:
+        """Do what takes long of `complete`, if the file is large: it is on the disk then, under its temporary name."""
+        if self._end < _LARGE:
+            return
+        with self._stack.pop_all() as stack:
+            self._write_rest()
+            # It is read again for its checksum while the disk is waited for.
+            synced = self._pool().submit(self._sync)
+            with timed(self._meter, "hash", self._end):
+                self.checksum = checksum_of(self._partial).hexdigest()
+            synced.result()
+            self._stack = stack.pop_all()
+
     def _finish(self) -> None:
         with timed(self._meter, "write"):
             if self._threads is None and self._gathered:
@@ -217,6 +233,10 @@ class StackWriter(PlaneWriter):
             offsets, counts = np.array(self._places[: self._layout.directories], np.int64).T
             write_at(self._descriptor, [self._layout.head(offsets, counts)], 0)
         self._verify()
+
+    def _sync(self) -> None:
+        with timed(self._meter, "sync"):
+            os.fsync(self._descriptor)
 
     def _send(self) -> None:
         """Let a thread write the planes gathered."""
