@@ -32,6 +32,7 @@ from xcorr_app.io.tiff.tiff_scan import scan_tiff
 from xcorr_app.io.tiff.tifffile_shape import build_shaped, is_shaped
 from xcorr_app.io.writing.atomic import atomic_path
 from xcorr_app.io.writing.compression import Compression
+from xcorr_app.io.writing.write_out import begin_write_out
 from xcorr_app.io.writing.written_planes import PlaneWriter
 
 if TYPE_CHECKING:
@@ -258,6 +259,7 @@ class StackWriter(PlaneWriter):
         with timed(self._meter, "write", sum(plane.nbytes for plane in planes)):
             stored = [np.ascontiguousarray(plane, self._stored) for plane in planes]
             write_at(self._descriptor, [plane.reshape(-1).view(np.uint8).data for plane in stored], offset)
+            begin_write_out(self._descriptor, offset, sum(plane.nbytes for plane in stored))
 
     def _hold_back(self) -> None:
         """Let who writes wait for the disk, where that is behind."""
