@@ -93,6 +93,10 @@ class Measurement:
         """Name of the engine."""
         return self._pass.engine
 
+    def kernel_for(self, image: Array) -> NDArray[np.float64] | None:
+        """Weighting of frequencies where frames are compared with this image (h, w)."""
+        return self._pass.weighting.kernel(FixedImage(image))
+
     def run(self, reference: Reference, stage: str, verified: NDArray[np.bool_]) -> Measured:
         """Measure all frames; those marked in `verified` also by the float64 FFT and by the definition.
 
