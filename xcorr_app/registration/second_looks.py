@@ -188,10 +188,12 @@ def coarse_and_fine_parts(series: Series) -> Series:
 def alike_errors_of_tiles(series: Series) -> Series:
     """Are errors of neighbouring parts of the picture alike? Then standard errors are larger.
 
-    Not asked where frames leave nothing once they are moved, or hold a pattern that was fitted together with the scene.
+    Not asked where frames leave nothing once they are moved, and do not bend, or hold a pattern that was fitted
+    together with the scene.
     """
     rest, told = series.found.rest, series.pattern
-    if not series.is_open or (rest.is_little and rest.is_sure) or told.joint or told.contested:
+    leaves_nothing = rest.is_little and rest.is_sure and not np.nan_to_num(series.measured.edges).any()
+    if not series.is_open or leaves_nothing or told.joint or told.contested:
         return series
     if isinstance(series.reference, (str, int, np.integer)) and series.settings.normalization == "zncc":
         by = alike_errors.excess(series.found.estimation, series.reference, series.measured)

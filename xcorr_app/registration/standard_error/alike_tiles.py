@@ -35,17 +35,19 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes
+from xcorr_app.registration.standard_error.slope_tiles import Tiles
 from xcorr_app.registration.standard_error.uncertainty import frame_sums, unshared
 
 _FEWEST = 12
 """Tiles that all frames have in common, below which nothing is said."""
 _DEVIATIONS = 4.0
 """By which neighbours are more alike than chance: the largest of some sixteen, half of them alike."""
-_DISCS = 1.0, 1.5, 2.0
+_DISCS = 0.6, 1.0, 1.5, 2.0, 3.0
 """Standard deviations of the Gaussian by which displacements are alike, in tiles: one as wide as the picture would be the
 motion of all of it."""
 _BANDS = 0.3, 1.0
 """The same of bands, across."""
+_STEPS = np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])
 
 Floats = NDArray[np.float64]
 
@@ -63,57 +65,50 @@ class Contributions:
 
 
 class CommonTiles:
-    """The tiles that frames with these shifts (n, 2) have in common with an image (h, w).
+    """The tiles that frames (n, h, w) with these shifts (n, 2) have in common with what they are compared with.
 
     The kernel weights frequencies.
     """
 
-    def __init__(self, image: Array, kernel: NDArray[np.float64] | None, shifts: Floats) -> None:
-        self._reference = ReferenceSlopes(image[None].astype(np.float64), kernel, every_row=True)
-        self._tiles = tiles = self._reference.tiles
-        self._inside = tiles.inside(_whole(shifts), image.shape).all(axis=0)
-        self._errors = list[Floats]()
-        self._bends: Floats = np.zeros((4, 0))
-        self._curvatures = list[Floats]()
+    def __init__(self, shape: tuple[int, int], kernel: NDArray[np.float64] | None, shifts: Floats) -> None:
+        self._kernel, self._tiles = kernel, Tiles.of(shape, every_row=True)
+        self._inside = self._tiles.inside(_whole(shifts), shape).all(axis=0)
+        self._found = list[tuple[Floats, Floats, Floats]]()
 
     @property
     def are_few(self) -> bool:
         """Whether nothing can be said."""
         return bool(self._inside.sum() < _FEWEST)
 
-    def add(self, frames: Array, shifts: Floats) -> None:
-        """Look at frames (n, h, w) at shifts (n, 2)."""
+    def add(self, images: Array, frames: Array, shifts: Floats) -> None:
+        """Look at frames (n, h, w) at shifts (n, 2) against images (1 or n, h, w)."""
         xp, frames, peak = array_namespace(frames), frames.astype(np.float64), _whole(shifts)
+        reference = ReferenceSlopes(images.astype(np.float64), self._kernel, every_row=True)
         inside = np.broadcast_to(self._inside, (len(peak), *self._inside.shape))
-        sums = frame_sums(frames, self._reference, peak)
-        found = unshared(sums, self._reference, xp.asarray(inside), xp.asarray(shifts - peak))
+        sums = frame_sums(frames, reference, peak)
+        found = unshared(sums, reference, xp.asarray(inside), xp.asarray(shifts - peak))
         slopes, bends, gains = (to_host(each) for each in found[:3])
         # How slopes change from one whole shift to the next: of a noisy image, G D holds the noise as well.
-        steps = np.eye(2, dtype=np.intp)
-        curvatures = np.stack([self._slopes(frames[:1], peak[:1] - step) for step in steps], axis=1)
-        curvatures -= np.stack([self._slopes(frames[:1], peak[:1] + step) for step in steps], axis=1)
+        near = [
+            to_host(frame_sums(frames[:1], reference.of(slice(1)), peak[:1] + step)[3:, 0])[:, self._inside].sum(axis=1)
+            for step in _STEPS
+        ]
+        curvature = np.stack([near[1] - near[0], near[3] - near[2]], axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            self._errors.append((slopes / gains[:, None, None])[:, :, self._inside.ravel()])
-            self._curvatures.append((curvatures + curvatures.T) / 4 / gains[0])
-        self._bends = bends[:, 0, self._inside.ravel()]
-
-    def _slopes(self, frames: Array, peak: NDArray[np.intp]) -> Floats:
-        """Sums T (2,) of one frame."""
-        sums: Floats = to_host(frame_sums(frames, self._reference, peak)[3:, 0])[:, self._inside].sum(axis=1)
-        return sums
+            errors = (slopes / gains[:, None, None])[:, :, self._inside.ravel()]
+            self._found.append((errors, bends[..., self._inside.ravel()], (curvature + curvature.T) / 4 / gains[0]))
 
     def contributions(self) -> Contributions | None:
         """What was found of all; None where that is nothing."""
-        errors, curvature = np.concatenate(self._errors), np.median(self._curvatures, axis=0)
-        bends = self._bends.reshape(2, 2, -1)
-        total = bends.sum(axis=2)
+        errors = np.concatenate([each[0] for each in self._found])
+        bends = np.concatenate([each[1] for each in self._found], axis=1).mean(axis=1).reshape(2, 2, -1)
+        total, curvature = bends.sum(axis=2), np.median([each[2] for each in self._found], axis=0)
         known = np.isfinite(errors).all() and np.isfinite(curvature).all()
         if not (known and np.linalg.det(curvature) > 0 and np.linalg.det(total) > 0):
             return None
         weights = np.einsum("ij,jik->ik", np.linalg.inv(total), bends)
-        tiles = self._tiles
         row, column = np.nonzero(self._inside)
-        places = np.stack([np.array(tiles.first_rows)[row] / tiles.shape[0], column], axis=1)
+        places = np.stack([np.array(self._tiles.first_rows)[row] / self._tiles.shape[0], column], axis=1)
         return Contributions(np.linalg.inv(curvature) @ errors, weights, places)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +65,15 @@ class ReferenceSlopes:
         pairs = (g,), (g, g), (s,), (s, g), (wy,), (wx,), (wy, g), (wx, g), (wy, gy), (wy, gx), (wx, gy), (wx, gx)
         self.sums = xp.stack([tiles.sums(*pair) for pair in pairs])
         """(12, 1 or n, rows, columns) over tiles: of all products that frames have no part in."""
+
+    def of(self, part: slice) -> ReferenceSlopes:
+        """Return those of some of the images; of a single one, its own."""
+        if self.factors.shape[1] == 1:
+            return self
+        some = copy(self)
+        some.noise, some.factors, some.sums = self.noise[part], self.factors[:, part], self.sums[:, part]
+        some.clean = self.clean[part]
+        return some
 
     def _by_kernels(
         self,
