@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.registration import alike_errors
 from xcorr_app.registration.artefacts import common_part, drawn_in
 from xcorr_app.registration.artefacts.line_offsets import LevelledFrames, is_better, levelled
 from xcorr_app.registration.artefacts.swept_rows import JoinedRows, joined_rows
@@ -185,6 +186,23 @@ def coarse_and_fine_parts(series: Series) -> Series:
     return series
 
 
+def alike_errors_of_tiles(series: Series) -> Series:
+    """Are errors of neighbouring parts of the picture alike? Then standard errors are larger.
+
+    Not asked where frames leave nothing once they are moved, and do not bend, or hold a pattern that was fitted
+    together with the scene.
+    """
+    rest, told = series.found.rest, series.pattern
+    leaves_nothing = rest.is_little and rest.is_sure and not np.nan_to_num(series.measured.edges).any()
+    if not series.is_open or leaves_nothing or told.joint or told.contested:
+        return series
+    if isinstance(series.reference, (str, int, np.integer)) and series.settings.normalization == "zncc":
+        by = alike_errors.excess(series.found.estimation, series.reference, series.measured)
+        if by.any():
+            series.measured.sigma = np.hypot(series.measured.sigma, by)
+    return series
+
+
 def sums_of_steps(series: Series) -> Series:
     """Do sums of steps lie where frames are found that are compared with the first? They are doubted where not.
 
@@ -208,5 +226,6 @@ SECOND_LOOKS: tuple[Look, ...] = (
     still_lines,
     holes_left_by_drawing,
     coarse_and_fine_parts,
+    alike_errors_of_tiles,
     sums_of_steps,
 )

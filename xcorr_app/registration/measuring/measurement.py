@@ -93,6 +93,17 @@ class Measurement:
         """Name of the engine."""
         return self._pass.engine
 
+    def kernel_for(self, image: Array) -> NDArray[np.float64] | None:
+        """Weighting of frequencies where frames are compared with this image (h, w)."""
+        return self._pass.weighting.kernel(FixedImage(image))
+
+    def tiles_of(self, shifts: NDArray[np.float64], image: Array, chosen: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """What tiles (T, rows, columns) of the chosen frames (T,) at shifts (T, 2) say, compared with this image."""
+        columns = Measured.empty(self._count, Grid(self._pass.shape).count)
+        columns.shifts = shifts
+        self._look(columns, FixedImage(image), chosen)
+        return columns.tiles
+
     def run(self, reference: Reference, stage: str, verified: NDArray[np.bool_]) -> Measured:
         """Measure all frames; those marked in `verified` also by the float64 FFT and by the definition.
 
