@@ -118,9 +118,7 @@ class TiffImage:
             end = offset + size if offset >= 0 else -1
         return runs
 
-    def _read_plain(
-        self, descriptor: int, pages: Sequence[int], out: np.ndarray, checksum: AnyChecksum | None
-    ) -> None:
+    def _read_plain(self, descriptor: int, pages: Sequence[int], out: np.ndarray, checksum: AnyChecksum | None) -> None:
         """Read planes and what lies between them by as few calls as the system allows."""
         offsets = self.data_offsets[np.asarray(pages)].tolist()
         begin, first = offsets[0], 0
