@@ -122,12 +122,13 @@ def described(job: Job, spec: SeriesSpec, key: str) -> tuple[Job, SeriesSpec, st
     return job, spec, key
 
 
-def number_of_blocks(job: Job, spec: SeriesSpec) -> int:
-    """How many blocks a stack would be measured in on a worker's device; 0 where it cannot be divided."""
+def number_of_blocks(job: Job, spec: SeriesSpec) -> tuple[bool, int]:
+    """Whether a worker would measure a stack on a device, and in how many blocks; 0 where it cannot be divided."""
     with _ONE_AT_A_TIME:
         device, _, work = _planned(job, spec)
         frames = work.measured_frames(spec) if isinstance(work, MeasuresInBlocks) else None
-        return 0 if frames is None else Pass(*frames, on_device=device.xp is not np).blocks
+        on_device = device.xp is not np
+        return on_device, 0 if frames is None else Pass(*frames, on_device=on_device).blocks
 
 
 def measure_part(of: tuple[Job, SeriesSpec, str], known: Sequence[Part], part: int, parts: int) -> Part:

@@ -41,8 +41,7 @@ class PieceChecksum:
         self._stamp: Stamp | None = None
         self._known: dict[int, bytes] = {}
         self._told: list[Pieces] = []
-        self._begun: dict[int, dict[int, bytes]] = {}
-        """Parts of pieces, by where they begin."""
+        self._begun: dict[int, _Begun] = {}
         self._lock = threading.Lock()
 
     @staticmethod
@@ -66,7 +65,7 @@ class PieceChecksum:
             if (begin, stop) == (first, last):
                 self._take(piece, _digest(those))
             else:
-                self._begin(piece, known[0], begin, b"".join(those))
+                self._add_to(piece, known[0], begin, those)
 
     def news(self) -> Pieces | None:
         """Checksums of pieces that were taken since this was last asked for; None where there are none."""
@@ -94,21 +93,16 @@ class PieceChecksum:
                 self._known |= zip(missing, found, strict=True)
         return xxhash.xxh3_128_hexdigest(b"".join(self._known[piece] for piece in range(count)))
 
-    def _begin(self, piece: int, size: int, begin: int, content: bytes) -> None:
-        """Keep a part of a piece until the others are there."""
-        first, last = _limits(piece, size)
+    def _add_to(self, piece: int, size: int, begin: int, parts: list[memoryview]) -> None:
+        """Take in a part of a piece; the others come from other threads, or never."""
         with self._lock:
-            those = self._begun.setdefault(piece, {})
-            those[begin] = content
-            if sum(map(len, those.values())) < last - first:
-                while len(self._begun) > _MOST_BEGUN:
-                    del self._begun[next(iter(self._begun))]
-                return
-            del self._begun[piece]
-        whole = b"".join(content for _, content in sorted(those.items()))
-        follow = all(begin + len(those[begin]) in (*those, last) for begin in those)
-        if follow and first in those and len(whole) == last - first:
-            self._take(piece, _digest([whole]))
+            begun = self._begun.setdefault(piece, _Begun(*_limits(piece, size)))
+            if len(self._begun) > _MOST_BEGUN:
+                del self._begun[next(iter(self._begun))]
+        if (digest := begun.add(begin, parts)) is not None:
+            self._take(piece, digest)
+            with self._lock:
+                self._begun.pop(piece, None)
 
     def _take(self, piece: int, digest: bytes) -> None:
         with self._lock:
@@ -123,6 +117,30 @@ class PieceChecksum:
                 raise DamagedFileError(f"{self.path}: ends at byte {position}; it had {size}")
             position += len(parts[-1])
         return _digest(parts)
+
+
+class _Begun:
+    """A piece that is read in parts, which are kept where one before them is still missing."""
+
+    def __init__(self, first: int, last: int) -> None:
+        self._position, self._last = first, last
+        self._digest = xxhash.xxh3_128()
+        self._waiting: dict[int, bytes] = {}
+        self._lock = threading.Lock()
+
+    def add(self, begin: int, parts: list[memoryview]) -> bytes | None:
+        """Take in a part; the checksum of all, once they are there."""
+        with self._lock:
+            if begin != self._position:
+                self._waiting[begin] = b"".join(parts)
+                return None
+            for part in parts:
+                self._digest.update(part)
+                self._position += part.nbytes
+            while (content := self._waiting.pop(self._position, None)) is not None:
+                self._digest.update(content)
+                self._position += len(content)
+            return self._digest.digest() if self._position == self._last else None
 
 
 def _limits(piece: int, size: int) -> tuple[int, int]:
