@@ -38,6 +38,8 @@ _DIRECTIONS = (0x061C, 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x
 _UNSEEN = {chr(code): f"\\u{code:04x}" for code in (*_CONTROLS, *_DIRECTIONS)}
 """Controls, marks of writing direction, spaces without width."""
 _PLAIN = bytes(range(0x20, 0x7F))
+_PARTS = ("report.css", "stack.html.j2")
+"""Of the page, in files of their own."""
 _making = threading.Lock()
 
 
@@ -155,7 +157,10 @@ def load_template() -> jinja2.Template:
 
 @functools.cache
 def _template() -> jinja2.Template:
-    return _environment().get_template("report.html.j2")
+    environment = _environment()
+    for part in _PARTS:  # which would else be made when the page is filled in
+        environment.get_template(part)
+    return environment.get_template("report.html.j2")
 
 
 def _environment() -> jinja2.Environment:
