@@ -75,14 +75,18 @@ class State:
 
     def discard(self, name: str, outputs: list[Path]) -> None:
         """Remove a stack's record, then its outputs, so that nothing of an earlier run passes for this one's."""
-        folders: dict[Path, bool] = {}
+        there: dict[Path, set[str]] = {}
         for path in (self._record(name), *outputs):
+            folder = path.parent
             try:
-                # As a rule there is no folder yet: of a thousand small stacks, a call for each file takes long.
-                if path.parent not in folders:
-                    folders[path.parent] = path.parent.is_dir()
-                if folders[path.parent]:
-                    remove_output(path)
+                # Of a thousand small stacks, calls for each file that there may be take long; but those folders are
+                # not listed that hold something of every stack.
+                if folder not in (self._out, self._folder):
+                    if folder not in there:
+                        there[folder] = _names_in(folder)
+                    if path.name not in there[folder]:
+                        continue
+                remove_output(path)
             except OSError as error:
                 raise OutputError(f"{path}: cannot be replaced ({error.strerror}); remove it by hand") from error
 
@@ -160,6 +164,13 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError, MemoryError):
         return {}
     return record if isinstance(record, dict) else {}
+
+
+def _names_in(folder: Path) -> set[str]:
+    """Names of what a folder holds; none where there is no such folder."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return {path.name for path in folder.iterdir()}
+    return set()
 
 
 def _outputs(record: dict[str, Any], out: Path) -> list[Path]:

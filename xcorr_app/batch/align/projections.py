@@ -133,14 +133,14 @@ class Projections:
         if xp is np and not to.on_host:
             to.to_host()
         extents = self._extents[list(numbers)]
-        there = xp.asarray(extents)
-        rows, columns = (_between(there[:, 2 * axis : 2 * axis + 2], self._shape[axis]) for axis in (0, 1))
         # Values near the limit of float64 may overflow: a picture is for looking at only.
         with np.errstate(over="ignore", invalid="ignore"), _beside(to.sums, before, after):
             if to.before.are_exact_with(before):
                 to.before.add_exactly(before, None)
                 to.after.add_exactly(after, extents)
             else:
+                there = xp.asarray(extents)
+                rows, columns = (_between(there[:, 2 * axis : 2 * axis + 2], self._shape[axis]) for axis in (0, 1))
                 to.before.add(before, None)
                 to.after.add(after, rows[:, :, None] & columns[:, None, :])
         for i, number in enumerate(numbers):
