@@ -194,9 +194,8 @@ def _of_sums(sums: LeftSums, gain: NDArray[np.float64], seen: _Seen) -> LeftOver
     squared = float((noises**2).sum())
     scatter = noise * np.sqrt(seen.overlap * squared * count / (count - 1) * (number + number**2 / beyond))
     of_products = noise * np.sqrt(seen.overlap * (1 - squared) / (count - 1) ** 2 * seen.halves.sum())
-    share = sums.rest - number * noise
-    of_shared = share, float(scatter), sums.products, float(of_products)
-    return LeftOver(*(part / sums.shared for part in of_shared))
+    share, shared = sums.rest - number * noise, sums.shared
+    return LeftOver(share / shared, float(scatter) / shared, sums.products / shared, float(of_products) / shared)
 
 
 def _spectra(images: Array) -> Array:
