@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.registration.motion.displacement import at_every_pixel
 from xcorr_app.registration.motion.grid import pixel_bases
+from xcorr_app.registration.results.doubtful_frames import stays
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +45,8 @@ class Field:
         """Shifts (T, gy, gx, 2) to move by: those of frames not `taken` (T,) replaced as `ShiftResult.applied` does."""
         finite = np.asarray(np.isfinite(self.shifts).reshape(len(self.shifts), -1).all(axis=1))
         taken = finite if policy == "apply" else taken & finite
+        if stays(taken, policy):
+            return np.zeros_like(self.shifts)
         shifts = self.shifts.copy()
         if taken.all():
             return shifts
