@@ -165,7 +165,8 @@ def choose_contrast(
         plain, locally, rows, settings.max_sigma, moves_apart, overlaid=overlaid, outshone=outshone, in_part=in_part
     )
     # Of what is left, no tile tells beside the bright ones that both follow.
-    return "local" if choice == "none" and left > _MOST_LEFT and moves_apart(local) else choice
+    told = measured.crossed and not _most(measured.inconsistent)
+    return "local" if choice == "none" and left > _MOST_LEFT and not told and moves_apart(local) else choice
 
 
 def _is_open(frames: Frames, settings: Settings) -> bool:

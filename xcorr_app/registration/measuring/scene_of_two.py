@@ -54,6 +54,7 @@ class Told:
                 columns.inconsistent = before.inconsistent & ~taken
                 columns.settled = before.settled | taken
         columns.inconsistent |= self.doubtful
+        columns.crossed = True
         return columns
 
 
@@ -82,13 +83,15 @@ def scene_of_two(
         two = large & sure & are_two(without.tiles, rest.tiles, without.shifts, rest.shifts)
     if 2 * two.sum() < large.sum():
         return None
-    shifts = np.where(two[:, None], rest.shifts, without.shifts)
-    parts = masks.Parts(np.where(two[:, None, None], rest.tiles, without.tiles) == DIFFERS, shifts)
-    fine = once.compare(reference, stage, verified, np.ones_like(two), parts)
-    with np.errstate(invalid="ignore"):
-        two_still = two & (np.abs(fine.shifts - rest.shifts) < _SAME).all(axis=1)
-    kept = two & stands_behind(without.tiles, rest.tiles)
-    behind = two_still & ~kept & stands_behind(rest.tiles, without.tiles)
+    kept, behind = two & stands_behind(without.tiles, rest.tiles), np.zeros_like(two)
+    fine, two_still = rest, behind
+    if (two & ~kept).any():
+        shifts = np.where(two[:, None], rest.shifts, without.shifts)
+        parts = masks.Parts(np.where(two[:, None, None], rest.tiles, without.tiles) == DIFFERS, shifts)
+        fine = once.compare(reference, stage, verified, np.ones_like(two), parts)
+        with np.errstate(invalid="ignore"):
+            two_still = two & (np.abs(fine.shifts - rest.shifts) < _SAME).all(axis=1)
+        behind = two_still & ~kept & stands_behind(rest.tiles, without.tiles)
     with np.errstate(invalid="ignore"):
         same = (np.abs(columns.shifts) < _REFERENCE).all(axis=1) & (masks.shares(columns.tiles) == 0)
     told = kept | behind | same

@@ -16,7 +16,7 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.parts.masks import shares, windowed, windows
 from xcorr_app.registration.parts.tile_agreement import AGREES
 
-_LARGE = 0.25
+_LARGE = 0.12
 """Share of the tiles that can tell, from which what moves otherwise may be the scene itself."""
 _FEWEST = 6
 """Tiles that agree with one shift and not with the other, of a part that moves as one."""
