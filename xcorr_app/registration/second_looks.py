@@ -67,9 +67,10 @@ class Series:
     def is_open(self) -> bool:
         """Whether frames that are shifted, and no more, are compared with each other.
 
-        An image of the user's may hold the pattern or not, and has a light of its own.
+        An image of the user's may hold the pattern or not, and has a light of its own. A scene that something large
+        crosses is a still layer below a moving one, too, and would be taken off.
         """
-        return by_frames(self.reference) and self.measured.linear is None
+        return by_frames(self.reference) and self.measured.linear is None and not self.measured.crossed
 
     def without(self, frames: JoinedRows | LevelledFrames | EvenlyLitFrames) -> Series:
         """Measure it again by other frames."""

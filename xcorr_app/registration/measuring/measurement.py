@@ -18,6 +18,7 @@ from xcorr_app.registration.measuring.one_pass import OnePass
 from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers, MedianOfOthers, Reference
 from xcorr_app.registration.measuring.reweighted_fit import Fit, fit_reweighted
 from xcorr_app.registration.measuring.rivals import ALIKE, settled, stand_still
+from xcorr_app.registration.measuring.scene_of_two import scene_of_two
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tiles import Grid, Look, look
 from xcorr_app.registration.parts.turned_frames import MIN_EDGE, StraightReference, Turned
@@ -240,7 +241,10 @@ class Measurement:
         without = self._pass.compare(reference, stage, verified, everywhere, parts)
         # What is left of a frame may sharpen what the whole of it showed, but not settle what that left in doubt.
         taken: NDArray[np.bool_] = trusted & parts.out.any(axis=(1, 2)) & np.isfinite(without.shifts).all(axis=1)
-        return columns.replaced(without, taken) if masks.surer(columns.sigma, without.sigma, taken) else columns
+        told = scene_of_two(self._pass, reference, stage, verified, columns, without, self._settings)
+        if masks.surer(columns.sigma, without.sigma, taken):
+            columns = columns.replaced(without, taken)
+        return columns if told is None else told.settle(columns, without)
 
     def _reweighted(
         self, columns: Measured, trusted: NDArray[np.bool_], seen: NDArray[np.bool_], reference: Reference
