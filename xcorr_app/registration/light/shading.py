@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.contrast_choice import Measure
 from xcorr_app.registration.measuring.few_frames import near_each_other, spread
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.pattern.one_layer import left_over_of
+from xcorr_app.registration.pattern.pattern_in_turns import Measure
 from xcorr_app.registration.pattern.static_pattern import without_pattern
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.contrast import Contrast
@@ -158,16 +158,18 @@ def _share(image: NDArray[np.float64]) -> float:
 
 def _smooth(image: NDArray[np.float64], at: list[NDArray[np.float64]] | None = None) -> NDArray[np.float64]:
     """Polynomial that is nearest to an image (h, w), there or at other places along each axis."""
-    at = [None, None] if at is None else [tuple(places) for places in at]
-    down, across = (_polynomials(side, places) for side, places in zip(image.shape, at, strict=True))
-    return down @ _terms(image) @ across.T
+    places = at or [_places(side) for side in image.shape]
+    down, across = (_polynomials(side, tuple(some)) for side, some in zip(image.shape, places, strict=True))
+    smooth: NDArray[np.float64] = down @ _terms(image) @ across.T
+    return smooth
 
 
 def _terms(image: NDArray[np.float64]) -> NDArray[np.float64]:
     """Coefficients (k, k) of the polynomial that is nearest to an image (h, w), alike for bins of any size."""
     down, across = (_polynomials(side) / side for side in image.shape)
     i, j = np.ogrid[: _DEGREE + 1, : _DEGREE + 1]
-    return (down.T @ image @ across) * (i + j <= _DEGREE)
+    terms: NDArray[np.float64] = (down.T @ image @ across) * (i + j <= _DEGREE)
+    return terms
 
 
 @lru_cache(64)
@@ -177,7 +179,8 @@ def _polynomials(side: int, at: tuple[float, ...] | None = None) -> NDArray[np.f
     here = legendre(_places(side), _DEGREE)
     upper = np.linalg.qr(here)[1]
     orthogonal = np.linalg.inv(upper * np.sign(np.diag(upper))[:, None]) * np.sqrt(side)
-    return (here if at is None else legendre(np.array(at), _DEGREE)) @ orthogonal
+    values: NDArray[np.float64] = (here if at is None else legendre(np.array(at), _DEGREE)) @ orthogonal
+    return values
 
 
 def _places(side: int) -> NDArray[np.float64]:
@@ -194,4 +197,5 @@ def _binned(frames: Array) -> NDArray[np.float64]:
     known = xp.isfinite(part)
     part = part - (xp.where(known, part, 0) / part[0].size).sum(axis=(1, 2), keepdims=True)
     part = xp.where(known, part, 0).reshape(count, height // rows, rows, width // columns, columns)
-    return to_host(part.mean(axis=(2, 4)))
+    bins: NDArray[np.float64] = to_host(part.mean(axis=(2, 4)))
+    return bins
