@@ -178,10 +178,22 @@ class AssessmentSums:
         What is looked at: see `shared_area`.
     roi : (slice, slice), optional
         Part of the frame that the kept frames are cut to.
+    defects : (n, 2) array, optional
+        Row and column of hot and dead pixels. They are filled with what is around them on both sides: where they are
+        moved with their frames they are no scene, and where they stand still no sign of a good registration.
+    shifts : (T, 2) array, optional
+        By which these frames are moved, where there are defects.
     """
 
-    def __init__(self, shared: Shared, roi: Area | None = None) -> None:
+    def __init__(
+        self,
+        shared: Shared,
+        roi: Area | None = None,
+        defects: NDArray[np.intp] | None = None,
+        shifts: NDArray[np.float64] | None = None,
+    ) -> None:
         self._shared, self._seen = shared, 0
+        self._defects, self._shifts = defects, shifts
         self._before, self._after = Side(), Side()
         members = np.flatnonzero(shared.members)
         members = members[members % 2 == 0]
@@ -194,6 +206,11 @@ class AssessmentSums:
         """Take in the next frames (n, Y, X), before and after they are moved; no loop over frames."""
         start, stop = self._seen, self._seen + int(before.shape[0])
         self._seen = stop
+        if self._defects is not None and self._shifts is not None:
+            shifts = self._shifts[start:stop]
+            before = _without(before, self._defects + 0 * shifts[:, None], 0)
+            # Moved by fractions of a pixel, each lies on those beside it as well.
+            after = _without(after, self._defects + shifts[:, None], 1)
         sides = self._before, self._after
         parts = [frames[(slice(None), *self._shared.area)] for frames in (before, after)]
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -282,6 +299,28 @@ class AssessmentSums:
             for crop, part in zip(self._crop, self._shared.area, strict=True)
         )
         return xp.stack(self._before.kept), xp.stack(self._after.kept), mean[inner]
+
+
+def _without(frames: Array, places: NDArray[np.float64], reach: int) -> Array:
+    """Frames (n, h, w) with squares about places (n, k, 2) filled with the mean of what is beyond their four sides."""
+    xp = array_namespace(frames)
+    last = np.array(frames.shape[1:]) - 1
+    middle = np.rint(places).astype(np.intp)
+    number = xp.arange(len(frames))[:, None]
+
+    def at(down: int, across: int) -> tuple[Array, Array, Array]:
+        y, x = np.moveaxis(np.clip(middle + np.array([down, across]), 0, last), 2, 0)
+        return number, xp.asarray(y), xp.asarray(x)
+
+    beyond = reach + 1
+    sides = ((-beyond, 0), (beyond, 0), (0, -beyond), (0, beyond))
+    mean = sum(frames[at(*side)].astype(np.float64) / 4 for side in sides)
+    mean = mean if frames.dtype.kind == "f" else xp.rint(mean)
+    filled = frames.copy()
+    for down in range(-reach, reach + 1):
+        for across in range(-reach, reach + 1):
+            filled[at(down, across)] = mean
+    return filled
 
 
 def _centred(frames: Array) -> tuple[Array, Array]:

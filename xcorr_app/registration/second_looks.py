@@ -21,6 +21,7 @@ from xcorr_app.registration.artefacts.swept_rows import JoinedRows, joined_rows
 from xcorr_app.registration.coarse_and_fine import disagreement
 from xcorr_app.registration.contrast_choice import NOTES, agree
 from xcorr_app.registration.light.even_light import EvenlyLitFrames
+from xcorr_app.registration.light.shading import UnshadedFrames, unshaded
 from xcorr_app.registration.lighting import as_sure, evenly_lit, is_nearer
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.pattern.static_pattern import Told, without_pattern
@@ -72,7 +73,7 @@ class Series:
         """
         return by_frames(self.reference) and self.measured.linear is None and not self.measured.crossed
 
-    def without(self, frames: JoinedRows | LevelledFrames | EvenlyLitFrames) -> Series:
+    def without(self, frames: JoinedRows | LevelledFrames | EvenlyLitFrames | UnshadedFrames) -> Series:
         """Measure it again by other frames."""
         found = self.measurement.measure(frames, self.reference)
         return replace(self, frames=frames, found=found, notes=(*self.notes, frames.note))
@@ -90,6 +91,14 @@ def rims_without_values(series: Series) -> Series:
     measurement = series.measurement.within(part)
     found = measurement.measure(series.frames, series.reference)
     return replace(series, measurement=measurement, found=found, notes=(*series.notes, common_part.note(part)))
+
+
+def still_shading(series: Series) -> Series:
+    """Does light that stands still outshine what moves? Frames lose their smooth parts."""
+    if not by_frames(series.reference):
+        return series
+    without = unshaded(series.frames, series.measured, series.settings, partial(series.measurement.trial, whole=True))
+    return series if without is None else series.without(without)
 
 
 def swept_rows(series: Series) -> Series:
@@ -220,6 +229,7 @@ def sums_of_steps(series: Series) -> Series:
 
 SECOND_LOOKS: tuple[Look, ...] = (
     rims_without_values,
+    still_shading,
     swept_rows,
     changing_lines,
     uneven_light,

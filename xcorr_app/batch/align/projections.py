@@ -76,6 +76,8 @@ class Projections:
         Part of the frame that is measured.
     seen : (slice, slice), optional
         Part that all frames cover once they are moved, where that does not follow from their shifts.
+    defects : (n, 2) array, optional
+        Hot and dead pixels, which say nothing of how good the result is.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class Projections:
         flagged: list[int],
         roi: Roi | None = None,
         seen: tuple[slice, slice] | None = None,
+        defects: NDArray[np.intp] | None = None,
     ) -> None:
         self._extents = extents_of(shape, shifts)
         kept = np.isfinite(shifts).all(axis=1)
@@ -93,7 +96,7 @@ class Projections:
         shared = shared_area(shape, self._extents[kept])
         if seen is not None:
             shared = Shared(seen, np.ones(int(kept.sum()), dtype=bool)) if kept.sum() > 1 else None
-        self._assessed = None if shared is None else AssessmentSums(shared, roi)
+        self._assessed = None if shared is None else AssessmentSums(shared, roi, defects, shifts[kept])
         middle = shape[0] // 2
         self._band = slice(max(0, middle - _BAND // 2), min(shape[0], middle + _BAND // 2 + 1))
         self._shape = shape

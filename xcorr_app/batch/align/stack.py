@@ -144,10 +144,11 @@ def finish_stack(
     target = folder / f"{spec.name}_aligned{ending}" if options.apply else None
     full = options.report == "full"
     flagged = [row.frame for row in rows if row.is_flagged]
-    covers, seen = moves, None
+    covers, seen, defects = moves, None, result.defects
     if turned is not None:
-        covers, seen = np.where(np.isfinite(moves), 0.0, np.nan), turned.seen
-    projections = Projections(frames.shape, covers, flagged, options.settings.roi, seen) if full else NoPictures()
+        covers, seen, defects = np.where(np.isfinite(moves), 0.0, np.nan), turned.seen, None
+    roi = options.settings.roi
+    projections = Projections(frames.shape, covers, flagged, roi, seen, defects) if full else NoPictures()
     moved = Moved(0, None, None)
     if full or target is not None:
         with resources.step("move"):

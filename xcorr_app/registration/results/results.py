@@ -64,6 +64,8 @@ class ShiftResult:
     contrast: Contrast | None = None
     """How frames were compared: as they are, or by their local contrast. None where that was both, or where light or a
     pattern was taken from them first."""
+    defects: NDArray[np.intp] | None = None
+    """(n, 2) row and column of hot and dead pixels that were replaced for measuring; None where there are none."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ShiftResult):

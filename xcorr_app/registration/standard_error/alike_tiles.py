@@ -43,8 +43,8 @@ _FEWEST = 12
 _DEVIATIONS = 4.0
 """By which neighbours are more alike than chance: the largest of some sixteen, half of them alike."""
 _DISCS = 0.6, 1.0, 1.5, 2.0, 3.0
-"""Standard deviations of the Gaussian by which displacements are alike, in tiles: one as wide as the picture would be the
-motion of all of it."""
+"""Standard deviations of the Gaussian by which displacements are alike, in tiles: one as wide as the picture would be
+the motion of all of it."""
 _BANDS = 0.3, 1.0
 """The same of bands, across."""
 _STEPS = np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])
