@@ -22,6 +22,12 @@ from xcorr_app.gpu.im2win.tiles import TILE_DEPTHS, TILES
 from xcorr_app.gpu.peaks.around_peak import around_peak_launch
 from xcorr_app.gpu.peaks.common_overlap import common_overlap_launch
 from xcorr_app.gpu.peaks.frame_peaks import Rules, frame_peaks_launch, peak_places_launch
+from xcorr_app.gpu.peaks.left_over import (
+    aligned_bins_launch,
+    aligned_products_launch,
+    faded_images_launch,
+    left_over_launch,
+)
 from xcorr_app.gpu.peaks.line_sums import line_sums_launch
 from xcorr_app.gpu.peaks.near_peak import near_peak_launch
 from xcorr_app.gpu.peaks.noise_sums import noise_sums_launch
@@ -131,12 +137,16 @@ def launches_of_peaks(types_of_sums):
             yield stuck_lines_launch(right_type, 6.3)
             yield held_pixels_launch(right_type)
             yield line_sums_launch((100, 90), 49, right_type)
+            yield aligned_bins_launch(5, 100, right_type, 2)
             yield rated_peak_launch(1, fisher=left_type == "float32")
             yield rated_peak_launch(1, fisher=False, rate=False)
             yield zncc_planes_launch(full(64), left_type if left_type == "float32" else "float64", "float32")
             yield around_peak_launch(1, 512)
             for width in (100, 512, 1024):
                 yield summed_area_launch(right_type, 1, width, 1)
+    yield faded_images_launch(5, 100, 0.15)
+    yield aligned_products_launch(100, 0.3)
+    yield left_over_launch(100, 0.3, 0.35, 0.04)
     for normalize in (False, True):
         yield plane_peak_launch(full(64), normalize=normalize, device=device)
 

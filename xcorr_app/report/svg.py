@@ -194,21 +194,23 @@ class Chart:
             places = list({(round(a / 2), round(b / 2)): (a, b) for a, b in places}.values())
         return places[:: -(-len(places) // most)] if places else []
 
-    def _seen(self, across: Vector, down: Vector) -> list[int]:
-        """Which of many points are drawn: of each stretch the highest and the lowest."""
+    def _seen(self, across: Vector, down: Vector) -> NDArray[np.intp]:
+        """Which of many points are drawn: of each stretch the highest, the lowest and the first without a place."""
         count = len(across)
         if count <= self.points:
-            return list(range(count))
+            return np.arange(count)
         length = -(-2 * count // self.points)
-        seen = []
-        for start in range(0, count, length):
-            part = down[start : start + length]
-            known = np.flatnonzero(np.isfinite(part) & np.isfinite(across[start : start + length]))
-            ends = {known[part[known].argmin()], known[part[known].argmax()]} if known.size else {0}
-            if known.size < len(part):
-                ends.add(np.flatnonzero(~np.isin(np.arange(len(part)), known))[0])
-            seen += sorted(start + int(end) for end in ends)
-        return seen
+        places = np.full((-(-count // length), length), np.nan)
+        places.ravel()[:count] = np.where(np.isfinite(across), down, np.nan)
+        known = np.isfinite(places)
+        lowest = np.where(known, places, np.inf).argmin(axis=1)
+        highest = np.where(known, places, -np.inf).argmax(axis=1)
+        missing = np.where(known.all(axis=1), lowest, known.argmin(axis=1))
+        drawn = np.zeros(places.shape, dtype=bool)
+        for chosen in (lowest, highest, missing):
+            drawn[np.arange(len(places)), chosen] = True
+        # The last stretch may reach beyond the points.
+        return np.flatnonzero(drawn.ravel()[:count])
 
 
 @functools.cache

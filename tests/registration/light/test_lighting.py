@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.registration.light.even_light import EvenlyLitFrames
 from xcorr_app.registration.light.light_field import TERMS, ReferenceLight, fields
 from xcorr_app.registration.light.lit_pairs import LitImage
-from xcorr_app.registration.lighting import changes
+from xcorr_app.registration.lighting import changes, is_nearer
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames
 from xcorr_app.registration.stack.preparation import prepare
@@ -235,3 +236,15 @@ def test_uneven_noise_hardly_bends_shifts():
     errors = np.array([estimate_shifts(stack, "first", 16).shifts + DRIFT for stack in stacks])[:, 1:]
     mean, scatter = errors.mean(axis=0), errors.std(axis=0, ddof=1)
     assert np.sqrt(np.mean(mean**2)) < np.sqrt(np.mean(scatter**2))
+
+
+def test_one_frame_that_lies_apart_does_not_move_the_others():
+    """How far shifts lie from where light was found with them is counted from the middle one, not from their mean."""
+    lit = SimpleNamespace(shifts=np.zeros((5, 2)))
+    before, after = np.zeros((5, 2)), np.array([0.17, -0.17, 0, 0.17, -0.17])[:, None] * np.ones(2)
+    before[3] = 0.4  # 0.032 in the mean square from the middle, 0.0256 from the mean; the others 0.023
+    assert is_nearer(lit, SimpleNamespace(shifts=before), SimpleNamespace(shifts=after))
+    after *= 1.1  # 0.028: nearer than the one that lies apart, though not than that about the mean
+    assert is_nearer(lit, SimpleNamespace(shifts=before), SimpleNamespace(shifts=after))
+    after *= 1.1
+    assert not is_nearer(lit, SimpleNamespace(shifts=before), SimpleNamespace(shifts=after))

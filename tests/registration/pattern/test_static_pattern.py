@@ -118,6 +118,20 @@ def test_light_that_turns_is_no_pattern(width, uneven):
     np.testing.assert_allclose(result.shifts, -drift, atol=0.05)
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_another_scene_after_a_cut_is_no_pattern(seed):
+    """Of two scenes, the second where chance puts it, two layers can be made that explain all frames."""
+    rng = np.random.default_rng(seed)
+    drift = np.cumsum(rng.normal(0, 0.8, (18, 2)), axis=0)
+    drift -= drift[0]
+    stack = drifting(drift, SHAPE, width=0.05, seed=seed)
+    stack[12:] = drifting(drift, SHAPE, width=0.05, seed=seed + 50)[12:]
+    result = estimate_shifts(stack + noise(stack, 0.7, seed), "first", 30)
+    assert not result.trusted[12:].any()
+    assert result.trusted[:12].all()
+    np.testing.assert_allclose(result.shifts[:12], -drift[:12], atol=0.15)
+
+
 def test_a_pattern_is_not_looked_for_where_not_asked():
     stack = 500 + 40 * (scene(0.1) + pattern("dust"))
     for options in ({"contrast": "none"}, {"normalization": "none"}, {"prefilter": "gaussian:1"}):

@@ -12,17 +12,22 @@ from xcorr_app import estimate_shifts
 from xcorr_app.errors import ArgumentError
 from xcorr_app.registration.results.doubtful_frames import POLICIES, applied_shifts
 
-MEASURED = np.array([(50, 50), (1, 2), (-70, 9), (np.nan, np.nan), (4, 8), (np.nan, np.nan)], dtype=float)
-TRUSTED = np.array([False, True, False, False, True, False])
+MEASURED = np.array(
+    [(50, 50), (1, 2), (-70, 9), (np.nan, np.nan), (4, 8), (5, 9), (6, 10), (np.nan, np.nan)], dtype=float
+)
+TRUSTED = np.array([False, True, False, False, True, True, True, False])
 
 
 @pytest.mark.parametrize(
     ("policy", "expected"),
     [
-        ("interpolate", [(1, 2), (1, 2), (2, 4), (3, 6), (4, 8), (4, 8)]),
-        ("apply", [(50, 50), (1, 2), (-70, 9), (-33, 8.5), (4, 8), (4, 8)]),
-        ("leave", [(0, 0), (1, 2), (0, 0), (0, 0), (4, 8), (0, 0)]),
-        ("drop", [(np.nan, np.nan), (1, 2), (np.nan, np.nan), (np.nan, np.nan), (4, 8), (np.nan, np.nan)]),
+        ("interpolate", [(1, 2), (1, 2), (2, 4), (3, 6), (4, 8), (5, 9), (6, 10), (6, 10)]),
+        ("apply", [(50, 50), (1, 2), (-70, 9), (-33, 8.5), (4, 8), (5, 9), (6, 10), (6, 10)]),
+        ("leave", [(0, 0), (1, 2), (0, 0), (0, 0), (4, 8), (5, 9), (6, 10), (0, 0)]),
+        (
+            "drop",
+            [(np.nan, np.nan), (1, 2), (np.nan, np.nan), (np.nan, np.nan), (4, 8), (5, 9), (6, 10), (np.nan, np.nan)],
+        ),
     ],
 )
 def test_policies(policy, expected):
@@ -38,7 +43,7 @@ def test_trusted_shifts_are_kept_to_the_last_bit(rng, policy):
 
 
 def test_a_jump_that_was_not_measured_is_never_applied(rng):
-    measured, trusted = np.cumsum(rng.normal(size=(200, 2)), axis=0), rng.random(200) < 0.3
+    measured, trusted = np.cumsum(rng.normal(size=(200, 2)), axis=0), rng.random(200) < 0.6
     trusted[[0, -1]] = True
     found = applied_shifts(measured, trusted)
     places = np.flatnonzero(trusted)
@@ -48,13 +53,20 @@ def test_a_jump_that_was_not_measured_is_never_applied(rng):
 
 
 def test_where_nothing_is_trusted_nothing_moves():
-    none = np.zeros(6, dtype=bool)
+    none = np.zeros(8, dtype=bool)
     for policy in ("interpolate", "leave"):
         assert not applied_shifts(MEASURED, none, policy).any()
     np.testing.assert_array_equal(applied_shifts(MEASURED, none, "apply")[:3], MEASURED[:3])
     for policy in ("interpolate", "apply", "leave"):
         assert not applied_shifts(np.full((3, 2), np.nan), none[:3], policy).any()
     assert np.isnan(applied_shifts(MEASURED, none, "drop")).all()
+
+
+def test_few_trusted_frames_are_no_line_to_follow():
+    few = TRUSTED & (np.arange(8) != 5)
+    assert not applied_shifts(MEASURED, few).any()
+    np.testing.assert_array_equal(applied_shifts(MEASURED, few, "leave")[[1, 4, 6]], MEASURED[[1, 4, 6]])
+    np.testing.assert_array_equal(applied_shifts(MEASURED, few, "apply"), applied_shifts(MEASURED, TRUSTED, "apply"))
 
 
 def test_other_policies_are_refused():

@@ -10,6 +10,12 @@ from xcorr_app.gpu.peaks.around_peak import around_peak_launch
 from xcorr_app.gpu.peaks.common_overlap import common_overlap_launch
 from xcorr_app.gpu.peaks.costs import combined_peak_cost, search_cost
 from xcorr_app.gpu.peaks.frame_peaks import frame_peaks_launch, peak_places_launch
+from xcorr_app.gpu.peaks.left_over import (
+    aligned_bins_launch,
+    aligned_products_launch,
+    faded_images_launch,
+    left_over_launch,
+)
 from xcorr_app.gpu.peaks.line_sums import line_sums_launch
 from xcorr_app.gpu.peaks.near_peak import near_peak_launch
 from xcorr_app.gpu.peaks.noise_sums import noise_sums_launch
@@ -216,6 +222,34 @@ KERNELS: dict[str, KernelEntry[Problem]] = {
             _accepts_any,
             line_sums_launch,
             document="Lucas and Kanade 1981, for the displacement of odd rows",
+        ),
+        KernelEntry(
+            "aligned-bins",
+            ("peaks/aligned_bins",),
+            _accepts_any,
+            aligned_bins_launch,
+            document=_NOT_IN_A_DOCUMENT("bins of pixels of what images show of one scene"),
+        ),
+        KernelEntry(
+            "faded-images",
+            ("peaks/faded_images",),
+            _accepts_any,
+            faded_images_launch,
+            document="Harris 1978, windows for the discrete Fourier transform: Tukey's",
+        ),
+        KernelEntry(
+            "aligned-products",
+            ("peaks/aligned_products",),
+            _accepts_any,
+            aligned_products_launch,
+            document=_NOT_IN_A_DOCUMENT("products of spectra that phases bring onto each other"),
+        ),
+        KernelEntry(
+            "left-over",
+            ("peaks/left_over",),
+            _accepts_any,
+            left_over_launch,
+            document=_NOT_IN_A_DOCUMENT("what aligned images leave, by sums over frequencies"),
         ),
         KernelEntry(
             "held-pixels",

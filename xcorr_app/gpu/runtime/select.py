@@ -59,16 +59,23 @@ def select_device(text: str) -> Device:
 
 
 def begin_loading(text: str) -> None:
-    """Let a thread load what the device of this name needs, which takes a second, most of it outside Python.
+    """Let threads load what the device of this name needs, which takes a second, most of it outside Python.
 
-    What goes wrong there goes wrong again in `select_device`, which says so.
+    What goes wrong there goes wrong again in `select_device`, which says so. While one waits for the device, another
+    one imports what CuPy itself imports in the middle of its first calculations, SciPy's sparse matrices among it.
     """
     if text == "cpu" or "cupy" in sys.modules or not importlib.util.find_spec("cupy"):
         return
 
     def load() -> None:
         with suppress(Exception):
+            require_cuda()
+            threading.Thread(target=load_more, name="xcorr-device-fft").start()
             select_device(text)
+
+    def load_more() -> None:
+        with suppress(Exception):
+            importlib.import_module("cupyx.scipy.fft")
 
     threading.Thread(target=load, name="xcorr-device").start()
 

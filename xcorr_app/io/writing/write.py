@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, FileError, OutputError
+from xcorr_app.io.checksum import checksum_of
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.meter import Meter, timed
 from xcorr_app.io.source import Resolution, StackMetadata, TiffTags, runs_of
@@ -31,6 +32,7 @@ from xcorr_app.io.tiff.tiff_scan import scan_tiff
 from xcorr_app.io.tiff.tifffile_shape import build_shaped, is_shaped
 from xcorr_app.io.writing.atomic import atomic_path
 from xcorr_app.io.writing.compression import Compression
+from xcorr_app.io.writing.write_out import begin_write_out
 from xcorr_app.io.writing.written_planes import PlaneWriter
 
 if TYPE_CHECKING:
@@ -47,6 +49,8 @@ _BYTES_AT_ONCE = 1 << 22
 BYTES_WAITING = 1 << 26
 """So many may wait to be written before `write` does, unless more are asked for."""
 _MAX_BUFFERS = 1000
+_LARGE = 1 << 26
+"""Bytes of a file from which on bringing it to the disk takes long enough to begin early."""
 _THREADS = 4
 
 
@@ -207,6 +211,19 @@ class StackWriter(PlaneWriter):
             self._send()
             self._hold_back()
 
+    def prepare(self) -> None:
+        """Do what takes long of `complete`, if the file is large: it is on the disk then, under its temporary name."""
+        if self._end < _LARGE:
+            return
+        with self._stack.pop_all() as stack:
+            self._write_rest()
+            # It is read again for its checksum while the disk is waited for.
+            synced = self._pool().submit(self._sync)
+            with timed(self._meter, "hash", self._end):
+                self.checksum = checksum_of(self._partial).hexdigest()
+            synced.result()
+            self._stack = stack.pop_all()
+
     def _finish(self) -> None:
         with timed(self._meter, "write"):
             if self._threads is None and self._gathered:
@@ -217,6 +234,10 @@ class StackWriter(PlaneWriter):
             offsets, counts = np.array(self._places[: self._layout.directories], np.int64).T
             write_at(self._descriptor, [self._layout.head(offsets, counts)], 0)
         self._verify()
+
+    def _sync(self) -> None:
+        with timed(self._meter, "sync"):
+            os.fsync(self._descriptor)
 
     def _send(self) -> None:
         """Let a thread write the planes gathered."""
@@ -238,6 +259,7 @@ class StackWriter(PlaneWriter):
         with timed(self._meter, "write", sum(plane.nbytes for plane in planes)):
             stored = [np.ascontiguousarray(plane, self._stored) for plane in planes]
             write_at(self._descriptor, [plane.reshape(-1).view(np.uint8).data for plane in stored], offset)
+            begin_write_out(self._descriptor, offset, sum(plane.nbytes for plane in stored))
 
     def _hold_back(self) -> None:
         """Let who writes wait for the disk, where that is behind."""

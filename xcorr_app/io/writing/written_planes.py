@@ -32,15 +32,26 @@ class PlaneWriter(ABC):
     def __init__(self, path: Path, metadata: StackMetadata, later: Callable[[Any], None] | None) -> None:
         self.path, self.metadata = path, metadata
         self._later = later
-        self._written = 0
+        self._written, self._is_finished = 0, False
         self._stack = ExitStack()
+        self.checksum: str | None = None
+        """Of the file as it will be, where `prepare` has found it."""
+
+    def prepare(self) -> None:  # noqa: B027 - not every writer has such work
+        """Do what takes long of `complete`, where anything does."""
 
     def complete(self) -> None:
         """Write what is left, check it, bring it to the disk and give it its name."""
         with self._stack:
-            if self._written != self.metadata.planes:
-                raise OutputError(f"{self.path}: {self._written} of {self.metadata.planes} planes were written")
-            self._finish()
+            if not self._is_finished:
+                self._write_rest()
+
+    def _write_rest(self) -> None:
+        """Have all of it written and checked."""
+        if self._written != self.metadata.planes:
+            raise OutputError(f"{self.path}: {self._written} of {self.metadata.planes} planes were written")
+        self._finish()
+        self._is_finished = True
 
     @abstractmethod
     def _finish(self) -> None:

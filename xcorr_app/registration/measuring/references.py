@@ -12,10 +12,11 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames
-from xcorr_app.registration.stack.placement import Placement, at_level, coverage, entering
+from xcorr_app.registration.stack.placed_on_device import Level, means_without_each
+from xcorr_app.registration.stack.placement import Placement, at_level, coverage, entering, moved
 from xcorr_app.registration.stack.preparation import Prepared, prepare
 
 _UNCOVERED = 1e-9
@@ -88,6 +89,11 @@ class MeanOfOthers:
             frames = prepare(self.source.read(first, stop), self.settings).frames
         xp = array_namespace(frames)
         rows, columns = coverage(part, frames.shape[1:], xp)
+        if not self.apart and is_device_array(frames):
+            there, sums = moved(frames, part.shifts), (self.total, self.weights)
+            return _levelled(
+                *means_without_each(there, Level(part.offset, part.gain), rows, columns, sums, _UNCOVERED)
+            )[0]
         places = start - first + np.arange(count)
         own = window_sums(entering(frames, part), places, self.apart)
         own_weights = window_sums(rows[:, :, None] * columns[:, None, :], places, self.apart)
@@ -100,7 +106,14 @@ def quotient(total: Array, weights: Array) -> tuple[Array, Array]:
     known = weights > _UNCOVERED
     if bool(known.all()):
         return total / weights, known
-    means = xp.where(known, total / xp.where(known, weights, 1.0), 0.0)
+    return _levelled(xp.where(known, total / xp.where(known, weights, 1.0), 0.0), known)
+
+
+def _levelled(means: Array, known: Array) -> tuple[Array, Array]:
+    """Means (n, h, w), zero where they are not known, with those of each image's own known part there; and where."""
+    if bool(known.all()):
+        return means, known
+    xp = array_namespace(means)
     level = means.sum(axis=(1, 2)) / xp.maximum(known.sum(axis=(1, 2)), 1)
     return xp.where(known, means, level[:, None, None]), known
 

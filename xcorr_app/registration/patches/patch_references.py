@@ -65,7 +65,7 @@ def references_of(
         number = possible[0 if reference == "first" else -1] if isinstance(reference, str) else reference
         return References(frames.read(int(number) % frames.count, int(number) % frames.count + 1).frames[0])
     usable = np.array([not set(words) - NO_MATTER for words in flags]) & np.isfinite(shifts).all(axis=1)
-    shifts = applied_shifts(shifts, usable)
+    shifts = applied_shifts(shifts, usable, "apply")
 
     def moved(t: int) -> tuple[Array, Array]:
         if not usable[t]:

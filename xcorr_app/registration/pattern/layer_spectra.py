@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
 from xcorr_app.registration.pattern.layers import gains
 
-_RIM = 0.15
+RIM = 0.15
 """Share of each side over which frames fade."""
 _NOISE_BEYOND = 0.4
 """Cycles per pixel beyond which the least noise is read off."""
@@ -44,7 +44,7 @@ class LayerSpectra:
         known = (frequency > 0) & ~((x == 0) & (y < 0))
         ring = np.rint(frequency * min(height, width)).astype(np.intp)
         low = known & (frequency < _HIGHEST_LIMIT)
-        self._rim = _RIM * min(height, width)
+        self._rim = RIM * min(height, width)
         self._window = window.astype(frames.dtype) / np.sqrt(power)
         beyond = known & (frequency > _NOISE_BEYOND)
         chosen, fine = self._spectra_of(frames, low, beyond)
@@ -151,5 +151,5 @@ def fading(size: int) -> Floats:
     """Weights (size,) of pixels that fade to zero towards both ends (Tukey's window)."""
     place = (np.arange(size) + 0.5) / size
     to_end = np.minimum(place, 1 - place)
-    weights: Floats = np.sin(np.pi / 2 * np.minimum(to_end / _RIM, 1)) ** 2
+    weights: Floats = np.sin(np.pi / 2 * np.minimum(to_end / RIM, 1)) ** 2
     return weights

@@ -7,20 +7,24 @@ moved by whole pixels would pass for a second layer.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
+from xcorr_app.gpu.peaks.left_over import LeftSums, aligned_products, faded_parts, left_sums
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, is_device_array, to_host
+from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 from xcorr_app.registration.measuring.few_frames import near_each_other, spread, taken
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.parts.tile_bins import binned
-from xcorr_app.registration.pattern.layer_spectra import fading
+from xcorr_app.registration.pattern.layer_spectra import RIM, fading
 from xcorr_app.registration.pattern.layers import Canvas, common_parts, gains
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.contrast import Contrast
-from xcorr_app.registration.stack.frames import Frames
+from xcorr_app.registration.stack.frames import ArrayFrames, Frames
 from xcorr_app.registration.stack.prefilter import Prefilter
 
 _LOOKED_AT = 5
@@ -81,10 +85,12 @@ def left_over_of(frames: Frames, measured: Measured, settings: Settings) -> Left
     shifts = measured.shifts[few]
     # Sums of values at the limits of their type are infinite: then nothing is known.
     with np.errstate(over="ignore", invalid="ignore"):
-        images = taken(frames, few, replace(settings, prefilter=Prefilter(), contrast=Contrast()))
-        if min(images.shape[1:]) >= _LARGE:
-            images, shifts = binned(images), shifts / 2
-        left = left_over(images, shifts)
+        left = left_over_in_place(frames, few, shifts) if settings.roi is None else None
+        if left is None:
+            images = taken(frames, few, replace(settings, prefilter=Prefilter(), contrast=Contrast()))
+            if min(images.shape[1:]) >= _LARGE:
+                images, shifts = binned(images), shifts / 2
+            left = left_over(images, shifts)
     return replace(left, is_sure=bool(measured.undoubted(settings)[few].all()))
 
 
@@ -100,14 +106,15 @@ def left_over(images: Array, shifts: NDArray[np.float64]) -> LeftOver:
     if count < 2 or min(height, width) < _FEWEST:
         return UNKNOWN
     window = fading(height)[:, None] * fading(width)
-    overlap = float((window**4).mean() / (window**2).mean() ** 2)
     # Of magnitude one, squares keep their digits.
     aligned = aligned - aligned.mean(axis=(1, 2), keepdims=True)
     aligned /= xp.maximum(xp.maximum(aligned.max(), -aligned.min()), np.finfo(aligned.dtype).tiny)
     spectra = _spectra(aligned * xp.asarray(window.astype(aligned.dtype)))
     y, x = np.fft.fftfreq(height), np.fft.rfftfreq(width)
     _move(spectra, canvas.whole - shifts, y, x)
-    gain = np.maximum(gains(_products(spectra[:, abs(y) < _LOW][:, :, x < _LOW])), _MIN_GAIN)
+    # By numbers and a slice: a device would count a mask's elements, and be waited for.
+    slow = np.flatnonzero(abs(y) < _LOW), slice(np.count_nonzero(x < _LOW))
+    gain = np.maximum(gains(_products(spectra[:, slow[0]][:, :, slow[1]])), _MIN_GAIN)
     spectra /= xp.asarray(gain.astype(aligned.dtype))[:, None, None]
     mean = spectra.mean(axis=0)
     spectra -= mean
@@ -118,21 +125,79 @@ def left_over(images: Array, shifts: NDArray[np.float64]) -> LeftOver:
     products, rest, both = to_host(powers).astype(np.float64)
     products, rest = products / (count * (count - 1)), rest / (count - 1)
     both -= rest / count
-    # Half of the plane is seen; of the first column, both halves.
+    seen = _seen(height, width)
+    sums = LeftSums(
+        float(rest[seen.noisy].sum()),
+        float((seen.low * both).sum()),
+        float((seen.low * rest).sum()),
+        float((seen.halves * products).sum()),
+    )
+    return _of_sums(sums, gain, seen)
+
+
+def left_over_in_place(frames: Frames, few: NDArray[np.intp], shifts: NDArray[np.float64]) -> LeftOver | None:
+    """The same of the frames with such numbers, by kernels that read them where they are.
+
+    None where these are no integers in device memory.
+    """
+    if not isinstance(frames, ArrayFrames) or name_of(frames.dtype) not in INPUT_TYPES or frames.dtype.kind == "f":
+        return None
+    stack = frames.read(0, frames.count).frames
+    if not is_device_array(stack) or not stack.flags.c_contiguous:
+        return None
+    side = 2 if min(frames.shape) >= _LARGE else 1
+    canvas = Canvas((frames.shape[0] // side, frames.shape[1] // side), shifts / side)
+    parts = common_parts(canvas)
+    height, width = (part.stop - part.start for part in parts[0])
+    if len(few) < 2 or min(height, width) < _FEWEST:
+        return UNKNOWN
+    corners = [(rows.start, columns.start) for rows, columns in parts]
+    on_host = np.column_stack([few, corners, canvas.whole - canvas.shifts, canvas.shifts])
+    places = array_namespace(stack).asarray(on_host.astype(np.float64))
+    faded = faded_parts(stack, places, (height, width), side, RIM)
+    spectra = fft_namespace(faded).rfft2(faded)
+    gain = np.maximum(gains(aligned_products(spectra, places, width, _LOW)), _MIN_GAIN)
+    return _of_sums(left_sums(spectra, places, gain, width, (_LOW, _HIGH, _ON_AXIS)), gain, _seen(height, width))
+
+
+class _Seen(NamedTuple):
+    """Half of a plane of frequencies, as spectra (h, w // 2 + 1) hold it."""
+
+    halves: NDArray[np.float64]
+    """Share of each in the plane: of the first column, both halves are seen."""
+    low: NDArray[np.float64]
+    """The same of low ones, else zero."""
+    noisy: NDArray[np.bool_]
+    """Where there is noise alone."""
+    overlap: float
+    """Of the window: what the scatter of a product is more for neighbouring frequencies being alike."""
+
+
+@functools.lru_cache(maxsize=8)
+def _seen(height: int, width: int) -> _Seen:
+    """For images of a size."""
+    window = fading(height)[:, None] * fading(width)
+    overlap = float((window**4).mean() / (window**2).mean() ** 2)
+    y, x = np.fft.fftfreq(height), np.fft.rfftfreq(width)
     halves = np.where(x > 0, 1.0, 0.5) * np.ones((height, 1))
     low = halves * ((abs(y) < _LOW)[:, None] & (x < _LOW))
     noisy = ((abs(y) > _HIGH)[:, None] | (x > _HIGH)) & (abs(y) > _ON_AXIS)[:, None] & (x > _ON_AXIS)
-    noise, number = float(rest[noisy].mean()), float(low.sum())
-    shared = float((low * both).sum())
-    if not shared > 0:
+    return _Seen(halves, low, noisy, overlap)
+
+
+def _of_sums(sums: LeftSums, gain: NDArray[np.float64], seen: _Seen) -> LeftOver:
+    """Say what sums over spectra mean that were divided by such gains (n,)."""
+    if not sums.shared > 0:
         return UNKNOWN
+    beyond = int(seen.noisy.sum())
+    count, noise, number = len(gain), sums.noise / beyond, float(seen.low.sum())
     # Of faint frames there is more noise now: as if there were fewer of them.
     noises = gain**-2 / np.sum(gain**-2)
     squared = float((noises**2).sum())
-    scatter = noise * np.sqrt(overlap * squared * count / (count - 1) * (number + number**2 / noisy.sum()))
-    of_products = noise * np.sqrt(overlap * (1 - squared) / (count - 1) ** 2 * halves.sum())
-    share, static = float((low * rest).sum()) - number * noise, float((halves * products).sum())
-    return LeftOver(share / shared, float(scatter) / shared, static / shared, float(of_products) / shared)
+    scatter = noise * np.sqrt(seen.overlap * squared * count / (count - 1) * (number + number**2 / beyond))
+    of_products = noise * np.sqrt(seen.overlap * (1 - squared) / (count - 1) ** 2 * seen.halves.sum())
+    share, shared = sums.rest - number * noise, sums.shared
+    return LeftOver(share / shared, float(scatter) / shared, sums.products / shared, float(of_products) / shared)
 
 
 def _spectra(images: Array) -> Array:

@@ -25,7 +25,7 @@ _PIXELS_PER_DEVICE_CHUNK = 1 << 26
 _DEVICE_BYTES_PER_PIXEL = 128
 """What a measurement, verified in float64, needs at most for each pixel of a chunk, as a rule."""
 _MAX_FRAMES_PER_CHUNK = 512
-_HELD_PIXELS, _HELD_FRAMES = 1 << 28, 4096
+_HELD_PIXELS, _HELD_FRAMES = 1 << 29, 4096
 """The same for frames that need not be read, since the device holds them: there every range costs the host as much time
 as a hundred frames."""
 _FRAMES_TOGETHER = 64

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import working_dtype
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.registration.moving.apply import shift_frames
 from xcorr_app.registration.moving.interpolation import inside_each, snap_each
+from xcorr_app.registration.stack.placed_on_device import Level, entered
 
 _MARGIN = 1
 """Pixels inside a frame's edge whose cubic interpolation needs pixels from beyond it."""
@@ -171,7 +172,10 @@ def entering(frames: Array, placement: Placement) -> Array:
 
 def _entering(there: Array, placement: Placement) -> Array:
     xp = array_namespace(there)
-    rows, columns = (side.astype(there.dtype) for side in coverage(placement, there.shape[1:], xp))
+    sides = coverage(placement, there.shape[1:], xp)
+    if is_device_array(there):
+        return entered(there, Level(placement.offset, placement.gain), *sides)
+    rows, columns = (side.astype(there.dtype) for side in sides)
     values = at_level(there, placement.offset, placement.gain)
     values *= rows[:, :, None]
     values *= columns[:, None, :]

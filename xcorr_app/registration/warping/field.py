@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.registration.results.doubtful_frames import stays
 from xcorr_app.registration.warping.displacement import at_every_pixel
 from xcorr_app.registration.warping.grid import pixel_bases
 
@@ -44,6 +45,8 @@ class Field:
         """Shifts (T, gy, gx, 2) to move by: those of frames not `taken` (T,) replaced as `ShiftResult.applied` does."""
         finite = np.asarray(np.isfinite(self.shifts).reshape(len(self.shifts), -1).all(axis=1))
         taken = finite if policy == "apply" else taken & finite
+        if stays(taken, policy):
+            return np.zeros_like(self.shifts)
         shifts = self.shifts.copy()
         if taken.all():
             return shifts
