@@ -5,7 +5,7 @@ import pytest
 from scipy import ndimage
 
 import xcorr_app as xc
-from xcorr_app.registration.light import shading
+from xcorr_app.registration import shading
 from xcorr_app.registration.stack.frames import ArrayFrames
 
 

@@ -21,13 +21,13 @@ from xcorr_app.registration.artefacts.swept_rows import JoinedRows, joined_rows
 from xcorr_app.registration.coarse_and_fine import disagreement
 from xcorr_app.registration.contrast_choice import NOTES, agree
 from xcorr_app.registration.light.even_light import EvenlyLitFrames
-from xcorr_app.registration.light.shading import UnshadedFrames, unshaded
 from xcorr_app.registration.lighting import as_sure, evenly_lit, is_nearer
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.pattern.static_pattern import Told, without_pattern
 from xcorr_app.registration.reference.steps_check import astray
 from xcorr_app.registration.repairs import Repaired
 from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.shading import UnshadedFrames, unshaded
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack_measurement import Findings, StackMeasurement, by_frames
 
