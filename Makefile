@@ -64,7 +64,7 @@ oldest-test: $(VENV)-oldest/.installed
 
 # What tests import, compiled before several workers need it at the same moment; what is wrong with it they say themselves.
 compiled: $(VENV)/.test-installed
-	$(PYTEST) --collect-only -qq | tail -1
+	$(PYTEST) --collect-only -q | tail -1
 
 lint: $(VENV)/.dev-installed
 	$(BIN)/ruff check
