@@ -36,7 +36,7 @@ _MAX_BY_CHANCE = 0.8
 
 def is_trusted(flags: tuple[str, ...]) -> bool:
     """Whether a frame with these flags may be moved without asking."""
-    return not (DOUBTFUL | FAILED) & set(flags)
+    return not flags or not (DOUBTFUL | FAILED) & set(flags)
 
 
 def is_flagged(flags: tuple[str, ...]) -> bool:
