@@ -142,6 +142,8 @@ class StackWriter:
         self._gathered: list[np.ndarray] = []
         self._under_way: deque[tuple[int, Future[bytes | None]]] = deque()
         self._threads: ThreadPoolExecutor | None = None
+        self._ahead: ThreadPoolExecutor | None = None
+        """Waits for the disk where that is behind, so that nobody else has to before all is written."""
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -261,7 +263,8 @@ class StackWriter:
         with timed(self._meter, "write", sum(plane.nbytes for plane in planes)):
             stored = [np.ascontiguousarray(plane, self._stored) for plane in planes]
             write_at(self._descriptor, [plane.reshape(-1).view(np.uint8).data for plane in stored], offset)
-            begin_write_out(self._descriptor, offset, sum(plane.nbytes for plane in stored))
+        if self._ahead is not None:
+            self._ahead.submit(begin_write_out, self._descriptor, offset, sum(plane.nbytes for plane in stored))
 
     def _hold_back(self) -> None:
         """Let who writes wait for the disk, where that is behind."""
@@ -284,11 +287,13 @@ class StackWriter:
     def _pool(self) -> ThreadPoolExecutor:
         if self._threads is None:
             self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="xcorr-write")
+            self._ahead = ThreadPoolExecutor(1, thread_name_prefix="xcorr-write-out")
         return self._threads
 
     def _stop_threads(self) -> None:
-        if self._threads is not None:
-            self._threads.shutdown(cancel_futures=True)
+        for threads in (self._threads, self._ahead):
+            if threads is not None:
+                threads.shutdown(cancel_futures=True)
         self._under_way.clear()
         self._gathered.clear()
 
