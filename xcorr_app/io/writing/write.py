@@ -30,8 +30,8 @@ from xcorr_app.io.tiff.tiff_layout import Layout, Tag, ascii_tag, long_tag, rati
 from xcorr_app.io.tiff.tiff_scan import scan_tiff
 from xcorr_app.io.tiff.tifffile_shape import build_shaped, is_shaped
 from xcorr_app.io.writing.atomic import atomic_path
+from xcorr_app.io.writing.background_write import begin_write_out
 from xcorr_app.io.writing.compression import Compression
-from xcorr_app.io.writing.write_out import begin_write_out
 from xcorr_app.io.writing.written_planes import check_all_written, check_plane
 
 if TYPE_CHECKING:
@@ -140,10 +140,10 @@ class StackWriter:
         self._end = self._layout.data_start
         self._places: list[tuple[int, int]] = []
         self._gathered: list[np.ndarray] = []
-        self._under_way: deque[tuple[int, Future[bytes | None]]] = deque()
-        self._threads: ThreadPoolExecutor | None = None
         self._ahead: ThreadPoolExecutor | None = None
         """Waits for the disk where that is behind, so that nobody else has to before all is written."""
+        self._under_way: deque[tuple[int, Future[bytes | None]]] = deque()
+        self._threads: ThreadPoolExecutor | None = None
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from xcorr_app.io import StackMetadata, StackWriter
-from xcorr_app.io.writing import write, write_out
+from xcorr_app.io.writing import background_write, write
 
 
 def test_every_plane_is_begun_with_once(tmp_path, monkeypatch):
@@ -36,19 +36,19 @@ def test_who_is_refused_goes_on(tmp_path, monkeypatch):
     with (tmp_path / "a").open("wb") as file:
         file.write(b"1234")
         file.flush()
-        write_out.begin_write_out(file.fileno(), 0, 4)
+        background_write.begin_write_out(file.fileno(), 0, 4)
     assert (tmp_path / "a").read_bytes() == b"1234"
-    write_out.begin_write_out(-1, 0, 4)
-    monkeypatch.setattr(write_out, "_sync_file_range", lambda: None)
-    write_out.begin_write_out(-1, 0, 4)
+    background_write.begin_write_out(-1, 0, 4)
+    monkeypatch.setattr(background_write, "_sync_file_range", lambda: None)
+    background_write.begin_write_out(-1, 0, 4)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux alone has the call")
 def test_linux_takes_it(tmp_path):
-    call = write_out._sync_file_range()
+    call = background_write._sync_file_range()
     assert call is not None
     with (tmp_path / "a").open("wb") as file:
         file.write(bytes(1 << 16))
         file.flush()
-        assert call(file.fileno(), 0, 1 << 16, write_out._WRITE) == 0
-    assert call(-1, 0, 4, write_out._WRITE) == -1
+        assert call(file.fileno(), 0, 1 << 16, background_write._WRITE) == 0
+    assert call(-1, 0, 4, background_write._WRITE) == -1
