@@ -7,12 +7,18 @@ cores, versions, device and driver if there is one, and the date. No host name, 
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.environment import environment
 
 RESULTS = Path(__file__).resolve().parent / "results"
+
+
+def as_installed() -> dict[str, str]:
+    """Environment for a command that starts as an installed one does, whose modules are compiled once and for all."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def write_result(name: str, payload: dict[str, Any]) -> Path:

@@ -20,8 +20,8 @@ from scipy.interpolate import RegularGridInterpolator
 
 import xcorr_app as xc
 from benchmarks.motion_peers import normcorre, suite2p
-from tests.registration.test_displacement_field import pair, truth
-from tests.registration.test_motion_patches import bent, waves
+from tests.registration.field.test_displacement_field import pair, truth
+from tests.registration.patches.test_motion_patches import bent, waves
 
 _SHAPE = (512, 512)
 _SNRS = (20.0, 5.0, 2.0, 1.0, 0.5)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from skimage.registration import phase_cross_correlation
 
 import xcorr_app as xc
-from tests.registration.test_masked import blob, moving
+from tests.registration.masked.test_masked import blob, moving
 
 _SHAPE = (256, 256)
 _LARGEST = 14.0

@@ -22,7 +22,7 @@ import xcorr_app as xc
 from benchmarks import fields, masks
 from benchmarks._environment import write_result
 from benchmarks.motion_peers import elastix, log_polar, stackreg
-from tests.registration.test_motion import corner_errors, series
+from tests.registration.motion.test_motion import corner_errors, series
 
 _SHAPE = (256, 256)
 _SNRS = (20.0, 5.0, 2.0, 1.0, 0.5)

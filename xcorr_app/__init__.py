@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from xcorr_app.registration.assessment import Assessment, assess
     from xcorr_app.registration.correction import correct_frames
     from xcorr_app.registration.estimate import estimate_shifts
-    from xcorr_app.registration.motion.displacement_field import displacement_field
-    from xcorr_app.registration.motion.estimate import estimate_motion
-    from xcorr_app.registration.motion.measured_field import DisplacementField
+    from xcorr_app.registration.estimate_motion import estimate_motion
+    from xcorr_app.registration.field.displacement_field import displacement_field
+    from xcorr_app.registration.field.measured_field import DisplacementField
     from xcorr_app.registration.motion.result import MotionResult
     from xcorr_app.registration.moving.apply import apply_shifts
     from xcorr_app.registration.results.results import ShiftResult
@@ -81,7 +81,7 @@ _MODULES = {
     "FoundShifts": "correlation.find_shifts",
     "BlockingOptions": "gpu.pointwise.blocking_options",
     "ExchangeOptions": "gpu.stencil.exchange",
-    "DisplacementField": "registration.motion.measured_field",
+    "DisplacementField": "registration.field.measured_field",
     "KernelOptions": "gpu.direct.options",
     "MotionResult": "registration.motion.result",
     "ShiftResult": "registration.results.results",
@@ -95,8 +95,8 @@ _MODULES = {
     "correct_frames": "registration.correction",
     "convolve": "filtering.convolve",
     "cross_correlate": "correlation.plane",
-    "displacement_field": "registration.motion.displacement_field",
-    "estimate_motion": "registration.motion.estimate",
+    "displacement_field": "registration.field.displacement_field",
+    "estimate_motion": "registration.estimate_motion",
     "estimate_shifts": "registration.estimate",
     "filter_bank": "filtering.filter_bank",
     "filter_taps": "filtering.convolve",

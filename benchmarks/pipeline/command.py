@@ -16,6 +16,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks._environment import as_installed
 from benchmarks.harness.environment import environment
 from benchmarks.harness.record import write_json
 from benchmarks.pipeline.cases import Case, Size, cases
@@ -153,7 +154,7 @@ def _run(command: tuple[str, ...], source: Path, out: Path, device: str) -> tupl
     shutil.rmtree(out, ignore_errors=True)
     words = [sys.executable, "-m", "xcorr_app", *command, str(source), "-o", str(out), "--device", device, "-q"]
     begin = time.perf_counter()
-    process = subprocess.run(words, capture_output=True, text=True, check=False)
+    process = subprocess.run(words, capture_output=True, text=True, check=False, env=as_installed())
     seconds = time.perf_counter() - begin
     if process.returncode not in (0, 1) or not (out / "run.json").exists():
         raise RuntimeError(f"{' '.join(words)} failed: {process.stdout[-500:]}{process.stderr[-500:]}")

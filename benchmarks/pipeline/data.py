@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import tifffile
 from scipy.ndimage import gaussian_filter
 
 from xcorr_app.io import StackMetadata, StackWriter
@@ -45,8 +46,16 @@ def write_stacks(
     for number in range(stacks):
         # All are in the page cache as they are read; a disk need not hold so many.
         source = kept / f"{number % _DISTINCT}.tif"
-        if not source.exists():
-            with StackWriter(source, metadata, compression=compression) as writer:
+        if source.exists():
+            pass
+        elif compression:  # by many threads: a writer of ours is asked by one
+            frames_in_turn = (pool[(plane + number) % _POOL] for plane in range(frames * channels))
+            tifffile.imwrite(
+                source, frames_in_turn, shape=shape, dtype=np.uint16, photometric="minisblack",
+                compression=compression, metadata={"axes": metadata.axes}, maxworkers=len(os.sched_getaffinity(0)),
+            )  # fmt: skip
+        else:
+            with StackWriter(source, metadata) as writer:
                 for plane in range(frames * channels):
                     writer.write(pool[(plane + number) % _POOL])
         os.link(source, folder / f"s{number:04d}.tif")

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from xcorr_app.batch.field.pictures import _map, _quiver
-from xcorr_app.registration.motion.measured_field import DisplacementField
+from xcorr_app.registration.field.measured_field import DisplacementField
 
 
 def field_of(rng, shape=(5, 6)):

@@ -54,6 +54,14 @@ def test_what_is_no_bank(text):
         parse_bank(text)
 
 
+def test_a_bank_of_one_filter_is_a_bank(tmp_path):
+    filters = np.random.default_rng(4).standard_normal((1, 3, 5))
+    np.save(tmp_path / "one.npy", filters)
+    choice = FilterChoice.parse("bank", str(tmp_path / "one.npy"))
+    np.testing.assert_array_equal(choice.taps, filters[0])
+    assert len(choice.bank.names) == 1
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64"])
 def test_a_plain_stack_gets_channels(tmp_path, dtype):
     frames = noise((3, 30, 34), dtype)

@@ -7,10 +7,10 @@ import pytest
 
 from tests.batch.movies import align, movie, record, shifts, write_movie, xcorr
 from tests.io.samples import write_plain
-from tests.registration.test_motion import corner_errors, series
+from tests.registration.motion.test_motion import corner_errors, series
 from xcorr_app import load_shifts, read_stack, write_stack
 from xcorr_app.errors import InputError
-from xcorr_app.registration.motion.warp import warp_frames
+from xcorr_app.registration.warping.warp import warp_frames
 
 
 @pytest.fixture(scope="module")

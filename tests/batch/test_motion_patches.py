@@ -8,10 +8,10 @@ import pytest
 import xcorr_app as xc
 from tests.batch.movies import align, record, xcorr
 from tests.io.samples import write_plain
-from tests.registration.test_motion_patches import bent, field_errors
+from tests.registration.patches.test_motion_patches import bent, field_errors
 from xcorr_app import read_stack
 from xcorr_app.io.source import StackMetadata
-from xcorr_app.registration.motion.displacement import warp_by_fields
+from xcorr_app.registration.warping.displacement import warp_by_fields
 
 WORDS = (
     "--motion",

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from xcorr_app.batch.align.by_patches import _bends, _field_csv, _frames_csv, _median_known, _seen_by_all
-from xcorr_app.registration.motion.field import Field
 from xcorr_app.registration.motion.result import MotionResult
+from xcorr_app.registration.warping.field import Field
 
 COUNT, ROWS, COLUMNS = 4, np.array([0.0, 7.5, 31.0]), np.array([0.0, 12.25, 20.5, 40.0])
 

@@ -106,6 +106,16 @@ def test_a_frame_left_out_by_the_table_is_left_out(tmp_path, aligned):
     np.testing.assert_array_equal(result(tmp_path / "out").data, expected)
 
 
+def test_a_table_that_leaves_every_frame_out_moves_nothing(tmp_path, aligned):
+    _, stack = aligned
+    lines = [f"{frame},1,1,," for frame in range(len(DRIFT))]
+    (tmp_path / "t.csv").write_text("\n".join(["frame,dy,dx,applied_dy,applied_dx", *lines, ""]))
+    run = applying(tmp_path / "t.csv", stack, "-o", tmp_path / "out")
+    assert run.code == 1
+    assert "has no shift for any frame of this stack" in " ".join(run.stdout.split())
+    assert not (tmp_path / "out" / "m").exists()
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.batch.movies import record, refused, xcorr
-from tests.registration.test_displacement_field import pair
+from tests.registration.field.test_displacement_field import pair
 from xcorr_app import write_stack
 
 

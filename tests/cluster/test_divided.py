@@ -13,6 +13,7 @@ import time
 import numpy as np
 import pytest
 import tifffile
+import xxhash
 from distributed import WorkerPlugin
 from scipy.ndimage import gaussian_filter
 
@@ -267,3 +268,45 @@ def open_sessions():
 def test_no_session_is_left(long, tmp_path, again):
     aligned(long, tmp_path / "out", again, report="full")
     assert set(again._client.run(open_sessions).values()) == {0}
+
+
+def take_pieces(small):
+    """Of small files, too, and count those that are read for the checksum alone."""
+    from xcorr_app.io import checksum, piece_checksum
+
+    kind = piece_checksum.PieceChecksum
+    if small:
+        checksum.LARGE, piece_checksum.PIECE = 1 << 20, 1 << 14
+        kind.own_read, kind.read_again = kind._read, 0
+        kind._read = counted
+    else:
+        checksum.LARGE, piece_checksum.PIECE = 1 << 30, 1 << 20
+        kind._read = kind.own_read
+
+
+def counted(self, *which):
+    type(self).read_again += self.path.name == "long.tif"
+    return self.own_read(*which)
+
+
+def number_read_again():
+    from xcorr_app.io.piece_checksum import PieceChecksum
+
+    return PieceChecksum.read_again
+
+
+def test_the_checksum_of_a_large_file_is_made_of_what_each_has_read(long, tmp_path, again):
+    again._client.run(take_pieces, True)
+    try:
+        done = aligned(long, tmp_path / "out", again)
+        read_again = sum(again._client.run(number_read_again).values())
+    finally:
+        again._client.run(take_pieces, False)
+    assert failures(done) == {}
+    content = long.read_bytes()
+    pieces = [content[start : start + (1 << 14)] for start in range(0, len(content), 1 << 14)]
+    expected = xxhash.xxh3_128(b"".join(xxhash.xxh3_128(piece).digest() for piece in pieces)).hexdigest()
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert record["stacks"]["long"]["inputs"] == {str(long): expected}
+    # Those before the planes and behind, and those in which a task ends.
+    assert 0 < read_again < 10 < len(pieces)

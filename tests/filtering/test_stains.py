@@ -8,7 +8,7 @@ from skimage import color
 
 from xcorr_app import stain_matrix, unmix
 from xcorr_app.errors import ArgumentError
-from xcorr_app.filtering.stains import STAINS
+from xcorr_app.filtering.stains import STAINS, optical_density
 from xcorr_app.gpu.runtime.arrays import to_host
 
 SKIMAGE_SCALE = -np.log10(1e-6)
@@ -34,6 +34,14 @@ def test_equals_scikit_image_for_the_same_matrix(xp, rng, name, dtype):
     found = to_host(unmix(xp.asarray(image), matrix.T, channel_axis=-1, from_log=True, clip=True))
     assert found.dtype == (np.float64 if dtype == "float64" else np.float32)
     np.testing.assert_allclose(found / SKIMAGE_SCALE, expected, rtol=0, atol=1e-14 if dtype == "float64" else 3e-6)
+
+
+@pytest.mark.parametrize(("dtype", "white"), [("uint8", 241.3), ("uint16", 61_234.7)])
+def test_densities_of_integers_are_those_of_the_definition_in_float64(rng, dtype, white):
+    image = random_colours(rng, dtype)
+    expected = -np.log10(np.maximum(image.astype(np.float64) / white, 1e-6))
+    found = optical_density(image, white, np.dtype(np.float64))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-15)
 
 
 def test_constants_are_those_scikit_image_took_from_the_paper():

@@ -13,6 +13,7 @@ from tests.io.samples import noise
 from xcorr_app.cli import main
 from xcorr_app.errors import DamagedFileError, InputError, LimitError
 from xcorr_app.io import Limits, discover, read_stack, scan_file
+from xcorr_app.io.formats import images_of
 
 # -- MRC
 
@@ -353,3 +354,10 @@ def test_no_library_of_a_format_is_imported_before_such_a_file_comes(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_file_of_no_such_format_is_one_image(tmp_path):
+    """TIFF files are read by a reader of their own; what else there is, is told when it is scanned."""
+    for name in ("a.tif", "b.txt", "c"):
+        (tmp_path / name).write_bytes(b"II*\0 or whatever this is")
+        assert images_of(tmp_path / name) == [tmp_path / name]

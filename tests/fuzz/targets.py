@@ -13,9 +13,9 @@ import tifffile
 from tests.formats import test_formats as formats
 from tests.formats.nd2_files import write_nd2
 from tests.fuzz import fields, rules
+from tests.io.formats.test_formats import smooth
 from tests.io.samples import noise, write_imagej, write_ome, write_plain, write_shaped
-from tests.io.test_formats import smooth
-from tests.io.test_lsm import write_lsm
+from tests.io.tiff.test_lsm import write_lsm
 from xcorr_app.batch.align.record import restore
 from xcorr_app.batch.filter.banks import parse_bank
 from xcorr_app.batch.filter.taps import read_taps

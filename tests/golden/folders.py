@@ -13,7 +13,7 @@ import numpy as np
 
 from tests.golden import outputs
 from tests.io.samples import write_plain
-from tests.io.test_sets import write_set
+from tests.io.tiff.test_sets import write_set
 from xcorr_app.errors import XcorrError
 from xcorr_app.io import discover, read_stack, write_stack
 from xcorr_app.io.source import StackMetadata

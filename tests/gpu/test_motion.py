@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import xcorr_app as xc
-from tests.registration.moving_definition import random_frame
-from tests.registration.test_motion import series
-from tests.registration.test_motion_patches import bent
-from xcorr_app.registration.motion.displacement import warp_by_fields
-from xcorr_app.registration.motion.warp import warp_frames
+from tests.registration.motion.test_motion import series
+from tests.registration.moving.moving_definition import random_frame
+from tests.registration.patches.test_motion_patches import bent
+from xcorr_app.registration.warping.displacement import warp_by_fields
+from xcorr_app.registration.warping.warp import warp_frames
 
 pytestmark = pytest.mark.gpu
 

@@ -10,7 +10,7 @@ import pytest
 
 import xcorr_app as xc
 from tests.gpu.test_memory import Allocator, allocations
-from tests.registration.moving_definition import by_definition, random_frame
+from tests.registration.moving.moving_definition import by_definition, random_frame
 from xcorr_app.errors import DeviceMemoryError
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES
 from xcorr_app.gpu.resample.project import add_to_sums

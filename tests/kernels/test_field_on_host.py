@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from tests.kernels.in_the_place_of_cupy import run_on_host
-from tests.registration.test_motion_patches import bent
+from tests.registration.patches.test_motion_patches import bent
 from xcorr_app.gpu.field import run
-from xcorr_app.registration.motion.device_fit import DeviceFit
-from xcorr_app.registration.motion.field_fit import FieldReference, fitted
-from xcorr_app.registration.motion.field_nodes import Nodes
-from xcorr_app.registration.motion.grid import Grid, with_edges
 from xcorr_app.registration.motion.halved_frames import halved_image
 from xcorr_app.registration.motion.smoothed_frames import smoothed
+from xcorr_app.registration.patches.device_fit import DeviceFit
+from xcorr_app.registration.patches.field_fit import FieldReference, fitted
+from xcorr_app.registration.patches.field_nodes import Nodes
+from xcorr_app.registration.warping.grid import Grid, with_edges
 
 
 @pytest.fixture

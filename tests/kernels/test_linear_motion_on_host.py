@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from tests.kernels.resample_host import forget, numpy_as_device
-from tests.registration.test_motion import series
+from tests.registration.motion.test_motion import series
 from xcorr_app.gpu.field import linear
 from xcorr_app.gpu.field.run import smooth_frames
 from xcorr_app.registration.motion import gauss_newton, whole_frames
 from xcorr_app.registration.motion.device_motion import DeviceMotion, _mixture
-from xcorr_app.registration.motion.models import MODELS, model_of, turned
+from xcorr_app.registration.motion.models import MODELS, model_of
 from xcorr_app.registration.motion.smoothed_frames import gaussian_taps
-from xcorr_app.registration.motion.warp import about_corner, coefficients, seen_through
+from xcorr_app.registration.warping.matrices import about_corner, turned
+from xcorr_app.registration.warping.warp import coefficients, seen_through
 
 
 @pytest.fixture

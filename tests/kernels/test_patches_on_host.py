@@ -7,16 +7,16 @@ import pytest
 from scipy import ndimage
 
 from tests.kernels.in_the_place_of_cupy import run_on_host
-from tests.registration.test_motion_patches import bent
+from tests.registration.patches.test_motion_patches import bent
 from xcorr_app.gpu.field import patches, run
 from xcorr_app.gpu.field.launches import patch_match_launch
-from xcorr_app.registration.motion import device_fit
-from xcorr_app.registration.motion.device_patches import DevicePatches
-from xcorr_app.registration.motion.device_warp import spline_coefficients
-from xcorr_app.registration.motion.patch_fit import PatchFit, PatchOptions
-from xcorr_app.registration.motion.patch_match import PatchSearch
-from xcorr_app.registration.motion.patch_references import References
 from xcorr_app.registration.motion.smoothed_frames import finite, gaussian_taps, sizes_of, smoothed
+from xcorr_app.registration.patches import device_fit
+from xcorr_app.registration.patches.device_patches import DevicePatches
+from xcorr_app.registration.patches.patch_fit import PatchFit, PatchOptions
+from xcorr_app.registration.patches.patch_match import PatchSearch
+from xcorr_app.registration.patches.patch_references import References
+from xcorr_app.registration.warping.device_warp import spline_coefficients
 
 
 @pytest.fixture

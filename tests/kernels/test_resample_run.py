@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.resample_host import forget, numpy_as_device
-from tests.registration.moving_definition import by_definition, random_frame
+from tests.registration.moving.moving_definition import by_definition, random_frame
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES
 from xcorr_app.gpu.resample.project import ProjectionProblem, add_to_sums, projection_launch

@@ -12,7 +12,7 @@ import pytest
 
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.pointwise_definition import off_by, surroundings_are_whole
-from tests.registration.moving_definition import by_definition, random_frame
+from tests.registration.moving.moving_definition import by_definition, random_frame
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES, TAPS, TranslationProblem, pixel_bytes
 from xcorr_app.gpu.resample.translation import translation_argument, translation_launch
 

@@ -9,14 +9,14 @@ from scipy import ndimage
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.pointwise_definition import off_by, surroundings_are_whole
 from tests.kernels.resample_host import forget, numpy_as_device
-from tests.registration.moving_definition import random_frame
+from tests.registration.moving.moving_definition import random_frame
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES, pixel_bytes
 from xcorr_app.gpu.resample.warping import WarpProblem, warp_argument, warp_launch, warp_on_device
-from xcorr_app.registration.motion.device_warp import splines_of, warped
-from xcorr_app.registration.motion.displacement import warp_by_fields
-from xcorr_app.registration.motion.grid import local_splines, pixel_bases
-from xcorr_app.registration.motion.warp import warp_frames
+from xcorr_app.registration.warping.device_warp import splines_of, warped
+from xcorr_app.registration.warping.displacement import warp_by_fields
+from xcorr_app.registration.warping.grid import local_splines, pixel_bases
+from xcorr_app.registration.warping.warp import warp_frames
 
 ORDERS = {0: "nearest", 1: "linear", 3: "cubic"}
 

@@ -17,7 +17,7 @@ _WHOLE = (
     "batch/test_results.py",
     "batch/test_filter_values.py",
     "registration/test_estimate.py",
-    "registration/test_references.py",
+    "registration/reference/test_references.py",
     "correlation/test_find_shifts.py",
     "report/test_html.py",
 )
@@ -66,7 +66,7 @@ def nearest(module: Path, root: Path = ROOT) -> list[Path]:
             8 * (dotted in text)
             + 6 * (module.stem in inside.stem)
             + min(6, 2 * len(names & words))
-            + 2 * (inside.parts[1] == module.parts[1])
+            + 2 * sum(a == b for a, b in zip(inside.parts[1:-1], module.parts[1:-1], strict=False))
             + 2 * ("/".join(inside.parts[1:]) in _WHOLE)
         )
         rated.append((-score, len(text), inside))

@@ -110,4 +110,4 @@ def test_c():
 
 
 def test_the_nearest_tests_come_first():
-    assert nearest(Path("xcorr_app/io/writing/atomic.py"))[0] == Path("tests/io/test_atomic.py")
+    assert nearest(Path("xcorr_app/io/writing/atomic.py"))[0] == Path("tests/io/writing/test_atomic.py")

@@ -10,7 +10,7 @@ from tests.registration.scenes import drifting, noise
 from xcorr_app import apply_shifts, assess, estimate_shifts
 from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration import assessment
+from xcorr_app.registration import assessment, assessment_sums
 from xcorr_app.registration.assessment import Assessment, BeforeAfter, assessment_of
 from xcorr_app.registration.assessment_sums import AssessmentSums, Shared, extents_of, shared_area
 from xcorr_app.registration.estimate import estimate_from
@@ -282,3 +282,34 @@ def test_sums_of_blocks_are_joined_in_order(xp, pair):
         found.append((*sums.correlation(), *sums.crispness(), *sums.to_register()))
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(to_host(xp.asarray(one)), to_host(xp.asarray(other)), rtol=1e-10)
+
+
+def test_hot_pixels_are_no_part_of_what_is_judged(rng):
+    """They are moved with their frames: as they are, a good registration would look worse than none."""
+    drift = np.cumsum(rng.normal(0, 0.8, (12, 2)), axis=0)
+    stack = 100 + 10 * (drifting(drift, (111, 123), width=0.06) + noise(np.zeros((12, 111, 123)), 0.3))
+    places = rng.integers(4, 105, (20, 2))
+    stack[:, places[:, 0], places[:, 1]] += 3000
+    stack = stack.round().astype(np.uint16)
+    result = estimate_shifts(stack, max_shift=16)
+    assert {*map(tuple, result.defects)} == {*map(tuple, places)}
+    moved = apply_shifts(stack, result.applied())
+    found = assess(stack, moved, result)
+    assert found.correlation.after > found.correlation.before + 0.1
+    assert found.residual_shift.after < 0.1
+    as_they_are = assess(stack, moved)
+    assert as_they_are.correlation.after < as_they_are.correlation.before
+
+
+def test_squares_are_filled_with_what_is_beyond_them(xp, rng):
+    frames = rng.integers(0, 1000, (3, 31, 37)).astype(np.uint16)
+    places = np.array([[[10.2, 20.4], [0, 36]], [[11.6, 19.7], [5, 30]], [[9.5, 8.4], [15.5, 2]]])
+    found = to_host(assessment_sums._without(xp.asarray(frames), places, 1))
+    expected = frames.astype(float)
+    for image, source, of_frame in zip(expected, frames.astype(float), places, strict=True):
+        for y, x in np.rint(of_frame).astype(int):
+            around = [
+                source[min(max(y + i, 0), 30), min(max(x + j, 0), 36)] for i, j in ((-2, 0), (2, 0), (0, -2), (0, 2))
+            ]
+            image[max(y - 1, 0) : y + 2, max(x - 1, 0) : x + 2] = np.rint(np.mean(around))
+    np.testing.assert_array_equal(found, expected)

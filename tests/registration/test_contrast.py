@@ -121,7 +121,7 @@ def test_contrast_is_tried_whichever_frame_is_the_reference(reference):
         return Measured.empty(frames.count)
 
     frames = ArrayFrames(np.zeros((40, 100, 100), np.float32))
-    choose_contrast(frames, reference, Settings(contrast=Contrast.parse("auto")), measure, Measured.empty(40))
+    choose_contrast(frames, reference, Settings(contrast=Contrast.parse("auto")), measure, Measured.empty(40), 0.0)
     first = {"first": 0, "last": 39, -1: 39}.get(reference, reference)
     assert tried[0][0] == first
     assert len(tried[0]) > 1

@@ -85,8 +85,8 @@ FORMS = [
     ("registration.reference.earlier_frames", lambda: shifts("rolling:3"), 1e-5),
     ("registration.assessment_sums", rated, 1e-4),
     ("registration.masked.refine", masked, 1e-4),
-    ("registration.motion.window_match", field, 1e-4),
-    ("registration.motion.displacement", bent, 2e-3),
+    ("registration.field.window_match", field, 1e-4),
+    ("registration.warping.displacement", bent, 2e-3),
 ]
 
 

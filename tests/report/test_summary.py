@@ -77,6 +77,11 @@ def test_verdicts() -> None:
     assert verdict([])[0] == "failed"
 
 
+def test_a_run_without_a_frame_says_why() -> None:
+    assert verdict([summarise(failed())]) == ("failed", "No frame was measured: 1 stack failed.")
+    assert verdict([]) == ("failed", "No frame was measured.")
+
+
 def test_a_run_that_was_not_verified_says_so() -> None:
     rows = (row(0, difference=None, fft_dy=None, fft_dx=None),)
     assert "none checked by an FFT" in verdict([summarise(stack(rows=rows))])[1]

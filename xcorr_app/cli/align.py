@@ -336,7 +336,7 @@ def _frames(sizes: dict[str, int], axis: str | None) -> int:
 def _options(given: dict[str, Any]) -> AlignOptions:
     from xcorr_app.batch.align.options import AlignOptions
     from xcorr_app.io import Limits
-    from xcorr_app.registration.motion.patch_fit import PatchOptions
+    from xcorr_app.registration.patches.patch_fit import PatchOptions
     from xcorr_app.registration.settings import Settings
     from xcorr_app.registration.stack.contrast import Contrast
     from xcorr_app.registration.stack.prefilter import Prefilter

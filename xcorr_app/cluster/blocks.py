@@ -23,6 +23,7 @@ from typing import Any
 
 from xcorr_app.cluster.kept_parts import KeptParts
 from xcorr_app.errors import ClusterError
+from xcorr_app.io.checksum import News
 from xcorr_app.registration.stack.passes import Pass, Sums, sharing
 
 
@@ -39,6 +40,8 @@ class Part:
     add: Callable[[Any, Any], Any] | None = None
     kept: int = 0
     """Blocks that an earlier run had computed."""
+    read: News = ()
+    """Checksums of what was read of the input."""
 
 
 def joined(parts: Sequence[Part], before: Part | None = None) -> Part:
@@ -50,7 +53,8 @@ def joined(parts: Sequence[Part], before: Part | None = None) -> Part:
         raise ClusterError("workers differ, by their devices perhaps: one of them computes the stack alone")
     if add is not None and results:  # of fewer blocks than parts some have none
         results = (pickle.dumps([reduce(add, _loaded(results))]),)
-    return Part(stage, of, results, add, sum(part.kept for part in parts))
+    read = tuple(news for part in parts for news in part.read)
+    return Part(stage, of, results, add, sum(part.kept for part in parts), read)
 
 
 def told_of(part: Part) -> tuple[str | None, int]:

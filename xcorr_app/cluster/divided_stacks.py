@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 BLOCKS_A_TASK = 4
-"""Fewest that are worth a task: 128 frames of 512 x 512 on a CPU, about a second of its time; on a device 4096."""
+"""Fewest that are worth a task: 128 frames of 512 x 512 on a CPU, about a second of its time."""
+_BLOCKS_A_TASK_OF_DEVICE = 12
+"""The same of a device: 12 288 frames, about half a second; to divide a stack takes about as long."""
 _MANY = 4
 """Stacks for each worker from which workers that are idle at the end are idle for a small part of the time."""
 _JOINTS = 4
@@ -67,8 +69,10 @@ def measured_in_parts(
     try:
         asked = [client.submit(number_of_blocks, job, series[number], pure=False) for number in waiting if beyond]
         blocks = {n: task.result() for n, task in zip(waiting, asked, strict=False) if task.exception() is None}
-        for number in sorted(blocks, key=lambda number: -blocks[number])[:beyond]:
-            parts = min(blocks[number] // BLOCKS_A_TASK, _TASKS_PER_WORKER * workers)
+        for number in sorted(blocks, key=lambda number: -blocks[number][1])[:beyond]:
+            on_device, count = blocks[number]
+            worth = count // (_BLOCKS_A_TASK_OF_DEVICE if on_device else BLOCKS_A_TASK)
+            parts = min(worth, _TASKS_PER_WORKER * workers)
             if parts <= 1:
                 continue
             spec = series[number]

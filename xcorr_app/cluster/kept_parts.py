@@ -34,7 +34,7 @@ _CLASSES = {
     "registration.light.light_field": {"Light"},
     "registration.masked.estimate": {"_Columns"},
     "registration.measuring.match": {"Match"},
-    "registration.motion.fitted_fields": {"FittedFields"},
+    "registration.patches.fitted_fields": {"FittedFields"},
     "registration.motion.whole_frames": {"_Found"},
     "registration.stack.placement": {"Placement"},
     "registration.stack.preparation": {"Prepared"},

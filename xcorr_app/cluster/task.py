@@ -12,7 +12,7 @@ import platform
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -85,6 +85,9 @@ class MeasuresInBlocks(Protocol):
     def places_planes(self) -> bool:
         """Whether planes are written, each to its place, once they are measured."""
 
+    def walks_on(self) -> bool:
+        """Whether there are passes once frames are measured: planes are written, or drawn."""
+
 
 def compute_stack(job: Job, spec: SeriesSpec, known: Sequence[Part] | None = None, key: str = "") -> Told:
     """Compute one stack on a worker; what is `known` of all its passes was computed in parts, kept under a `key`."""
@@ -119,12 +122,13 @@ def described(job: Job, spec: SeriesSpec, key: str) -> tuple[Job, SeriesSpec, st
     return job, spec, key
 
 
-def number_of_blocks(job: Job, spec: SeriesSpec) -> int:
-    """How many blocks a stack would be measured in on a worker's device; 0 where it cannot be divided."""
+def number_of_blocks(job: Job, spec: SeriesSpec) -> tuple[bool, int]:
+    """Whether a worker would measure a stack on a device, and in how many blocks; 0 where it cannot be divided."""
     with _ONE_AT_A_TIME:
         device, _, work = _planned(job, spec)
         frames = work.measured_frames(spec) if isinstance(work, MeasuresInBlocks) else None
-        return 0 if frames is None else Pass(*frames, on_device=device.xp is not np).blocks
+        on_device = device.xp is not np
+        return on_device, 0 if frames is None else Pass(*frames, on_device=on_device).blocks
 
 
 def measure_part(of: tuple[Job, SeriesSpec, str], known: Sequence[Part], part: int, parts: int) -> Part:
@@ -138,17 +142,22 @@ def measure_part(of: tuple[Job, SeriesSpec, str], known: Sequence[Part], part: i
                 raise ClusterError(f"worker {host} does not see {path}: all must see it under this name")
         folder = kept_parts.folder_of(begun_folder(job.out, spec.name), key)
         kept = KeptParts(folder, key, len(known), device.description, resume=job.resume)
-        return _session(job, spec, folder, len(known)).part(known, part, parts, kept)
+        session, checksums = _session(job, spec, folder, len(known))
+        if known:
+            # The first pass has read all frames.
+            checksums.stop()
+        return replace(session.part(known, part, parts, kept), read=checksums.news())
 
 
 class _Known:
     """Work of whose only stack it is `known` what its passes come to; planes may be placed in a folder."""
 
     def __init__(self, work: Work[Any], known: Sequence[Part], root: Path, begun: Path) -> None:
-        self._work, self._replay, self._root = work, Replay(known), root
+        self._work, self._parts, self._replay, self._root = work, known, Replay(known), root
         self._is_moved = known[-1].stage == MOVE
-        writes = isinstance(work, MeasuresInBlocks) and work.places_planes()
-        self._begun = begun if self._is_moved and writes else None
+        shared = work if isinstance(work, MeasuresInBlocks) else None
+        self._begun = begun if self._is_moved and shared is not None and shared.places_planes() else None
+        self._is_read = not self._is_moved and shared is not None and shared.walks_on()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._work, name)
@@ -159,7 +168,9 @@ class _Known:
 
     def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Any]:
         """Do what the work does."""
-        resources.placed = self._begun
+        resources.placed, resources.is_shared = self._begun, not self._is_read
+        for part in self._parts:
+            resources.checksums.learn(part.read)
         with sharing(self._replay):
             rest = self._work.process(spec, resources)
 
@@ -171,16 +182,12 @@ class _Known:
 
 
 class _PartResources(StackResources):
-    """Of a worker that computes parts of a stack: what would be kept, or read ahead, would be the whole of it."""
+    """Of a worker that computes parts of a stack."""
 
-    def __init__(self, job: Job, folder: Path) -> None:
-        super().__init__(Resources(MemoryBudget(0)), Checksums(()))
+    def __init__(self, job: Job, folder: Path, checksums: Checksums) -> None:
+        super().__init__(Resources(MemoryBudget(0)), checksums)
+        self.is_shared = True
         self._job, self._folder = job, folder
-
-    @staticmethod
-    def fits_on_device(size: int) -> bool:
-        """Never: only the frames of its parts go there."""
-        return size < 0
 
     def writer(self, path: Path, metadata: StackMetadata) -> Any:
         """Return what writes planes to their places."""
@@ -191,31 +198,35 @@ class _PartResources(StackResources):
 def end_sessions() -> None:
     """Give up the stack that parts are computed of."""
     while _OPEN:
-        _OPEN.popitem()[1].end()
+        _OPEN.popitem()[1][0].end()
 
 
-_OPEN: dict[tuple[str, str], Session] = {}
-"""The session of this worker, one at most, by run and stack."""
+_OPEN: dict[tuple[str, str], tuple[Session, Checksums]] = {}
+"""The session of this worker, one at most, by run and stack; and checksums of what it reads."""
 
 
-def _session(job: Job, spec: SeriesSpec, folder: Path, number: int) -> Session:
+def _session(job: Job, spec: SeriesSpec, folder: Path, number: int) -> tuple[Session, Checksums]:
     """The session of a stack, which has not gone beyond the pass of a number."""
     key = job.run, spec.name
-    if key in _OPEN and _OPEN[key].can_go_on_to(number):
+    if key in _OPEN and _OPEN[key][0].can_go_on_to(number):
         return _OPEN[key]
     end_sessions()
+    checksums = Checksums.of_parts(spec.paths)
     device, _, work = _planned(job, spec)
     there = same_device(device.xp)
 
     def run() -> None:
         there()
-        resources = _PartResources(job, folder)
+        resources = _PartResources(job, folder, checksums)
         try:
-            work.process(spec, resources)()
+            rest = work.process(spec, resources)
+            # Tables are for whoever completes the stack.
+            if isinstance(work, MeasuresInBlocks) and work.walks_on():
+                rest()
         finally:
             resources.abandon()
 
-    _OPEN[key] = Session(run)
+    _OPEN[key] = Session(run), checksums
     return _OPEN[key]
 
 

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+SPARE = 3
+"""Bytes that pixels may have too many: some writers fill up to a multiple of four. More would be other pixels."""
+
 
 @dataclass(frozen=True)
 class Limits:

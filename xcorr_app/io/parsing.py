@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+import warnings
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from xcorr_app.errors import DamagedFileError, FileError
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 
 _DIGITS = 18
 _SHOWN = 200
+_FILTERS = threading.RLock()
 
 
 @contextmanager
@@ -24,6 +27,17 @@ def parsing(path: Path, what: str = "cannot be parsed") -> Iterator[None]:
         raise
     except Exception as error:  # a malformed file makes parsers raise anything, MemoryError and RecursionError included
         raise DamagedFileError(f"{path}: {what} ({_described(error)})") from error
+
+
+@contextmanager
+def warnings_as(action: Literal["error", "ignore"], message: str = "") -> Iterator[None]:
+    """Let what libraries warn of within the block be errors, or nothing; `message` is a regular expression.
+
+    Filters are those of the whole process, and files are scanned by several threads: these take turns.
+    """
+    with _FILTERS, warnings.catch_warnings():
+        warnings.filterwarnings(action, message)
+        yield
 
 
 def bounded_int(text: str) -> int:

@@ -23,7 +23,7 @@ class Later(Generic[T]):
 
     def __init__(self, job: Callable[[], T], abandon: Callable[[], None]) -> None:
         self._job: Callable[[], T] | None = job
-        self.abandon = abandon
+        self._undo = abandon
         self._done = threading.Event()
         self._outcome: tuple[T] | None = None
         self._error: BaseException | None = None
@@ -38,6 +38,12 @@ class Later(Generic[T]):
             self._error = error
         finally:
             self._done.set()
+
+    def abandon(self) -> None:
+        """Never do the job: what has begun is undone, and who waits for the outcome is told to stop."""
+        self._job, self._error = None, Stopped()
+        self._done.set()
+        self._undo()
 
     def raise_error(self) -> None:
         """Raise what came out of the job, if it is done and anything did."""

@@ -79,6 +79,8 @@ class StackResources:
         self._opened = ExitStack()
         self.placed: Path | None = None
         """Folder in which several processes have placed the planes of what is written."""
+        self.is_shared = False
+        """Other processes read most of its frames: none are kept, or read ahead."""
         self._begun: Any = None
 
     def watched(self, progress: Progress | None, check: Callable[[], None]) -> None:
@@ -112,7 +114,7 @@ class StackResources:
         """
         metadata = source.metadata
         size = metadata.planes * metadata.plane_bytes
-        needless = elsewhere or (once and size > self._run.memory.limit // 4)
+        needless = elsewhere or self.is_shared or (once and size > self._run.memory.limit // 4)
         budget = MemoryBudget(0) if needless else self._run.memory
         # The stack before may still be moved: to be read once is worth waiting for.
         with self.stages.waiting("move"):
@@ -136,7 +138,8 @@ class StackResources:
         uploader, readers = self._run.prefetch.made()
         self._opened.callback(lambda: self.notes.extend(note for note in uploader.notes if note not in self.notes))
         told: Any = {"meter": self.stages.meter, "waited": self.stages.waited}
-        if self.fits_on_device(frames.count * frames.shape[0] * frames.shape[1] * frames.read_dtype.itemsize):
+        size = frames.count * frames.shape[0] * frames.shape[1] * frames.read_dtype.itemsize
+        if not self.is_shared and self.fits_on_device(size):
             together = side_by_side(in_turns=frames.is_read_in_turns)
             for upload in attempt(lambda: StackUpload(frames, uploader, readers, side_by_side=together, **told)):
                 return self._opened.enter_context(upload)
@@ -180,13 +183,20 @@ class StackResources:
         self._begun = None
         self._opened.close()
 
-    def complete(self) -> None:
-        """Bring the files begun to the disk and give them their names."""
+    def prepare(self) -> None:
+        """Bring large files to the disk, which have no name there yet."""
+        for writer in self._writers:
+            writer.prepare()
+
+    def complete(self) -> dict[Path, str]:
+        """Bring the files begun to the disk and give them their names; returns checksums as far as they are known."""
+        known = {writer.path: writer.checksum for writer in self._writers if writer.checksum is not None}
         while self._files:
             atomic_write_bytes(*self._files.pop(0))
         while self._writers:
             self._writers[0].complete()
             self._writers.pop(0)
+        return known
 
     def abandon(self) -> None:
         """Leave nothing of the files begun."""

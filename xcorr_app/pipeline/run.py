@@ -2,7 +2,7 @@
 
 Stacks are computed one after the other; on a device, the next ones are read meanwhile. What follows from a stack's
 result, such as moving its frames, is done by a second thread while the next stack is computed; what is said of the
-result, by a third; what brings it to the disk, its checksum, record and drawings, by others.
+result, by a third; what brings it to the disk, meanwhile, its checksum, record and drawings, by others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from xcorr_app.pipeline.output import RECORD
 from xcorr_app.pipeline.resources import Resources
 from xcorr_app.pipeline.stack_steps import Entry, Shared, StackSteps, Threads, outcome_of
 from xcorr_app.pipeline.state import State, checksums
-from xcorr_app.pipeline.work import Options, Plan, ResultT, Watcher, Work
+from xcorr_app.pipeline.work import Finished, Options, Plan, ResultT, Watcher, Work
 from xcorr_app.registration.stack.passes import worker_count
 
 _MAX_ANNOUNCED = 64
@@ -136,8 +136,8 @@ def compute_stacks(
         _handing_over_soon(on_device=plan.device.xp is not np),
         closing(resources.prefetch),
         _abandoning(begun),
-        Finisher[Known[ResultT]](finishing, min(2 * finishing, _FINISHED_AT_ONCE), prepare) as finisher,
-        Finisher[Entry[ResultT]](1, at_once=2, prepare=prepare) as assessor,
+        Finisher[Entry[ResultT]](finishing, min(2 * finishing, _FINISHED_AT_ONCE), prepare) as finisher,
+        Finisher[Finished[ResultT]](1, at_once=2, prepare=prepare) as assessor,
         Finisher[Entry[ResultT]](1, at_once=1, prepare=prepare) as follower,
     ):
         threads = Threads(follower, assessor, finisher)

@@ -36,9 +36,10 @@ class Threads(NamedTuple, Generic[ResultT]):
 
     follower: Finisher[Entry[ResultT]]
     """Moves."""
-    assessor: Finisher[Entry[ResultT]]
-    finisher: Finisher[Known[ResultT]]
-    """Brings to the disk."""
+    assessor: Finisher[Finished[ResultT]]
+    """Says how good the result is."""
+    finisher: Finisher[Entry[ResultT]]
+    """Brings to the disk, meanwhile as far as it can."""
 
 
 @dataclass(frozen=True)
@@ -138,23 +139,25 @@ class StackSteps(Generic[ResultT]):
         """Do what needs the input, and hand on what does not."""
         done = rest()
         self._lent.close()
-        if isinstance(done, Finished):
-            return threads.finisher.submit(partial(self._finish, done), self.abandon)
+        told = (lambda: done) if isinstance(done, Finished) else threads.assessor.submit(done, lambda: None).result
+        return threads.finisher.submit(partial(self._finish, told), self.abandon)
 
-        def assess() -> Entry[ResultT]:
-            return threads.finisher.submit(partial(self._finish, done()), self.abandon)
-
-        return threads.assessor.submit(partial(self._guarded, assess), self.abandon)
-
-    def _finish(self, done: Finished[ResultT]) -> Known[ResultT]:
+    def _finish(self, told: Callable[[], Finished[ResultT]]) -> Known[ResultT]:
+        """Bring results to the disk; what they are may still be `told` meanwhile."""
         shared, spec = self._shared, self._spec
         try:
+            self._lent.prepare()
+            done = told()
             facts = done.facts | {"seconds": self._lent.seconds, "decisions": [shared.work.decide(spec).as_record()]}
-            self._lent.complete()
+            known = self._lent.complete()
             inputs = self._checksums.finished()
-            shared.state.save(spec.name, shared.mark(inputs), done.outputs, facts, done.keep(), shared.work.program)
+            mark, kept = shared.mark(inputs), done.keep()
+            shared.state.save(spec.name, mark, done.outputs, facts, kept, shared.work.program, known)
         except Exception as error:  # noqa: BLE001 - it becomes the stack's outcome
             return self._failed(error)
+        except BaseException:
+            self.abandon()
+            raise
         return self._known(Outcome(spec.name, facts, done.result, flagged=shared.work.is_flagged(done)), inputs)
 
     def _failed(self, error: Exception) -> Known[ResultT]:

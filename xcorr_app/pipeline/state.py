@@ -12,6 +12,7 @@ import hashlib
 import json
 import shutil
 import stat
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ import xxhash
 
 from xcorr_app.errors import InputError, OutputError
 from xcorr_app.io import Checksums, atomic_write_text, make_folder
-from xcorr_app.io.checksum import FileChecksum
+from xcorr_app.io.checksum import checksum_of
 from xcorr_app.io.outputs import output_files
 from xcorr_app.io.writing.atomic import remove_output
 
@@ -74,14 +75,18 @@ class State:
 
     def discard(self, name: str, outputs: list[Path]) -> None:
         """Remove a stack's record, then its outputs, so that nothing of an earlier run passes for this one's."""
-        folders: dict[Path, bool] = {}
+        there: dict[Path, set[str]] = {}
         for path in (self._record(name), *outputs):
+            folder = path.parent
             try:
-                # As a rule there is no folder yet: of a thousand small stacks, a call for each file takes long.
-                if path.parent not in folders:
-                    folders[path.parent] = path.parent.is_dir()
-                if folders[path.parent]:
-                    remove_output(path)
+                # Of a thousand small stacks, calls for each file that there may be take long; but those folders are
+                # not listed that hold something of every stack.
+                if folder not in (self._out, self._folder):
+                    if folder not in there:
+                        there[folder] = _names_in(folder)
+                    if path.name not in there[folder]:
+                        continue
+                remove_output(path)
             except OSError as error:
                 raise OutputError(f"{path}: cannot be replaced ({error.strerror}); remove it by hand") from error
 
@@ -93,14 +98,21 @@ class State:
         facts: dict[str, Any],
         kept: dict[str, Any],
         program: str = "",
+        known: Mapping[Path, str] | None = None,
     ) -> None:
-        """Record that a stack is finished; its outputs are in place by now, and `kept` is stored beside the facts."""
+        """Record that a stack is finished; its outputs are in place by now, and `kept` is stored beside the facts.
+
+        Checksums of outputs that are `known` already are not taken again.
+        """
+        known = known or {}
         outputs = [file for path in outputs for file in output_files(path)]
         make_folder(self._folder)
         record = {
             "fingerprint": fingerprint,
             _PROGRAM: program,
-            _OUTPUTS: {str(path.relative_to(self._out)): FileChecksum(path).hexdigest() for path in outputs},
+            _OUTPUTS: {
+                str(path.relative_to(self._out)): known.get(path) or checksum_of(path).hexdigest() for path in outputs
+            },
             "facts": facts,
             **kept,
         }
@@ -130,7 +142,7 @@ class State:
         if not outputs or len(outputs) != len(record[_OUTPUTS]):
             return None
         try:
-            found = [FileChecksum(path).hexdigest() for path in outputs]
+            found = [checksum_of(path).hexdigest() for path in outputs]
         except InputError:
             return None
         return record if found == list(record[_OUTPUTS].values()) else None
@@ -152,6 +164,13 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError, MemoryError):
         return {}
     return record if isinstance(record, dict) else {}
+
+
+def _names_in(folder: Path) -> set[str]:
+    """Names of what a folder holds; none where there is no such folder."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return {path.name for path in folder.iterdir()}
+    return set()
 
 
 def _outputs(record: dict[str, Any], out: Path) -> list[Path]:

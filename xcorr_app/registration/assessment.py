@@ -135,7 +135,9 @@ def assess(before: Array, after: Array, result: ShiftResult | None = None) -> As
             corrected = float(np.concatenate(differ).mean())
         extents = np.concatenate([_extents(before[part], after[part]) for part in chunks])
         shared = shared_area(frames.shape, extents)
-        sums = None if shared is None else AssessmentSums(shared)
+        defects = None if result is None else result.defects
+        moves = None if result is None or defects is None else np.nan_to_num(result.applied())
+        sums = None if shared is None else AssessmentSums(shared, None, defects, moves)
         for part in chunks:
             if sums is not None:
                 sums.add(before[part], after[part])

@@ -125,20 +125,27 @@ class Side:
         rest = (count - 2) * q + count
         return (q - count) / math.sqrt(count * rest) if rest > 0 else math.nan
 
+    def begin(self, xp: Any, size: int, dtype: Any, *, has_own: bool) -> None:
+        """Make room for sums of frames of so many pixels, if there is none; `has_own`: they have weights too."""
+        if self.sums is None:
+            self.sums, self.numbers = xp.zeros((2, size), dtype=dtype), xp.zeros(2)
+            self.total = xp.zeros(size, dtype=dtype) if has_own else None
+
     def add(self, values: Array, weights: Array, own: Array | None) -> None:
         """Take in frames (n, N) with `weights` (2, n) of even and odd ones, and with their `own` (n,) if other."""
         xp = array_namespace(values)
-        if self.sums is None:
-            self.sums = xp.zeros((2, values.shape[1]), dtype=values.dtype)
-            self.total = None if own is None else xp.zeros(values.shape[1], dtype=values.dtype)
+        self.begin(xp, values.shape[1], values.dtype, has_own=own is not None)
         targets = [(self.sums[0], weights[0]), (self.sums[1], weights[1])]
         for target, part in targets if own is None else [*targets, (self.total, own)]:
-            if xp is np:
-                for i in np.flatnonzero(part):
-                    cv2.scaleAdd(values[i], float(part[i]), target, dst=target)
-            else:
-                target += xp.einsum("n,np->p", part.astype(values.dtype), values)
+            target += xp.einsum("n,np->p", part.astype(values.dtype), values)
         self.numbers = self.numbers + (weights > 0).sum(axis=1)
+
+    def add_one(self, values: NDArray[np.floating], parity: int, weight: float, own: float | None) -> None:
+        """Take in one frame (N,) on the host, even (0) or odd (1), with its weight, and with its `own` if other."""
+        cv2.scaleAdd(values, weight, self.sums[parity], dst=self.sums[parity])
+        if own is not None:
+            cv2.scaleAdd(values, own, self.total, dst=self.total)
+        self.numbers[parity] += 1
 
     def join(self, other: Side) -> None:
         """Take in the sums of frames that follow these, all on the host."""
@@ -171,10 +178,22 @@ class AssessmentSums:
         What is looked at: see `shared_area`.
     roi : (slice, slice), optional
         Part of the frame that the kept frames are cut to.
+    defects : (n, 2) array, optional
+        Row and column of hot and dead pixels. They are filled with what is around them on both sides: where they are
+        moved with their frames they are no scene, and where they stand still no sign of a good registration.
+    shifts : (T, 2) array, optional
+        By which these frames are moved, where there are defects.
     """
 
-    def __init__(self, shared: Shared, roi: Area | None = None) -> None:
+    def __init__(
+        self,
+        shared: Shared,
+        roi: Area | None = None,
+        defects: NDArray[np.intp] | None = None,
+        shifts: NDArray[np.float64] | None = None,
+    ) -> None:
         self._shared, self._seen = shared, 0
+        self._defects, self._shifts = defects, shifts
         self._before, self._after = Side(), Side()
         members = np.flatnonzero(shared.members)
         members = members[members % 2 == 0]
@@ -187,13 +206,18 @@ class AssessmentSums:
         """Take in the next frames (n, Y, X), before and after they are moved; no loop over frames."""
         start, stop = self._seen, self._seen + int(before.shape[0])
         self._seen = stop
+        if self._defects is not None and self._shifts is not None:
+            shifts = self._shifts[start:stop]
+            before = _without(before, self._defects + 0 * shifts[:, None], 0)
+            # Moved by fractions of a pixel, each lies on those beside it as well.
+            after = _without(after, self._defects + shifts[:, None], 1)
         sides = self._before, self._after
-        # On a host one by one, so that each stays in the cache.
-        length = 1 if array_namespace(before) is np else stop - start
+        parts = [frames[(slice(None), *self._shared.area)] for frames in (before, after)]
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            for first in range(start, stop, length):
-                here = slice(first - start, first - start + length)
-                self._take_in(first, *(frames[(here, *self._shared.area)] for frames in (before, after)))
+            if array_namespace(before) is np:
+                self._take_in_turn(start, *parts)
+            else:
+                self._take_in(start, *parts)
         kept = self.kept[(self.kept >= start) & (self.kept < stop)] - start
         for side, frames in zip(sides, (before, after), strict=True):
             side.kept += [frames[(int(i), *self._crop)].copy() for i in kept]
@@ -224,6 +248,23 @@ class AssessmentSums:
         weights = xp.where(xp.stack([even, ~even]), own, 0.0)
         self._before.add(values, weights, None)
         self._after.add(values_after, weights, own_after)
+
+    def _take_in_turn(self, start: int, before: NDArray[Any], after: NDArray[Any]) -> None:
+        """The same on a host: one frame after the other, in memory that stays in the cache."""
+        values = [np.empty(frames[0].size, working_type(frames.dtype)) for frames in (before, after)]
+        for side, here in zip((self._before, self._after), values, strict=True):
+            side.begin(np, here.size, here.dtype, has_own=side is self._after)
+        means = [_means(frames) for frames in (before, after)]
+        members = self._shared.members[start : start + len(before)]
+        for i in np.flatnonzero(members).tolist():
+            variances = [
+                _centred_into(here, frames[i], mean[i])
+                for here, frames, mean in zip(values, (before, after), means, strict=True)
+            ]
+            if min(variances) > 0:
+                weight, own = (1 / math.sqrt(variance) for variance in variances)
+                self._before.add_one(values[0], (start + i) % 2, weight, None)
+                self._after.add_one(values[1], (start + i) % 2, weight, own)
 
     def to_host(self) -> None:
         """Go on with NumPy arrays."""
@@ -260,28 +301,68 @@ class AssessmentSums:
         return xp.stack(self._before.kept), xp.stack(self._after.kept), mean[inner]
 
 
+def _without(frames: Array, places: NDArray[np.float64], reach: int) -> Array:
+    """Frames (n, h, w) with squares about places (n, k, 2) filled with the mean of what is beyond their four sides."""
+    xp = array_namespace(frames)
+    last = np.array(frames.shape[1:]) - 1
+    middle = np.rint(places).astype(np.intp)
+    number = xp.arange(len(frames))[:, None]
+
+    def at(down: int, across: int) -> tuple[Array, Array, Array]:
+        y, x = np.moveaxis(np.clip(middle + np.array([down, across]), 0, last), 2, 0)
+        return number, xp.asarray(y), xp.asarray(x)
+
+    beyond = reach + 1
+    sides = ((-beyond, 0), (beyond, 0), (0, -beyond), (0, beyond))
+    mean = sum(frames[at(*side)].astype(np.float64) / 4 for side in sides)
+    mean = mean if frames.dtype.kind == "f" else xp.rint(mean)
+    filled = frames.copy()
+    for down in range(-reach, reach + 1):
+        for across in range(-reach, reach + 1):
+            filled[at(down, across)] = mean
+    return filled
+
+
 def _centred(frames: Array) -> tuple[Array, Array]:
-    """Frames (n, N) less about their mean, and their variance (n,): 0 where they are flat or it is not finite."""
+    """Frames (n, N) on a device less about their mean, and their variance (n,), 0 where they have no contrast."""
     xp = array_namespace(frames)
     kind = working_type(np.dtype(frames.dtype))
-    some = frames[:, ::_EVERY, ::_EVERY].astype(np.float64)
-    if frames.dtype.kind == "f" and not (xp is np and np.isfinite(frames).all()):
-        finite, known = xp.isfinite(frames), xp.isfinite(some)
-        mean = xp.where(known, some, 0).sum(axis=(1, 2)) / xp.maximum(known.sum(axis=(1, 2)), 1)
-        values = xp.where(finite, frames - mean[:, None, None].astype(kind), 0)
+    mean = _means(frames)
+    if frames.dtype.kind == "f":
+        values = xp.where(xp.isfinite(frames), frames - mean[:, None, None].astype(kind), 0)
     else:
-        mean = some.mean(axis=(1, 2))
         values = xp.subtract(frames, mean[:, None, None].astype(kind), dtype=kind)
     values = values.reshape(values.shape[0], -1)
-    if xp is np:
-        squares = np.array([cv2.norm(image, cv2.NORM_L2SQR) for image in values])
-        rest = np.array([cv2.sumElems(image)[0] for image in values]) / values.shape[1]
-    else:
-        squares = xp.einsum("np,np->n", values, values).astype(np.float64)
-        rest = xp.einsum("np->n", values).astype(np.float64) / values.shape[1]
+    squares = xp.einsum("np,np->n", values, values).astype(np.float64)
+    rest = xp.einsum("np->n", values).astype(np.float64) / values.shape[1]
     variance = squares / values.shape[1] - rest**2
     has_contrast = (variance > xp.maximum(_FLAT * (mean + rest) ** 2, _FAINTEST)) & xp.isfinite(variance)
     return values, xp.where(has_contrast, variance, 0.0)
+
+
+def _centred_into(values: NDArray[np.floating], frame: NDArray[Any], mean: np.float64) -> float:
+    """The same of one frame (y, x) on the host: write its values (N,), return its variance."""
+    of_frame = values.reshape(frame.shape)
+    # What is converted and subtracted in turn takes less time than both at once, and has the same bits.
+    np.copyto(of_frame, frame)
+    of_frame -= mean.astype(values.dtype)
+    if frame.dtype.kind == "f" and not np.isfinite(frame).all():
+        of_frame[~np.isfinite(frame)] = 0
+    rest = cv2.sumElems(values)[0] / values.size
+    variance = cv2.norm(values, cv2.NORM_L2SQR) / values.size - rest * rest
+    level = float(mean) + rest
+    has_contrast = variance > max(_FLAT * level * level, _FAINTEST) and math.isfinite(variance)
+    return variance if has_contrast else 0.0
+
+
+def _means(frames: Array) -> Array:
+    """About the mean of each frame (n, y, x), of what is finite of it."""
+    xp = array_namespace(frames)
+    some = frames[:, ::_EVERY, ::_EVERY].astype(np.float64)
+    if frames.dtype.kind != "f":
+        return some.mean(axis=(1, 2))
+    known = xp.isfinite(some)
+    return xp.where(known, some, 0).sum(axis=(1, 2)) / xp.maximum(known.sum(axis=(1, 2)), 1)
 
 
 def _middle(part: slice, roi: slice | None) -> slice:

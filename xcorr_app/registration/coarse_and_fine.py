@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from xcorr_app.registration.contrast_choice import Measure
 from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.reference.reference_names import frame_number
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.contrast import DEFAULT_SIGMA, Contrast
 from xcorr_app.registration.stack.frames import Frames, HeldFrames, PickedFrames
@@ -45,12 +46,11 @@ def disagreement(
     The reference is sure of itself. `locally` says that they were measured by local contrast.
     """
     nothing = np.zeros((frames.count, 2))
-    if reference not in ("first", "last") and isinstance(reference, str):
+    number = frame_number(reference, frames.count)
+    if number is None:
         return nothing
     if min(settings.measured_shape(frames.shape)) < _SMALLEST or settings.prefilter.name or settings.kernel_options:
         return nothing
-    number = {"first": 0, "last": frames.count - 1}.get(str(reference), reference)
-    number = int(number) % frames.count
     whole = measured.undoubted(settings) & ~measured.partial & ~measured.reweighted
     others = np.flatnonzero(whole & (np.arange(frames.count) != number))
     if others.size < _FEWEST or not whole[number]:

@@ -52,6 +52,9 @@ _STILL = 0.25
 hundredth of a pixel, and stands out however faint the scene behind it: of two motions, one of which is none, the other
 is the scene's."""
 
+_MOST_LEFT = 0.5
+"""Share of what frames show that moved frames do not share, from which it may be the scene that they leave."""
+
 LOCAL = Contrast(DEFAULT_SIGMA)
 _SURER = 0.5
 """Share of the plain standard error below which local contrast is the better measure, agree or not."""
@@ -100,11 +103,17 @@ class BinnedFrames(FramesOver):
 
 
 def choose_contrast(
-    frames: Frames, reference: str | int | Array, settings: Settings, measure: Measure, measured: Measured
+    frames: Frames,
+    reference: str | int | Array,
+    settings: Settings,
+    measure: Measure,
+    measured: Measured,
+    left: float,
 ) -> Choice:
     """Try both on a few frames spread over the stack; `measure` measures frames against a reference.
 
-    `measured` are all frames as they are, without what moves otherwise.
+    `measured` are all frames as they are, without what moves otherwise, and `left` is the share of what they show that
+    they do not share once moved.
     """
     if not _is_open(frames, settings):
         return "none"
@@ -145,16 +154,19 @@ def choose_contrast(
         return "none"
     locally = measure(sample, against, replace(trial, contrast=local), tiles=False)
 
-    def moves_apart() -> bool:
-        return two_motions(measure(sample, against, trial).tiles)
+    def moves_apart(contrast: Contrast = trial.contrast) -> bool:
+        return two_motions(measure(sample, against, replace(trial, contrast=contrast)).tiles)
 
     overlaid = not by_image and _still(plain, rows) and not _still(locally, rows)
     known = measured.usable & np.isfinite(measured.sigma).all(axis=1) & (measured.sigma > 0).all(axis=1)
     in_part = float(np.median(measured.sigma[known].max(axis=1))) / pixels if known.any() else np.inf
     outshone = not most_tell(measured.tiles)
-    return _choice(
+    choice = _choice(
         plain, locally, rows, settings.max_sigma, moves_apart, overlaid=overlaid, outshone=outshone, in_part=in_part
     )
+    # Of what is left, no tile tells beside the bright ones that both follow.
+    told = measured.crossed and not _most(measured.inconsistent)
+    return "local" if choice == "none" and left > _MOST_LEFT and not told and moves_apart(local) else choice
 
 
 def _is_open(frames: Frames, settings: Settings) -> bool:

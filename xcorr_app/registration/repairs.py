@@ -28,6 +28,8 @@ class Repaired:
     """Pixels (Y, X) that are drawn in all frames; None where there are none."""
     inner: Roi | None = None
     """What is left of frames without borders along their rims; None where that is all, or a part was asked for."""
+    defects: NDArray[np.intp] | None = None
+    """(n, 2) row and column of hot and dead pixels; None where there are none."""
 
 
 def repaired(frames: Frames, reference: str | int | Array, settings: Settings) -> Repaired:
@@ -50,8 +52,11 @@ def repaired(frames: Frames, reference: str | int | Array, settings: Settings) -
     first = frames.read(0, 1)
     seen = seen or first_look(frames, first)
     frames = without_defects(frames, first, seen)
-    notes += [frames.note] if isinstance(frames, RepairedFrames) else []
+    defects = None
+    if isinstance(frames, RepairedFrames):
+        notes.append(frames.note)
+        defects = np.stack([frames.rows, frames.columns], axis=1) if frames.rows.size else None
     if settings.contrast.auto and seen.stands_out:
         frames = without_hits(frames)
         notes += [frames.note] if isinstance(frames, HitFreeFrames) else []
-    return Repaired(smoothed_in_time(frames, settings.smooth_time), reference, tuple(notes), drawn, inner)
+    return Repaired(smoothed_in_time(frames, settings.smooth_time), reference, tuple(notes), drawn, inner, defects)

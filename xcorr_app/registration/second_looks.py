@@ -14,12 +14,15 @@ from typing import TypeAlias
 import numpy as np
 
 from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.registration import alike_errors
 from xcorr_app.registration.artefacts import common_part, drawn_in
 from xcorr_app.registration.artefacts.line_offsets import LevelledFrames, is_better, levelled
 from xcorr_app.registration.artefacts.swept_rows import JoinedRows, joined_rows
 from xcorr_app.registration.coarse_and_fine import disagreement
 from xcorr_app.registration.contrast_choice import NOTES, agree
-from xcorr_app.registration.light.lighting import EvenlyLitFrames, as_sure, evenly_lit, is_nearer
+from xcorr_app.registration.light.even_light import EvenlyLitFrames
+from xcorr_app.registration.light.shading import UnshadedFrames, unshaded
+from xcorr_app.registration.lighting import as_sure, evenly_lit, is_nearer
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.pattern.static_pattern import Told, without_pattern
 from xcorr_app.registration.reference.steps_check import astray
@@ -65,11 +68,12 @@ class Series:
     def is_open(self) -> bool:
         """Whether frames that are shifted, and no more, are compared with each other.
 
-        An image of the user's may hold the pattern or not, and has a light of its own.
+        An image of the user's may hold the pattern or not, and has a light of its own. A scene that something large
+        crosses is a still layer below a moving one, too, and would be taken off.
         """
-        return by_frames(self.reference) and self.measured.linear is None
+        return by_frames(self.reference) and self.measured.linear is None and not self.measured.crossed
 
-    def without(self, frames: JoinedRows | LevelledFrames | EvenlyLitFrames) -> Series:
+    def without(self, frames: JoinedRows | LevelledFrames | EvenlyLitFrames | UnshadedFrames) -> Series:
         """Measure it again by other frames."""
         found = self.measurement.measure(frames, self.reference)
         return replace(self, frames=frames, found=found, notes=(*self.notes, frames.note))
@@ -87,6 +91,14 @@ def rims_without_values(series: Series) -> Series:
     measurement = series.measurement.within(part)
     found = measurement.measure(series.frames, series.reference)
     return replace(series, measurement=measurement, found=found, notes=(*series.notes, common_part.note(part)))
+
+
+def still_shading(series: Series) -> Series:
+    """Does light that stands still outshine what moves? Frames lose their smooth parts."""
+    if not by_frames(series.reference):
+        return series
+    without = unshaded(series.frames, series.measured, series.settings, partial(series.measurement.trial, whole=True))
+    return series if without is None else series.without(without)
 
 
 def swept_rows(series: Series) -> Series:
@@ -184,6 +196,23 @@ def coarse_and_fine_parts(series: Series) -> Series:
     return series
 
 
+def alike_errors_of_tiles(series: Series) -> Series:
+    """Are errors of neighbouring parts of the picture alike? Then standard errors are larger.
+
+    Not asked where frames leave nothing once they are moved, and do not bend, or hold a pattern that was fitted
+    together with the scene.
+    """
+    rest, told = series.found.rest, series.pattern
+    leaves_nothing = rest.is_little and rest.is_sure and not np.nan_to_num(series.measured.edges).any()
+    if not series.is_open or leaves_nothing or told.joint or told.contested:
+        return series
+    if isinstance(series.reference, (str, int, np.integer)) and series.settings.normalization == "zncc":
+        by = alike_errors.excess(series.found.estimation, series.reference, series.measured)
+        if by.any():
+            series.measured.sigma = np.hypot(series.measured.sigma, by)
+    return series
+
+
 def sums_of_steps(series: Series) -> Series:
     """Do sums of steps lie where frames are found that are compared with the first? They are doubted where not.
 
@@ -200,6 +229,7 @@ def sums_of_steps(series: Series) -> Series:
 
 SECOND_LOOKS: tuple[Look, ...] = (
     rims_without_values,
+    still_shading,
     swept_rows,
     changing_lines,
     uneven_light,
@@ -207,5 +237,6 @@ SECOND_LOOKS: tuple[Look, ...] = (
     still_lines,
     holes_left_by_drawing,
     coarse_and_fine_parts,
+    alike_errors_of_tiles,
     sums_of_steps,
 )

@@ -107,7 +107,8 @@ class StackMeasurement:
         # An image of the user's is none of them.
         if by_frames(reference) and rest.is_little and rest.is_sure and masks.most_tell(measured.tiles):
             return Findings(measured, estimation, described, notes, rest)
-        choice = choose_contrast(frames, reference, settings, partial(self.trial, whole=True), measured)
+        trial = partial(self.trial, whole=True)
+        choice = choose_contrast(frames, reference, settings, trial, measured, rest.share)
         if choice != "none":
             local = self._job(frames, replace(plain, contrast=LOCAL), progress)
             by_contrast, described, notes = local.run(reference, verified)

@@ -40,6 +40,7 @@ def result_of(series: Series) -> ShiftResult:
         closure=measured.closure,
         tiles=measured.tiles,
         contrast=estimation.settings.contrast if one_way else None,
+        defects=series.given.defects,
     )
 
 

@@ -170,6 +170,8 @@ def verdict(summaries: Sequence[StackSummary]) -> tuple[Level, str]:
     """How the whole run fared, and the sentence that says so."""
     frames = sum(summary.frames for summary in summaries)
     failed = sum(summary.failure is not None for summary in summaries)
+    if not frames:
+        return "failed", "No frame was measured" + (f": {count(failed, 'stack')} failed." if failed else ".")
     flagged = sum(summary.flagged for summary in summaries)
     disagreeing = sum(summary.disagreeing for summary in summaries)
     unmeasured = sum(summary.unmeasured for summary in summaries)
@@ -199,7 +201,7 @@ def verdict(summaries: Sequence[StackSummary]) -> tuple[Level, str]:
     else:
         parts.append("none checked by an FFT")
     levels = {summary.level for summary in summaries}
-    level: Level = "failed" if "failed" in levels or not summaries else "doubtful" if "doubtful" in levels else "good"
+    level: Level = "failed" if "failed" in levels else "doubtful" if "doubtful" in levels else "good"
     return level, "; ".join(parts) + "."
 
 

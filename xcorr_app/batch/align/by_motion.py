@@ -19,11 +19,12 @@ from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.registration.motion.models import angle_of, model_of, scale_of
+from xcorr_app.registration.motion.models import model_of
 from xcorr_app.registration.motion.result import MotionResult
-from xcorr_app.registration.motion.warps import ByMatrices
 from xcorr_app.registration.motion.whole_frames import motion_of
 from xcorr_app.registration.results.results import ShiftResult
+from xcorr_app.registration.warping.matrices import angle_of, scale_of
+from xcorr_app.registration.warping.warps import ByMatrices
 
 _ENGINE = "gauss-newton"
 _ELEMENTS = ("m00", "m01", "m02", "m10", "m11", "m12")

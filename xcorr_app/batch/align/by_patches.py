@@ -20,13 +20,13 @@ from xcorr_app.batch.align.stack import Aligned, Turned
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.registration.motion.field import Field
-from xcorr_app.registration.motion.field_image import PixelSize, ome_tiff
-from xcorr_app.registration.motion.patches import patches_of
+from xcorr_app.registration.field.field_image import PixelSize, ome_tiff
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.result_file import content_of
-from xcorr_app.registration.motion.warps import ByFields
+from xcorr_app.registration.patches.patches import patches_of
 from xcorr_app.registration.results.results import ShiftResult
+from xcorr_app.registration.warping.field import Field
+from xcorr_app.registration.warping.warps import ByFields
 from xcorr_app.report.records import Bends
 
 FILES = ("motion.npz", "patches.csv", "field.csv", "field.ome.tif")

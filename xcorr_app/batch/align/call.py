@@ -21,7 +21,7 @@ from xcorr_app.io.single_channel import Channel
 from xcorr_app.pipeline.output import prepared_output
 from xcorr_app.pipeline.resources import Resources, default_memory
 from xcorr_app.registration.masked.rules import Masks
-from xcorr_app.registration.motion.patch_fit import PatchOptions
+from xcorr_app.registration.patches.patch_fit import PatchOptions
 from xcorr_app.registration.progress_bar import shown
 from xcorr_app.registration.settings import Roi, Settings, Subpixel
 from xcorr_app.registration.stack.contrast import Contrast

@@ -11,8 +11,8 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.io import Limits
 from xcorr_app.io.single_channel import Channel
 from xcorr_app.registration.motion.models import PATCHES, is_more_than_a_shift
-from xcorr_app.registration.motion.patch_fit import PatchOptions
-from xcorr_app.registration.motion.patch_references import REFERENCES
+from xcorr_app.registration.patches.patch_fit import PatchOptions
+from xcorr_app.registration.patches.patch_references import REFERENCES
 from xcorr_app.registration.results.doubtful_frames import DEFAULT_POLICY, check_policy
 from xcorr_app.registration.settings import Settings
 

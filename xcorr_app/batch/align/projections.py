@@ -76,6 +76,8 @@ class Projections:
         Part of the frame that is measured.
     seen : (slice, slice), optional
         Part that all frames cover once they are moved, where that does not follow from their shifts.
+    defects : (n, 2) array, optional
+        Hot and dead pixels, which say nothing of how good the result is.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class Projections:
         flagged: list[int],
         roi: Roi | None = None,
         seen: tuple[slice, slice] | None = None,
+        defects: NDArray[np.intp] | None = None,
     ) -> None:
         self._extents = extents_of(shape, shifts)
         kept = np.isfinite(shifts).all(axis=1)
@@ -93,7 +96,7 @@ class Projections:
         shared = shared_area(shape, self._extents[kept])
         if seen is not None:
             shared = Shared(seen, np.ones(int(kept.sum()), dtype=bool)) if kept.sum() > 1 else None
-        self._assessed = None if shared is None else AssessmentSums(shared, roi)
+        self._assessed = None if shared is None else AssessmentSums(shared, roi, defects, shifts[kept])
         middle = shape[0] // 2
         self._band = slice(max(0, middle - _BAND // 2), min(shape[0], middle + _BAND // 2 + 1))
         self._shape = shape
@@ -133,14 +136,14 @@ class Projections:
         if xp is np and not to.on_host:
             to.to_host()
         extents = self._extents[list(numbers)]
-        there = xp.asarray(extents)
-        rows, columns = (_between(there[:, 2 * axis : 2 * axis + 2], self._shape[axis]) for axis in (0, 1))
         # Values near the limit of float64 may overflow: a picture is for looking at only.
         with np.errstate(over="ignore", invalid="ignore"), _beside(to.sums, before, after):
             if to.before.are_exact_with(before):
                 to.before.add_exactly(before, None)
                 to.after.add_exactly(after, extents)
             else:
+                there = xp.asarray(extents)
+                rows, columns = (_between(there[:, 2 * axis : 2 * axis + 2], self._shape[axis]) for axis in (0, 1))
                 to.before.add(before, None)
                 to.after.add(after, rows[:, :, None] & columns[:, None, :])
         for i, number in enumerate(numbers):

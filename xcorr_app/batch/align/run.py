@@ -210,6 +210,10 @@ class _Align:
         """Whether planes are written, once they are measured."""
         return self._plan.options.apply
 
+    def walks_on(self) -> bool:
+        """Whether planes are walked over once they are measured: to be written, or drawn."""
+        return self._plan.options.apply or self._plan.options.report == "full"
+
     def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Callable[[], Finished[StackReport]]]:
         plan = self._plan
         align = align_by_motion if is_more_than_a_shift(plan.options.motion) else align_stack

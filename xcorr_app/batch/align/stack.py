@@ -32,12 +32,13 @@ from xcorr_app.registration.channels import together
 from xcorr_app.registration.correction import Correction
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.motion.models import PATCHES, is_more_than_a_shift
-from xcorr_app.registration.motion.warps import Warp
 from xcorr_app.registration.parts.masks import two_motions
 from xcorr_app.registration.parts.tile_agreement import DIFFERS
+from xcorr_app.registration.quality import is_trusted
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.needs import check_memory
+from xcorr_app.registration.warping.warps import Warp
 from xcorr_app.report.records import Bends, FrameRow, StackReport
 from xcorr_app.report.summary import count
 from xcorr_app.report.table import shifts_csv
@@ -143,10 +144,11 @@ def finish_stack(
     target = folder / f"{spec.name}_aligned{ending}" if options.apply else None
     full = options.report == "full"
     flagged = [row.frame for row in rows if row.is_flagged]
-    covers, seen = moves, None
+    covers, seen, defects = moves, None, result.defects
     if turned is not None:
-        covers, seen = np.where(np.isfinite(moves), 0.0, np.nan), turned.seen
-    projections = Projections(frames.shape, covers, flagged, options.settings.roi, seen) if full else NoPictures()
+        covers, seen, defects = np.where(np.isfinite(moves), 0.0, np.nan), turned.seen, None
+    roi = options.settings.roi
+    projections = Projections(frames.shape, covers, flagged, roi, seen, defects) if full else NoPictures()
     moved = Moved(0, None, None)
     if full or target is not None:
         with resources.step("move"):
@@ -341,6 +343,8 @@ def _notes_on_moving(rows: Sequence[FrameRow], options: AlignOptions, moved: Mov
         became = _BECAME[options.doubtful].format(kept=kept) if moves else "left in place"
         which = shorten(runs_of([row.frame for row in replaced]), 60, placeholder=" ...")
         doubted = f"{count(len(replaced), 'frame')} without a shift that can be trusted ({which})"
+        if not moves and any(is_trusted(row.flags) for row in replaced):
+            doubted = "Most frames have no shift that can be trusted, so that none is moved: all"
         yield f"{doubted}: {became} (--doubtful {options.doubtful})."
     if moved.clipped:
         yield f"{moved.clipped} interpolated pixels did not fit the data type and were clipped to its range."

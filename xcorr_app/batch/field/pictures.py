@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from xcorr_app.registration.motion.measured_field import DisplacementField
+    from xcorr_app.registration.field.measured_field import DisplacementField
 
 _INCHES = 7.0
 _MAX_ARROWS = 40

@@ -22,9 +22,9 @@ from xcorr_app.io.writing.atomic import atomic_write_bytes
 from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.work import Finished, Plan, Work
-from xcorr_app.registration.motion.displacement_field import displacement_field
-from xcorr_app.registration.motion.field_files import ENDINGS
-from xcorr_app.registration.motion.measured_field import DisplacementField
+from xcorr_app.registration.field.displacement_field import displacement_field
+from xcorr_app.registration.field.field_files import ENDINGS
+from xcorr_app.registration.field.measured_field import DisplacementField
 
 PROGRAM = "xcorr field"
 _MAX_REPLACED = 0.5

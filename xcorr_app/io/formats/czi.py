@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import warnings
 import xml.etree.ElementTree as ET
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,6 +16,7 @@ from xcorr_app.io.formats import number_of
 from xcorr_app.io.formats.image import FormatImage, check_image, stamp_of
 from xcorr_app.io.formats.readers import Readers
 from xcorr_app.io.optional import library
+from xcorr_app.io.parsing import warnings_as
 from xcorr_app.io.source import StackMetadata, make_metadata
 from xcorr_app.io.tiff.reader_log import logged_as_damage
 
@@ -64,8 +64,7 @@ def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> For
 @contextmanager
 def _strictly(path: Path) -> Iterator[None]:
     """Let what the library only warns of be errors: a file that is still being written, segments that are missing."""
-    with logged_as_damage(path), warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with logged_as_damage(path), warnings_as("error"):
         yield
 
 

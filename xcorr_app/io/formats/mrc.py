@@ -5,7 +5,6 @@ Source: MRC2014, doi:10.1016/j.jsb.2015.04.002. Bytes become int16 and half floa
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from xcorr_app.io.formats.image import FormatImage, check_image, stamp_of
 from xcorr_app.io.optional import library
+from xcorr_app.io.parsing import warnings_as
 from xcorr_app.io.source import make_metadata
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> For
 
 def _mapped(path: Path) -> tuple[np.ndarray, Any, bool]:
     mrcfile = library("mrcfile", "formats", path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of notes in the header; sizes that do not fit are errors
-        with mrcfile.mmap(path, mode="r", permissive=False) as mrc:
-            # The map lives as long as the array does.
-            return mrc.data, mrc.voxel_size, bool(mrc.is_image_stack()) or path.suffix.lower() != ".mrc"
+    # It warns of notes in the header; sizes that do not fit are errors.
+    with warnings_as("ignore"), mrcfile.mmap(path, mode="r", permissive=False) as mrc:
+        # The map lives as long as the array does.
+        return mrc.data, mrc.voxel_size, bool(mrc.is_image_stack()) or path.suffix.lower() != ".mrc"

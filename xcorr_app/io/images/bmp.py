@@ -15,8 +15,8 @@ import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.images.single_image import SingleImage
+from xcorr_app.io.limits import SPARE
 from xcorr_app.io.opened import opened, stamp
-from xcorr_app.io.tiff.segments import SPARE
 
 if TYPE_CHECKING:
     from pathlib import Path

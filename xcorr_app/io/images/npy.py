@@ -9,7 +9,6 @@ import io
 import math
 import os
 import struct
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -17,7 +16,7 @@ import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.opened import Stamp, opened, stamp
-from xcorr_app.io.parsing import parsing
+from xcorr_app.io.parsing import parsing, warnings_as
 from xcorr_app.io.source import PIXEL_TYPES, StackMetadata, make_metadata
 
 if TYPE_CHECKING:
@@ -171,8 +170,8 @@ def map_array(path: Path, array: NpyArray) -> np.ndarray:
 
 def _parse(path: Path, header: bytes, version: int) -> tuple[tuple[int, ...], bool, np.dtype]:
     file = io.BytesIO(header)
-    with parsing(path, "is no array that can be read"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # numpy tells of files that Python 2 wrote
+    # NumPy warns of files that Python 2 wrote.
+    with parsing(path, "is no array that can be read"), warnings_as("ignore"):
         major, _ = np.lib.format.read_magic(file)
         read = np.lib.format.read_array_header_1_0 if version == 1 else np.lib.format.read_array_header_2_0
         if major not in (1, 2, 3):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,13 +14,13 @@ from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.ome_zarr.zarr_metadata import read_metadata
 from xcorr_app.io.ome_zarr.zarr_plain import PlainArray
 from xcorr_app.io.ome_zarr.zarr_store import attributes_of, open_node
-from xcorr_app.io.parsing import parsing
+from xcorr_app.io.parsing import parsing, warnings_as
 from xcorr_app.io.source import PIXEL_TYPES, StackMetadata, plane_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xcorr_app.io.checksum import FileChecksum
+    from xcorr_app.io.checksum import AnyChecksum
     from xcorr_app.io.limits import Limits
 
 _BLOCKS_KEPT = 4
@@ -63,7 +62,7 @@ class ZarrImage:
         plane: np.ndarray = out[0]
         return plane
 
-    def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None = None) -> None:
+    def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: AnyChecksum | None = None) -> None:
         """Read pages into `out`: those that follow each other by one call, those that share chunks by one decoding."""
         outer = self.metadata.shape[:-2]
         if self.plain is not None:
@@ -137,14 +136,14 @@ class ZarrImage:
 
 def scan_zarr(path: Path, limits: Limits) -> ZarrImage:
     """Compare what a group says with the array of its full resolution; no chunk is read."""
-    with parsing(path, "cannot be opened as OME-Zarr"), warnings.catch_warnings():
-        warnings.filterwarnings("error", "(?s).*chunk sizes must be")  # which zarr would guess
-        node = open_node(path)
-        attributes = attributes_of(node)
-        if "multiscales" not in attributes:
-            raise InputError(f"{path}: {_without_image(node, attributes)}")
-        name = attributes["multiscales"][0]["datasets"][0]["path"]
-        array = node.get(name) if hasattr(node, "get") else None
+    with parsing(path, "cannot be opened as OME-Zarr"):
+        with warnings_as("error", "(?s).*chunk sizes must be"):  # which zarr would guess
+            node = open_node(path)
+            attributes = attributes_of(node)
+            if "multiscales" not in attributes:
+                raise InputError(f"{path}: {_without_image(node, attributes)}")
+            name = attributes["multiscales"][0]["datasets"][0]["path"]
+            array = node.get(name) if hasattr(node, "get") else None
         if array is None or not hasattr(array, "chunks"):
             raise DamagedFileError(f"{path}: names an array {name!r} that is not there")
         dtype = np.dtype(array.dtype).newbyteorder("=")

@@ -24,11 +24,10 @@ from xcorr_app.io.ome_zarr.zarr_metadata import build_attributes, stored_order
 from xcorr_app.io.ome_zarr.zarr_plain import PlainArray
 from xcorr_app.io.optional import library
 from xcorr_app.io.writing.atomic import atomic_folder, remove_output
-from xcorr_app.io.writing.written_planes import check_all_written, check_plane
+from xcorr_app.io.writing.written_planes import PlaneWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from types import TracebackType
 
     from xcorr_app.io.source import StackMetadata
 
@@ -41,7 +40,7 @@ VERSIONS = ("0.4", "0.5")
 COMPRESSIONS = ("zlib", "zstd")
 
 
-class ZarrWriter:
+class ZarrWriter(PlaneWriter):
     """Write a stack plane by plane, in the order of its axes; the folder appears when the block ends without an error.
 
     An existing folder is replaced. Raises as `StackWriter` does.
@@ -77,14 +76,14 @@ class ZarrWriter:
         meter: Meter | None = None,
         begun: Path | None = None,
     ) -> None:
-        self.path, self.metadata = Path(path), metadata
+        super().__init__(Path(path), metadata, later)
         self._version = version or (metadata.zarr.version if metadata.zarr else "0.5")
         if self._version not in VERSIONS:
             raise ArgumentError(f"OME-Zarr {self._version!r} is not written: use {' or '.join(VERSIONS)}")
         if compression is not None and compression not in COMPRESSIONS:
             raise ArgumentError(f"compression {compression!r} is not one of OME-Zarr: use {' or '.join(COMPRESSIONS)}")
         library("zarr", "zarr", self.path)
-        self._compression, self._later, self._meter, self._begun = compression, later, meter, begun
+        self._compression, self._meter, self._begun = compression, meter, begun
         smallest = min(metadata.shape[-2:])
         self._levels = max(1, min(pyramid, 1 + int(math.log2(smallest))))
         self._order = stored_order(metadata)
@@ -93,9 +92,7 @@ class ZarrWriter:
         self._arrays: list[Any] = []
         self._plain: list[PlainArray | None] = []
         self._gathered: list[np.ndarray] = []
-        self._written = 0
         self._under_way: deque[Future[None]] = deque()
-        self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -146,32 +143,15 @@ class ZarrWriter:
 
     def write(self, plane: np.ndarray) -> None:
         """Write the next plane, in the order of the metadata's axes (the last before YX fastest)."""
-        check_plane(self.path, self.metadata, plane, self._written)
+        self._check(plane)
         self._written += 1
         self._gathered.append(plane)
         if len(self._gathered) == self._together or self._written == self.metadata.planes:
             self._send()
 
-    def complete(self) -> None:
-        """Write what is left, check it, bring it to the disk and give the folder its name."""
-        with self._stack:
-            check_all_written(self.path, self.metadata, self._written)
-            self._wait(0)
-            self._verify()
-
-    def abandon(self) -> None:
-        """Leave nothing behind."""
-        self._stack.__exit__(RuntimeError, RuntimeError("abandoned"), None)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is not None:
-            self._stack.__exit__(kind, error, trace)
-        elif self._later is None or self._written != self.metadata.planes:
-            self.complete()
-        else:
-            self._later(self)
+    def _finish(self) -> None:
+        self._wait(0)
+        self._verify()
 
     def _begin(self, folder: Path) -> list[Any]:
         """Make the group and its arrays, without a pixel."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io.limits import SPARE
 from xcorr_app.io.source import PIXEL_TYPES
 from xcorr_app.io.tiff import segments
 
@@ -120,7 +121,7 @@ def check_page(reader: DirectoryReader, directory: Directory, limits: Limits, *,
                 f"{where} has pixels up to byte {offset + count}, but the file has {reader.size} bytes; it is "
                 "cut short: copy it again"
             )
-        if plain and not length <= count <= length + segments.SPARE:
+        if plain and not length <= count <= length + SPARE:
             raise DamagedFileError(f"{where}: segment {number_of} needs {length} bytes, {count} are stored")
     simple = plain and samples == 1 and number(_FILL_ORDER, 1) == 1
     whole = not tiled or (rows, columns) == (height, width)

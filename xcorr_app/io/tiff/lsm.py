@@ -12,8 +12,8 @@ import numpy as np
 import tifffile
 
 from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io.limits import SPARE
 from xcorr_app.io.source import make_metadata
-from xcorr_app.io.tiff.segments import SPARE
 from xcorr_app.io.tiff.tiff import TiffImage, opened, stamp
 from xcorr_app.io.tiff.tiff_directory import Directory, DirectoryReader
 

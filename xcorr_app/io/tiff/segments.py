@@ -18,6 +18,7 @@ import numpy as np
 
 from xcorr_app.io.images.codestream import SIZES, Size, check_size
 from xcorr_app.io.images.png_stream import decode_png
+from xcorr_app.io.limits import SPARE
 from xcorr_app.io.tiff.tiff_directory import Directory, DirectoryReader
 
 if TYPE_CHECKING:
@@ -62,9 +63,6 @@ _LAST_BIT_FIRST = 2
 
 
 _of_thread = threading.local()
-
-SPARE = 3
-"""Bytes that a segment may have too many: some writers fill up to a multiple of four. More would be other pixels."""
 
 
 class Segment(NamedTuple):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from xcorr_app.io.checksum import FileChecksum
+    from xcorr_app.io.checksum import AnyChecksum
     from xcorr_app.io.source import StackMetadata
 
 __all__ = ["TiffImage", "opened", "stamp"]
@@ -84,7 +84,7 @@ class TiffImage:
         plane: np.ndarray = out[0]
         return plane
 
-    def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None = None) -> None:
+    def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: AnyChecksum | None = None) -> None:
         """Read pages into `out`, which has one entry each and the type of a pixel; `checksum` is told of the bytes."""
         with opened(self.path) as descriptor:
             if stamp(descriptor) != self.stamp:
@@ -118,9 +118,7 @@ class TiffImage:
             end = offset + size if offset >= 0 else -1
         return runs
 
-    def _read_plain(
-        self, descriptor: int, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None
-    ) -> None:
+    def _read_plain(self, descriptor: int, pages: Sequence[int], out: np.ndarray, checksum: AnyChecksum | None) -> None:
         """Read planes and what lies between them by as few calls as the system allows."""
         offsets = self.data_offsets[np.asarray(pages)].tolist()
         begin, first = offsets[0], 0

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, FileError, OutputError
+from xcorr_app.io.checksum import checksum_of
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.meter import Meter, timed
 from xcorr_app.io.source import Resolution, StackMetadata, TiffTags, runs_of
@@ -32,11 +33,10 @@ from xcorr_app.io.tiff.tifffile_shape import build_shaped, is_shaped
 from xcorr_app.io.writing.atomic import atomic_path
 from xcorr_app.io.writing.background_write import begin_write_out
 from xcorr_app.io.writing.compression import Compression
-from xcorr_app.io.writing.written_planes import check_all_written, check_plane
+from xcorr_app.io.writing.written_planes import PlaneWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from types import TracebackType
 
 # Offsets of classic TIFF are 32 bits; the margin is for directories and descriptions.
 _CLASSIC_BYTES = 2**32 - 2**25
@@ -49,6 +49,8 @@ _BYTES_AT_ONCE = 1 << 22
 BYTES_WAITING = 1 << 26
 """So many may wait to be written before `write` does, unless more are asked for."""
 _MAX_BUFFERS = 1000
+_LARGE = 1 << 26
+"""Bytes of a file from which on bringing it to the disk takes long enough to begin early."""
 _THREADS = 4
 
 
@@ -69,7 +71,7 @@ def write_at(descriptor: int, parts: Sequence[memoryview | bytes], offset: int) 
         left = [memoryview(whole)[done:]]
 
 
-class StackWriter:
+class StackWriter(PlaneWriter):
     """Write a stack plane by plane; the file appears under its name when the block ends without an error.
 
     An existing file is replaced; its folder must exist. Raises ArgumentError for an ImageJ hyperstack with axes in
@@ -114,8 +116,7 @@ class StackWriter:
         waiting: int = BYTES_WAITING,
         waited: Callable[[str, float], None] | None = None,
     ) -> None:
-        self.path = Path(path)
-        self.metadata = metadata
+        super().__init__(Path(path), metadata, later)
         self._begun, self._waiting, self._waited = begun, waiting, waited
         if metadata.kind == "imagej" and list(metadata.axes) != sorted(metadata.axes, key="TZCYX".index):
             raise ArgumentError(
@@ -133,8 +134,7 @@ class StackWriter:
         big = large and not self._one_directory
         first, others = (tuple(self._tags(first=is_first)) for is_first in (True, False))
         self._layout = Layout(first, others, directories, tags.byteorder, big)
-        self._later, self._meter = later, meter
-        self._written = 0
+        self._meter = meter
         self.placed: tuple[tuple[str, tuple[int, ...]], ...] = ()
         """Files of compressed planes that a `part` wrote, and the bytes of each plane."""
         self._end = self._layout.data_start
@@ -144,7 +144,6 @@ class StackWriter:
         """Waits for the disk where that is behind, so that nobody else has to before all is written."""
         self._under_way: deque[tuple[int, Future[bytes | None]]] = deque()
         self._threads: ThreadPoolExecutor | None = None
-        self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -203,7 +202,7 @@ class StackWriter:
 
     def write(self, plane: np.ndarray) -> None:
         """Write the next plane, in the order of the axes (the last before YX fastest)."""
-        check_plane(self.path, self.metadata, plane, self._written)
+        self._check(plane)
         self._written += 1
         if self._compression is not None:
             self._under_way.append((plane.nbytes, self._pool().submit(self._compression.encoded, plane)))
@@ -214,34 +213,33 @@ class StackWriter:
             self._send()
             self._hold_back()
 
-    def complete(self) -> None:
-        """Write what is left, check it, bring it to the disk and give the file its name."""
-        with self._stack:
-            check_all_written(self.path, self.metadata, self._written)
-            with timed(self._meter, "write"):
-                if self._threads is None and self._gathered:
-                    # A small file needs no threads.
-                    self._write_planes(*self._next())
-                self._send()
-                self._wait(0)
-                offsets, counts = np.array(self._places[: self._layout.directories], np.int64).T
-                write_at(self._descriptor, [self._layout.head(offsets, counts)], 0)
-            self._verify()
+    def prepare(self) -> None:
+        """Do what takes long of `complete`, if the file is large: it is on the disk then, under its temporary name."""
+        if self._end < _LARGE:
+            return
+        with self._stack.pop_all() as stack:
+            self._write_rest()
+            # It is read again for its checksum while the disk is waited for.
+            synced = self._pool().submit(self._sync)
+            with timed(self._meter, "hash", self._end):
+                self.checksum = checksum_of(self._partial).hexdigest()
+            synced.result()
+            self._stack = stack.pop_all()
 
-    def abandon(self) -> None:
-        """Leave nothing behind."""
-        reason = RuntimeError("abandoned")
-        self._stack.__exit__(RuntimeError, reason, None)
+    def _finish(self) -> None:
+        with timed(self._meter, "write"):
+            if self._threads is None and self._gathered:
+                # A small file needs no threads.
+                self._write_planes(*self._next())
+            self._send()
+            self._wait(0)
+            offsets, counts = np.array(self._places[: self._layout.directories], np.int64).T
+            write_at(self._descriptor, [self._layout.head(offsets, counts)], 0)
+        self._verify()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is not None:
-            self._stack.__exit__(kind, error, trace)
-        elif self._later is None or self._written != self.metadata.planes:
-            self.complete()
-        else:
-            self._later(self)
+    def _sync(self) -> None:
+        with timed(self._meter, "sync"):
+            os.fsync(self._descriptor)
 
     def _send(self) -> None:
         """Let a thread write the planes gathered."""

@@ -1,30 +1,81 @@
-"""What every writer of planes asks of them: shape, type and number as the metadata promise."""
+"""What every writer of planes asks of them, and how it ends: completed, by whom later, or with nothing left behind."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from abc import ABC, abstractmethod
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
 
 from xcorr_app.errors import DataTypeError, OutputError, ShapeError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+    from types import TracebackType
 
     import numpy as np
 
     from xcorr_app.io.source import StackMetadata
 
 
-def check_plane(path: Path, metadata: StackMetadata, plane: np.ndarray, written: int) -> None:
-    """Raise ShapeError, DataTypeError or OutputError where a plane cannot follow those `written`."""
-    if plane.shape != metadata.shape[-2:]:
-        raise ShapeError(f"{path}: planes are {metadata.shape[-2:]}, got {plane.shape}")
-    if plane.dtype.newbyteorder("=") != metadata.dtype:
-        raise DataTypeError(f"{path}: planes are {metadata.dtype}, got {plane.dtype}")
-    if written == metadata.planes:
-        raise OutputError(f"{path}: all {metadata.planes} planes are written already")
+class PlaneWriter(ABC):
+    """A writer of planes one after the other.
 
+    Parameters
+    ----------
+    path, metadata
+        Where, and what.
+    later
+        Called with the writer when the block ends, in place of `complete`.
+    """
 
-def check_all_written(path: Path, metadata: StackMetadata, written: int) -> None:
-    """Raise OutputError where planes are missing."""
-    if written != metadata.planes:
-        raise OutputError(f"{path}: {written} of {metadata.planes} planes were written")
+    def __init__(self, path: Path, metadata: StackMetadata, later: Callable[[Any], None] | None) -> None:
+        self.path, self.metadata = path, metadata
+        self._later = later
+        self._written, self._is_finished = 0, False
+        self._stack = ExitStack()
+        self.checksum: str | None = None
+        """Of the file as it will be, where `prepare` has found it."""
+
+    def prepare(self) -> None:  # noqa: B027 - not every writer has such work
+        """Do what takes long of `complete`, where anything does."""
+
+    def complete(self) -> None:
+        """Write what is left, check it, bring it to the disk and give it its name."""
+        with self._stack:
+            if not self._is_finished:
+                self._write_rest()
+
+    def _write_rest(self) -> None:
+        """Have all of it written and checked."""
+        if self._written != self.metadata.planes:
+            raise OutputError(f"{self.path}: {self._written} of {self.metadata.planes} planes were written")
+        self._finish()
+        self._is_finished = True
+
+    @abstractmethod
+    def _finish(self) -> None:
+        """Write what is left and read back what all of it says of itself."""
+
+    def abandon(self) -> None:
+        """Leave nothing behind."""
+        self._stack.__exit__(RuntimeError, RuntimeError("abandoned"), None)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._stack.__exit__(kind, error, trace)
+        elif self._later is None or self._written != self.metadata.planes:
+            self.complete()
+        else:
+            self._later(self)
+
+    def _check(self, plane: np.ndarray) -> None:
+        """Raise ShapeError, DataTypeError or OutputError where a plane cannot follow those written."""
+        if plane.shape != self.metadata.shape[-2:]:
+            raise ShapeError(f"{self.path}: planes are {self.metadata.shape[-2:]}, got {plane.shape}")
+        if plane.dtype.newbyteorder("=") != self.metadata.dtype:
+            raise DataTypeError(f"{self.path}: planes are {self.metadata.dtype}, got {plane.dtype}")
+        if self._written == self.metadata.planes:
+            raise OutputError(f"{self.path}: all {self.metadata.planes} planes are written already")

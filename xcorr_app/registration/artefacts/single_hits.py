@@ -9,6 +9,7 @@ displacement in common, which those of hits have not (Hough's vote for a shift).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,8 @@ from xcorr_app.registration.artefacts.defects import alone, brightest, mean_of_f
 from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.stack.frames import Chunk, Frames, FramesOver
 
-_LOOKED_AT = 6
+_LOOKED_AT, _MORE = 6, 24
+"""Frames that tell as a rule, and where each holds few points."""
 _LARGEST_SHARE = 5e-4
 """Of the pixels of a frame; more than that are no hits but photons, or a scene."""
 _SMALLEST = 16
@@ -60,9 +62,15 @@ def without_hits(frames: Frames) -> Frames | HitFreeFrames:
     """Frames as they are, or repaired where pixels are hit in one frame alone."""
     if frames.count < 2 or min(frames.shape) < _SMALLEST:
         return frames
+    few = _told_by(frames, _LOOKED_AT)
+    return few if few is not None else _told_by(frames, _MORE) or frames
+
+
+def _told_by(frames: Frames, looked_at: int) -> Frames | HitFreeFrames | None:
+    """Frames as they are, or repaired, as so many of them tell; None where these hold too few points."""
     points: list[NDArray[np.intp]] = []
     images: list[Array] = []
-    for number in spread(np.arange(frames.count), _LOOKED_AT).tolist():
+    for number in spread(np.arange(frames.count), looked_at).tolist():
         chunk = frames.read(number, number + 1)
         if chunk.unreadable:
             continue
@@ -72,17 +80,28 @@ def without_hits(frames: Frames) -> Frames | HitFreeFrames:
             return frames
         points.append(found)
         images.append(chunk.frames[0])
-    paired = [(i, i + 1) for i in range(len(points) - 1) if len(points[i]) and len(points[i + 1])]
-    number = sum(min(len(points[i]), len(points[j])) - 1 for i, j in paired)
+    # What stays on its pixel, as warm pixels do that stand out in some frames only, says nothing of hits.
+    moved = [_not_in(one, other) for one, other in pairwise(points)]
+    number = sum(
+        min(len(some), len(_not_in(points[i + 1], points[i]))) - 1 for i, some in enumerate(moved) if len(some)
+    )
     if number < _FEWEST:
-        return frames
+        return None
     # A point that lies on one pixel here may lie on two there.
-    peaks = {j: brightest(images[j], _PEAKS * len(points[j])) for _, j in paired}
-    common = sum(_in_common(points[i], peaks[j]) - 1 for i, j in paired)
-    number = sum(len(points[i]) - 1 for i, _ in paired)
+    paired = [i for i, some in enumerate(moved) if len(some) and len(points[i + 1])]
+    peaks = {i: brightest(images[i + 1], _PEAKS * len(points[i + 1])) for i in paired}
+    common = sum(_in_common(moved[i], peaks[i]) - 1 for i in paired)
+    number = sum(len(moved[i]) - 1 for i in paired)
     if number < _FEWEST or common > _IN_COMMON * number:
         return frames
     return HitFreeFrames(frames, float(np.median([len(each) for each in points])))
+
+
+def _not_in(one: NDArray[np.intp], other: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Points (n, 2) but for those that others (m, 2) are, too."""
+    is_other = (one[:, None] == other).all(axis=2).any(axis=1)
+    found: NDArray[np.intp] = one[~is_other]
+    return found
 
 
 def _in_common(one: NDArray[np.intp], other: NDArray[np.intp]) -> int:

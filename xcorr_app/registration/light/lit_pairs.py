@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.light.even_light import EvenlyLitFrames
 from xcorr_app.registration.light.light_field import fields
-from xcorr_app.registration.light.lighting import EvenlyLitFrames
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.preparation import Prepared
 

@@ -54,6 +54,8 @@ class Measured:
     """Refined with less weight on pixels that differ."""
     settled: NDArray[np.bool_]
     """The picture tells the shift from others at which the plane is almost as high."""
+    crossed: bool = False
+    """Something large moves over the scene, and was told from it, or all is doubted."""
     follows: NDArray[np.intp] | None = None
     """(T,) frame from which each shift is a step; a doubtful step makes all that follow doubtful."""
     broken: NDArray[np.bool_] | None = None

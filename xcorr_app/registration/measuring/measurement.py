@@ -18,6 +18,7 @@ from xcorr_app.registration.measuring.one_pass import OnePass
 from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers, MedianOfOthers, Reference
 from xcorr_app.registration.measuring.reweighted_fit import Fit, fit_reweighted
 from xcorr_app.registration.measuring.rivals import ALIKE, settled, stand_still
+from xcorr_app.registration.measuring.scene_of_two import scene_of_two
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tiles import Grid, Look, look
 from xcorr_app.registration.parts.turned_frames import MIN_EDGE, StraightReference, Turned
@@ -92,6 +93,17 @@ class Measurement:
     def engine(self) -> str:
         """Name of the engine."""
         return self._pass.engine
+
+    def kernel_for(self, image: Array) -> NDArray[np.float64] | None:
+        """Weighting of frequencies where frames are compared with this image (h, w)."""
+        return self._pass.weighting.kernel(FixedImage(image))
+
+    def tiles_of(self, shifts: NDArray[np.float64], image: Array, chosen: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """What tiles (T, rows, columns) of the chosen frames (T,) at shifts (T, 2) say, compared with this image."""
+        columns = Measured.empty(self._count, Grid(self._pass.shape).count)
+        columns.shifts = shifts
+        self._look(columns, FixedImage(image), chosen)
+        return columns.tiles
 
     def run(self, reference: Reference, stage: str, verified: NDArray[np.bool_]) -> Measured:
         """Measure all frames; those marked in `verified` also by the float64 FFT and by the definition.
@@ -229,7 +241,10 @@ class Measurement:
         without = self._pass.compare(reference, stage, verified, everywhere, parts)
         # What is left of a frame may sharpen what the whole of it showed, but not settle what that left in doubt.
         taken: NDArray[np.bool_] = trusted & parts.out.any(axis=(1, 2)) & np.isfinite(without.shifts).all(axis=1)
-        return columns.replaced(without, taken) if masks.surer(columns.sigma, without.sigma, taken) else columns
+        told = scene_of_two(self._pass, reference, stage, verified, columns, without, self._settings)
+        if masks.surer(columns.sigma, without.sigma, taken):
+            columns = columns.replaced(without, taken)
+        return columns if told is None else told.settle(columns, without)
 
     def _reweighted(
         self, columns: Measured, trusted: NDArray[np.bool_], seen: NDArray[np.bool_], reference: Reference

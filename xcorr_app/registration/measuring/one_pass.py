@@ -70,7 +70,7 @@ class OnePass:
         stage: str,
         verified: NDArray[np.bool_],
         looked_at: NDArray[np.bool_],
-        parts: masks.Parts | None = None,
+        parts: masks.LeavesOut | None = None,
     ) -> Measured:
         """Measure all frames in one pass, with the tiles of some; `parts` are left out."""
         made = functools.cache(

@@ -1,1 +1,1 @@
-"""Motion of more than a shift: `estimate` is the entry, `models` the table of what a frame may do."""
+"""Frames that turn, change their size or shear: `models` is the table of what they may do."""

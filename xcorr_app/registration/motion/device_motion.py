@@ -17,7 +17,6 @@ from xcorr_app.correlation.plane import cross_correlate
 from xcorr_app.gpu.field.linear import LinearSums, linear_scatter, linear_sums, unit_of
 from xcorr_app.gpu.resample.warping import warp_on_device
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.motion.device_warp import spline_coefficients
 from xcorr_app.registration.motion.gauss_newton import (
     COARSE,
     FEWEST,
@@ -29,9 +28,10 @@ from xcorr_app.registration.motion.gauss_newton import (
     corner_moves,
     slopes_of,
 )
-from xcorr_app.registration.motion.models import Matrix, Model
+from xcorr_app.registration.motion.models import Model
 from xcorr_app.registration.motion.start import MIN_OVERLAP, Candidate, Starts, without_shift
-from xcorr_app.registration.motion.warp import about_corner
+from xcorr_app.registration.warping.device_warp import spline_coefficients
+from xcorr_app.registration.warping.matrices import Matrix, about_corner
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.intp]

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.motion.models import Matrix, Model
-from xcorr_app.registration.motion.ndimage import ndimage_of
-from xcorr_app.registration.motion.warp import coefficients, seen_through
+from xcorr_app.registration.motion.models import Model
+from xcorr_app.registration.warping.matrices import Matrix
+from xcorr_app.registration.warping.ndimage import ndimage_of
+from xcorr_app.registration.warping.warp import coefficients, seen_through
 
 _SMALLEST = 48
 """Pixels that the shorter side of the smallest image has at least."""

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.arrays import Array
-
-Matrix = NDArray[np.float64]
+from xcorr_app.registration.warping.matrices import Matrix, turned
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ MODELS: dict[str, Model] = {
 
 
 PATCHES = "patches"
-"""Name of the motion that is a shift for each place of the frame: see :mod:`xcorr_app.registration.motion.patches`."""
+"""Name of the motion that is a shift for each place of the frame: see :mod:`xcorr_app.registration.patches.patches`."""
 
 
 def model_of(name: str) -> Model:
@@ -107,29 +106,3 @@ def model_of(name: str) -> Model:
 def is_more_than_a_shift(name: str) -> bool:
     """Whether frames may do more than move as one; raises ArgumentError for names that are none."""
     return name == PATCHES or model_of(name).turns
-
-
-def turned(angle: float | NDArray[np.float64], scale: float | NDArray[np.float64] = 1.0) -> Matrix:
-    """Return motions (..., 3, 3) that turn by angles (...) in radians, from rows towards columns, and scale."""
-    cosine, sine = scale * np.cos(angle), scale * np.sin(angle)
-    found: Matrix = np.zeros((*np.shape(cosine), 3, 3))
-    found[..., 0, 0] = found[..., 1, 1] = cosine
-    found[..., 0, 1], found[..., 1, 0], found[..., 2, 2] = -sine, sine, 1.0
-    return found
-
-
-def angle_of(matrices: Matrix) -> NDArray[np.float64]:
-    """Angles (T,) in degrees by which frames must be turned clockwise, as displayed, to land on the reference.
-
-    Of an affine motion, that of the rotation nearest to it.
-    """
-    a = matrices[:, :2, :2]
-    found: NDArray[np.float64] = np.degrees(np.arctan2(a[:, 1, 0] - a[:, 0, 1], a[:, 0, 0] + a[:, 1, 1]))
-    return found
-
-
-def scale_of(matrices: Matrix) -> NDArray[np.float64]:
-    """Factors (T,) by which frames must be enlarged to land on the reference: the root of that of areas."""
-    a = matrices[:, :2, :2]
-    found: NDArray[np.float64] = 1 / np.sqrt(np.abs(a[:, 0, 0] * a[:, 1, 1] - a[:, 0, 1] * a[:, 1, 0]))
-    return found

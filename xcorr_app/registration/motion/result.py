@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from xcorr_app.errors import ShapeError
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.motion.displacement import warp_by_fields
-from xcorr_app.registration.motion.field import Field
-from xcorr_app.registration.motion.models import angle_of, scale_of, turned
-from xcorr_app.registration.motion.warp import Mode, about_corner, about_middle, warp_frames
-from xcorr_app.registration.motion.warps import in_threads
 from xcorr_app.registration.quality import is_trusted
-from xcorr_app.registration.results.doubtful_frames import DEFAULT_POLICY, check_policy
+from xcorr_app.registration.results.doubtful_frames import DEFAULT_POLICY, check_policy, stays
+from xcorr_app.registration.warping.displacement import warp_by_fields
+from xcorr_app.registration.warping.field import Field
+from xcorr_app.registration.warping.matrices import about_corner, about_middle, angle_of, scale_of, turned
+from xcorr_app.registration.warping.warp import Mode, warp_frames
+from xcorr_app.registration.warping.warps import in_threads
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +84,8 @@ class MotionResult:
         taken = known if check_policy(policy) == "apply" else self.trusted
         if policy == "drop":
             return np.where(taken[:, None, None], self.matrices, np.nan)
+        if stays(taken, policy):
+            return np.broadcast_to(np.eye(3), self.matrices.shape).copy()
         if policy == "leave" or not taken.any():
             return np.where(taken[:, None, None], self.matrices, np.eye(3))
         frames, matrices = np.arange(taken.size), self._about_middle()

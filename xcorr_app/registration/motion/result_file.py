@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.registration.motion.field import Field
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.results.doubtful_frames import DEFAULT_POLICY, check_policy
 from xcorr_app.registration.results.result_files import read_archive, write_whole
+from xcorr_app.registration.warping.field import Field
 
 _ARRAYS = ("matrices", "score", "sigma", "sigma_angle", "overlap")
 _OF_FIELD = ("rows", "columns", "shifts", "sigma", "trusted", "significance")

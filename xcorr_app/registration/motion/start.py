@@ -12,8 +12,9 @@ from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.registration.motion.gauss_newton import Level
 from xcorr_app.registration.motion.log_polar import spectra_of, turns_between
-from xcorr_app.registration.motion.models import Matrix, Model, turned
-from xcorr_app.registration.motion.warp import seen_through
+from xcorr_app.registration.motion.models import Model
+from xcorr_app.registration.warping.matrices import Matrix, turned
+from xcorr_app.registration.warping.warp import seen_through
 
 _TURNS = 3
 """Peaks of the log-polar plane that are tried, each at two angles."""

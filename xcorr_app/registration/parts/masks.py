@@ -7,6 +7,7 @@ other: what is compared is one windowed image, moved, with itself, and its windo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,14 @@ _TOLD = 0.3
 """Share of the tiles that can tell, below which what they say is that of a few bright things."""
 _SURER = 0.95
 """Standard error without a part over that with it, below which the part is better left out."""
+
+
+class LeavesOut(Protocol):
+    """Leaves parts out of images and frames."""
+
+    def leave_out(self, images: Array, frames: Array, numbers: NDArray[np.intp], *, noisy: bool) -> tuple[Array, Array]:
+        """Images (1 or n, h, w) and frames (n, h, w), whose numbers (n,) are given, without those parts."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,13 @@ from xcorr_app.correlation.standardize import standardize, working_dtype
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.motion import gauss_newton
-from xcorr_app.registration.motion.models import MODELS, Matrix, angle_of, scale_of
+from xcorr_app.registration.motion.models import MODELS
 from xcorr_app.registration.motion.start import Starts
-from xcorr_app.registration.motion.warp import coefficients, seen_through
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tiles import Grid, look
 from xcorr_app.registration.quality import clean_fraction
+from xcorr_app.registration.warping.matrices import Matrix, angle_of, scale_of
+from xcorr_app.registration.warping.warp import coefficients, seen_through
 
 MIN_EDGE = 0.5
 """Pixels that an edge moves against the centre from which a frame does more than shift."""

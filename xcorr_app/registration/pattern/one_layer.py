@@ -112,7 +112,9 @@ def left_over(images: Array, shifts: NDArray[np.float64]) -> LeftOver:
     spectra = _spectra(aligned * xp.asarray(window.astype(aligned.dtype)))
     y, x = np.fft.fftfreq(height), np.fft.rfftfreq(width)
     _move(spectra, canvas.whole - shifts, y, x)
-    gain = np.maximum(gains(_products(spectra[:, abs(y) < _LOW][:, :, x < _LOW])), _MIN_GAIN)
+    # By numbers and a slice: a device would count a mask's elements, and be waited for.
+    slow = np.flatnonzero(abs(y) < _LOW), slice(np.count_nonzero(x < _LOW))
+    gain = np.maximum(gains(_products(spectra[:, slow[0]][:, :, slow[1]])), _MIN_GAIN)
     spectra /= xp.asarray(gain.astype(aligned.dtype))[:, None, None]
     mean = spectra.mean(axis=0)
     spectra -= mean

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from xcorr_app.errors import ArgumentError
 
 REFERENCES = ("first", "last", "mean", "median", "previous", "template")
@@ -29,3 +31,10 @@ def parse_reference(text: str) -> tuple[str, int]:
 def compares_neighbours(reference: Any) -> bool:
     """Whether frames are compared with frames shortly before them, not with one image of the whole stack."""
     return isinstance(reference, str) and reference.partition(":")[0] in ("previous", *NUMBERED_REFERENCES)
+
+
+def frame_number(reference: Any, count: int) -> int | None:
+    """Which of so many frames all others are compared with; None where that is none of them."""
+    if isinstance(reference, str):
+        return {"first": 0, "last": count - 1}.get(reference)
+    return int(reference) % count if isinstance(reference, (int, np.integer)) else None

@@ -2,7 +2,8 @@
 
 Drift is steady and doubt is not: between two trusted frames the shift lies near the line that joins them, while the
 peak of a doubtful frame may lie anywhere. So a frame is moved by what was measured, or by what lies between that; or,
-where no frame may show what was not measured, it is left out.
+where no frame may show what was not measured, it is left out. A few trusted frames among many that are not may be
+chance, and are no line to follow: then all stay where they are.
 """
 
 from __future__ import annotations
@@ -22,13 +23,16 @@ def applied_shifts(
     """Shifts (T, 2) to apply, from those measured (T, 2), NaN where there is none, and which of them are trusted (T,).
 
     A shift that is not trusted is replaced by what lies on the line between its trusted neighbours in time, held at
-    the ends (``interpolate``), taken all the same (``apply``, which interpolates only where there is none), zero
-    (``leave``), or NaN (``drop``: the frame is to be left out). Where none can be taken, all are zero, or NaN.
+    the ends (``interpolate``; all are zero where fewer than half are trusted), taken all the same (``apply``, which
+    interpolates only where there is none), zero (``leave``), or NaN (``drop``: the frame is to be left out). Where none
+    can be taken, all are zero, or NaN.
     """
     known = np.isfinite(measured[:, 0]) & np.isfinite(measured[:, 1])
     taken = known if check_policy(policy) == "apply" else known & trusted
     if policy == "drop":
         return np.where(taken[:, None], measured, np.nan)
+    if stays(taken, policy):
+        return np.zeros_like(measured)
     if policy == "leave" or not taken.any():
         return np.where(np.stack([taken, taken], axis=1), measured, 0.0)
     frames = np.arange(taken.size)
@@ -36,6 +40,11 @@ def applied_shifts(
     for axis in range(2):
         shifts[~taken, axis] = np.interp(frames[~taken], frames[taken], measured[taken, axis])
     return shifts
+
+
+def stays(trusted: NDArray[np.bool_], policy: str) -> bool:
+    """Whether no frame is moved, since fewer than half are trusted (T,), and the others would follow these."""
+    return policy == "interpolate" and bool(2 * trusted.sum() < trusted.size)
 
 
 def check_policy(policy: str) -> str:

@@ -56,6 +56,8 @@ def save(result: ShiftResult, path: Path) -> None:
         arrays = {name: getattr(result, name) for name in _ARRAYS} | {"applied": result.applied()}
         if result.closure is not None:
             arrays["closure"] = result.closure
+        if result.defects is not None:
+            arrays["defects"] = result.defects
         content = io.BytesIO()
         np.savez_compressed(content, words=np.array(json.dumps(words)), **arrays)
         write_whole(path, content.getvalue())
@@ -94,6 +96,7 @@ def _result_of(archive: Any) -> ShiftResult:
         notes=tuple(map(str, words["notes"])),
         unreadable={int(frame): str(reason) for frame, reason in words["unreadable"].items()},
         closure=archive.get("closure"),
+        defects=archive.get("defects"),
         contrast=None if words.get("contrast") is None else Contrast.parse(words["contrast"]),
     )
 

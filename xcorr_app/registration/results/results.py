@@ -64,6 +64,8 @@ class ShiftResult:
     contrast: Contrast | None = None
     """How frames were compared: as they are, or by their local contrast. None where that was both, or where light or a
     pattern was taken from them first."""
+    defects: NDArray[np.intp] | None = None
+    """(n, 2) row and column of hot and dead pixels that were replaced for measuring; None where there are none."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ShiftResult):
@@ -96,7 +98,8 @@ class ShiftResult:
         ----------
         policy : {'interpolate', 'apply', 'leave', 'drop'}
             What becomes of a frame that is not trusted. ``interpolate``: it is moved by what lies on the line between
-            its trusted neighbours in time, at the ends as the nearest of them. ``apply``: by what was measured,
+            its trusted neighbours in time, at the ends as the nearest of them; no frame is moved where fewer than half
+            are trusted. ``apply``: by what was measured,
             interpolated only where nothing was. ``leave``: not at all. ``drop``: its shift is NaN, for you to leave the
             frame out. Where there is no shift to take, all are zero, or NaN.
 

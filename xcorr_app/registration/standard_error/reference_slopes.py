@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ class ReferenceSlopes:
     """Reference images (1 or n, h, w) and their slopes on tiles; of a single one made once for any number of frames.
 
     `clean` (1 or n) is the fraction of the variance of each that is not white noise, looked for where it is not given.
+    `every_row` of tiles is taken where it is asked for, of large images, too.
     """
 
     def __init__(
@@ -33,19 +35,21 @@ class ReferenceSlopes:
         kernel: NDArray[np.float64] | None,
         clean: NDArray[np.float64] | None = None,
         started: Callable[[], RowsAndProducts] | None = None,
+        *,
+        every_row: bool = False,
     ) -> None:
         xp = array_namespace(values)
         values = values.astype(working_dtype(values), copy=False)
         if is_device_array(values) and values.dtype == np.float32:
-            self._by_kernels(values, kernel, clean, started or started_slopes(values, noisy=clean is None))
+            self._by_kernels(values, kernel, clean, started or started_slopes(values, noisy=clean is None), every_row)
             return
         self.clean = clean = clean_fraction(values) if clean is None else clean
         images = values - values.mean(axis=(1, 2), keepdims=True)
         power = (images * images).mean(axis=(1, 2), dtype=np.float64)
         self.noise = power * (1 - xp.asarray(clean))
         """(1 or n,) variance of their white noise."""
-        self.tiles = tiles = Tiles.of(values.shape[1:])
-        if len(images) == 1:
+        self.tiles = tiles = Tiles.of(values.shape[1:], every_row=every_row)
+        if len(images) == 1 and not every_row:
             part = tiles.cut(images).astype(np.float64)
             share = float(((part * part).mean() - self.noise[0]) / xp.maximum(power[0] - self.noise[0], 1e-300))
             if _is_uneven(share):
@@ -62,12 +66,22 @@ class ReferenceSlopes:
         self.sums = xp.stack([tiles.sums(*pair) for pair in pairs])
         """(12, 1 or n, rows, columns) over tiles: of all products that frames have no part in."""
 
+    def of(self, part: slice) -> ReferenceSlopes:
+        """Return those of some of the images; of a single one, its own."""
+        if self.factors.shape[1] == 1:
+            return self
+        some = copy(self)
+        some.noise, some.factors, some.sums = self.noise[part], self.factors[:, part], self.sums[:, part]
+        some.clean = self.clean[part]
+        return some
+
     def _by_kernels(
         self,
         values: Array,
         kernel: NDArray[np.float64] | None,
         clean: NDArray[np.float64] | None,
         started: Callable[[], RowsAndProducts],
+        every_row: bool,
     ) -> None:
         xp, (height, width) = array_namespace(values), values.shape[1:]
         of_rows, products = started()
@@ -79,8 +93,8 @@ class ReferenceSlopes:
         noise = power * (1 - clean)
         on_device = xp.asarray(np.stack([mean, noise]))
         self.noise = on_device[1]
-        self.tiles = tiles = Tiles.of((height, width))
-        if len(values) == 1:
+        self.tiles = tiles = Tiles.of((height, width), every_row=every_row)
+        if len(values) == 1 and not every_row:
             rows = (np.array(tiles.first_rows)[:, None] + np.arange(tiles.shape[0])).ravel()
             total, squares = of_rows[0, rows].mean(axis=0) / width
             share = (squares - 2 * mean[0] * total + mean[0] ** 2 - noise[0]) / max(power[0] - noise[0], 1e-300)

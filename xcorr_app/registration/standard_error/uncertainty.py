@@ -83,8 +83,7 @@ def peak_shapes(
         of_reference = reference.factors, reference.sums, reference.noise
         scatter = tile_scatter(frames, of_reference, tiles.grid, peak, offset)
     else:
-        moved = _moved(frames, tiles, peak)
-        sums = xp.stack([tiles.sums(moved), *(tiles.sums(moved, factor) for factor in (moved, *reference.factors))])
+        sums = frame_sums(frames, reference, peak)
         pixels = np.prod(np.maximum(np.array(shape) - np.abs(peak), 0), axis=1).astype(np.float64)
         scatter = to_host(_scatter(sums, reference, xp.asarray(inside), xp.asarray(offset), xp.asarray(pixels)))
     scatter[inside.sum(axis=(1, 2)) < FEWEST_TILES] = np.nan
@@ -98,20 +97,35 @@ def peak_shapes(
 def _scatter(sums: Array, reference: ReferenceSlopes, inside: Array, offset: Array, pixels: Array) -> Array:
     """Covariance (n, 2, 2) of the slope of the normalised correlation at its peak, from sums over tiles."""
     xp = array_namespace(sums)
+    slopes, _, _, varied = unshared(sums, reference, inside, offset)
+    number = inside.sum(axis=(1, 2)).astype(np.float64)
+    norm = varied * pixels
+    usable = (norm > 0)[:, None, None]
+    covariance = slopes @ slopes.transpose(0, 2, 1) * (number / xp.maximum(number - 3, 1.0))[:, None, None]
+    return xp.where(usable, covariance / xp.where(usable, norm[:, None, None], 1.0), np.inf)
+
+
+def unshared(
+    sums: Array, reference: ReferenceSlopes, inside: Array, offset: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Slopes t (n, 2, tiles) from `frame_sums`, zero beyond the overlap and in all; and what they belong to.
+
+    That is the sums of G D (4, n, tiles), the gain (n,), and n var f' var g of the tiles (n,).
+    """
+    xp = array_namespace(sums)
     count = sums.shape[1]
     # (sums, n, tiles), those beyond the overlap zero.
     inside = inside.reshape(count, -1)
     f, ff, smoothed_f, wy_f, wx_f = sums.reshape(5, count, -1) * inside
     of_reference = reference.sums.reshape(len(reference.sums), reference.sums.shape[1], -1) * inside
     g, gg, smoothed, smoothed_g, wy, wx, wy_g, wx_g, *bends = of_reference
-    number = inside.sum(axis=1).astype(np.float64)
-    n = xp.maximum(number * (reference.tiles.shape[0] * reference.tiles.shape[1]), 1.0)
+    n = xp.maximum(inside.sum(axis=1).astype(np.float64) * (reference.tiles.shape[0] * reference.tiles.shape[1]), 1.0)
     mean, level, total = (part.sum(axis=1) / n for part in (f, g, smoothed))
-    norm = (ff.sum(axis=1) - n * mean**2) * (gg.sum(axis=1) - n * level**2) * pixels / n
+    varied = (ff.sum(axis=1) - n * mean**2) * (gg.sum(axis=1) - n * level**2) / n
     own = smoothed_g.sum(axis=1) - n * level * total
     clean = xp.maximum(own - n * reference.noise, _MIN_CLEAN * own)
-    gain = xp.where(clean > 0, (smoothed_f.sum(axis=1) - n * mean * total) / xp.where(clean > 0, clean, 1.0), 0.0)
-    level, mean, gain, oy, ox = (values[:, None] for values in (level, mean, gain, offset[:, 0], offset[:, 1]))
+    gains = xp.where(clean > 0, (smoothed_f.sum(axis=1) - n * mean * total) / xp.where(clean > 0, clean, 1.0), 0.0)
+    level, mean, gain, oy, ox = (values[:, None] for values in (level, mean, gains, offset[:, 0], offset[:, 1]))
     rest = [
         t - mean * w - gain * (w_g - level * w + oy * w_y + ox * w_x)
         for t, w, w_g, w_y, w_x in zip((wy_f, wx_f), (wy, wx), (wy_g, wx_g), bends[::2], bends[1::2], strict=True)
@@ -123,9 +137,14 @@ def _scatter(sums: Array, reference: ReferenceSlopes, inside: Array, offset: Arr
     safe = xp.where(determinant > 0, determinant, np.inf)
     further = ((p * d - q * b) / safe)[:, None], ((q * a - p * c) / safe)[:, None]
     rest = [t - further[0] * w_y - further[1] * w_x for t, w_y, w_x in zip(rest, bends[::2], bends[1::2], strict=True)]
-    slopes, usable = xp.stack(rest, axis=1), (norm > 0)[:, None, None]
-    covariance = slopes @ slopes.transpose(0, 2, 1) * (number / xp.maximum(number - 3, 1.0))[:, None, None]
-    return xp.where(usable, covariance / xp.where(usable, norm[:, None, None], 1.0), np.inf)
+    return xp.stack(rest, axis=1), xp.stack(bends), gains, varied
+
+
+def frame_sums(frames: Array, reference: ReferenceSlopes, peak: NDArray[np.intp]) -> Array:
+    """F, Q, S and both T (5, n, rows, columns) of frames (n, h, w) at whole shifts."""
+    tiles, moved = reference.tiles, _moved(frames, reference.tiles, peak)
+    sums = [tiles.sums(moved), *(tiles.sums(moved, factor) for factor in (moved, *reference.factors))]
+    return array_namespace(frames).stack(sums)
 
 
 def _moved(frames: Array, tiles: Tiles, peak: NDArray[np.intp]) -> Array:

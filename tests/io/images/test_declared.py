@@ -1,0 +1,285 @@
+"""What is decoded is what is declared: sizes of compressed images, bytes of strips, types, forbidden combinations."""
+
+import os
+import struct
+import zlib
+
+import imagecodecs
+import numpy as np
+import pytest
+import tifffile
+
+from tests.io.formats.test_formats import smooth
+from tests.io.samples import noise, page_tags, tiff_bytes, write_plain
+from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io import read_stack, scan_file
+from xcorr_app.io.images.codestream import SIZES, check_size
+
+CODECS = {
+    7: imagecodecs.jpeg8_encode,
+    33003: lambda data: imagecodecs.jpeg2k_encode(data, codecformat="j2k", level=0),
+    34712: lambda data: imagecodecs.jpeg2k_encode(data, codecformat="jp2", level=0),
+    34887: imagecodecs.lerc_encode,
+    34933: imagecodecs.png_encode,
+    34934: lambda data: imagecodecs.jpegxr_encode(data, level=1.0),
+    50002: lambda data: imagecodecs.jpegxl_encode(data, lossless=True, usecontainer=False),
+    52546: lambda data: imagecodecs.jpegxl_encode(data, lossless=True, usecontainer=True),
+}
+
+
+def one_page(path, height, width, content, **changes):
+    """A TIFF of one page whose single strip is `content`."""
+    start = 8 + 2 + 12 * 12 + 4
+    tags = page_tags(height, width, start, len(content), **changes)
+    head = tiff_bytes([tags])
+    path.write_bytes(head + bytes(start - len(head)) + content)
+    return path
+
+
+@pytest.mark.share(4)
+@pytest.mark.parametrize("shape", [(24, 20), (17, 256), (4, 9), (64, 2000), (48, 64), (64, 64), (30, 20), (2000, 9000)])
+@pytest.mark.parametrize("code", CODECS)
+def test_size_of_a_compressed_image_is_read_from_its_header(code, shape):
+    content = bytes(CODECS[code](np.full(shape, 7, np.uint8)))
+    assert SIZES[code](content) == shape
+    with pytest.raises(ValueError, match=f"of {shape[0]} x {shape[1]} pixels where 5 x 5 belong"):
+        check_size(code, content, {(5, 5)})
+
+
+@pytest.mark.parametrize("code", CODECS)
+def test_a_compressed_image_larger_than_its_page_is_not_decoded(tmp_path, monkeypatch, code):
+    content = bytes(CODECS[code](smooth((64, 80))))
+    path = one_page(tmp_path / "a.tif", 64, 80, content, t259=code)
+    assert read_stack(path).data.shape == (64, 80)
+    decoded = []
+    for name in ("jpeg_decode", "jpeg8_decode", "lerc_decode", "png_decode", "jpegxl_decode", "jpeg2k_decode"):
+        monkeypatch.setattr(imagecodecs, name, lambda *_, **__: decoded.append(1))
+    for width, height in ((40, 64), (80, 32), (160, 32), (79, 64)):
+        with pytest.raises(DamagedFileError, match=r"a\.tif: page 0 cannot be decoded .*64 x 80 pixels where"):
+            read_stack(one_page(path, height, width, content, t259=code))
+    assert decoded == []
+
+
+def test_a_huge_constant_image_in_a_small_page(tmp_path):
+    blob = bytearray(imagecodecs.lerc_encode(np.full((64, 64), 3, np.uint8)))
+    struct.pack_into("<2i", blob, 14, 36_000, 36_000)
+    with pytest.raises(DamagedFileError, match="36000 x 36000 pixels where 64 x 64 belong"):
+        read_stack(one_page(tmp_path / "a.tif", 64, 64, bytes(blob), t259=34887))
+
+
+@pytest.mark.parametrize("code", [2, 3, 4, 6, 34661, 50001, 65000])
+@pytest.mark.parametrize("bits", [8, 16])
+def test_compressions_of_other_pixels_are_refused(tmp_path, code, bits):
+    path = one_page(tmp_path / "a.tif", 8, 8, bytes(64 * bits // 8), bits=bits, t259=code)
+    with pytest.raises(InputError, match=r"a\.tif: page 0 has compression .*which is not read"):
+        scan_file(path)
+
+
+@pytest.mark.parametrize("code", [273, 279])
+@pytest.mark.parametrize("kind", [9, 8, 2])
+def test_negative_and_textual_offsets_and_counts(tmp_path, code, kind):
+    path = one_page(tmp_path / "a.tif", 8, 8, bytes(range(64)))
+    content = bytearray(path.read_bytes())
+    at = content.index(struct.pack("<HH", code, 4))
+    struct.pack_into("<HHIi", content, at, code, kind, 1, -64 if kind != 2 else 65)
+    path.write_bytes(content)
+    with pytest.raises(DamagedFileError, match=f"(a negative number|text) in tag {code}"):
+        scan_file(path)
+
+
+@pytest.mark.parametrize(("spare", "fits"), [(0, True), (3, True), (4, False), (-1, False), (64, False)])
+@pytest.mark.parametrize("code", [1, 8])
+def test_bytes_that_are_left_over(tmp_path, spare, fits, code):
+    stored = noise((8, 8), "uint8").tobytes() + bytes(max(spare, 0))
+    content = stored[: 64 + spare] if code == 1 else zlib.compress(stored[: 64 + spare])
+    path = one_page(tmp_path / "a.tif", 8, 8, content, t259=code)
+    if fits:
+        np.testing.assert_array_equal(read_stack(path).data, noise((8, 8), "uint8"))
+    else:
+        with pytest.raises(DamagedFileError, match=r"a\.tif: page 0"):
+            read_stack(path)
+
+
+def test_a_last_strip_may_have_the_rows_of_the_others(tmp_path):
+    data = noise((10, 6), "uint8")
+    write_plain(tmp_path / "a.tif", data, compression="zlib", rowsperstrip=4)
+    whole = zlib.compress(data[8:].tobytes() + bytes(12))
+    content = bytearray((tmp_path / "a.tif").read_bytes())
+    with tifffile.TiffFile(tmp_path / "a.tif") as tif:
+        offsets, counts = (tif.pages[0].tags[code] for code in (273, 279))
+        for tag, value in ((offsets, len(content)), (counts, len(whole))):
+            letter = {3: "H", 4: "I"}[tag.dtype]
+            struct.pack_into("<" + letter, content, tag.valueoffset + 2 * struct.calcsize(letter), value)
+    (tmp_path / "a.tif").write_bytes(bytes(content) + whole)
+    np.testing.assert_array_equal(read_stack(tmp_path / "a.tif").data, data)
+
+
+def test_predictors_where_they_may_not_be(tmp_path):
+    path = one_page(tmp_path / "a.tif", 8, 8, bytes(range(64)), t317=2)
+    with pytest.raises(InputError, match="predictor without a compression"):
+        scan_file(path)
+    path = one_page(tmp_path / "a.tif", 8, 8, zlib.compress(bytes(range(64))), t259=8, t317=3)
+    with pytest.raises(DamagedFileError, match="predictor 3, which pixels of uint8 cannot have"):
+        scan_file(path)
+
+
+def png_with(content, **changes):
+    """A PNG whose header is changed, its checksum right."""
+    values = list(struct.unpack(">IIBBBBB", content[16:29]))
+    for name, value in changes.items():
+        values[("width", "height", "bits", "kind", "compression", "filter", "interlaced").index(name)] = value
+    header = b"IHDR" + struct.pack(">IIBBBBB", *values)
+    return content[:12] + header + struct.pack(">I", zlib.crc32(header)) + content[33:]
+
+
+@pytest.mark.parametrize("change", [{"height": 12}, {"height": 23}, {"width": 19}, {"height": 48, "width": 9}])
+def test_a_png_whose_header_asks_for_less(tmp_path, change):
+    (tmp_path / "a.png").write_bytes(png_with(bytes(imagecodecs.png_encode(smooth((24, 20)))), **change))
+    with pytest.raises(DamagedFileError, match=r"a\.png: cannot be decoded"):
+        read_stack(tmp_path / "a.png")
+
+
+def test_remarks_on_what_is_no_pixel_are_not_printed(tmp_path, capfd):
+    content = bytes(imagecodecs.png_encode(smooth((24, 20))))
+    profile = b"iCCPx\0\0broken"
+    chunk = struct.pack(">I", len(profile) - 4) + profile + struct.pack(">I", zlib.crc32(profile))
+    (tmp_path / "a.png").write_bytes(content[:33] + chunk + content[33:])
+    np.testing.assert_array_equal(read_stack(tmp_path / "a.png").data, smooth((24, 20)))
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("shape", [(24, 20), (1, 1), (3, 7), (9, 8)])
+@pytest.mark.parametrize("bits", [8, 16])
+def test_interlaced_png(tmp_path, shape, bits):
+    import PIL.Image
+
+    data = noise(shape, f"uint{bits}")
+    raw = b"".join(
+        b"\0" + row.astype(f">u{bits // 8}").tobytes()
+        for top, left, down, across in _passes()
+        for row in data[top::down, left::across]
+        if row.size
+    )
+    header = struct.pack(">IIBBBBB", shape[1], shape[0], bits, 0, 0, 0, 1)
+    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(raw)), (b"IEND", b"")]
+    content = b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in chunks
+    )
+    (tmp_path / "a.png").write_bytes(content)
+    np.testing.assert_array_equal(read_stack(tmp_path / "a.png").data, data)
+    np.testing.assert_array_equal(np.asarray(PIL.Image.open(tmp_path / "a.png")), data)
+
+
+def _passes():
+    return ((0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1))
+
+
+def test_bmp_fields_are_compared_with_the_file(tmp_path):
+    sound = bytes(imagecodecs.bmp_encode(smooth((24, 20))))
+    for at, kind, value in ((18, "<i", 16), (22, "<i", 12), (26, "<H", 2), (10, "<I", 60)):
+        content = bytearray(sound)
+        struct.pack_into(kind, content, at, value)
+        (tmp_path / "a.bmp").write_bytes(content)
+        with pytest.raises(DamagedFileError, match=r"a\.bmp: declares"):
+            scan_file(tmp_path / "a.bmp")
+
+
+@pytest.mark.parametrize("start", [1078, 1076])
+def test_a_grey_value_beyond_the_palette_of_a_bmp_is_refused(tmp_path, start):
+    """Of a palette said to be shorter, the rest would be pixels."""
+    image = np.arange(256, dtype=np.uint8).reshape(8, 32)
+    content = bytearray(imagecodecs.bmp_encode(image))
+    struct.pack_into("<I", content, 10, start)
+    for used in (16, 255):
+        struct.pack_into("<I", content, 46, used)
+        (tmp_path / "a.bmp").write_bytes(content)
+        with pytest.raises(DamagedFileError, match=rf"cannot be decoded.*palette of {used} entries"):
+            scan_file(tmp_path / "a.bmp").read(0)
+    content = bytearray(imagecodecs.bmp_encode(image // 16))
+    struct.pack_into("<I", content, 46, 16)
+    (tmp_path / "a.bmp").write_bytes(content)
+    np.testing.assert_array_equal(scan_file(tmp_path / "a.bmp").read(0), image // 16)
+
+
+def test_a_bmp_with_colours_in_another_order_is_refused(tmp_path):
+    pixels = struct.pack("<2I", 0x112233, 0x445566)
+    for masks, fits in (((0xFF0000, 0xFF00, 0xFF), True), ((0xFF, 0xFF00, 0xFF0000), False)):
+        head = (
+            b"BM" + struct.pack("<IHHI", 0, 0, 0, 66) + struct.pack("<IiiHHIIiiII", 40, 2, 1, 1, 32, 3, 8, 0, 0, 0, 0)
+        )
+        (tmp_path / "a.bmp").write_bytes(head + struct.pack("<3I", *masks) + pixels)
+        if fits:
+            assert scan_file(tmp_path / "a.bmp", colour=True).samples == 3
+        else:
+            with pytest.raises(InputError, match="compression 3"):
+                scan_file(tmp_path / "a.bmp", colour=True)
+
+
+def test_several_arrays_in_one_npy_are_refused(tmp_path):
+    with (tmp_path / "a.npy").open("wb") as file:
+        np.save(file, noise((4, 5)))
+        np.save(file, noise((4, 5)))
+    with pytest.raises(DamagedFileError, match="save each array as a file of its own"):
+        scan_file(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("kind", ["tif", "npy", "png"])
+@pytest.mark.parametrize("how", ["written", "replaced"])
+def test_a_file_replaced_by_one_of_the_same_size_and_time_is_noticed(tmp_path, kind, how):
+    write = {
+        "tif": write_plain,
+        "npy": np.save,
+        "png": lambda path, data: path.write_bytes(imagecodecs.png_encode(data)),
+    }
+    path, other = tmp_path / f"a.{kind}", tmp_path / f"b.{kind}"
+    write[kind](path, noise((9, 8), "uint8"))
+    file, before = scan_file(path), path.stat()
+    content = bytearray(path.read_bytes())
+    content[-30] ^= 1
+    if how == "written":
+        path.write_bytes(content)
+    else:
+        other.write_bytes(content)
+        other.replace(path)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    with pytest.raises(DamagedFileError, match="was changed by another program"):
+        file.read(0)
+
+
+def test_imagej_unit_without_a_resolution_is_no_pixel_size(tmp_path):
+    description = b"ImageJ=1.54f\nunit=um\n\0"
+    start = 8 + 2 + 12 * 10 + 4
+    tags = [*page_tags(8, 8, start, 64), (270, 2, len(description), start + 64)]
+    (tmp_path / "a.tif").write_bytes(tiff_bytes([tags], tail=bytes(range(64)) + description))
+    metadata = read_stack(tmp_path / "a.tif").metadata
+    assert (metadata.kind, metadata.unit, metadata.pixel_size) == ("imagej", "um", None)
+
+
+def test_counts_of_a_description_take_no_memory(tmp_path):
+    for text in (b"images=500000000", b"images=2\nslices=500000000\nframes=500000000"):
+        description = b"ImageJ=1.54f\n" + text + b"\n\0"
+        start = 8 + 2 + 12 * 10 + 4
+        tags = [*page_tags(8, 8, start, 64), (270, 2, len(description), start + 64)]
+        (tmp_path / "a.tif").write_bytes(tiff_bytes([tags], tail=bytes(range(64)) + description))
+        with pytest.raises(InputError, match=r"a\.tif"):
+            scan_file(tmp_path / "a.tif")
+
+
+def test_directories_that_share_a_long_description(tmp_path):
+    for text in (b'{"shape": [8, 8]' + b" " * 4_000_000 + b"}", b'{"a": 1, "shape": [8, 8]' + b" " * 4_000_000 + b"}"):
+        data = 8 + 1000 * (2 + 12 * 10 + 4)
+        pages = [[*page_tags(8, 8, data, 64), (270, 2, len(text), data + 64)] for _ in range(1000)]
+        (tmp_path / "a.tif").write_bytes(tiff_bytes(pages, tail=bytes(64) + text))
+        with pytest.raises(DamagedFileError, match="shape description of 40000"):
+            scan_file(tmp_path / "a.tif")
+
+
+def test_a_table_of_more_numbers_than_a_page_needs(tmp_path):
+    path = one_page(tmp_path / "a.tif", 8, 8, bytes(64))
+    content = bytearray(path.read_bytes())
+    at = content.index(struct.pack("<HH", 273, 4))
+    struct.pack_into("<HHII", content, at, 273, 1, 1 << 23, 8)
+    path.write_bytes(bytes(content) + bytes(1 << 23))
+    with pytest.raises(DamagedFileError, match="8388608 numbers in tag 273"):
+        scan_file(path)

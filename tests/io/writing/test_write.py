@@ -1,0 +1,470 @@
+import dataclasses
+import errno
+import os
+import resource
+import time
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+import tifffile
+import xxhash
+
+from tests.io.samples import TYPES, noise, write_imagej, write_ome, write_shaped
+from xcorr_app.errors import ArgumentError, DamagedFileError, DataTypeError, OutputError, ShapeError
+from xcorr_app.io import StackMetadata, StackWriter, read_stack, scan_file, write_stack
+from xcorr_app.io.source import TiffTags, runs_of
+from xcorr_app.io.writing import write as write_module
+
+ADVICE = "check that the folder exists, is writable and has space left"
+OME = "{http://www.openmicroscopy.org/Schemas/OME/2016-06}"
+
+
+def _round_trip(tmp_path, change=None):
+    """Read in.tif, write it twice, and return what was read and what was written."""
+    stack = read_stack(tmp_path / "in.tif")
+    metadata = change(stack.metadata) if change else stack.metadata
+    for name in ("out.tif", "again.tif"):
+        write_stack(tmp_path / name, stack.data, metadata)
+    assert (tmp_path / "out.tif").read_bytes() == (tmp_path / "again.tif").read_bytes()
+    written = read_stack(tmp_path / "out.tif")
+    np.testing.assert_array_equal(written.data, stack.data)
+    np.testing.assert_array_equal(np.squeeze(tifffile.imread(tmp_path / "out.tif")), stack.data)
+    return stack, written
+
+
+def _calibration(metadata):
+    return [getattr(metadata, field.name) for field in dataclasses.fields(metadata) if field.name != "tiff"]
+
+
+@pytest.mark.parametrize("axes", ["TZCYX", "CTZYX", "ZTCYX", "TCYX", "TYX", "YX"])
+def test_ome_stays_ome(tmp_path, axes):
+    size = {"T": 4, "Z": 3, "C": 2, "Y": 6, "X": 5}
+    write_ome(tmp_path / "in.tif", noise([size[axis] for axis in axes]), axes, compression="zlib")
+    stack, written = _round_trip(tmp_path)
+    assert _calibration(written.metadata) == _calibration(stack.metadata)
+    with tifffile.TiffFile(tmp_path / "out.tif") as tif:
+        assert tif.is_ome
+        assert (tif.series[0].axes, tif.series[0].shape) == (axes, stack.data.shape)
+        root = ET.fromstring(tif.ome_metadata)  # noqa: S314 - written by us
+    pixels = root.find(f"{OME}Image/{OME}Pixels")
+    assert {axis: int(pixels.get(f"Size{axis}")) for axis in "TZCYX"} == stack.metadata.sizes
+    assert (pixels.get("PhysicalSizeX"), pixels.get("PhysicalSizeXUnit")) == ("0.325", "µm")
+    assert (pixels.get("PhysicalSizeY"), pixels.get("PhysicalSizeYUnit")) == ("0.65", "µm")
+    assert (pixels.get("PhysicalSizeZ"), pixels.get("PhysicalSizeZUnit")) == ("1.5", "µm")
+    assert (pixels.get("TimeIncrement"), pixels.get("TimeIncrementUnit")) == ("2.5", "s")
+    assert [channel.get("Name") for channel in pixels.iter(f"{OME}Channel")] == (
+        ["dye 0", "dye 1"] if "C" in axes else [None]
+    )
+    (block,) = pixels.iter(f"{OME}TiffData")
+    assert block.attrib == {"IFD": "0", "PlaneCount": str(stack.metadata.planes)}
+    assert root.get("UUID") is None
+
+
+def test_ome_keeps_what_it_does_not_understand(tmp_path):
+    xml = (
+        '<OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06" UUID="urn:uuid:1" Creator="scope">'
+        '<Instrument ID="Instrument:0"><Objective ID="Objective:0" NominalMagnification="63.0"/></Instrument>'
+        '<Image ID="Image:0" Name="cells"><AcquisitionDate>2020-01-01T00:00:00</AcquisitionDate>'
+        '<Pixels ID="Pixels:0" DimensionOrder="XYZCT" SizeX="5" SizeY="6" SizeZ="1" SizeC="1" SizeT="2" Type="uint16">'
+        '<Channel ID="Channel:0:0" Name="GFP" Color="16711935"/>'
+        '<TiffData><UUID FileName="old.tif">urn:uuid:1</UUID></TiffData>'
+        '<Plane TheT="0" TheZ="0" TheC="0" DeltaT="0.1"/><Plane TheT="1" TheZ="0" TheC="0" DeltaT="0.7"/>'
+        "</Pixels></Image></OME>"
+    )
+    with tifffile.TiffWriter(tmp_path / "in.tif") as tif:
+        for index, plane in enumerate(noise((2, 6, 5))):
+            tif.write(plane, metadata=None, photometric="minisblack", description=None if index else xml)
+    _round_trip(tmp_path)
+    with tifffile.TiffFile(tmp_path / "out.tif") as tif:
+        text = tif.ome_metadata
+    root = ET.fromstring(text)  # noqa: S314 - written by us
+    assert root.find(f"{OME}Instrument/{OME}Objective").get("NominalMagnification") == "63.0"
+    assert root.find(f".//{OME}Channel").attrib["Color"] == "16711935"
+    assert root.find(f".//{OME}AcquisitionDate").text == "2020-01-01T00:00:00"
+    assert [plane.get("DeltaT") for plane in root.iter(f"{OME}Plane")] == ["0.1", "0.7"]
+    assert "old.tif" not in text
+    children = [child.tag.removeprefix(OME) for child in root.find(f".//{OME}Pixels")]
+    assert children == ["Channel", "TiffData", "Plane", "Plane"]  # the order of the schema
+
+
+def test_imagej_stays_imagej_with_labels_and_tables(tmp_path):
+    data = noise((2, 3, 2, 6, 5))
+    tables = [np.stack([np.arange(256, dtype=np.uint8)] * 3), np.stack([np.arange(256, dtype=np.uint8)[::-1]] * 3)]
+    labels = [f"plane {index}" for index in range(12)]
+    write_imagej(
+        tmp_path / "in.tif",
+        data,
+        "TZCYX",
+        Labels=labels,
+        LUTs=tables,
+        Ranges=(1.0, 9.0, 2.0, 8.0),
+        Info="by µ-scope",
+        mode="color",
+    )
+    stack, written = _round_trip(tmp_path)
+    assert _calibration(written.metadata) == _calibration(stack.metadata)
+    with tifffile.TiffFile(tmp_path / "in.tif") as before, tifffile.TiffFile(tmp_path / "out.tif") as after:
+        assert after.is_imagej
+        assert (after.series[0].axes, after.series[0].shape) == ("TZCYX", data.shape)
+        old, new = before.imagej_metadata, after.imagej_metadata
+        for key in (
+            "images",
+            "channels",
+            "slices",
+            "frames",
+            "mode",
+            "unit",
+            "finterval",
+            "spacing",
+            "Labels",
+            "Ranges",
+            "Info",
+        ):
+            assert new[key] == old[key], key
+        np.testing.assert_array_equal(new["LUTs"], tables)
+        assert after.pages[0].tags["XResolution"].value == before.pages[0].tags["XResolution"].value
+
+
+def test_runs_of_numbers():
+    assert runs_of([0, 1, 2, 3, 4, 6, 8, 9, 11]) == "0-4, 6, 8-9, 11"
+
+
+def test_labels_of_other_planes_are_left_out(tmp_path):
+    """One a plane: of half of the planes they would name the wrong ones."""
+    write_imagej(tmp_path / "in.tif", noise((4, 2, 6, 5)), "TCYX", Labels=[f"plane {index}" for index in range(8)])
+    stack = read_stack(tmp_path / "in.tif")
+    for count, kept in ((4, True), (2, False)):
+        write_stack(
+            tmp_path / "out.tif", stack.data[:count], dataclasses.replace(stack.metadata, shape=(count, 2, 6, 5))
+        )
+        with tifffile.TiffFile(tmp_path / "out.tif") as tif:
+            assert ("Labels" in tif.imagej_metadata) == kept
+
+
+@pytest.mark.parametrize(
+    ("axes", "shape"), [("TYX", (4, 6, 5)), ("CYX", (2, 6, 5)), ("ZYX", (3, 6, 5)), ("YX", (6, 5))]
+)
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+def test_imagej_of_fewer_axes(tmp_path, axes, shape, dtype):
+    write_imagej(tmp_path / "in.tif", noise(shape, dtype), axes)
+    stack, written = _round_trip(tmp_path)
+    assert _calibration(written.metadata) == _calibration(stack.metadata)
+    assert written.metadata.axes == axes
+
+
+def test_imagej_calibration_can_be_changed(tmp_path):
+    write_imagej(tmp_path / "in.tif", noise((4, 6, 5)), "TYX")
+    change = {"pixel_size": (0.004, 0.1), "unit": "Å", "time_increment": 0.1}
+    _, written = _round_trip(tmp_path, lambda metadata: dataclasses.replace(metadata, **change))
+    assert {name: getattr(written.metadata, name) for name in change} == change
+
+
+def test_imagej_needs_its_own_order_of_axes(tmp_path):
+    with pytest.raises(ArgumentError, match="TZCYX"):
+        StackWriter(tmp_path / "a.tif", StackMetadata("CTYX", (2, 3, 6, 5), np.dtype("uint8"), "imagej"))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("byteorder", ["<", ">"])
+def test_plain_stays_plain_with_resolution_and_description(tmp_path, dtype, byteorder):
+    options = {"resolution": ((300, 7), (200, 3)), "resolutionunit": 3, "description": "gain 3"}
+    with tifffile.TiffWriter(tmp_path / "in.tif", byteorder=byteorder) as tif:
+        for plane in noise((3, 6, 5), dtype):
+            tif.write(plane, metadata=None, photometric="miniswhite" if dtype == "uint8" else "minisblack", **options)
+    stack, written = _round_trip(tmp_path)
+    assert written.metadata == stack.metadata
+    with tifffile.TiffFile(tmp_path / "out.tif") as tif:
+        assert tif.byteorder == byteorder
+        assert (tif.is_ome, tif.is_imagej, tif.is_bigtiff) == (False, False, False)
+        for page in tif.pages:
+            assert page.tags["XResolution"].value == (300, 7)
+            assert page.tags["YResolution"].value == (200, 3)
+            assert page.tags["ResolutionUnit"].value == 3
+        assert tif.pages[0].description == "gain 3"
+        assert "DateTime" not in tif.pages[0].tags
+
+
+def test_axes_of_plain_files_are_kept(tmp_path):
+    write_shaped(tmp_path / "in.tif", noise((3, 2, 6, 5)), "TCYX")
+    stack, written = _round_trip(tmp_path)
+    assert written.metadata.axes == stack.metadata.axes == "TCYX"
+
+
+def test_palette_is_kept(tmp_path):
+    grey = np.tile(np.arange(256, dtype=np.uint16) * 257, (3, 1))
+    tifffile.imwrite(tmp_path / "in.tif", noise((6, 5), "uint8"), photometric="palette", colormap=grey, metadata=None)
+    _round_trip(tmp_path)
+    with tifffile.TiffFile(tmp_path / "out.tif") as tif:
+        np.testing.assert_array_equal(tif.pages[0].colormap, grey)
+
+
+@pytest.mark.parametrize("axes", ["TYX", "TCYX"])
+@pytest.mark.parametrize("kind", ["ome", "imagej", "tiff", "png"])
+def test_metadata_made_from_nothing(tmp_path, axes, kind):
+    data = noise((4, 6, 5) if axes == "TYX" else (4, 2, 6, 5))
+    names = ("a <b>", "ü") if kind == "ome" and "C" in axes else ()
+    metadata = StackMetadata(
+        axes, data.shape, data.dtype, kind, (0.2, 0.1), "µm", 0.5, "µm", 3.0, "sec" if kind == "imagej" else "s", names
+    )
+    write_stack(tmp_path / "a.tif", data, metadata)
+    written = read_stack(tmp_path / "a.tif").metadata
+    if kind in ("ome", "imagej"):
+        assert _calibration(written) == _calibration(metadata)
+    assert (written.axes, written.kind) == (axes, "tiff" if kind == "png" else kind)
+
+
+def test_arrays_without_metadata(tmp_path):
+    write_stack(tmp_path / "a.tif", noise((3, 6, 5)).astype(">u2"))
+    stack = read_stack(tmp_path / "a.tif")
+    assert stack.metadata.kind == "tiff"
+    np.testing.assert_array_equal(stack.data, noise((3, 6, 5)))
+    write_stack(tmp_path / "a.ome.tif", noise((3, 6, 5)))
+    assert read_stack(tmp_path / "a.ome.tif").metadata.kind == "ome"
+    for wrong in (noise((2, 3, 6, 5)), np.zeros(4, np.uint8), np.zeros((2, 2), np.int64), np.zeros((0, 4), np.uint8)):
+        with pytest.raises(ArgumentError, match="needs metadata"):
+            write_stack(tmp_path / "b.tif", wrong)
+    assert not (tmp_path / "b.tif").exists()
+
+
+def test_cropped_planes(tmp_path):
+    write_ome(tmp_path / "in.tif", noise((3, 6, 5)), "TYX")
+    stack = read_stack(tmp_path / "in.tif")
+    write_stack(tmp_path / "out.tif", stack.data[:, 1:, :4], stack.metadata.with_plane_shape(5, 4))
+    written = read_stack(tmp_path / "out.tif")
+    np.testing.assert_array_equal(written.data, stack.data[:, 1:, :4])
+    assert written.metadata.pixel_size == stack.metadata.pixel_size
+
+
+@pytest.mark.parametrize("kind", ["tiff", "ome", "imagej"])
+def test_beyond_4_gib(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(write_module, "_CLASSIC_BYTES", 1000)
+    data = noise((5, 20, 30))
+    metadata = StackMetadata("TYX", data.shape, data.dtype, kind)
+    write_stack(tmp_path / "a.tif", data, metadata)
+    np.testing.assert_array_equal(read_stack(tmp_path / "a.tif").data, data)
+    np.testing.assert_array_equal(tifffile.imread(tmp_path / "a.tif"), data)
+    with tifffile.TiffFile(tmp_path / "a.tif") as tif:
+        assert tif.is_bigtiff == (kind != "imagej")
+    assert len(scan_file(tmp_path / "a.tif").directory_offsets) == 5
+
+
+def test_wrong_planes_are_refused_and_leave_nothing(tmp_path):
+    metadata = StackMetadata("TYX", (2, 6, 5), np.dtype("uint16"))
+    for plane, error in ((noise((5, 6)), ShapeError), (noise((6, 5), "uint8"), DataTypeError)):
+        with pytest.raises(error, match=r"a\.tif"), StackWriter(tmp_path / "a.tif", metadata) as writer:
+            writer.write(plane)
+    with pytest.raises(OutputError, match="1 of 2 planes"), StackWriter(tmp_path / "a.tif", metadata) as writer:
+        writer.write(noise((6, 5)))
+    with pytest.raises(OutputError, match="written already"), StackWriter(tmp_path / "a.tif", metadata) as writer:
+        [writer.write(noise((6, 5))) for _ in range(3)]
+    with pytest.raises(ShapeError, match=r"a\.tif"):
+        write_stack(tmp_path / "a.tif", noise((3, 6, 5)), metadata)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_of_the_input_comes_through_and_keeps_the_old_output(tmp_path):
+    metadata = StackMetadata("TYX", (2, 6, 5), np.dtype("uint16"))
+    (tmp_path / "a.tif").write_bytes(b"old")
+    with pytest.raises(DamagedFileError, match="input"), StackWriter(tmp_path / "a.tif", metadata) as writer:
+        writer.write(_unreadable())
+    assert (tmp_path / "a.tif").read_bytes() == b"old"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def _unreadable():
+    raise DamagedFileError("of the input")
+
+
+class _FullDisk:
+    """A disk whose n-th write fails."""
+
+    def __init__(self, real, count):
+        self._real = real
+        self._left = count
+
+    def __call__(self, descriptor, parts, offset):
+        self._left -= 1
+        if self._left < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return self._real(descriptor, parts, offset)
+
+
+@pytest.mark.parametrize("compression", [None, "zlib"])
+@pytest.mark.parametrize("kind", ["tiff", "ome", "imagej"])
+def test_disk_full_at_every_write(tmp_path, monkeypatch, kind, compression):
+    monkeypatch.setattr(write_module, "_BYTES_AT_ONCE", 100)  # by threads, a few planes at a time
+    data = noise((9, 6, 5))
+    metadata = StackMetadata("TYX", data.shape, data.dtype, kind)
+    failures = 0
+    for count in range(1000):
+        with monkeypatch.context() as patch:
+            patch.setattr(write_module, "write_at", _FullDisk(write_module.write_at, count))
+            try:
+                with StackWriter(tmp_path / "a.tif", metadata, compression=compression) as writer:
+                    for plane in data:
+                        writer.write(plane)
+                break
+            except OutputError as error:
+                message = str(error)
+        assert message == f"{tmp_path}/a.tif: cannot be written (No space left on device); {ADVICE}"
+        assert list(tmp_path.iterdir()) == []
+        failures += 1
+    assert failures >= 5
+    np.testing.assert_array_equal(read_stack(tmp_path / "a.tif").data, data)
+
+
+@pytest.mark.parametrize("limit", [0, 7, 500, 20_000, 79_000, 120_000])
+def test_the_system_refuses_more_bytes(tmp_path, limit):
+    data = noise((3, 200, 100))
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, old[1]))
+    try:
+        with pytest.raises(OutputError, match="File too large"):
+            write_stack(tmp_path / "a.tif", data)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failing_rename_or_sync_leaves_nothing(tmp_path, monkeypatch):
+    def refuse(descriptor):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(OutputError, match="Input/output error"):
+        write_stack(tmp_path / "a.tif", noise((3, 6, 5)))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_folder(tmp_path):
+    with pytest.raises(OutputError, match="nowhere"):
+        write_stack(tmp_path / "nowhere" / "a.tif", noise((3, 6, 5)))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("compression", ["zlib", "zstd", "lzw"])
+@pytest.mark.parametrize("byteorder", ["<", ">"])
+def test_compressed_planes_read_back_here_and_elsewhere(tmp_path, dtype, compression, byteorder):
+    data = noise((5, 17, 23), dtype)
+    tags = TiffTags(byteorder=byteorder)
+    metadata = StackMetadata("TYX", data.shape, data.dtype, tiff=tags)
+    for name in ("a.tif", "b.tif"):
+        with StackWriter(tmp_path / name, metadata, compression=compression) as writer:
+            for plane in data:
+                writer.write(plane)
+    np.testing.assert_array_equal(read_stack(tmp_path / "a.tif").data, data)
+    np.testing.assert_array_equal(tifffile.imread(tmp_path / "a.tif"), data)
+    assert (tmp_path / "a.tif").read_bytes() == (tmp_path / "b.tif").read_bytes()
+    with tifffile.TiffFile(tmp_path / "a.tif") as tif:
+        assert tif.pages[0].compression.name.lower().endswith({"zlib": "adobe_deflate"}.get(compression, compression))
+
+
+def test_smooth_planes_become_smaller(tmp_path):
+    data = np.tile(np.arange(300, dtype=np.uint16), (2, 200, 1))
+    metadata = StackMetadata("TYX", data.shape, data.dtype)
+    with StackWriter(tmp_path / "a.tif", metadata, compression="zlib") as writer:
+        for plane in data:
+            writer.write(plane)
+    assert (tmp_path / "a.tif").stat().st_size < data.nbytes / 20
+
+
+@pytest.mark.parametrize("bytes_at_once", [1, 3 * 60, 1 << 22])
+def test_bytes_do_not_depend_on_how_planes_are_gathered(tmp_path, monkeypatch, bytes_at_once):
+    data = noise((11, 6, 5))
+    metadata = StackMetadata("TYX", data.shape, data.dtype)
+    write_stack(tmp_path / "expected.tif", data, metadata)
+    monkeypatch.setattr(write_module, "_BYTES_AT_ONCE", bytes_at_once)
+    with StackWriter(tmp_path / "a.tif", metadata, waiting=2 * bytes_at_once) as writer:
+        for plane in data:
+            writer.write(plane)
+    assert (tmp_path / "a.tif").read_bytes() == (tmp_path / "expected.tif").read_bytes()
+
+
+@pytest.mark.parametrize("compression", [None, "zlib"])
+def test_who_writes_faster_than_the_disk_waits_and_says_so(tmp_path, monkeypatch, compression):
+    real, told = os.pwritev, []
+
+    def slow(*args):
+        time.sleep(0.02)
+        return real(*args)
+
+    monkeypatch.setattr(os, "pwritev", slow)
+    monkeypatch.setattr(write_module, "_BYTES_AT_ONCE", 1)
+    data = noise((8, 30, 40))
+    metadata = StackMetadata("TYX", data.shape, data.dtype)
+    for waiting in (1, 1 << 20):
+        told.append(0.0)
+        how = {"waiting": waiting, "waited": lambda stage, seconds: told.append(told.pop() + seconds)}
+        with StackWriter(tmp_path / "a.tif", metadata, compression=compression, **how) as writer:
+            for plane in data:
+                writer.write(plane)
+    assert told[0] > 6 * 0.02
+    assert told[1] < told[0] / 2
+
+
+def test_planes_of_an_uncompressed_file_lie_one_after_the_other(tmp_path):
+    data = noise((4, 6, 5))
+    write_stack(tmp_path / "a.tif", data)
+    offsets = scan_file(tmp_path / "a.tif").data_offsets
+    np.testing.assert_array_equal(np.diff(offsets), data[0].nbytes)
+    assert (tmp_path / "a.tif").read_bytes()[offsets[0] :] == data.tobytes()
+
+
+def test_a_system_that_writes_less_than_asked_gets_the_rest(tmp_path, monkeypatch):
+    real = os.pwritev
+    monkeypatch.setattr(os, "pwritev", lambda file, parts, at: real(file, [memoryview(b"".join(parts))[:7]], at))
+    data = noise((3, 6, 5))
+    write_stack(tmp_path / "a.tif", data)
+    np.testing.assert_array_equal(tifffile.imread(tmp_path / "a.tif"), data)
+
+
+def test_who_completes_a_file_later_gives_it_its_name(tmp_path):
+    data, waiting = noise((3, 6, 5)), []
+    metadata = StackMetadata("TYX", data.shape, data.dtype)
+    for complete in (False, True):
+        with StackWriter(tmp_path / "a.tif", metadata, later=waiting.append) as writer:
+            for plane in data:
+                writer.write(plane)
+        assert not (tmp_path / "a.tif").exists()
+        if complete:
+            waiting.pop().complete()
+        else:
+            waiting.pop().abandon()
+            assert list(tmp_path.iterdir()) == []
+    np.testing.assert_array_equal(read_stack(tmp_path / "a.tif").data, data)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("compression", [None, "zlib"])
+def test_a_large_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch, compression):
+    monkeypatch.setattr(write_module, "_LARGE", 0)
+    path, waiting, planes = tmp_path / "a.tif", [], noise((5, 7, 11), np.uint16)
+    metadata = StackMetadata("TYX", planes.shape, planes.dtype)
+    with StackWriter(path, metadata, compression=compression, later=waiting.append) as writer:
+        for plane in planes:
+            writer.write(plane)
+    writer.prepare()
+    assert not path.exists()
+    (partial,) = tmp_path.iterdir()
+    assert writer.checksum == xxhash.xxh3_128_hexdigest(partial.read_bytes())
+    writer.complete()
+    assert writer.checksum == xxhash.xxh3_128_hexdigest(path.read_bytes())
+    np.testing.assert_array_equal(read_stack(path).data, planes)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_large_file_that_cannot_be_brought_to_the_disk_leaves_nothing(tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(write_module, "_LARGE", 0)
+    with StackWriter(
+        tmp_path / "a.tif", StackMetadata("YX", (2, 2), np.dtype(np.uint8)), later=lambda _: None
+    ) as writer:
+        writer.write(np.zeros((2, 2), np.uint8))
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OutputError, match=ADVICE):
+        writer.prepare()
+    writer.abandon()
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,327 @@
+"""A fixed pattern does not pin the shifts, and a scene without one is left alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.ndimage import gaussian_filter
+
+from tests.registration.scenes import UnreliableFrames, drifting, noise
+from xcorr_app import estimate_shifts
+from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.registration.pattern.layers import separated, shares
+from xcorr_app.registration.pattern.pattern_error import error_left, less_sure
+from xcorr_app.registration.pattern.static_pattern import PatternFreeFrames, Told
+from xcorr_app.registration.pattern.two_layers import TwoLayers
+
+COUNT, SHAPE = 9, (149, 163)
+PHASE = np.arange(COUNT) / (COUNT - 1)
+DRIFT = np.stack([13 * np.sin(3.1 * PHASE), 8 * (np.cos(4 * PHASE) - 1)], axis=1)
+
+
+def pattern(kind, seed=3, shape=SHAPE):
+    rng = np.random.default_rng(seed)
+    parts = {
+        "columns": np.broadcast_to(rng.normal(size=shape[1]), shape),
+        "rows": np.broadcast_to(rng.normal(size=shape[0])[:, None], shape),
+        "pixels": rng.normal(size=shape),
+        "dust": gaussian_filter((rng.random(shape) < 0.002).astype(float), 2.5),
+    }
+    return (parts[kind] - parts[kind].mean()) / parts[kind].std()
+
+
+def scene(deviation, drift=DRIFT, seed=1):
+    clean = drifting(drift, SHAPE, width=0.05, seed=seed)
+    return clean + noise(clean, deviation, seed + 1)
+
+
+@pytest.mark.share(2)
+@pytest.mark.parametrize("kind", ["columns", "rows", "pixels", "dust"])
+@pytest.mark.parametrize(("deviation", "limit"), [(0.05, 0.02), (0.7, 0.06)])
+def test_a_fixed_pattern_does_not_pin_the_shifts(xp, kind, deviation, limit):
+    stack = (500 + 40 * (scene(deviation) + pattern(kind))).astype(np.float32)
+    result = estimate_shifts(xp.asarray(stack), "first", 20)
+    assert np.sqrt(np.mean((result.shifts + DRIFT) ** 2)) < limit
+    assert result.trusted.all()
+    assert any(note.startswith("A fixed pattern") for note in result.notes)
+
+
+@pytest.mark.share(3)
+@pytest.mark.parametrize("reference", ["last", "template", 3])
+def test_whatever_the_reference(reference):
+    stack = 500 + 40 * (scene(0.1) + pattern("columns"))
+    result = estimate_shifts(stack, reference, 20)
+    error = result.shifts + DRIFT
+    assert np.std(error, axis=0).max() < 0.03
+    assert any(note.startswith("A fixed pattern") for note in result.notes)
+
+
+@pytest.mark.parametrize("drift", [DRIFT, 0 * DRIFT, 0.1 * DRIFT])
+@pytest.mark.parametrize("deviation", [0.05, 1.0])
+def test_a_scene_without_a_pattern_is_left_alone(drift, deviation, monkeypatch):
+    stack = 500 + 40 * scene(deviation, drift)
+    result = estimate_shifts(stack, "first", 20)
+    assert result.notes == ()
+    monkeypatch.setattr("xcorr_app.registration.second_looks.without_pattern", lambda *_: Told())
+    np.testing.assert_array_equal(result.shifts, estimate_shifts(stack, "first", 20).shifts)
+
+
+def test_a_scene_that_stands_still_is_no_pattern():
+    """What hardly moves cannot be told from what stands still."""
+    stack = 500 + 40 * (scene(0.1, 0 * DRIFT) + pattern("columns"))
+    result = estimate_shifts(stack, "first", 20)
+    assert result.notes == ()
+    assert np.abs(result.shifts).max() < 0.05
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_what_moves_over_a_still_scene_is_not_the_scene(seed):
+    still = drifting(0 * DRIFT, SHAPE, width=0.06, seed=seed)
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[: SHAPE[0], : SHAPE[1]]
+    particles = np.zeros_like(still)
+    for cy, cx in rng.uniform(-15, 175, (20, 2)):
+        for t, (dy, dx) in enumerate(DRIFT):
+            particles[t] += np.exp(-((y - cy - dy) ** 2 + (x - cx - dx) ** 2) / 18)
+    stack = 10 * particles + still + noise(still, 0.1)
+    result = estimate_shifts(stack, "first", 20)
+    assert not any(note.startswith("A fixed pattern") for note in result.notes)
+    assert np.abs(result.shifts).max() < 0.5
+
+
+def test_a_scene_that_grows_is_no_pattern():
+    """What was there before and what comes after are two layers, neither of which stands still."""
+    drift = 0.4 * DRIFT
+    earlier, later = (drifting(drift, SHAPE, width=0.06, seed=seed) ** 2 for seed in (5, 6))
+    weight = PHASE[:, None, None]
+    clean = (1 - weight) * earlier + weight * later
+    result = estimate_shifts(500 + 40 * (clean + noise(clean, 0.1)), "first", 20)
+    plain = estimate_shifts(500 + 40 * (clean + noise(clean, 0.1)), "first", 20, contrast="none")
+    assert not any("pattern" in note for note in result.notes)
+    usable = plain.trusted
+    assert usable.sum() > COUNT // 2
+    np.testing.assert_allclose(result.shifts[usable], -drift[usable], atol=0.25)
+
+
+@pytest.mark.share(3)
+@pytest.mark.parametrize(("width", "uneven"), [(0.1, 0.5), (0.15, 0.5), (0.15, 0.2)])
+def test_light_that_turns_is_no_pattern(width, uneven):
+    """A gain that differs from frame to frame explains what two layers do not: shifts are not fitted to it."""
+    phase = np.linspace(0, 1, 16)
+    drift = phase[:, None] * [3.0, 2.0]
+    y, x = (np.linspace(-0.5, 0.5, size) for size in SHAPE)
+    angle = 3 * phase[:, None, None]
+    light = 0.75 + uneven * (np.cos(angle) * x + np.sin(angle) * y[:, None])
+    clean = 120 + 60 * np.tanh(2 * drifting(drift, SHAPE, width=width))
+    result = estimate_shifts(light * clean + noise(clean, 2), "first", 20)
+    assert not any("pattern" in note for note in result.notes)
+    np.testing.assert_allclose(result.shifts, -drift, atol=0.05)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_another_scene_after_a_cut_is_no_pattern(seed):
+    """Of two scenes, the second where chance puts it, two layers can be made that explain all frames."""
+    rng = np.random.default_rng(seed)
+    drift = np.cumsum(rng.normal(0, 0.8, (18, 2)), axis=0)
+    drift -= drift[0]
+    stack = drifting(drift, SHAPE, width=0.05, seed=seed)
+    stack[12:] = drifting(drift, SHAPE, width=0.05, seed=seed + 50)[12:]
+    result = estimate_shifts(stack + noise(stack, 0.7, seed), "first", 30)
+    assert not result.trusted[12:].any()
+    assert result.trusted[:12].all()
+    np.testing.assert_allclose(result.shifts[:12], -drift[:12], atol=0.15)
+
+
+def test_a_pattern_is_not_looked_for_where_not_asked():
+    stack = 500 + 40 * (scene(0.1) + pattern("dust"))
+    for options in ({"contrast": "none"}, {"normalization": "none"}, {"prefilter": "gaussian:1"}):
+        assert not any("pattern" in note for note in estimate_shifts(stack, "first", 20, **options).notes)
+
+
+def test_two_layers_are_told_apart(xp):
+    still = pattern("dust")
+    stack = scene(0.02) + still
+    frames = xp.asarray((stack - stack.mean(axis=(1, 2), keepdims=True)).astype(np.float32))
+    found, shown = (to_host(part) for part in separated(frames, -DRIFT, 60))
+    # Widths of more than the drift cannot be told apart.
+    assert np.std(fine(found) - fine(still)) < 0.1 * np.std(fine(still))
+    clean = drifting(DRIFT[:1], SHAPE, width=0.05)[0]
+    assert np.std(fine(shown) - fine(clean)) < 0.1 * np.std(fine(clean))
+
+
+def fine(image):
+    return (image - gaussian_filter(image, 4))[8:-8, 8:-8]
+
+
+def test_what_stands_still_as_a_whole_has_no_pattern():
+    frames = scene(0.0, 0 * DRIFT)
+    found, _ = separated(frames, np.zeros((COUNT, 2)), 20)
+    assert np.abs(found).max() < 1e-9
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
+def test_shares(xp, share):
+    stack = scene(0.5) + np.sqrt(share) * pattern("pixels")
+    found = shares(xp.asarray(stack), -DRIFT)
+    # One frame in nine is the mean of itself.
+    assert found.static == pytest.approx(share * (1 - 1 / COUNT) ** 2 / (1 + share / COUNT), abs=0.06)
+    assert 0 < found.chance < 0.03
+
+
+def test_flat_and_unreadable_frames_stay_so(xp):
+    stack = np.ones((3, 8, 9), dtype=np.uint16)
+    stack[0] += np.arange(9, dtype=np.uint16)
+    source = UnreliableFrames(xp.asarray(stack), {2: "broken"})
+    pattern = xp.arange(72, dtype=np.float32).reshape(8, 9)
+    frames = PatternFreeFrames(source, pattern, 1.0, pattern, np.zeros((3, 2)))
+    chunk = frames.read(0, 3)
+    assert frames.dtype == np.float32
+    assert chunk.unreadable == {2: "broken"}
+    read = to_host(chunk.frames)
+    np.testing.assert_array_equal(read[0], stack[0] - np.arange(72.0).reshape(8, 9))
+    assert (read[1] == 1).all()
+    assert (read[2] == 0).all()
+
+
+@pytest.mark.share(3)
+@pytest.mark.parametrize("length", [0.05, 0.1, 0.35])
+@pytest.mark.parametrize("reference", ["first", 3, "template"])
+def test_a_scene_that_hardly_moves_over_a_pattern(xp, length, reference):
+    """By 0.7 to 5 pixels: the peak shows a compromise of both layers, the series tells them apart."""
+    drift = length * DRIFT
+    stack = (500 + 40 * (scene(0.05, drift) + pattern("columns") + pattern("dust"))).astype(np.float32)
+    result = estimate_shifts(xp.asarray(stack), reference, 20)
+    held = 3 if reference == 3 else 0
+    error = result.shifts + drift - drift[held]
+    assert any("fitted together" in note for note in result.notes)
+    assert np.abs(error).max() < 0.1
+    assert result.trusted.all()
+    error, sigma = (np.delete(each, held, axis=0) for each in (error, result.sigma))
+    assert np.sqrt(np.mean((error / sigma) ** 2)) < 2
+
+
+@pytest.mark.parametrize(("shape", "count", "width"), [((96, 104), 7, 0.05), ((64, 72), 5, 0.03)])
+def test_what_enters_at_the_rim_is_no_pattern(shape, count, width):
+    """It bends the fit of both layers by no more than that says itself, and makes better shifts worse."""
+    time = np.arange(count)
+    drift = shape[0] / 16 * np.stack([np.sin(0.3 * time), time / 15], axis=1)
+    clean = 200 + 40 * drifting(drift, shape=shape, width=width)
+    result = estimate_shifts(clean + noise(clean, 8), "first", 16)
+    assert result.notes == ()
+    np.testing.assert_allclose(result.shifts, -drift, atol=0.1)
+
+
+def test_frames_beside_those_that_are_fitted(monkeypatch):
+    monkeypatch.setattr("xcorr_app.registration.pattern.static_pattern._MOST", 8)
+    monkeypatch.setattr("xcorr_app.registration.pattern.static_pattern._PIXELS", 1)
+    phase = np.linspace(0, 1, 21)
+    drift = np.stack([2 * np.sin(4 * phase), 1.5 * (np.cos(5 * phase) - 1)], axis=1)
+    stack = 500 + 40 * (scene(0.05, drift) + pattern("columns") + pattern("dust"))
+    result = estimate_shifts(stack, "first", 20)
+    assert any("fitted together" in note for note in result.notes)
+    assert np.abs(result.shifts + drift).max() < 0.1
+    assert result.trusted.all()
+    assert (result.sigma[1:] > 0).all()
+
+
+def test_noise_that_hides_how_far_the_scene_moves_is_doubted():
+    drift = 0.1 * DRIFT
+    stack = 500 + 40 * (scene(1.5, drift) + 1.2 * (pattern("columns") + pattern("dust")))
+    result = estimate_shifts(stack, "first", 20)
+    wrong = np.abs(result.shifts + drift).max(axis=1) > 0.5
+    assert wrong.any()
+    assert not result.trusted[wrong].any()
+    assert any(note.startswith("Something stands still") for note in result.notes)
+
+
+def test_likelihood_of_two_layers_is_that_of_its_definition():
+    """Cost, slope and Hessian against a dense Gaussian model in float64, frequency by frequency."""
+    rng = np.random.default_rng(5)
+    layers = TwoLayers(rng.normal(size=(5, 61, 67)))
+    shifts = rng.normal(size=(5, 2))
+    few = np.arange(0, layers._mean.size, 40)
+    for name in ("_mean", "_total", "_noise", "_ratio"):
+        setattr(layers, name, getattr(layers, name)[few])
+    layers._spectra, layers._rest, layers._k = (each[:, few] for each in (layers._spectra, layers._rest, layers._k))
+    layers._places = tuple(place[few] for place in layers._places)
+
+    def by_definition(shifts):
+        cost = 0.0
+        for j in range(few.size):
+            phase = np.exp(1j * (shifts @ layers._k[:, j]))
+            # Any pattern is as likely as another: what is left of the frames without their mean.
+            free = np.linalg.qr(np.column_stack([np.ones(5), np.eye(5)[:, 1:]]))[0][:, 1:]
+            scene, noise = free.T @ phase, layers._noise[j]
+            covariance = noise * np.eye(4) + noise / layers._ratio[j] * np.outer(scene, scene.conj())
+            values = free.T @ layers._spectra[:, j]
+            cost += np.linalg.slogdet(covariance / noise)[1]
+            cost += (values.conj() @ np.linalg.solve(covariance, values)).real
+        return cost
+
+    assert layers._cost(shifts) == pytest.approx(by_definition(shifts), rel=1e-9)
+    slope = layers._slope_and_hessian(shifts)[0]
+    for t, axis in ((0, 0), (2, 1), (4, 0)):
+        step = np.zeros_like(shifts)
+        step[t, axis] = 1e-5
+        difference = (by_definition(shifts + step) - by_definition(shifts - step)) / 2e-5
+        assert slope[t, axis] == pytest.approx(difference, rel=1e-5, abs=1e-5)
+
+
+def test_the_noise_of_a_pattern_is_filtered(xp):
+    """Of noise alone next to nothing is taken for a pattern; columns are kept, and spots far above it."""
+    rng = np.random.default_rng(8)
+    noisy = xp.asarray(rng.normal(size=(COUNT, *SHAPE)))
+    assert to_host(separated(noisy, -DRIFT, 6)[0]).var() < 0.35 / COUNT
+    still = xp.asarray(20 * (pattern("columns") + pattern("dust")))
+    found = to_host(separated(noisy + still, -DRIFT, 60)[0])
+    assert np.corrcoef(fine(found).ravel(), fine(to_host(still)).ravel())[0, 1] > 0.99
+
+
+@pytest.mark.parametrize("count", [5, 9, 20])
+def test_shifts_that_made_the_pattern_are_less_sure(xp, count):
+    """Far apart, each of n frames loses what it gave to scene and pattern: errors grow by (n - 1) / (n - 2)."""
+    rng = np.random.default_rng(count)
+    taken = np.concatenate([np.zeros((1, 2)), rng.uniform(-40, 40, (count - 1, 2))])
+    scene = gaussian_filter(rng.normal(size=(131, 149)), 1.5)
+    factor = less_sure(taken, taken, xp.asarray(scene), 60)
+    np.testing.assert_array_equal(factor[0], 1)
+    assert factor[1:].mean() == pytest.approx((count - 1) / (count - 2), rel=0.05)
+    # A frame that made no part of the pattern carries over less than those that did.
+    further = np.array([[33.5, -21.2], [np.nan, np.nan]])
+    others = less_sure(further, taken, xp.asarray(scene), 60)
+    assert (others[0] < factor[1:].max(axis=0)).all()
+    assert np.isnan(others[1]).all()
+
+
+def test_frames_of_very_different_brightness_are_one_scene():
+    """The gain of each frame is found however much it differs: what the bright ones show is no pattern."""
+    still, moved = drifting(np.array([(0, 0), (3, 1)]), SHAPE, width=0.06)
+    stack = np.stack([still, still + 1e5, 1000 * moved, 0.001 * moved, moved]).astype(np.float64)
+    result = estimate_shifts(stack, "first", 10, weighting="none")
+    assert not any("pattern" in note for note in result.notes)
+    np.testing.assert_allclose(result.shifts[2:], np.tile([-3.0, -1.0], (3, 1)), atol=1e-3)
+
+
+def test_what_a_pattern_leaves_follows_the_width_of_the_scene(rng, xp):
+    fine, coarse = (xp.asarray(gaussian_filter(rng.normal(size=(211, 240)), width)) for width in (2.0, 4.0))
+    np.testing.assert_allclose(error_left(coarse, 9) / error_left(fine, 9), 2, rtol=0.15)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_spots_dimmer_than_the_offsets_of_a_camera_are_the_scene(seed):
+    """Pixels and columns with offsets of their own fill the frame, but no optics drew them."""
+    rng, count, shape = np.random.default_rng(seed), 24, (150, 163)
+    drift = np.stack([np.linspace(0, 13, count), np.linspace(0, -9, count)], axis=1) + rng.normal(0, 0.3, (count, 2))
+    drift -= drift[0]
+    y, x = np.arange(shape[0])[:, None], np.arange(shape[1])[:, None]
+    places, heights = rng.uniform(-20, 180, (2, 130)), rng.uniform(2, 9, 130)
+    stack = np.empty((count, *shape))
+    for t, (dy, dx) in enumerate(drift):
+        rows, columns = (np.exp(-((k - p - d) ** 2) / 6) for k, p, d in zip((y, x), places, (dy, dx), strict=True))
+        stack[t] = 100 + (rows * heights) @ columns.T
+    stack += rng.normal(0, 3, shape) + rng.normal(0, 2, shape[1]) + rng.normal(0, 1.5, stack.shape)
+    result = estimate_shifts(np.rint(stack).astype(np.uint16), "first", 24)
+    assert any(note.startswith("A fixed pattern") for note in result.notes)
+    error = np.abs(result.shifts + drift).max(axis=1)
+    assert ((error < 0.3) | ~result.trusted).all()
+    assert np.sqrt(np.mean((result.shifts + drift) ** 2)) < 0.2

@@ -1,0 +1,88 @@
+"""Vignetting and other shading that stands still, brighter than the scene that moves over it."""
+
+import numpy as np
+import pytest
+from scipy import ndimage
+
+import xcorr_app as xc
+from xcorr_app.registration.light import shading
+from xcorr_app.registration.stack.frames import ArrayFrames
+
+
+def texture(rng, shape, width):
+    image = ndimage.gaussian_filter(rng.normal(size=shape), width, mode="wrap")
+    return image / image.std()
+
+
+def seen(scene, places, shape):
+    """Frames of a scene at whole places, and the shifts that align them."""
+    frames = np.stack([scene[y : y + shape[0], x : x + shape[1]] for y, x in places])
+    return frames, np.subtract(places, places[0]).astype(float)
+
+
+def radius(shape):
+    y, x = (np.linspace(-1, 1, side) for side in shape)
+    return np.hypot(y[:, None], x[None])
+
+
+def test_a_faint_scene_under_vignetting():
+    rng = np.random.default_rng(31)
+    shape, places = (147, 163), rng.integers(0, 12, (14, 2))
+    frames, truth = seen(texture(rng, (160, 176), 2.5), places, shape)
+    light = 20000 * np.cos(0.8 * radius(shape)) ** 4
+    stack = rng.poisson(light * (1 + 0.01 * frames)).astype(np.uint16)
+    plain = xc.estimate_shifts(stack, contrast="none", max_shift=20)
+    assert np.abs(plain.shifts - truth).max() > 2  # the light holds them
+    found = xc.estimate_shifts(stack, max_shift=20)
+    assert found.trusted.all()
+    assert np.sqrt(((found.shifts - truth) ** 2).mean()) < 0.1
+    assert any("Uneven brightness" in note for note in found.notes)
+
+
+def test_a_camera_with_shading_and_a_pattern_of_its_pixels():
+    rng = np.random.default_rng(32)
+    shape, places = (141, 157), rng.integers(0, 10, (20, 2))
+    frames, truth = seen(texture(rng, (151, 167), 4), places, shape)
+    still = 70 * radius(shape) ** 2 + 6 * rng.normal(size=shape)
+    stack = (8000 + 12 * frames + still + 4 * rng.normal(size=frames.shape)).round().astype(np.uint16)
+    found = xc.estimate_shifts(stack, max_shift=16)
+    assert np.abs(found.shifts - truth)[found.trusted].max() < 0.3
+    assert found.trusted.mean() > 0.9
+
+
+def test_a_smooth_thing_that_moves_is_the_scene():
+    rng = np.random.default_rng(33)
+    shape, places = (121, 133), rng.integers(0, 14, (9, 2))
+    y, x = np.mgrid[:135, :147]
+    blob = 300 * np.exp(-(((y - 66) / 40) ** 2 + ((x - 71) / 45) ** 2))
+    frames, truth = seen(blob + texture(rng, (135, 147), 3), places, shape)
+    stack = (1000 + frames + rng.normal(size=frames.shape)).astype(np.float32)
+    assert shading._share(shading._binned(stack[:1])[0]) > 0.9
+    found = xc.estimate_shifts(stack, max_shift=16)
+    assert not any("Uneven brightness" in note for note in found.notes)
+    assert np.abs(found.shifts - truth).max() < 0.2
+
+
+@pytest.mark.parametrize("shape", [(49, 73), (130, 57)])
+def test_frames_lose_what_is_alike_to_the_shading(shape):
+    rng = np.random.default_rng(34)
+    y, x = (np.linspace(-1, 1, side) for side in shape)
+    light = 50 + 30 * y[:, None] ** 2 * x[None] - 20 * x[None] ** 4
+    terms = shading._terms(light - light.mean())
+    rest = rng.normal(size=(3, *shape))
+    gains = np.array([1.0, 0.4, 1.7])
+    lit = rest + gains[:, None, None] * light
+    lost = shading.UnshadedFrames(ArrayFrames(lit), terms).read(0, 3).frames
+    form = (light - light.mean()).ravel() / np.linalg.norm(light - light.mean())
+    flat = lit.reshape(3, -1) - lit.reshape(3, -1).mean(axis=1, keepdims=True)
+    expected = flat - (flat @ form)[:, None] * form
+    np.testing.assert_allclose(lost.reshape(3, -1), expected, atol=1e-10)
+
+
+def test_flat_frames_stay_flat_and_what_is_no_number_stays_none():
+    stack = np.full((2, 60, 61), 7.0)
+    stack[1] += np.linspace(0, 9, 61)
+    stack[1, 3, 4] = np.nan
+    frames = shading.UnshadedFrames(ArrayFrames(stack), np.eye(7)).read(0, 2).frames
+    assert (frames[0] == 7).all()
+    assert np.isnan(frames[1]).sum() == 1

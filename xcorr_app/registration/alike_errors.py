@@ -1,0 +1,53 @@
+"""Are the errors of neighbouring parts of a picture alike? Then shifts are less sure than its tiles say one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.gpu.runtime.arrays import array_namespace
+from xcorr_app.registration.measuring.few_frames import spread
+from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.parts import masks
+from xcorr_app.registration.reference.reference_names import frame_number
+from xcorr_app.registration.reference.strategies import Estimation
+from xcorr_app.registration.standard_error.alike_tiles import CommonTiles, excess_variance
+
+_LOOKED_AT, _AT_ONCE, _FEWEST = 16, 4, 4
+
+
+def excess(estimation: Estimation, reference: str | int | np.integer[Any], measured: Measured) -> NDArray[np.float64]:
+    """Pixels (T, 2) that standard errors lack, to be added in squares; zero where there is no reference frame.
+
+    A frame of the stack is the reference, and is sure of itself.
+    """
+    nothing, count = np.zeros_like(measured.sigma), len(measured.sigma)
+    number = frame_number(reference, count)
+    if number is None:
+        return nothing
+    trusted = measured.trusted(estimation.settings)
+    others = np.flatnonzero(trusted & (np.arange(count) != number))
+    if others.size < _FEWEST or not trusted[number]:
+        return nothing
+    few, measurement = spread(others, _LOOKED_AT), estimation.measurement
+    (images,) = measurement.prepared.usable((number,))
+    shape, shifts = (int(images.shape[1]), int(images.shape[2])), measured.shifts
+    tiles = CommonTiles(shape, measurement.kernel_for(images[0]), shifts[few])
+    if tiles.are_few:
+        return nothing
+    # What moves otherwise is no error of the rest.
+    out = None
+    if masks.some_differ(measured.tiles):
+        chosen = np.isin(np.arange(count), few)
+        out = masks.Parts(masks.left_out(measurement.tiles_of(shifts, images[0], chosen)), shifts)
+    for start in range(0, few.size, _AT_ONCE):
+        some = few[start : start + _AT_ONCE]
+        frames = array_namespace(images).concatenate(measurement.prepared.usable(tuple(some.tolist())))
+        pair = (images, frames) if out is None else out.leave_out(images, frames, some, noisy=False)
+        tiles.add(*pair, shifts[some])
+    found = tiles.contributions()
+    if found is None:
+        return nothing
+    return np.where((np.arange(count) != number)[:, None], np.sqrt(excess_variance(found)), 0.0)

@@ -1,0 +1,80 @@
+"""A displacement field on a grid: what was measured, and what follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class DisplacementField:
+    """Displacement at every point of a grid and what can be said about it. NumPy arrays."""
+
+    rows: Floats
+    """(gy,) row of the points, the middles of their windows, in pixels counted from the first."""
+    columns: Floats
+    """(gx,) column of the points."""
+    displacement: Floats
+    """(gy, gx, 2) rows, columns in pixels by which the second image shows displaced what the first shows there; NaN
+    where masked. Where `replaced`, what its neighbours say."""
+    sigma: Floats
+    """(gy, gx, 2) standard errors in pixels, for noise that is independent from pixel to pixel; NaN where replaced."""
+    score: Floats
+    """(gy, gx) zero-mean normalised correlation of the windows as last compared."""
+    significance: Floats
+    """(gy, gx) height of the peak in standard deviations of its plane; NaN where not known."""
+    replaced: NDArray[np.bool_]
+    """(gy, gx) whether the measured vector was not trusted and its neighbours took its place."""
+    masked: NDArray[np.bool_]
+    """(gy, gx) whether there was too little to see."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def slopes(self) -> Floats:
+        """(gy, gx, 2, 2) of the displacement's component (first index: rows, columns) along rows and columns."""
+        return slopes_of(self.displacement, self.rows, self.columns)
+
+    @property
+    def strain(self) -> Floats:
+        """(gy, gx, 3) small strains: along rows, along columns, shear (half the sum of the mixed slopes)."""
+        slopes = self.slopes
+        shear = (slopes[..., 0, 1] + slopes[..., 1, 0]) / 2
+        return np.stack([slopes[..., 0, 0], slopes[..., 1, 1], shear], axis=-1)
+
+    @property
+    def vorticity(self) -> Floats:
+        """(gy, gx) twice the rate of turning, from columns towards rows: clockwise as displayed is positive."""
+        slopes = self.slopes
+        turning: Floats = slopes[..., 0, 1] - slopes[..., 1, 0]
+        return turning
+
+    def save(self, path: Path | str) -> None:
+        """Write the field to a file, which is replaced if it exists.
+
+        By the ending of its name: ``.csv``, ``.vtk`` (legacy text), ``.nc`` (NetCDF 3), ``.npz`` or ``.ome.tif``
+        (OME-TIFF of the channels dy, dx, sigma_y, sigma_x and replaced, whose pixel is the step of the grid).
+
+        Raises
+        ------
+        ArgumentError
+            The name ends in none of them.
+        OutputError
+            The file cannot be written.
+        """
+        from xcorr_app.registration.field.field_files import save
+
+        save(self, Path(path))
+
+
+def slopes_of(values: Floats, rows: Floats, columns: Floats) -> Floats:
+    """Slopes (gy, gx, 2, 2) of values (gy, gx, 2) along rows and columns; zero along an axis of one point."""
+    found = np.zeros((*values.shape, 2))
+    for axis, places in ((0, rows), (1, columns)):
+        if places.size > 1:
+            found[..., axis] = np.gradient(values, places, axis=axis)
+    return found

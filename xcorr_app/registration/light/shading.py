@@ -1,0 +1,201 @@
+"""Shading that stands still: vignetting, a glow, an uneven background, brighter than the scene that moves over it.
+
+Such light holds shifts near zero, smoothly, so that no fixed pattern and no second motion is seen, and frames that lie
+on each other by their shading leave little. It is suspected where the smooth part of a frame, a polynomial, is most of
+what the frame shows; it is told from a large object by whether it stays where it is while what is left of the frames
+moves. Each frame then loses its own smooth part, which follows light that flickers, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.correlation.standardize import working_dtype
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+from xcorr_app.registration.measuring.few_frames import near_each_other, spread
+from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.pattern.one_layer import left_over_of
+from xcorr_app.registration.pattern.pattern_in_turns import Measure
+from xcorr_app.registration.pattern.static_pattern import without_pattern
+from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.stack.contrast import Contrast
+from xcorr_app.registration.stack.frames import Chunk, Frames, FramesOver, HeldFrames, PickedFrames
+
+_DEGREE = 6
+"""Of the polynomial: a fourth power of a cosine, as lenses have, to a thousandth."""
+_SMALLEST = 48
+"""Rows and columns below which a scene is as smooth as the polynomial."""
+_SIDE = 64
+"""Rows and columns of bins that are enough to see it."""
+_LARGEST_SHARE = 0.5
+"""Of the variance of binned frames: a smooth part that is less bends shifts by little."""
+_LOOKED_AT = 9
+_OFF, _SURER = 3.0, 0.8
+"""Standard errors by which shifts without it differ from those measured, as a rule; or their standard errors over those
+before, from which they are better in any case."""
+_STILL = 0.5
+"""Of what smooth parts would differ by if they moved with the rest, the share that they differ by at most."""
+
+
+@dataclass(frozen=True)
+class UnshadedFrames(FramesOver):
+    """Frames, as floats, less a polynomial that stands still, as bright as it is in each."""
+
+    shading: NDArray[np.float64]
+    """(k, k) coefficients of its terms."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of a pixel, a float."""
+        return working_dtype(np.empty(0, self.source.dtype))
+
+    def read(self, start: int, stop: int) -> Chunk:
+        """Read frames and take the shading off; those that are flat stay so, and pixels that are no numbers."""
+        chunk = self.source.read(start, stop)
+        xp = array_namespace(chunk.frames)
+        flat = (chunk.frames == chunk.frames[:, :1, :1]).all(axis=(1, 2), keepdims=True)
+        frames = chunk.frames.astype(self.dtype)
+        known = xp.isfinite(frames)
+        number = xp.maximum(known.sum(axis=(1, 2), keepdims=True), 1).astype(self.dtype)
+        # Divided before they are summed: the sum of large values must not overflow.
+        frames -= (xp.where(known, frames, 0) / number).sum(axis=(1, 2), keepdims=True)
+        down, across = (xp.asarray(_polynomials(side).astype(self.dtype)) for side in self.shape)
+        shading = xp.asarray((self.shading / np.sqrt((self.shading**2).sum())).astype(self.dtype))
+        terms = down.T / down.shape[0] @ xp.where(known, frames, 0) @ across / across.shape[0]
+        terms = shading * (terms * shading).sum(axis=(1, 2), keepdims=True)
+        return replace(chunk, frames=xp.where(flat, chunk.frames, frames - down @ terms @ across.T))
+
+    @property
+    def note(self) -> str:
+        """What was done, in words."""
+        return (
+            "Uneven brightness stands still while the scene moves (vignetting, illumination, background), and is most "
+            "of what frames show: it was taken off for measuring."
+        )
+
+
+def unshaded(frames: Frames, measured: Measured, settings: Settings, measure: Measure) -> UnshadedFrames | None:
+    """Frames without their smooth parts; None where these are little, or move with the scene.
+
+    Parameters
+    ----------
+    frames : Frames
+    measured : Measured
+        Their shifts as they are.
+    settings : Settings
+    measure : callable
+        Measures frames against one of them.
+    """
+    if not (settings.contrast.auto and settings.normalization == "zncc" and settings.prefilter.name is None):
+        return None
+    if settings.kernel_options is not None or min(settings.measured_shape(frames.shape)) < _SMALLEST:
+        return None
+    usable = near_each_other(measured, frames.shape)
+    if usable.size < 2 or _share(_binned(frames.read(int(usable[0]), int(usable[0]) + 1).frames)[0]) < _LARGEST_SHARE:
+        return None
+    some = spread(usable, _LOOKED_AT)
+    few = HeldFrames.of(PickedFrames(frames, tuple(some.tolist())))
+    images = _binned(few.chunk.frames)
+    shading = np.mean([_terms(image) for image in images], axis=0)
+    found = _without_pattern(UnshadedFrames(few, shading), settings, measure)
+    shifts, before = found.shifts[1:], (measured.shifts[some] - measured.shifts[some[0]])[1:]
+    sure = found.undoubted(settings)[1:]
+    if 2 * sure.sum() <= sure.size:
+        return None
+    sigma, sigma_before = found.sigma[1:][sure], measured.sigma[some[1:]][sure]
+    off = (np.abs(shifts - before)[sure] / np.hypot(sigma, sigma_before)).max(axis=1)
+    if not (np.median(off) > _OFF or np.median(sigma) < _SURER * np.median(sigma_before)):
+        return None
+    still = _stands_still(images[0], images[1:][sure], shifts[sure], frames.shape)
+    return UnshadedFrames(frames, shading) if still else None
+
+
+def _without_pattern(frames: UnshadedFrames, settings: Settings, measure: Measure) -> Measured:
+    """Measure frames, and once more without a fixed pattern where there is one: a camera has both."""
+    plain = replace(settings, contrast=Contrast(), smooth_time=1)
+    found = measure(frames, "first", plain)
+    told = without_pattern(frames, found, settings, measure, left_over_of(frames, found, settings))
+    if told.joint is not None:
+        return told.joint.replacing(found)
+    return found if told.frames is None else measure(told.frames, "first", plain)
+
+
+def _stands_still(
+    first: NDArray[np.float64], others: NDArray[np.float64], shifts: NDArray[np.float64], shape: tuple[int, int]
+) -> bool:
+    """Whether smooth parts of binned frames (n, h, w) are that of the first, and not that moved by shifts (n, 2)."""
+    still = _smooth(first)
+    here = moved = 0.0
+    for image, shift in zip(others, shifts, strict=True):
+        smooth = _smooth(image)
+        # What it shows at a place, the first would show where the shift puts that.
+        at = [_places(side) + 2 * d / length for side, d, length in zip(image.shape, shift, shape, strict=True)]
+        inside = np.ix_(*(np.abs(places) <= 1 for places in at))
+        if smooth[inside].size:
+            here += _unlike(smooth[inside], still[inside])
+            moved += _unlike(smooth[inside], _smooth(first, at)[inside])
+    return here < _STILL * moved
+
+
+def _unlike(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    """Squares that one image leaves of another, whatever the brightness of both."""
+    one, other = one - one.mean(), other - other.mean()
+    squares = float((other**2).sum())
+    gain = float((one * other).sum()) / squares if squares > 0 else 0.0
+    return float(((one - gain * other) ** 2).sum())
+
+
+def _share(image: NDArray[np.float64]) -> float:
+    """Share of the variance of an image that its smooth part has; 0 of a flat one."""
+    variance = float(image.var())
+    return float(_smooth(image).var()) / variance if variance > 0 and np.isfinite(variance) else 0.0
+
+
+def _smooth(image: NDArray[np.float64], at: list[NDArray[np.float64]] | None = None) -> NDArray[np.float64]:
+    """Polynomial that is nearest to an image (h, w), there or at other places along each axis."""
+    places = at or [_places(side) for side in image.shape]
+    down, across = (_polynomials(side, tuple(some)) for side, some in zip(image.shape, places, strict=True))
+    smooth: NDArray[np.float64] = down @ _terms(image) @ across.T
+    return smooth
+
+
+def _terms(image: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Coefficients (k, k) of the polynomial that is nearest to an image (h, w), alike for bins of any size."""
+    down, across = (_polynomials(side) / side for side in image.shape)
+    i, j = np.ogrid[: _DEGREE + 1, : _DEGREE + 1]
+    terms: NDArray[np.float64] = (down.T @ image @ across) * (i + j <= _DEGREE)
+    return terms
+
+
+@lru_cache(64)
+def _polynomials(side: int, at: tuple[float, ...] | None = None) -> NDArray[np.float64]:
+    """Polynomials (places, k), orthogonal over so many pixels along an axis, of mean square 1; there or elsewhere."""
+    legendre = np.polynomial.legendre.legvander
+    here = legendre(_places(side), _DEGREE)
+    upper = np.linalg.qr(here)[1]
+    orthogonal = np.linalg.inv(upper * np.sign(np.diag(upper))[:, None]) * np.sqrt(side)
+    values: NDArray[np.float64] = (here if at is None else legendre(np.array(at), _DEGREE)) @ orthogonal
+    return values
+
+
+def _places(side: int) -> NDArray[np.float64]:
+    """Middles of so many pixels in an axis from -1 to 1."""
+    return (2 * np.arange(side) + 1) / side - 1
+
+
+def _binned(frames: Array) -> NDArray[np.float64]:
+    """Frames (n, h, w) less their means, in bins of pixels, on the host; what is no number counts as the mean."""
+    xp = array_namespace(frames)
+    count, height, width = frames.shape
+    rows, columns = (max(1, side // _SIDE) for side in (height, width))
+    part = frames[:, : height // rows * rows, : width // columns * columns].astype(np.float64)
+    known = xp.isfinite(part)
+    part = part - (xp.where(known, part, 0) / part[0].size).sum(axis=(1, 2), keepdims=True)
+    part = xp.where(known, part, 0).reshape(count, height // rows, rows, width // columns, columns)
+    bins: NDArray[np.float64] = to_host(part.mean(axis=(2, 4)))
+    return bins

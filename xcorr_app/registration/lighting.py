@@ -1,0 +1,198 @@
+"""Light that changes from place to place over the series: found on a few frames, taken off all of them for measuring.
+
+A frame that is lit more strongly on one side than its reference is pulled towards that side: the slope of a smooth gain
+enters the slope of the correlation. Gain and offset of every frame against one of them are smooth fields
+(``light/light_field.py``); frames less the offset and over the gain are all lit as the series is in
+the mean. Where noise is stronger than the scene it must not be raised where the light is faint: there the fields are
+divided by less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.gpu.runtime.arrays import array_namespace
+from xcorr_app.registration.contrast_choice import Measure
+from xcorr_app.registration.light.even_light import EvenlyLitFrames
+from xcorr_app.registration.light.light_field import Light, ReferenceLight
+from xcorr_app.registration.measuring.few_frames import spread
+from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.parts.tiles import Grid
+from xcorr_app.registration.pattern.one_layer import LeftOver
+from xcorr_app.registration.quality import AMBIGUOUS_RATIO
+from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.stack.contrast import Contrast
+from xcorr_app.registration.stack.frames import Frames
+from xcorr_app.registration.stack.passes import Pass
+from xcorr_app.registration.stack.prefilter import Prefilter
+from xcorr_app.registration.stack.preparation import prepare
+from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
+
+_LOOKED_AT = 5
+_AT_ONCE = 8
+"""Frames whose light is fitted together."""
+_LITTLE = 0.005
+"""Share of what moved frames show that differs among them, below which no light bends a shift by much."""
+_MIN_PREDICTED = 0.67
+"""Of what a constant gain leaves of tiles, the share that the uneven one predicts, of one frame; of more, chance
+reaches as much less as the root of their number is larger."""
+_MIN_SHARE = 0.5
+"""Of what a constant gain leaves beyond noise, the share that the uneven one explains."""
+_MAX_REMAINDER = 60.0
+"""Squares that it leaves, in units of noise: what is more is a change of the scene."""
+_NEAR = 2.0
+"""Pixels by which light bends a shift at most."""
+_AS_SURE, _AS_SURE_AS_REFINED = 1.3, 2.5
+"""Standard error over that before, up to which shifts of evenly lit frames are taken: they are less biased; and where
+pixels that differ counted less before: of light that bends shifts, such errors know little."""
+
+
+def evenly_lit(
+    frames: Frames, measured: Measured, settings: Settings, measure: Measure, rest: LeftOver
+) -> EvenlyLitFrames | None:
+    """Frames under even light; None where their light does not change, or is not all that changes.
+
+    Light bends the shifts that it is found by: what is found with them serves to measure shifts once more, and these to
+    find it again. So it is for a few frames, which say whether it is light, and for all.
+
+    Parameters
+    ----------
+    frames : Frames
+    measured : Measured
+        Their shifts as they are.
+    settings : Settings
+    measure : callable
+        Measures frames against one of them, in one pass.
+    rest : LeftOver
+        What a few of the frames leave, moved by those shifts.
+    """
+    if not _is_open(frames, settings) or rest.share < _LITTLE:
+        return None
+    known = _known(measured, frames.shape)
+    if known.size < 2:
+        return None
+    # In the middle of all, it has most in common with each.
+    distance = np.abs(measured.shifts[known] - np.median(measured.shifts[known], axis=0)).max(axis=1)
+    middle = int(known[distance.argmin()])
+    shifts = measured.shifts - measured.shifts[middle]
+    plain = replace(settings, contrast=Contrast(), smooth_time=1)
+    reference = ReferenceLight(prepare(frames.read(middle, middle + 1), _as_they_are(plain)).frames[0])
+    few = spread(known[known != middle], _LOOKED_AT)
+    if not changes(_compared(reference, frames, few, shifts, _as_they_are(plain))):
+        return None
+    lit = _lit(reference, frames, middle, known, shifts, plain)
+    return _lit(reference, frames, middle, known, _once_more(lit, middle, plain, measure), plain)
+
+
+def _lit(
+    reference: ReferenceLight,
+    frames: Frames,
+    middle: int,
+    known: NDArray[np.intp],
+    shifts: NDArray[np.float64],
+    settings: Settings,
+) -> EvenlyLitFrames:
+    """Frames evened by their light against the middle one, with shifts (T, 2) onto that."""
+    others = known[known != middle]
+    light = _compared(reference, frames, others, shifts, _as_they_are(settings))
+    place = int(np.searchsorted(others, middle))
+    gain, offset = np.insert(light.gain, place, 0.0, axis=0), np.insert(light.offset, place, reference.offset, axis=0)
+
+    def everywhere(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of frames that could not be compared what lies between the others'."""
+        return np.stack([np.interp(np.arange(frames.count), known, column) for column in values.T], axis=1)
+
+    return EvenlyLitFrames(frames, everywhere(gain), everywhere(offset), everywhere(shifts[known]), reference.noise)
+
+
+def _once_more(lit: EvenlyLitFrames, middle: int, settings: Settings, measure: Measure) -> NDArray[np.float64]:
+    """Shifts (T, 2) onto the middle frame, measured under even light; as they were where others are found."""
+    shifts = measure(lit, middle, settings).shifts
+    shifts = shifts - shifts[middle]
+    with np.errstate(invalid="ignore"):
+        near = np.abs(shifts - lit.shifts).max(axis=1, keepdims=True) < _NEAR
+    return np.where(near, shifts, lit.shifts)
+
+
+def as_sure(before: Measured, after: Measured) -> bool:
+    """Whether shifts of evenly lit frames are as sure, or surer."""
+    error = [np.hypot(*m.sigma[1:].T) for m in (before, after)]
+    known = ~np.isnan(error[0] + error[1])
+    if not known.any():
+        return False
+    refined = before.reweighted[1:][known].mean() > 0.5 > after.reweighted[1:][known].mean()
+    limit = _AS_SURE_AS_REFINED if refined else _AS_SURE
+    return bool(np.median(error[1][known]) < limit * np.median(error[0][known]))
+
+
+def is_nearer(lit: EvenlyLitFrames, before: Measured, after: Measured) -> bool:
+    """Whether shifts of evenly lit frames lie no farther than those before from where light was found with them.
+
+    There each frame is weighted by its light and that of the one it is compared with, as it is not in a template, nor
+    in steps from frame to frame: what light leaves at their rims bends these.
+    """
+    apart = []
+    for shifts in (before.shifts, after.shifts):
+        beside = shifts - lit.shifts
+        beside = beside[np.isfinite(beside).all(axis=1)]
+        apart.append(np.minimum(np.abs(beside - np.median(beside, axis=0)), _NEAR))
+    return bool(np.mean(apart[1] ** 2) <= np.mean(apart[0] ** 2))
+
+
+def _is_open(frames: Frames, settings: Settings) -> bool:
+    return (
+        settings.contrast.auto
+        and settings.normalization == "zncc"
+        and settings.prefilter.name is None
+        and settings.kernel_options is None
+        and frames.count > 1
+        and all(Grid(settings.measured_shape(frames.shape)).count)
+    )
+
+
+def _known(measured: Measured, shape: tuple[int, int]) -> NDArray[np.intp]:
+    """Frames whose shifts are no chance, and leave half of the frame in common with most others."""
+    known = measured.usable & np.isfinite(measured.shifts).all(axis=1)
+    with np.errstate(invalid="ignore"):
+        known &= ~(measured.false_alarm > MAX_FALSE_ALARM) & ~(measured.peak_ratio < AMBIGUOUS_RATIO)
+    known &= ~measured.on_edge
+    if known.any():
+        distance = np.abs(np.nan_to_num(measured.shifts) - np.median(measured.shifts[known], axis=0))
+        known &= (distance <= np.array(shape) / 4).all(axis=1)
+    return np.flatnonzero(known)
+
+
+def _as_they_are(settings: Settings) -> Settings:
+    """Settings by which frames are read whole."""
+    return replace(settings, roi=None, prefilter=Prefilter(), contrast=Contrast())
+
+
+def _compared(
+    reference: ReferenceLight, frames: Frames, numbers: NDArray[np.intp], shifts: NDArray[np.float64], plain: Settings
+) -> Light:
+    """Light of the frames of these numbers against the reference."""
+    groups = [numbers[first : first + _AT_ONCE] for first in range(0, numbers.size, _AT_ONCE)]
+
+    def job(start: int, stop: int) -> list[Light]:
+        found = []
+        for these in groups[start:stop]:
+            read = [prepare(frames.read(int(number), int(number) + 1), plain).frames for number in these]
+            found.append(reference.compared(array_namespace(read[0]).concatenate(read), shifts[these]))
+        return found
+
+    walk = Pass(len(groups), _AT_ONCE * frames.shape[0] * frames.shape[1], reference.on_device)
+    found = [light for some in walk.over("light", job, small=True) for light in some]
+    return Light(**{name: np.concatenate([getattr(one, name) for one in found]) for name in Light.__dataclass_fields__})
+
+
+def changes(light: Light) -> bool:
+    """Whether the gain of the frames looked at is uneven, of some as a rule more than of others, and nothing else."""
+    freedom = np.maximum(light.tiles - light.gain.shape[1], 1)
+    # As large in all frames, what is left counts in none more than in others.
+    constant, uneven, predicted = (left.sum() for left in (light.constant, light.uneven, light.predicted))
+    is_sure = constant - predicted > _MIN_PREDICTED / np.sqrt(light.tiles.size) * constant
+    is_light = is_sure and constant - uneven > _MIN_SHARE * (constant - light.tiles.sum())
+    return bool(is_light and np.median(light.uneven / freedom) < _MAX_REMAINDER)

@@ -1,0 +1,153 @@
+"""Errors of neighbouring tiles that are alike: how much less sure shifts are than by tiles that know nothing of others.
+
+Air that shimmers, a flow, tissue that gives way, or lines of a scan that tremble displace parts of a picture that are
+larger than a tile of :mod:`xcorr_app.registration.standard_error.uncertainty`. What tiles have in common does not
+average out, and the sum of their scatter says too little.
+
+Definition. The contribution of tile k to the error of the shift is u_k = H^-1 t_k, with its slope t_k and the sum H of
+what all tiles bend (of G and the slopes of frames, whose noises have nothing to do with each other). Its weight w_k,
+along either axis, is the share of that sum that is its own; the shift found takes sum u to zero, so that u is seen
+less w times the true sum: P u, P = 1 - w 1^T. Let tiles k and l be displaced by C rho_kl in common, rho of one of
+`_patterns`: discs of several sizes, or bands of rows or columns. With R_kl = rho_kl for k != l, 0 for k = l, the sum
+
+    Q = sum over frames and pairs of R_kl u_k u_l
+
+is, of independent tiles, what P makes of it (the diagonal of P^T R P, times u_k^2), and
+
+    z = (Q - that) / sqrt(2 sum over pairs of (R_kl sum over frames of u_k u_l)^2)
+
+a standard normal deviate, whatever the noise of each tile is, and although the noise of the reference is the same in
+all frames (spatial autocorrelation: Moran 1950, doi 10.2307/2332142). The pattern of the largest z is taken, of both
+axes together or one alone. If that is no chance, C follows from Q less what independent tiles make of it, which is free
+of bias for a pattern that is the true one (the variance components of Henderson 1953, doi 10.2307/3001853); and
+
+    C (sum over pairs w_k w_l rho_kl - sum over tiles of the same of P w w^T rho P^T)
+
+is the variance of the shift beyond the scatter of independent tiles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes
+from xcorr_app.registration.standard_error.slope_tiles import Tiles
+from xcorr_app.registration.standard_error.uncertainty import frame_sums, unshared
+
+_FEWEST = 12
+"""Tiles that all frames have in common, below which nothing is said."""
+_DEVIATIONS = 4.0
+"""By which neighbours are more alike than chance: the largest of some sixteen, half of them alike."""
+_DISCS = 0.6, 1.0, 1.5, 2.0, 3.0
+"""Standard deviations of the Gaussian by which displacements are alike, in tiles: one as wide as the picture would be
+the motion of all of it."""
+_BANDS = 0.3, 1.0
+"""The same of bands, across."""
+_STEPS = np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """What tiles of n frames contribute to the errors of their shifts."""
+
+    errors: Floats
+    """(n, 2, tiles) in pixels, along rows and columns, zero in all."""
+    weights: Floats
+    """(2, tiles), one in all."""
+    places: Floats
+    """(tiles, 2) of them in the picture, in tiles."""
+
+
+class CommonTiles:
+    """The tiles that frames (n, h, w) with these shifts (n, 2) have in common with what they are compared with.
+
+    The kernel weights frequencies.
+    """
+
+    def __init__(self, shape: tuple[int, int], kernel: NDArray[np.float64] | None, shifts: Floats) -> None:
+        self._kernel, self._tiles = kernel, Tiles.of(shape, every_row=True)
+        self._inside = self._tiles.inside(_whole(shifts), shape).all(axis=0)
+        self._found = list[tuple[Floats, Floats, Floats]]()
+
+    @property
+    def are_few(self) -> bool:
+        """Whether nothing can be said."""
+        return bool(self._inside.sum() < _FEWEST)
+
+    def add(self, images: Array, frames: Array, shifts: Floats) -> None:
+        """Look at frames (n, h, w) at shifts (n, 2) against images (1 or n, h, w)."""
+        xp, frames, peak = array_namespace(frames), frames.astype(np.float64), _whole(shifts)
+        reference = ReferenceSlopes(images.astype(np.float64), self._kernel, every_row=True)
+        inside = np.broadcast_to(self._inside, (len(peak), *self._inside.shape))
+        sums = frame_sums(frames, reference, peak)
+        found = unshared(sums, reference, xp.asarray(inside), xp.asarray(shifts - peak))
+        slopes, bends, gains = (to_host(each) for each in found[:3])
+        # How slopes change from one whole shift to the next: of a noisy image, G D holds the noise as well.
+        near = [
+            to_host(frame_sums(frames[:1], reference.of(slice(1)), peak[:1] + step)[3:, 0])[:, self._inside].sum(axis=1)
+            for step in _STEPS
+        ]
+        curvature = np.stack([near[1] - near[0], near[3] - near[2]], axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            errors = (slopes / gains[:, None, None])[:, :, self._inside.ravel()]
+            self._found.append((errors, bends[..., self._inside.ravel()], (curvature + curvature.T) / 4 / gains[0]))
+
+    def contributions(self) -> Contributions | None:
+        """What was found of all; None where that is nothing."""
+        errors = np.concatenate([each[0] for each in self._found])
+        bends = np.concatenate([each[1] for each in self._found], axis=1).mean(axis=1).reshape(2, 2, -1)
+        total, curvature = bends.sum(axis=2), np.median([each[2] for each in self._found], axis=0)
+        known = np.isfinite(errors).all() and np.isfinite(curvature).all()
+        if not (known and np.linalg.det(curvature) > 0 and np.linalg.det(total) > 0):
+            return None
+        weights = np.einsum("ij,jik->ik", np.linalg.inv(total), bends)
+        row, column = np.nonzero(self._inside)
+        places = np.stack([np.array(self._tiles.first_rows)[row] / self._tiles.shape[0], column], axis=1)
+        return Contributions(np.linalg.inv(curvature) @ errors, weights, places)
+
+
+def _whole(shifts: Floats) -> NDArray[np.intp]:
+    return np.rint(shifts).astype(np.intp)
+
+
+def excess_variance(found: Contributions) -> Floats:
+    """Variance (2,) of shifts, in square pixels, beyond the scatter of tiles; zero where chance may do as much."""
+    patterns = _patterns(found.places)
+    told = np.array([[_told(found.errors[:, axis], found.weights[axis], rho) for axis in (0, 1)] for rho in patterns])
+    deviations, variances = told[..., 0], told[..., 1]
+    # Air displaces along rows as along columns, a scanner along one alone.
+    likely = np.maximum(deviations, deviations.sum(axis=1, keepdims=True) / np.sqrt(2))
+    best, axes = likely.argmax(axis=0), np.arange(2)
+    excess: Floats = np.where(likely[best, axes] > _DEVIATIONS, np.maximum(variances[best, axes], 0.0), 0.0)
+    return excess
+
+
+def _told(errors: Floats, weights: Floats, rho: Floats) -> tuple[float, float]:
+    """Standard deviate of what tiles (n, tiles) have in common by this pattern, and the variance that it adds."""
+    errors = errors - errors.sum(axis=1, keepdims=True) * weights
+    products = errors.T @ errors / len(errors)
+    pairs = rho - np.eye(len(rho))
+    seen = np.eye(len(rho)) - np.outer(weights, np.ones(len(rho)))
+    through = np.diag(seen.T @ pairs @ seen)
+    own = np.diag(products) / np.maximum(1 - 2 * weights, 0.5)
+    common = rho * np.outer(weights, weights)
+    scatter = np.diag(seen @ common @ seen.T)
+    beyond = float((pairs * products).sum() - through @ own)
+    chance = float(np.sqrt(2 * ((pairs * products) ** 2).sum()))
+    of_one = float((seen.T @ pairs @ seen * common).sum() - through @ scatter)
+    if not (chance > 0 and of_one > 0):
+        return 0.0, 0.0
+    return beyond / chance, beyond / of_one * float(common.sum() - scatter.sum())
+
+
+def _patterns(places: Floats) -> list[Floats]:
+    """Correlations (tiles, tiles) that displacements may have."""
+    down, across = ((places[:, None, axis] - places[None, :, axis]) ** 2 for axis in (0, 1))
+    discs = [np.exp(-(down + across) / (2 * size**2)) for size in _DISCS]
+    return discs + [np.exp(-distance / (2 * size**2)) for distance in (down, across) for size in _BANDS]
