@@ -7,7 +7,11 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := --numprocesses auto --dist worksteal
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable
 
-.PHONY: demo test fuzz chaos golden mutate slow-test compile-test kernel-test oldest-test docs lint gpu-test clean
+# What Python compiles is kept, whatever the caller's environment says: it serves the workers of the tests and the commands
+# that they start, which would otherwise compile all that they import, each of them.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: install compiled demo test fuzz chaos golden mutate slow-test compile-test kernel-test oldest-test docs lint gpu-test clean
 
 demo: $(VENV)/.installed
 	$(BIN)/xcorr align sample_data/drifting_cells sample_data/single_pages -o demo_out --overwrite
@@ -58,6 +62,10 @@ docs: $(VENV)/.docs-installed
 oldest-test: $(VENV)-oldest/.installed
 	$(VENV)-oldest/bin/python -m pytest $(PARALLEL) $(OLDEST)
 
+# What tests import, compiled before several workers need it at the same moment; what is wrong with it they say themselves.
+compiled: $(VENV)/.test-installed
+	$(PYTEST) --collect-only -qq | tail -1
+
 lint: $(VENV)/.dev-installed
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -67,7 +75,14 @@ lint: $(VENV)/.dev-installed
 gpu-test:
 	$(PYTHON) -m pytest -m gpu
 
+# All that .ci/run needs, at once.
+install: $(VENV)/.all-installed
+
 # The extras hold one another: who has those of development needs no second installation for the tests.
+$(VENV)/.all-installed: pyproject.toml | $(BIN)/python
+	$(INSTALL) '.[dev,docs]'
+	touch $(VENV)/.installed $(VENV)/.test-installed $(VENV)/.dev-installed $(VENV)/.docs-installed $@
+
 $(VENV)/.installed: pyproject.toml | $(BIN)/python
 	$(INSTALL) .
 	touch $@

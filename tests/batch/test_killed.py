@@ -54,8 +54,8 @@ def test_killed_before_any_step_it_resumes_to_the_same_bytes(tmp_path, forker, w
     whole, steps = content(out), forker.steps
     assert steps > 40
     half_written, finished_before = 0, set()
-    # A file takes six steps or more, so that each kind of step has its turn.
-    killed = share.spread(range(1, steps + 1), 3)
+    # A file takes six steps or more, so that each has its turn.
+    killed = share.spread(range(1, steps + 1), 5)
     for n in killed:
         shutil.rmtree(out)
         _, code = forker(command, kill_at=n, short_report=True)
