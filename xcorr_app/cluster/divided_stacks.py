@@ -117,7 +117,7 @@ def _passes(client: Client, job: Job, spec: SeriesSpec, parts: int, key: str) ->
     of = client.submit(described, job, spec, key, pure=False)
     while True:
         name = f"{job.run}-{spec.name}-{len(passes)}"
-        # Neighbours to one worker, which reads on where it was; another one may take them over.
+        # Neighbours to one worker, in their order: it reads on where it was. Another one may take them over.
         workers = list(client.nthreads())
         both: Any = None
         begin = time.perf_counter()
@@ -134,6 +134,7 @@ def _passes(client: Client, job: Job, spec: SeriesSpec, parts: int, key: str) ->
                     pure=False,
                     workers=workers[part * len(workers) // parts],
                     allow_other_workers=True,
+                    priority=-part,
                 )
                 for part in range(some, min(some + together, parts))
             ]
