@@ -26,6 +26,7 @@ from xcorr_app.registration.pattern.joint_shifts import (
     SURE,
     JointShifts,
     fitted_together,
+    followed_pattern,
     hardly_moves,
     signs_of_two_layers,
 )
@@ -79,6 +80,8 @@ _TOLD_APART = 10.0
 """Pixels of motion from which a pattern that the first shifts followed is told from the scene to 0.2 pixels."""
 _WHITE = 0.25
 """Share of a still layer, lines aside, that is not white below which it is the camera's: no optics draws pixels."""
+_LED = 1.5
+"""Pixels of motion below which shifts may be those of a pattern that outshines the scene."""
 _FINE, _COARSE = 1.5, 6.0
 """Widths in pixels between which the two are compared: noise of pixels and gradients of brightness are no scene."""
 
@@ -161,10 +164,10 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     rest : LeftOver
         What a few of the frames leave, moved by those shifts.
     """
-    if not _is_open(frames, settings) or rest.is_noise:
+    if not _is_open(frames, settings):
         return Told()
     usable = near_each_other(measured, frames.shape)
-    if usable.size < _FEWEST:
+    if usable.size < _FEWEST or (rest.is_noise and not _hold_still(measured, usable)):
         return Told()
     plain = replace(settings, roi=None, prefilter=Prefilter(), contrast=Contrast())
     middle = replace(plain, roi=_middle(frames.shape))
@@ -188,6 +191,9 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
             )
             if together is not None:
                 return Told(joint=together)
+    together, led = _led_by_pattern(frames, measured, replace(plain, roi=settings.roi), many)
+    if together is not None or led:
+        return Told(joint=together, contested=led)
     if rest.is_little:
         return Told(contested=doubted)
     few = spread(usable, _LOOKED_AT)
@@ -231,6 +237,27 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     contested &= moves_little
     strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
     return Told(PatternFreeFrames(frames, pattern, strength, scene, shifts), contested=contested)
+
+
+def _hold_still(measured: Measured, usable: NDArray[np.intp]) -> bool:
+    return float(np.ptp(measured.shifts[usable], axis=0).max()) < _LED
+
+
+def _led_by_pattern(
+    frames: Frames, measured: Measured, settings: Settings, many: NDArray[np.intp]
+) -> tuple[JointShifts | None, bool]:
+    """Shifts of a scene over a pattern that outshines it, and holds all frames; and whether they are in doubt."""
+    if many.size < _FEWEST_TAKEN or not _hold_still(measured, many):
+        return None, False
+    reference = many[np.argmin(np.abs(measured.shifts[many]).max(axis=1))]
+    chosen = np.union1d(many, reference)
+    stack = taken(frames, chosen, settings)
+    start = followed_pattern(stack, measured.shifts[chosen])
+    if start is None:
+        return None, False
+    return fitted_together(
+        stack, chosen, measured.shifts[chosen], measured, lambda some: taken(frames, some, settings), start
+    )
 
 
 def _is_open(frames: Frames, settings: Settings) -> bool:
