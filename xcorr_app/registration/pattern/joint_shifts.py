@@ -102,8 +102,7 @@ def followed_pattern(stack: Array, shifts: NDArray[np.float64]) -> NDArray[np.fl
     A pattern that outshines the scene holds all shifts near zero, which are then no beginning for anything.
     """
     layers = TwoLayers(_of_one_gain(stack)).thinned()
-    left, chance = layers.unexplained(shifts - shifts[0])
-    if left < max(_NOT_MEASURED, _BY_CHANCE * chance) or (slow := layers.slow_motion()) is None:
+    if layers.unexplained(shifts - shifts[0])[0] < _NOT_MEASURED or (slow := layers.slow_motion()) is None:
         return None
     found = []
     for sign in (1.0, -1.0):  # to first order, both explain the same

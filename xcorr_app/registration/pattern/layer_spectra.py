@@ -25,7 +25,7 @@ _LOWEST_LIMIT, _HIGHEST_LIMIT = 0.05, 0.3
 _THINNED, _FEWEST = 8, 250
 """Of so many frequencies one is enough for a first fit, if there are as many of these."""
 
-_SURE, _ROUNDS = 4.0, 6
+_SURE, _ROUNDS = 3.0, 6
 """Times the largest part that chance has from which something moves, and rounds in which it is found."""
 
 Complex = NDArray[np.complex128]

@@ -192,8 +192,9 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
             if together is not None:
                 return Told(joint=together)
     together, led = _led_by_pattern(frames, measured, replace(plain, roi=settings.roi), many)
-    if together is not None or led:
-        return Told(joint=together, contested=led)
+    if together is not None:
+        return Told(joint=together)
+    doubted |= led
     if rest.is_little:
         return Told(contested=doubted)
     few = spread(usable, _LOOKED_AT)
@@ -212,7 +213,7 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     shifts, pattern, scene = layers
     found = shares(stack, shifts)
     if not (has_pattern(found, shifts) if is_seen else stands_still(found)):
-        return Told()
+        return Told(contested=led)
     as_measured = shares(stack, measured.shifts[many])
     # In units of what moves: of shifts that followed the pattern frames share the pattern, which may be far stronger.
     stronger = as_measured.times(found)
@@ -222,18 +223,18 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     left = _MAX_REMAINDER * found.static if is_seen else _LEFT_AT_LEAST_LESS * before
     allowed = max(_MUST_EXPLAIN * before, min(_MAX_REMAINDER * found.static, left))
     if after > allowed:
-        return Told()
+        return Told(contested=led)
     # By fractions of pixels: a scene that blurs or grows, or light that turns, leaves as much beside a "pattern".
     with_it, without = left_over(stack, measured.shifts[many]), left_over(stack - pattern, shifts)
     if without.share > max(_MUST_LEAVE_LESS * min(stronger * with_it.share, 1.0), _BY_CHANCE * without.chance):
-        return Told()
+        return Told(contested=led)
     larger = _largest(pattern, scene)
     # Shifts measured that the scene without the pattern confirms did not follow it.
     followed = float((shifts - measured.shifts[many]).std(axis=0).max()) > _CLOSE
     moves_little = float(np.ptp(shifts, axis=0).max()) < _TOLD_APART
     contested = not is_seen and followed and larger < (_CLEARLY_LARGER if moves_little else _EITHER)
     if larger > _LARGEST_LAYER or not moves(shifts):
-        return Told(contested=contested)
+        return Told(contested=contested or led)
     contested &= moves_little
     strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
     return Told(PatternFreeFrames(frames, pattern, strength, scene, shifts), contested=contested)
