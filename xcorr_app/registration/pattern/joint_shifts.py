@@ -42,6 +42,8 @@ _PERHAPS_OFF, _LARGE = 3.0, 0.5
 _ROUNDING = 1e-4
 """Pixels that the shift of the reference itself may be off zero."""
 _AT_ONCE = 16
+_FOLLOWED, _MIN_REACH = 0.5, 1.0
+"""Share of the scene's motion below which shifts measured are none of it, and pixels that it moves by at least."""
 _NOT_MEASURED = 0.3
 """Share of the changes that shifts which followed a pattern leave at least, with both layers."""
 
@@ -108,8 +110,13 @@ def followed_pattern(stack: Array, shifts: NDArray[np.float64]) -> NDArray[np.fl
     for sign in (1.0, -1.0):  # to first order, both explain the same
         with suppress(np.linalg.LinAlgError):
             fit = layers.fit(sign * slow)
-            found.append((layers.cost(fit.shifts), sign))
-    return min(found)[1] * slow if found else None
+            found.append((layers.cost(fit.shifts), fit.shifts))
+    if not found:
+        return None
+    begin = min(found, key=lambda fit: fit[0])[1]
+    reach, before = (float(np.linalg.norm(each - each.mean(axis=0))) for each in (begin, shifts))
+    farther = before < _FOLLOWED * reach and float(np.ptp(begin, axis=0).max()) > _MIN_REACH
+    return begin if farther else None
 
 
 def _of_one_gain(stack: Array) -> Array:

@@ -128,7 +128,12 @@ class LayerSpectra:
         """
         direction = self._k / np.maximum(np.hypot(*self._k), 1e-12)
         weights = np.stack([direction[0] ** 2, direction[1] ** 2, direction[0] * direction[1]])
-        products = [((self._rest * weight) @ self._rest.conj().T).real for weight in weights]
+        # Of their mean, each frame's noise is a part.
+        of_mean = [float((weight * self._noise).sum()) / self.count for weight in weights]
+        products = [
+            ((self._rest * weight) @ self._rest.conj().T).real + part
+            for weight, part in zip(weights, of_mean, strict=True)
+        ]
         chance = [float(np.sqrt((weight**2 * self._noise**2).sum() * self._overlap / 2)) for weight in weights]
         parts = [_largest_part(product) for product in products[:2]]
         sure = [

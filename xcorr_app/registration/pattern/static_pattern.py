@@ -20,6 +20,7 @@ from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.measuring.few_frames import near_each_other, spread, taken
 from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.moving.apply import shift_frames
 from xcorr_app.registration.pattern.joint_shifts import (
     DOUBTED,
     FIRST_SIGN,
@@ -30,10 +31,11 @@ from xcorr_app.registration.pattern.joint_shifts import (
     hardly_moves,
     signs_of_two_layers,
 )
-from xcorr_app.registration.pattern.layers import shares
+from xcorr_app.registration.pattern.layers import separated, shares
 from xcorr_app.registration.pattern.one_layer import LeftOver, left_over
 from xcorr_app.registration.pattern.pattern_error import error_left, less_sure
 from xcorr_app.registration.pattern.pattern_in_turns import (
+    FIRST_ROUNDS,
     LARGE,
     ROUNDS,
     Measure,
@@ -254,11 +256,39 @@ def _led_by_pattern(
     chosen = np.union1d(many, reference)
     stack = taken(frames, chosen, settings)
     start = followed_pattern(stack, measured.shifts[chosen])
-    if start is None:
+    if start is None or _shows_more(stack, start):
         return None, False
     return fitted_together(
         stack, chosen, measured.shifts[chosen], measured, lambda some: taken(frames, some, settings), start
     )
+
+
+def _shows_more(stack: Array, shifts: NDArray[np.float64]) -> bool:
+    """Whether what stands still is the scene: what optics draws, and stronger than what moves by shifts (n, 2).
+
+    Of float frames (n, h, w). Pixels and lines are the camera's, and a glow is coarse. Noise is no part of the product
+    of what two halves of the frames show.
+    """
+    xp, both = array_namespace(stack), []
+    for half in (slice(0, None, 2), slice(1, None, 2)):
+        pattern, scene = separated(stack[half], shifts[half], FIRST_ROUNDS, roughly=True)
+        scene = shift_frames(scene[None], (shifts[half][:1] - shifts[:1]), order=3, mode="nearest")[0][0]
+        both.append(_without_lines(xp.stack([pattern, scene])))
+    if float(clean_fraction(both[0][:1] + both[1][:1])[0]) < _WHITE:
+        return False
+    bands = []
+    for layers in both:
+        fine, coarse = (
+            filter_frames(layers, named.gaussian(s), dtype="same", count=False)[0] for s in (_FINE, _COARSE)
+        )
+        bands.append(fine - coarse)
+    pattern, scene = (float(power) for power in to_host((bands[0] * bands[1]).mean(axis=(1, 2))))
+    return pattern > scene
+
+
+def _without_lines(images: Array) -> Array:
+    rows, columns = images.mean(axis=2, keepdims=True), images.mean(axis=1, keepdims=True)
+    return images - rows - columns + images.mean(axis=(1, 2), keepdims=True)
 
 
 def _is_open(frames: Frames, settings: Settings) -> bool:
