@@ -11,11 +11,14 @@ from xcorr_app.gpu.runtime.arrays import array_namespace
 from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.parts import masks
+from xcorr_app.registration.parts.turned_frames import edges
 from xcorr_app.registration.reference.reference_names import frame_number
 from xcorr_app.registration.reference.strategies import Estimation
 from xcorr_app.registration.standard_error.alike_tiles import CommonTiles, excess_variance
 
 _LOOKED_AT, _AT_ONCE, _FEWEST = 16, 4, 4
+_FARTHEST = 0.75
+"""Pixels by which the edges of frames that turn may move: tiles are compared where they are but for the shift."""
 
 
 def excess(estimation: Estimation, reference: str | int | np.integer[Any], measured: Measured) -> NDArray[np.float64]:
@@ -28,7 +31,11 @@ def excess(estimation: Estimation, reference: str | int | np.integer[Any], measu
     if number is None:
         return nothing
     trusted = measured.trusted(estimation.settings)
-    others = np.flatnonzero(trusted & (np.arange(count) != number))
+    looked_at = trusted & (np.arange(count) != number)
+    if measured.linear is not None:
+        linear = np.where(np.isfinite(measured.linear), measured.linear, np.eye(2))
+        looked_at &= edges(linear - np.eye(2), estimation.settings.measured_shape(estimation.frames.shape)) < _FARTHEST
+    others = np.flatnonzero(looked_at)
     if others.size < _FEWEST or not trusted[number]:
         return nothing
     few, measurement = spread(others, _LOOKED_AT), estimation.measurement
@@ -50,4 +57,5 @@ def excess(estimation: Estimation, reference: str | int | np.integer[Any], measu
     found = tiles.contributions()
     if found is None:
         return nothing
-    return np.where((np.arange(count) != number)[:, None], np.sqrt(excess_variance(found)), 0.0)
+    by = excess_variance(found, linear=measured.linear is not None)
+    return np.where((np.arange(count) != number)[:, None], np.sqrt(by), 0.0)
