@@ -16,7 +16,8 @@ from xcorr_app.registration.reference.reference_names import frame_number
 from xcorr_app.registration.reference.strategies import Estimation
 from xcorr_app.registration.standard_error.alike_tiles import CommonTiles, excess_variance
 
-_LOOKED_AT, _AT_ONCE, _FEWEST = 16, 4, 4
+_LOOKED_AT, _WITH_PARTS, _AT_ONCE, _FEWEST = 16, 8, 4, 4
+"""Frames, and those of which parts are left out: each with a reference of its own, that takes three times as long."""
 _FARTHEST = 0.75
 """Pixels by which the edges of frames that turn may move: tiles are compared where they are but for the shift."""
 
@@ -38,7 +39,8 @@ def excess(estimation: Estimation, reference: str | int | np.integer[Any], measu
     others = np.flatnonzero(looked_at)
     if others.size < _FEWEST or not trusted[number]:
         return nothing
-    few, measurement = spread(others, _LOOKED_AT), estimation.measurement
+    differ = masks.some_differ(measured.tiles)
+    few, measurement = spread(others, _WITH_PARTS if differ else _LOOKED_AT), estimation.measurement
     (images,) = measurement.prepared.usable((number,))
     shape, shifts = (int(images.shape[1]), int(images.shape[2])), measured.shifts
     tiles = CommonTiles(shape, measurement.kernel_for(images[0]), shifts[few])
@@ -46,7 +48,7 @@ def excess(estimation: Estimation, reference: str | int | np.integer[Any], measu
         return nothing
     # What moves otherwise is no error of the rest.
     out = None
-    if masks.some_differ(measured.tiles):
+    if differ:
         chosen = np.isin(np.arange(count), few)
         out = masks.Parts(masks.left_out(measurement.tiles_of(shifts, images[0], chosen)), shifts)
     for start in range(0, few.size, _AT_ONCE):

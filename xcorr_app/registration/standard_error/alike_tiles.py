@@ -35,7 +35,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes
 from xcorr_app.registration.standard_error.slope_tiles import Tiles
 from xcorr_app.registration.standard_error.uncertainty import frame_sums, unshared
@@ -83,15 +83,15 @@ class CommonTiles:
 
     def add(self, images: Array, frames: Array, shifts: Floats) -> None:
         """Look at frames (n, h, w) at shifts (n, 2) against images (1 or n, h, w)."""
-        xp, frames, peak = array_namespace(frames), frames.astype(np.float64), _whole(shifts)
-        reference = ReferenceSlopes(images.astype(np.float64), self._kernel, every_row=True)
+        # On the host: seldom, of a few frames, and the same wherever frames are.
+        images, frames, peak = (*(to_host(each).astype(np.float64) for each in (images, frames)), _whole(shifts))
+        reference = ReferenceSlopes(images, self._kernel, every_row=True)
         inside = np.broadcast_to(self._inside, (len(peak), *self._inside.shape))
         sums = frame_sums(frames, reference, peak)
-        found = unshared(sums, reference, xp.asarray(inside), xp.asarray(shifts - peak))
-        slopes, bends, gains = (to_host(each) for each in found[:3])
+        slopes, bends, gains, _ = unshared(sums, reference, inside, shifts - peak)
         # How slopes change from one whole shift to the next: of a noisy image, G D holds the noise as well.
         near = [
-            to_host(frame_sums(frames[:1], reference.of(slice(1)), peak[:1] + step)[3:, 0])[:, self._inside].sum(axis=1)
+            frame_sums(frames[:1], reference.of(slice(1)), peak[:1] + step)[3:, 0, self._inside].sum(axis=1)
             for step in _STEPS
         ]
         curvature = np.stack([near[1] - near[0], near[3] - near[2]], axis=1)
@@ -141,7 +141,7 @@ def _told(errors: Floats, weights: Floats, fitted: Floats, rho: Floats) -> tuple
 
     Functions of the place that were `fitted` (tiles, 1 or 3) are seen no more; the first of them is the shift.
     """
-    solved = np.linalg.solve(fitted.T @ (weights[:, None] * fitted), fitted.T)
+    solved = np.linalg.pinv(fitted.T @ (weights[:, None] * fitted)) @ fitted.T
     explained = weights[:, None] * (fitted @ solved)
     seen = np.eye(len(rho)) - explained
     errors = errors @ seen.T
