@@ -204,10 +204,12 @@ def alike_errors_of_tiles(series: Series) -> Series:
     """
     rest, told = series.found.rest, series.pattern
     leaves_nothing = rest.is_little and rest.is_sure and not np.nan_to_num(series.measured.edges).any()
-    if not series.is_open or leaves_nothing or told.joint or told.contested:
+    if leaves_nothing or told.joint or told.contested:
         return series
     if isinstance(series.reference, (str, int, np.integer)) and series.settings.normalization == "zncc":
-        by = alike_errors.excess(series.found.estimation, series.reference, series.measured)
+        # Sums of values at the limits of their type are infinite: then nothing is known.
+        with np.errstate(over="ignore", invalid="ignore"):
+            by = alike_errors.excess(series.found.estimation, series.reference, series.measured)
         if by.any():
             series.measured.sigma = np.hypot(series.measured.sigma, by)
     return series
