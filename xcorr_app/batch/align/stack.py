@@ -190,6 +190,7 @@ def finish_stack(
         tiles=_tiles(result),
         bends=None if turned is None else turned.bends,
         is_quick=options.report == "quick",
+        left_out=result.left_out,
     )
     facts = {
         "frames": frames.count,
