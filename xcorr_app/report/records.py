@@ -198,6 +198,8 @@ class StackReport:
     """Of frames whose parts move otherwise; None where they move as one."""
     is_quick: bool = False
     """Only a drawing of its shifts is wanted, which takes no time."""
+    left_out: bool = False
+    """Something that is part of the frames, and may stand still, was left out for measuring."""
 
     @cached_property
     def replaced(self) -> frozenset[int]:
