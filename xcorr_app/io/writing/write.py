@@ -32,6 +32,7 @@ from xcorr_app.io.tiff.tiff_scan import scan_tiff
 from xcorr_app.io.tiff.tifffile_shape import build_shaped, is_shaped
 from xcorr_app.io.writing.atomic import atomic_path
 from xcorr_app.io.writing.compression import Compression
+from xcorr_app.io.writing.writeback import begin_writeback
 from xcorr_app.io.writing.written_planes import check_all_written, check_plane
 
 if TYPE_CHECKING:
@@ -284,9 +285,12 @@ class StackWriter:
         return planes, offset
 
     def _write_planes(self, planes: list[np.ndarray], offset: int) -> None:
-        with timed(self._meter, "write", sum(plane.nbytes for plane in planes)):
+        size = sum(plane.nbytes for plane in planes)
+        with timed(self._meter, "write", size):
             stored = [np.ascontiguousarray(plane, self._stored) for plane in planes]
             write_at(self._descriptor, [plane.reshape(-1).view(np.uint8).data for plane in stored], offset)
+            if size >= _BYTES_AT_ONCE:
+                begin_writeback(self._descriptor, offset, size)
 
     def _hold_back(self) -> None:
         """Let who writes wait for the disk, where that is behind."""
