@@ -223,11 +223,11 @@ class StackWriter:
             return
         with self._stack.pop_all() as stack:
             self._write_rest()
-            # It is read again for its checksum while the disk is waited for.
-            synced = self._pool().submit(self._sync)
+            # Most of it is on its way to the disk, which goes on while it is read again for its checksum.
             with timed(self._meter, "hash", self._end):
                 self.checksum = FileChecksum(self._partial).hexdigest()
-            synced.result()
+            with timed(self._meter, "sync"):
+                os.fsync(self._descriptor)
             self._is_prepared, self._stack = True, stack.pop_all()
 
     def complete(self) -> None:
@@ -248,10 +248,6 @@ class StackWriter:
             offsets, counts = np.array(self._places[: self._layout.directories], np.int64).T
             write_at(self._descriptor, [self._layout.head(offsets, counts)], 0)
         self._verify()
-
-    def _sync(self) -> None:
-        with timed(self._meter, "sync"):
-            os.fsync(self._descriptor)
 
     def abandon(self) -> None:
         """Leave nothing behind."""
