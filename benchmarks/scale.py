@@ -92,6 +92,9 @@ def align(inputs: Path, out: Path, cluster: str, device: str, *, apply: bool, re
     for stack in record["stacks"].values():
         for step, seconds in stack["seconds"].items():
             steps[step] = round(steps.get(step, 0.0) + seconds, 3)
+    for passes in record["cluster"]["divided"].values():
+        for number, step in enumerate(passes):
+            steps[f"{step['pass']} in parts, {number}"] = step["seconds"]
     digest = hashlib.sha256()
     for stack in done.stacks:
         pictures = sorted(path for path in (out / ".xcorr").glob(f"{stack.name}.*") if path.suffix != ".json")

@@ -159,6 +159,16 @@ def test_one_frame(tmp_path):
 
 
 @pytest.mark.usefixtures("short_report")
+def test_frames_that_a_header_calls_channels(tmp_path):
+    """As `tifffile.imwrite(..., imagej=True)` writes a movie whose axes it is not told."""
+    tifffile.imwrite(tmp_path / "m.tif", movie(), imagej=True)
+    run = align(tmp_path / "m.tif", "-o", tmp_path / "out")
+    assert run.code == 0
+    assert f"its {len(movie())} images are channels" in run.stdout
+    assert "'axes': 'TYX'" in run.stdout
+
+
+@pytest.mark.usefixtures("short_report")
 def test_not_a_number_and_infinity(tmp_path):
     frames = movie(dtype="float32")
     frames[1, 3, 4], frames[1, 30, 4], frames[2] = np.nan, np.inf, np.nan

@@ -95,6 +95,9 @@ def test_a_large_stack_is_measured_by_both(long, tmp_path, again, undisturbed):
     assert sum(parts(tmp_path / "out")) == 6
     assert min(parts(tmp_path / "out")) >= 1
     assert cluster_of(tmp_path / "out")["retried"] == {}
+    steps = cluster_of(tmp_path / "out")["divided"]["long"]
+    assert [step["pass"] for step in steps] == ["measure", "move"]
+    assert all(step["seconds"] > 0 and step["seconds_of_all_workers"] > 0 for step in steps)
 
 
 def aligned_as(tmp_path, name, **how):

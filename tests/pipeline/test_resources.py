@@ -2,16 +2,20 @@
 
 import os
 import sys
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
 
 from tests.batch.movies import align, write_movie
+from xcorr_app.batch.align.frames import SourceFrames
 from xcorr_app.cli.values import SIZE
 from xcorr_app.gpu.runtime.memory import limit_pool
 from xcorr_app.io import Checksums, MemoryBudget
 from xcorr_app.io.finding.discover import series_of_file
 from xcorr_app.io.limits import Limits
+from xcorr_app.pipeline import resources
+from xcorr_app.pipeline.prefetch import Prefetch
 from xcorr_app.pipeline.resources import Resources, StackResources, default_memory
 
 
@@ -33,6 +37,23 @@ def test_what_is_needed_once_is_kept_only_where_it_is_small(tmp_path):
         lent = StackResources(Resources(MemoryBudget(limit)), Checksums([path]))
         with lent.open(series_of_file(path, Limits()).open(), once=once) as source:
             assert source.is_held == expected
+
+
+def test_of_a_stack_that_others_read_too_none_is_kept_or_waits_on_a_device(tmp_path, monkeypatch):
+    path = write_movie(tmp_path / "a.tif")
+    made = []
+    monkeypatch.setattr(resources, "StackUpload", lambda *_, **__: made.append("stack") or nullcontext())
+    monkeypatch.setattr(resources, "DeviceFrames", lambda *_, **__: made.append("frames") or nullcontext())
+    monkeypatch.setattr(StackResources, "fits_on_device", lambda *_: True)
+    monkeypatch.setattr(Prefetch, "made", lambda _: (SimpleNamespace(notes=()), None))
+    for is_shared in (False, True):
+        lent = StackResources(Resources(MemoryBudget(1 << 20)), Checksums([path]))
+        lent.is_shared = is_shared
+        with lent.open(series_of_file(path, Limits()).open()) as source:
+            assert source.is_held != is_shared
+            lent.on_device(SourceFrames(source, "T", 0, None), None)
+        lent.close()
+    assert made == ["stack", "frames"]
 
 
 def test_device_memory_is_limited_where_there_is_a_device(monkeypatch):

@@ -112,6 +112,13 @@ def test_what_the_result_says_against_itself_is_a_doubt() -> None:
     assert summarise(stack(assessment=assessment(**slight))).level == "good"
 
 
+def test_what_stands_still_may_be_lost_where_it_was_left_out() -> None:
+    lower = assessment(correlation=BeforeAfter(0.9, 0.8))
+    assert summarise(stack(assessment=lower, left_out=True)).level == "good"
+    off = assessment(correlation=BeforeAfter(0.9, 0.8), residual_shift=BeforeAfter(9.0, 2.9))
+    assert summarise(stack(assessment=off, left_out=True)).level == "doubtful"
+
+
 def test_a_rounding_error_is_no_move() -> None:
     rows = tuple(row(frame, flags=("uncertain",), applied_dy=0.0, applied_dx=1e-6) for frame in range(3))
     assert stack(rows=rows).unmoved

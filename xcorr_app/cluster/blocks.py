@@ -42,6 +42,8 @@ class Part:
     """Blocks that an earlier run had computed."""
     read: News = ()
     """Checksums of what was read of the input."""
+    seconds: float = 0.0
+    """That it took, from the first decision to the last block."""
 
 
 def joined(parts: Sequence[Part], before: Part | None = None) -> Part:
@@ -54,12 +56,13 @@ def joined(parts: Sequence[Part], before: Part | None = None) -> Part:
     if add is not None and results:  # of fewer blocks than parts some have none
         results = (pickle.dumps([reduce(add, _loaded(results))]),)
     read = tuple(news for part in parts for news in part.read)
-    return Part(stage, of, results, add, sum(part.kept for part in parts), read)
+    kept, seconds = sum(part.kept for part in parts), sum(part.seconds for part in parts)
+    return Part(stage, of, results, add, kept, read, seconds)
 
 
-def told_of(part: Part) -> tuple[str | None, int]:
-    """What a client needs to know of a pass: its stage, and how many of its blocks an earlier run had computed."""
-    return part.stage, part.kept
+def told_of(part: Part) -> Part:
+    """What a client needs to know of a pass: its stage, how many of its blocks were kept, and what it took."""
+    return Part(part.stage, kept=part.kept, seconds=part.seconds)
 
 
 class _Ended(BaseException):

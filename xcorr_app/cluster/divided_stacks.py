@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,8 @@ class Measured:
     """Blocks that an earlier run had computed."""
     key: str
     """Of what is kept."""
+    steps: list[dict[str, Any]]
+    """For ``run.json``: what each pass took, and the decisions after the last one."""
 
 
 def measured_in_parts(
@@ -110,28 +113,44 @@ def _key_of(spec: SeriesSpec, key: str) -> str | None:
 def _passes(client: Client, job: Job, spec: SeriesSpec, parts: int, key: str) -> Measured | None:
     """What the passes over a stack came to; None where a part failed."""
     passes: list[Future[Any]] = []
-    all_kept = 0
+    all_kept, steps = 0, list[dict[str, Any]]()
     of = client.submit(described, job, spec, key, pure=False)
     while True:
-        name = f"xcorr-{job.run}-{spec.name}-{len(passes)}"
+        name = f"{job.run}-{spec.name}-{len(passes)}"
+        # Neighbours to one worker, in their order: it reads on where it was. Another one may take them over.
+        workers = list(client.nthreads())
         both: Any = None
+        begin = time.perf_counter()
         # Some at a time, in the order of the stack: what is joined takes no memory any more.
         for some in range(0, parts, together := -(-parts // _JOINTS)):
             tasks = [
-                client.submit(measure_part, of, passes, part, parts, key=f"{name}-{part}", pure=False)
+                client.submit(
+                    measure_part,
+                    of,
+                    passes,
+                    part,
+                    parts,
+                    key=f"xcorr_part-{name}-{part}",
+                    pure=False,
+                    workers=workers[part * len(workers) // parts],
+                    allow_other_workers=True,
+                    priority=-part,
+                )
                 for part in range(some, min(some + together, parts))
             ]
-            both = client.submit(joined, tasks, both, key=f"{name}-joined-{some}", pure=False)
+            both = client.submit(joined, tasks, both, key=f"xcorr_joined-{name}-{some}", pure=False)
             del tasks
-        told = client.submit(told_of, both, key=f"{name}-told", pure=False)
+        told = client.submit(told_of, both, key=f"xcorr_told-{name}", pure=False)
         try:
-            stage, kept = told.result()
+            found = told.result()
         except CancelledError:
             raise
         except Exception:  # noqa: BLE001 - whoever computes the stack whole fails by the same, and says so
             return None
-        all_kept += kept
-        if stage is not None:
+        all_kept += found.kept
+        seconds, of_all = round(time.perf_counter() - begin, 3), round(found.seconds, 3)
+        steps.append({"pass": found.stage or "end", "seconds": seconds, "seconds_of_all_workers": of_all})
+        if found.stage is not None:
             passes.append(both)
-        if stage in (None, MOVE):
-            return Measured(passes, all_kept, key)
+        if found.stage in (None, MOVE):
+            return Measured(passes, all_kept, key, steps)

@@ -10,6 +10,7 @@ import glob
 import os
 import platform
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -135,6 +136,7 @@ def measure_part(of: tuple[Job, SeriesSpec, str], known: Sequence[Part], part: i
     """Compute one of so many parts of the pass over a stack that follows those that are `known`."""
     job, spec, key = of
     with _ONE_AT_A_TIME:
+        begin = time.perf_counter()
         device = job.choose_device(job.options)
         host = _begun(job, f"{spec.name}, pass {len(known)}, part {part} of {parts}", device)
         for path in spec.paths:
@@ -146,7 +148,8 @@ def measure_part(of: tuple[Job, SeriesSpec, str], known: Sequence[Part], part: i
         if known:
             # The first pass has read all frames.
             checksums.stop()
-        return replace(session.part(known, part, parts, kept), read=checksums.news())
+        found = session.part(known, part, parts, kept)
+        return replace(found, read=checksums.news(), seconds=time.perf_counter() - begin)
 
 
 class _Known:

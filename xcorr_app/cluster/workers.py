@@ -49,6 +49,7 @@ class Workers:
         self._stacks: dict[str, int] = {}
         self._parts: dict[str, int] = {}
         self._kept: dict[str, int] = {}
+        self._steps: dict[str, list[dict[str, Any]]] = {}
         client.subscribe_topic(BEGUN, self._take_note)
 
     def compute_stacks(
@@ -81,6 +82,7 @@ class Workers:
             key = json.dumps([work.program, plan.options.parameters(), files, versions(), job.compression, job.pyramid])
             measured = measured_in_parts(self._client, job, series, before, key)
             self._kept = {series[number].name: found.kept for number, found in measured.items() if found.kept}
+            self._steps = {series[number].name: found.steps for number, found in measured.items()}
             divided = {number: (found.passes, found.key) for number, found in measured.items()}
             tasks = [(job, spec, *divided.get(number, (None, ""))) for number, spec in enumerate(series)]
             for number, told in handed_out(self._client, compute_stack, tasks):
@@ -97,6 +99,7 @@ class Workers:
                 worker: {"device": device, "stacks": self._stacks.get(worker, 0), "parts": self._parts.get(worker, 0)}
                 for worker, device in sorted(self._devices.items())
             },
+            "divided": self._steps,
             "resumed_blocks": self._kept,
             "retried": {name: workers for name, workers in sorted(self._begun.items()) if len(workers) > 1},
         }

@@ -10,6 +10,8 @@ by a smooth weight is convolving the plane with a short kernel, so the weighting
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,6 +27,8 @@ WEIGHED_FRAMES = {True: 5, False: 64}
 Where they are compared with a mean of them, more, so that their order does not matter."""
 _LARGEST_OF_MANY = 256
 """Rows and columns of images, in their middle, that are enough where there are many."""
+_PIXELS_AT_ONCE = 1 << 21
+"""Of images that a host looks at in one call."""
 _GRID = 64
 _QUIET = 0.05
 """Share of noise in the variance below which weighting gains nothing."""
@@ -39,8 +43,9 @@ def autocorrelations(images: Array, *, many: bool = False) -> NDArray[np.float64
         first = [max(size - _LARGEST_OF_MANY, 0) // 2 for size in images.shape[1:]]
         rows, columns = (slice(start, start + _LARGEST_OF_MANY) for start in first)
         images = images[:, rows, columns]
-    # On a host one by one, so that each stays in the cache.
-    parts = [images[i : i + 1] for i in range(len(images))] if array_namespace(images) is np else [images]
+    # Of large ones a host keeps the transforms of one alone; of small ones every call takes as long as an image.
+    step = max(1, _PIXELS_AT_ONCE // math.prod(images.shape[1:])) if array_namespace(images) is np else len(images)
+    parts = [images[i : i + step] for i in range(0, len(images), step)]
     planes = [cross_correlate(part, part[:, None], "n-to-mn", max_shift=LAGS, check_finite=False) for part in parts]
     found: NDArray[np.float64] = np.concatenate([to_host(plane)[:, 0] for plane in planes]).astype(np.float64)
     return found

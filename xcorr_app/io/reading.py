@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from xcorr_app.errors import InputError
-from xcorr_app.io.piece_checksum import LARGE
 from xcorr_app.io.series import FramesSource, StackSource, UnusableFile
 from xcorr_app.io.tiff.tiff import TiffImage
 
@@ -48,14 +47,14 @@ def read_planes(
 def is_read_in_turns(source: Source) -> bool:
     """Whether who reads planes side by side has to wait: for the checksum of one file, taken in the order of its bytes.
 
-    More than a few threads then hinder each other, and all else that the process does. Planes that must be decoded,
-    those of many files and those of a large one are read the faster the more do.
+    More than a few threads then hinder each other, and all else that the process does. Planes that must be decoded, and
+    those of many files, are read the faster the more do.
     """
     source = getattr(source, "source", source)  # that of a `HeldSource`
     if not isinstance(source, StackSource):
         return False
     file, _ = source.page_of(0, 0, 0)
-    return isinstance(file, TiffImage) and file.stamp[0] <= LARGE and bool((file.data_offsets >= 0).all())
+    return isinstance(file, TiffImage) and bool((file.data_offsets >= 0).all())
 
 
 def _read_file(

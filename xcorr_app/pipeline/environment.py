@@ -6,6 +6,7 @@ import functools
 import importlib.metadata
 import os
 import platform
+from contextlib import suppress
 from pathlib import Path
 
 from xcorr_app.registration.stack.passes import worker_count
@@ -40,12 +41,15 @@ def own_version() -> str:
 @functools.cache
 def processor() -> str:
     """Name of the processor and the number of cores this process may use."""
-    name = platform.processor() or platform.machine()
-    try:
+    # Python's own answer starts another program.
+    name = _model_name() or platform.processor() or platform.machine()
+    return f"{name}, {worker_count()} of {os.cpu_count()} cores"
+
+
+def _model_name() -> str | None:
+    """What Linux calls the processor."""
+    with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
-                name = line.partition(":")[2].strip()
-                break
-    except OSError:
-        pass
-    return f"{name}, {worker_count()} of {os.cpu_count()} cores"
+                return line.partition(":")[2].strip()
+    return None

@@ -11,11 +11,15 @@ from xcorr_app.gpu.runtime.arrays import array_namespace
 from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.parts import masks
+from xcorr_app.registration.parts.turned_frames import edges
 from xcorr_app.registration.reference.reference_names import frame_number
 from xcorr_app.registration.reference.strategies import Estimation
 from xcorr_app.registration.standard_error.alike_tiles import CommonTiles, excess_variance
 
-_LOOKED_AT, _AT_ONCE, _FEWEST = 16, 4, 4
+_LOOKED_AT, _WITH_PARTS, _AT_ONCE, _FEWEST = 16, 8, 4, 4
+"""Frames, and those of which parts are left out: each with a reference of its own, that takes three times as long."""
+_FARTHEST = 0.75
+"""Pixels by which the edges of frames that turn may move: tiles are compared where they are but for the shift."""
 
 
 def excess(estimation: Estimation, reference: str | int | np.integer[Any], measured: Measured) -> NDArray[np.float64]:
@@ -28,10 +32,15 @@ def excess(estimation: Estimation, reference: str | int | np.integer[Any], measu
     if number is None:
         return nothing
     trusted = measured.trusted(estimation.settings)
-    others = np.flatnonzero(trusted & (np.arange(count) != number))
+    looked_at = trusted & (np.arange(count) != number)
+    if measured.linear is not None:
+        linear = np.where(np.isfinite(measured.linear), measured.linear, np.eye(2))
+        looked_at &= edges(linear - np.eye(2), estimation.settings.measured_shape(estimation.frames.shape)) < _FARTHEST
+    others = np.flatnonzero(looked_at)
     if others.size < _FEWEST or not trusted[number]:
         return nothing
-    few, measurement = spread(others, _LOOKED_AT), estimation.measurement
+    differ = masks.some_differ(measured.tiles)
+    few, measurement = spread(others, _WITH_PARTS if differ else _LOOKED_AT), estimation.measurement
     (images,) = measurement.prepared.usable((number,))
     shape, shifts = (int(images.shape[1]), int(images.shape[2])), measured.shifts
     tiles = CommonTiles(shape, measurement.kernel_for(images[0]), shifts[few])
@@ -39,7 +48,7 @@ def excess(estimation: Estimation, reference: str | int | np.integer[Any], measu
         return nothing
     # What moves otherwise is no error of the rest.
     out = None
-    if masks.some_differ(measured.tiles):
+    if differ:
         chosen = np.isin(np.arange(count), few)
         out = masks.Parts(masks.left_out(measurement.tiles_of(shifts, images[0], chosen)), shifts)
     for start in range(0, few.size, _AT_ONCE):
@@ -50,4 +59,5 @@ def excess(estimation: Estimation, reference: str | int | np.integer[Any], measu
     found = tiles.contributions()
     if found is None:
         return nothing
-    return np.where((np.arange(count) != number)[:, None], np.sqrt(excess_variance(found)), 0.0)
+    by = excess_variance(found, linear=measured.linear is not None)
+    return np.where((np.arange(count) != number)[:, None], np.sqrt(by), 0.0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,11 +36,13 @@ _MAX_BY_CHANCE = 0.8
 """A few pixels reach any score by chance; a better one than this counts all the same."""
 
 
+@lru_cache(maxsize=256)  # few combinations occur, however many frames there are
 def is_trusted(flags: tuple[str, ...]) -> bool:
     """Whether a frame with these flags may be moved without asking."""
-    return not (DOUBTFUL | FAILED) & set(flags)
+    return not flags or not (DOUBTFUL | FAILED) & set(flags)
 
 
+@lru_cache(maxsize=256)
 def is_flagged(flags: tuple[str, ...]) -> bool:
     """Whether anything that is more than a remark is said of a frame."""
     return bool(set(flags) - REMARKS)

@@ -17,6 +17,7 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration import alike_errors
 from xcorr_app.registration.artefacts import common_part, drawn_in
 from xcorr_app.registration.artefacts.line_offsets import LevelledFrames, is_better, levelled
+from xcorr_app.registration.artefacts.mosaic import EvenMosaicFrames, even_mosaic
 from xcorr_app.registration.artefacts.swept_rows import JoinedRows, joined_rows
 from xcorr_app.registration.coarse_and_fine import disagreement
 from xcorr_app.registration.contrast_choice import NOTES, agree
@@ -73,7 +74,9 @@ class Series:
         """
         return by_frames(self.reference) and self.measured.linear is None and not self.measured.crossed
 
-    def without(self, frames: JoinedRows | LevelledFrames | EvenlyLitFrames | UnshadedFrames) -> Series:
+    def without(
+        self, frames: EvenMosaicFrames | JoinedRows | LevelledFrames | EvenlyLitFrames | UnshadedFrames
+    ) -> Series:
         """Measure it again by other frames."""
         found = self.measurement.measure(frames, self.reference)
         return replace(self, frames=frames, found=found, notes=(*self.notes, frames.note))
@@ -91,6 +94,18 @@ def rims_without_values(series: Series) -> Series:
     measurement = series.measurement.within(part)
     found = measurement.measure(series.frames, series.reference)
     return replace(series, measurement=measurement, found=found, notes=(*series.notes, common_part.note(part)))
+
+
+def mosaic(series: Series) -> Series:
+    """Has the camera a mosaic of colours, which allows even shifts alone? It is evened, if more frames are sure."""
+    if not by_frames(series.reference):
+        return series
+    even = even_mosaic(series.frames, series.measured, series.settings)
+    if even is None:
+        return series
+    found = series.without(even)
+    sure, sure_before = (one.measured.undoubted(series.settings).sum() for one in (found, series))
+    return found if sure > sure_before else series
 
 
 def still_shading(series: Series) -> Series:
@@ -204,10 +219,12 @@ def alike_errors_of_tiles(series: Series) -> Series:
     """
     rest, told = series.found.rest, series.pattern
     leaves_nothing = rest.is_little and rest.is_sure and not np.nan_to_num(series.measured.edges).any()
-    if not series.is_open or leaves_nothing or told.joint or told.contested:
+    if leaves_nothing or told.joint or told.contested:
         return series
     if isinstance(series.reference, (str, int, np.integer)) and series.settings.normalization == "zncc":
-        by = alike_errors.excess(series.found.estimation, series.reference, series.measured)
+        # Sums of values at the limits of their type are infinite: then nothing is known.
+        with np.errstate(over="ignore", invalid="ignore"):
+            by = alike_errors.excess(series.found.estimation, series.reference, series.measured)
         if by.any():
             series.measured.sigma = np.hypot(series.measured.sigma, by)
     return series
@@ -229,6 +246,7 @@ def sums_of_steps(series: Series) -> Series:
 
 SECOND_LOOKS: tuple[Look, ...] = (
     rims_without_values,
+    mosaic,
     still_shading,
     swept_rows,
     changing_lines,

@@ -38,6 +38,8 @@ _LOOKED_AT = 9
 _OFF, _SURER = 3.0, 0.8
 """Standard errors by which shifts without it differ from those measured, as a rule; or their standard errors over those
 before, from which they are better in any case."""
+_NEARER = 0.02
+"""Of the shifts without it, the share by which those before may be larger."""
 _STILL = 0.5
 """Of what smooth parts would differ by if they moved with the rest, the share that they differ by at most."""
 
@@ -82,6 +84,8 @@ class UnshadedFrames(FramesOver):
 def unshaded(frames: Frames, measured: Measured, settings: Settings, measure: Measure) -> UnshadedFrames | None:
     """Frames without their smooth parts; None where these are little, or move with the scene.
 
+    Not asked where a part of the frame is measured alone: the polynomial is that of all of it.
+
     Parameters
     ----------
     frames : Frames
@@ -93,7 +97,11 @@ def unshaded(frames: Frames, measured: Measured, settings: Settings, measure: Me
     """
     if not (settings.contrast.auto and settings.normalization == "zncc" and settings.prefilter.name is None):
         return None
-    if settings.kernel_options is not None or min(settings.measured_shape(frames.shape)) < _SMALLEST:
+    if (
+        settings.kernel_options is not None
+        or settings.roi is not None
+        or min(settings.measured_shape(frames.shape)) < _SMALLEST
+    ):
         return None
     usable = near_each_other(measured, frames.shape)
     if usable.size < 2 or _share(_binned(frames.read(int(usable[0]), int(usable[0]) + 1).frames)[0]) < _LARGEST_SHARE:
@@ -109,7 +117,9 @@ def unshaded(frames: Frames, measured: Measured, settings: Settings, measure: Me
         return None
     sigma, sigma_before = found.sigma[1:][sure], measured.sigma[some[1:]][sure]
     off = (np.abs(shifts - before)[sure] / np.hypot(sigma, sigma_before)).max(axis=1)
-    if not (np.median(off) > _OFF or np.median(sigma) < _SURER * np.median(sigma_before)):
+    # What stands still holds shifts near zero: without it they are larger, or else it was not that.
+    nearer_zero = (shifts * before)[sure].sum() > (1 + _NEARER) * (shifts**2)[sure].sum()
+    if nearer_zero or not (np.median(off) > _OFF or np.median(sigma) < _SURER * np.median(sigma_before)):
         return None
     still = _stands_still(images[0], images[1:][sure], shifts[sure], frames.shape)
     return UnshadedFrames(frames, shading) if still else None

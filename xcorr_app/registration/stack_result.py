@@ -9,6 +9,7 @@ from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.registration.contrast_choice import NOTES
 from xcorr_app.registration.measuring import reweighted_fit
 from xcorr_app.registration.parts import masks, turned_frames
+from xcorr_app.registration.pattern.static_pattern import Told
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.second_looks import Series
 
@@ -41,6 +42,7 @@ def result_of(series: Series) -> ShiftResult:
         tiles=measured.tiles,
         contrast=estimation.settings.contrast if one_way else None,
         defects=series.given.defects,
+        left_out=bool(series.given.notes) or told != Told() or series.frames is not series.given.frames,
     )
 
 

@@ -112,7 +112,8 @@ def score_chart(rows: Sequence[FrameRow], points: int = MAX_POINTS) -> bytes | N
         y = Axis(bottom, 1 + 0.03 * (1 - bottom), y.label)
     chart = Chart(_frames(frame), y, points=points)
     _line(chart, frame, score, _DY, "score")
-    _ring(chart, frame[_flagged(rows)], score[_flagged(rows)], len(rows))
+    flagged = _flagged(rows)
+    _ring(chart, frame[flagged], score[flagged], len(rows))
     _mark_missing(chart, frame, ~np.isfinite(score))
     return chart.svg()
 

@@ -155,11 +155,7 @@ def load_template() -> jinja2.Template:
 
 @functools.cache
 def _template() -> jinja2.Template:
-    environment = _environment()
-    # Those that it includes would else be compiled when the page is written, while nothing else is left to do.
-    for name in environment.list_templates():
-        environment.get_template(name)
-    return environment.get_template("report.html.j2")
+    return _environment().get_template("report.html.j2")
 
 
 def _environment() -> jinja2.Environment:

@@ -39,11 +39,12 @@ def figures(stack: StackReport, summary: StackSummary) -> tuple[Figure, ...]:
         "failed" if summary.is_untrusted else "good" if summary.corrected == summary.frames else "doubtful",
     )
     ratio = known.crispness.after / known.crispness.before if known.crispness.before > 0 else math.nan
+    alike = "of each frame with the mean of the others"
+    if stack.left_out:
+        alike += "; what was left out for measuring is part of it, and lowers it where frames move away from it"
     shown = [
         corrected,
-        _figure(
-            "Correlation with the mean", known.correlation, 3, "of each frame with the mean of the others", same, level
-        ),
+        _figure("Correlation with the mean", known.correlation, 3, alike, same, level),
         _figure(
             "Crispness of the mean",
             known.crispness,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 from xcorr_app.errors import ArgumentError
@@ -87,7 +88,7 @@ class FrameRow:
     @property
     def is_flagged(self) -> bool:
         """Something is said of it that is more than a remark."""
-        return is_flagged(self.flags)
+        return bool(self.flags) and is_flagged(self.flags)
 
     @property
     def is_dropped(self) -> bool:
@@ -197,8 +198,10 @@ class StackReport:
     """Of frames whose parts move otherwise; None where they move as one."""
     is_quick: bool = False
     """Only a drawing of its shifts is wanted, which takes no time."""
+    left_out: bool = False
+    """Something that is part of the frames, and may stand still, was left out for measuring."""
 
-    @property
+    @cached_property
     def replaced(self) -> frozenset[int]:
         """Frames that are not moved by their measured shift."""
         return frozenset(row.frame for row in self.rows if not row.as_measured)

@@ -50,6 +50,8 @@ class StackSummary:
         Why the whole stack failed.
     assessment : Assessment or None
         How good the result is.
+    left_out : bool
+        Something that may stand still was left out for measuring.
     """
 
     name: str
@@ -67,6 +69,7 @@ class StackSummary:
     tolerance: float
     failure: str | None
     assessment: Assessment | None
+    left_out: bool = False
 
     @property
     def corrected(self) -> int:
@@ -94,7 +97,8 @@ class StackSummary:
         if known is None or self.unmoved:
             return ()
         found = []
-        if known.correlation.after < known.correlation.before - _LOWER:
+        # What stands still in frames that move is lost where they are moved back, as it should be.
+        if known.correlation.after < known.correlation.before - _LOWER and not self.left_out:
             found.append("the frames resemble their mean less than before")
         before, after = known.residual_shift
         if after > _LARGE_RESIDUAL or after > before + _MORE_RESIDUAL:
@@ -163,6 +167,7 @@ def summarise(stack: StackReport) -> StackSummary:
         tolerance=stack.tolerance,
         failure=stack.failure,
         assessment=stack.assessment,
+        left_out=stack.left_out,
     )
 
 

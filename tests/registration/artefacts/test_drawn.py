@@ -42,7 +42,17 @@ def with_clock(stack):
     return stack
 
 
-@pytest.mark.parametrize("draw", [with_caption, with_clock])
+def with_time(stack):
+    """A black box, two rows larger than its digits, of which the last three change."""
+    glyphs = np.random.default_rng(9).random((10, 12, 8)) < 0.5
+    for t, frame in enumerate(stack):
+        frame[4:20, 4:100] = 0
+        for place, digit in enumerate(f"{t * 37:08d}"):
+            frame[6:18, 8 + 10 * place : 16 + 10 * place] = 255 * glyphs[int(digit)]
+    return stack
+
+
+@pytest.mark.parametrize("draw", [with_caption, with_clock, with_time])
 def test_what_is_drawn_does_not_pin_the_shifts(xp, draw):
     result = estimate_shifts(xp.asarray(draw(recorded())), "first", 20)
     np.testing.assert_allclose(result.shifts, -DRIFT, atol=0.12)

@@ -34,6 +34,7 @@ def keep(report: StackReport, out: Path) -> dict[str, Any]:
             "assessment": None if report.assessment is None else report.assessment.as_record(),
             "interval": report.interval,
             "is_quick": report.is_quick,
+            "left_out": report.left_out,
         }
     }
 
@@ -59,6 +60,7 @@ def restore(name: str, record: dict[str, Any], out: Path) -> StackReport | None:
             tiles=_tiles(known["tiles"]),
             bends=None if known["bends"] is None else Bends.from_record(known["bends"]),
             is_quick=known["is_quick"],
+            left_out=known["left_out"],
         )
     except (OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError):
         return None

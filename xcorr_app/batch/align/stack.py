@@ -191,6 +191,7 @@ def finish_stack(
         tiles=_tiles(result),
         bends=None if turned is None else turned.bends,
         is_quick=options.report == "quick",
+        left_out=result.left_out,
     )
     facts = {
         "frames": frames.count,
@@ -328,6 +329,12 @@ def _notes(frames: SourceFrames, result: ShiftResult, options: AlignOptions) -> 
     if frames.averaged > 1:
         across = "Z planes" if frames.axis == "T" else "time points"
         yield f"Measured on the mean of {frames.averaged} {across}; all of them are moved alike."
+    if frames.count == 1 and (channels := frames.source.sizes["C"]) > 1:
+        yield (
+            f"One frame, so there is nothing to align. The file says that its {channels} images are channels, which "
+            "move together; if they are frames, let its header say so (ImageJ: Image > Properties; tifffile: "
+            "metadata={'axes': 'TYX'})."
+        )
     if replaced := int(result.non_finite.sum()):
         yield f"{replaced} NaN or infinite pixels were replaced by the mean of their frame for measuring only."
     for frame, reason in list(result.unreadable.items())[:5]:

@@ -31,8 +31,8 @@ from xcorr_app.io.tiff.tiff_layout import Layout, Tag, ascii_tag, long_tag, rati
 from xcorr_app.io.tiff.tiff_scan import scan_tiff
 from xcorr_app.io.tiff.tifffile_shape import build_shaped, is_shaped
 from xcorr_app.io.writing.atomic import atomic_path
+from xcorr_app.io.writing.background_write import begin_write_out
 from xcorr_app.io.writing.compression import Compression
-from xcorr_app.io.writing.write_out import begin_write_out
 from xcorr_app.io.writing.written_planes import PlaneWriter
 
 if TYPE_CHECKING:
@@ -140,6 +140,8 @@ class StackWriter(PlaneWriter):
         self._end = self._layout.data_start
         self._places: list[tuple[int, int]] = []
         self._gathered: list[np.ndarray] = []
+        self._ahead: ThreadPoolExecutor | None = None
+        """Waits for the disk where that is behind, so that nobody else has to before all is written."""
         self._under_way: deque[tuple[int, Future[bytes | None]]] = deque()
         self._threads: ThreadPoolExecutor | None = None
 
@@ -259,7 +261,8 @@ class StackWriter(PlaneWriter):
         with timed(self._meter, "write", sum(plane.nbytes for plane in planes)):
             stored = [np.ascontiguousarray(plane, self._stored) for plane in planes]
             write_at(self._descriptor, [plane.reshape(-1).view(np.uint8).data for plane in stored], offset)
-            begin_write_out(self._descriptor, offset, sum(plane.nbytes for plane in stored))
+        if self._ahead is not None:
+            self._ahead.submit(begin_write_out, self._descriptor, offset, sum(plane.nbytes for plane in stored))
 
     def _hold_back(self) -> None:
         """Let who writes wait for the disk, where that is behind."""
@@ -282,11 +285,13 @@ class StackWriter(PlaneWriter):
     def _pool(self) -> ThreadPoolExecutor:
         if self._threads is None:
             self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="xcorr-write")
+            self._ahead = ThreadPoolExecutor(1, thread_name_prefix="xcorr-write-out")
         return self._threads
 
     def _stop_threads(self) -> None:
-        if self._threads is not None:
-            self._threads.shutdown(cancel_futures=True)
+        for threads in (self._threads, self._ahead):
+            if threads is not None:
+                threads.shutdown(cancel_futures=True)
         self._under_way.clear()
         self._gathered.clear()
 

@@ -213,7 +213,7 @@ def _part(images: list[NDArray[np.generic]]) -> NDArray[np.bool_] | None:
     for line, across in (((height // 4, 1), (1, _WIDEST_LINE + 1)), ((1, width // 4), (_WIDEST_LINE + 1, 1))):
         # Stuck lines of a camera are repaired.
         long = ndimage.binary_opening(always, np.ones(line))
-        always &= ~long | ndimage.binary_opening(long, np.ones(across))
+        always &= ~long | ndimage.binary_opening(always, np.ones(across))
     if not _MIN_SHARE < always.mean() < _LARGEST_SHARE:
         return None
     beside = ndimage.binary_dilation(always, around) & ~always

@@ -8,6 +8,7 @@ frame: of one layer it is the slope of all that the frames show; of two it is th
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -41,6 +42,10 @@ _PERHAPS_OFF, _LARGE = 3.0, 0.5
 _ROUNDING = 1e-4
 """Pixels that the shift of the reference itself may be off zero."""
 _AT_ONCE = 16
+_FOLLOWED, _MIN_REACH = 0.5, 1.0
+"""Share of the scene's motion below which shifts measured are none of it, and pixels that it moves by at least."""
+_NOT_MEASURED = 0.3
+"""Share of the changes that shifts which followed a pattern leave at least, with both layers."""
 
 Taken = Callable[[NDArray[np.intp]], Array]
 
@@ -93,17 +98,52 @@ def signs_of_two_layers(images: Array, shifts: NDArray[np.float64]) -> float:
     return deviations if _MIN_SHARE < share < _LARGEST_SHARE else 0.0
 
 
-def fitted_together(
-    stack: Array, numbers: NDArray[np.intp], begin: NDArray[np.float64], measured: Measured, taken: Taken
-) -> tuple[JointShifts | None, bool]:
-    """Fit both layers to a stack (n, h, w) of the frames with these numbers, from shifts (n, 2) to begin with.
+def followed_pattern(stack: Array, shifts: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Shifts (n, 2) to begin with, from what changes in a stack (n, h, w); None where those measured explain it.
 
-    Returns the shifts of all frames, `taken` by number, or None; and whether two layers were found whose motion
-    against each other is not known.
+    A pattern that outshines the scene holds all shifts near zero, which are then no beginning for anything.
+    """
+    layers = TwoLayers(_of_one_gain(stack)).thinned()
+    if layers.unexplained(shifts - shifts[0])[0] < _NOT_MEASURED or (slow := layers.slow_motion()) is None:
+        return None
+    found = []
+    for sign in (1.0, -1.0):  # to first order, both explain the same
+        with suppress(np.linalg.LinAlgError):
+            fit = layers.fit(sign * slow)
+            found.append((layers.cost(fit.shifts), fit.shifts))
+    if not found:
+        return None
+    begin = min(found, key=lambda fit: fit[0])[1]
+    reach, before = (float(np.linalg.norm(each - each.mean(axis=0))) for each in (begin, shifts))
+    farther = before < _FOLLOWED * reach and float(np.ptp(begin, axis=0).max()) > _MIN_REACH
+    return begin if farther else None
+
+
+def _of_one_gain(stack: Array) -> Array:
+    """Frames (n, h, w) that show what they share alike: a scene that bleaches is no motion."""
+    stack = stack - stack.mean(axis=(1, 2), keepdims=True)
+    mean = stack.mean(axis=0)
+    gain = (stack * mean).sum(axis=(1, 2)) / (mean * mean).sum()
+    return stack - (gain - 1)[:, None, None] * mean
+
+
+def fitted_together(
+    stack: Array,
+    numbers: NDArray[np.intp],
+    begin: NDArray[np.float64],
+    measured: Measured,
+    taken: Taken,
+    start: NDArray[np.float64] | None = None,
+) -> tuple[JointShifts | None, bool]:
+    """Fit both layers to a stack (n, h, w) of the frames with these numbers, whose shifts (n, 2) were measured.
+
+    The fit starts from these, or where they are of no use, from others. Returns the shifts of all frames, `taken` by
+    number, or None; and whether two layers were found whose motion against each other is not known.
     """
     layers = TwoLayers(stack)
     held = _held(measured, numbers)
-    start = begin
+    elsewhere = start is not None
+    start = begin if start is None else start
     for model in (layers.thinned(), layers):
         try:
             fit = model.fit(start, held)
@@ -118,7 +158,7 @@ def fitted_together(
     if is_more and of_measured - left < _BETTER * max(abs(of_measured), abs(left)):
         return None, False
     reach, before = (float(np.ptp(each, axis=0).max()) for each in (fit.shifts, begin))
-    if fit.scale_error > _UNKNOWN_SCALE or reach > _LARGEST_CHANGE * before:
+    if fit.scale_error > _UNKNOWN_SCALE or (reach > _LARGEST_CHANGE * before and not elsewhere):
         return None, True
     off = np.abs(fit.shifts - (begin - begin[held]))
     if reach >= _largest_motion(stack.shape[1:]) or not (off > _SURELY_OFF * fit.sigma).any():
@@ -134,6 +174,8 @@ def fitted_together(
     for first in range(0, others.size, _AT_ONCE):
         some = others[first : first + _AT_ONCE]
         about = (measured.shifts[some] - centre) @ longer + of_fit
+        if elsewhere:
+            about = np.stack([np.interp(some, numbers, axis) for axis in fit.shifts.T], axis=1)
         try:
             shifts[some], sigma[some] = layers.placed(taken(some), about, fit)
         except np.linalg.LinAlgError:

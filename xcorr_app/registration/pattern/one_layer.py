@@ -142,8 +142,10 @@ def left_over_in_place(frames: Frames, few: NDArray[np.intp], shifts: NDArray[np
     """
     if not isinstance(frames, ArrayFrames) or name_of(frames.dtype) not in INPUT_TYPES or frames.dtype.kind == "f":
         return None
+    if not is_device_array(frames.read(0, 1).frames):
+        return None
     stack = frames.read(0, frames.count).frames
-    if not is_device_array(stack) or not stack.flags.c_contiguous:
+    if not stack.flags.c_contiguous:
         return None
     side = 2 if min(frames.shape) >= _LARGE else 1
     canvas = Canvas((frames.shape[0] // side, frames.shape[1] // side), shifts / side)
@@ -153,9 +155,10 @@ def left_over_in_place(frames: Frames, few: NDArray[np.intp], shifts: NDArray[np
         return UNKNOWN
     corners = [(rows.start, columns.start) for rows, columns in parts]
     on_host = np.column_stack([few, corners, canvas.whole - canvas.shifts, canvas.shifts])
-    places = array_namespace(stack).asarray(on_host.astype(np.float64))
+    xp = array_namespace(stack)
+    places = xp.asarray(on_host.astype(np.float64))
     faded = faded_parts(stack, places, (height, width), side, RIM)
-    spectra = fft_namespace(faded).rfft2(faded)
+    spectra = xp.ascontiguousarray(fft_namespace(faded).rfft2(faded))
     gain = np.maximum(gains(aligned_products(spectra, places, width, _LOW)), _MIN_GAIN)
     return _of_sums(left_sums(spectra, places, gain, width, (_LOW, _HIGH, _ON_AXIS)), gain, _seen(height, width))
 

@@ -29,7 +29,7 @@ _MIN_MOTION = 3.0
 _MIN_SHARE = 0.004
 """Of the variance that aligned frames share, which a pattern has at least; less bends nothing."""
 _DEVIATIONS = 6.0
-ROUNDS, _FIRST_ROUNDS = 10, 6
+ROUNDS, FIRST_ROUNDS = 10, 6
 """In which a pattern is found, and is to begin with."""
 _MAX_ITERATIONS = 8
 _SETTLED = 0.1
@@ -83,7 +83,7 @@ def in_turns(
     """Shifts (n, 2) of the scene, pattern and scene of float frames (n, h, w), from shifts to begin with."""
     last: NDArray[np.float64] | None = None
     for _ in range(_MAX_ITERATIONS):
-        found = _of_scene(stack - separated(stack, shifts, _FIRST_ROUNDS, roughly=True)[0], settings, measure)
+        found = _of_scene(stack - separated(stack, shifts, FIRST_ROUNDS, roughly=True)[0], settings, measure)
         if found is None:
             return None
         before, shifts = shifts, found.shifts

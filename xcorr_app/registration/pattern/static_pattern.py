@@ -20,19 +20,22 @@ from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.measuring.few_frames import near_each_other, spread, taken
 from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.moving.apply import shift_frames
 from xcorr_app.registration.pattern.joint_shifts import (
     DOUBTED,
     FIRST_SIGN,
     SURE,
     JointShifts,
     fitted_together,
+    followed_pattern,
     hardly_moves,
     signs_of_two_layers,
 )
-from xcorr_app.registration.pattern.layers import shares
+from xcorr_app.registration.pattern.layers import separated, shares
 from xcorr_app.registration.pattern.one_layer import LeftOver, left_over, left_over_of
 from xcorr_app.registration.pattern.pattern_error import error_left, less_sure
 from xcorr_app.registration.pattern.pattern_in_turns import (
+    FIRST_ROUNDS,
     LARGE,
     ROUNDS,
     Measure,
@@ -79,6 +82,8 @@ _TOLD_APART = 10.0
 """Pixels of motion from which a pattern that the first shifts followed is told from the scene to 0.2 pixels."""
 _WHITE = 0.25
 """Share of a still layer, lines aside, that is not white below which it is the camera's: no optics draws pixels."""
+_LED = 1.5
+"""Pixels of motion below which shifts may be those of a pattern that outshines the scene."""
 _FINE, _COARSE = 1.5, 6.0
 """Widths in pixels between which the two are compared: noise of pixels and gradients of brightness are no scene."""
 
@@ -161,10 +166,11 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     rest : LeftOver
         What a few of the frames leave, moved by those shifts.
     """
-    if not _is_open(frames, settings) or rest.is_noise:
+    if not _is_open(frames, settings):
         return Told()
     usable = near_each_other(measured, frames.shape)
-    if usable.size < _FEWEST or _some_leave_nothing(frames, measured, settings):
+    is_one_scene = rest.is_noise and not _hold_still(measured, usable)
+    if usable.size < _FEWEST or is_one_scene or _some_leave_nothing(frames, measured, settings):
         return Told()
     plain = replace(settings, roi=None, prefilter=Prefilter(), contrast=Contrast())
     middle = replace(plain, roi=_middle(frames.shape))
@@ -188,6 +194,10 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
             )
             if together is not None:
                 return Told(joint=together)
+    together, led = _led_by_pattern(frames, measured, replace(plain, roi=settings.roi), many)
+    if together is not None:
+        return Told(joint=together)
+    doubted |= led
     if rest.is_little:
         return Told(contested=doubted)
     few = spread(usable, _LOOKED_AT)
@@ -206,7 +216,7 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     shifts, pattern, scene = layers
     found = shares(stack, shifts)
     if not (has_pattern(found, shifts) if is_seen else stands_still(found)):
-        return Told()
+        return Told(contested=led)
     as_measured = shares(stack, measured.shifts[many])
     # In units of what moves: of shifts that followed the pattern frames share the pattern, which may be far stronger.
     stronger = as_measured.times(found)
@@ -216,21 +226,70 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     left = _MAX_REMAINDER * found.static if is_seen else _LEFT_AT_LEAST_LESS * before
     allowed = max(_MUST_EXPLAIN * before, min(_MAX_REMAINDER * found.static, left))
     if after > allowed:
-        return Told()
+        return Told(contested=led)
     # By fractions of pixels: a scene that blurs or grows, or light that turns, leaves as much beside a "pattern".
     with_it, without = left_over(stack, measured.shifts[many]), left_over(stack - pattern, shifts)
     if without.share > max(_MUST_LEAVE_LESS * min(stronger * with_it.share, 1.0), _BY_CHANCE * without.chance):
-        return Told()
+        return Told(contested=led)
     larger = _largest(pattern, scene)
     # Shifts measured that the scene without the pattern confirms did not follow it.
     followed = float((shifts - measured.shifts[many]).std(axis=0).max()) > _CLOSE
     moves_little = float(np.ptp(shifts, axis=0).max()) < _TOLD_APART
     contested = not is_seen and followed and larger < (_CLEARLY_LARGER if moves_little else _EITHER)
     if larger > _LARGEST_LAYER or not moves(shifts):
-        return Told(contested=contested)
+        return Told(contested=contested or led)
     contested &= moves_little
     strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
     return Told(PatternFreeFrames(frames, pattern, strength, scene, shifts), contested=contested)
+
+
+def _hold_still(measured: Measured, usable: NDArray[np.intp]) -> bool:
+    return float(np.ptp(measured.shifts[usable], axis=0).max()) < _LED
+
+
+def _led_by_pattern(
+    frames: Frames, measured: Measured, settings: Settings, many: NDArray[np.intp]
+) -> tuple[JointShifts | None, bool]:
+    """Shifts of a scene over a pattern that outshines it, and holds all frames; and whether they are in doubt."""
+    if many.size < _FEWEST_TAKEN or not _hold_still(measured, many):
+        return None, False
+    reference = many[np.argmin(np.abs(measured.shifts[many]).max(axis=1))]
+    chosen = np.union1d(many, reference)
+    stack = taken(frames, chosen, settings)
+    start = followed_pattern(stack, measured.shifts[chosen])
+    if start is None or _shows_more(stack, start):
+        return None, False
+    return fitted_together(
+        stack, chosen, measured.shifts[chosen], measured, lambda some: taken(frames, some, settings), start
+    )
+
+
+def _shows_more(stack: Array, shifts: NDArray[np.float64]) -> bool:
+    """Whether what stands still is the scene: what optics draws, and stronger than what moves by shifts (n, 2).
+
+    Of float frames (n, h, w). Pixels and lines are the camera's, and a glow is coarse. Noise is no part of the product
+    of what two halves of the frames show.
+    """
+    xp, both = array_namespace(stack), []
+    for half in (slice(0, None, 2), slice(1, None, 2)):
+        pattern, scene = separated(stack[half], shifts[half], FIRST_ROUNDS, roughly=True)
+        scene = shift_frames(scene[None], (shifts[half][:1] - shifts[:1]), order=3, mode="nearest")[0][0]
+        both.append(_without_lines(xp.stack([pattern, scene])))
+    if float(clean_fraction(both[0][:1] + both[1][:1])[0]) < _WHITE:
+        return False
+    bands = []
+    for layers in both:
+        fine, coarse = (
+            filter_frames(layers, named.gaussian(s), dtype="same", count=False)[0] for s in (_FINE, _COARSE)
+        )
+        bands.append(fine - coarse)
+    pattern, scene = (float(power) for power in to_host((bands[0] * bands[1]).mean(axis=(1, 2))))
+    return pattern > scene
+
+
+def _without_lines(images: Array) -> Array:
+    rows, columns = images.mean(axis=2, keepdims=True), images.mean(axis=1, keepdims=True)
+    return images - rows - columns + images.mean(axis=(1, 2), keepdims=True)
 
 
 def _is_open(frames: Frames, settings: Settings) -> bool:

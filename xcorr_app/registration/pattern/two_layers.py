@@ -70,7 +70,7 @@ class TwoLayers(LayerSpectra):
                 self._estimate_power(shifts)
                 if taken > _SETTLED:
                     shifts = shifts * self._best_scale(shifts)
-                cost = self._cost(shifts)
+                cost = self.cost(shifts)
             slope, hessian = self._slope_and_hessian(shifts)
             slope, hessian = slope[free].ravel(), _of_frames(hessian, free)
             taken = 0.0
@@ -78,7 +78,7 @@ class TwoLayers(LayerSpectra):
                 change = -np.linalg.solve(hessian + damping * np.diag(np.diag(hessian)), slope).reshape(-1, 2)
                 trial = shifts.copy()
                 trial[free] += change
-                of_trial = self._cost(trial)
+                of_trial = self.cost(trial)
                 if of_trial <= cost:
                     shifts, cost, damping, taken = trial, of_trial, damping / 10, float(np.abs(change).max())
                     break
@@ -145,7 +145,7 @@ class TwoLayers(LayerSpectra):
         phase = self._phases(shifts)
         return phase, phase.mean(axis=0), (phase.conj() * self._rest).sum(axis=0)
 
-    def _cost(self, shifts: Floats) -> float:
+    def cost(self, shifts: Floats) -> float:
         """Minus the logarithm of the likelihood, but for constants."""
         _, mean_phase, product = self._products(shifts)
         known = self.count * (1 - np.abs(mean_phase) ** 2)
@@ -169,7 +169,7 @@ class TwoLayers(LayerSpectra):
         """Cost of longer shifts of a scene that is as much fainter."""
         before = self._ratio
         self._ratio = before * np.exp(2 * logarithm)
-        cost = self._cost(shifts * np.exp(logarithm))
+        cost = self.cost(shifts * np.exp(logarithm))
         self._ratio = before
         return cost
 

@@ -51,6 +51,7 @@ def save(result: ShiftResult, path: Path) -> None:
             "reference": result.reference,
             "notes": result.notes,
             "contrast": None if result.contrast is None else str(result.contrast),
+            "left_out": result.left_out,
             "unreadable": {str(frame): reason for frame, reason in result.unreadable.items()},
         }
         arrays = {name: getattr(result, name) for name in _ARRAYS} | {"applied": result.applied()}
@@ -97,6 +98,7 @@ def _result_of(archive: Any) -> ShiftResult:
         unreadable={int(frame): str(reason) for frame, reason in words["unreadable"].items()},
         closure=archive.get("closure"),
         defects=archive.get("defects"),
+        left_out=bool(words.get("left_out")),
         contrast=None if words.get("contrast") is None else Contrast.parse(words["contrast"]),
     )
 

@@ -66,6 +66,9 @@ class ShiftResult:
     pattern was taken from them first."""
     defects: NDArray[np.intp] | None = None
     """(n, 2) row and column of hot and dead pixels that were replaced for measuring; None where there are none."""
+    left_out: bool = False
+    """Whether something that is part of the frames was left out or evened for measuring: captions, defects, a pattern,
+    offsets of lines, light. What of it stands still makes frames resemble each other until they are moved."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ShiftResult):

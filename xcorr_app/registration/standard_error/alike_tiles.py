@@ -23,7 +23,9 @@ of bias for a pattern that is the true one (the variance components of Henderson
 
     C (sum over pairs w_k w_l rho_kl - sum over tiles of the same of P w w^T rho P^T)
 
-is the variance of the shift beyond the scatter of independent tiles.
+is the variance of the shift beyond the scatter of independent tiles. Where frames were found to turn or to bend, the
+linear motion is fitted to u as well, P is the projection that this leaves, and the sums of w_k w_l are those of the
+fitted shift of the middle.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes
 from xcorr_app.registration.standard_error.slope_tiles import Tiles
 from xcorr_app.registration.standard_error.uncertainty import frame_sums, unshared
@@ -43,8 +45,7 @@ _FEWEST = 12
 _DEVIATIONS = 4.0
 """By which neighbours are more alike than chance: the largest of some sixteen, half of them alike."""
 _DISCS = 0.6, 1.0, 1.5, 2.0, 3.0
-"""Standard deviations of the Gaussian by which displacements are alike, in tiles: one as wide as the picture would be
-the motion of all of it."""
+"""Standard deviations of the Gaussian by which displacements are alike, in tiles; wider ones are a motion of all."""
 _BANDS = 0.3, 1.0
 """The same of bands, across."""
 _STEPS = np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])
@@ -61,7 +62,7 @@ class Contributions:
     weights: Floats
     """(2, tiles), one in all."""
     places: Floats
-    """(tiles, 2) of them in the picture, in tiles."""
+    """(tiles, 2) of their middles from that of the picture, in tiles."""
 
 
 class CommonTiles:
@@ -71,7 +72,7 @@ class CommonTiles:
     """
 
     def __init__(self, shape: tuple[int, int], kernel: NDArray[np.float64] | None, shifts: Floats) -> None:
-        self._kernel, self._tiles = kernel, Tiles.of(shape, every_row=True)
+        self._kernel, self._shape, self._tiles = kernel, shape, Tiles.of(shape, every_row=True)
         self._inside = self._tiles.inside(_whole(shifts), shape).all(axis=0)
         self._found = list[tuple[Floats, Floats, Floats]]()
 
@@ -82,15 +83,15 @@ class CommonTiles:
 
     def add(self, images: Array, frames: Array, shifts: Floats) -> None:
         """Look at frames (n, h, w) at shifts (n, 2) against images (1 or n, h, w)."""
-        xp, frames, peak = array_namespace(frames), frames.astype(np.float64), _whole(shifts)
-        reference = ReferenceSlopes(images.astype(np.float64), self._kernel, every_row=True)
+        # On the host: seldom, of a few frames, and the same wherever frames are.
+        images, frames, peak = (*(to_host(each).astype(np.float64) for each in (images, frames)), _whole(shifts))
+        reference = ReferenceSlopes(images, self._kernel, every_row=True)
         inside = np.broadcast_to(self._inside, (len(peak), *self._inside.shape))
         sums = frame_sums(frames, reference, peak)
-        found = unshared(sums, reference, xp.asarray(inside), xp.asarray(shifts - peak))
-        slopes, bends, gains = (to_host(each) for each in found[:3])
+        slopes, bends, gains, _ = unshared(sums, reference, inside, shifts - peak)
         # How slopes change from one whole shift to the next: of a noisy image, G D holds the noise as well.
         near = [
-            to_host(frame_sums(frames[:1], reference.of(slice(1)), peak[:1] + step)[3:, 0])[:, self._inside].sum(axis=1)
+            frame_sums(frames[:1], reference.of(slice(1)), peak[:1] + step)[3:, 0, self._inside].sum(axis=1)
             for step in _STEPS
         ]
         curvature = np.stack([near[1] - near[0], near[3] - near[2]], axis=1)
@@ -107,8 +108,9 @@ class CommonTiles:
         if not (known and np.linalg.det(curvature) > 0 and np.linalg.det(total) > 0):
             return None
         weights = np.einsum("ij,jik->ik", np.linalg.inv(total), bends)
-        row, column = np.nonzero(self._inside)
-        places = np.stack([np.array(self._tiles.first_rows)[row] / self._tiles.shape[0], column], axis=1)
+        (row, column), size = np.nonzero(self._inside), np.array(self._tiles.shape)
+        corner = np.stack([np.array(self._tiles.first_rows)[row], self._tiles.left + size[1] * column], axis=1)
+        places = corner / size + 0.5 - np.array(self._shape) / (2 * size)
         return Contributions(np.linalg.inv(curvature) @ errors, weights, places)
 
 
@@ -116,10 +118,16 @@ def _whole(shifts: Floats) -> NDArray[np.intp]:
     return np.rint(shifts).astype(np.intp)
 
 
-def excess_variance(found: Contributions) -> Floats:
-    """Variance (2,) of shifts, in square pixels, beyond the scatter of tiles; zero where chance may do as much."""
-    patterns = _patterns(found.places)
-    told = np.array([[_told(found.errors[:, axis], found.weights[axis], rho) for axis in (0, 1)] for rho in patterns])
+def excess_variance(found: Contributions, *, linear: bool = False) -> Floats:
+    """Variance (2,) of shifts, in square pixels, beyond the scatter of tiles; zero where chance may do as much.
+
+    With `linear`, shifts are those of the middle of frames whose turn, scale and shear were found as well.
+    """
+    fitted = np.ones((len(found.places), 1))
+    if linear:
+        fitted = np.hstack([fitted, found.places])
+    patterns, given = _patterns(found.places), list(zip(found.errors.transpose(1, 0, 2), found.weights, strict=True))
+    told = np.array([[_told(errors, weights, fitted, rho) for errors, weights in given] for rho in patterns])
     deviations, variances = told[..., 0], told[..., 1]
     # Air displaces along rows as along columns, a scanner along one alone.
     likely = np.maximum(deviations, deviations.sum(axis=1, keepdims=True) / np.sqrt(2))
@@ -128,14 +136,19 @@ def excess_variance(found: Contributions) -> Floats:
     return excess
 
 
-def _told(errors: Floats, weights: Floats, rho: Floats) -> tuple[float, float]:
-    """Standard deviate of what tiles (n, tiles) have in common by this pattern, and the variance that it adds."""
-    errors = errors - errors.sum(axis=1, keepdims=True) * weights
+def _told(errors: Floats, weights: Floats, fitted: Floats, rho: Floats) -> tuple[float, float]:
+    """Standard deviate of what tiles (n, tiles) have in common by this pattern, and the variance that it adds.
+
+    Functions of the place that were `fitted` (tiles, 1 or 3) are seen no more; the first of them is the shift.
+    """
+    solved = np.linalg.pinv(fitted.T @ (weights[:, None] * fitted)) @ fitted.T
+    explained = weights[:, None] * (fitted @ solved)
+    seen = np.eye(len(rho)) - explained
+    errors = errors @ seen.T
     products = errors.T @ errors / len(errors)
     pairs = rho - np.eye(len(rho))
-    seen = np.eye(len(rho)) - np.outer(weights, np.ones(len(rho)))
     through = np.diag(seen.T @ pairs @ seen)
-    own = np.diag(products) / np.maximum(1 - 2 * weights, 0.5)
+    own = np.diag(products) / np.maximum(1 - 2 * np.diag(explained), 0.5)
     common = rho * np.outer(weights, weights)
     scatter = np.diag(seen @ common @ seen.T)
     beyond = float((pairs * products).sum() - through @ own)
@@ -143,7 +156,8 @@ def _told(errors: Floats, weights: Floats, rho: Floats) -> tuple[float, float]:
     of_one = float((seen.T @ pairs @ seen * common).sum() - through @ scatter)
     if not (chance > 0 and of_one > 0):
         return 0.0, 0.0
-    return beyond / chance, beyond / of_one * float(common.sum() - scatter.sum())
+    of_shift = solved[0]
+    return beyond / chance, beyond / of_one * float(of_shift @ common @ of_shift - scatter @ of_shift**2)
 
 
 def _patterns(places: Floats) -> list[Floats]:

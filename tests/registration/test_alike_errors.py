@@ -1,0 +1,154 @@
+"""Errors that neighbouring tiles share: none where tiles are independent, the true variance where they are not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import ndimage
+
+import xcorr_app as xc
+from xcorr_app.registration.standard_error.alike_tiles import CommonTiles, Contributions, excess_variance
+
+Floats = NDArray[np.float64]
+ROWS, COLUMNS, FRAMES = 9, 11, 12
+
+
+def _contributions(rng: np.random.Generator, displaced: Floats, noise: Floats, weights: Floats) -> Contributions:
+    """Of tiles displaced by (frames + 1, 2, tiles), the reference's last, each with noise of its own."""
+    seen = (
+        displaced[:-1]
+        - displaced[-1]
+        + noise * (rng.normal(size=displaced[:-1].shape) - rng.normal(size=displaced[-1].shape))
+    )
+    errors = weights * seen
+    errors -= weights * errors.sum(axis=2, keepdims=True)
+    row, column = np.mgrid[:ROWS, :COLUMNS]
+    return Contributions(errors, weights, np.stack([row.ravel(), column.ravel()], axis=1).astype(float))
+
+
+def _weights(rng: np.random.Generator) -> Floats:
+    weights = rng.gamma(1.5, size=(2, ROWS * COLUMNS))
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def _air(rng: np.random.Generator, size: float) -> Floats:
+    """Displacements (FRAMES + 1, 2, tiles) with deviation one, alike over a Gaussian of this deviation, in tiles."""
+    noise = rng.normal(size=(FRAMES + 1, 2, 40, 40))
+    smooth = ndimage.gaussian_filter(noise, (0, 0, size / np.sqrt(2), size / np.sqrt(2)), mode="wrap")
+    return (smooth / smooth.std())[..., :ROWS, :COLUMNS].reshape(FRAMES + 1, 2, -1)
+
+
+def test_independent_tiles_share_nothing() -> None:
+    """Uneven noise, and a reference whose noise is in every frame, are no correlation."""
+    rng = np.random.default_rng(11)
+    still = np.zeros((FRAMES + 1, 2, ROWS * COLUMNS))
+    raised = [
+        excess_variance(_contributions(rng, still, rng.gamma(1.0, size=still.shape[2]), _weights(rng))).any()
+        for _ in range(80)
+    ]
+    assert sum(raised) <= 1
+
+
+@pytest.mark.parametrize("size", [0.8, 1.3, 2.0])
+def test_variance_of_alike_displacements(size: float) -> None:
+    """Of many series the excess is, in the mean, the variance of the weighted mean displacement."""
+    rng = np.random.default_rng(12)
+    found, true = [], []
+    for _ in range(40):
+        weights, displaced = _weights(rng), _air(rng, size)
+        excess = excess_variance(_contributions(rng, displaced, np.full(ROWS * COLUMNS, 1.0), weights))
+        shifts = (weights * (displaced[:-1] - displaced[-1])).sum(axis=2)
+        # Tiles one by one account for their own displacements.
+        true.append((shifts**2).mean(axis=0) - 2 * (weights**2).sum(axis=1))
+        found.append(excess)
+    assert np.mean(found) == pytest.approx(np.mean(true), rel=0.35)
+
+
+def test_linear_motion_that_was_fitted_is_no_error() -> None:
+    """Frames that turn displace tiles alike, which says nothing once that is fitted, and much if it is not."""
+    rng = np.random.default_rng(15)
+    turning = np.zeros((FRAMES + 1, 2, ROWS, COLUMNS))
+    turning[:, 0] = rng.normal(0, 0.3, (FRAMES + 1, 1, 1)) * (np.arange(COLUMNS) - COLUMNS // 2)
+    still = np.full(ROWS * COLUMNS, 1 / (ROWS * COLUMNS))
+    found = _contributions(rng, turning.reshape(FRAMES + 1, 2, -1), np.full(still.size, 0.5), np.stack([still, still]))
+    assert excess_variance(found, linear=True).max() == 0
+    assert excess_variance(found)[0] > 0.01
+
+
+def test_lines_that_tremble_along_one_axis() -> None:
+    """Rows are displaced as a whole, along columns: only that axis is less sure."""
+    rng = np.random.default_rng(13)
+    found = []
+    for _ in range(20):
+        displaced = np.zeros((FRAMES + 1, 2, ROWS, COLUMNS))
+        displaced[:, 1] = rng.normal(size=(FRAMES + 1, ROWS, 1))
+        weights = np.full((2, ROWS * COLUMNS), 1 / (ROWS * COLUMNS))
+        found.append(
+            excess_variance(
+                _contributions(rng, displaced.reshape(FRAMES + 1, 2, -1), np.full(ROWS * COLUMNS, 1.0), weights)
+            )
+        )
+    of_rows, of_columns = np.mean(found, axis=0)
+    assert of_rows < 0.01
+    assert of_columns == pytest.approx(2 / ROWS, rel=0.35)
+
+
+def test_contributions_are_displacements_by_weight() -> None:
+    """A frame of which parts are displaced by known fractions of pixels: u is - w (d - mean of d)."""
+    rng = np.random.default_rng(14)
+    image = ndimage.gaussian_filter(rng.normal(size=(133, 151)), 2.0)
+    y, x = np.mgrid[:133, :151].astype(float)
+    dy, dx = 0.2 * np.sin(x / 25), 0.2 * np.cos(y / 21 + x / 40)
+    frame = ndimage.map_coordinates(image, [y - dy, x - dx], order=5, mode="nearest")
+    tiles = CommonTiles((133, 151), None, np.zeros((1, 2)))
+    tiles.add(image[None], frame[None], np.zeros((1, 2)))
+    found = tiles.contributions()
+    assert found is not None
+    np.testing.assert_allclose(found.weights.sum(axis=1), 1, atol=1e-9)
+    np.testing.assert_allclose(found.errors.sum(axis=2), 0, atol=1e-9)
+    height, width = 133 // 11, 151 // 12
+    for axis, displacement in enumerate((dy, dx)):
+        corners = found.places * (height, width) + np.array([133, 151]) / 2 - np.array([height, width]) / 2
+        top, left = corners.round().astype(int).T
+        of_tile = np.array([displacement[r : r + height, c : c + width].mean() for r, c in zip(top, left, strict=True)])
+        expected = -found.weights[axis] * (of_tile - found.weights[axis] @ of_tile)
+        slope = (found.errors[0, axis] @ expected) / (expected @ expected)
+        assert slope == pytest.approx(1, abs=0.15)
+        assert np.corrcoef(found.errors[0, axis], expected)[0, 1] > 0.9
+
+
+def _seen_through_air(seed: int, amplitude: float) -> tuple[NDArray[np.uint16], Floats]:
+    """Frames displaced by a field alike over 20 px, and their true shifts."""
+    rng = np.random.default_rng(seed)
+    scene = ndimage.spline_filter(
+        ndimage.gaussian_filter(rng.normal(size=(170, 180)), 1.8, mode="wrap"), mode="grid-wrap"
+    )
+    scene /= scene.std()
+    y, x = np.mgrid[:128, :141].astype(float)
+    places, frames = rng.uniform(-5, 5, (9, 2)), []
+    places[0] = 0
+    for py, px in places:
+        air = ndimage.gaussian_filter(rng.normal(size=(2, 128, 141)), (0, 8, 8), mode="wrap")
+        air *= amplitude / air.std()
+        at = [y - py + air[0] + 20, x - px + air[1] + 20]
+        frames.append(
+            ndimage.map_coordinates(scene, at, mode="grid-wrap", prefilter=False) + rng.normal(0, 0.1, y.shape)
+        )
+    return (1000 + 200 * np.array(frames)).round().astype(np.uint16), -places
+
+
+def test_standard_errors_through_air() -> None:
+    """Errors of frames seen through air are of the size that is told; without air nothing is added."""
+    errors, told = [], []
+    for seed in range(6):
+        frames, shifts = _seen_through_air(seed, 0.4)
+        result = xc.estimate_shifts(frames, verify="none")
+        errors.append((result.shifts - shifts)[1:])
+        told.append(result.sigma[1:])
+    deviates = np.abs(np.array(errors) / np.array(told))
+    assert 0.5 < (deviates < 1).mean() < 0.9
+    assert (deviates < 2).mean() > 0.85
+    frames, shifts = _seen_through_air(7, 0.0)
+    clear = xc.estimate_shifts(frames, verify="none")
+    assert clear.sigma.max() < 0.01

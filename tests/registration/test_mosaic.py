@@ -1,0 +1,48 @@
+"""Raw frames of a colour camera are measured without its mosaic."""
+
+import numpy as np
+import pytest
+
+from tests.registration.scenes import drifting, noise
+from xcorr_app import estimate_shifts
+from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.registration.artefacts.mosaic import EvenMosaicFrames, _has_mosaic
+from xcorr_app.registration.stack.frames import ArrayFrames
+
+DRIFT = np.stack([np.linspace(0, 5.3, 9), np.linspace(0, -3.7, 9)], axis=1)
+
+
+def raw(gains, shape=(127, 141), seed=4):
+    clean = 60 + 15 * drifting(DRIFT, shape, width=0.06, seed=seed)
+    seen = clean.copy()
+    for k, gain in enumerate(gains):
+        seen[:, k // 2 :: 2, k % 2 :: 2] *= gain
+    return np.rint(512 + seen + noise(seen, 1.0, seed)).astype(np.uint16)
+
+
+@pytest.mark.parametrize("gains", [(0.5, 1, 1, 0.7), (1, 0.6, 0.45, 1)])
+def test_raw_frames_of_a_colour_camera(xp, gains):
+    stack = raw(gains)
+    plain = estimate_shifts(xp.asarray(stack), max_shift=16, contrast="none")
+    assert not plain.trusted[1:].any()
+    found = estimate_shifts(xp.asarray(stack), max_shift=16)
+    assert found.trusted.all()
+    np.testing.assert_allclose(found.shifts, -DRIFT, atol=0.15)
+    assert any("colour camera" in note for note in found.notes)
+
+
+def test_kinds_of_pixels_are_brought_to_one_mean_and_contrast(xp, rng):
+    gain, offset = rng.uniform(0.5, 2, (2, 2)), rng.normal(size=(2, 2))
+    stack = rng.normal(size=(3, 33, 34))
+    stack[1] = 5.0
+    expected = stack * np.tile(gain, (17, 17))[:33] + np.tile(offset, (17, 17))[:33]
+    expected[1] = 5.0
+    found = EvenMosaicFrames(ArrayFrames(xp.asarray(stack)), gain, offset).read(0, 3).frames
+    np.testing.assert_allclose(to_host(found), expected, atol=1e-12)
+
+
+def test_scenes_stripes_and_noise_are_no_mosaic(rng):
+    assert not _has_mosaic(drifting(DRIFT[:1], (99, 101), width=0.06)[0])
+    assert not _has_mosaic(rng.normal(size=(99, 101)))
+    assert not _has_mosaic(rng.normal(size=(99, 101)) + np.arange(99)[:, None] % 2)
+    assert _has_mosaic(raw((0.5, 1, 1, 0.7))[0].astype(float))
