@@ -26,6 +26,7 @@ from xcorr_app.cluster import divided_stacks
 from xcorr_app.cluster.connect import connected
 from xcorr_app.cluster.workers import Workers
 from xcorr_app.errors import ClusterError
+from xcorr_app.registration.stack.passes import Pass
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 FRAMES = 300
@@ -314,3 +315,13 @@ def test_the_checksum_of_a_large_file_is_made_of_what_each_has_read(long, tmp_pa
     assert record["stacks"]["long"]["inputs"] == {str(long): expected}
     # Those before the planes and behind, and those in which a task ends.
     assert 0 < read_again < 10 < len(pieces)
+
+
+@pytest.mark.parametrize(
+    ("on_device", "frames", "tasks"),
+    [(False, 224, 1), (False, 256, 2), (False, 3000, 8), (True, 16_384, 1), (True, 24_576, 2), (True, 49_152, 4)],
+)
+def test_short_stacks_stay_whole(on_device, frames, tasks):
+    """A second of one worker is worth dividing: a CPU measures 256 frames of 512 x 512 in that time, a GPU 24 576."""
+    blocks = Pass(frames, 512 * 512, on_device).blocks
+    assert divided_stacks.tasks_of(on_device, blocks, workers=2) == tasks

@@ -73,9 +73,7 @@ def measured_in_parts(
         asked = [client.submit(number_of_blocks, job, series[number], pure=False) for number in waiting if beyond]
         blocks = {n: task.result() for n, task in zip(waiting, asked, strict=False) if task.exception() is None}
         for number in sorted(blocks, key=lambda number: -blocks[number][1])[:beyond]:
-            on_device, count = blocks[number]
-            worth = count // (_BLOCKS_A_TASK_OF_DEVICE if on_device else BLOCKS_A_TASK)
-            parts = min(worth, _TASKS_PER_WORKER * workers)
+            parts = tasks_of(*blocks[number], workers)
             if parts <= 1:
                 continue
             spec = series[number]
@@ -99,6 +97,12 @@ def measured_in_parts(
             raise
         raise ClusterError(LOST.format(address=address)) from error
     return measured
+
+
+def tasks_of(on_device: bool, blocks: int, workers: int) -> int:
+    """Into how many tasks a stack of so many blocks is divided; it stays whole where that is one, or none."""
+    worth = blocks // (_BLOCKS_A_TASK_OF_DEVICE if on_device else BLOCKS_A_TASK)
+    return min(worth, _TASKS_PER_WORKER * workers)
 
 
 def _key_of(spec: SeriesSpec, key: str) -> str | None:
