@@ -125,3 +125,17 @@ def test_contrast_is_tried_whichever_frame_is_the_reference(reference):
     first = {"first": 0, "last": 39, -1: 39}.get(reference, reference)
     assert tried[0][0] == first
     assert len(tried[0]) > 1
+
+
+def test_one_thing_that_outshines_all_else_is_not_followed(rng):
+    count, shape = 8, (128, 136)
+    drift = np.cumsum(rng.normal(0, 0.8, (count, 2)), axis=0)
+    drift -= drift[0]
+    y, x = np.mgrid[: shape[0], : shape[1]]
+    stack = drifting(drift, shape, width=0.1, contrast=300.0, offset=900.0)
+    for frame, (dy, dx) in zip(stack, rng.normal(0, 3, (count, 2)), strict=True):
+        frame += 1e6 * rng.uniform(0.3, 1) * np.exp(-((y - 60 - dy) ** 2 + (x - 70 - dx) ** 2) / 8)
+    result = estimate_shifts((stack + rng.normal(0, 3, stack.shape)).astype(np.float32), "first", 24)
+    error = np.hypot(*(result.shifts + drift).T)
+    assert not ((error > 0.3) & result.trusted).any()
+    assert result.trusted.mean() > 0.8

@@ -150,7 +150,10 @@ def choose_contrast(
     rows = plain.usable.copy()
     # The first of the sample is the reference itself.
     rows[0] = rows[0] and by_image
-    if not rows.any() or (plain.significance[rows].min() > _BEYOND_DOUBT and (by_image or not _still(plain, rows))):
+    outshone = not most_tell(measured.tiles)
+    # A single bright thing stands out however it moves.
+    beyond_doubt = rows.any() and plain.significance[rows].min() > _BEYOND_DOUBT and not outshone
+    if not rows.any() or (beyond_doubt and (by_image or not _still(plain, rows))):
         return "none"
     locally = measure(sample, against, replace(trial, contrast=local), tiles=False)
 
@@ -160,7 +163,6 @@ def choose_contrast(
     overlaid = not by_image and _still(plain, rows) and not _still(locally, rows)
     known = measured.usable & np.isfinite(measured.sigma).all(axis=1) & (measured.sigma > 0).all(axis=1)
     in_part = float(np.median(measured.sigma[known].max(axis=1))) / pixels if known.any() else np.inf
-    outshone = not most_tell(measured.tiles)
     choice = _choice(
         plain, locally, rows, settings.max_sigma, moves_apart, overlaid=overlaid, outshone=outshone, in_part=in_part
     )

@@ -325,3 +325,43 @@ def test_spots_dimmer_than_the_offsets_of_a_camera_are_the_scene(seed):
     error = np.abs(result.shifts + drift).max(axis=1)
     assert ((error < 0.3) | ~result.trusted).all()
     assert np.sqrt(np.mean((result.shifts + drift) ** 2)) < 0.2
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_a_scene_that_offsets_of_pixels_outshine_is_found_by_what_changes(seed):
+    steps = np.arange(32)
+    drift = np.stack([2 * np.sin(steps / 4), 1.5 * np.sin(steps / 6 + 1)], axis=1)
+    drift -= drift[0]
+    scene = drifting(drift, (114, 140), width=0.06, seed=seed)
+    offsets = 4 * np.random.default_rng(seed).normal(size=(114, 140))
+    stack = (30 * (scene + offsets + noise(scene, 2.0, seed)) + 2000).astype(np.float32)
+    result = estimate_shifts(stack, "first", 16)
+    assert any(note.startswith("A fixed pattern") for note in result.notes)
+    assert result.trusted.all()
+    assert np.sqrt(np.mean((result.shifts + drift) ** 2)) < 0.15
+
+
+def test_a_scene_that_a_glow_outshines_is_doubted_where_it_cannot_be_found():
+    rng, count, shape = np.random.default_rng(5), 30, (130, 170)
+    drift = np.linspace(0, 1, count)[:, None] * np.array([3.0, 3.0]) + rng.normal(0, 0.2, (count, 2))
+    drift -= drift[0]
+    scene = drifting(drift, shape, width=0.03, seed=5)
+    y, x = np.mgrid[: shape[0], : shape[1]]
+    warm = (rng.random(shape) < 0.01) * rng.exponential(8.0, shape)
+    still = warm + 60 * np.exp(-(y + x) / 15)
+    stack = (30 * (scene + still + noise(scene, 2.0, 6)) + 2000).astype(np.float32)
+    result = estimate_shifts(stack, "first", 30)
+    error = np.hypot(*(result.shifts + drift).T)
+    assert not ((error > 0.5) & result.trusted).any()
+
+
+def test_what_moves_over_a_still_scene_is_no_motion_of_it():
+    steps = np.arange(20)[:, None]
+    still, passing = (
+        drifting(np.zeros((20, 2)), (120, 136), width=0.08),
+        drifting(steps * (0.2, -0.3), (120, 136), seed=9),
+    )
+    stack = still + 0.2 * passing + noise(still, 0.5)
+    result = estimate_shifts(stack.astype(np.float32), "first", 20)
+    assert result.trusted.all()
+    assert np.abs(result.shifts).max() < 0.1

@@ -219,11 +219,12 @@ class StackWriter(PlaneWriter):
             return
         with self._stack.pop_all() as stack:
             self._write_rest()
-            # It is read again for its checksum while the disk is waited for.
-            synced = self._pool().submit(self._sync)
+            # Most of it is on its way to the disk, which goes on while it is read again for its checksum. A sync in a
+            # thread of the pool would let who stops the run wait for a slow disk.
             with timed(self._meter, "hash", self._end):
                 self.checksum = checksum_of(self._partial).hexdigest()
-            synced.result()
+            with timed(self._meter, "sync"):
+                os.fsync(self._descriptor)
             self._stack = stack.pop_all()
 
     def _finish(self) -> None:
@@ -236,10 +237,6 @@ class StackWriter(PlaneWriter):
             offsets, counts = np.array(self._places[: self._layout.directories], np.int64).T
             write_at(self._descriptor, [self._layout.head(offsets, counts)], 0)
         self._verify()
-
-    def _sync(self) -> None:
-        with timed(self._meter, "sync"):
-            os.fsync(self._descriptor)
 
     def _send(self) -> None:
         """Let a thread write the planes gathered."""
