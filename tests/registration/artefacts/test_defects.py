@@ -9,7 +9,7 @@ from scipy import ndimage
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration.artefacts.defects import RepairedFrames
+from xcorr_app.registration.artefacts.defects import RepairedFrames, without_defects
 from xcorr_app.registration.stack.frames import ArrayFrames
 
 DRIFT = np.array([(0, 0), (2.5, -1), (4, 3), (-5, 6), (1, 1)])
@@ -134,3 +134,21 @@ def test_so_many_points_that_optics_drew_are_kept(rng):
     result = estimate_shifts(stack.astype(np.float32), "first", 10)
     assert not any("hot or dead" in note for note in result.notes)
     np.testing.assert_allclose(result.shifts, 0, atol=0.02)
+
+
+def test_hot_pixels_next_to_each_other_are_all_repaired(xp):
+    """The fainter of two stands out from its neighbours only once the brighter one is repaired."""
+    drift = np.cumsum(np.random.default_rng(8).normal(0, 1, (9, 2)), axis=0)
+    drift -= drift[0]
+    clean = drifting(drift, (103, 117), width=0.06)
+    stack = 500 + 8 * (clean + noise(clean, 0.5))
+    rng = np.random.default_rng(4)
+    places = {(int(y), int(x)) for y, x in rng.integers(8, 95, (18, 2))} | {(50, 60), (51, 61), (70, 0), (70, 1)}
+    for y, x in places:
+        stack[:, y, x] += 2500
+    stack[:, 50, 60] += 2000
+    stack[:, 70, 1] += 2000
+    found = without_defects(ArrayFrames(xp.asarray(stack.astype(np.float32))))
+    assert set(zip(found.rows.tolist(), found.columns.tolist(), strict=True)) == places
+    result = estimate_shifts(xp.asarray(stack.astype(np.float32)), "first", 16)
+    np.testing.assert_allclose(result.shifts, -drift, atol=0.2)

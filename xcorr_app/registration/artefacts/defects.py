@@ -137,7 +137,19 @@ def without_defects(
     if seen.stands_out:
         y, x = _defective_pixels(frames if lines is None else found)
         found = RepairedFrames(frames, y, x, lines)
+        # Of two next to each other, the fainter stands out once the brighter is repaired.
+        beside = _defective_pixels(found) if y.size else (y, x)
+        if 0 < beside[0].size <= max(1, _ALL_BUT * y.size):
+            rows, columns = np.nonzero(_at(frames.shape, (y, x)) | _at(frames.shape, beside))
+            found = RepairedFrames(frames, rows, columns, lines)
     return found if found.rows.size or lines is not None else frames
+
+
+def _at(shape: tuple[int, int], places: tuple[NDArray[np.intp], NDArray[np.intp]]) -> NDArray[np.bool_]:
+    """Pixels (Y, X) at these rows and columns."""
+    found = np.zeros(shape, dtype=bool)
+    found[places] = True
+    return found
 
 
 def _defective_pixels(frames: Frames) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
