@@ -54,6 +54,8 @@ is the scene's."""
 
 _MOST_LEFT = 0.5
 """Share of what frames show that moved frames do not share, from which it may be the scene that they leave."""
+_ALL_BUT_FEW = 0.7
+"""Share of the tiles that tell, from which no scene hides beside them."""
 
 LOCAL = Contrast(DEFAULT_SIGMA)
 _SURER = 0.5
@@ -167,7 +169,7 @@ def choose_contrast(
         plain, locally, rows, settings.max_sigma, moves_apart, overlaid=overlaid, outshone=outshone, in_part=in_part
     )
     # Of what is left, no tile tells beside the bright ones that both follow.
-    told = measured.crossed and not _most(measured.inconsistent)
+    told = (measured.crossed and not _most(measured.inconsistent)) or most_tell(measured.tiles, _ALL_BUT_FEW)
     return "local" if choice == "none" and left > _MOST_LEFT and not told and moves_apart(local) else choice
 
 

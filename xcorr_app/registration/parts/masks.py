@@ -65,10 +65,10 @@ def some_differ(tiles: NDArray[np.float32]) -> bool:
     return bool(looked_at.any() and 2 * (share[looked_at] >= _FEW).sum() >= looked_at.sum())
 
 
-def most_tell(tiles: NDArray[np.float32]) -> bool:
+def most_tell(tiles: NDArray[np.float32], share: float = _TOLD) -> bool:
     """Whether, of the frames that were looked at, a fair share of the tiles can tell: not a few bright things alone."""
     told = np.isfinite(tiles).mean(axis=(1, 2)) if tiles.size else np.zeros(0)
-    return not (told > 0).any() or float(np.median(told[told > 0])) >= _TOLD
+    return not (told > 0).any() or float(np.median(told[told > 0])) >= share
 
 
 def two_motions(tiles: NDArray[np.float32]) -> bool:
