@@ -99,10 +99,12 @@ def test_flat_frames_are_told_with_the_others(cupy, planes_made, engine, dtype, 
 def test_smooth_frames_do_not_go_by_planes(cupy, planes_made, engine):
     whole = np.rint(DRIFT)
     stack = cupy.asarray(drifting(whole, shape=(128, 136), width=0.005), "float32")
-    result = estimate_shifts(stack, "first", 10, engine=engine, weighting="none")
+    # Without a look at whether shading stands still, which measures a few of them once more.
+    how = {"weighting": "none", "contrast": "none"}
+    result = estimate_shifts(stack, "first", 10, engine=engine, **how)
     assert not planes_made
     np.testing.assert_allclose(result.shifts, -whole, atol=0.5)
-    fft = estimate_shifts(stack, "first", 10, engine="fft", weighting="none")
+    fft = estimate_shifts(stack, "first", 10, engine="fft", **how)
     np.testing.assert_allclose(result.shifts, fft.shifts, atol=0.02)
 
 

@@ -221,7 +221,8 @@ def alike_errors_of_tiles(series: Series) -> Series:
     leaves_nothing = rest.is_little and rest.is_sure and not np.nan_to_num(series.measured.edges).any()
     if leaves_nothing or told.joint or told.contested:
         return series
-    if isinstance(series.reference, (str, int, np.integer)) and series.settings.normalization == "zncc":
+    by_default = series.settings.contrast.auto and series.settings.normalization == "zncc"
+    if by_default and isinstance(series.reference, (str, int, np.integer)):
         # Sums of values at the limits of their type are infinite: then nothing is known.
         with np.errstate(over="ignore", invalid="ignore"):
             by = alike_errors.excess(series.found.estimation, series.reference, series.measured)
