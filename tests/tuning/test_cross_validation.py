@@ -82,7 +82,7 @@ def test_no_domain_becomes_much_worse(ratios, name):
     ("record", "bad"), [("auto_h100_tuned", 5), ("auto_h100_tuned_other", 1), ("auto_h100_later", 4)]
 )
 def test_what_tune_measured_on_an_h100_decides_what_was_timed_there(record, bad):
-    """158 problems of one run, and other random problems that were timed after it, there and later on another."""
+    """158 problems of one run, and other random problems that were timed after it, there and later."""
     stored = json.loads((RESULTS / "auto_h100_table.json").read_text())
     table = TunedTable(stored["about"], [Row(d, name, tuple(at), *times) for d, name, at, *times in stored["rows"]])
     timed = json.loads((RESULTS / f"{record}.json").read_text())
