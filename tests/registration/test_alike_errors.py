@@ -152,3 +152,17 @@ def test_standard_errors_through_air() -> None:
     frames, shifts = _seen_through_air(7, 0.0)
     clear = xc.estimate_shifts(frames, verify="none")
     assert clear.sigma.max() < 0.01
+
+
+def test_a_scene_that_grows_a_little_has_a_sure_middle() -> None:
+    """Its tiles are off alike, by what growing moves them: the shift is that of the middle, which it does not bend."""
+    rng = np.random.default_rng(4)
+    still = ndimage.gaussian_filter(rng.normal(size=(150, 150)), 2)
+    frames = []
+    for i in range(10):
+        size = 1 + 0.0004 * i
+        offset = 74.5 * (1 - 1 / size)
+        frames.append(ndimage.affine_transform(still / still.std(), np.eye(2) / size, [offset] * 2, mode="reflect"))
+    found = xc.estimate_shifts(np.array(frames) + rng.normal(size=(10, 150, 150)) / 5)
+    assert np.median(found.sigma[1:]) < 0.015
+    assert np.sqrt(np.mean((found.shifts[1:] / found.sigma[1:]) ** 2)) < 1.5

@@ -203,7 +203,7 @@ class AssessmentSums:
         self._crop = tuple(_middle(*sides) for sides in zip(shared.area, roi or (None, None), strict=True))
 
     def add(self, before: Array, after: Array) -> None:
-        """Take in the next frames (n, Y, X), before and after they are moved; no loop over frames."""
+        """Take in the next frames (n, Y, X), before and after they are moved."""
         start, stop = self._seen, self._seen + int(before.shape[0])
         self._seen = stop
         if self._defects is not None and self._shifts is not None:

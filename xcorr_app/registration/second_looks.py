@@ -109,7 +109,7 @@ def mosaic(series: Series) -> Series:
 
 
 def still_shading(series: Series) -> Series:
-    """Does light that stands still outshine what moves? Frames lose their smooth parts."""
+    """Does light that stands still outshine what moves? Frames lose the shading that they share."""
     if not by_frames(series.reference):
         return series
     without = unshaded(series.frames, series.measured, series.settings, partial(series.measurement.trial, whole=True))

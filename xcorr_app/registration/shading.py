@@ -3,7 +3,7 @@
 Such light holds shifts near zero, smoothly, so that no fixed pattern and no second motion is seen, and frames that lie
 on each other by their shading leave little. It is suspected where the smooth part of a frame, a polynomial, is most of
 what the frame shows; it is told from a large object by whether it stays where it is while what is left of the frames
-moves. Each frame then loses its own smooth part, which follows light that flickers, too.
+moves. Each frame then loses that common shading, as bright as it is in this frame: light may flicker.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class UnshadedFrames(FramesOver):
 
 
 def unshaded(frames: Frames, measured: Measured, settings: Settings, measure: Measure) -> UnshadedFrames | None:
-    """Frames without their smooth parts; None where these are little, or move with the scene.
+    """Frames without their common shading; None where smooth parts are little, or move with the scene.
 
     Not asked where a part of the frame is measured alone: the polynomial is that of all of it.
 

@@ -151,6 +151,7 @@ def _kind(offsets: NDArray[np.float64], differ: NDArray[np.bool_], moved: float)
         return None
     fft = fft_namespace(offsets)
     offsets = offsets - offsets.mean(axis=1, keepdims=True)
+    offsets /= np.abs(offsets).max(axis=1, keepdims=True)  # of any unit: squares neither overflow nor vanish
     offsets /= np.sqrt((offsets**2).sum(axis=1, keepdims=True))
     spectra = fft.rfft(offsets, 2 * offsets.shape[1], axis=1)
     products = fft.irfft(spectra[1:] * spectra[:1].conj(), 2 * offsets.shape[1], axis=1)

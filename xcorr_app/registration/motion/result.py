@@ -84,7 +84,7 @@ class MotionResult:
         taken = known if check_policy(policy) == "apply" else self.trusted
         if policy == "drop":
             return np.where(taken[:, None, None], self.matrices, np.nan)
-        if stays(taken, policy):
+        if stays(taken, known, policy):
             return np.broadcast_to(np.eye(3), self.matrices.shape).copy()
         if policy == "leave" or not taken.any():
             return np.where(taken[:, None, None], self.matrices, np.eye(3))

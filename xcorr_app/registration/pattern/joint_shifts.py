@@ -104,7 +104,10 @@ def followed_pattern(stack: Array, shifts: NDArray[np.float64]) -> NDArray[np.fl
     A pattern that outshines the scene holds all shifts near zero, which are then no beginning for anything.
     """
     layers = TwoLayers(_of_one_gain(stack)).thinned()
-    if layers.unexplained(shifts - shifts[0])[0] < _NOT_MEASURED or (slow := layers.slow_motion()) is None:
+    left, chance = layers.unexplained(shifts - shifts[0])
+    if not left > max(_NOT_MEASURED, _BY_CHANCE * chance):
+        return None
+    if (slow := layers.slow_motion()) is None:
         return None
     found = []
     for sign in (1.0, -1.0):  # to first order, both explain the same
@@ -114,9 +117,12 @@ def followed_pattern(stack: Array, shifts: NDArray[np.float64]) -> NDArray[np.fl
     if not found:
         return None
     begin = min(found, key=lambda fit: fit[0])[1]
-    reach, before = (float(np.linalg.norm(each - each.mean(axis=0))) for each in (begin, shifts))
-    farther = before < _FOLLOWED * reach and float(np.ptp(begin, axis=0).max()) > _MIN_REACH
-    return begin if farther else None
+    return begin if _is_farther(begin, shifts) else None
+
+
+def _is_farther(found: NDArray[np.float64], shifts: NDArray[np.float64]) -> bool:
+    reach, before = (float(np.linalg.norm(each - each.mean(axis=0))) for each in (found, shifts))
+    return before < _FOLLOWED * reach and float(np.ptp(found, axis=0).max()) > _MIN_REACH
 
 
 def _of_one_gain(stack: Array) -> Array:
@@ -154,6 +160,8 @@ def fitted_together(
             return None, False
         start = fit.shifts
     of_measured, _ = layers.unexplained(begin - begin[held])
+    if elsewhere and not _is_farther(fit.shifts, begin):
+        return None, False
     is_more = abs(left) > max(_BY_RIM, _BY_CHANCE * chance)
     if is_more and of_measured - left < _BETTER * max(abs(of_measured), abs(left)):
         return None, False

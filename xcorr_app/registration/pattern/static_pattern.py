@@ -82,8 +82,9 @@ _TOLD_APART = 10.0
 """Pixels of motion from which a pattern that the first shifts followed is told from the scene to 0.2 pixels."""
 _WHITE = 0.25
 """Share of a still layer, lines aside, that is not white below which it is the camera's: no optics draws pixels."""
-_LED = 1.5
-"""Pixels of motion below which shifts may be those of a pattern that outshines the scene."""
+_LED, _FEWEST_LED = 1.5, 16
+"""Pixels of motion below which shifts may be those of a pattern that outshines the scene; frames that are enough to
+tell it from chance, a lamp or focus that changes."""
 _FINE, _COARSE = 1.5, 6.0
 """Widths in pixels between which the two are compared: noise of pixels and gradients of brightness are no scene."""
 
@@ -169,7 +170,8 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     if not _is_open(frames, settings):
         return Told()
     usable = near_each_other(measured, frames.shape)
-    is_one_scene = rest.is_noise and not _hold_still(measured, usable)
+    may_be_led = usable.size >= _FEWEST_LED and _hold_still(measured, usable)
+    is_one_scene = rest.is_noise and not may_be_led
     if usable.size < _FEWEST or is_one_scene or _some_leave_nothing(frames, measured, settings):
         return Told()
     plain = replace(settings, roi=None, prefilter=Prefilter(), contrast=Contrast())
@@ -179,7 +181,8 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     doubted = False
     first = spread(usable, _FIRST_LOOK)
     if (
-        hardly_moves(frames.shape, measured.shifts[first])
+        not rest.is_noise
+        and hardly_moves(frames.shape, measured.shifts[first])
         and signs_of_two_layers(taken(frames, first, middle), measured.shifts[first]) > FIRST_SIGN
     ):
         within = replace(plain, roi=settings.roi)
@@ -194,9 +197,11 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
             )
             if together is not None:
                 return Told(joint=together)
-    together, led = _led_by_pattern(frames, measured, replace(plain, roi=settings.roi), many)
-    if together is not None:
-        return Told(joint=together)
+    led = False
+    if may_be_led:
+        together, led = _led_by_pattern(frames, measured, replace(plain, roi=settings.roi), many)
+        if together is not None:
+            return Told(joint=together)
     doubted |= led
     if rest.is_little:
         return Told(contested=doubted)
@@ -251,16 +256,19 @@ def _led_by_pattern(
     frames: Frames, measured: Measured, settings: Settings, many: NDArray[np.intp]
 ) -> tuple[JointShifts | None, bool]:
     """Shifts of a scene over a pattern that outshines it, and holds all frames; and whether they are in doubt."""
-    if many.size < _FEWEST_TAKEN or not _hold_still(measured, many):
+    if many.size < _FEWEST_TAKEN:
         return None, False
     reference = many[np.argmin(np.abs(measured.shifts[many]).max(axis=1))]
     chosen = np.union1d(many, reference)
     stack = taken(frames, chosen, settings)
+    # Of magnitude one, squares keep their digits.
+    size = array_namespace(stack).abs(stack).max()
+    stack = stack / size
     start = followed_pattern(stack, measured.shifts[chosen])
     if start is None or _shows_more(stack, start):
         return None, False
     return fitted_together(
-        stack, chosen, measured.shifts[chosen], measured, lambda some: taken(frames, some, settings), start
+        stack, chosen, measured.shifts[chosen], measured, lambda some: taken(frames, some, settings) / size, start
     )
 
 

@@ -23,15 +23,15 @@ def applied_shifts(
     """Shifts (T, 2) to apply, from those measured (T, 2), NaN where there is none, and which of them are trusted (T,).
 
     A shift that is not trusted is replaced by what lies on the line between its trusted neighbours in time, held at
-    the ends (``interpolate``; all are zero where fewer than half are trusted), taken all the same (``apply``, which
-    interpolates only where there is none), zero (``leave``), or NaN (``drop``: the frame is to be left out). Where none
-    can be taken, all are zero, or NaN.
+    the ends (``interpolate``; all are zero where fewer than half of the shifts are trusted), taken all the same
+    (``apply``, which interpolates only where there is none), zero (``leave``), or NaN (``drop``: the frame is to be
+    left out). Where none can be taken, all are zero, or NaN.
     """
     known = np.isfinite(measured[:, 0]) & np.isfinite(measured[:, 1])
     taken = known if check_policy(policy) == "apply" else known & trusted
     if policy == "drop":
         return np.where(taken[:, None], measured, np.nan)
-    if stays(taken, policy):
+    if stays(taken, known, policy):
         return np.zeros_like(measured)
     if policy == "leave" or not taken.any():
         return np.where(np.stack([taken, taken], axis=1), measured, 0.0)
@@ -42,9 +42,12 @@ def applied_shifts(
     return shifts
 
 
-def stays(trusted: NDArray[np.bool_], policy: str) -> bool:
-    """Whether no frame is moved, since fewer than half are trusted (T,), and the others would follow these."""
-    return policy == "interpolate" and bool(2 * trusted.sum() < trusted.size)
+def stays(trusted: NDArray[np.bool_], known: NDArray[np.bool_], policy: str) -> bool:
+    """Whether no frame is moved, since fewer than half of the known shifts are trusted, and others would follow these.
+
+    Frames without a shift, dark ones say, are no sign that others are trusted by chance.
+    """
+    return policy == "interpolate" and bool(2 * trusted.sum() < known.sum())
 
 
 def check_policy(policy: str) -> str:

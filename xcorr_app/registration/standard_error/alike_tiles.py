@@ -121,7 +121,7 @@ def _whole(shifts: Floats) -> NDArray[np.intp]:
 def excess_variance(found: Contributions, *, linear: bool = False) -> Floats:
     """Variance (2,) of shifts, in square pixels, beyond the scatter of tiles; zero where chance may do as much.
 
-    With `linear`, shifts are those of the middle of frames whose turn, scale and shear were found as well.
+    With `linear`, shifts are those of the middle of frames that turn, grow or shear as well.
     """
     fitted = np.ones((len(found.places), 1))
     if linear:

@@ -45,7 +45,7 @@ class Field:
         """Shifts (T, gy, gx, 2) to move by: those of frames not `taken` (T,) replaced as `ShiftResult.applied` does."""
         finite = np.asarray(np.isfinite(self.shifts).reshape(len(self.shifts), -1).all(axis=1))
         taken = finite if policy == "apply" else taken & finite
-        if stays(taken, policy):
+        if stays(taken, finite, policy):
             return np.zeros_like(self.shifts)
         shifts = self.shifts.copy()
         if taken.all():
