@@ -21,7 +21,8 @@ from xcorr_app.gpu.runtime.placement import same_device
 from xcorr_app.io import MemoryBudget
 from xcorr_app.io.finding.discover import series_of_file
 from xcorr_app.io.limits import Limits
-from xcorr_app.pipeline import run
+from xcorr_app.io.writing import write
+from xcorr_app.pipeline import run, state
 from xcorr_app.pipeline.finisher import Finisher, Stopped
 from xcorr_app.pipeline.output import prepared_output
 from xcorr_app.registration.moving.apply import apply_shifts
@@ -237,3 +238,35 @@ def test_a_stopped_run_completes_no_stack_that_is_still_assessed(tmp_path, folde
     for thread in set(threading.enumerate()) - before:
         thread.join(30)
     assert [path for path in out.rglob("a*") if path.is_file()] == []
+
+
+def test_large_results_are_brought_to_the_disk_early_and_read_once_for_their_checksum(tmp_path, folder, monkeypatch):
+    assert align(folder, "-o", tmp_path / "late").code == 0
+    hashed, prepared = [], []
+    for module in (write, state):
+
+        def counted(path, real=module.checksum_of):
+            hashed.append(path)
+            return real(path)
+
+        monkeypatch.setattr(module, "checksum_of", counted)
+    monkeypatch.setattr(write, "_LARGE", 0)
+    prepare = write.StackWriter.prepare
+
+    def seen(writer):
+        prepare(writer)
+        prepared.append((writer.path.name, writer.path.exists(), writer.checksum is not None))
+
+    monkeypatch.setattr(write.StackWriter, "prepare", seen)
+    assert align(folder, "-o", tmp_path / "early").code == 0
+    assert sorted(prepared) == [(f"{name}_aligned.tif", False, True) for name in NAMES]
+    assert len([path for path in hashed if "_aligned.tif" in path.name]) == len(NAMES)
+    # The reports name the folder.
+    found, expected = (
+        {name: data for name, data in content(tmp_path / out).items() if name.endswith((".tif", ".csv"))}
+        for out in ("early", "late")
+    )
+    assert len(found) == 2 * len(NAMES)
+    assert found == expected
+    assert align(folder, "-o", tmp_path / "early", "--resume").code == 0
+    assert record(tmp_path / "early")["resumed"] == list(NAMES)
