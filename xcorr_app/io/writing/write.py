@@ -160,6 +160,7 @@ class StackWriter(PlaneWriter):
         if self.is_placed:
             self._written, size = self.metadata.planes, self.metadata.plane_bytes
             self._places = [(self._end + number * size, size) for number in range(self._written)]
+            self._end += self._written * size
         return self
 
     @property
