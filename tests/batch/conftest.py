@@ -13,7 +13,7 @@ def short_report(monkeypatch):
 
 
 @pytest.fixture
-def forker(tmp_path):
+def forker(tmp_path, request):
     """Runs a command in a child that can be killed; see `forking`."""
-    with forking(tmp_path) as run:
+    with forking(tmp_path, prepared=getattr(request, "param", "") == "prepared") as run:
         yield run

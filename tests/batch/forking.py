@@ -15,12 +15,13 @@ from tests.conftest import ROOT
 
 
 @contextmanager
-def forking(folder: Path) -> Iterator[Callable[..., Any]]:
+def forking(folder: Path, *, prepared: bool = False) -> Iterator[Callable[..., Any]]:
     """Yield a function that runs a command in a child that can be killed: returns its seconds and its exit code.
 
-    Its ``steps`` is how many changes the last child made to files below `folder`, unless it was killed.
+    Its ``steps`` is how many changes the last child made to files below `folder`, unless it was killed. With
+    `prepared`, all files are brought to the disk as large ones are: before they have their names.
     """
-    command = [sys.executable, "-m", "tests.batch.forker", str(folder)]
+    command = [sys.executable, "-m", "tests.batch.forker", str(folder), "prepared" if prepared else ""]
     with subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
 
         def run(arguments, kill_after=None, kill_at=None, *, short_report=False, failing=None, number=signal.SIGKILL):

@@ -43,7 +43,15 @@ def rest_beside_what_is_whole(out, whole):
     return set(left) - names
 
 
-@pytest.mark.parametrize("words", [["align", "--device", "cpu"], ["filter", "--device", "cpu", "--gaussian", "1"]])
+@pytest.mark.parametrize(
+    ("words", "forker"),
+    [
+        (["align", "--device", "cpu"], "as they are"),
+        (["align", "--device", "cpu"], "prepared"),
+        (["filter", "--device", "cpu", "--gaussian", "1"], "as they are"),
+    ],
+    indirect=["forker"],
+)
 def test_killed_before_any_step_it_resumes_to_the_same_bytes(tmp_path, forker, words):
     for number in range(2):
         write_movie(tmp_path / "in" / f"m{number}.tif", seed=number, shape=(12, 12), drift=((0, 0), (1, 0)))

@@ -1,6 +1,8 @@
 """Checksums of large files: of pieces, in whatever order and by however many they are read."""
 
 import os
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -160,6 +162,83 @@ def test_large_files_alone_have_pieces(tmp_path, small_pieces):
         assert isinstance(checksum_of(tmp_path / "a"), kind)
     assert isinstance(checksum_of(tmp_path), FileChecksum)
     assert isinstance(checksum_of(tmp_path / "missing"), FileChecksum)
+
+
+def test_a_file_that_became_large_before_it_was_read(tmp_path, small_pieces):
+    path, content = tmp_path / "a", np.random.default_rng(2).bytes(9000)
+    path.write_bytes(content[:4000])
+    found = Checksums([path]), Checksums([path])
+    path.write_bytes(content)
+    with path.open("rb") as file:
+        found[1].of(path).add(file.fileno(), stamp(file.fileno()), 0, [memoryview(content)])
+    assert found[1].news() == ()
+    for one in found:
+        assert one.finished() == {str(path): by_definition(content, 1000)}
+
+
+def test_a_large_file_that_cannot_be_looked_at_for_a_moment(tmp_path, small_pieces, monkeypatch):
+    path, content = tmp_path / "a", np.random.default_rng(2).bytes(9000)
+    path.write_bytes(content)
+
+    def away(*_, **__):
+        raise OSError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(path), "stat", away)
+        checksum = checksum_of(path)
+    assert checksum.hexdigest() == by_definition(content, 1000)
+
+
+@pytest.mark.parametrize(("before", "size"), [(4000, 9000), (9000, 4000)])
+def test_what_others_read_counts_only_where_it_is_of_the_same_kind(tmp_path, small_pieces, before, size):
+    path, content = tmp_path / "a", np.random.default_rng(2).bytes(9000)
+    path.write_bytes(content[:before])
+    whole = Checksums([path])
+    path.write_bytes(content[:size])
+    part = Checksums([path])
+    with path.open("rb") as file:
+        part.of(path).add(file.fileno(), stamp(file.fileno()), 0, [memoryview(content[:size])])
+    news = part.news()
+    assert news
+    whole.learn(news)
+    assert whole.finished() == {str(path): by_definition(content[:size], 1000)}
+
+
+def test_a_process_that_ends_waits_for_few_pieces(tmp_path, small_pieces, monkeypatch):
+    path, content = tmp_path / "a", np.random.default_rng(3).bytes(200_000)
+    path.write_bytes(content)
+    gate, asked, submit, read = threading.Event(), [], ThreadPoolExecutor.submit, os.pread
+
+    def counted(pool, *job):
+        asked.append(job)
+        return submit(pool, *job)
+
+    def held_up(*where):
+        assert gate.wait(10)
+        return read(*where)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", counted)
+    monkeypatch.setattr(os, "pread", held_up)
+    found = []
+    thread = threading.Thread(target=lambda: found.append(PieceChecksum(path).hexdigest()))
+    thread.start()
+    time.sleep(0.3)
+    before = len(asked)
+    gate.set()
+    thread.join(30)
+    assert 0 < before <= 64
+    assert found == [by_definition(content, 1000)]
+
+
+def test_parts_that_overlap_do_not_fill_the_memory(tmp_path, small_pieces):
+    path, content = tmp_path / "a", np.random.default_rng(4).bytes(1000)
+    path.write_bytes(content)
+    checksum = PieceChecksum(path)
+    with path.open("rb") as file:
+        for start in range(1, 1000):
+            checksum.add(file.fileno(), stamp(file.fileno()), start, [memoryview(content[start:])])
+            assert sum(map(len, checksum._begun[0]._waiting.values())) <= 1000
+    assert checksum.hexdigest() == by_definition(content, 1000)
 
 
 def test_of_a_stack_that_is_read(tmp_path, small_pieces, read_again):

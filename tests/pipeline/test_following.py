@@ -14,14 +14,17 @@ from xcorr_app.batch.align import moving
 from xcorr_app.batch.align import stack as of_stack
 from xcorr_app.batch.align.frames import SourceFrames
 from xcorr_app.batch.align.options import AlignOptions
+from xcorr_app.batch.align.run import plan_align, run_align
 from xcorr_app.batch.align.without_pictures import NoPictures
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.placement import same_device
 from xcorr_app.io import MemoryBudget
 from xcorr_app.io.finding.discover import series_of_file
 from xcorr_app.io.limits import Limits
-from xcorr_app.pipeline import run
+from xcorr_app.io.writing import write
+from xcorr_app.pipeline import run, state
 from xcorr_app.pipeline.finisher import Finisher, Stopped
+from xcorr_app.pipeline.output import prepared_output
 from xcorr_app.registration.moving.apply import apply_shifts
 from xcorr_app.registration.stack import passes
 from xcorr_app.registration.stack.frames import Chunk
@@ -207,3 +210,63 @@ def test_runs_at_once_leave_python_as_it_was():
     assert sys.getswitchinterval() < before / 5
     other.__exit__(None, None, None)
     assert sys.getswitchinterval() == before
+
+
+def test_a_stopped_run_completes_no_stack_that_is_still_assessed(tmp_path, folder, monkeypatch):
+    begun, gate, assess = threading.Event(), threading.Event(), of_stack.assessment_of
+
+    def held_up(*arguments):
+        begun.set()
+        assert gate.wait(10)
+        return assess(*arguments)
+
+    def measure(frames, *others, **how):
+        if frames.source.name != "a":
+            assert begun.wait(10)
+            raise KeyboardInterrupt
+        return measured(frames, *others, **how)
+
+    measured = of_stack.estimate_from
+    monkeypatch.setattr(of_stack, "assessment_of", held_up)
+    monkeypatch.setattr(of_stack, "estimate_from", measure)
+    before = set(threading.enumerate())
+    out = tmp_path / "out"
+    plan = plan_align([folder], out, AlignOptions(device="cpu"))
+    with prepared_output(out, resume=False, overwrite=False), pytest.raises(KeyboardInterrupt):
+        run_align(plan)
+    gate.set()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(30)
+    assert [path for path in out.rglob("a*") if path.is_file()] == []
+
+
+def test_large_results_are_brought_to_the_disk_early_and_read_once_for_their_checksum(tmp_path, folder, monkeypatch):
+    assert align(folder, "-o", tmp_path / "late").code == 0
+    hashed, prepared = [], []
+    for module in (write, state):
+
+        def counted(path, real=module.checksum_of):
+            hashed.append(path)
+            return real(path)
+
+        monkeypatch.setattr(module, "checksum_of", counted)
+    monkeypatch.setattr(write, "_LARGE", 0)
+    prepare = write.StackWriter.prepare
+
+    def seen(writer):
+        prepare(writer)
+        prepared.append((writer.path.name, writer.path.exists(), writer.checksum is not None))
+
+    monkeypatch.setattr(write.StackWriter, "prepare", seen)
+    assert align(folder, "-o", tmp_path / "early").code == 0
+    assert sorted(prepared) == [(f"{name}_aligned.tif", False, True) for name in NAMES]
+    assert len([path for path in hashed if "_aligned.tif" in path.name]) == len(NAMES)
+    # The reports name the folder.
+    found, expected = (
+        {name: data for name, data in content(tmp_path / out).items() if name.endswith((".tif", ".csv"))}
+        for out in ("early", "late")
+    )
+    assert len(found) == 2 * len(NAMES)
+    assert found == expected
+    assert align(folder, "-o", tmp_path / "early", "--resume").code == 0
+    assert record(tmp_path / "early")["resumed"] == list(NAMES)

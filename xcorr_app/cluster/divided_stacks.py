@@ -122,7 +122,7 @@ def _passes(client: Client, job: Job, spec: SeriesSpec, parts: int, key: str) ->
     while True:
         name = f"{job.run}-{spec.name}-{len(passes)}"
         # Neighbours to one worker, in their order: it reads on where it was. Another one may take them over.
-        workers = list(client.nthreads())
+        workers = list(client.nthreads())  # none, where all are being started again
         both: Any = None
         begin = time.perf_counter()
         # Some at a time, in the order of the stack: what is joined takes no memory any more.
@@ -136,8 +136,8 @@ def _passes(client: Client, job: Job, spec: SeriesSpec, parts: int, key: str) ->
                     parts,
                     key=f"xcorr_part-{name}-{part}",
                     pure=False,
-                    workers=workers[part * len(workers) // parts],
-                    allow_other_workers=True,
+                    workers=workers[part * len(workers) // parts] if workers else None,
+                    allow_other_workers=bool(workers),
                     priority=-part,
                 )
                 for part in range(some, min(some + together, parts))

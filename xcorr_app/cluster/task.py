@@ -169,6 +169,11 @@ class _Known:
         """Files that are removed before: not what others have begun."""
         return [path for path in self._work.outputs(name) if path != self._root]
 
+    def ahead(self, spec: SeriesSpec, resources: StackResources) -> None:
+        """Read ahead what is read at all."""
+        if self._is_read:
+            self._work.ahead(spec, resources)
+
     def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Any]:
         """Do what the work does."""
         resources.placed, resources.is_shared = self._begun, not self._is_read

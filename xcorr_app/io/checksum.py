@@ -67,6 +67,8 @@ class FileChecksum:
 
     def add(self, descriptor: int, known: Stamp, offset: int, parts: Sequence[memoryview]) -> None:
         """Take in `parts`, bytes that follow each other from `offset` on in the open file of size and time `known`."""
+        if known[0] > LARGE:
+            return  # it was smaller, or could not be looked at: all of it is read at the end
         end = offset + sum(part.nbytes for part in parts)
         with self._turn(offset):
             if self._result is not None or end <= self._position or self._stamp not in (None, known):
@@ -105,6 +107,8 @@ class FileChecksum:
                     now = stamp(descriptor)
                     if self._stamp not in (None, now):
                         raise DamagedFileError(f"{self.path}: was changed by another program while it was being read")
+                    if now[0] > LARGE:
+                        return PieceChecksum(self.path).hexdigest()
                     self._read(descriptor, now[0])
                 self._result = self._digest.hexdigest()
             return self._result
@@ -202,8 +206,10 @@ class Checksums:
     def learn(self, news: News) -> None:
         """Take what is known to another process that has read parts of the files."""
         for path, pieces in news:
-            if path in self._files:
-                self._files[path].learn(pieces)
+            file = self._files.get(path)
+            # Of a file that has grown or shrunk since, it is the checksum of something else.
+            if file is not None and isinstance(file, PieceChecksum) == (pieces[0][0] > LARGE):
+                file.learn(pieces)
 
     def finished(self) -> dict[str, str]:
         """Every checksum by path as given; a file that cannot be read has the reason instead."""

@@ -25,6 +25,8 @@ _MOST_BEGUN = 64
 """Pieces of which a part is kept until the rest comes; of frames that lie apart it may never come."""
 _READERS = 4
 """Threads that read what is missing."""
+_READ_AT_ONCE = 64
+"""Pieces that they are asked for at a time: a process that ends waits for no more."""
 
 Pieces: TypeAlias = tuple[Stamp, dict[int, bytes]]
 """Checksums of pieces by number, and of what state of the file they are."""
@@ -89,8 +91,9 @@ class PieceChecksum:
             count = -(-now[0] // PIECE)
             missing = [piece for piece in range(count) if piece not in self._known]
             with ThreadPoolExecutor(_READERS, thread_name_prefix="xcorr-checksum") as pool:
-                found = pool.map(partial(self._read, descriptor, now[0]), missing)
-                self._known |= zip(missing, found, strict=True)
+                for start in range(0, len(missing), _READ_AT_ONCE):
+                    some = missing[start : start + _READ_AT_ONCE]
+                    self._known |= zip(some, pool.map(partial(self._read, descriptor, now[0]), some), strict=True)
         return xxhash.xxh3_128_hexdigest(b"".join(self._known[piece] for piece in range(count)))
 
     def _add_to(self, piece: int, size: int, begin: int, parts: list[memoryview]) -> None:
@@ -120,10 +123,13 @@ class PieceChecksum:
 
 
 class _Begun:
-    """A piece that is read in parts, which are kept where one before them is still missing."""
+    """A piece that is read in parts, which are kept where one before them is still missing.
+
+    Parts that overlap come to more than the piece: they are given up, and it is read at the end.
+    """
 
     def __init__(self, first: int, last: int) -> None:
-        self._position, self._last = first, last
+        self._position, self._last, self._room = first, last, last - first
         self._digest = xxhash.xxh3_128()
         self._waiting: dict[int, bytes] = {}
         self._lock = threading.Lock()
@@ -133,6 +139,10 @@ class _Begun:
         with self._lock:
             if begin != self._position:
                 self._waiting[begin] = b"".join(parts)
+                self._room -= len(self._waiting[begin])
+                if self._room < 0:
+                    self._waiting.clear()
+                    self._position = -1
                 return None
             for part in parts:
                 self._digest.update(part)

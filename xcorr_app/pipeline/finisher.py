@@ -14,6 +14,7 @@ from typing import Generic, Self, TypeVar
 
 T = TypeVar("T")
 
+_SECONDS_BETWEEN_CHECKS = 0.1
 _PATIENCE = 0.45
 """Seconds that threads which were told to stop are waited for."""
 
@@ -50,11 +51,12 @@ class Later(Generic[T]):
         if self._done.is_set() and self._error is not None:
             raise self._error
 
-    def result(self) -> T:
-        """What became of it, once it is done."""
+    def result(self, check: Callable[[], None] | None = None) -> T:
+        """What became of it, once it is done; who waits may `check` meanwhile whether to go on, and raise."""
         # With a limit, a wait can be interrupted.
-        while not self._done.wait(1.0):
-            pass
+        while not self._done.wait(_SECONDS_BETWEEN_CHECKS):
+            if check is not None:
+                check()
         if self._error is not None:
             raise self._error
         assert self._outcome is not None  # noqa: S101 - for the type checker

@@ -137,17 +137,20 @@ class StackSteps(Generic[ResultT]):
 
     def _follow(self, rest: Callable[[], Any], threads: Threads[ResultT]) -> Entry[ResultT]:
         """Do what needs the input, and hand on what does not."""
-        done = rest()
+        done, check = rest(), threads.finisher.check
         self._lent.close()
-        told = (lambda: done) if isinstance(done, Finished) else threads.assessor.submit(done, lambda: None).result
-        return threads.finisher.submit(partial(self._finish, told), self.abandon)
+        later = None if isinstance(done, Finished) else threads.assessor.submit(done, lambda: None)
+        told = (lambda: done) if later is None else partial(later.result, check)
+        return threads.finisher.submit(partial(self._finish, told, check), self.abandon)
 
-    def _finish(self, told: Callable[[], Finished[ResultT]]) -> Known[ResultT]:
-        """Bring results to the disk; what they are may still be `told` meanwhile."""
+    def _finish(self, told: Callable[[], Finished[ResultT]], check: Callable[[], None]) -> Known[ResultT]:
+        """Bring results to the disk; what they are may still be `told` meanwhile. `check` raises in a stopped run."""
         shared, spec = self._shared, self._spec
         try:
             self._lent.prepare()
+            check()
             done = told()
+            check()
             facts = done.facts | {"seconds": self._lent.seconds, "decisions": [shared.work.decide(spec).as_record()]}
             known = self._lent.complete()
             inputs = self._checksums.finished()

@@ -2,6 +2,7 @@ import dataclasses
 import errno
 import os
 import resource
+import threading
 import time
 import xml.etree.ElementTree as ET
 
@@ -466,5 +467,28 @@ def test_a_large_file_that_cannot_be_brought_to_the_disk_leaves_nothing(tmp_path
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OutputError, match=ADVICE):
         writer.prepare()
+    with pytest.raises(OutputError, match="could not be brought to the disk"):
+        writer.complete()
     writer.abandon()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_is_far_behind_is_told_of_few_ranges(tmp_path, monkeypatch):
+    asked, gate = [], threading.Event()
+
+    def hint(_, offset, size):
+        asked.append((offset, size))
+        assert gate.wait(10)
+
+    monkeypatch.setattr(write_module, "begin_write_out", hint)
+    monkeypatch.setattr(write_module, "_BYTES_AT_ONCE", 1)
+    data = noise((40, 5, 6))
+    with StackWriter(tmp_path / "a.tif", StackMetadata("TYX", data.shape, data.dtype)) as writer:
+        for plane in data:
+            writer.write(plane)
+        writer._wait(0)
+        waiting = writer._ahead._work_queue.qsize()
+        gate.set()
+    assert asked
+    assert waiting < 5
+    np.testing.assert_array_equal(read_stack(tmp_path / "a.tif").data, data)

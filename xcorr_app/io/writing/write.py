@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -52,6 +53,8 @@ _MAX_BUFFERS = 1000
 _LARGE = 1 << 26
 """Bytes of a file from which on bringing it to the disk takes long enough to begin early."""
 _THREADS = 4
+_HINTS = 4
+"""Ranges that wait until the disk takes them, at most: who ends the process waits for these."""
 
 
 def open_output(path: Path) -> BinaryIO:
@@ -142,6 +145,7 @@ class StackWriter(PlaneWriter):
         self._gathered: list[np.ndarray] = []
         self._ahead: ThreadPoolExecutor | None = None
         """Waits for the disk where that is behind, so that nobody else has to before all is written."""
+        self._hints = threading.Semaphore(_HINTS)
         self._under_way: deque[tuple[int, Future[bytes | None]]] = deque()
         self._threads: ThreadPoolExecutor | None = None
 
@@ -156,6 +160,7 @@ class StackWriter(PlaneWriter):
         if self.is_placed:
             self._written, size = self.metadata.planes, self.metadata.plane_bytes
             self._places = [(self._end + number * size, size) for number in range(self._written)]
+            self._end += self._written * size
         return self
 
     @property
@@ -217,6 +222,7 @@ class StackWriter(PlaneWriter):
         """Do what takes long of `complete`, if the file is large: it is on the disk then, under its temporary name."""
         if self._end < _LARGE:
             return
+        self._is_lost = True  # unless all of this goes well
         with self._stack.pop_all() as stack:
             self._write_rest()
             # Most of it is on its way to the disk, which goes on while it is read again for its checksum. A sync in a
@@ -226,6 +232,7 @@ class StackWriter(PlaneWriter):
             with timed(self._meter, "sync"):
                 os.fsync(self._descriptor)
             self._stack = stack.pop_all()
+        self._is_lost = False
 
     def _finish(self) -> None:
         with timed(self._meter, "write"):
@@ -258,8 +265,10 @@ class StackWriter(PlaneWriter):
         with timed(self._meter, "write", sum(plane.nbytes for plane in planes)):
             stored = [np.ascontiguousarray(plane, self._stored) for plane in planes]
             write_at(self._descriptor, [plane.reshape(-1).view(np.uint8).data for plane in stored], offset)
-        if self._ahead is not None:
-            self._ahead.submit(begin_write_out, self._descriptor, offset, sum(plane.nbytes for plane in stored))
+        # A disk that is far behind has enough to do: what it is not told of now, it is when the file is synced.
+        if self._ahead is not None and self._hints.acquire(blocking=False):
+            hint = self._ahead.submit(begin_write_out, self._descriptor, offset, sum(plane.nbytes for plane in stored))
+            hint.add_done_callback(lambda _: self._hints.release())
 
     def _hold_back(self) -> None:
         """Let who writes wait for the disk, where that is behind."""

@@ -32,7 +32,7 @@ class PlaneWriter(ABC):
     def __init__(self, path: Path, metadata: StackMetadata, later: Callable[[Any], None] | None) -> None:
         self.path, self.metadata = path, metadata
         self._later = later
-        self._written, self._is_finished = 0, False
+        self._written, self._is_finished, self._is_lost = 0, False, False
         self._stack = ExitStack()
         self.checksum: str | None = None
         """Of the file as it will be, where `prepare` has found it."""
@@ -42,6 +42,8 @@ class PlaneWriter(ABC):
 
     def complete(self) -> None:
         """Write what is left, check it, bring it to the disk and give it its name."""
+        if self._is_lost:
+            raise OutputError(f"{self.path}: could not be brought to the disk before")
         with self._stack:
             if not self._is_finished:
                 self._write_rest()
