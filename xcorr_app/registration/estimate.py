@@ -121,7 +121,8 @@ def estimate_shifts(
     tolerance : float
         Difference from the FFT reference in pixels above which a frame is flagged ``disagrees``.
     max_sigma : float
-        Standard error in pixels above which a frame is flagged ``uncertain``.
+        Standard error in pixels above which a frame is flagged ``uncertain``. What neighbouring parts of a picture
+        share (moving air, jitter of a scan) is in ``sigma``, and counts for no flag.
     smooth_time : int
         Number of frames around each that are averaged before measuring, for movies with few photons a frame: the drift
         within them is blurred. Frames that share some are not compared under ``previous``, ``rolling:N`` and

@@ -227,7 +227,7 @@ def alike_errors_of_tiles(series: Series) -> Series:
         with np.errstate(over="ignore", invalid="ignore"):
             by = alike_errors.excess(series.found.estimation, series.reference, series.measured)
         if by.any():
-            series.measured.sigma = np.hypot(series.measured.sigma, by)
+            series.measured.shared = by
     return series
 
 

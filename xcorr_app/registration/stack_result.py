@@ -36,7 +36,7 @@ def result_of(series: Series) -> ShiftResult:
         notes=notes,
         unreadable=measured.reasons,
         decision=estimation.measurement.decision,
-        sigma=measured.sigma,
+        sigma=measured.sigma if measured.shared is None else np.hypot(measured.sigma, measured.shared),
         significance=measured.significance,
         closure=measured.closure,
         tiles=measured.tiles,

@@ -56,6 +56,9 @@ class Measured:
     """The picture tells the shift from others at which the plane is almost as high."""
     crossed: bool = False
     """Something large moves over the scene, and was told from it, or all is doubted."""
+    shared: NDArray[np.float64] | None = None
+    """(T, 2) pixels that standard errors lack where neighbouring parts of the picture are off alike, as lines of a scan
+    are. No reason to doubt a frame: its shift is still the one that serves all of it best."""
     follows: NDArray[np.intp] | None = None
     """(T,) frame from which each shift is a step; a doubtful step makes all that follow doubtful."""
     broken: NDArray[np.bool_] | None = None

@@ -105,4 +105,7 @@ def scene_of_two(
         elsewhere = columns.usable & ~two & ~same
         astray = elsewhere & (from_line(columns.shifts, line, told) > may_lie_off(line, told))
         doubtful = (two & ~kept & ~behind) | astray
+    if not behind.any() and 2 * two.sum() < columns.usable.sum():
+        # Parts of a few frames that move otherwise, never taken for the scene: that may be as jerky as it likes.
+        return None
     return Told(kept, behind, fine, doubtful)
