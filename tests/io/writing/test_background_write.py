@@ -21,9 +21,10 @@ def test_every_plane_is_begun_with_once(tmp_path, monkeypatch):
     with StackWriter(tmp_path / "a.tif", metadata) as writer:
         for plane in planes:
             writer.write(plane)
-        # All are on their way; what is written at the end need not be begun with.
-        writer._wait(0)
-        writer._ahead.submit(lambda: None).result()
+            # Of a disk that keeps up: ranges are left out where many wait.
+            writer._wait(0)
+            if writer._ahead is not None:
+                writer._ahead.submit(lambda: None).result()
     content = (tmp_path / "a.tif").read_bytes()
     first = content.index(planes[0].tobytes())
     begun.sort()
