@@ -180,6 +180,7 @@ def ablation(documents: tuple[str, ...], quick: bool, only: str, results: Path, 
     """Measure what each of the four documents evaluates, and draw it: every step of its design, beside its peers.
 
     Every answer is checked against float64 before it is timed; of 100 readings, the tables give median and best.
+    The record is written after each group of cases; what an earlier run on the same device measured besides is kept.
 
     \b
     Examples:

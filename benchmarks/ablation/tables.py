@@ -10,7 +10,7 @@ __all__ = ["Group", "groups_of", "tables_of"]
 Group = dict[str, dict[str, Mapping[str, Any]]]
 """Timings of a group by way and case, both in the order of the record; cases by what follows the group's name."""
 
-_MAX_COLUMNS = 12
+_MAX_COLUMNS, _MANY = 12, 100
 
 
 def groups_of(record: Mapping[str, Any]) -> dict[str, Group]:
@@ -25,15 +25,13 @@ def groups_of(record: Mapping[str, Any]) -> dict[str, Group]:
 
 
 def tables_of(record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of all groups: medians in microseconds; of a full run behind a slash the best; then megabytes."""
-    with_best = not record["quick"]
+    """Yield the lines of all groups: medians in microseconds; of many readings, the best behind a slash; megabytes."""
+    readings = {case["name"]: case["readings"] for case in record["cases"]}
     for name, group in groups_of(record).items():
         cases = list(dict.fromkeys(case for timings in group.values() for case in timings))
         for first in range(0, len(cases), _MAX_COLUMNS):
             shown = cases[first : first + _MAX_COLUMNS]
-            cells = {
-                way: [_cell(timings.get(case), with_best=with_best) for case in shown] for way, timings in group.items()
-            }
+            cells = {way: [_cell(timings.get(case), readings) for case in shown] for way, timings in group.items()}
             widths = [
                 max(len(text) for text in (case, *(row[i] for row in cells.values()))) for i, case in enumerate(shown)
             ]
@@ -51,8 +49,10 @@ def _line(margin: str, cells: list[str], widths: list[int]) -> str:
     return "  ".join((margin, *(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))))
 
 
-def _cell(timing: Mapping[str, Any] | None, *, with_best: bool) -> str:
+def _cell(timing: Mapping[str, Any] | None, readings: Mapping[str, int]) -> str:
     if timing is None or timing["microseconds"] is None or timing["failure"]:
         return "-"
-    text = f"{timing['microseconds']:.4g}" + (f"/{timing['best_microseconds']:.4g}" if with_best else "")
+    text = f"{timing['microseconds']:.4g}"
+    if readings[timing["case"]] >= _MANY:  # the best of a few says little
+        text += f"/{timing['best_microseconds']:.4g}"
     return text + (f" {timing['memory_bytes'] / 1e6:.0f}M" if timing["memory_bytes"] else "")

@@ -13,6 +13,7 @@ from benchmarks.ablation.cudnn import ALGORITHMS
 from benchmarks.ablation.documents import DOCUMENTS
 from benchmarks.ablation.drawing import draw, write_drawing
 from benchmarks.ablation.im2win import IM2WIN
+from benchmarks.ablation.joining import joined
 from benchmarks.ablation.local_arrays import with_loops
 from benchmarks.ablation.pointwise import POINTWISE, ways_of
 from benchmarks.ablation.reuse import REUSE, published_kernel, steps_of
@@ -134,13 +135,14 @@ def a_result(suite, case, failing=""):
     return WorkResult(case.name, case.group, (), case.fma, case.moved_bytes, 1.0, timings)
 
 
-def a_record(suite, cases, failing=""):
+def a_record(suite, cases, failing="", *, readings=100, driver="580"):
     results = [a_result(suite, case, failing) for case in cases]
+    devices = [{"name": "NVIDIA H100", "driver": driver}]
     return {
-        "environment": {"devices": [{"name": "NVIDIA H100"}], "date": "2026-11-22"},
+        "environment": {"devices": devices, "versions": {"cupy": "14.2.0"}, "date": "2026-11-22"},
+        "device": {"name": "NVIDIA H100"},
         "benchmark": suite.name,
-        "quick": False,
-        "cases": [result.as_dict() for result in results],
+        "cases": [result.as_dict() | {"readings": readings, "date": "2026-11-22"} for result in results],
         "timings": [timing.__dict__ for result in results for timing in result.timings],
     }
 
@@ -158,7 +160,7 @@ def test_tables_give_median_and_best_by_group_way_and_case():
     direct = next(line for line in lines if line.startswith("direct "))
     assert direct.split()[1:] == ["30/20", "100M", "30/20", "100M", "-", "-"]
     assert lines[-1].endswith(" ways, 0 with a wrong answer")
-    quick = next(line for line in tables_of({**record, "quick": True}) if line.startswith("direct "))
+    quick = next(line for line in tables_of(a_record(REUSE, cases, readings=20)) if line.startswith("direct "))
     assert quick.split()[1] == "30"
 
 
@@ -201,7 +203,7 @@ def test_the_command_writes_record_and_picture_and_prints_tables_last(monkeypatc
 
     def measured(console, suite, only, *, quick):
         asked.append((suite.name, only, quick))
-        return a_record(suite, suite.cases_named(only, quick=quick)[:1])
+        yield a_record(suite, suite.cases_named(only, quick=quick)[:1])
 
     monkeypatch.setattr(command, "measured", measured)
     monkeypatch.setattr("benchmarks.commands.require_device", lambda: None)
@@ -214,6 +216,43 @@ def test_the_command_writes_record_and_picture_and_prints_tables_last(monkeypatc
         f"ablation_{name}.{kind}" for name in ("reuse", "im2win") for kind in ("json", "svg")
     }
     assert json.loads((tmp_path / "ablation_reuse.json").read_text())["benchmark"] == "ablation-reuse"
+
+
+def named_in(record):
+    return [case["name"] for case in record["cases"]]
+
+
+def test_a_record_keeps_what_an_earlier_run_on_the_same_device_measured():
+    first, second, third = REUSE.cases[:3]
+    earlier = a_record(REUSE, [first, third], readings=100)
+    record = joined(a_record(REUSE, [second, third], readings=20), earlier, REUSE)
+    assert named_in(record) == [first.name, second.name, third.name]
+    assert [case["readings"] for case in record["cases"]] == [100, 20, 20]
+    assert [each["case"] for each in record["timings"]] == [
+        case.name for case in (first, second, third) for _ in REUSE.contenders(case)
+    ]
+    new = a_record(REUSE, [second], driver="590")
+    assert joined(new, earlier, REUSE) is new
+    assert joined(new, None, REUSE) is new
+    assert named_in(joined(a_record(REUSE, [second]), earlier, replace(REUSE, cases=(second, third)))) == [
+        second.name,
+        third.name,
+    ]
+
+
+def test_a_run_that_is_broken_off_keeps_the_groups_that_it_has_finished(monkeypatch, tmp_path):
+    groups = {case.group: case for case in REUSE.cases}
+    assert len(groups) > 1
+
+    def measured(console, suite, only, *, quick):
+        yield a_record(suite, [next(iter(groups.values()))])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "measured", measured)
+    with pytest.raises(KeyboardInterrupt):
+        command.run_ablation(None, ["reuse"], "", tmp_path, quick=False)
+    record = json.loads((tmp_path / "ablation_reuse.json").read_text())
+    assert named_in(record) == [next(iter(groups.values())).name]
 
 
 def test_what_cannot_be_is_refused_before_anything_is_measured(tmp_path):
@@ -232,25 +271,28 @@ def test_a_quick_run_takes_fewer_readings_of_fewer_cases(monkeypatch):
             made["repeats"] = effort.clock.repeats
 
         def time_torch(self, cases):
-            made["cases"] = len(cases)
+            made["cases"] = made.get("cases", 0) + len(cases)
 
         def measure(self, case):
             return case.name
 
         def record(self, results):
-            return {"results": results}
+            cases = [{"name": name} for name in results]
+            return {"environment": {"date": "2026-11-22"}, "quick": False, "cases": cases}
 
     monkeypatch.setattr(command, "WorkBenchmark", Benchmark)
     monkeypatch.setattr(command, "compile_ahead", lambda suite, cases: None)
     monkeypatch.setattr(command, "print_ceilings", lambda *_, **__: None)
     console = type("Console", (), {"print": lambda self, *_, **__: None})()
-    record = command.measured(console, REUSE, "", quick=True)
+    records = list(command.measured(console, REUSE, "", quick=True))
     assert made == {"repeats": command.QUICK_READINGS, "cases": 4}
-    assert record["quick"]
-    assert record["readings"] == command.QUICK_READINGS
-    assert command.measured(console, REUSE, "", quick=False)["readings"] == 100
+    assert [case["readings"] for record in records for case in record["cases"]] == [command.QUICK_READINGS] * 4
+    made.clear()
+    records = list(command.measured(console, REUSE, "", quick=False))
+    assert len(records) == len({case.group for case in REUSE.cases})
+    assert {case["readings"] for record in records for case in record["cases"]} == {100}
     assert made["cases"] == len(REUSE.cases)
-    assert command.measured(console, REUSE, "no such case", quick=False) is None
+    assert list(command.measured(console, REUSE, "no such case", quick=False)) == []
 
 
 def test_shares_of_what_is_compiled_make_the_whole(monkeypatch):

@@ -234,7 +234,7 @@ def test_an_ablation_checks_every_way_and_keeps_the_best_reading(monkeypatch):
     monkeypatch.setattr(filters_own, "filter_on_device", sometimes)
     case = replace(REUSE.cases[1], images=2, height=50, width=70)
     console = SimpleNamespace(print=lambda *_, **__: None)
-    record = ablation.measured(console, replace(REUSE, cases=(case,)), "", quick=False)
+    (record,) = ablation.measured(console, replace(REUSE, cases=(case,)), "", quick=False)
     timings = {timing["what"]: timing for timing in record["timings"]}
     assert {"direct", "column reuse", "row reuse", "both", "CuPy correlate"} < set(timings)
     assert "wrong answer" in timings["ring buffer (in use)"]["failure"]
