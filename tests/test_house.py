@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import doctest
+import graphlib
 import importlib
 import pkgutil
 import zipfile
@@ -36,7 +37,8 @@ LAYERS = (
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
 
 
-def imported_layers(path: Path) -> set[str]:
+def imported(path: Path) -> set[str]:
+    """Every name of ours that a file imports, inside functions too."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -44,7 +46,11 @@ def imported_layers(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "relative imports hide the layer they come from"
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return {name.split(".")[1] for name in names if name.startswith("xcorr_app.")} & set(LAYERS)
+    return {name for name in names if name.startswith("xcorr_app.")}
+
+
+def imported_layers(path: Path) -> set[str]:
+    return {name.split(".")[1] for name in imported(path)} & set(LAYERS)
 
 
 def test_a_layer_imports_only_from_those_below_it() -> None:
@@ -54,6 +60,30 @@ def test_a_layer_imports_only_from_those_below_it() -> None:
         own = LAYERS.index(name.parts[0])
         above[str(name)] = {layer for layer in imported_layers(path) if LAYERS.index(layer) > own}
     assert {name: layers for name, layers in above.items() if layers} == {}
+
+
+def subpackages(package: Path) -> dict[str, Path]:
+    return {path.parent.name: path.parent for path in package.glob("*/__init__.py")}
+
+
+def imported_subpackages(of: Path, package: Path) -> set[str]:
+    """Which subpackages of a package one of them imports."""
+    inside = ".".join(package.relative_to(ROOT).parts) + "."
+    names = {name for path in of.rglob("*.py") for name in imported(path) if name.startswith(inside)}
+    return {name.removeprefix(inside).split(".")[0] for name in names} & subpackages(package).keys() - {of.name}
+
+
+PACKAGES = sorted(path.parent for path in (ROOT / "xcorr_app").rglob("__init__.py") if subpackages(path.parent))
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_subpackages_do_not_import_each_other_in_rings(package: Path) -> None:
+    """What stands in a ring can only be read, and changed, all at once.
+
+    Files beside the subpackages are not asked: they say what the subpackages do together or what all of them share.
+    """
+    graph = {name: imported_subpackages(path, package) for name, path in subpackages(package).items()}
+    graphlib.TopologicalSorter(graph).prepare()
 
 
 def test_what_tests_of_a_device_import_is_there() -> None:

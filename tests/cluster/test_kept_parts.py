@@ -17,10 +17,10 @@ from xcorr_app.cluster.blocks import _Here
 from xcorr_app.cluster.kept_parts import KeptParts, begin, folder_of
 from xcorr_app.registration.masked.estimate import _Columns
 from xcorr_app.registration.measuring.chunk_result import ChunkResult
+from xcorr_app.registration.measuring.placement import Placement
 from xcorr_app.registration.motion.whole_frames import _Found
 from xcorr_app.registration.parts.turned_frames import Turned
 from xcorr_app.registration.stack.passes import Pass
-from xcorr_app.registration.stack.placement import Placement
 from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
 
 OF = ("measure", False, 9, 32)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import astuple
 
 import numpy as np
 import pytest
 
-from tests.kernels.test_left_over_on_host import series
-from xcorr_app.registration.parts.tile_bins import binned
+from tests.kernels.test_left_over_on_host import assert_as_array_operations_say, series
 from xcorr_app.registration.pattern import one_layer
 from xcorr_app.registration.stack.frames import ArrayFrames
 
@@ -23,9 +21,4 @@ def test_as_on_the_host(rng, dtype, shape, still):
     drift = rng.normal(0, 2.5, (9, 2))
     frames, numbers = series(shape, dtype, drift, 0.3, still), np.array([0, 2, 4, 6, 8])
     found = one_layer.left_over_in_place(ArrayFrames(cupy.asarray(frames)), numbers, -drift[numbers])
-    images, shifts = frames[numbers].astype(np.float64), -drift[numbers]
-    if min(shape) >= one_layer._LARGE:
-        images, shifts = binned(images), shifts / 2
-    expected = one_layer.left_over(images, shifts)
-    np.testing.assert_allclose(astuple(found)[:4], astuple(expected)[:4], rtol=2e-3, atol=1e-6)
-    assert found.is_little == expected.is_little
+    assert_as_array_operations_say(found, frames[numbers], -drift[numbers])

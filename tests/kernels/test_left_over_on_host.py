@@ -33,6 +33,15 @@ def series(shape, dtype, drift, deviation, still=0.0):
     return np.rint(middle + top / 5 * frames).clip(0, 2 * middle).astype(dtype)
 
 
+def assert_as_array_operations_say(found, frames, shifts):
+    images = frames.astype(np.float64)
+    if min(images.shape[1:]) >= one_layer._LARGE:
+        images, shifts = binned(images), shifts / 2
+    expected = one_layer.left_over(images, shifts)
+    np.testing.assert_allclose(astuple(found)[:4], astuple(expected)[:4], rtol=2e-3, atol=1e-6)
+    assert found.is_little == expected.is_little
+
+
 @pytest.mark.parametrize(("dtype", "shape"), [("uint8", (61, 90)), ("uint16", (97, 71)), ("int16", (203, 195))])
 @pytest.mark.parametrize("still", [0.0, 0.5])
 @pytest.mark.parametrize("few", [(0, 2), (1, 2, 4, 5, 6)])
@@ -40,12 +49,7 @@ def test_as_array_operations_say(in_place, rng, dtype, shape, still, few):
     drift = rng.normal(0, 2.5, (7, 2))
     frames, numbers = series(shape, dtype, drift, 0.3, still), np.array(few)
     found = in_place(ArrayFrames(frames), numbers, -drift[numbers])
-    images, shifts = frames[numbers].astype(np.float64), -drift[numbers]
-    if min(shape) >= one_layer._LARGE:
-        images, shifts = binned(images), shifts / 2
-    expected = one_layer.left_over(images, shifts)
-    np.testing.assert_allclose(astuple(found)[:4], astuple(expected)[:4], rtol=2e-3, atol=1e-6)
-    assert found.is_little == expected.is_little
+    assert_as_array_operations_say(found, frames[numbers], -drift[numbers])
     assert not (found.is_little and still)
 
 

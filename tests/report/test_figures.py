@@ -131,6 +131,13 @@ def test_flagged_frames_get_marks_of_their_own() -> None:
         assert len(marks(chart(flagged), "ring")) == rings
 
 
+def test_a_remark_is_no_flag() -> None:
+    plain, remarked = (tuple(row(frame, flags=flags) for frame in range(5)) for flags in ((), ("low-score",)))
+    assert draw(remarked) == draw(plain)
+    doubtful = (*remarked[:4], row(4, flags=("low-score", "edge")))
+    assert [len(marks(chart, "ring")) for chart in draw(doubtful)[:3]] == [1, 2, 1]
+
+
 def test_frames_not_moved_as_measured_do_not_set_the_view() -> None:
     rows = (*(row(frame) for frame in range(5)), row(5, dy=500.0, flags=("edge",)))
     kept, seen = trajectory_chart(rows, frozenset({5})), trajectory_chart(rows, frozenset())

@@ -114,11 +114,21 @@ def test_pictures_charts_and_alternatives(rendered: str) -> None:
 
 def test_a_stack_that_could_not_be_registered_says_so() -> None:
     rows = tuple(row(frame, flags=("uncertain",), applied_dy=0.0, applied_dx=0.0) for frame in range(3))
-    page = Page(render_report(run(stack(rows=rows, pictures=pictures(), assessment=assessment()))))
+    known = assessment(correlation=BeforeAfter(-0.25, -0.25))
+    page = Page(render_report(run(stack(rows=rows, pictures=pictures(), assessment=known))))
+    assert "Frames corrected 0 of 3" in page.text
+    assert "Correlation with the mean −0.250 after equals before" in page.text
     assert page.text.count("after equals before: no frame was moved") == 3
-    assert "Failed: 3 of 3 frames could not be trusted; no frame was moved, so after equals before" in page.text
+    assert "Failed: no frame could be trusted; none was moved, so after equals before" in page.text
     assert page.text.count("No frame was moved: after equals before.") == 3
     assert "verdict failed" in [attributes.get("class") for attributes in page.all("p")]
+
+
+def test_what_a_peak_ratio_is_stands_under_the_table() -> None:
+    page = Page(render_report(run(stack(rows=(row(0), row(1, peak_ratio=math.inf, flags=("edge",)))))))
+    assert "0.950 inf 0.001 edge" in page.text
+    assert "Peak ratio: height of the peak over that of the second one; inf where there is no second one" in page.text
+    assert "Peak ratio:" not in render_report(run(stack(rows=(row(0), row(1)))))
 
 
 def test_a_stack_that_stands_still_is_no_failure() -> None:

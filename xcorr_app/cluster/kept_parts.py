@@ -36,7 +36,7 @@ _CLASSES = {
     "registration.measuring.match": {"Match"},
     "registration.patches.fitted_fields": {"FittedFields"},
     "registration.motion.whole_frames": {"_Found"},
-    "registration.stack.placement": {"Placement"},
+    "registration.measuring.placement": {"Placement"},
     "registration.stack.preparation": {"Prepared"},
     "registration.measuring.reweighted_fit": {"Fit"},
     "registration.parts.seen_tiles": {"Seen"},

@@ -56,18 +56,8 @@ def evenly_lit(
     """Frames under even light; None where their light does not change, or is not all that changes.
 
     Light bends the shifts that it is found by: what is found with them serves to measure shifts once more, and these to
-    find it again. So it is for a few frames, which say whether it is light, and for all.
-
-    Parameters
-    ----------
-    frames : Frames
-    measured : Measured
-        Their shifts as they are.
-    settings : Settings
-    measure : callable
-        Measures frames against one of them, in one pass.
-    rest : LeftOver
-        What a few of the frames leave, moved by those shifts.
+    find it again. So it is for a few frames, which say whether it is light, and for all. `measured` are frames as they
+    are; `measure` measures them against one, in one pass.
     """
     if not _is_open(frames, settings) or rest.share < _LITTLE:
         return None

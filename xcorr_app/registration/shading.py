@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.measuring.few_frames import near_each_other, spread
 from xcorr_app.registration.measuring.measured import Measured
@@ -24,7 +22,7 @@ from xcorr_app.registration.pattern.pattern_in_turns import Measure
 from xcorr_app.registration.pattern.static_pattern import without_pattern
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.contrast import Contrast
-from xcorr_app.registration.stack.frames import Chunk, Frames, FramesOver, HeldFrames, PickedFrames
+from xcorr_app.registration.stack.frames import Chunk, FloatFramesOver, Frames, HeldFrames, PickedFrames
 
 _DEGREE = 6
 """Of the polynomial: a fourth power of a cosine, as lenses have, to a thousandth."""
@@ -45,23 +43,15 @@ _STILL = 0.5
 
 
 @dataclass(frozen=True)
-class UnshadedFrames(FramesOver):
-    """Frames, as floats, less a polynomial that stands still, as bright as it is in each."""
+class UnshadedFrames(FloatFramesOver):
+    """Frames less a polynomial that stands still, as bright as it is in each."""
 
     shading: NDArray[np.float64]
     """(k, k) coefficients of its terms."""
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of a pixel, a float."""
-        return working_dtype(np.empty(0, self.source.dtype))
-
-    def read(self, start: int, stop: int) -> Chunk:
-        """Read frames and take the shading off; those that are flat stay so, and pixels that are no numbers."""
-        chunk = self.source.read(start, stop)
-        xp = array_namespace(chunk.frames)
-        flat = (chunk.frames == chunk.frames[:, :1, :1]).all(axis=(1, 2), keepdims=True)
-        frames = chunk.frames.astype(self.dtype)
+    def changed(self, chunk: Chunk) -> Array:
+        """Take the shading off; pixels that are no numbers stay so."""
+        frames, xp = chunk.frames, array_namespace(chunk.frames)
         known = xp.isfinite(frames)
         number = xp.maximum(known.sum(axis=(1, 2), keepdims=True), 1).astype(self.dtype)
         # Divided before they are summed: the sum of large values must not overflow.
@@ -70,7 +60,7 @@ class UnshadedFrames(FramesOver):
         shading = xp.asarray((self.shading / np.sqrt((self.shading**2).sum())).astype(self.dtype))
         terms = down.T / down.shape[0] @ xp.where(known, frames, 0) @ across / across.shape[0]
         terms = shading * (terms * shading).sum(axis=(1, 2), keepdims=True)
-        return replace(chunk, frames=xp.where(flat, chunk.frames, frames - down @ terms @ across.T))
+        return frames - down @ terms @ across.T
 
     @property
     def note(self) -> str:
@@ -84,16 +74,8 @@ class UnshadedFrames(FramesOver):
 def unshaded(frames: Frames, measured: Measured, settings: Settings, measure: Measure) -> UnshadedFrames | None:
     """Frames without their common shading; None where smooth parts are little, or move with the scene.
 
-    Not asked where a part of the frame is measured alone: the polynomial is that of all of it.
-
-    Parameters
-    ----------
-    frames : Frames
-    measured : Measured
-        Their shifts as they are.
-    settings : Settings
-    measure : callable
-        Measures frames against one of them.
+    `measured` are frames as they are; `measure` measures them against one. Not asked where a part of the frame is
+    measured alone: the polynomial is that of all of it.
     """
     if not (settings.contrast.auto and settings.normalization == "zncc" and settings.prefilter.name is None):
         return None

@@ -47,7 +47,7 @@ def trajectory_chart(
         return None
     moved = [row for row in measured if row.frame not in replaced] or measured
     frame, dy, dx = (_column(moved, name) for name in ("frame", "dy", "dx"))
-    rings = [row for row in measured if row.flags]
+    rings = [row for row in measured if row.is_flagged]
     ring_dy, ring_dx = _column(rings, "dy"), _column(rings, "dx")
     centre_y, centre_x, half = _square(dy, dx)
     outside = (abs(ring_dy - centre_y) > half) | (abs(ring_dx - centre_x) > half)

@@ -35,7 +35,8 @@ def figures(stack: StackReport, summary: StackSummary) -> tuple[Figure, ...]:
         "Frames corrected",
         "",
         f"{grouped(summary.corrected)} of {grouped(summary.frames)}",
-        f"{100 * summary.corrected / max(summary.frames, 1):.0f} % have a shift that can be trusted",
+        f"{100 * summary.trusted / max(summary.frames, 1):.0f} % have a shift that can be trusted"
+        + (", too few to move any" if summary.trusted > summary.corrected else ""),
         "failed" if summary.is_untrusted else "good" if summary.corrected == summary.frames else "doubtful",
     )
     ratio = known.crispness.after / known.crispness.before if known.crispness.before > 0 else math.nan
@@ -66,7 +67,7 @@ def figures(stack: StackReport, summary: StackSummary) -> tuple[Figure, ...]:
 
 
 def _figure(name: str, pair: BeforeAfter, places: int, remark: str, same: bool, level: str) -> Figure:
-    before, after = (f"{value:.{places}f}" if math.isfinite(value) else "–" for value in pair)
+    before, after = (f"{value:.{places}f}".replace("-", "−") if math.isfinite(value) else "–" for value in pair)
     if same:
         return Figure(name, "", after, "after equals before: no frame was moved", level)
-    return Figure(name, before.replace("-", "−"), after.replace("-", "−"), remark)
+    return Figure(name, before, after, remark)

@@ -53,7 +53,8 @@ class FrameRow:
     dy, dx : float
         Pixels to add to the frame to land on the reference, rows down, columns right; nan where not measured.
     score, peak_ratio : float
-        Similarity at the best shift, and ratio of the best peak to the second; nan where not measured.
+        Similarity at the best shift, and ratio of the best peak to the second, inf where there is no second above zero;
+        nan where not measured.
     fft_dy, fft_dx, difference : float or None
         Shift of the FFT reference in pixels and its distance from (dy, dx); None where not verified.
     flags : tuple of str

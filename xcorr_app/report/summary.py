@@ -73,7 +73,12 @@ class StackSummary:
 
     @property
     def corrected(self) -> int:
-        """How many frames were moved by a shift to trust."""
+        """How many frames were moved by a shift to trust; none where most have none, so that all were left in place."""
+        return 0 if self.is_untrusted and self.unmoved else self.trusted
+
+    @property
+    def trusted(self) -> int:
+        """How many frames have a shift to trust."""
         return self.frames - self.untrusted
 
     @property
@@ -142,8 +147,11 @@ class StackSummary:
     @property
     def distrust(self) -> str:
         """How many frames could not be trusted, and whether the output is as good as the input for it."""
-        lost = "; no frame was moved, so after equals before" if self.unmoved else ""
-        return f"{grouped(self.untrusted)} of {count(self.frames, 'frame')} could not be trusted{lost}"
+        if self.trusted:
+            lost, none = f"{grouped(self.untrusted)} of {count(self.frames, 'frame')} could not be trusted", "no frame"
+        else:
+            lost, none = "no frame could be trusted", "none"
+        return f"{lost}; {none} was moved, so after equals before" if self.unmoved else lost
 
 
 def summarise(stack: StackReport) -> StackSummary:
@@ -185,16 +193,20 @@ def verdict(summaries: Sequence[StackSummary]) -> tuple[Level, str]:
     verified = sum(summary.verified for summary in summaries)
     corrected = sum(summary.corrected for summary in summaries)
     parts = [f"{grouped(corrected)} of {count(frames, 'frame')} in {count(len(summaries) - failed, 'stack')} corrected"]
-    if len(summaries) == 1 and (quality := summaries[0].quality):
-        parts.append(quality)
+    alone = summaries[0] if len(summaries) == 1 else None
+    if alone is not None and alone.quality and not (alone.is_untrusted and alone.unmoved):
+        parts.append(alone.quality)
     objected = sum(bool(summary.objections) for summary in summaries)
     if failed:
         parts.append(f"{count(failed, 'stack')} failed")
-    if untrusted:
+    if alone is not None and alone.is_untrusted:
+        parts.append(alone.distrust)
+    elif untrusted:
         parts.append(f"most frames of {count(untrusted, 'stack')} could not be trusted")
     if objected:
         parts.append(f"{count(objected, 'stack')} no better than before")
-    parts.append(f"{count(flagged, 'frame')} flagged" if flagged else "no frame flagged")
+    if alone is None or not alone.is_untrusted or flagged > alone.untrusted:
+        parts.append(f"{count(flagged, 'frame')} flagged" if flagged else "no frame flagged")
     if unmeasured:
         parts.append(f"{grouped(unmeasured)} without a shift")
     if replaced:
@@ -202,8 +214,9 @@ def verdict(summaries: Sequence[StackSummary]) -> tuple[Level, str]:
     if disagreeing:
         parts.append(f"{grouped(disagreeing)} in disagreement with the FFT")
     elif verified:
-        parts.append(f"{grouped(verified)} checked by an FFT, all within the tolerance")
-    else:
+        within = "all within" if verified > 1 else "within"
+        parts.append(f"{grouped(verified)} checked by an FFT, {within} the tolerance")
+    elif unmeasured < frames:
         parts.append("none checked by an FFT")
     levels = {summary.level for summary in summaries}
     level: Level = "failed" if "failed" in levels else "doubtful" if "doubtful" in levels else "good"

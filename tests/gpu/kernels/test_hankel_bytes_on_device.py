@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import fft
 
+from tests.gpu.kernels.test_hankel_on_device import PROBLEMS as OF_FLOATS
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.tensor.bytes_run import exact_sums
 
@@ -42,18 +43,7 @@ def matrices(shape, count, seed, brightest=256):
     return np.random.default_rng(seed).integers(0, brightest, (count, *shape), dtype=np.uint8)
 
 
-PROBLEMS = {
-    "one-to-many": Problem((201, 517), (201, 517), (-16, -16), (32, 32), rights=9, rights_per_left=9),
-    "many over one right": Problem((130, 300), (131, 291), (-20, -33), (41, 66), lefts=6),
-    "one pair": Problem((333, 402), (333, 402), (-16, -16), (33, 33)),
-    "n-to-mn": Problem((64, 64), (64, 64), (-16, -16), (33, 33), lefts=3, rights=15, rights_per_left=5),
-    "n-to-m": Problem((65, 63), (60, 70), (-7, 5), (12, 40), lefts=3, rights=7, rights_per_left=7),
-    "one-to-one pairs": Problem((64, 64), (64, 64), (-16, -16), (33, 33), lefts=40, rights=40),
-    "full plane": Problem.full_plane((32, 32), (32, 32), lefts=5, rights=5),
-    "one shift": Problem((100, 1030), (100, 1030), (0, 0), (1, 1), rights=4, rights_per_left=4),
-    "all ey": Problem((150, 40), (150, 40), (-64, -3), (129, 7), rights=5, rights_per_left=5),
-    "all ex": Problem((30, 280), (30, 280), (-3, -64), (7, 129), rights=5, rights_per_left=5),
-    "apart": Problem((50, 50), (50, 50), (30, -70), (40, 90), rights=4, rights_per_left=4),
+PROBLEMS = OF_FLOATS | {
     "whole chunks": Problem((128, 512), (128, 512), (-16, -16), (32, 32), rights=8, rights_per_left=8),
     "larger": Problem((1000, 1040), (1000, 1040), (-16, -16), (33, 33), rights=3, rights_per_left=3),
 }

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xcorr_app.registration.measuring import references
+from xcorr_app.registration.measuring import placed_on_device, placement, references
+from xcorr_app.registration.measuring.placement import Placement, coverage, entering
 from xcorr_app.registration.measuring.references import MeanOfOthers, quotient
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack import placed_on_device, placement
 from xcorr_app.registration.stack.frames import ArrayFrames
-from xcorr_app.registration.stack.placement import Placement, coverage, entering
 from xcorr_app.registration.stack.preparation import Prepared
 
 SHAPE = (23, 31)

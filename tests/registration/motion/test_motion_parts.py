@@ -21,8 +21,8 @@ from xcorr_app.registration.patches.patch_fit import PatchFit, PatchOptions
 from xcorr_app.registration.patches.patch_match import Matched
 from xcorr_app.registration.patches.patch_references import References, references_of
 from xcorr_app.registration.patches.patch_result import RigidShifts, result_of
-from xcorr_app.registration.reference.single_reference import read_reference
 from xcorr_app.registration.stack.frames import ArrayFrames
+from xcorr_app.registration.stack.single_reference import read_reference
 from xcorr_app.registration.warping.matrices import about_corner, turned
 
 

@@ -10,12 +10,12 @@ import pytest
 from tests.registration.scenes import drifting, noise
 from xcorr_app import ShiftWindow, estimate_shifts
 from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.registration.measuring.placement import Placement, coverage, covered_part, fitted, moved
 from xcorr_app.registration.reference.stack_statistics import Statistics, _sums
 from xcorr_app.registration.reference.template import _FROM_EDGE, _centre, _median, frames_to_average
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames
 from xcorr_app.registration.stack.passes import Pass
-from xcorr_app.registration.stack.placement import Placement, coverage, covered_part, fitted, moved
 from xcorr_app.registration.stack.preparation import prepare
 
 COUNT = 10

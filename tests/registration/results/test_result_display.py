@@ -63,6 +63,13 @@ def test_it_prints_as_one_line(result):
     assert "5 frames, 4 trusted, largest shift 3.00 px" in text
 
 
+def test_how_far_frames_moved_is_said_of_those_to_trust(result):
+    flags = (*result.flags[:1], ("edge",), ("edge",), ("edge",), *result.flags[4:])
+    assert "5 frames, 1 trusted, largest shift 0.00 px, ref" in repr(dataclasses.replace(result, flags=flags))
+    blind = dataclasses.replace(result, flags=(("flat",),) * 5)
+    assert repr(blind) == f"ShiftResult(5 frames, none trusted, reference {result.reference}, {result.engine})"
+
+
 def test_it_shows_as_a_table(result):
     rows = Cells(result._repr_html_()).rows[1:]
     assert len(rows) == 5

@@ -8,20 +8,19 @@ a scene shows, the frequencies across lines alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.peaks.line_sums import GROUPS
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
 from xcorr_app.registration.artefacts.line_glance import OF_LEVELS, glance
 from xcorr_app.registration.measuring.few_frames import near_each_other, spread, taken
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack.frames import Chunk, Frames, FramesOver
+from xcorr_app.registration.stack.frames import Chunk, FloatFramesOver, Frames
 
 Kind = Literal["changing", "still"]
 
@@ -42,24 +41,16 @@ of the standard errors by which shifts differ, from which offsets that stand sti
 
 
 @dataclass(frozen=True)
-class LevelledFrames(FramesOver):
-    """Frames, as floats, whose lines have no mean and no common slope."""
+class LevelledFrames(FloatFramesOver):
+    """Frames whose lines have no mean and no common slope."""
 
     axis: int
     """Along which lines lie: 2 for rows, 1 for columns."""
     kind: Kind
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of a pixel, a float."""
-        return working_dtype(np.empty(0, self.source.dtype))
-
-    def read(self, start: int, stop: int) -> Chunk:
-        """Read frames and level them; those that are flat stay so, and pixels that are no numbers."""
-        chunk = self.source.read(start, stop)
-        xp = array_namespace(chunk.frames)
-        frames = chunk.frames.astype(self.dtype)
-        flat = (frames == frames[:, :1, :1]).all(axis=(1, 2), keepdims=True)
+    def changed(self, chunk: Chunk) -> Array:
+        """Level them; pixels that are no numbers stay so."""
+        frames, xp = chunk.frames, array_namespace(chunk.frames)
         known = xp.isfinite(frames)
         number = xp.maximum(known.sum(axis=self.axis, keepdims=True), 1)
         # Divided before they are summed: the sum of large values must not overflow.
@@ -69,7 +60,7 @@ class LevelledFrames(FramesOver):
         along = xp.asarray((place / np.sqrt((place**2).mean())).astype(self.dtype))
         along = along[None, None] if self.axis == 2 else along[None, :, None]
         level -= (xp.where(known, level, 0) * along).mean(axis=(1, 2), keepdims=True) * along
-        return replace(chunk, frames=xp.where(flat, frames, level))
+        return level
 
     @property
     def note(self) -> str:

@@ -6,18 +6,16 @@ best by even shifts. The four kinds of pixels are brought to one mean and one co
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.correlation.standardize import working_dtype
-from xcorr_app.gpu.runtime.arrays import array_namespace, to_host
+from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack.frames import Chunk, Frames, FramesOver
+from xcorr_app.registration.stack.frames import Chunk, FloatFramesOver, Frames
 
 _LOOKED_AT = 5
 _SMALLEST = 32
@@ -27,30 +25,22 @@ _MORE_ALIKE = 0.1
 
 
 @dataclass(frozen=True)
-class EvenMosaicFrames(FramesOver):
-    """Frames, as floats, whose four kinds of pixels have one mean and one contrast."""
+class EvenMosaicFrames(FloatFramesOver):
+    """Frames whose four kinds of pixels have one mean and one contrast."""
 
     gain: NDArray[np.float64]
     """(2, 2) and"""
     offset: NDArray[np.float64]
     """(2, 2) of what each kind is multiplied by and what is then added, by even and odd rows and columns."""
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of a pixel, a float."""
-        return working_dtype(np.empty(0, self.source.dtype))
-
-    def read(self, start: int, stop: int) -> Chunk:
-        """Read frames and make them even; those that are flat stay so."""
-        chunk = self.source.read(start, stop)
-        xp = array_namespace(chunk.frames)
-        flat = (chunk.frames == chunk.frames[:, :1, :1]).all(axis=(1, 2), keepdims=True)
-        frames = chunk.frames.astype(self.dtype)
+    def changed(self, chunk: Chunk) -> Array:
+        """Make the kinds even."""
+        frames = chunk.frames
         for y in (0, 1):
             for x in (0, 1):
                 frames[:, y::2, x::2] *= self.gain[y, x]
                 frames[:, y::2, x::2] += self.offset[y, x]
-        return replace(chunk, frames=xp.where(flat, chunk.frames, frames))
+        return frames
 
     @property
     def note(self) -> str:

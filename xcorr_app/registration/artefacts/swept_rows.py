@@ -10,19 +10,17 @@ frame's shift, and are measured in place of the rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
 from xcorr_app.registration.artefacts.line_glance import OF_SWEPT, glance, middle_rows
 from xcorr_app.registration.measuring.few_frames import near_each_other, spread, taken
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack.frames import Chunk, Frames, FramesOver
+from xcorr_app.registration.stack.frames import Chunk, FloatFramesOver, Frames
 
 _SMALLEST = 32
 _FARTHEST = 16
@@ -36,23 +34,16 @@ _MIN_BETWEEN, _ERRORS, _GROUPS = 0.1, 5.0, 16
 
 
 @dataclass(frozen=True)
-class JoinedRows(FramesOver):
-    """Frames as floats, each row the mean of itself and, by half each, of the two beside it."""
+class JoinedRows(FloatFramesOver):
+    """Frames with each row the mean of itself and, by half each, of the two beside it."""
 
     offset: float
     """Pixels by which odd rows lie to the right of the others; NaN where that is another in every frame."""
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of a pixel, a float."""
-        return working_dtype(np.empty(0, self.source.dtype))
-
-    def read(self, start: int, stop: int) -> Chunk:
-        """Read frames and join their rows."""
-        chunk = self.source.read(start, stop)
-        xp, beside = array_namespace(chunk.frames), ((0, 0), (1, 1), (0, 0))
-        rows = xp.pad(chunk.frames.astype(self.dtype), beside, mode="reflect")
-        return replace(chunk, frames=(rows[:, :-2] + 2 * rows[:, 1:-1] + rows[:, 2:]) / 4)
+    def changed(self, chunk: Chunk) -> Array:
+        """Join their rows."""
+        rows = array_namespace(chunk.frames).pad(chunk.frames, ((0, 0), (1, 1), (0, 0)), mode="reflect")
+        return (rows[:, :-2] + 2 * rows[:, 1:-1] + rows[:, 2:]) / 4
 
     @property
     def note(self) -> str:

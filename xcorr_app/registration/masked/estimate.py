@@ -15,11 +15,11 @@ from xcorr_app.registration import quality
 from xcorr_app.registration.masked.planes import MaskedPlanes, pixels_alike, standardised
 from xcorr_app.registration.masked.refine import Refinement
 from xcorr_app.registration.masked.rules import Masks, has_static_gaps
-from xcorr_app.registration.reference.single_reference import SINGLE, read_reference
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Pass, Progress
+from xcorr_app.registration.stack.single_reference import SINGLE, read_reference
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM, significance
 
 _SUBPIXEL = ("gaussian", "quadratic", "parabolic", "none")

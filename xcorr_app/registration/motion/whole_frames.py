@@ -28,10 +28,10 @@ from xcorr_app.registration.motion.models import Model
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.smoothed_frames import sizes_of
 from xcorr_app.registration.motion.start import Candidate, Starts, apart
-from xcorr_app.registration.reference.single_reference import SINGLE, read_reference
 from xcorr_app.registration.settings import DEFAULT_MAX_SIGMA
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Pass, Progress
+from xcorr_app.registration.stack.single_reference import SINGLE, read_reference
 from xcorr_app.registration.warping.matrices import Matrix, about_corner
 
 _AS_LONG_AS = 8

@@ -46,7 +46,7 @@ _FEWEST = 24
 
 @dataclass(frozen=True)
 class LeftOver:
-    """What is left of frames less their mean once aligned, beyond white noise."""
+    """What is left of a few frames less their mean once moved by their shifts, beyond white noise."""
 
     share: float
     """Of the power that the aligned frames share."""

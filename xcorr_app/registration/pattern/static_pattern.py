@@ -154,19 +154,7 @@ class Told:
 
 
 def without_pattern(frames: Frames, measured: Measured, settings: Settings, measure: Measure, rest: LeftOver) -> Told:
-    """Look for a fixed pattern, and take it away.
-
-    Parameters
-    ----------
-    frames : Frames
-    measured : Measured
-        Their shifts as they are.
-    settings : Settings
-    measure : callable
-        Measures frames against a reference.
-    rest : LeftOver
-        What a few of the frames leave, moved by those shifts.
-    """
+    """Look for a fixed pattern in frames, `measured` as they are, and take it away; `measure` measures them anew."""
     if not _is_open(frames, settings):
         return Told()
     usable = near_each_other(measured, frames.shape)

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.measuring.placement import Placement, coverage, entering
 from xcorr_app.registration.measuring.references import quotient
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames
-from xcorr_app.registration.stack.placement import Placement, coverage, entering
 from xcorr_app.registration.stack.preparation import Prepared, prepare
 
 _RIM = 2

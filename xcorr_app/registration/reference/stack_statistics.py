@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.measuring.placement import Placement, at_level, coverage, covered_part, entering, fitted
 from xcorr_app.registration.measuring.references import MeanOfOthers, MedianOfOthers
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Pass
-from xcorr_app.registration.stack.placement import Placement, at_level, coverage, covered_part, entering, fitted
 from xcorr_app.registration.stack.preparation import prepare
 
 _Sum: TypeAlias = tuple[tuple[Placement, ...], Array, Array]

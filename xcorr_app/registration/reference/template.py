@@ -16,10 +16,10 @@ from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.measuring.measurement import Measurement
+from xcorr_app.registration.measuring.placement import at_level, levels, moved
 from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers
 from xcorr_app.registration.reference.stack_statistics import Statistics
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack.placement import at_level, levels, moved
 
 _MAX_ROUNDS = 12
 _SETTLED = 0.0005

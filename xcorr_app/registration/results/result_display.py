@@ -18,11 +18,11 @@ _COLUMNS = ("frame", "dy", "dx", "sigma y", "sigma x", "score", "flags")
 
 
 def described(result: ShiftResult) -> str:
-    """Number of frames, how many are trusted, and how far they moved."""
-    frames, trusted = len(result.flags), int(result.trusted.sum())
-    known = result.shifts[np.isfinite(result.shifts).all(axis=1)]
-    reach = "" if not known.size else f", largest shift {np.abs(known).max():.2f} px"
-    return f"ShiftResult({frames} frames, {trusted} trusted{reach}, reference {result.reference}, {result.engine})"
+    """Number of frames, how many are trusted, and how far these moved."""
+    frames, known = len(result.flags), result.shifts[result.trusted]
+    counted = f"{frames} frame{'' if frames == 1 else 's'}, {len(known) or 'none'} trusted"
+    reach = f", largest shift {np.abs(known).max():.2f} px" if known.size else ""
+    return f"ShiftResult({counted}{reach}, reference {result.reference}, {result.engine})"
 
 
 def as_html(result: ShiftResult) -> str:

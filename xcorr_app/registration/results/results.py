@@ -28,7 +28,8 @@ class ShiftResult:
     score: NDArray[np.float64]
     """(T,) zero-mean normalised correlation at the peak, in [-1, 1]."""
     peak_ratio: NDArray[np.float64]
-    """(T,) first peak over the strongest other local maximum inside the window's rim; inf where there is none."""
+    """(T,) first peak over the strongest other local maximum inside the window's rim; inf where there is none above
+    zero."""
     flags: tuple[tuple[str, ...], ...]
     """Words that say what is doubtful: the words of :mod:`xcorr_app.registration.quality`."""
     fft_shifts: NDArray[np.float64]
@@ -48,7 +49,8 @@ class ShiftResult:
     unreadable: dict[int, str]
     """Why a frame could not be read, by frame number."""
     sigma: NDArray[np.float64]
-    """(T, 2) standard error of each shift in pixels, predicted from the image itself; NaN where there is none."""
+    """(T, 2) standard error of each shift in pixels, predicted from the image itself; inf where the scores around it
+    are no peak, NaN where there is none."""
     significance: NDArray[np.float64]
     """(T,) height of the peak above the rest of its plane, in standard deviations of that; NaN where not known."""
     tiles: NDArray[np.float32]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
 
+from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 
@@ -100,6 +102,27 @@ class FramesOver:
     def on_host(self) -> Self:
         """Return the same frames, handed out as NumPy arrays."""
         return replace(self, source=self.source.on_host())
+
+
+@dataclass(frozen=True)
+class FloatFramesOver(FramesOver, ABC):
+    """Frames made of others, as floats; those that are flat, or could not be read, stay so."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of a pixel, a float."""
+        return working_dtype(np.empty(0, self.source.dtype))
+
+    def read(self, start: int, stop: int) -> Chunk:
+        """Read frames and change them, unless all pixels of one are the same."""
+        chunk = self.source.read(start, stop)
+        flat = (chunk.frames == chunk.frames[:, :1, :1]).all(axis=(1, 2), keepdims=True)
+        changed = self.changed(replace(chunk, frames=chunk.frames.astype(self.dtype)))
+        return replace(chunk, frames=array_namespace(chunk.frames).where(flat, chunk.frames, changed))
+
+    @abstractmethod
+    def changed(self, chunk: Chunk) -> Array:
+        """What becomes of frames, handed over as floats of their own, which may be written to."""
 
 
 @dataclass(frozen=True)

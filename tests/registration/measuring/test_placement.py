@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from xcorr_app.registration.stack.placement import Placement, coverage
+from xcorr_app.registration.measuring.placement import Placement, coverage
 
 
 @pytest.mark.parametrize("shift", [0.0, 2.0, -3.0, 1.5, -0.25, -2.75, 0.01, 30.0, -30.5, 1e-12])

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
+from xcorr_app.registration.measuring.placed_on_device import Level, entered
 from xcorr_app.registration.moving.apply import shift_frames
 from xcorr_app.registration.moving.interpolation import inside_each, snap_each
-from xcorr_app.registration.stack.placed_on_device import Level, entered
 
 _MARGIN = 1
 """Pixels inside a frame's edge whose cubic interpolation needs pixels from beyond it."""
