@@ -54,7 +54,7 @@ def on_common_overlap(
     of_g, of_f = gg - g * g / pairs, ff - f * f / pairs
     usable = (n > 1) & (of_g > _MIN_VARIANCE * sums[1]) & (of_f > _MIN_VARIANCE * sums[3])
     score = (fg - g * f / pairs) / xp.sqrt(xp.where(usable, of_g * of_f, 1.0))
-    return xp.where(usable & (rim[0] > 0), xp.clip(score, -1.0, 1.0), around)
+    return xp.where(usable & (rim[0] > 0), xp.minimum(xp.maximum(score, -1.0), 1.0), around)
 
 
 def _sides(shape: tuple[int, int], peak: NDArray[np.intp], radius: int) -> list[NDArray[np.intp]]:
@@ -101,11 +101,11 @@ def _lines(left: Array, right: Array, peak: NDArray[np.intp], axis: int, radius:
     of_f = np.stack([np.where(positive, ours, theirs) for ours, theirs in zip(*ends, strict=True)], axis=1)
     of_g = np.stack([np.where(positive, theirs, ours) for ours, theirs in zip(*ends, strict=True)], axis=1)
     # Elements of a line of right that left has, and which of them enter; then from where to where at every step.
-    first, last = np.clip(-along, 0, length), np.clip(length - along, 0, length)
+    first, last = (np.minimum(np.maximum(end - along, 0), length) for end in (0, length))
     last = np.maximum(last, first)
     enter = (np.zeros_like(first), np.full_like(last, length)) if axis == 0 else (first, last)
     step = np.arange(-radius, radius + 1)
-    source = np.clip(along - radius, 0, length), np.clip(length + along + radius, 0, length)
+    source = tuple(np.minimum(np.maximum(end + along, 0), length) for end in (-radius, length + radius))
     if axis == 1:
         source = first + along, last + along
     starts = np.maximum(enter[0], source[0] - along - step)
