@@ -16,9 +16,6 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 
-_LINES, _COUNT = slice(None, -1), slice(-1, None)
-_BLOCKS = (_COUNT, _COUNT), (_COUNT, _LINES), (_LINES, _COUNT), (_LINES, _LINES)
-"""Of products of lines, and of the ones that count them: numbers of pairs, sums of either image, sums of products."""
 _MIN_VARIANCE = 1e-4
 """Share of an overlap's sum of squares that must be left without the lines along its rim."""
 
@@ -57,7 +54,7 @@ def on_common_overlap(
     of_g, of_f = gg - g * g / pairs, ff - f * f / pairs
     usable = (n > 1) & (of_g > _MIN_VARIANCE * sums[1]) & (of_f > _MIN_VARIANCE * sums[3])
     score = (fg - g * f / pairs) / xp.sqrt(xp.where(usable, of_g * of_f, 1.0))
-    return xp.where(usable & (rim[0] > 0), xp.clip(score, -1.0, 1.0), around)
+    return xp.where(usable & (rim[0] > 0), xp.minimum(xp.maximum(score, -1.0), 1.0), around)
 
 
 def _sides(shape: tuple[int, int], peak: NDArray[np.intp], radius: int) -> list[NDArray[np.intp]]:
@@ -66,28 +63,24 @@ def _sides(shape: tuple[int, int], peak: NDArray[np.intp], radius: int) -> list[
     return [np.maximum(size - abs(peak[:, axis, None] + steps), 0) for axis, size in enumerate(shape)]
 
 
-def _rim(left: Array, right: Array, peak: NDArray[np.intp], radius: int) -> list[Array]:
+def _rim(left: Array, right: Array, peak: NDArray[np.intp], radius: int) -> Array:
     """What the larger overlaps have beyond those of the crops: number of pairs, sums and squares, sums of products.
 
-    Six arrays (n, 2 r + 1, 2 r + 1). The overlap is larger at the shifts on that side of a peak on which zero lies.
+    Shape (6, n, 2 r + 1, 2 r + 1). The overlap is larger at the shifts on that side of a peak on which zero lies.
     """
     xp = array_namespace(right)
-    both = []
+    rim = 0.0
     for axis in (0, 1):
         nearer = -np.sign(peak[:, axis, None]) * np.arange(-radius, radius + 1)
-        at = xp.asarray(np.maximum(nearer - 1, 0))[:, :, None]
-        is_larger = xp.asarray(nearer > 0)[:, :, None]
         lines = _lines(left, right, peak, axis, radius)
-        placed = [
-            xp.where(is_larger, xp.take_along_axis(of, xp.broadcast_to(at, (*at.shape[:2], of.shape[2])), axis=1), 0.0)
-            for of in lines
-        ]
-        both.append(placed if axis == 0 else [of.transpose(0, 2, 1) for of in placed])
-    return [of_rows + of_columns for of_rows, of_columns in zip(*both, strict=True)]
+        number, at = xp.arange(peak.shape[0])[:, None], xp.asarray(np.maximum(nearer - 1, 0))
+        placed = lines[:, number, at] * xp.asarray((nearer > 0).astype(np.float64))[:, :, None]
+        rim = rim + (placed if axis == 0 else placed.transpose(0, 1, 3, 2))
+    return rim
 
 
-def _lines(left: Array, right: Array, peak: NDArray[np.intp], axis: int, radius: int) -> list[Array]:
-    """Sums over the lines that an overlap has beyond the crops, six arrays (n, r, 2 r + 1).
+def _lines(left: Array, right: Array, peak: NDArray[np.intp], axis: int, radius: int) -> Array:
+    """Sums over the lines that an overlap has beyond the crops, (6, n, r, 2 r + 1).
 
     By how many shifts, 1 ... r, the overlap is nearer to zero across `axis`, and at the shifts -r ... r along it.
     At m shifts nearer to zero, line a of right at either end is on line m - 1 - a of left. Lines of rows are as long as
@@ -105,73 +98,98 @@ def _lines(left: Array, right: Array, peak: NDArray[np.intp], axis: int, radius:
     outwards = [apart - 1 - line, size - apart + line]
     positive = across > 0
     ends = [[inwards[0], outwards[1]], [outwards[0], inwards[1]]]
-    of_f = [np.where(positive, ours, theirs) for ours, theirs in zip(*ends, strict=True)]
-    of_g = [np.where(positive, theirs, ours) for ours, theirs in zip(*ends, strict=True)]
-    (f, has_f), (g, has_g) = (
-        _taken(images, np.stack(lines, axis=1), axis) for images, lines in ((right, of_f), (left, of_g))
-    )
-    # The lines of left, moved onto those of right, with r elements more at either end.
-    place = np.arange(-radius, length + radius)
-    source = place + along
-    inside = (source >= 0) & (source < length)
-    within = np.ones((peak.shape[0], length), dtype=bool)
+    of_f = np.stack([np.where(positive, ours, theirs) for ours, theirs in zip(*ends, strict=True)], axis=1)
+    of_g = np.stack([np.where(positive, theirs, ours) for ours, theirs in zip(*ends, strict=True)], axis=1)
+    # Elements of a line of right that left has, and which of them enter; then from where to where at every step.
+    first, last = (np.minimum(np.maximum(end - along, 0), length) for end in (0, length))
+    last = np.maximum(last, first)
+    enter = (np.zeros_like(first), np.full_like(last, length)) if axis == 0 else (first, last)
+    step = np.arange(-radius, radius + 1)
+    source = tuple(np.minimum(np.maximum(end + along, 0), length) for end in (-radius, length + radius))
     if axis == 1:
-        inside &= (place >= 0) & (place < length)
-        within = inside[:, radius:-radius]
-    present, counted = (xp.asarray(mask.astype(np.float64))[:, None, None] for mask in (inside, within))
-    g = _along(g, source, inside, present)
-    f = f * counted
-    steps = 2 * radius + 1
-    # A further line counts the pairs: ones where there is an element.
-    ours = xp.concatenate([f, xp.broadcast_to(counted, (*f.shape[:2], 1, length))], axis=2)
-    theirs = xp.concatenate([g, xp.broadcast_to(present, (*g.shape[:2], 1, g.shape[3]))], axis=2)
-    # Line by line of either image at one step after the other: no copies, and products that BLAS leaves to one thread.
-    sums = xp.stack([ours @ theirs[..., step : step + length].swapaxes(2, 3) for step in range(steps)], axis=4)
-    of_f2 = (f * f) @ _moved(present[:, 0], steps, length)[:, None]
-    around = xp.pad(counted[:, 0], ((0, 0), (0, 0), (2 * radius, 2 * radius)))
-    of_g2 = (g * g) @ _moved(around, steps, length + 2 * radius)[:, None, :, ::-1]
-    both = (has_f[..., None] * has_g[..., None, :])[..., None]
-    pairs, of_g, of_f, products = (sums[:, :, a, b] for a, b in _BLOCKS)
-    terms = (
-        pairs * both,
-        of_g * both,
-        of_g2[:, :, None] * both,
-        of_f * both,
-        of_f2[:, :, :, None] * both,
-        products,
-    )
-    paired = xp.asarray((line[:, None] + line == line[:, None, None]).reshape(radius, -1).astype(np.float64))
-    return [paired @ term.sum(axis=1).reshape(-1, radius * radius, steps) for term in terms]
+        source = first + along, last + along
+    starts = np.maximum(enter[0], source[0] - along - step)
+    stops = np.maximum(np.minimum(enter[1], source[1] - along - step), starts)
+    dtype = np.result_type(left.dtype, right.dtype)
+    dtype = dtype if dtype == np.float32 else np.dtype(np.float64)
+    f = _laid(right, of_f, axis, enter, 0 * along, length, dtype)
+    g = _laid(left, of_g, axis, source, radius - along, length + 2 * radius, dtype)
+    products = xp.empty((step.size, *f.shape[:3], radius), dtype)
+    for at in range(step.size):
+        # Line by line of either image: no copies, and products that BLAS leaves to one thread.
+        xp.matmul(f, g[..., at : at + length].swapaxes(2, 3), out=products[at])
+    line_pairs = xp.asarray((line[:, None] + line == line[:, None, None]).reshape(radius, -1).astype(np.float64))
+    of_products = products.sum(axis=2, dtype=np.float64).reshape(step.size, -1, radius * radius) @ line_pairs.T
+    # Which line of either image meets one of the other that there is.
+    partner = line[:, None] - line
+    has_f, has_g = ((lines >= 0) & (lines < size) for lines in (of_f, of_g))
+    met_f, met_g = ((has[:, :, partner] & (partner >= 0)).astype(np.float64) for has in (has_g, has_f))
+    pairs = (met_f * has_f[:, :, None]).sum(axis=(1, 3))[:, :, None] * (stops - starts)[:, None]
+    furthest = int(abs(along).max()) + radius
+    of_f_and_f2 = xp.asarray(met_f) @ _sums_within(f, starts, stops, furthest)
+    of_g_and_g2 = xp.asarray(met_g) @ _sums_within(g, starts + step + radius, stops + step + radius, furthest + radius)
+    found = xp.empty((6, *pairs.shape))
+    found[0] = xp.asarray(pairs)
+    found[1:3], found[3:5] = of_g_and_g2.sum(axis=2), of_f_and_f2.sum(axis=2)
+    found[5] = of_products.transpose(1, 2, 0)
+    return found
 
 
-def _along(lines: Array, source: NDArray[np.intp], inside: NDArray[np.bool_], present: Array) -> Array:
-    """Lines (n, 2, r, length) from other places (n, m), consecutive ones; zero but where they are `inside`."""
-    xp = array_namespace(lines)
-    if xp is not np:
-        at = xp.asarray(np.clip(source, 0, lines.shape[3] - 1))[:, None, None]
-        return xp.take_along_axis(lines, xp.broadcast_to(at, (*lines.shape[:3], source.shape[1])), axis=3) * present
-    moved = np.zeros((*lines.shape[:3], source.shape[1]))
-    first, count = inside.argmax(axis=1).tolist(), inside.sum(axis=1).tolist()
-    for image, (to, length) in enumerate(zip(first, count, strict=True)):
-        of = int(source[image, to])
-        moved[image, :, :, to : to + length] = lines[image, :, :, max(of, 0) : max(of, 0) + length]
-    return moved
+def _sums_within(lines: Array, first: NDArray[np.intp], stop: NDArray[np.intp], furthest: int) -> Array:
+    """Sums of lines (n, 2, r, length) and of their squares from `first` to `stop` (n, steps), (2, n, 2, r, steps).
+
+    What is beyond, within so many elements of either end as `furthest` says, is taken from sums over the whole lines.
+    """
+    xp, (count, _, _, length) = array_namespace(lines), lines.shape
+    edge = min(furthest, length)
+    # For the values and their squares, from either end on: images last, beside the places that are looked up.
+    beyond = xp.zeros((2, 2, *lines.shape[1:3], count, edge + 1))
+    for end, part in enumerate((lines[..., :edge], lines[..., ::-1][..., :edge])):
+        beyond[end, 0, ..., 1:] = part.transpose(1, 2, 0, 3)
+    xp.multiply(beyond[:, 0], beyond[:, 0], out=beyond[:, 1])
+    beyond = beyond.cumsum(axis=-1)
+    number = xp.arange(count)[:, None]
+    places = np.minimum(first, edge), np.minimum(length - stop, edge)
+    out = sum(beyond[end][:, :, :, number, xp.asarray(at)] for end, at in enumerate(places))
+    whole = xp.stack([lines.sum(axis=3), xp.einsum("nerx,nerx->ner", lines, lines)]).astype(np.float64)
+    return (whole[..., None] - out.transpose(0, 3, 1, 2, 4)) * xp.asarray(stop > first)[:, None, None]
 
 
-def _moved(values: Array, steps: int, length: int) -> Array:
-    """Values (n, 1, m) from each of so many steps on, as columns: (n, length, steps)."""
-    xp = array_namespace(values)
-    return xp.stack([values[:, 0, step : step + length] for step in range(steps)], axis=2)
+def _laid(
+    images: Array,
+    lines: NDArray[np.intp],
+    axis: int,
+    part: tuple[NDArray[np.intp], NDArray[np.intp]],
+    to: NDArray[np.intp],
+    length: int,
+    dtype: np.dtype[np.floating],
+) -> Array:
+    """Rows or columns `lines` (n, 2, r) of images (1 or n, h, w), zero where there is none, (n, 2, r, length).
 
-
-def _taken(images: Array, lines: NDArray[np.intp], axis: int) -> tuple[Array, Array]:
-    """Rows or columns (n, 2, r) of images (1 or n, h, w) as float64, (n, 2, r, length), and which of them there are."""
+    Of each its elements from the first to the last of `part` (n, 1), moved on by so many as `to` says; zero elsewhere.
+    """
     xp = array_namespace(images)
     chosen = images.swapaxes(1, 2) if axis == 1 else images
-    size = chosen.shape[1]
-    there = xp.asarray(((lines >= 0) & (lines < size)).astype(np.float64))
-    each = xp.zeros(lines.shape, dtype=np.intp)
-    if images.shape[0] > 1:
-        each += xp.arange(lines.shape[0])[:, None, None]
-    taken = chosen[each, xp.asarray(np.clip(lines, 0, size - 1))].astype(np.float64)
-    return taken * there[..., None], there
+    if xp is not np:
+        place = np.arange(length) - to
+        there = xp.asarray((lines >= 0) & (lines < chosen.shape[1]))[..., None]
+        there = there & xp.asarray((place >= part[0]) & (place < part[1]))[:, None, None]
+        each = xp.arange(lines.shape[0])[:, None, None, None] if images.shape[0] > 1 else 0
+        at = xp.asarray(np.clip(lines, 0, chosen.shape[1] - 1))[..., None]
+        of = xp.asarray(np.clip(place, 0, chosen.shape[2] - 1))[:, None, None]
+        return chosen[each, at, of].astype(dtype) * there
+    laid = np.zeros((*lines.shape, length), dtype)
+    ends = (each[:, 0].tolist() for each in (*part, to))
+    for i, (first, stop, on) in enumerate(zip(*ends, strict=True)):
+        image = chosen[min(i, images.shape[0] - 1)]
+        for side, (begin, end) in enumerate(lines[i, :, [0, -1]].T.tolist()):
+            # Consecutive lines, upwards or downwards, as far as there are any.
+            down, size = end < begin, image.shape[0]
+            before = max(begin - size + 1 if down else -begin, 0)
+            count = min(abs(end - begin) + 1, begin + 1 if down else size - begin) - before
+            if count > 0:
+                nearest = begin - before if down else begin + before
+                there = slice(nearest, nearest - count if nearest >= count else None, -1)
+                taken = image[there if down else slice(nearest, nearest + count), first:stop]
+                laid[i, side, before : before + count, first + on : stop + on] = taken
+    return laid

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.common_overlap import on_common_overlap
 from xcorr_app.correlation.overlap import OverlapSums, overlap_counts
-from xcorr_app.correlation.peaks import neighbourhoods
+from xcorr_app.correlation.peaks import neighbourhoods_of
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.common_overlap import common_overlap
@@ -149,12 +149,8 @@ class ZNCC:
         element : (rows, columns)
             Indices (n,) of the peaks in planes over the window.
         """
-        xp, radius, count = self._xp, around.shape[1] // 2, around.shape[0]
-        moments = [
-            xp.stack([neighbourhoods(xp.broadcast_to(s, (count, *s.shape[-2:])), *element, radius) for s in overlap])
-            for overlap in overlaps
-        ]
-        return on_common_overlap(around, *images, peak, *moments)
+        moments = neighbourhoods_of([*overlaps[0], *overlaps[1]], *element, around.shape[1] // 2)
+        return on_common_overlap(around, *images, peak, moments[:2], moments[2:])
 
     def without_means(self, sums: Array, left: Overlaps, right: Overlaps, means: tuple[Array, Array]) -> Array:
         """Return what plain sums would be had every matrix lost its mean before; `means` broadcast to `sums`."""

@@ -103,19 +103,25 @@ def _collapse(
     squares: NDArray[np.float64],
 ) -> None:
     """Write the collapsed image (h, w) and its collapsed square."""
-    for to_y, of_y, sum_y in rows.parts:
-        for to_x, of_x, sum_x in columns.parts:
-            part = image[of_y, of_x]
-            if sum_y and sum_x:
-                values[to_y, to_x] = cv2.sumElems(part)[0]
-                squares[to_y, to_x] = cv2.norm(part, cv2.NORM_L2SQR)
-            elif sum_y or sum_x:
-                axis = 0 if sum_y else 1
-                values[to_y, to_x] = cv2.reduce(part, axis, cv2.REDUCE_SUM, dtype=cv2.CV_64F)
-                squares[to_y, to_x] = cv2.reduce(part * part, axis, cv2.REDUCE_SUM, dtype=cv2.CV_64F)
-            else:
-                values[to_y, to_x] = part
-                np.multiply(part, part, out=squares[to_y, to_x])
+    high = rows.parts[-1].of.stop
+    for to_x, of_x, sum_x in columns.parts:
+        part = image[:high, of_x]
+        if sum_x:
+            # One sum a row, in the precision of the image: those of many rows are added in double precision.
+            lines = _dots(part, np.ones(part.shape[1], part.dtype)), _dots(part, part)
+        else:
+            exact = part.astype(np.float64)
+            lines = exact, exact * exact
+        for to_y, of_y, sum_y in rows.parts:
+            for found, each in zip((values, squares), lines, strict=True):
+                summed = each[of_y].sum(axis=0, dtype=np.float64) if sum_y else each[of_y]
+                found[to_y, to_x] = summed[..., None] if sum_x else summed
+
+
+def _dots(lines: NDArray[np.floating], others: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Products (h,) of lines (h, w) with others, each by itself: BLAS leaves that to one thread."""
+    products: NDArray[np.floating] = (lines[:, None] @ others[..., None])[:, 0, 0]
+    return products
 
 
 def _runs(start: NDArray[np.intp], stop: NDArray[np.intp]) -> Iterator[tuple[slice, slice, slice]]:

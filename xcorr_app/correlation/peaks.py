@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import cv2
@@ -170,14 +171,29 @@ def neighbourhoods(planes: Array, row: Array, column: Array, radius: int) -> Arr
     -------
     ndarray, shape (B, 2 * radius + 1, 2 * radius + 1)
     """
-    xp = array_namespace(planes)
+    return neighbourhoods_of([planes], row, column, radius)[0]
+
+
+def neighbourhoods_of(kinds: Sequence[Array], row: Array, column: Array, radius: int) -> Array:
+    """Cut the same squares of several kinds of planes (B or 1, ny, nx), all at once: (kinds, B, 2 r + 1, 2 r + 1)."""
+    xp = array_namespace(kinds[0])
     steps = xp.arange(-radius, radius + 1)
-    rows, columns = row[:, None] + steps, column[:, None] + steps
-    ny, nx = planes.shape[1:]
-    outside = ((rows < 0) | (rows >= ny))[:, :, None] | ((columns < 0) | (columns >= nx))[:, None, :]
-    batch = xp.arange(planes.shape[0])[:, None, None]
-    cut = planes[batch, xp.clip(rows, 0, ny - 1)[:, :, None], xp.clip(columns, 0, nx - 1)[:, None, :]]
-    return xp.where(outside, np.nan, cut)
+    (rows, inside_rows), (columns, inside_columns) = (
+        _within(at[:, None] + steps, size) for at, size in zip((row, column), kinds[0].shape[-2:], strict=True)
+    )
+    inside = inside_rows[:, :, None] & inside_columns[:, None, :]
+    batch = xp.arange(row.shape[0])[:, None, None]
+    cut = xp.empty((len(kinds), *inside.shape), kinds[0].dtype)
+    for squares, planes in zip(cut, kinds, strict=True):
+        squares[:] = planes[batch if planes.shape[0] > 1 else 0, rows[:, :, None], columns[:, None, :]]
+    return xp.where(inside, cut, np.nan)
+
+
+def _within(places: Array, size: int) -> tuple[Array, Array]:
+    """The nearest places that there are of so many, and whether these are the same."""
+    xp = array_namespace(places)
+    nearest = xp.minimum(xp.maximum(places, 0), size - 1)
+    return nearest, nearest == places
 
 
 def _clear_rim(within: Array, extent: tuple[int, int, int], axis: int) -> None:

@@ -100,7 +100,7 @@ def _vertex(before: Array, middle: Array, after: Array) -> tuple[Array, Array]:
     concave = curvature < -FLAT * abs(middle)  # false where a neighbour is missing
     slope = xp.where(concave, (after - before) / 2, 0.0)
     position = xp.where(concave, -slope / xp.where(concave, curvature, 1.0), 0.0)
-    position = xp.clip(position, -1.0, 1.0)
+    position = xp.minimum(xp.maximum(position, -1.0), 1.0)
     return position, xp.where(concave, position * slope + position * position * curvature / 2, 0.0)
 
 
@@ -141,7 +141,7 @@ def _quadratic(near: Array) -> Array:
     safe = xp.where(concave, determinant, 1.0)
     dy = xp.where(concave, (e * c - 2 * f * b) / safe, 0.0)
     dx = xp.where(concave, (e * b - 2 * d * c) / safe, 0.0)
-    return xp.clip(xp.stack([dy, dx], axis=1), -1.0, 1.0)
+    return xp.minimum(xp.maximum(xp.stack([dy, dx], axis=1), -1.0), 1.0)
 
 
 def _dft(values: Array, upsample: int) -> tuple[Array, Array]:

@@ -18,8 +18,12 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.peaks.around_peak import started_scores
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 
-_PIECE = 2048
-"""Pixels of either image that stay in the cache."""
+_STEPS = np.arange(-2, 3)
+"""Shifts that are looked at beside a peak, along an axis."""
+_ROWS = 4
+"""Of the right image that meet rows of the left one together."""
+_MARGIN = 4
+"""Around the left image: shifts that are looked at beyond a peak, and elements that lie beyond at that peak already."""
 
 _NO_VARIANCE = 1e-12
 """Variance of an overlap, as a share of the largest sum of squares around the peak, that may be rounding."""
@@ -38,48 +42,40 @@ def scores_by_definition(references: Array, frames: Array, peaks: NDArray[np.int
     fewest = max(1, math.ceil(min_overlap * rows * columns))
     if is_device_array(frames):
         return started_scores(references, frames, peaks, fewest)
-    last = references.shape[0] - 1
-    products_of = _Products((rows, columns))
-    sums = np.stack(
-        [
-            _sums_of(references[min(i, last)], frames[i], dy, dx, products_of)
-            for i, (dy, dx) in enumerate(peaks.tolist())
-        ],
-        axis=1,
-    )
+    sums = np.empty((5, frames.shape[0], 5, 5))
+    padded = np.zeros((rows + 2 * _MARGIN, columns + 2 * _MARGIN))
+    shared = references.shape[0] == 1
+    # Rectangles of the left image are where those of the right one are, moved by the shift.
+    ends = [_overlap_ends(size, along) for size, along in zip((rows, columns), peaks.T, strict=True)]
+    of_right = [(start, stop - start) for start, stop in ends]
+    of_left = [(start + along[:, None] + _STEPS, size) for (start, size), along in zip(of_right, peaks.T, strict=True)]
+    if shared:
+        sums[:2] = _moments(references[0], *of_left[0], *of_left[1])
+    for i, (dy, dx) in enumerate(peaks.tolist()):
+        one = slice(i, i + 1)
+        if not shared:
+            sums[:2, one] = _moments(references[i], *(each[one] for along in of_left for each in along))
+        if i == 0 or not shared:
+            padded[_MARGIN:-_MARGIN, _MARGIN:-_MARGIN] = references[0 if shared else i]
+        sums[2:4, one] = _moments(frames[i], *(each[one] for along in of_right for each in along))
+        sums[4, i] = _products(padded, frames[i], dy, dx)
     f, ff, g, gg, products = sums
-    (top, bottom), (first, end) = _overlap_ends(rows, peaks[:, 0]), _overlap_ends(columns, peaks[:, 1])
-    n = ((bottom - top)[:, :, None] * (end - first)[:, None, :]).astype(np.float64)
+    n = (of_right[0][1][:, :, None] * of_right[1][1][:, None, :]).astype(np.float64)
     pairs = np.maximum(n, 1.0)
-    of_left, of_right = ff - f * f / pairs, gg - g * g / pairs
+    varies_left, varies_right = ff - f * f / pairs, gg - g * g / pairs
     largest_left, largest_right = (squares.max(axis=(1, 2), keepdims=True) for squares in (ff, gg))
-    vary = (of_left > _NO_VARIANCE * largest_left) & (of_right > _NO_VARIANCE * largest_right)
+    vary = (varies_left > _NO_VARIANCE * largest_left) & (varies_right > _NO_VARIANCE * largest_right)
     valid = (n >= fewest) & vary
-    variances = of_left * of_right
+    variances = varies_left * varies_right
     scores: NDArray[np.float64] = np.where(
         valid, (products - f * g / pairs) / np.sqrt(np.where(valid, variances, 1.0)), np.nan
     )
     return scores
 
 
-def _sums_of(
-    left: NDArray[np.float64], right: NDArray[np.float64], dy: int, dx: int, products_of: _Products
-) -> NDArray[np.float64]:
-    """Sums of left, its square, right, its square and the products at the 5 x 5 shifts around (dy, dx), first axis."""
-    rows, columns = left.shape
-    # Row y of `right` pairs with row y + dy + i - 2 of `left`, i = 0 .. 4; likewise along columns.
-    tops, bottoms = _overlap_ends(rows, dy)
-    firsts, lasts = _overlap_ends(columns, dx)
-    of_left = _moments(
-        left, tops + np.arange(dy - 2, dy + 3), bottoms - tops, firsts + np.arange(dx - 2, dx + 3), lasts - firsts
-    )
-    of_right = _moments(right, tops, bottoms - tops, firsts, lasts - firsts)
-    return np.stack([*of_left, *of_right, products_of(left, right, dy, dx)])
-
-
-def _overlap_ends(size: int, shift: NDArray[np.integer] | int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _overlap_ends(size: int, shift: NDArray[np.integer]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """First and one-past-last index into `right` of the overlap at ``shift - 2 .. shift + 2``, along a new axis."""
-    shifts = np.add.outer(shift, np.arange(-2, 3))
+    shifts = np.add.outer(shift, _STEPS)
     first = np.clip(-shifts, 0, size)
     return first, np.maximum(np.minimum(size, size - shifts), first)
 
@@ -90,24 +86,27 @@ def _moments(
     height: NDArray[np.intp],
     first: NDArray[np.intp],
     width: NDArray[np.intp],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Sums of an image and of its square over 5 x 5 rectangles, which differ by a few columns and rows only."""
+) -> NDArray[np.float64]:
+    """Sums of an image and of its square (2, n, 5, 5) over n times 5 x 5 rectangles, their ends (n, 5) along each axis.
+
+    They differ by some columns and rows only.
+    """
     there = width > 0
     if not there.any():
-        return np.zeros((5, 5)), np.zeros((5, 5))
+        return np.zeros((2, *top.shape, 5))
     end = first + width
     inner, low, high = first[there].max(), first[there].min(), end[there].max()
     outer = max(end[there].min(), inner)
     common, place = image[:, inner:outer], np.r_[low:inner, outer:high]
     edges, at = image[:, place], place[:, None]
-    of_columns = ((at >= first) & (at < end)).astype(np.float64)
+    of_columns = ((at >= first[:, None]) & (at < end[:, None])).astype(np.float64)
     row = np.arange(image.shape[0])
-    of_rows = ((row >= top[:, None]) & (row < (top + height)[:, None])).astype(np.float64)
+    of_rows = ((row >= top[..., None]) & (row < (top + height)[..., None])).astype(np.float64)
     sums, squares = (
-        of_rows @ (_dots(common, other)[:, None] * there + of_edges @ of_columns)
+        of_rows @ (_dots(common, other)[:, None] * there[:, None] + of_edges @ of_columns)
         for other, of_edges in ((np.ones(outer - inner), edges), (common, edges * edges))
     )
-    return sums, squares
+    return np.stack([sums, squares])
 
 
 def _dots(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -116,37 +115,32 @@ def _dots(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.fl
     return products
 
 
-class _Products:
-    """Sums of products of two images at the 25 shifts around a peak, image after image in the same memory.
+def _products(padded: NDArray[np.float64], right: NDArray[np.float64], dy: int, dx: int) -> NDArray[np.float64]:
+    """Sums of products (5, 5) of a left image laid into a margin of zeros and right (h, w) around the shift (dy, dx).
 
-    The left image is laid into zeros, moved by the peak, and the right one into rows as long: every shift is then one
-    offset into the former, and terms outside either image are products with zero. All 25 shifts pass over a few
-    pixels of both before the next ones, which stay in the cache.
+    A few rows of the right image meet four more of the left one: every row with every row, of which those count that
+    lie on each other, is a product of matrices, and reads either image less often than row by row.
     """
-
-    def __init__(self, shape: tuple[int, int]) -> None:
-        rows, columns = self._shape = shape
-        pitch = columns + 4
-        pieces = -(-rows * pitch // _PIECE)
-        self._moved = np.zeros(pieces * _PIECE + 4 * pitch + 4)
-        self._fixed = np.zeros(pieces * _PIECE)
-        self._left = self._moved[: (rows + 4) * pitch].reshape(rows + 4, pitch)
-        self._right = self._fixed[: rows * pitch].reshape(rows, pitch)[:, :columns]
-        size = self._moved.itemsize
-        self._shifted = as_strided(
-            self._moved, (pieces, 5, 5, _PIECE), (_PIECE * size, pitch * size, size, size), writeable=False
-        )
-
-    def __call__(self, left: NDArray[np.float64], right: NDArray[np.float64], dy: int, dx: int) -> NDArray[np.float64]:
-        """Sums (5, 5) for left and right (h, w) around the shift (dy, dx)."""
-        rows, columns = self._shape
-        # Row y of `right` pairs with row y + dy + i of `left`, i = -2 .. 2; likewise along columns.
-        first, last = max(0, dx - 2), min(columns, columns + dx + 2)
-        top, bottom = max(0, dy - 2), min(rows, rows + dy + 2)
-        if last <= first or bottom <= top:
-            return np.zeros((5, 5))
-        self._left[:] = 0
-        self._left[top - dy + 2 : bottom - dy + 2, first - dx + 2 : last - dx + 2] = left[top:bottom, first:last]
-        self._right[:] = right
-        sums: NDArray[np.float64] = _dots(self._shifted, self._fixed.reshape(-1, 1, 1, _PIECE)).sum(axis=0)
+    rows, columns = right.shape
+    # Row y of `right` pairs with row y + dy + i - 2 of left, i = 0 .. 4; likewise along columns.
+    top, bottom = max(0, -dy - 2), min(rows, rows - dy + 2)
+    first, last = max(0, -dx - 2), min(columns, columns - dx + 2)
+    sums = np.zeros((5, 5))
+    if last <= first or bottom <= top:
         return sums
+    right, left = right[top:bottom, first:last], padded[top + dy + _MARGIN - 2 :, first + dx + _MARGIN - 2 :]
+    whole = right.shape[0] - right.shape[0] % _ROWS
+    for start, stop, height in ((0, whole, _ROWS), (whole, right.shape[0], right.shape[0] - whole)):
+        if stop > start:
+            ours = right[start:stop].reshape(-1, 1, height, last - first)
+            down, across = left.strides
+            theirs = as_strided(
+                left[start:],
+                (ours.shape[0], 5, height + 4, last - first),
+                (height * down, across, down, across),
+                writeable=False,
+            )
+            met = (theirs @ ours.swapaxes(2, 3)).sum(axis=0)
+            row = np.arange(height)
+            sums += met[:, row + np.arange(5)[:, None], row].sum(axis=2).T
+    return sums

@@ -61,8 +61,14 @@ class Spread:
 
 def significance(planes: Array, row: Array, column: Array, value: Array, *, scores: bool) -> Significance:
     """Rate the peaks (n,) of planes (n, ny, nx), which are NaN where no shift is valid; `scores` are within [-1, 1]."""
-    transformed = (to_host(_fisher(value)), _spread(planes, row, column, _fisher)) if scores else None
-    return rated(planes.shape[1:], (to_host(value), _spread(planes, row, column)), transformed)
+    if not scores:
+        return rated(planes.shape[1:], (to_host(value), _spread(planes, row, column)), None)
+    count, both = planes.shape[0], _spread(planes, row, column, _with_fisher)
+    plain, transformed = (
+        Spread(both.middle[part], both.distance[part], both.steps[:, part], both.samples[part])
+        for part in (slice(None, count), slice(count, None))
+    )
+    return rated(planes.shape[1:], (to_host(value), plain), (to_host(_fisher(value)), transformed))
 
 
 def rated(
@@ -87,10 +93,15 @@ def _fisher(scores: Array) -> Array:
     return array_namespace(scores).arctanh(scores * (1 - 1e-9))
 
 
+def _with_fisher(scores: Array) -> Array:
+    """Scores (n, ...) as they are, then transformed, (2 n, ...): every step with them costs a few much time."""
+    return array_namespace(scores).concatenate([scores, _fisher(scores)])
+
+
 def _spread(
     planes: Array, row: Array, column: Array, of_samples: Callable[[Array], Array] = lambda values: values
 ) -> Spread:
-    """What is away from the peaks, transformed by `of_samples`."""
+    """What is away from the peaks, by what `of_samples` makes of planes (n, ...): as many, or several times as many."""
     xp = array_namespace(planes)
     _, ny, nx = planes.shape
     strides = strides_of((ny, nx))
@@ -99,11 +110,11 @@ def _spread(
     # A quarter of each axis around the peak is left out, but for the smallest windows.
     near = (abs(rows[None] - row[:, None]) <= max(1, ny // 8))[:, :, None]
     near = near & (abs(columns[None] - column[:, None]) <= max(1, nx // 8))[:, None, :]
-    rest = xp.where(near, np.nan, here).reshape(planes.shape[0], -1)
+    rest = xp.where(xp.tile(near, (len(here) // len(near), 1, 1)), np.nan, here).reshape(len(here), -1)
     middle = _median(rest)
     distance = _median(abs(rest - middle[:, None]))
     # Steps between neighbours of the plane itself, not between the values sampled.
-    steps = [_median(abs(_steps(planes, axis, strides, of_samples)).reshape(planes.shape[0], -1)) for axis in (1, 2)]
+    steps = [_median(abs(_steps(planes, axis, strides, of_samples)).reshape(len(here), -1)) for axis in (1, 2)]
     samples = xp.isfinite(here).sum(axis=(1, 2))
     return Spread(to_host(middle), to_host(distance), np.stack([to_host(step) for step in steps]), to_host(samples))
 
