@@ -117,10 +117,10 @@ class HeldSource:
         return errors
 
     def read_ahead(self, threads: int) -> None:
-        """Begin to read the whole stack in the order of the file, if it is kept."""
-        if self._planes is None:
-            return
+        """Begin to read the whole stack in the order of the file, if it is kept and more than one call reads it."""
         step = max(1, _BYTES_AT_ONCE // self.metadata.plane_bytes)
+        if self._planes is None or self.metadata.planes <= step:
+            return
         starts = iter(range(0, self.metadata.planes, step))
 
         def run() -> None:

@@ -183,6 +183,11 @@ def checksum_of(path: Path) -> AnyChecksum:
     return PieceChecksum(path) if is_large else FileChecksum(path)
 
 
+def checksum_of_bytes(content: bytes) -> str:
+    """Checksum of a file of up to 1 GiB that holds these bytes."""
+    return xxhash.xxh3_128_hexdigest(content)
+
+
 News: TypeAlias = "tuple[tuple[Path, Pieces], ...]"
 """What one process knows of files that it read."""
 

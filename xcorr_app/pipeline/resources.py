@@ -14,7 +14,9 @@ import numpy as np
 
 from xcorr_app.gpu.runtime.memory import attempt, bytes_within_limit
 from xcorr_app.io import Checksums, HeldSource, MemoryBudget, Source, StackMetadata, atomic_write_bytes
+from xcorr_app.io.checksum import checksum_of_bytes
 from xcorr_app.io.outputs import Writer, new_writer
+from xcorr_app.io.piece_checksum import LARGE
 from xcorr_app.io.writing.write import BYTES_WAITING
 from xcorr_app.pipeline.device_frames import DeviceFrames, HostFrames
 from xcorr_app.pipeline.prefetch import Prefetch, reader_count, side_by_side
@@ -192,7 +194,10 @@ class StackResources:
         """Bring the files begun to the disk and give them their names; returns checksums as far as they are known."""
         known = {writer.path: writer.checksum for writer in self._writers if writer.checksum is not None}
         while self._files:
-            atomic_write_bytes(*self._files.pop(0))
+            path, content = self._files.pop(0)
+            atomic_write_bytes(path, content)
+            if len(content) <= LARGE:
+                known[path] = checksum_of_bytes(content)
         while self._writers:
             self._writers[0].complete()
             self._writers.pop(0)
