@@ -18,7 +18,7 @@ class Disk:
     def __init__(self, monkeypatch, fails_at, *, lasting):
         self.writes, self._fails_at, self._lasting, self._lock = 0, fails_at, lasting, Lock()
         real_write, real_sync, real_replace = write.write_at, atomic._sync, atomic.Path.replace
-        real_bytes, real_mkdir = atomic.Path.write_bytes, atomic.Path.mkdir
+        real_mkdir = atomic.Path.mkdir
         disk = self
 
         def guarded(real):
@@ -31,7 +31,7 @@ class Disk:
         monkeypatch.setattr(write, "write_at", guarded(real_write))
         monkeypatch.setattr(atomic, "_sync", guarded(real_sync))
         monkeypatch.setattr(atomic.Path, "replace", guarded(real_replace))
-        monkeypatch.setattr(atomic.Path, "write_bytes", guarded(real_bytes))
+        monkeypatch.setattr(atomic, "write_at", guarded(real_write))
         monkeypatch.setattr(atomic.Path, "mkdir", guarded(real_mkdir))
 
     def use(self):

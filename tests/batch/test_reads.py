@@ -3,9 +3,11 @@
 import collections
 
 import pytest
+import tifffile
 
 from tests.batch.movies import DRIFT, align, write_movie
 from xcorr_app.io.tiff.tiff import TiffImage
+from xcorr_app.pipeline import resources
 
 FRAMES = len(DRIFT) * 4
 SAMPLED = 17
@@ -41,6 +43,22 @@ def test_against_a_fixed_reference_any_other_is_read_to_be_measured_and_to_be_mo
     assert set(read) == set(range(FRAMES))
     assert min(read.values()) == 2
     assert sum(read.values()) <= 2 * FRAMES + SAMPLED
+
+
+@pytest.mark.parametrize(("asked", "times"), [((), 2), (("--memory", "1MB"), 1)])
+def test_a_large_stack_stored_plainly_is_kept_where_memory_is_asked_for(tmp_path, read, monkeypatch, asked, times):
+    monkeypatch.setattr(resources, "_PLAIN_DEFAULT", 1000)
+    stack = write_movie(tmp_path / "m.tif", drift=DRIFT * 4)
+    assert align(stack, "-o", tmp_path / "out", *asked).code == 0
+    assert (set(read), min(read.values())) == (set(range(FRAMES)), times)
+
+
+def test_what_must_be_decoded_is_kept_whatever_its_size(tmp_path, read, monkeypatch):
+    monkeypatch.setattr(resources, "_PLAIN_DEFAULT", 1000)
+    stack = write_movie(tmp_path / "m.tif", drift=DRIFT * 4)
+    tifffile.imwrite(stack, tifffile.imread(stack), photometric="minisblack", compression="zlib")
+    assert align(stack, "-o", tmp_path / "out").code == 0
+    assert read == dict.fromkeys(range(FRAMES), 1)
 
 
 def given(folder, reference):

@@ -42,7 +42,8 @@ def opened(path, budget, checksums=None):
 
 @pytest.mark.parametrize("budget", [0, 1 << 30])
 @pytest.mark.parametrize("threads", [0, 3])
-def test_planes_and_checksum_are_those_of_the_file(stack, budget, threads):
+def test_planes_and_checksum_are_those_of_the_file(stack, budget, threads, monkeypatch):
+    monkeypatch.setattr(cached_planes, "_BYTES_AT_ONCE", 1 << 13)
     path, data = stack
     checksums = Checksums([path])
     with opened(path, budget, checksums) as source:
@@ -61,6 +62,7 @@ def test_planes_and_checksum_are_those_of_the_file(stack, budget, threads):
 def test_a_plane_is_read_once_by_however_many_threads(tmp_path, monkeypatch):
     data = noise((40, 16, 16))
     write_plain(tmp_path / "a.tif", data)
+    monkeypatch.setattr(cached_planes, "_BYTES_AT_ONCE", 1 << 11)
     with opened(tmp_path / "a.tif", 1 << 30) as source:
         read, real = [], cached_planes.read_planes
 

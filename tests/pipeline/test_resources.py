@@ -20,7 +20,7 @@ from xcorr_app.pipeline.resources import Resources, StackResources, default_memo
 
 
 def test_default_memory_is_a_part_of_what_there_is():
-    assert 0 < default_memory() <= min(1 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8)
+    assert 0 < default_memory().limit <= min(1 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8)
 
 
 @pytest.mark.parametrize(

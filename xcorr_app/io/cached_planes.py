@@ -28,10 +28,15 @@ _BYTES_AT_ONCE = 1 << 23
 
 
 class MemoryBudget:
-    """Bytes of host memory that stacks may be kept in."""
+    """Bytes of host memory that stacks may be kept in; of those stored plainly, ones of up to `plain` bytes.
 
-    def __init__(self, limit: int) -> None:
-        self.limit, self._taken, self._changed = limit, 0, threading.Condition()
+    The system keeps files that were read as long as it can. To read larger ones again takes less time than memory of
+    our own beside that takes to be had.
+    """
+
+    def __init__(self, limit: int, plain: int | None = None) -> None:
+        self.limit, self.plain = limit, limit if plain is None else min(plain, limit)
+        self._taken, self._changed = 0, threading.Condition()
 
     def take(self, size: int) -> bool:
         """Take so many bytes, if they are there."""
@@ -117,10 +122,10 @@ class HeldSource:
         return errors
 
     def read_ahead(self, threads: int) -> None:
-        """Begin to read the whole stack in the order of the file, if it is kept."""
-        if self._planes is None:
-            return
+        """Begin to read the whole stack in the order of the file, if it is kept and more than one call reads it."""
         step = max(1, _BYTES_AT_ONCE // self.metadata.plane_bytes)
+        if self._planes is None or self.metadata.planes <= step:
+            return
         starts = iter(range(0, self.metadata.planes, step))
 
         def run() -> None:

@@ -70,6 +70,9 @@ class FileChecksum:
         if known[0] > LARGE:
             return  # it was smaller, or could not be looked at: all of it is read at the end
         end = offset + sum(part.nbytes for part in parts)
+        if end - offset == known[0]:
+            self._take_whole(known, parts)
+            return
         with self._turn(offset):
             if self._result is not None or end <= self._position or self._stamp not in (None, known):
                 return
@@ -83,6 +86,15 @@ class FileChecksum:
             if known[0] - end <= _TAIL:
                 self._read(descriptor, known[0])
                 self._result = self._digest.hexdigest()
+
+    def _take_whole(self, known: Stamp, parts: Sequence[memoryview]) -> None:
+        """Take in the bytes of the whole file, which are nobody's turn: a series has thousands of small files."""
+        digest = xxhash.xxh3_128()
+        for part in parts:
+            digest.update(part)
+        with self._lock:
+            if self._result is None and self._stamp in (None, known):
+                self._stamp, self._result = known, digest.hexdigest()
 
     def news(self) -> Pieces | None:
         """The checksum as that of one piece, once the whole file was read; None before, and once it was told."""
@@ -169,6 +181,11 @@ def checksum_of(path: Path) -> AnyChecksum:
         status = path.stat() if url_of(path) is None else None
         is_large = status is not None and stat.S_ISREG(status.st_mode) and status.st_size > LARGE
     return PieceChecksum(path) if is_large else FileChecksum(path)
+
+
+def checksum_of_bytes(content: bytes) -> str:
+    """Checksum of a file of up to 1 GiB that holds these bytes."""
+    return xxhash.xxh3_128_hexdigest(content)
 
 
 News: TypeAlias = "tuple[tuple[Path, Pieces], ...]"

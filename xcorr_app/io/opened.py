@@ -7,7 +7,7 @@ import stat
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
-from xcorr_app.errors import FileError, InputError
+from xcorr_app.errors import DamagedFileError, FileError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,16 +17,22 @@ Stamp: TypeAlias = tuple[int, int, int]
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[int]:
-    """Yield a file descriptor for reading; errors of the operating system name the file."""
+def opened(path: Path, known: Stamp | None = None) -> Iterator[int]:
+    """Yield a file descriptor for reading; errors of the operating system name the file.
+
+    Raises DamagedFileError where the file is no more as it was `known`.
+    """
     if not hasattr(os, "pread"):
         raise InputError(f"{path}: is not read: this system has no pread; use Linux, macOS or WSL")
     try:
         # Opening a pipe that nobody writes to would wait for ever.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
                 raise InputError(f"{path}: is a folder, pipe or device, not a file")
+            if known is not None and _stamp_of(status) != known:
+                raise DamagedFileError(f"{path}: was changed by another program while it was being read")
             yield descriptor
         finally:
             os.close(descriptor)
@@ -49,5 +55,8 @@ def stamp(descriptor: int) -> Stamp:
 
     The first two can be set to what they were; the last cannot, and is another one for another file of the same name.
     """
-    status = os.fstat(descriptor)
+    return _stamp_of(os.fstat(descriptor))
+
+
+def _stamp_of(status: os.stat_result) -> Stamp:
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns

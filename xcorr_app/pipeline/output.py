@@ -9,7 +9,7 @@ from pathlib import Path
 
 from xcorr_app.errors import OutputError
 from xcorr_app.io import Discovery, remove_partials
-from xcorr_app.io.finding.inputs import resolved
+from xcorr_app.io.finding.inputs import real_folders
 from xcorr_app.pipeline.lock import check_free, lock_folder
 from xcorr_app.pipeline.state import FOLDER, LOCK, REPORT, State
 
@@ -54,18 +54,21 @@ def check_output(
         if isinstance(error, OutputError):
             raise
         raise OutputError(f"{out}: cannot be used as a folder ({error}); choose another with -o") from error
-    places = {series.name: {path.parent for path in resolved(series.paths)} for series in discovery.series}
     folders = {path.resolve() for path in inputs if path.is_dir()}
-    folders |= {place for series in discovery.series if len(series.paths) > 1 for place in places[series.name]}
+    for series in discovery.series:
+        folders |= real_folders(series.paths) if len(series.paths) > 1 else set()
     for folder in folders:
         if real == folder or folder in real.parents:
             raise OutputError(f"{out}: lies in the input folder {folder}; results must go elsewhere: choose another -o")
+    named: dict[Path, Path] = {}
     for series in discovery.series:
-        target = (real / series.name).resolve()
-        if target in {path.resolve() for path in {path.parent for path in series.paths}}:
+        parents = {path.parent for path in series.paths}
+        named |= {parent: parent.resolve() for parent in parents - named.keys()}
+        target = real / series.name
+        target = target.resolve() if target.is_symlink() else target
+        if target in {named[parent] for parent in parents}:
             raise OutputError(f"{target}: holds the input itself; results must go elsewhere: choose another -o")
-    named = {path.parent for series in discovery.series for path in series.paths}
-    for parent in {path.resolve() for path in named}:
+    for parent in set(named.values()):
         if real in parent.parents and State(real).knows(parent.relative_to(real).parts[0]):
             raise OutputError(
                 f"{parent}: holds results of an earlier run, which would be worked on again into the same {out}; "

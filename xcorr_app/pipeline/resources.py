@@ -14,7 +14,9 @@ import numpy as np
 
 from xcorr_app.gpu.runtime.memory import attempt, bytes_within_limit
 from xcorr_app.io import Checksums, HeldSource, MemoryBudget, Source, StackMetadata, atomic_write_bytes
+from xcorr_app.io.checksum import checksum_of_bytes
 from xcorr_app.io.outputs import Writer, new_writer
+from xcorr_app.io.piece_checksum import LARGE
 from xcorr_app.io.writing.write import BYTES_WAITING
 from xcorr_app.pipeline.device_frames import DeviceFrames, HostFrames
 from xcorr_app.pipeline.prefetch import Prefetch, reader_count, side_by_side
@@ -25,7 +27,7 @@ from xcorr_app.registration.stack.passes import Progress
 
 T = TypeVar("T")
 
-_LARGEST_DEFAULT = 1 << 30
+_LARGEST_DEFAULT, _PLAIN_DEFAULT = 1 << 30, 1 << 26
 _SHARE_OF_MEMORY = 8
 _SHARE_OF_DEVICE = 4
 _WAITING_FROM_DEVICE = 1 << 28
@@ -34,9 +36,12 @@ starts. Up to eleven stacks are on their way at a time, so that it is at most th
 _SHARE_THAT_WAITS = 256
 
 
-def default_memory() -> int:
-    """Bytes that stacks are kept in where nothing else is said: an eighth of the machine's memory, at most 1 GiB."""
-    return min(_LARGEST_DEFAULT, _installed() // _SHARE_OF_MEMORY)
+def default_memory() -> MemoryBudget:
+    """What stacks are kept in where nothing else is said: an eighth of the machine's memory, at most 1 GiB.
+
+    Of stacks that are stored plainly, a CPU keeps those of up to 64 MiB.
+    """
+    return MemoryBudget(min(_LARGEST_DEFAULT, _installed() // _SHARE_OF_MEMORY), _PLAIN_DEFAULT)
 
 
 def _installed() -> int:
@@ -51,7 +56,7 @@ def _installed() -> int:
 class Resources:
     """Of a whole run."""
 
-    memory: MemoryBudget = field(default_factory=lambda: MemoryBudget(default_memory()))
+    memory: MemoryBudget = field(default_factory=default_memory)
     """In which stacks are kept that fit, so that each of their frames is read once."""
     compression: str | None = None
     """Of TIFF files that are written."""
@@ -110,7 +115,8 @@ class StackResources:
         """The stack, opened, with checksums taken as it is read; where memory allows, threads begin to read it.
 
         It is closed with the stack's other resources. With `once`, its planes are needed once only: it is kept, to be
-        read ahead, where it takes little memory; with `elsewhere` it is not, since its frames stay on the device.
+        read ahead, where it takes little memory; with `elsewhere` it is not, since its frames stay on the device or are
+        cheap to read again.
         """
         metadata = source.metadata
         size = metadata.planes * metadata.plane_bytes
@@ -122,6 +128,10 @@ class StackResources:
         held = self._opened.enter_context(HeldSource(source, budget, self.checksums, self.stages.meter))
         held.read_ahead(reader_count())
         return held
+
+    def keeps_plain(self, source: Source) -> bool:
+        """Whether a stack that is stored plainly is kept in main memory, if it fits there."""
+        return source.metadata.planes * source.metadata.plane_bytes <= self._run.memory.plain
 
     @staticmethod
     def fits_on_device(size: int) -> bool:
@@ -192,7 +202,10 @@ class StackResources:
         """Bring the files begun to the disk and give them their names; returns checksums as far as they are known."""
         known = {writer.path: writer.checksum for writer in self._writers if writer.checksum is not None}
         while self._files:
-            atomic_write_bytes(*self._files.pop(0))
+            path, content = self._files.pop(0)
+            atomic_write_bytes(path, content)
+            if len(content) <= LARGE:
+                known[path] = checksum_of_bytes(content)
         while self._writers:
             self._writers[0].complete()
             self._writers.pop(0)

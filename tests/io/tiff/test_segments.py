@@ -2,6 +2,7 @@
 
 import itertools
 
+import imagecodecs
 import numpy as np
 import pytest
 import tifffile
@@ -9,6 +10,7 @@ import tifffile
 from tests.io.samples import TYPES, noise, write_plain
 from xcorr_app.errors import DamagedFileError
 from xcorr_app.io import read_stack, scan_file
+from xcorr_app.io.limits import SPARE
 from xcorr_app.io.tiff.tiff import TiffImage, _after
 
 LAYOUTS = ({}, {"rowsperstrip": 7}, {"tile": (16, 32)})
@@ -66,6 +68,22 @@ def test_a_damaged_segment_is_an_error_that_names_the_page(tmp_path):
     file.read(0)
     with pytest.raises(DamagedFileError, match=r"a\.tif: page 1 cannot be decoded"):
         file.read(1)
+
+
+@pytest.mark.parametrize("compression", ["zlib", "zstd"])
+@pytest.mark.parametrize("surplus", [-1, 2, 4000])
+def test_a_segment_of_other_length_than_declared(tmp_path, compression, surplus):
+    data = noise((40, 50)).tobytes()
+    content = (data + data)[: len(data) + surplus]
+    encoded = getattr(imagecodecs, f"{compression}_encode")(content)
+    how = {"shape": (1, 40, 50), "dtype": np.uint16, "photometric": "minisblack", "compression": compression}
+    tifffile.imwrite(tmp_path / "a.tif", iter([encoded]), **how, metadata=None)
+    image = scan_file(tmp_path / "a.tif")
+    if 0 <= surplus <= SPARE:
+        np.testing.assert_array_equal(image.read(0).tobytes(), data)
+    else:
+        with pytest.raises(DamagedFileError, match="decode"):
+            image.read(0)
 
 
 @pytest.mark.parametrize("sizes", [(5,), (3, 4), (7, 1, 2, 6)])

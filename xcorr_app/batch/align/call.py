@@ -103,7 +103,8 @@ def align(
         Continue an interrupted run in `out`, or replace its results; without either, a folder that is not empty is
         refused.
     memory : int, optional
-        Bytes of main memory for keeping stacks. By default an eighth of what there is, at most 1 GiB.
+        Bytes of main memory for keeping stacks. By default an eighth of what there is, at most 1 GiB; on a
+        CPU, 64 MiB for stacks stored plainly.
     compression : str, optional
         Of the TIFF files that are written, as ``--compression``.
     cluster : str, optional
@@ -156,7 +157,7 @@ def align(
         paths, folder = [Path(os.path.abspath(path)) for path in paths], Path(os.path.abspath(folder))  # noqa: PTH100
     modes: Any = {"resume": resume, "overwrite": overwrite}
     plan = plan_align(paths, folder, asked, **modes, elsewhere=cluster is not None)
-    budget = MemoryBudget(default_memory() if memory is None else memory)
+    budget = default_memory() if memory is None else MemoryBudget(memory)
     resources = Resources(budget, compression, pyramid=options.get("pyramid", 1))
     how: Any = {"resume": resume, "resources": resources}
     with prepared_output(plan.out, **modes), shown(progress) as told, _workers(cluster) as elsewhere:

@@ -166,6 +166,7 @@ def _begun(
     elsewhere = alone and resources.fits_on_device(source.metadata.planes * source.metadata.plane_bytes)
     if ahead and not elsewhere:
         return None
+    elsewhere = elsewhere or (xp is np and is_read_in_turns(source) and not resources.keeps_plain(source))
     frames = replace(frames, source=resources.open(source, elsewhere=elsewhere))
     return BegunStack(frames, resources.on_device(frames, xp))
 

@@ -172,10 +172,22 @@ def resolved(paths: Iterable[Path]) -> Iterator[Path]:
         if path.is_symlink() or path.name in ("", ".."):
             yield Path(os.path.realpath(path))
             continue
-        folder = folders.get(path.parent)
+        parent = path.parent
+        folder = folders.get(parent)
         if folder is None:
-            folder = folders[path.parent] = Path(os.path.realpath(path.parent))
-        yield folder / path.name
+            folder = folders[parent] = Path(os.path.realpath(parent))
+        yield folder / path.name if folder != parent else path
+
+
+def real_folders(paths: Iterable[Path]) -> set[Path]:
+    """Real places of the folders of files."""
+    parents, found = set(), set()
+    for path in paths:
+        if path.is_symlink() or path.name in ("", ".."):
+            found.add(Path(os.path.realpath(path)).parent)
+        else:
+            parents.add(path.parent)
+    return found | {Path(os.path.realpath(parent)) for parent in parents}
 
 
 def _without_repeats(groups: list[Group]) -> list[Group]:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff/\\<>:"|?*]+')
 _LONGEST_BYTES = 100
+_MANY = 1 << 15
+"""Names of a folder, which is sorted several times."""
 FAMILIES = {
     "TIFF": (".tif", ".tiff", ".btf", ".tf2", ".tf8", ".lsm"),
     "PNG": (".png",),
@@ -28,10 +30,11 @@ FAMILIES = {
     "video": (".avi", ".mp4"),
 }
 """Endings of the names of images, by the kind that they promise."""
+_FAMILY_OF = {suffix: kind for kind, suffixes in FAMILIES.items() for suffix in suffixes}
 IMAGE_SUFFIXES = tuple(suffix for suffixes in FAMILIES.values() for suffix in suffixes)
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=_MANY)
 def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
     """Sort key that puts ``t2`` before ``t10``; runs of digits compare as numbers.
 
@@ -61,17 +64,21 @@ def is_zarr_name(name: str) -> bool:
 
 def family(name: str) -> str:
     """Kind of image that a file name promises."""
-    return next(kind for kind, suffixes in FAMILIES.items() if name.lower().endswith(suffixes))
+    return _FAMILY_OF[_ending(name)]
 
 
 def stem(name: str) -> str:
     """Return a file name without its image suffix; both parts of ``.ome.tif`` go."""
-    lower = name.lower()
-    for suffix in IMAGE_SUFFIXES:
-        if lower.endswith(suffix) and len(name) > len(suffix):
-            name = name[: -len(suffix)]
-            return name[:-4] if name.lower().endswith(".ome") and len(name) > 4 else name
+    ending = _ending(name)
+    if ending in _FAMILY_OF and len(name) > len(ending):
+        name = name[: -len(ending)]
+        return name[:-4] if name.lower().endswith(".ome") and len(name) > 4 else name
     return name
+
+
+def _ending(name: str) -> str:
+    """From the last dot on."""
+    return name[name.rfind(".") :].lower() if "." in name else ""
 
 
 def safe_name(text: str) -> str:

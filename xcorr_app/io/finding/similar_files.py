@@ -1,12 +1,13 @@
 """Files that differ from one that was checked in nothing but their pixels.
 
-A series of thousands of files of one page each is written by one program in one go. What was found of one of them holds
-for all that have the same bytes outside of the pixels: no more of them is read.
+A series of thousands of files, of one page each or of a few, is written by one program in one go. What was found of one
+of them holds for all that have the same bytes outside of the pixels: no more of them is read.
 """
 
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,26 +22,22 @@ if TYPE_CHECKING:
     from xcorr_app.io.limits import Limits
     from xcorr_app.io.source import ImageFile
 
-_MAX_BYTES = 1 << 14
-"""Outside of the pixels."""
+_MAX_BYTES, _MAX_PARTS = 1 << 16, 32
+"""Outside of the pixels, and how many parts they may lie in."""
 _MAX_KNOWN = 8
 
 
 class _Known(NamedTuple):
-    """A file that was checked: its size, what is before its pixels, where those end, and what is behind them."""
+    """A file that was checked: its size, and what is outside of its pixels, by place."""
 
     size: int
-    before: bytes
-    end: int
-    behind: bytes
+    outside: tuple[tuple[int, bytes], ...]
     image: TiffImage
 
     def holds_for(self, descriptor: int, size: int) -> bool:
         """Whether another file is as this one."""
-        return (
-            size == self.size
-            and os.pread(descriptor, len(self.before), 0) == self.before
-            and os.pread(descriptor, len(self.behind), self.end) == self.behind
+        return size == self.size and all(
+            os.pread(descriptor, len(content), place) == content for place, content in self.outside
         )
 
 
@@ -68,19 +65,38 @@ class ScanOfAlike:
 def _known(image: ImageFile) -> _Known | None:
     """What files may be compared with; None for a file of which a part of the description might be anywhere."""
     # What OME-XML says depends on the name of the file.
-    if type(image) is not TiffImage or image.page_count > 1 or image.metadata.kind == "ome":
+    if type(image) is not TiffImage or image.metadata.kind == "ome" or int(image.data_offsets.min()) < 0:
         return None
-    begin, size = int(image.data_offsets[0]), image.stamp[0]
-    end = begin + image.metadata.plane_bytes
-    if begin < 0 or size - image.metadata.plane_bytes > _MAX_BYTES:
+    size = image.stamp[0]
+    pixels = _joined(image.data_offsets.tolist(), image.metadata.plane_bytes)
+    if size - sum(end - begin for begin, end in pixels) > _MAX_BYTES or len(pixels) >= _MAX_PARTS:
         return None
     with opened(image.path) as descriptor:
         if stamp(descriptor) != image.stamp:
             return None
         reader = DirectoryReader(descriptor, image.path)
-        directory = reader.directory_at(reader.first)
-        for value in directory.tags.values():
-            if value.offset < end and value.offset + value.size > begin:
-                return None
-        before, behind = os.pread(descriptor, begin, 0), os.pread(descriptor, size - end, end)
-    return _Known(size, before, end, behind, image)
+        begins = [begin for begin, _ in pixels]
+        for offset in {reader.first, *image.directory_offsets.tolist()}:
+            tags = reader.directory_at(offset).tags
+            described = [(offset, reader.directory_bytes(len(tags)))]
+            described += [(value.offset, value.size) for value in tags.values()]
+            for place, length in described:
+                before = bisect_left(begins, place + length) - 1
+                if before >= 0 and pixels[before][1] > place:
+                    return None
+        ends = [0, *(end for _, end in pixels)]
+        outside = [
+            (end, os.pread(descriptor, begin - end, end)) for end, begin in zip(ends, [*begins, size], strict=True)
+        ]
+    return _Known(size, tuple(outside), image)
+
+
+def _joined(offsets: list[int], size: int) -> list[tuple[int, int]]:
+    """From where to where planes of one size lie, those that touch together."""
+    parts: list[tuple[int, int]] = []
+    for offset in sorted(offsets):
+        if parts and offset <= parts[-1][1]:
+            parts[-1] = (parts[-1][0], offset + size)
+        else:
+            parts.append((offset, offset + size))
+    return parts

@@ -19,16 +19,17 @@ def read_names(paths: Sequence[Path]) -> list[NamedFile]:
     C1 is a well where the word stands before it, or another row has the same name (`x_A1`, `x_C1`).
     """
     rows: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for path in paths:
-        for row, around in _wells(path):
+    wells = [_wells(path) for path in paths]
+    for of_name in wells:
+        for row, around in of_name:
             rows[around].add(row)
     return [
         read_name(
             path,
-            well=_AFTER_WORD.search(stem(path.name)) is not None
-            or any(row == "C" and len(rows[around]) > 1 for row, around in _wells(path)),
+            well=_AFTER_WORD.search(path.name) is not None
+            or any(row == "C" and len(rows[around]) > 1 for row, around in of_name),
         )
-        for path in paths
+        for path, of_name in zip(paths, wells, strict=True)
     ]
 
 

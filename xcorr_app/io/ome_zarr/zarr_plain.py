@@ -20,7 +20,8 @@ import numpy as np
 from xcorr_app.errors import DamagedFileError
 from xcorr_app.io.opened import opened
 from xcorr_app.io.optional import library
-from xcorr_app.io.writing.write import open_output, write_at
+from xcorr_app.io.writing.write import open_output
+from xcorr_app.io.writing.write_at import write_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

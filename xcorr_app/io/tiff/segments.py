@@ -60,6 +60,8 @@ _STRIP_OFFSETS, _ROWS_PER_STRIP, _STRIP_BYTES, _PLANAR = 273, 278, 279, 284
 _TILE_WIDTH, _TILE_HEIGHT, _TILE_OFFSETS, _TILE_BYTES = 322, 323, 324, 325
 NO_PREDICTOR, HORIZONTAL, FLOATING_POINT = 1, 2, 3
 _LAST_BIT_FIRST = 2
+_MOST_KEPT = 1 << 24
+"""Bytes that a thread keeps for the next segment."""
 
 
 _of_thread = threading.local()
@@ -105,10 +107,10 @@ def decode_page(
             check_size(layout.compression, _content(descriptor, segment), _sizes(layout, segment))
         return False
     for segment in layout.segments:
-        content = _content(descriptor, segment)
         part = out[..., segment.top : segment.top + segment.rows, segment.left : segment.left + layout.columns]
-        if not is_image and _straight(content, layout, segment, part):
+        if _straight(descriptor, layout, segment, part):
             continue
+        content = _content(descriptor, segment)
         values = (_image if is_image else _values)(content, layout, segment, metadata.dtype)
         values = values[: part.shape[-2], : part.shape[-1]]
         if out.ndim == 2:
@@ -162,9 +164,13 @@ def _sizes(layout: Layout, segment: Segment) -> set[Size]:
 
 def _content(descriptor: int, segment: Segment) -> bytes:
     content = os.pread(descriptor, segment.length, segment.offset)
-    if len(content) != segment.length:
-        raise ValueError(f"{segment.length} bytes expected at byte {segment.offset}, {len(content)} found")
+    _check_length(segment, len(content))
     return content
+
+
+def _check_length(segment: Segment, found: int) -> None:
+    if found != segment.length:
+        raise ValueError(f"{segment.length} bytes expected at byte {segment.offset}, {found} found")
 
 
 def _image(content: bytes, layout: Layout, segment: Segment, dtype: np.dtype) -> np.ndarray:
@@ -181,29 +187,43 @@ def _image(content: bytes, layout: Layout, segment: Segment, dtype: np.dtype) ->
     return np.asarray(image)[..., np.newaxis]
 
 
-def _straight(content: bytes, layout: Layout, segment: Segment, part: np.ndarray) -> bool:
-    """Decode differences of values straight into where they belong; False where something is between.
+def _straight(descriptor: int, layout: Layout, segment: Segment, part: np.ndarray) -> bool:
+    """Decode values, or their differences, straight into where they belong; False where something is between.
 
     Memory that is made and given back for each of thousands of pages costs threads that decode side by side more time,
     in turns, than decoding.
     """
     fits = part.shape == (segment.rows, layout.columns) and layout.samples == 1
-    if not (fits and layout.predictor == HORIZONTAL and layout.stored.isnative and part.dtype.kind in "iu"):
+    if not fits or not layout.stored.isnative or layout.fill_order == _LAST_BIT_FIRST:
         return False
-    if layout.compression not in _INTO_A_BUFFER or layout.fill_order == _LAST_BIT_FIRST:
+    if layout.compression not in _INTO_A_BUFFER:
         return False
-    kept: np.ndarray | None = getattr(_of_thread, "buffer", None)
-    if kept is None or kept.size != part.nbytes:
-        _of_thread.buffer = kept = np.empty(part.nbytes, np.uint8)
+    is_plain = layout.predictor == NO_PREDICTOR and part.flags.c_contiguous
+    if not is_plain and not (layout.predictor == HORIZONTAL and part.dtype.kind in "iu"):
+        return False
+    content = _lent("content", segment.length)
+    _check_length(segment, os.preadv(descriptor, [content], segment.offset))
+    into = part.reshape(-1).view(np.uint8).data if is_plain else _lent("raw", part.nbytes)
     try:
-        raw = _BYTE_CODECS[layout.compression](content, out=kept.data)
+        raw = _BYTE_CODECS[layout.compression](content, out=into)
     except RuntimeError:
         return False
     if len(raw) != part.nbytes:
         return False
-    values = np.frombuffer(raw, layout.stored).reshape(*part.shape, 1)
-    imagecodecs.delta_decode(values, axis=-2, out=part[..., np.newaxis])
+    if not is_plain:
+        values = np.frombuffer(raw, layout.stored).reshape(*part.shape, 1)
+        imagecodecs.delta_decode(values, axis=-2, out=part[..., np.newaxis])
     return True
+
+
+def _lent(name: str, size: int) -> memoryview:
+    """So many bytes, of this thread's own where they are few, that hold whatever was left there."""
+    kept: np.ndarray | None = getattr(_of_thread, name, None)
+    if kept is None or kept.size < size:
+        kept = np.empty(size, np.uint8)
+        if size <= _MOST_KEPT:
+            setattr(_of_thread, name, kept)
+    return kept.data[:size]
 
 
 def _values(content: bytes | bytearray, layout: Layout, segment: Segment, dtype: np.dtype) -> np.ndarray:

@@ -86,9 +86,7 @@ class TiffImage:
 
     def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: AnyChecksum | None = None) -> None:
         """Read pages into `out`, which has one entry each and the type of a pixel; `checksum` is told of the bytes."""
-        with opened(self.path) as descriptor:
-            if stamp(descriptor) != self.stamp:
-                raise DamagedFileError(f"{self.path}: was changed by another program while it was being read")
+        with opened(self.path, self.stamp) as descriptor:
             reader: DirectoryReader | None = None
             for start, stop in self._runs(pages):
                 page = pages[start]
@@ -123,6 +121,9 @@ class TiffImage:
         offsets = self.data_offsets[np.asarray(pages)].tolist()
         begin, first = offsets[0], 0
         parts: list[memoryview] = []
+        if checksum is not None and pages[0] == 0 and begin <= _LARGEST_GAP:
+            # It needs what lies before the planes, too, and behind them.
+            parts, begin = [memoryview(bytearray(begin))], 0
         # Planes without a gap are one buffer: every call more would have to wait for Python's lock.
         for i, (offset, following) in enumerate(pairwise([*offsets, -1]), 1):
             gap = following - offset - self.metadata.plane_bytes
@@ -131,8 +132,11 @@ class TiffImage:
                 first = i
             if gap > 0:
                 parts.append(memoryview(bytearray(gap)))
-        with nullcontext() if checksum is None else checksum.reading(begin):
-            total, done = sum(part.nbytes for part in parts), 0
+        rest = self.stamp[0] - offsets[-1] - self.metadata.plane_bytes
+        if checksum is not None and 0 < rest <= _LARGEST_GAP:
+            parts.append(memoryview(bytearray(rest)))
+        total, done = sum(part.nbytes for part in parts), 0
+        with nullcontext() if checksum is None or total == self.stamp[0] else checksum.reading(begin):
             while done < total:
                 count = os.preadv(descriptor, _after(parts, done) if done else parts, begin + done)
                 if count == 0:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from xcorr_app.errors import FileError, OutputError
 from xcorr_app.io.meter import Meter, timed
+from xcorr_app.io.writing.write_at import write_at
 
 try:
     import fcntl
@@ -35,30 +36,38 @@ def atomic_path(final: Path | str, meter: Meter | None = None, begun: Path | Non
     several processes have `begun` elsewhere on the same disk takes its place.
     Raises OutputError when the operating system refuses to write (folder missing, disk full, read-only, ...).
     """
-    final = Path(final)
+    with _atomic(Path(final), meter, begun) as (partial, _):
+        yield partial
+
+
+@contextmanager
+def _atomic(final: Path, meter: Meter | None = None, begun: Path | None = None) -> Iterator[tuple[Path, int]]:
+    """As `atomic_path`, with a descriptor of the temporary file."""
     if fcntl is None:
         raise OutputError(
             f"{final}: is not written: locks and renaming as POSIX has them are needed; use Linux, macOS or WSL"
         )
     partial = begun or final.with_name(_prefix(final) + secrets.token_hex(6))
-    lock = None
+    descriptor, is_moved = None, False
     with _refusals_of(final):
         try:
-            lock = os.open(partial, os.O_RDWR if begun else os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+            descriptor = os.open(partial, os.O_RDWR if begun else os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
             # Some network file systems know no locks: what is left there stays.
             with suppress(OSError):
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield partial
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield partial, descriptor
             with timed(meter, "sync"):
-                _sync(partial)
+                _sync(descriptor)
                 partial.replace(final)
+                is_moved = True
                 _sync(final.parent)
         finally:
-            # After the move there is nothing of that name. A failure to tidy up must not hide the first error.
-            with suppress(OSError):
-                partial.unlink(missing_ok=True)
-            if lock is not None:
-                os.close(lock)
+            if not is_moved:
+                # A failure to tidy up must not hide the first error.
+                with suppress(OSError):
+                    partial.unlink(missing_ok=True)
+            if descriptor is not None:
+                os.close(descriptor)
 
 
 @contextmanager
@@ -117,9 +126,12 @@ def remove_output(path: Path, *, ignore_errors: bool = False) -> None:
 
 
 def atomic_write_bytes(final: Path | str, content: bytes) -> None:
-    """Write `content` to `final` through `atomic_path`."""
-    with atomic_path(final) as partial:
-        partial.write_bytes(content)
+    """Write `content` to `final` as `atomic_path` does.
+
+    By as few calls as may be: a thread that calls for each of thousands of small files hinders those that compute.
+    """
+    with _atomic(Path(final)) as (_, descriptor):
+        write_at(descriptor, [content], 0)
 
 
 def atomic_write_text(final: Path | str, text: str) -> None:
@@ -207,8 +219,12 @@ def _prefix(final: Path) -> str:
     return f".{label}{_MARK}"
 
 
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+def _sync(place: Path | int) -> None:
+    """Have the disk take a file or folder, or what a descriptor is of."""
+    if isinstance(place, int):
+        os.fsync(place)
+        return
+    descriptor = os.open(place, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -34,6 +34,7 @@ from xcorr_app.io.tiff.tifffile_shape import build_shaped, is_shaped
 from xcorr_app.io.writing.atomic import atomic_path
 from xcorr_app.io.writing.background_write import begin_write_out
 from xcorr_app.io.writing.compression import Compression
+from xcorr_app.io.writing.write_at import write_at
 from xcorr_app.io.writing.written_planes import PlaneWriter
 
 if TYPE_CHECKING:
@@ -60,18 +61,6 @@ _HINTS = 4
 def open_output(path: Path) -> BinaryIO:
     """Open a temporary file of `atomic_path` for writing; what others have written to it stays."""
     return path.open("r+b" if path.exists() else "wb")
-
-
-def write_at(descriptor: int, parts: Sequence[memoryview | bytes], offset: int) -> None:
-    """Write buffers one after the other to a place in a file, all of them."""
-    total, done = sum(memoryview(part).nbytes for part in parts), 0
-    left = list(parts)
-    while True:
-        done += os.pwritev(descriptor, left, offset + done)
-        if done == total:
-            return
-        whole = b"".join(parts)
-        left = [memoryview(whole)[done:]]
 
 
 class StackWriter(PlaneWriter):
