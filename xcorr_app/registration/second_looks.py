@@ -16,7 +16,7 @@ import numpy as np
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration import alike_errors
 from xcorr_app.registration.artefacts import common_part, drawn_in
-from xcorr_app.registration.artefacts.line_offsets import LevelledFrames, is_better, levelled
+from xcorr_app.registration.artefacts.line_offsets import LevelledFrames, is_better, levelled, stand_still
 from xcorr_app.registration.artefacts.mosaic import EvenMosaicFrames, even_mosaic
 from xcorr_app.registration.artefacts.swept_rows import JoinedRows, joined_rows
 from xcorr_app.registration.coarse_and_fine import disagreement
@@ -177,10 +177,13 @@ def fixed_pattern(series: Series) -> Series:
 def still_lines(series: Series) -> Series:
     """Have rows or columns offsets that stand still, and are no pattern? They are levelled, if they bent the shifts."""
     lines = series.lines
-    if not series.is_open or lines is None or lines.kind != "still" or series.pattern != Told():
+    if not series.is_open or lines is None or lines.kind == "changing" or series.pattern != Told():
         return series
-    level = series.without(replace(lines, source=series.frames))
-    return level if is_better(series.measured, level.measured, series.settings, lines.kind) else series
+    lines = replace(lines, source=series.frames)
+    level = series.without(replace(lines, kind="still"))
+    if not stand_still(lines, level.measured, series.settings):
+        return series
+    return level if is_better(series.measured, level.measured, series.settings, "still") else series
 
 
 def holes_left_by_drawing(series: Series) -> Series:
