@@ -25,6 +25,8 @@ from xcorr_app.registration.light.even_light import EvenlyLitFrames
 from xcorr_app.registration.lighting import as_sure, evenly_lit, is_nearer
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.pattern.static_pattern import Told, without_pattern
+from xcorr_app.registration.reference.lone_reference import note as note_on_reference
+from xcorr_app.registration.reference.lone_reference import other_reference
 from xcorr_app.registration.reference.steps_check import astray
 from xcorr_app.registration.repairs import Repaired
 from xcorr_app.registration.settings import Settings
@@ -83,6 +85,17 @@ class Series:
 
 
 Look: TypeAlias = Callable[[Series], Series]
+
+
+def lone_reference(series: Series) -> Series:
+    """Does the first or last frame show nothing of the others, which find each other? They are compared with another."""
+    wanted, trial = series.reference, partial(series.measurement.trial, whole=True)
+    other = other_reference(series.frames, wanted, series.measured, series.settings, trial)
+    if other is None:
+        return series
+    found = series.measurement.measure(series.frames, other)
+    given = replace(series.given, reference=other)
+    return replace(series, given=given, found=found, notes=(*series.notes, note_on_reference(str(wanted), other)))
 
 
 def rims_without_values(series: Series) -> Series:
@@ -249,6 +262,7 @@ def sums_of_steps(series: Series) -> Series:
 
 
 SECOND_LOOKS: tuple[Look, ...] = (
+    lone_reference,
     rims_without_values,
     mosaic,
     still_shading,

@@ -24,7 +24,7 @@ from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Chunk, Frames, FramesOver
 
 Kind = Literal["changing", "still", "open"]
-"""Another in each frame, the same in all while the scene moves, or the same in frames that were found hardly to move."""
+"""Another in each frame, the same in all while the scene moves, or the same in frames found hardly to move."""
 
 _SMALLEST = 64
 """Rows and columns below which lines are too few, and too short, to tell."""
