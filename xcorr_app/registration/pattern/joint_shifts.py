@@ -198,9 +198,7 @@ def fitted_together(
     return JointShifts(shifts, sigma, float(np.sqrt(pattern / max(scene, 1e-300)))), False
 
 
-def _is_contradicted(
-    fitted: NDArray[np.float64], measured: NDArray[np.float64], sigma: NDArray[np.float64]
-) -> bool:
+def _is_contradicted(fitted: NDArray[np.float64], measured: NDArray[np.float64], sigma: NDArray[np.float64]) -> bool:
     """Whether shifts measured (n, 2) lie elsewhere than between none and those fitted, where a still layer holds them.
 
     A light that flashes in some frames passes for a scene that jumps, over one that stands still.

@@ -50,6 +50,6 @@ def other_reference(
 def note(wanted: str, number: int) -> str:
     """What was done, in words."""
     return (
-        f"The {wanted} frame shows nothing that the others show (a closed shutter, another scene): frames were compared "
-        f"with frame {number} instead."
+        f"The {wanted} frame shows nothing that the others show (a closed shutter, another scene): these were compared "
+        f"with frame {number}."
     )
