@@ -266,6 +266,17 @@ def test_frames_of_a_closed_shutter_are_no_reference(xp, reference, closed):
     assert any(f"The {reference} frame shows nothing" in note and f"frame {number}" in note for note in result.notes)
 
 
+def test_a_template_is_not_begun_with_a_frame_of_a_closed_shutter():
+    path = np.cumsum(np.random.default_rng(2).normal(size=(16, 2)), axis=0)
+    stack = drifting(path, (90, 98), contrast=20, offset=200)
+    stack[:2] = 100
+    stack = (stack + noise(stack, 2.0)).astype(np.float32)
+    result = estimate_shifts(stack, "template", 20)
+    np.testing.assert_array_equal(result.trusted, np.arange(16) >= 2)
+    np.testing.assert_allclose(result.shifts[2:], path[2] - path[2:], atol=0.05)
+    assert any("begun with frame 2" in note for note in result.notes)
+
+
 def test_where_no_frame_finds_another_the_first_stays_the_reference():
     stack = np.random.default_rng(5).poisson(20, (12, 90, 98))
     result = estimate_shifts(stack, "first", 20)

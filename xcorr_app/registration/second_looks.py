@@ -25,8 +25,8 @@ from xcorr_app.registration.light.even_light import EvenlyLitFrames
 from xcorr_app.registration.lighting import as_sure, evenly_lit, is_nearer
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.pattern.static_pattern import Told, without_pattern
+from xcorr_app.registration.reference.lone_reference import TEMPLATE, other_reference
 from xcorr_app.registration.reference.lone_reference import note as note_on_reference
-from xcorr_app.registration.reference.lone_reference import other_reference
 from xcorr_app.registration.reference.steps_check import astray
 from xcorr_app.registration.repairs import Repaired
 from xcorr_app.registration.settings import Settings
@@ -93,9 +93,14 @@ def lone_reference(series: Series) -> Series:
     other = other_reference(series.frames, wanted, series.measured, series.settings, trial)
     if other is None:
         return series
-    found = series.measurement.measure(series.frames, other)
-    given = replace(series.given, reference=other)
-    return replace(series, given=given, found=found, notes=(*series.notes, note_on_reference(str(wanted), other)))
+    given, measurement = series.given, series.measurement
+    if wanted == TEMPLATE:
+        measurement = measurement.begun_with(other)
+    else:
+        given = replace(given, reference=other)
+    found = measurement.measure(series.frames, given.reference)
+    notes = (*series.notes, note_on_reference(str(wanted), other))
+    return replace(series, given=given, measurement=measurement, found=found, notes=notes)
 
 
 def rims_without_values(series: Series) -> Series:

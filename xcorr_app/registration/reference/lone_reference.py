@@ -22,17 +22,20 @@ _FOUND_BY_CHANCE = 0.1
 _NEXT_TO_IT, _SPREAD, _CANDIDATES = 4, 9, 3
 """Frames of the sample, and those of them that the others are compared with, one after the other."""
 
+TEMPLATE = "template"
+"""Which is begun with the first frame."""
+
 Trial = Callable[[Frames, int, Settings], Measured]
 
 
 def other_reference(
     frames: Frames, reference: str | int | object, measured: Measured, settings: Settings, trial: Trial
 ) -> int | None:
-    """Frame to take for the ``first`` or ``last`` one; None where that is as good as any, or another was asked for."""
+    """Frame to take for the first or last one; None where that is as good as any, or something else was asked for."""
     usable = np.flatnonzero(measured.usable)
-    if not isinstance(reference, str) or reference not in ("first", "last") or usable.size < _FEWEST:
+    if not isinstance(reference, str) or reference not in ("first", "last", TEMPLATE) or usable.size < _FEWEST:
         return None
-    from_it = usable if reference == "first" else usable[::-1]
+    from_it = usable[::-1] if reference == "last" else usable
     if measured.undoubted(settings)[from_it[1:]].mean() > _FOUND_BY_CHANCE:
         return None
     places = np.linspace(0, usable.size - 1, min(_SPREAD, usable.size)).round().astype(int)
@@ -49,7 +52,8 @@ def other_reference(
 
 def note(wanted: str, number: int) -> str:
     """What was done, in words."""
+    place, became = ("first", "the template was begun") if wanted == TEMPLATE else (wanted, "these were compared")
     return (
-        f"The {wanted} frame shows nothing that the others show (a closed shutter, another scene): these were compared "
-        f"with frame {number}."
+        f"The {place} frame shows nothing that the others show (a closed shutter, another scene): {became} with frame "
+        f"{number}."
     )
