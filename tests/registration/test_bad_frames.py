@@ -266,6 +266,18 @@ def test_frames_of_a_closed_shutter_are_no_reference(xp, reference, closed):
     assert any(f"The {reference} frame shows nothing" in note and f"frame {number}" in note for note in result.notes)
 
 
+def test_steps_lead_over_frames_of_a_closed_shutter(xp):
+    """They show noise; a sum with a step into it, and one out of it, would lie anywhere."""
+    path = np.cumsum(np.random.default_rng(2).normal(0, 0.5, size=(24, 2)), axis=0)
+    stack = drifting(path, (90, 98), contrast=20, offset=200)
+    closed = np.isin(np.arange(24), [6, 15, 16, 17, 23])
+    stack[closed] = 100
+    stack = (stack + noise(stack, 2.0)).astype(np.float32)
+    result = estimate_shifts(xp.asarray(stack), "previous", 20)
+    np.testing.assert_array_equal(result.trusted, ~closed)
+    np.testing.assert_allclose(result.shifts[~closed], (path[0] - path)[~closed], atol=0.1)
+
+
 def test_a_template_is_not_begun_with_a_frame_of_a_closed_shutter():
     path = np.cumsum(np.random.default_rng(2).normal(size=(16, 2)), axis=0)
     stack = drifting(path, (90, 98), contrast=20, offset=200)
