@@ -39,9 +39,9 @@ _SURELY_OFF = 5.0
 """Standard errors of the joint fit by which shifts measured must be off: what the rim adds looks like a pattern too."""
 _PERHAPS_OFF, _LARGE = 3.0, 0.5
 """Standard errors, and pixels, by which shifts measured may be off: then they are in doubt."""
-_BEYOND, _MOST_BEYOND = 0.3, 0.25
-"""Pixels, beyond what standard errors explain, that shifts measured may go past those of the scene, and share of the
-frames in which they do: a still layer holds them back, and drives none of them."""
+_BEYOND, _MOST_BEYOND, _FEW_BEYOND = 0.3, 0.25, 3
+"""Pixels, beyond what standard errors explain, that shifts measured may go past those of the scene, and share and
+number of the frames in which they may: a still layer holds them back, and drives none of them."""
 _ROUNDING = 1e-4
 """Pixels that the shift of the reference itself may be off zero."""
 _AT_ONCE = 16
@@ -205,7 +205,7 @@ def _is_contradicted(fitted: NDArray[np.float64], measured: NDArray[np.float64],
     """
     past = np.maximum(measured - np.maximum(fitted, 0.0), np.minimum(fitted, 0.0) - measured)
     beyond = (past > np.maximum(_BEYOND, _PERHAPS_OFF * np.nan_to_num(sigma))).any(axis=1)
-    return bool(beyond.mean() > _MOST_BEYOND)
+    return bool(beyond.mean() > _MOST_BEYOND and beyond.sum() > _FEW_BEYOND)
 
 
 def _largest_motion(shape: tuple[int, ...]) -> float:
