@@ -44,6 +44,20 @@ def test_a_channel_that_cannot_be_trusted_does_not_count():
     assert all("inconsistent" in flags for flags in torn.flags)
 
 
+@pytest.mark.parametrize("level", [0, 20])
+def test_a_channel_that_is_dark_in_the_first_frame_agrees_with_the_others(level):
+    """Flat or noisy: it is compared with a later frame, which lies elsewhere."""
+    drift = [(dy + 2, dx - 3) for dy, dx in DRIFT]
+    drift[0] = (0, 0)
+    dark = noisy(2, 50, drift)
+    dark[0] = 100 + level * np.random.default_rng(7).normal(size=dark[0].shape)
+    results = [estimate_shifts(stack, max_shift=12) for stack in (noisy(1, 50, drift), dark)]
+    assert [result.trusted.sum() for result in results] == [24, 23]
+    both = combined(results, ["a", "b"])
+    assert both.flags == ((),) * 24
+    np.testing.assert_allclose(both.shifts, drift, atol=0.05)
+
+
 @pytest.mark.parametrize("words", ["0,1", "sum"])
 def test_the_command(tmp_path, words):
     planes = np.stack([noisy(1, 600, DRIFT), noisy(2, 600, DRIFT)], axis=1).clip(0, 65535).astype(np.uint16)

@@ -246,3 +246,51 @@ def test_what_may_have_become_of_frames_without_a_sure_peak_is_named():
     lost = sum("uncertain" in flags and "ambiguous" not in flags for flags in result.flags)
     assert lost > 0
     assert any(note.startswith(f"In {lost} of 14 frames no peak is sure within 20 rows") for note in result.notes)
+
+
+@pytest.mark.parametrize("reference", ["first", "last"])
+@pytest.mark.parametrize("closed", [1, 3])
+def test_frames_of_a_closed_shutter_are_no_reference(xp, reference, closed):
+    """They show noise; all others would be lost against them."""
+    path = np.cumsum(np.random.default_rng(2).normal(size=(16, 2)), axis=0)
+    stack = drifting(path, (90, 98), contrast=20, offset=200)
+    stack[:closed] = 100
+    stack = (stack + noise(stack, 2.0)).astype(np.float32)
+    if reference == "last":
+        stack, path = stack[::-1], path[::-1]
+    result = estimate_shifts(xp.asarray(stack.copy()), reference, 20)
+    sound = np.arange(16) >= closed if reference == "first" else np.arange(16) < 16 - closed
+    np.testing.assert_array_equal(result.trusted, sound)
+    number = closed if reference == "first" else 15 - closed
+    np.testing.assert_allclose(result.shifts[sound], (path[number] - path)[sound], atol=0.05)
+    assert any(f"The {reference} frame shows nothing" in note and f"frame {number}" in note for note in result.notes)
+
+
+def test_steps_lead_over_frames_of_a_closed_shutter(xp):
+    """They show noise; a sum with a step into it, and one out of it, would lie anywhere."""
+    path = np.cumsum(np.random.default_rng(2).normal(0, 0.5, size=(24, 2)), axis=0)
+    stack = drifting(path, (90, 98), contrast=20, offset=200)
+    closed = np.isin(np.arange(24), [6, 15, 16, 17, 23])
+    stack[closed] = 100
+    stack = (stack + noise(stack, 2.0)).astype(np.float32)
+    result = estimate_shifts(xp.asarray(stack), "previous", 20)
+    np.testing.assert_array_equal(result.trusted, ~closed)
+    np.testing.assert_allclose(result.shifts[~closed], (path[0] - path)[~closed], atol=0.1)
+
+
+def test_a_template_is_not_begun_with_a_frame_of_a_closed_shutter():
+    path = np.cumsum(np.random.default_rng(2).normal(size=(16, 2)), axis=0)
+    stack = drifting(path, (90, 98), contrast=20, offset=200)
+    stack[:2] = 100
+    stack = (stack + noise(stack, 2.0)).astype(np.float32)
+    result = estimate_shifts(stack, "template", 20)
+    np.testing.assert_array_equal(result.trusted, np.arange(16) >= 2)
+    np.testing.assert_allclose(result.shifts[2:], path[2] - path[2:], atol=0.05)
+    assert any("begun with frame 2" in note for note in result.notes)
+
+
+def test_where_no_frame_finds_another_the_first_stays_the_reference():
+    stack = np.random.default_rng(5).poisson(20, (12, 90, 98))
+    result = estimate_shifts(stack, "first", 20)
+    assert result.reference == "first frame (0)"
+    assert not result.trusted[1:].any()

@@ -7,6 +7,7 @@ measured by that sum itself (`channel_planes`), where all are compared with a si
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,6 +20,7 @@ from xcorr_app.registration.channel_planes import Channel, measured_together
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.settings import Settings
 
+_ONE_FRAME = re.compile(r"frame \(?\d+\)?$")
 _APART = 0.25
 _SIGMAS = 5.0
 """Channels disagree where they are farther apart than this many pixels, and than so many of their standard errors."""
@@ -66,6 +68,7 @@ def combined(results: Sequence[ShiftResult], names: Sequence[str]) -> ShiftResul
     """
     if len(results) == 1:
         return results[0]
+    results = [results[0], *(_from_the_same_frame(other, results[0]) for other in results[1:])]
     trusted = np.stack([result.trusted for result in results])
     shifts = np.stack([result.shifts for result in results])
     sigma = np.maximum(np.stack([np.nan_to_num(result.sigma, nan=np.inf, posinf=np.inf) for result in results]), _EXACT)
@@ -102,6 +105,16 @@ def combined(results: Sequence[ShiftResult], names: Sequence[str]) -> ShiftResul
             t: reason for result in results for t, reason in result.unreadable.items() if not trusted[:, t].any()
         },
     )
+
+
+def _from_the_same_frame(result: ShiftResult, first: ShiftResult) -> ShiftResult:
+    """Shifts onto the frame that the first channel was compared with, where a channel did not show that one."""
+    both = result.trusted & first.trusted
+    numbers = [_ONE_FRAME.search(each.reference) for each in (result, first)]
+    if None in numbers or result.reference == first.reference or not both.any():
+        return result
+    apart = np.median((first.shifts - result.shifts)[both], axis=0)
+    return replace(result, shifts=result.shifts + apart, fft_shifts=result.fft_shifts + apart)
 
 
 def _disagree(shifts: NDArray[np.float64], sigma: NDArray[np.float64], trusted: NDArray[np.bool_]) -> NDArray[np.bool_]:

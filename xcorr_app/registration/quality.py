@@ -22,7 +22,10 @@ DOUBTFUL = frozenset({EDGE, AMBIGUOUS, DISAGREES, INHERITED, UNCERTAIN, INCONSIS
 REMARKS = frozenset({LOW_SCORE})
 """Said of a frame, no reason to look at it."""
 FAILED = frozenset({FLAT, UNREADABLE, DISAGREES})
-"""The frame has no shift, or its check failed: the run does not count as good."""
+"""The frame has no shift, or its check failed."""
+FAILS_THE_RUN = FAILED - {FLAT}
+"""The run does not count as good. A frame of one value, as of a closed shutter, is nothing that went wrong in it: what
+lies between its neighbours is all there is to know of its shift."""
 
 AMBIGUOUS_RATIO = 1.1
 """First peak over second peak below which the second is as likely."""

@@ -16,7 +16,7 @@ import numpy as np
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration import alike_errors
 from xcorr_app.registration.artefacts import common_part, drawn_in
-from xcorr_app.registration.artefacts.line_offsets import LevelledFrames, is_better, levelled
+from xcorr_app.registration.artefacts.line_offsets import LevelledFrames, is_better, levelled, stand_still
 from xcorr_app.registration.artefacts.mosaic import EvenMosaicFrames, even_mosaic
 from xcorr_app.registration.artefacts.swept_rows import JoinedRows, joined_rows
 from xcorr_app.registration.coarse_and_fine import disagreement
@@ -25,6 +25,8 @@ from xcorr_app.registration.light.even_light import EvenlyLitFrames
 from xcorr_app.registration.lighting import as_sure, evenly_lit, is_nearer
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.pattern.static_pattern import Told, without_pattern
+from xcorr_app.registration.reference.lone_reference import TEMPLATE, other_reference
+from xcorr_app.registration.reference.lone_reference import note as note_on_reference
 from xcorr_app.registration.reference.steps_check import astray
 from xcorr_app.registration.repairs import Repaired
 from xcorr_app.registration.settings import Settings
@@ -83,6 +85,22 @@ class Series:
 
 
 Look: TypeAlias = Callable[[Series], Series]
+
+
+def lone_reference(series: Series) -> Series:
+    """Does the first or last frame show nothing of the others, which find each other? Another takes its place."""
+    wanted, trial = series.reference, partial(series.measurement.trial, whole=True)
+    other = other_reference(series.frames, wanted, series.measured, series.settings, trial)
+    if other is None:
+        return series
+    given, measurement = series.given, series.measurement
+    if wanted == TEMPLATE:
+        measurement = measurement.begun_with(other)
+    else:
+        given = replace(given, reference=other)
+    found = measurement.measure(series.frames, given.reference)
+    notes = (*series.notes, note_on_reference(str(wanted), other))
+    return replace(series, given=given, measurement=measurement, found=found, notes=notes)
 
 
 def rims_without_values(series: Series) -> Series:
@@ -177,10 +195,13 @@ def fixed_pattern(series: Series) -> Series:
 def still_lines(series: Series) -> Series:
     """Have rows or columns offsets that stand still, and are no pattern? They are levelled, if they bent the shifts."""
     lines = series.lines
-    if not series.is_open or lines is None or lines.kind != "still" or series.pattern != Told():
+    if not series.is_open or lines is None or lines.kind == "changing" or series.pattern != Told():
         return series
-    level = series.without(replace(lines, source=series.frames))
-    return level if is_better(series.measured, level.measured, series.settings, lines.kind) else series
+    lines = replace(lines, source=series.frames)
+    level = series.without(replace(lines, kind="still"))
+    if not stand_still(lines, level.measured, series.settings):
+        return series
+    return level if is_better(series.measured, level.measured, series.settings, "still") else series
 
 
 def holes_left_by_drawing(series: Series) -> Series:
@@ -246,6 +267,7 @@ def sums_of_steps(series: Series) -> Series:
 
 
 SECOND_LOOKS: tuple[Look, ...] = (
+    lone_reference,
     rims_without_values,
     mosaic,
     still_shading,

@@ -67,6 +67,8 @@ class StackMeasurement:
         self.settings, self._xp, self._progress = settings, xp, progress
         self.is_whole = True
         """All that was asked for is measured, no part that was found to be fit for it."""
+        self.begin = 0
+        """Frame that a template is begun with."""
         self._held = isinstance(frames, ArrayFrames)
         self._verified = _verified_frames(_CHECKED_ON_A_CPU if verify == "auto" and xp is np else verify, frames.count)
 
@@ -77,6 +79,12 @@ class StackMeasurement:
         inner = copy(self)
         inner.settings, inner.is_whole = replace(self.settings, roi=part), False
         return inner
+
+    def begun_with(self, number: int) -> StackMeasurement:
+        """Begin templates with a frame."""
+        later = copy(self)
+        later.begin = number
+        return later
 
     def trial(self, frames: Frames, reference: str | int | Array, settings: Settings, **how: bool) -> Measured:
         """Measure frames, as they are, in one way; see :class:`Measurement` for how."""
@@ -122,7 +130,8 @@ class StackMeasurement:
     def _job(self, frames: Frames, settings: Settings, progress: Progress | None, **how: bool) -> Estimation:
         walk = Pass(frames.count, frames.shape[0] * frames.shape[1], self._xp is not np, progress, self._held)
         measurement = Measurement(frames, walk, settings, self._xp, **how)
-        return Estimation(frames, settings, measurement, Statistics(frames, walk, settings, self._xp), self._xp)
+        statistics = Statistics(frames, walk, settings, self._xp)
+        return Estimation(frames, settings, measurement, statistics, self._xp, self.begin)
 
 
 def _verified_frames(verify: str | int, count: int) -> NDArray[np.bool_]:

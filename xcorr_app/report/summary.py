@@ -7,7 +7,7 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from xcorr_app.registration.quality import is_trusted
+from xcorr_app.registration.quality import UNREADABLE, is_trusted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,9 +33,10 @@ class StackSummary:
     ----------
     name : str
         Name of the stack.
-    frames, flagged, untrusted, replaced, verified, disagreeing : int
-        How many frames there are, carry a flag that is more than a remark, have no shift to trust, were not moved by
-        what was measured, were compared with the FFT reference, and differ from it by more than `tolerance`.
+    frames, flagged, unmeasured, unreadable, untrusted, replaced, verified, disagreeing : int
+        How many frames there are, carry a flag that is more than a remark, have no shift, could not be read, have no
+        shift to trust, were not moved by what was measured, were compared with the FFT reference, and differ from it
+        by more than `tolerance`.
     unmoved : bool
         No frame was moved at all.
     largest_shift : float or None
@@ -58,6 +59,7 @@ class StackSummary:
     frames: int
     flagged: int
     unmeasured: int
+    unreadable: int
     untrusted: int
     replaced: int
     unmoved: bool
@@ -119,9 +121,10 @@ class StackSummary:
     def level(self) -> Level:
         """How the stack fared: "failed" for no result, none to trust or a disagreement, "doubtful" for other flags.
 
-        A low score is a remark: a movie of few photons has hardly anything else.
+        A low score is a remark: a movie of few photons has hardly anything else. A few frames of one value, as of a
+        closed shutter, are flagged: the others are none the worse for them.
         """
-        if self.failure is not None or self.disagreeing or self.unmeasured or self.is_untrusted:
+        if self.failure is not None or self.disagreeing or self.unreadable or self.is_untrusted:
             return "failed"
         return "doubtful" if self.flagged or self.objections else "good"
 
@@ -164,6 +167,7 @@ def summarise(stack: StackReport) -> StackSummary:
         frames=len(stack.rows),
         flagged=sum(row.is_flagged for row in stack.rows),
         unmeasured=sum(math.isnan(row.dy) for row in stack.rows),
+        unreadable=sum(UNREADABLE in row.flags for row in stack.rows),
         untrusted=sum(math.isnan(row.dy) or not is_trusted(row.flags) for row in stack.rows),
         replaced=len(stack.replaced),
         unmoved=stack.unmoved,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.ndimage import gaussian_filter1d
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
@@ -41,6 +42,25 @@ def test_columns_that_stand_still_do_not_pin_a_slow_drift(xp):
     result = estimate_shifts(xp.asarray(stack), "first", 20)
     error = result.shifts + path
     assert np.sqrt(np.mean((error - error.mean(axis=0)) ** 2)) < 0.06
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_stripes_that_hold_a_scene_that_moves_by_rows(seed):
+    """Broad, and shimmering, as the shadows of a light sheet: by the shifts that they hold, the scene hardly moves."""
+    rng, steps = np.random.default_rng(seed), np.linspace(0, 1, 24)
+    path = np.column_stack([1.6 * steps, -1.5 * steps]) + rng.normal(0, 0.1, (24, 2))
+    clean = np.exp(0.5 * drifting(path, SHAPE, width=0.06, seed=seed))
+
+    def stripes(spread, count=1):
+        rows = gaussian_filter1d(rng.normal(size=(count, SHAPE[0])), 1.5, axis=1)
+        return np.exp(spread * rows / rows.std())[..., None]
+
+    stack = rng.poisson(60 * clean * stripes(0.3) * stripes(0.12, 24)).astype(np.uint16)
+    result = estimate_shifts(stack, "first", 20)
+    error = (result.shifts + path)[result.trusted]
+    assert len(error) == 24
+    assert (error - error.mean(axis=0)).std() < 0.1
+    assert any(note.startswith("Rows") for note in result.notes)
 
 
 @pytest.mark.parametrize("deviation", [0.05, 2.0])

@@ -47,3 +47,19 @@ def test_focus_that_sweeps_is_no_motion(count):
     stack = np.stack([gaussian_filter(still, 0.1 + 2 * abs(i / count - 0.5)) for i in range(count)]) + noise
     result = estimate_shifts((1000 + 100 * stack).astype(np.float32))
     assert np.abs(result.shifts[result.trusted]).max() < 0.05
+
+
+@pytest.mark.parametrize("seed", [0, 3, 4])
+def test_light_that_flashes_in_some_frames_is_no_scene_over_a_still_one(seed):
+    """A spot that is lit in every fifth frame moves nothing; the shifts measured say that all frames move."""
+    rng = np.random.default_rng(seed)
+    big = np.clip(scene(seed, (170, 180), 1.8), 0, None)
+    path = np.cumsum(rng.normal(0, 0.4, (24, 2)), axis=0)
+    stack = np.stack([20 + 60 * shift(big, step, order=3)[16:-16, 16:-16].clip(0) for step in path - path[0]])
+    y, x = np.mgrid[: stack.shape[1], : stack.shape[2]]
+    stack[3::5] += 4000 * np.exp(-((y - 80) ** 2 + (x - 100) ** 2) / 400)
+    result = estimate_shifts(rng.poisson(stack).astype(np.uint16))
+    assert not any("fixed pattern" in note for note in result.notes)
+    error = (result.shifts + path)[result.trusted]
+    assert len(error) >= 19
+    np.testing.assert_allclose(error - error.mean(axis=0), 0, atol=0.15)

@@ -8,8 +8,8 @@ a scene shows, the frequencies across lines alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,8 @@ from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Chunk, FloatFramesOver, Frames
 
-Kind = Literal["changing", "still"]
+Kind = Literal["changing", "still", "open"]
+"""Another in each frame, the same in all while the scene moves, or the same in frames found hardly to move."""
 
 _SMALLEST = 64
 """Rows and columns below which lines are too few, and too short, to tell."""
@@ -97,7 +98,13 @@ def levelled(frames: Frames, measured: Measured, settings: Settings) -> Levelled
             for axis in axes
             if (kind := _kind(*_differ(images, axis), np.abs(shifts - shifts[0])[:, 2 - axis].max()))
         ]
-    return min(found, key=lambda each: each.kind, default=None)
+    return min(found, key=lambda each: get_args(Kind).index(each.kind), default=None)
+
+
+def stand_still(lines: LevelledFrames, level: Measured, settings: Settings) -> bool:
+    """Whether lines stand still while the scene moves, by what was measured of levelled frames if that was open."""
+    again = lines if lines.kind == "still" else levelled(lines.source, level, settings)
+    return again is not None and (again.kind, again.axis) == ("still", lines.axis)
 
 
 def is_better(before: Measured, after: Measured, settings: Settings, kind: Kind) -> bool:
@@ -136,7 +143,7 @@ def _kind(offsets: NDArray[np.float64], differ: NDArray[np.bool_], moved: float)
     """Whether offsets of lines (n, k) change from frame to frame or stand still; None if they move, or are not sure.
 
     `moved` is by how many lines the scene moves from the first of them: where that is little, what stands still may be
-    a smooth scene.
+    a smooth scene, or hold the shifts where they are.
     """
     if not differ.all():
         return None
@@ -150,5 +157,6 @@ def _kind(offsets: NDArray[np.float64], differ: NDArray[np.bool_], moved: float)
         return "changing"
     # Of offsets that are another from line to line, differences from both beside correlate by -2/3; optics draws none.
     rough = float(np.median((offsets[:, 1:] * offsets[:, :-1]).sum(axis=1))) < _ROUGH
-    is_still = (products[:, 0] > _ALIKE).all() and not products.argmax(axis=1).any() and (rough or moved >= _MOVED)
-    return "still" if is_still else None
+    if not (products[:, 0] > _ALIKE).all() or products.argmax(axis=1).any():
+        return None
+    return "still" if rough or moved >= _MOVED else "open"

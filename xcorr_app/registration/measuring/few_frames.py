@@ -16,8 +16,13 @@ from xcorr_app.registration.stack.preparation import prepare
 
 
 def near_each_other(measured: Measured, shape: tuple[int, int]) -> NDArray[np.intp]:
-    """Frames with shifts, but for those that would leave half of what the others share."""
+    """Frames with shifts, but for those that would leave half of what the others share.
+
+    On the edge of the window there is no peak: where most others have one, such frames were not found.
+    """
     known = measured.usable & np.isfinite(measured.shifts).all(axis=1)
+    if measured.on_edge.any() and 2 * (found := known & ~measured.on_edge).sum() > known.sum():
+        known = found
     if known.any():
         distance = np.abs(np.nan_to_num(measured.shifts) - _median(measured.shifts[known]))
         known &= (distance <= np.array(shape) / 4).all(axis=1)

@@ -39,6 +39,9 @@ _SURELY_OFF = 5.0
 """Standard errors of the joint fit by which shifts measured must be off: what the rim adds looks like a pattern too."""
 _PERHAPS_OFF, _LARGE = 3.0, 0.5
 """Standard errors, and pixels, by which shifts measured may be off: then they are in doubt."""
+_BEYOND, _MOST_BEYOND, _FEW_BEYOND = 0.3, 0.25, 3
+"""Pixels, beyond what standard errors explain, that shifts measured may go past those of the scene, and share and
+number of the frames in which they may: a still layer holds them back, and drives none of them."""
 _ROUNDING = 1e-4
 """Pixels that the shift of the reference itself may be off zero."""
 _AT_ONCE = 16
@@ -159,6 +162,8 @@ def fitted_together(
         if left > max(_UNEXPLAINED, _BY_CHANCE * chance):
             return None, False
         start = fit.shifts
+    if _is_contradicted(fit.shifts, begin - begin[held], np.hypot(fit.sigma, measured.sigma[numbers])):
+        return None, False
     of_measured, _ = layers.unexplained(begin - begin[held])
     if elsewhere and not _is_farther(fit.shifts, begin):
         return None, False
@@ -191,6 +196,16 @@ def fitted_together(
     if np.abs(measured.shifts[numbers[held]]).max() > _ROUNDING:  # a mean of frames, where it lies itself
         shifts += np.nanmedian(measured.shifts - shifts, axis=0)
     return JointShifts(shifts, sigma, float(np.sqrt(pattern / max(scene, 1e-300)))), False
+
+
+def _is_contradicted(fitted: NDArray[np.float64], measured: NDArray[np.float64], sigma: NDArray[np.float64]) -> bool:
+    """Whether shifts measured (n, 2) lie elsewhere than between none and those fitted, where a still layer holds them.
+
+    A light that flashes in some frames passes for a scene that jumps, over one that stands still.
+    """
+    past = np.maximum(measured - np.maximum(fitted, 0.0), np.minimum(fitted, 0.0) - measured)
+    beyond = (past > np.maximum(_BEYOND, _PERHAPS_OFF * np.nan_to_num(sigma))).any(axis=1)
+    return bool(beyond.mean() > _MOST_BEYOND and beyond.sum() > _FEW_BEYOND)
 
 
 def _largest_motion(shape: tuple[int, ...]) -> float:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
@@ -45,7 +46,7 @@ from xcorr_app.registration.pattern.pattern_in_turns import (
     search_pattern,
     stands_still,
 )
-from xcorr_app.registration.quality import clean_fraction
+from xcorr_app.registration.quality import clean_fraction, on_edge
 from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.stack.contrast import Contrast
 from xcorr_app.registration.stack.frames import Chunk, Frames, FramesOver
@@ -207,6 +208,13 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     if layers is None:
         return Told(contested=doubted)
     shifts, pattern, scene = layers
+    # What frames show that went to the edge of the window, which is no peak, stood still while "the scene" went there.
+    inside = np.flatnonzero(~_at_edge(shifts, settings.window(frames.shape)))
+    if inside.size < len(shifts):
+        if inside.size < _FEWEST:
+            return Told(contested=doubted)
+        many, shifts, stack = many[inside], shifts[inside], stack[array_namespace(stack).asarray(inside)]
+        pattern, scene = separated(stack, shifts, ROUNDS)
     found = shares(stack, shifts)
     if not (has_pattern(found, shifts) if is_seen else stands_still(found)):
         return Told(contested=led)
@@ -234,6 +242,12 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     contested &= moves_little
     strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
     return Told(PatternFreeFrames(frames, pattern, strength, scene, shifts), contested=contested)
+
+
+def _at_edge(shifts: NDArray[np.float64], window: ShiftWindow) -> NDArray[np.bool_]:
+    """(n,) whether shifts (n, 2), which turns may lead beyond the window, are not inside it."""
+    low, high = (window.dy_min, window.dx_min), (window.dy_max, window.dx_max)
+    return on_edge(np.clip(np.rint(shifts).astype(np.intp), low, high), window)
 
 
 def _hold_still(measured: Measured, usable: NDArray[np.intp]) -> bool:

@@ -45,11 +45,11 @@ class Neighbours:
     first: tuple[int, Array]
 
     def previous(self, verified: NDArray[np.bool_]) -> Measured:
-        """Sum the steps from frame to frame."""
-        measured = self._steps(verified)
-        measured.follows = earlier(measured.usable, 1, self.settings.apart)
+        """Sum the steps from frame to frame, over those that show nothing of either side."""
+        measured, follows = self._bridged(self._steps(verified), verified)
+        measured.follows = follows
         step = measured.shifts
-        measured.shifts, measured.sigma = _summed(step, measured.sigma, measured.follows)
+        measured.shifts, measured.sigma = _summed(step, measured.sigma, follows)
         # Each check is of one step: it starts from where the engine's own sum stood before.
         measured.fft_shifts = measured.shifts - step + measured.fft_shifts
         return measured
@@ -118,6 +118,25 @@ class Neighbours:
         away = np.hypot(*(direct.shifts - measured.shifts[numbers] + measured.shifts[self.first[0]]).T)
         distance[numbers[good]] = away[good]
         return distance
+
+    def _bridged(self, measured: Measured, verified: NDArray[np.bool_]) -> tuple[Measured, NDArray[np.intp]]:
+        """Steps, and the frame (T,) that each is taken from: that before those that no sound step enters or leaves.
+
+        Such frames (of a closed shutter, say) would make a doubt of all that follow.
+        """
+        follows = earlier(measured.usable, 1, self.settings.apart)
+        sound = measured.trusted(self.settings)
+        leads = np.zeros_like(sound)
+        leads[follows[sound & (follows < np.arange(sound.size))]] = True
+        lost = measured.usable & ~sound & ~leads
+        asked = measured.usable & ~sound & ~lost & lost[follows]
+        if not asked.any():
+            return measured, follows
+        before = earlier(measured.usable & ~lost, 1, self.settings.apart)
+        given = GivenFrames(self.frames, self.settings, np.where(asked, before, -1))
+        again = self.measurement.run(given, "measure", verified & asked)
+        taken = asked & again.trusted(self.settings) & (before < np.arange(sound.size))
+        return _chosen([measured, again], taken.astype(np.intp)), np.where(taken, before, follows)
 
     def _steps(self, verified: NDArray[np.bool_]) -> Measured:
         return self.measurement.run(EarlierUsable(self.frames, self.settings, self.first), "measure", verified)

@@ -45,6 +45,8 @@ class Estimation:
     measurement: Measurement
     statistics: Statistics
     xp: Any
+    begin: int = 0
+    """Frame that a template is begun with, or the next one that can be."""
 
     def run(self, reference: str | int | Array, verified: NDArray[np.bool_]) -> Outcome:
         """Measure all frames; those marked in `verified` also by other means."""
@@ -142,7 +144,7 @@ class Estimation:
         return measured, described, (*notes, f"There is no other usable frame to take the {wanted} of.")
 
     def _template(self, verified: NDArray[np.bool_]) -> Outcome:
-        number, image = self._first_usable()
+        number, image = self._usable(range(self.begin, self.frames.count))
         found = against_template(self.statistics, self.measurement, self.settings, (number, image), verified)
         if found.taking_part < 2:
             return self._only_frame("template", verified)
@@ -150,7 +152,7 @@ class Estimation:
             f"mean of {found.taking_part} aligned frames but the one measured, rounds: {found.rounds}, "
             f"begun with first frame ({number})"
         )
-        notes = _instead(0, number)
+        notes = _instead(self.begin, number)
         if not found.is_settled:
             change = (
                 f"The template did not settle in {found.rounds} rounds: shifts still change by {found.change:.4f} px."
