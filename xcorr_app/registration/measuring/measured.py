@@ -158,9 +158,9 @@ class Measured:
             known = np.isfinite(self.score)
             ambiguous = self.peak_ratio < quality.AMBIGUOUS_RATIO
             uncertain = (self.sigma > settings.max_sigma).any(axis=1)
-            # Equal rivals fill the plane of a lattice: that is ambiguous, not a peak by chance.
             uncertain |= self.score < self.chance_score
-            uncertain |= (self.false_alarm > MAX_FALSE_ALARM) & ~ambiguous
+            # What fills the plane of a lattice is the lattice: its peak is ambiguous, or told from it, none by chance.
+            uncertain |= (self.false_alarm > MAX_FALSE_ALARM) & ~ambiguous & ~self.settled
             words = {
                 quality.EDGE: known & self.on_edge,
                 quality.LOW_SCORE: known & (self.score < self.score_limit),
@@ -181,10 +181,9 @@ class Measured:
         return words
 
     def doubted_for_rivals(self, settings: Settings) -> NDArray[np.bool_]:
-        """(T,) whether nothing speaks against a frame but that another shift fits almost as well."""
-        words = self._words(settings)
-        others = _any_of(words, (quality.DOUBTFUL | quality.FAILED) - {quality.AMBIGUOUS})
-        asked: NDArray[np.bool_] = words[quality.AMBIGUOUS] & ~others
+        """(T,) whether nothing speaks against a frame but that other shifts fit almost as well, or that many do."""
+        if_settled = replace(self, settled=np.ones_like(self.settled))
+        asked: NDArray[np.bool_] = if_settled.undoubted(settings) & ~self.undoubted(settings)
         return asked
 
     def trusted(self, settings: Settings) -> NDArray[np.bool_]:
