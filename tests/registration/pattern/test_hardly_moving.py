@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter, shift
+from scipy.signal import lfilter
 
 from xcorr_app import estimate_shifts
 
@@ -47,3 +48,31 @@ def test_focus_that_sweeps_is_no_motion(count):
     stack = np.stack([gaussian_filter(still, 0.1 + 2 * abs(i / count - 0.5)) for i in range(count)]) + noise
     result = estimate_shifts((1000 + 100 * stack).astype(np.float32))
     assert np.abs(result.shifts[result.trusted]).max() < 0.05
+
+
+def broken_clusters(rng, shape):
+    """Bright places of all sizes, with sharp edges."""
+    frequency = np.hypot(np.fft.fftfreq(shape[0])[:, None], np.fft.rfftfreq(shape[1]))
+    power = np.maximum(frequency, 2 / max(shape)) ** -1.2
+    image = np.fft.irfft2(np.fft.rfft2(rng.normal(size=shape)) * power, shape)
+    return gaussian_filter((image - image.mean() > 0.3 * image.std()).astype(float), 1.1)
+
+
+@pytest.mark.parametrize("seed", [1, 7])
+def test_a_charge_that_builds_up_is_no_pattern(seed):
+    """Dark trails beside bright things grow along the lines of a scan, and move with the scene; a glow grows, too."""
+    count, shape = 16, (192, 256)
+    rng = np.random.default_rng(seed)
+    big = broken_clusters(rng, [side + 32 for side in shape])
+    path = np.cumsum(rng.normal((0.1, -0.5), 0.4, (count, 2)), axis=0)
+    path -= path[0]
+    y, x = np.mgrid[: shape[0], : shape[1]]
+    glow = np.exp(-((y - 60) ** 2 + (x - 110) ** 2) / 3000)
+    frames = []
+    for t, step in enumerate(path):
+        view = shift(big, step, order=3)[16:-16, 16:-16]
+        trail = lfilter([1.0], [1.0, -0.93], view, axis=1)
+        frames.append(60 + 80 * view + t / count * (50 * glow - 3.3 * trail) + rng.normal(0, 8, shape))
+    result = estimate_shifts(np.clip(np.rint(frames), 0, 255).astype(np.uint8))
+    assert not any("fixed pattern" in note for note in result.notes)
+    assert np.abs(result.shifts + path)[result.trusted].max() < 0.4
