@@ -80,7 +80,7 @@ def test_a_charge_that_builds_up_is_no_pattern(seed):
 
 @pytest.mark.parametrize(("seed", "width", "contrast"), [(0, 6.0, 0.1), (2, 6.0, 0.1), (0, 12.0, 0.15)])
 def test_the_edge_of_a_stop_is_not_surely_the_scene(seed, width, contrast):
-    """A bright round field with a sharp rim, which shows a soft scene that moves: by its power, the rim is the scene."""
+    """A bright round field with a sharp rim, in which a soft scene moves: by its power, the rim is the scene."""
     count, shape = 20, (192, 200)
     rng = np.random.default_rng(seed)
     big = scene(seed, shape, width)

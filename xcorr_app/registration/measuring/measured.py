@@ -109,6 +109,17 @@ class Measured:
         chosen.inconsistent = (self.inconsistent & ~taken) | masks.contested(chosen.tiles, taken)
         return chosen
 
+    def with_all_parts(self, whole: Measured) -> Measured:
+        """Take frames of which a part was left out from a measurement of all of them; what tiles said still stands."""
+        taken, kept = self.partial, ("tiles", "alike", "edges", "inconsistent", "settled", "partial")
+        chosen = replace(self)
+        for field in fields(Measured):
+            value, new = getattr(self, field.name), getattr(whole, field.name)
+            if isinstance(value, np.ndarray) and isinstance(new, np.ndarray) and field.name not in kept:
+                setattr(chosen, field.name, np.where(taken.reshape(-1, *(1,) * (value.ndim - 1)), new, value))
+        chosen.partial = np.zeros_like(taken)
+        return chosen
+
     def refined(self, fit: Fit, taken: NDArray[np.bool_]) -> Measured:
         """Take shifts of frames (T,) from a fit in which what differs counts less; all else is as it was measured."""
         shifts = np.where(taken[:, None], fit.shift, self.shifts)
