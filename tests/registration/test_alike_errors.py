@@ -154,6 +154,23 @@ def test_standard_errors_through_air() -> None:
     assert clear.sigma.max() < 0.01
 
 
+def test_parts_that_air_displaces_are_no_second_motion() -> None:
+    """Without those that air displaces most, frames would be where the others lie by chance, and too sure of it."""
+    errors, told = [], []
+    for seed in range(20, 25):
+        frames, shifts = _seen_through_air(seed, 0.7)
+        result = xc.estimate_shifts(frames, verify="all")
+        assert result.trusted.all()
+        assert not any("a part of the picture" in note for note in result.notes)
+        assert np.abs(result.shifts - result.fft_shifts)[1:].max() < 0.01
+        errors.append((result.shifts - shifts)[1:])
+        told.append(result.sigma[1:])
+    deviates = np.abs(np.array(errors) / np.array(told))
+    assert np.sqrt(np.mean(np.square(errors))) < 0.205
+    assert (deviates < 1).mean() > 0.55
+    assert (deviates < 2).mean() > 0.85
+
+
 def test_a_scene_that_grows_a_little_has_a_sure_middle() -> None:
     """Its tiles are off alike, by what growing moves them: the shift is that of the middle, which it does not bend."""
     rng = np.random.default_rng(4)

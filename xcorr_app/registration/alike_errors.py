@@ -18,14 +18,27 @@ from xcorr_app.registration.standard_error.alike_tiles import CommonTiles, exces
 
 _LOOKED_AT, _WITH_PARTS, _AT_ONCE, _FEWEST = 16, 8, 4, 4
 """Frames, and those of which parts are left out: each with a reference of its own, that takes three times as long."""
+_SAME = 1.0
+"""Standard errors by which two shifts of a frame differ at most, as a rule."""
 _FARTHEST = 0.75
 """Pixels by which the edges of frames that turn may move: tiles are compared where they are but for the shift."""
 
 
-def excess(estimation: Estimation, reference: str | int | np.integer[Any], measured: Measured) -> NDArray[np.float64]:
+def same_shifts(one: Measured, other: Measured) -> bool:
+    """Whether shifts of most frames of which `one` left a part out are those of `other`, as far as both are sure."""
+    known = one.partial & np.isfinite(one.shifts + other.shifts).all(axis=1)
+    errors = [np.hypot(each.sigma, 0.0 if each.shared is None else each.shared)[known] for each in (one, other)]
+    off = np.abs(one.shifts - other.shifts)[known] / np.hypot(*errors)
+    return bool(known.any() and np.median(off.max(axis=1)) < _SAME)
+
+
+def excess(
+    estimation: Estimation, reference: str | int | np.integer[Any], measured: Measured, *, in_parts: bool = True
+) -> NDArray[np.float64]:
     """Pixels (T, 2) that standard errors lack, to be added in squares; zero where there is no reference frame.
 
-    A frame of the stack is the reference, and is sure of itself.
+    A frame of the stack is the reference, and is sure of itself. Parts that move otherwise are left out, unless not
+    `in_parts`.
     """
     nothing, count = np.zeros_like(measured.sigma), len(measured.sigma)
     number = frame_number(reference, count)
@@ -39,7 +52,7 @@ def excess(estimation: Estimation, reference: str | int | np.integer[Any], measu
     others = np.flatnonzero(looked_at)
     if others.size < _FEWEST or not trusted[number]:
         return nothing
-    differ = masks.some_differ(measured.tiles)
+    differ = in_parts and masks.some_differ(measured.tiles)
     few, measurement = spread(others, _WITH_PARTS if differ else _LOOKED_AT), estimation.measurement
     (images,) = measurement.prepared.usable((number,))
     shape, shifts = (int(images.shape[1]), int(images.shape[2])), measured.shifts

@@ -236,7 +236,8 @@ def alike_errors_of_tiles(series: Series) -> Series:
     """Are errors of neighbouring parts of the picture alike? Then standard errors are larger.
 
     Not asked where frames leave nothing once they are moved, and do not bend, or hold a pattern that was fitted
-    together with the scene.
+    together with the scene. Where parts were left out and the rest is still off alike, as through moving air, they were
+    no second motion: all parts of a picture together lie nearer to where it belongs than those that happen to agree.
     """
     rest, told = series.found.rest, series.pattern
     leaves_nothing = rest.is_little and rest.is_sure and not np.nan_to_num(series.measured.edges).any()
@@ -247,9 +248,25 @@ def alike_errors_of_tiles(series: Series) -> Series:
         # Sums of values at the limits of their type are infinite: then nothing is known.
         with np.errstate(over="ignore", invalid="ignore"):
             by = alike_errors.excess(series.found.estimation, series.reference, series.measured)
-        if by.any():
+            if not by.any():
+                return series
             series.measured.shared = by
+            if 2 * series.measured.partial.sum() > by.shape[0] and not series.measured.crossed:
+                return _with_all_parts(series)
     return series
+
+
+def _with_all_parts(series: Series) -> Series:
+    """Measure frames with the parts that were left out, if their shifts are no others."""
+    measured, estimation = series.measured, series.found.estimation
+    found = series.measurement.as_a_whole(series.frames, series.reference, estimation.settings)
+    whole = measured.with_all_parts(found)
+    # What coarse and fine parts were seen to differ by is in those before.
+    whole.sigma = np.fmax(whole.sigma, measured.sigma)
+    whole.shared = alike_errors.excess(estimation, series.reference, whole, in_parts=False)
+    if not alike_errors.same_shifts(measured, whole):
+        return series
+    return replace(series, found=replace(series.found, measured=whole))
 
 
 def sums_of_steps(series: Series) -> Series:

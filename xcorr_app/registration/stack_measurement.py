@@ -91,6 +91,10 @@ class StackMeasurement:
         job = self._job(frames, settings, None, **how)
         return job.run(reference, np.zeros(frames.count, dtype=bool))[0]
 
+    def as_a_whole(self, frames: Frames, reference: str | int | Array, settings: Settings) -> Measured:
+        """Measure frames with all of their parts, checked as all are."""
+        return self._job(frames, settings, None, whole=True, tiles=False).run(reference, self._verified)[0]
+
     def without_check(self, frames: Frames, reference: str | int | Array) -> Measured:
         """Measure frames with no other means, and without telling of progress."""
         return self._measure(frames, reference, np.zeros(frames.count, dtype=bool), None).measured

@@ -66,12 +66,28 @@ def test_the_right_period_is_found_from_a_wrong_one():
         assert np.abs(found + DRIFT)[1:].max() < 0.1
 
 
-def test_without_rivals_nothing_is_settled():
+def test_where_no_peak_is_almost_as_high_the_next_ones_are_the_rivals():
     stack = drifting(DRIFT[:3], (90, 95), seed=2).astype(np.float32)
     found, alike = settled(stack[:1], stack, -DRIFT[:3], ShiftWindow.symmetric(20, 20), 0.25)
+    np.testing.assert_array_equal(found, -DRIFT[:3])
+    assert (np.abs(alike[:, 1] + DRIFT[:3]).max(axis=1) > 1).all()
+
+
+def test_noise_settles_nothing():
+    images = np.random.default_rng(8).normal(size=(5, 120, 131)).astype(np.float32)
+    found, _ = settled(images[:1], images[1:], np.zeros((4, 2)), ShiftWindow.symmetric(24, 24), 0.25)
     assert np.isnan(found).all()
-    np.testing.assert_array_equal(alike[:, 0], -DRIFT[:3])
-    assert np.isnan(alike[:, 1:]).all()
+
+
+@pytest.mark.parametrize("seed", [3, 4, 5])
+def test_a_film_under_a_lattice_is_no_chance(seed):
+    """Away from the peak the plane is full of the lattice: that the peak hardly stands above it says nothing."""
+    film = drifting(DRIFT, SHAPE, seed=seed)
+    stack = lattice(DRIFT) + 30 * (film - film.mean()) / film.std()
+    result = estimate_shifts((stack + noise(stack, 15, seed=seed)).astype(np.float32))
+    assert (result.peak_ratio[1:] > 1.1).all()
+    assert np.abs(result.shifts + DRIFT).max() < 0.05
+    assert result.trusted.all()
 
 
 @pytest.mark.parametrize("seed", [3, 5])

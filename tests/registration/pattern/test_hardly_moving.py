@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter, shift
+from scipy.signal import lfilter
 
 from xcorr_app import estimate_shifts
 
@@ -63,3 +64,49 @@ def test_light_that_flashes_in_some_frames_is_no_scene_over_a_still_one(seed):
     error = (result.shifts + path)[result.trusted]
     assert len(error) >= 19
     np.testing.assert_allclose(error - error.mean(axis=0), 0, atol=0.15)
+
+
+def broken_clusters(rng, shape):
+    """Bright places of all sizes, with sharp edges."""
+    frequency = np.hypot(np.fft.fftfreq(shape[0])[:, None], np.fft.rfftfreq(shape[1]))
+    power = np.maximum(frequency, 2 / max(shape)) ** -1.2
+    image = np.fft.irfft2(np.fft.rfft2(rng.normal(size=shape)) * power, shape)
+    return gaussian_filter((image - image.mean() > 0.3 * image.std()).astype(float), 1.1)
+
+
+@pytest.mark.parametrize("seed", [1, 7])
+def test_a_charge_that_builds_up_is_no_pattern(seed):
+    """Dark trails beside bright things grow along the lines of a scan, and move with the scene; a glow grows, too."""
+    count, shape = 16, (192, 256)
+    rng = np.random.default_rng(seed)
+    big = broken_clusters(rng, [side + 32 for side in shape])
+    path = np.cumsum(rng.normal((0.1, -0.5), 0.4, (count, 2)), axis=0)
+    path -= path[0]
+    y, x = np.mgrid[: shape[0], : shape[1]]
+    glow = np.exp(-((y - 60) ** 2 + (x - 110) ** 2) / 3000)
+    frames = []
+    for t, step in enumerate(path):
+        view = shift(big, step, order=3)[16:-16, 16:-16]
+        trail = lfilter([1.0], [1.0, -0.93], view, axis=1)
+        frames.append(60 + 80 * view + t / count * (50 * glow - 3.3 * trail) + rng.normal(0, 8, shape))
+    result = estimate_shifts(np.clip(np.rint(frames), 0, 255).astype(np.uint8))
+    assert not any("fixed pattern" in note for note in result.notes)
+    assert np.abs(result.shifts + path)[result.trusted].max() < 0.4
+
+
+@pytest.mark.parametrize(("seed", "width", "contrast"), [(0, 6.0, 0.1), (2, 6.0, 0.1), (0, 12.0, 0.15)])
+def test_the_edge_of_a_stop_is_not_surely_the_scene(seed, width, contrast):
+    """A bright round field with a sharp rim, in which a soft scene moves: by its power, the rim is the scene."""
+    count, shape = 20, (192, 200)
+    rng = np.random.default_rng(seed)
+    big = scene(seed, shape, width)
+    path = np.cumsum(rng.normal(0, 0.7, (count, 2)), axis=0)
+    path -= path[0]
+    y, x = np.mgrid[: shape[0], : shape[1]]
+    far = np.hypot(y - 94, x - 102)
+    light = 240 * np.exp(-((far / 110) ** 2)) * (far < 95)
+    views = np.stack([shift(big, step, order=3)[16:-16, 16:-16] for step in path])
+    stack = rng.poisson(light * (1 + contrast * views).clip(0) + 3).astype(np.uint16)
+    result = estimate_shifts(stack)
+    off = np.abs(result.shifts + path).max(axis=1) > 0.5
+    assert not (off & result.trusted).any()

@@ -8,7 +8,7 @@ a scene shows, the frequencies across lines alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np

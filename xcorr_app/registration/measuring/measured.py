@@ -109,6 +109,17 @@ class Measured:
         chosen.inconsistent = (self.inconsistent & ~taken) | masks.contested(chosen.tiles, taken)
         return chosen
 
+    def with_all_parts(self, whole: Measured) -> Measured:
+        """Take frames of which a part was left out from a measurement of all of them; what tiles said still stands."""
+        taken, kept = self.partial, ("tiles", "alike", "edges", "inconsistent", "settled", "partial")
+        chosen = replace(self)
+        for field in fields(Measured):
+            value, new = getattr(self, field.name), getattr(whole, field.name)
+            if isinstance(value, np.ndarray) and isinstance(new, np.ndarray) and field.name not in kept:
+                setattr(chosen, field.name, np.where(taken.reshape(-1, *(1,) * (value.ndim - 1)), new, value))
+        chosen.partial = np.zeros_like(taken)
+        return chosen
+
     def refined(self, fit: Fit, taken: NDArray[np.bool_]) -> Measured:
         """Take shifts of frames (T,) from a fit in which what differs counts less; all else is as it was measured."""
         shifts = np.where(taken[:, None], fit.shift, self.shifts)
@@ -158,9 +169,9 @@ class Measured:
             known = np.isfinite(self.score)
             ambiguous = self.peak_ratio < quality.AMBIGUOUS_RATIO
             uncertain = (self.sigma > settings.max_sigma).any(axis=1)
-            # Equal rivals fill the plane of a lattice: that is ambiguous, not a peak by chance.
             uncertain |= self.score < self.chance_score
-            uncertain |= (self.false_alarm > MAX_FALSE_ALARM) & ~ambiguous
+            # What fills the plane of a lattice is the lattice: its peak is ambiguous, or told from it, none by chance.
+            uncertain |= (self.false_alarm > MAX_FALSE_ALARM) & ~ambiguous & ~self.settled
             words = {
                 quality.EDGE: known & self.on_edge,
                 quality.LOW_SCORE: known & (self.score < self.score_limit),
@@ -181,10 +192,9 @@ class Measured:
         return words
 
     def doubted_for_rivals(self, settings: Settings) -> NDArray[np.bool_]:
-        """(T,) whether nothing speaks against a frame but that another shift fits almost as well."""
-        words = self._words(settings)
-        others = _any_of(words, (quality.DOUBTFUL | quality.FAILED) - {quality.AMBIGUOUS})
-        asked: NDArray[np.bool_] = words[quality.AMBIGUOUS] & ~others
+        """(T,) whether nothing speaks against a frame but that other shifts fit almost as well, or that many do."""
+        if_settled = replace(self, settled=np.ones_like(self.settled))
+        asked: NDArray[np.bool_] = if_settled.undoubted(settings) & ~self.undoubted(settings)
         return asked
 
     def trusted(self, settings: Settings) -> NDArray[np.bool_]:

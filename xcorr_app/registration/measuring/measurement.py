@@ -22,7 +22,6 @@ from xcorr_app.registration.measuring.scene_of_two import scene_of_two
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tiles import Grid, Look, look
 from xcorr_app.registration.parts.turned_frames import MIN_EDGE, StraightReference, Turned
-from xcorr_app.registration.quality import AMBIGUOUS_RATIO
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Pass
@@ -137,9 +136,9 @@ class Measurement:
 
     def _settle(self, columns: Measured, reference: Reference) -> None:
         """Ask whether pictures tell shifts from others that fit almost as well; of all frames if a few do."""
-        if not (columns.peak_ratio < AMBIGUOUS_RATIO).any():
-            return
         asked = columns.doubted_for_rivals(self._settings)
+        if not asked.any():
+            return
         few = np.zeros_like(asked)
         few[spread(np.flatnonzero(asked), self._few)] = True
         before, shifts = columns.shifts, np.full_like(columns.shifts, np.nan)

@@ -119,15 +119,18 @@ def _rivals(
     window: ShiftWindow,
     min_overlap: float,
 ) -> NDArray[np.float64]:
-    """Other shifts (m, 2) at which the plane is almost as high, by fractions of pixels."""
+    """Other shifts (m, 2) at which the plane is almost as high, by fractions of pixels; its next peaks if none is."""
     plane = cross_correlate(image, frame, max_shift=window, min_overlap=min_overlap, check_finite=False)
     near = np.lib.stride_tricks.sliding_window_view(np.pad(plane, 1, constant_values=np.nan), (3, 3))
     known = np.nan_to_num(plane, nan=-1.0)
     is_peak = ~(near > known[:, :, None, None]).any(axis=(2, 3)) & np.isfinite(plane)
-    y, x = np.nonzero(is_peak & (known * AMBIGUOUS_RATIO * _MARGIN > float(known.max())))
+    y, x = np.nonzero(is_peak)
     places = np.stack([y + window.dy_min, x + window.dx_min], axis=1).astype(np.float64)
     other = np.abs(places - shift).max(axis=1) > 1.5
     y, x, places = y[other], x[other], places[other]
+    alike = known[y, x] * AMBIGUOUS_RATIO * _MARGIN > float(known.max())
+    if alike.any():
+        y, x, places = y[alike], x[alike], places[alike]
     offset, height = refine(near[y, x], "gaussian", 1)
     chosen: NDArray[np.float64] = (places + offset)[np.argsort(-height, kind="stable")[:_MOST]]
     return chosen

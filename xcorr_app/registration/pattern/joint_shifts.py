@@ -28,9 +28,10 @@ FIRST_SIGN, DOUBTED, SURE = 1.0, 3.0, 5.0
 is a pattern: of 20 plain series at an SNR of 0.2 none came to 1.5."""
 _UNEXPLAINED, _BY_CHANCE = 0.1, 5.0
 """Share of the changes that both layers leave at most, or so many times what chance leaves."""
-_BY_RIM, _BETTER = 0.015, 0.3
+_BY_RIM, _BETTER = 0.015, 0.5
 """Share of the changes that the rim leaves at most; beyond it something else changes, and the shifts fitted must leave
-less than those measured by this share of that: light that turns is explained by neither, and bends the fit."""
+less than those measured by this share of that, so that they explain more than they leave: light that turns, or a
+charge that builds up beside bright things, is explained by neither, and bends the fit."""
 _UNKNOWN_SCALE = 0.2
 """Relative standard error of the length of all shifts beyond which nothing is known of them."""
 _LARGEST_CHANGE = 20.0

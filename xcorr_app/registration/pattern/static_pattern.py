@@ -86,8 +86,10 @@ _WHITE = 0.25
 _LED, _FEWEST_LED = 1.5, 16
 """Pixels of motion below which shifts may be those of a pattern that outshines the scene; frames that are enough to
 tell it from chance, a lamp or focus that changes."""
+_TILE = 16
+"""Pixels along the sides of tiles of which the two are compared, and"""
 _FINE, _COARSE = 1.5, 6.0
-"""Widths in pixels between which the two are compared: noise of pixels and gradients of brightness are no scene."""
+"""widths in pixels between which they are: noise of pixels and gradients of brightness are no scene."""
 
 
 @dataclass(frozen=True)
@@ -267,18 +269,23 @@ def _led_by_pattern(
     size = array_namespace(stack).abs(stack).max()
     stack = stack / size
     start = followed_pattern(stack, measured.shifts[chosen])
-    if start is None or _shows_more(stack, start):
+    if start is None:
         return None, False
+    shows_more, in_places = _shows_more(stack, start)
+    if shows_more:
+        return None, in_places
     return fitted_together(
         stack, chosen, measured.shifts[chosen], measured, lambda some: taken(frames, some, settings) / size, start
     )
 
 
-def _shows_more(stack: Array, shifts: NDArray[np.float64]) -> bool:
+def _shows_more(stack: Array, shifts: NDArray[np.float64]) -> tuple[bool, bool]:
     """Whether what stands still is the scene: what optics draws, and stronger than what moves by shifts (n, 2).
 
     Of float frames (n, h, w). Pixels and lines are the camera's, and a glow is coarse. Noise is no part of the product
-    of what two halves of the frames show.
+    of what two halves of the frames show. And whether it is stronger in a few places alone, as the edge of a stop or
+    of a detector is, which outshines a scene that fills the frame: most of the tiles show more of what moves, by the
+    sign test.
     """
     xp, both = array_namespace(stack), []
     for half in (slice(0, None, 2), slice(1, None, 2)):
@@ -286,15 +293,18 @@ def _shows_more(stack: Array, shifts: NDArray[np.float64]) -> bool:
         scene = shift_frames(scene[None], (shifts[half][:1] - shifts[:1]), order=3, mode="nearest")[0][0]
         both.append(_without_lines(xp.stack([pattern, scene])))
     if float(clean_fraction(both[0][:1] + both[1][:1])[0]) < _WHITE:
-        return False
+        return False, False
     bands = []
     for layers in both:
         fine, coarse = (
             filter_frames(layers, named.gaussian(s), dtype="same", count=False)[0] for s in (_FINE, _COARSE)
         )
         bands.append(fine - coarse)
-    pattern, scene = (float(power) for power in to_host((bands[0] * bands[1]).mean(axis=(1, 2))))
-    return pattern > scene
+    ny, nx = (side // _TILE for side in stack.shape[1:])
+    products = (bands[0] * bands[1])[:, : ny * _TILE, : nx * _TILE]
+    pattern, scene = to_host(products.reshape(2, ny, _TILE, nx, _TILE).mean(axis=(2, 4)))
+    moving = float((scene > pattern).mean())
+    return bool(pattern.mean() > scene.mean()), bool(moving > 0.5 + _BY_CHANCE * 0.5 / np.sqrt(ny * nx))
 
 
 def _without_lines(images: Array) -> Array:
