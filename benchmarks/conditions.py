@@ -103,6 +103,8 @@ class Clean:
     """(T, SIZE, SIZE) counts of hot pixels, zero elsewhere, or (T, 1, 1) zeros."""
     path: Array
     """(T, 2) displacements."""
+    lit: NDArray[np.bool_] | None = None
+    """(T, spots) those that are on, where some blink."""
 
 
 def make_series(
@@ -154,10 +156,11 @@ def _clean(scene_name: str, condition: str, frames: int, seed: int, largest: flo
     extra = np.random.default_rng([seed, 20_240_512, (*CONDITIONS, *OTHERS).index(condition)])
     scene: Scene = Lattice(world) if condition == "lattice" else SCENES[scene_name](world)
     path = drift(frames + 1, world, min(largest, LATTICE_DRIFT) if condition == "lattice" else largest)
-    light, hot = np.ones((frames + 1, 1, 1)), np.zeros((frames + 1, 1, 1))
+    light, hot, lit = np.ones((frames + 1, 1, 1)), np.zeros((frames + 1, 1, 1)), None
     if condition == "blinking" and isinstance(scene, Spots):
         blinking = scene.random_spots(extra, 0.3)
-        views = np.stack([scene.without(blinking & (extra.random(blinking.size) < 0.5)).sample(*d) for d in path])
+        lit = np.stack([~(blinking & (extra.random(blinking.size) < 0.5)) for _ in path])
+        views = np.stack([scene.without(~on).sample(*d) for on, d in zip(lit, path, strict=True)])
     elif condition in OTHERS and isinstance(scene, Spots):
         by = np.linspace(0, 1, frames + 1)
         angle, factor = (_TURN * by, 1 + 0 * by) if condition == "turning" else (0 * by, 1 + _GROWTH * by)
@@ -174,7 +177,7 @@ def _clean(scene_name: str, condition: str, frames: int, seed: int, largest: flo
         light = np.exp(0.1 * _pink(frames + 1, extra))[:, None, None]
     elif condition in ("hot", "flickering"):
         hot = _hot_pixels(frames + 1, extra, flickering=condition == "flickering")
-    return Clean(scene, views, light, hot, path)
+    return Clean(scene, views, light, hot, path, lit)
 
 
 def _pattern(rng: np.random.Generator) -> Array:

@@ -1,5 +1,7 @@
 """The bound from all frames of a series: of two frames that of Knapp and Carter, and as its definition says."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -17,6 +19,16 @@ def test_of_two_frames_it_is_that_of_a_noisy_reference():
     scene = joint_bound.spectrum_of(clean.scene.sample(0.0, 0.0))
     found = joint_bound.bound(PATH[:2], scene, np.zeros_like(scene), noise)
     assert found == pytest.approx(bounds(clean.scene, 0.5)[1], rel=1e-3)
+
+
+def test_of_spots_of_which_none_blinks_it_is_that_of_two_noisy_images(monkeypatch):
+    clean = _clean("spots", "blinking", 2, 4, 20.0)
+    still = replace(clean, lit=np.ones_like(clean.lit), views=clean.scene.sample(0.0, 0.0)[None])
+    monkeypatch.setattr(joint_bound, "_clean", lambda *_: still)
+    found = joint_bound.of_blinking(4, 20.0, 2, 20.0)
+    assert found == pytest.approx(np.sqrt(2) * bounds(clean.scene, 20.0)[0], rel=1e-9)
+    monkeypatch.setattr(joint_bound, "_clean", lambda *_: clean)
+    assert joint_bound.of_blinking(4, 20.0, 2, 20.0) > 1.05 * found
 
 
 def test_information_is_that_of_the_covariance(rng, monkeypatch):

@@ -52,6 +52,7 @@ def test_more_noise_is_smoothed_more():
 
 def test_quiet_images_are_not_weighted():
     assert weighting_kernel(autocorrelation(0.01), autocorrelation(0.0)) is None
+    assert weighting_kernel(autocorrelation(0.01), autocorrelation(0.0), quiet=0.005) is not None
 
 
 def test_one_noisy_image_is_enough():

@@ -30,8 +30,8 @@ _LARGEST_OF_MANY = 256
 _PIXELS_AT_ONCE = 1 << 21
 """Of images that a host looks at in one call."""
 _GRID = 64
-_QUIET = 0.05
-"""Share of noise in the variance below which weighting gains nothing."""
+QUIET = 0.05
+"""Share of noise in the variance below which weighting a plane gains nothing."""
 
 
 def autocorrelations(images: Array, *, many: bool = False) -> NDArray[np.float64]:
@@ -74,7 +74,7 @@ def noise_share(autocorrelation: NDArray[np.float64]) -> float:
 
 
 def weighting_kernel(
-    left: NDArray[np.float64], right: NDArray[np.float64], *, left_is_white: bool = True
+    left: NDArray[np.float64], right: NDArray[np.float64], *, left_is_white: bool = True, quiet: float = QUIET
 ) -> NDArray[np.float64] | None:
     """Kernel that weights the plane of two images, from their autocorrelations.
 
@@ -85,6 +85,8 @@ def weighting_kernel(
     left_is_white : bool
         Whether the noise of `left` is white. That of a mean of moved frames is not: interpolation has smoothed it, and
         what it then has in common with a scene must not be taken for one; the scene is that of `right`.
+    quiet : float
+        Share of noise up to which nothing is weighted.
 
     Returns
     -------
@@ -94,7 +96,7 @@ def weighting_kernel(
     if not (np.isfinite(left).all() and np.isfinite(right).all()):
         return None
     noise_left, noise_right = noise_share(left), noise_share(right)
-    if max(noise_left, noise_right) <= _QUIET:
+    if max(noise_left, noise_right) <= quiet:
         return None
     clearer = left_is_white and noise_left <= noise_right
     scene = _scene_spectrum(*((left, noise_left) if clearer else (right, noise_right)))

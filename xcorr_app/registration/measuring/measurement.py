@@ -16,7 +16,7 @@ from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.measuring.one_pass import OnePass
 from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers, MedianOfOthers, Reference
-from xcorr_app.registration.measuring.reweighted_fit import Fit, fit_reweighted
+from xcorr_app.registration.measuring.reweighted_fit import FINELY_NOISY, Fit, fit_reweighted
 from xcorr_app.registration.measuring.rivals import ALIKE, settled, stand_still
 from xcorr_app.registration.measuring.scene_of_two import scene_of_two
 from xcorr_app.registration.parts import masks
@@ -295,7 +295,7 @@ class Measurement:
         """Fit the chosen frames (T,) so that pixels that differ count less."""
         if not chosen.any():
             return
-        kernel = self._pass.weighting.kernel(reference)
+        kernel = self._pass.weighting.kernel(reference, quiet=FINELY_NOISY)
 
         def fitted(images: Array, frames: Array, numbers: NDArray[np.intp]) -> Fit:
             return fit_reweighted(images, frames, shifts[numbers], kernel)

@@ -7,7 +7,8 @@ fitted: shift, gain and offset. Noise is what the two differ by as a rule (the m
 are as bright as there, since photons scatter more on bright parts. Differences are smoothed before they are judged, so
 that faint spots are told from noise; what is fitted is not.
 
-Of the reference, g and its slopes D, smoothed by the weighting's kernel as in ``measuring/icgn.py``; of
+Of the reference, g and its slopes D, smoothed by the weighting's kernel as in ``measuring/icgn.py``, even where too
+little is noise for a plane to be weighted: slopes of spots that are wide for their noise show mostly that. Of
 the frame at the present shift, v of gain a and its slopes V. With r = v - level - a g the step solves
 
     (sum w D V^T) step = sum w D r
@@ -29,6 +30,8 @@ from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.measuring.icgn import Template, has_inside, interpolated
 
+FINELY_NOISY = 0.005
+"""Share of noise in the variance from which slopes are smoothed: they show noise sooner than what they are slopes of."""
 _SMOOTHING = named.gaussian(2.0)
 """Pixels over which differences are averaged before they are judged."""
 _NOISE, _CHANGE = 2.0, 4.0

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.correlation.weighting import LAGS, WEIGHED_FRAMES, autocorrelations, weighting_kernel
+from xcorr_app.correlation.weighting import LAGS, QUIET, WEIGHED_FRAMES, autocorrelations, weighting_kernel
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.measuring.references import FixedImage, Reference
 from xcorr_app.registration.settings import Settings
@@ -23,8 +23,11 @@ class StackWeighting:
         self._frames, self._prepared, self._settings, self._xp = frames, prepared, settings, xp
         self._autocorrelation: dict[tuple[int, ...], NDArray[np.float64] | None] = {}
 
-    def kernel(self, reference: Reference) -> NDArray[np.float64] | None:
-        """Weighting of frequencies for the whole stack, from a few of its frames and what they are compared with."""
+    def kernel(self, reference: Reference, quiet: float = QUIET) -> NDArray[np.float64] | None:
+        """Weighting of frequencies for the whole stack, from a few of its frames and what they are compared with.
+
+        None where less than the share `quiet` of their variance is noise.
+        """
         shape = self._settings.measured_shape(self._frames.shape)
         if self._settings.weighting == "none" or self._settings.normalization != "zncc" or min(shape) <= 2 * LAGS:
             return None
@@ -34,14 +37,16 @@ class StackWeighting:
         if right is None:
             return None
         if own is not None:
-            return weighting_kernel(own, right)
+            return weighting_kernel(own, right, quiet=quiet)
         left = []
         # Means without one of the frames are all alike.
         for number in numbers if reference.is_stored else numbers[:1]:
             prepared = prepare(self._frames.read(number, number + 1), self._settings)
             if prepared.usable[0]:
                 left.append(autocorrelations(reference.images(number, prepared)[:1])[0])
-        return weighting_kernel(np.median(left, axis=0), right, left_is_white=reference.is_stored) if left else None
+        if not left:
+            return None
+        return weighting_kernel(np.median(left, axis=0), right, left_is_white=reference.is_stored, quiet=quiet)
 
     def _autocorrelations(
         self, image: Array | None, numbers: tuple[int, ...]
