@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import ndimage
 
 import xcorr_app as xc
+from xcorr_app.registration.alike_errors import excess
+from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.stack.contrast import Contrast
+from xcorr_app.registration.stack.frames import ArrayFrames
+from xcorr_app.registration.stack_measurement import StackMeasurement
 from xcorr_app.registration.standard_error.alike_tiles import CommonTiles, Contributions, excess_variance
 
 Floats = NDArray[np.float64]
@@ -152,6 +159,21 @@ def test_standard_errors_through_air() -> None:
     frames, shifts = _seen_through_air(7, 0.0)
     clear = xc.estimate_shifts(frames, verify="none")
     assert clear.sigma.max() < 0.01
+
+
+def test_what_one_frame_alone_shows_is_no_error_of_the_others() -> None:
+    """One frame is bent: its middle lies a pixel from where the rest is."""
+    frames, shifts = _seen_through_air(9, 0.0)
+    bent, middle = 4, (slice(35, 95), slice(40, 100))
+    frames[bent][middle] = np.roll(frames[bent], 1, axis=0)[middle]
+    stack, settings = ArrayFrames(frames), Settings(contrast=Contrast.parse("none"))
+    found = StackMeasurement(stack, settings, np, "none", None).measure(stack, "first")
+    measured = replace(found.measured, tiles=np.full_like(found.measured.tiles, np.nan), shifts=shifts)
+    for words in ("inconsistent", "partial", "reweighted"):
+        setattr(measured, words, np.zeros(len(frames), dtype=bool))
+    by = excess(found.estimation, "first", measured)
+    assert by[bent, 0] > 0.1
+    assert np.delete(by, bent, axis=0).max() < 0.02
 
 
 def test_parts_that_air_displaces_are_no_second_motion() -> None:

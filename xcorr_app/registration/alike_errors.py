@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.turned_frames import edges
 from xcorr_app.registration.reference.reference_names import frame_number
 from xcorr_app.registration.reference.strategies import Estimation
-from xcorr_app.registration.standard_error.alike_tiles import CommonTiles, excess_variance
+from xcorr_app.registration.standard_error.alike_tiles import CommonTiles, Contributions, excess_variance
 
 _LOOKED_AT, _WITH_PARTS, _AT_ONCE, _FEWEST = 16, 8, 4, 4
 """Frames, and those of which parts are left out: each with a reference of its own, that takes three times as long."""
@@ -72,8 +73,21 @@ def excess(
     found = tiles.contributions()
     if found is None:
         return nothing
+    of_all = _variance(found, measured)
+    by = np.broadcast_to(np.where((np.arange(count) != number)[:, None], of_all, 0.0), nothing.shape).copy()
+    squares = (found.errors**2).sum(axis=(1, 2))
+    alone = int(squares.argmax())
+    if of_all.any() and 2 * squares[alone] > squares.sum():
+        # What one frame alone shows is no scatter of all: it lies elsewhere.
+        by = np.where(by > 0, _variance(replace(found, errors=np.delete(found.errors, alone, axis=0)), measured), 0.0)
+        by[few[alone]] = np.maximum(by[few[alone]], len(few) * of_all)
+    missing: NDArray[np.float64] = np.sqrt(by)
+    return missing
+
+
+def _variance(found: Contributions, measured: Measured) -> NDArray[np.float64]:
     by = excess_variance(found, linear=True)
     if measured.linear is None:
         # Frames that grow or turn a little have tiles that are off alike, and a middle that is not.
         by = np.minimum(by, excess_variance(found))
-    return np.where((np.arange(count) != number)[:, None], np.sqrt(by), 0.0)
+    return by
