@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from xcorr_app.correlation import common_overlap
 from xcorr_app.correlation.common_overlap import on_common_overlap
 from xcorr_app.correlation.subpixel import refine
 from xcorr_app.gpu.runtime.arrays import to_host
@@ -92,3 +95,20 @@ def test_parts_that_are_flat_or_too_small_keep_what_was_given(xp, rng):
     np.testing.assert_array_equal(found[0, 0], near[0, 0])
     assert np.isnan(found[1, 0, 0])
     np.testing.assert_array_equal(found[1, 2], near[1, 2])
+
+
+@pytest.mark.parametrize("radius", [1, 7])
+def test_single_precision_is_as_exact_as_the_images(rng, radius):
+    left, right = (rng.uniform(-1, 1, size=(n, 61, 67)).astype(np.float32) for n in (1, len(PEAKS)))
+    _, single = measured(np, left, right, PEAKS, radius)
+    _, double = measured(np, left.astype(np.float64), right.astype(np.float64), PEAKS, radius)
+    np.testing.assert_allclose(single, double, atol=2e-7)
+
+
+def test_lines_of_a_device_are_gathered_as_those_of_a_host_are_sliced(rng, monkeypatch):
+    """Where arrays are not NumPy's, all lines are gathered at once: the same elements."""
+    left, right = rng.normal(size=(1, 25, 31)), rng.normal(size=(len(PEAKS), 25, 31))
+    _, sliced = measured(np, left, right, PEAKS, 5)
+    monkeypatch.setattr(common_overlap, "array_namespace", lambda *_: SimpleNamespace(**vars(np)))
+    _, gathered = measured(np, left, right, PEAKS, 5)
+    np.testing.assert_array_equal(gathered, sliced)

@@ -21,6 +21,8 @@ from xcorr_app.registration.stack.preparation import prepare
 _Sum: TypeAlias = tuple[tuple[Placement, ...], Array, Array]
 """Where frames are placed, range by range, the sum of what they add (h, w), and that of their weights."""
 _COLUMNS = ("shifts", "gain", "offset", "weight")
+_IN_ONE_THREAD = 1 << 18
+"""Multiplications of a product of matrices that OpenBLAS does not divide among threads."""
 _STRIP_BYTES = 1 << 28
 """Memory for one strip of all frames while a median is taken."""
 
@@ -148,4 +150,16 @@ def _sums(values: Array, placement: Placement) -> tuple[Array, Array]:
     """Sum of what frames add (n, h, w) and of their weights, float64."""
     xp = array_namespace(values)
     rows, columns = coverage(placement, values.shape[1:], xp)
-    return values.sum(axis=0, dtype=np.float64), rows.T @ columns
+    return values.sum(axis=0, dtype=np.float64), _weights(rows, columns)
+
+
+def _weights(rows: Array, columns: Array) -> Array:
+    """Sum over frames (h, w) of the weights of their rows (n, h) times those of their columns (n, w).
+
+    On a host by parts, each of which BLAS leaves to one thread: the others are busy with other frames.
+    """
+    xp, count = array_namespace(rows), max(rows.shape[0] * columns.shape[1], 1)
+    if xp is not np:
+        return rows.T @ columns
+    step = max(1, _IN_ONE_THREAD // count)
+    return np.concatenate([rows.T[first : first + step] @ columns for first in range(0, rows.shape[1], step)])
