@@ -59,6 +59,16 @@ def test_planes_and_checksum_are_those_of_the_file(stack, budget, threads, monke
     assert checksums.finished() == {str(path): xxh3(path)}
 
 
+@pytest.mark.parametrize("numbers", [[0, 2, 1, 3], [5, 3, 4], [7, 7, 6], [5, 5, 7], [0, 9, 4, 13, 19, 1, 18]])
+def test_planes_in_any_order(stack, numbers):
+    path, data = stack
+    with opened(path, 1 << 30) as source:
+        positions = plane_positions(source.metadata)
+        planes, errors = source.planes([positions[number] for number in numbers])
+        np.testing.assert_array_equal(planes, data[numbers])
+        assert errors == {}
+
+
 def test_a_plane_is_read_once_by_however_many_threads(tmp_path, monkeypatch):
     data = noise((40, 16, 16))
     write_plain(tmp_path / "a.tif", data)

@@ -173,7 +173,7 @@ class HeldSource:
         """Have these planes in memory: read those that nobody reads, then wait for the others."""
         while not self._ready[numbers].all():
             with self._known:
-                mine = [number for number in numbers if not self._claimed[number]]
+                mine = sorted({number for number in numbers if not self._claimed[number]})
                 if not mine:
                     if not wait:
                         return
