@@ -70,10 +70,9 @@ def stands_behind(one: Tiles, other: Tiles) -> NDArray[np.bool_]:
     area = [(these == AGREES).sum(axis=(1, 2)) for these in alone]
     rim = [_share_of_rim(these) for these in alone]
     sides = [_sides(these) for these in alone]
-    reaches = (rim[0] > 0) & (rim[0] >= _AT_RIM * rim[1]) & (area[0] >= _NOT_LESS * area[1])
-    fills = (area[0] >= _MORE * area[1]) & (rim[0] >= rim[1]) & (sides[0] >= sides[1])
-    surrounds = (sides[0] >= _MOST_SIDES) & (sides[1] <= 1)
-    found: NDArray[np.bool_] = reaches | fills | surrounds
+    reaches = ((rim[0] > 0) & (rim[0] >= _AT_RIM * rim[1])) | ((sides[0] >= _MOST_SIDES) & (sides[1] <= 1))
+    fills = (area[0] >= _MORE * area[1]) & (rim[0] >= rim[1])
+    found: NDArray[np.bool_] = (reaches & (area[0] >= _NOT_LESS * area[1])) | fills
     return found
 
 
@@ -112,6 +111,6 @@ def _share_of_rim(tiles: Tiles) -> NDArray[np.float64]:
 def _sides(tiles: Tiles) -> NDArray[np.intp]:
     """How many sides (T,) of the picture the tiles that agree reach."""
     agrees = tiles == AGREES
-    reached = [side.sum(axis=1) >= _ON_SIDE for side in (agrees[:, 0], agrees[:, -1], agrees[:, :, 0], agrees[:, :, -1])]
-    sides: NDArray[np.intp] = np.sum(reached, axis=0)
+    rims = agrees[:, 0], agrees[:, -1], agrees[:, :, 0], agrees[:, :, -1]
+    sides: NDArray[np.intp] = np.sum([rim.sum(axis=1) >= _ON_SIDE for rim in rims], axis=0)
     return sides
