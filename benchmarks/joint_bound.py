@@ -100,7 +100,8 @@ def of_series(seed: int, snr: float, frames: int, largest: float) -> tuple[float
 def of_blinking(seed: int, snr: float, frames: int, largest: float) -> float:
     """Bound of one series of spots of which some blink, each frame against the first."""
     clean = _clean("spots", "blinking", frames, seed, largest)
-    assert isinstance(clean.scene, Spots) and clean.lit is not None  # noqa: S101 - of this condition
+    assert isinstance(clean.scene, Spots)
+    assert clean.lit is not None
     a = contrast(snr, float(clean.views[0].mean()))
     lights = [clean.scene.without(~lit).sample(0.0, 0.0) for lit in clean.lit]
     variances = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.conditions import make_series
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.registration.parts.two_scenes import are_two, from_line, may_lie_off, stands_behind
@@ -36,6 +37,15 @@ def test_a_large_object_that_crosses_a_faint_scene_is_not_followed(seed):
     assert not any(note.startswith("A fixed pattern") for note in result.notes)
 
 
+def test_a_pattern_that_stands_still_is_not_taken_for_something_that_crosses():
+    """Of columns and spots of a scene's own contrast, some lie side by side with it, each with a motion of its own."""
+    series = make_series("spots", 20.0, 8, 112, condition="pattern")
+    result = estimate_shifts(series.frames, "first", 24)
+    assert any(note.startswith("A fixed pattern") for note in result.notes)
+    np.testing.assert_allclose(result.shifts, series.shifts, atol=0.02)
+    assert result.trusted.all()
+
+
 def tiles_of(which):
     """(1, 6, 8) tiles that agree, or differ."""
     return np.where(which, 1, 0).astype(np.float32)[None]
@@ -45,6 +55,16 @@ def test_what_reaches_the_rim_is_the_scene():
     inside = np.zeros((6, 8), dtype=bool)
     inside[1:5, 2:6] = True
     behind, before = tiles_of(~inside), tiles_of(inside)
+    assert stands_behind(behind, before).all()
+    assert not stands_behind(before, behind).any()
+
+
+def test_what_is_seen_on_most_sides_of_the_other_is_the_scene():
+    """Also where an object that reaches one side alone fills as much of the rim."""
+    scene, thing = np.zeros((2, 6, 8), dtype=bool)
+    scene[0, 6:] = scene[2:4, 6:] = scene[5, 6:] = True
+    thing[1:5, :2] = thing[:, 0] = True
+    behind, before = tiles_of(scene), tiles_of(thing)
     assert stands_behind(behind, before).all()
     assert not stands_behind(before, behind).any()
 

@@ -31,7 +31,7 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.measuring.icgn import Template, has_inside, interpolated
 
 FINELY_NOISY = 0.005
-"""Share of noise in the variance from which slopes are smoothed: they show noise sooner than what they are slopes of."""
+"""Share of noise in the variance from which slopes are smoothed: they show it sooner than what they are slopes of."""
 _SMOOTHING = named.gaussian(2.0)
 """Pixels over which differences are averaged before they are judged."""
 _NOISE, _CHANGE = 2.0, 4.0

@@ -28,6 +28,9 @@ _FEWEST = 3
 """Frames that were told, from which they tell others."""
 _NEARER = 0.25
 """Distance from the line between them of the one motion, over that of the other, by which it is told."""
+_STILL = 1.0
+"""Pixels by which what is not the scene moves at least, as a rule, if it crosses it: less, and it may be a pattern of
+the camera's."""
 
 Rows = NDArray[np.bool_]
 
@@ -54,8 +57,13 @@ class Told:
                 columns.inconsistent = before.inconsistent & ~taken
                 columns.settled = before.settled | taken
         columns.inconsistent |= self.doubtful
-        columns.crossed = True
+        columns.crossed = not self._over_something_still(without)
         return columns
+
+    def _over_something_still(self, without: Measured) -> bool:
+        """Whether the scene moves, and the rest does not."""
+        other = np.where(self.kept[:, None], self.of_rest.shifts, without.shifts)[self.kept | self.rest]
+        return bool(len(other) > 0 and np.median(np.hypot(*other.T)) < _STILL)
 
 
 def scene_of_two(

@@ -26,6 +26,10 @@ _AT_RIM, _MORE = 2.0, 1.5
 """How many times more of the rim, or of the picture, agrees with the scene's shift."""
 _NOT_LESS = 0.7
 """Share of the picture of the other that what reaches the rim fills at least."""
+_ON_SIDE = 2
+"""Tiles by which something reaches a side of the picture, and"""
+_MOST_SIDES = 3
+"""sides that only what lies behind reaches, if the other reaches one of them at most."""
 _OFF, _SCATTERS = 0.3, 3.0
 """Pixels, and median deviations, by which a shift lies off the line between frames that were told."""
 
@@ -65,9 +69,10 @@ def stands_behind(one: Tiles, other: Tiles) -> NDArray[np.bool_]:
     alone = _alone(one, other)
     area = [(these == AGREES).sum(axis=(1, 2)) for these in alone]
     rim = [_share_of_rim(these) for these in alone]
-    reaches = (rim[0] > 0) & (rim[0] >= _AT_RIM * rim[1]) & (area[0] >= _NOT_LESS * area[1])
+    sides = [_sides(these) for these in alone]
+    reaches = ((rim[0] > 0) & (rim[0] >= _AT_RIM * rim[1])) | ((sides[0] >= _MOST_SIDES) & (sides[1] <= 1))
     fills = (area[0] >= _MORE * area[1]) & (rim[0] >= rim[1])
-    found: NDArray[np.bool_] = reaches | fills
+    found: NDArray[np.bool_] = (reaches & (area[0] >= _NOT_LESS * area[1])) | fills
     return found
 
 
@@ -101,3 +106,11 @@ def _share_of_rim(tiles: Tiles) -> NDArray[np.float64]:
     told = np.isfinite(tiles)[:, at_rim].sum(axis=1)
     share: NDArray[np.float64] = (tiles[:, at_rim] == AGREES).sum(axis=1) / np.maximum(told, 1)
     return share
+
+
+def _sides(tiles: Tiles) -> NDArray[np.intp]:
+    """How many sides (T,) of the picture the tiles that agree reach."""
+    agrees = tiles == AGREES
+    rims = agrees[:, 0], agrees[:, -1], agrees[:, :, 0], agrees[:, :, -1]
+    sides: NDArray[np.intp] = np.sum([rim.sum(axis=1) >= _ON_SIDE for rim in rims], axis=0)
+    return sides
