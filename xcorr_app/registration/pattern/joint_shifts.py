@@ -205,7 +205,7 @@ def _is_contradicted(fitted: NDArray[np.float64], measured: NDArray[np.float64],
     A light that flashes in some frames passes for a scene that jumps, over one that stands still.
     """
     past = np.maximum(measured - np.maximum(fitted, 0.0), np.minimum(fitted, 0.0) - measured)
-    beyond = (past > np.maximum(_BEYOND, _PERHAPS_OFF * np.nan_to_num(sigma))).any(axis=1)
+    beyond = (past > np.maximum(_BEYOND, _PERHAPS_OFF * np.where(np.isnan(sigma), 0.0, sigma))).any(axis=1)
     return bool(beyond.mean() > _MOST_BEYOND and beyond.sum() > _FEW_BEYOND)
 
 

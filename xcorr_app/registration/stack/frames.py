@@ -118,7 +118,9 @@ class FloatFramesOver(FramesOver, ABC):
         chunk = self.source.read(start, stop)
         flat = (chunk.frames == chunk.frames[:, :1, :1]).all(axis=(1, 2), keepdims=True)
         changed = self.changed(replace(chunk, frames=chunk.frames.astype(self.dtype)))
-        return replace(chunk, frames=array_namespace(chunk.frames).where(flat, chunk.frames, changed))
+        kept = array_namespace(chunk.frames).where(flat, chunk.frames, changed)
+        # Means over depth are float64, whatever is stored.
+        return replace(chunk, frames=kept.astype(self.dtype, copy=False))
 
     @abstractmethod
     def changed(self, chunk: Chunk) -> Array:
