@@ -19,17 +19,20 @@ from xcorr_app.registration.standard_error.alike_tiles import CommonTiles, Contr
 
 _LOOKED_AT, _WITH_PARTS, _AT_ONCE, _FEWEST = 16, 8, 4, 4
 """Frames, and those of which parts are left out: each with a reference of its own, that takes three times as long."""
-_SAME = 1.0
-"""Standard errors by which two shifts of a frame differ at most, as a rule."""
+_SAME = 2.0
+"""Standard errors by which a part that was left out moves the shift of a frame at most, as a rule."""
 _FARTHEST = 0.75
 """Pixels by which the edges of frames that turn may move: tiles are compared where they are but for the shift."""
 
 
 def same_shifts(one: Measured, other: Measured) -> bool:
-    """Whether shifts of most frames of which `one` left a part out are those of `other`, as far as both are sure."""
+    """Whether shifts of most frames of which `one` left a part out are those of `other`, as far as `one` is sure.
+
+    The other's own errors do not count: a part with a motion of its own makes them as large as what it changes.
+    """
     known = one.partial & np.isfinite(one.shifts + other.shifts).all(axis=1)
-    errors = [np.hypot(each.sigma, 0.0 if each.shared is None else each.shared)[known] for each in (one, other)]
-    off = np.abs(one.shifts - other.shifts)[known] / np.hypot(*errors)
+    errors = np.hypot(one.sigma, 0.0 if one.shared is None else one.shared)[known]
+    off = np.abs(one.shifts - other.shifts)[known] / errors
     return bool(known.any() and np.median(off.max(axis=1)) < _SAME)
 
 
