@@ -1,7 +1,6 @@
 """Checksums of large files: of pieces, in whatever order and by however many they are read."""
 
 import os
-import shutil
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -165,7 +164,7 @@ def test_of_another_file_than_was_checked_there_is_none(tmp_path, small_pieces, 
         known = stamp(file.fileno())
     same, other, told_of = (Checksums([path], checked={path: known}) for _ in range(3))
     assert same.finished() == Checksums([path]).finished()
-    os.replace(shutil.copy(path, tmp_path / "b"), path)
+    os.utime(path, ns=(0, 0))
     with path.open("rb") as file:
         content = memoryview(b"a" * size)
         read = Checksums([path])
