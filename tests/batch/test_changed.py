@@ -2,11 +2,13 @@
 
 import os
 
+import imagecodecs
 import numpy as np
 import pytest
 import tifffile
 
 from tests.batch.movies import DRIFT, align, files, movie, record, shifts, write_movie
+from tests.io.samples import write_plain
 from xcorr_app.errors import DamagedFileError
 from xcorr_app.io.tiff.tiff import TiffImage
 
@@ -85,6 +87,46 @@ def test_an_input_that_changes_after_it_was_read_is_not_taken_for_what_was_measu
     again = align(folder, "-o", tmp_path / "out", "--memory", memory, "--resume")
     assert again.code == 0, again.stderr + again.stdout
     assert record(tmp_path / "out")["resumed"] == ["a", "c"]
+
+
+DECODED = {
+    "compressed": lambda folder, frames: write_plain(folder / "b.tif", frames, compression="zlib"),
+    "tiled": lambda folder, frames: write_plain(folder / "b.tif", frames, tile=(16, 16)),
+    "npy": lambda folder, frames: np.save(folder / "b.npy", frames),
+    "images": lambda folder, frames: [
+        (folder / f"{number:02}.png").write_bytes(imagecodecs.png_encode(frame)) for number, frame in enumerate(frames)
+    ],
+    "numbered": lambda folder, frames: [
+        write_plain(folder / f"b_t{number:02}_z{z}.tif", frame) for number, frame in enumerate(frames) for z in (0, 1)
+    ],
+}
+
+
+@pytest.mark.parametrize("memory", ["0MB", "100MB"])
+@pytest.mark.parametrize("kind", DECODED)
+def test_what_replaces_an_input_of_which_the_bytes_are_not_seen_is_measured_by_resume(
+    tmp_path, monkeypatch, memory, kind
+):
+    from xcorr_app.batch.align import stack
+
+    (tmp_path / "in").mkdir()
+    DECODED[kind](tmp_path / "in", movie(seed=1, drift=DRIFT))
+    real, new = stack.move_stack, movie(seed=9, drift=DRIFT)
+
+    def move(*what):
+        moved = real(*what)
+        DECODED[kind](tmp_path / "in", new)
+        return moved
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stack, "move_stack", move)
+        assert align(tmp_path / "in", "-o", tmp_path / "out", "--memory", memory).code in (0, 1)
+    ((name, known),) = record(tmp_path / "out")["stacks"].items()
+    assert all("was changed by another program" in checksum for checksum in known["inputs"].values())
+    assert align(tmp_path / "in", "-o", tmp_path / "out", "--memory", memory, "--resume").code == 0
+    assert record(tmp_path / "out")["resumed"] == []
+    moved = tifffile.imread(tmp_path / "out" / name / f"{name}_aligned.tif")
+    np.testing.assert_array_equal(moved.reshape(4, -1, 40, 48)[0, 0], new[0])
 
 
 def test_a_reader_that_fails_stops_its_stack_only(tmp_path, folder, monkeypatch):

@@ -33,6 +33,16 @@ def test_inside_or_equal_to_the_input_is_refused(tmp_path, folder, place):
     assert content(folder) == before
 
 
+def test_inside_the_folder_that_links_lead_to_is_refused(tmp_path):
+    (tmp_path / "links").mkdir()
+    for number in range(3):
+        path = write_movie(tmp_path / "real" / f"x_{number}.tif", drift=((0, 0),))
+        (tmp_path / "links" / path.name).symlink_to(path)
+    for inputs in (sorted((tmp_path / "links").iterdir()), [tmp_path / "links"]):
+        refused(align(*inputs, "-o", tmp_path / "real" / "out"), f"lies in the input folder {tmp_path / 'real'}")
+    assert files(tmp_path / "real") == {"x_0.tif", "x_1.tif", "x_2.tif"}
+
+
 def test_series_that_would_be_written_beside_itself_is_refused(tmp_path):
     write_movie(tmp_path / "s" / "s.tif")
     refused(align(tmp_path / "s" / "s.tif", "-o", tmp_path, "--overwrite"), "holds the input itself")

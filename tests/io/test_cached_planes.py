@@ -10,9 +10,10 @@ import xxhash
 from tests.io.samples import noise, write_imagej, write_plain, write_shaped
 from xcorr_app.errors import DamagedFileError
 from xcorr_app.io import Checksums, HeldSource, MemoryBudget, cached_planes, discover, scan_file
-from xcorr_app.io.checksum import FileChecksum
+from xcorr_app.io.checksum import FileChecksum, checksum_of_bytes
 from xcorr_app.io.finding.discover import series_of_file
 from xcorr_app.io.limits import Limits
+from xcorr_app.io.opened import stamp
 from xcorr_app.io.source import plane_number, plane_positions
 
 
@@ -170,6 +171,24 @@ def test_a_file_that_changed_has_no_checksum_of_two_halves(tmp_path):
     os.utime(path, ns=(0, 0))
     with pytest.raises(DamagedFileError, match="was changed"):
         checksum.hexdigest()
+
+
+@pytest.mark.parametrize("size", [1000, 100_000])
+def test_what_was_told_first_of_a_file_decides_what_it_was(tmp_path, size):
+    """All of the file, or a part of it; afterwards all of what has replaced it."""
+    path = tmp_path / "a"
+    before, after = (np.random.default_rng(seed).bytes(100_000) for seed in (1, 2))
+    checksum = FileChecksum(path)
+    for content, told, time in ((before, before[:size], 1), (after, after, 2)):
+        path.write_bytes(content)
+        os.utime(path, ns=(time, time))
+        with path.open("rb") as file:
+            checksum.add(file.fileno(), stamp(file.fileno()), 0, [memoryview(told)])
+    if size == 100_000:
+        assert checksum.hexdigest() == checksum_of_bytes(before)
+    else:
+        with pytest.raises(DamagedFileError, match="was changed"):
+            checksum.hexdigest()
 
 
 def test_a_file_that_is_gone_has_the_reason_for_a_checksum(tmp_path):

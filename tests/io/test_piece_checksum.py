@@ -156,6 +156,24 @@ def test_a_file_that_changed_is_damaged(tmp_path, small_pieces):
         checksum.hexdigest()
 
 
+@pytest.mark.parametrize("size", [3000, 9000])
+def test_of_another_file_than_was_checked_there_is_none(tmp_path, small_pieces, size):
+    path = tmp_path / "a"
+    path.write_bytes(b"a" * size)
+    with path.open("rb") as file:
+        known = stamp(file.fileno())
+    same, other, told_of = (Checksums([path], checked={path: known}) for _ in range(3))
+    assert same.finished() == Checksums([path]).finished()
+    os.utime(path, ns=(0, 0))
+    with path.open("rb") as file:
+        content = memoryview(b"a" * size)
+        read = Checksums([path])
+        read.of(path).add(file.fileno(), stamp(file.fileno()), 0, [content])
+    told_of.learn(read.news())
+    for found in (other, told_of):
+        assert "was changed" in found.finished()[str(path)]
+
+
 def test_large_files_alone_have_pieces(tmp_path, small_pieces):
     for size, kind in ((5000, FileChecksum), (5001, PieceChecksum)):
         (tmp_path / "a").write_bytes(b"a" * size)

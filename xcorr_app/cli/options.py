@@ -64,8 +64,9 @@ _RUN_OPTIONS = (
     click.option(
         "--memory",
         type=values.SIZE,
-        help="Main memory for keeping stacks, so that each frame is read once; larger ones are read as needed.  "
-        "[default: an eighth of what there is, at most 1 GiB; on a CPU, 64 MiB for stacks stored plainly]",
+        help="Main memory for keeping stacks: of one that fits, each frame is read once; larger ones are read as "
+        "needed.  [default: an eighth of main memory, at most 1 GiB; on a CPU a single plain TIFF of more than 64 MiB "
+        "is not kept but read again]",
     ),
     click.option("--gpu-memory", type=values.SIZE, help="Device memory that may be used.  [default: all that is free]"),
     click.option(

@@ -24,7 +24,7 @@ from xcorr_app.io.opened import Stamp, opened, stamp
 from xcorr_app.io.piece_checksum import LARGE, PieceChecksum, Pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 _BLOCK = 1 << 22
 _LONGEST_GAP = 1 << 26
@@ -52,6 +52,13 @@ class FileChecksum:
         self._waiting: list[tuple[int, threading.Event]] = []
         """Those of them whose turn has not come."""
         self._taken = False
+
+    def saw(self, known: Stamp) -> None:
+        """Take in as what the file was checked, before anything is read: of another one there is no checksum.
+
+        Where planes are decoded, or a library reads them, nothing is told of the bytes.
+        """
+        self._stamp = known
 
     @contextmanager
     def reading(self, offset: int) -> Iterator[None]:
@@ -106,7 +113,7 @@ class FileChecksum:
     def learn(self, pieces: Pieces) -> None:
         """Take the checksum from another process that has read the file, if that is still the same."""
         with suppress(InputError), opened(self.path) as descriptor, self._turn(None):
-            if self._result is None and stamp(descriptor) == pieces[0]:
+            if self._result is None and self._stamp in (None, pieces[0]) and stamp(descriptor) == pieces[0]:
                 self._result = pieces[1][0].hex()
 
     def hexdigest(self) -> str:
@@ -193,11 +200,16 @@ News: TypeAlias = "tuple[tuple[Path, Pieces], ...]"
 
 
 class Checksums:
-    """Checksums of the files of one stack."""
+    """Checksums of the files of one stack; of one that is no more as it was `checked` there is none."""
 
-    def __init__(self, paths: Sequence[Path], meter: Meter | None = None) -> None:
+    def __init__(
+        self, paths: Sequence[Path], meter: Meter | None = None, checked: Mapping[Path, Stamp] | None = None
+    ) -> None:
         self._files = {path: checksum_of(path) for path in paths}
         self._meter = meter
+        for path, known in (checked or {}).items():
+            if path in self._files:
+                self._files[path].saw(known)
 
     def of(self, path: Path) -> AnyChecksum | None:
         """Of one file, to be told of what is read of it."""

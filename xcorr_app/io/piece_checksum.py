@@ -46,6 +46,10 @@ class PieceChecksum:
         self._begun: dict[int, _Begun] = {}
         self._lock = threading.Lock()
 
+    def saw(self, known: Stamp) -> None:
+        """Take in as what the file was checked, before anything is read: of another one there is no checksum."""
+        self._stamp = known
+
     @staticmethod
     def reading(_: int) -> AbstractContextManager[None]:
         """Nobody waits for what is being read."""

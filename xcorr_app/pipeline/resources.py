@@ -39,7 +39,7 @@ _SHARE_THAT_WAITS = 256
 def default_memory() -> MemoryBudget:
     """What stacks are kept in where nothing else is said: an eighth of the machine's memory, at most 1 GiB.
 
-    Of stacks that are stored plainly, a CPU keeps those of up to 64 MiB.
+    Of a single plain TIFF of more than 64 MiB, a CPU reads frames again in place of keeping them.
     """
     return MemoryBudget(min(_LARGEST_DEFAULT, _installed() // _SHARE_OF_MEMORY), _PLAIN_DEFAULT)
 

@@ -87,7 +87,7 @@ class StackSteps(Generic[ResultT]):
         told: Callable[[Outcome[ResultT]], Outcome[ResultT]] | None,
     ) -> None:
         self._shared, self._spec, self._told = shared, spec, told
-        self._checksums = Checksums(spec.paths, shared.resources.stages.meter)
+        self._checksums = Checksums(spec.paths, shared.resources.stages.meter, spec.stamps)
         self._lent = StackResources(shared.resources, self._checksums)
 
     def ahead(self) -> None:

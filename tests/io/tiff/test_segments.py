@@ -1,6 +1,9 @@
 """Pages of grey values are decoded here, of every compression, and what comes out is what the page declares."""
 
 import itertools
+import os
+import struct
+import threading
 
 import imagecodecs
 import numpy as np
@@ -11,6 +14,7 @@ from tests.io.samples import TYPES, noise, write_plain
 from xcorr_app.errors import DamagedFileError
 from xcorr_app.io import read_stack, scan_file
 from xcorr_app.io.limits import SPARE
+from xcorr_app.io.tiff import segments
 from xcorr_app.io.tiff.tiff import TiffImage, _after
 
 LAYOUTS = ({}, {"rowsperstrip": 7}, {"tile": (16, 32)})
@@ -84,6 +88,50 @@ def test_a_segment_of_other_length_than_declared(tmp_path, compression, surplus)
     else:
         with pytest.raises(DamagedFileError, match="decode"):
             image.read(0)
+
+
+@pytest.mark.parametrize("compression", ["zlib", "zstd"])
+@pytest.mark.parametrize("predictor", [False, True])
+def test_bits_that_are_stored_last_first(tmp_path, monkeypatch, compression, predictor):
+    data = noise((40, 50))
+    values = imagecodecs.delta_encode(data, axis=-1) if predictor else data
+    encoded = getattr(imagecodecs, f"{compression}_encode")(values.tobytes())
+    how = {"shape": (1, 40, 50), "dtype": np.uint16, "photometric": "minisblack", "compression": compression}
+    path = tmp_path / "a.tif"
+    # tifffile writes no FillOrder (266): it is asked for the tag before, which is given that number.
+    turned = imagecodecs.bitorder_encode(encoded)
+    tifffile.imwrite(path, iter([turned]), **how, predictor=predictor, metadata=None, extratags=[(265, 3, 1, 2, True)])
+    path.write_bytes(path.read_bytes().replace(struct.pack("<HHI", 265, 3, 1), struct.pack("<HHI", 266, 3, 1)))
+    with tifffile.TiffFile(path) as tif:
+        code, order = int(tif.pages[0].compression), tif.pages[0].fillorder
+    assert order == 2
+    given, real = [], segments._BYTE_CODECS[code]
+    monkeypatch.setitem(
+        segments._BYTE_CODECS, code, lambda content, **how: given.append(content) or real(content, **how)
+    )
+    np.testing.assert_array_equal(scan_file(path).read(0), data)
+    assert given == [encoded]
+
+
+@pytest.mark.parametrize("compression", ["zlib", "zstd"])
+def test_a_segment_that_cannot_be_read_whole_is_not_made_up_of_the_one_before(tmp_path, monkeypatch, compression):
+    """What a thread keeps holds the bytes of the last segment, which may be those that are missing."""
+    data = noise((40, 50))
+    write_plain(tmp_path / "a.tif", np.stack([data, data]), compression=compression)
+    image, out, real = scan_file(tmp_path / "a.tif"), np.empty((1, 40, 50), np.uint16), os.preadv
+    image.read_into([0], out)
+    monkeypatch.setattr(os, "preadv", lambda descriptor, buffers, at: real(descriptor, [buffers[0][:-9]], at))
+    with pytest.raises(DamagedFileError, match=r"page 1 cannot be decoded \(.*bytes expected at byte"):
+        image.read_into([1], out)
+
+
+def test_memory_for_a_large_segment_is_not_kept(monkeypatch):
+    kept = threading.local()
+    monkeypatch.setattr(segments, "_of_thread", kept)
+    monkeypatch.setattr(segments, "_MOST_KEPT", 100)
+    for size in (60, 101, 100, 3):
+        assert len(segments._lent("raw", size)) == size
+    assert kept.raw.nbytes == 100
 
 
 @pytest.mark.parametrize("sizes", [(5,), (3, 4), (7, 1, 2, 6)])

@@ -103,8 +103,8 @@ def align(
         Continue an interrupted run in `out`, or replace its results; without either, a folder that is not empty is
         refused.
     memory : int, optional
-        Bytes of main memory for keeping stacks. By default an eighth of what there is, at most 1 GiB; on a
-        CPU, 64 MiB for stacks stored plainly.
+        Bytes of main memory for keeping stacks: of any that fits, each frame is read once. By default an eighth of
+        main memory, at most 1 GiB; on a CPU a single plain TIFF of more than 64 MiB is not kept but read again.
     compression : str, optional
         Of the TIFF files that are written, as ``--compression``.
     cluster : str, optional

@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from xcorr_app.io.opened import Stamp
 from xcorr_app.io.series import FramesSource, PlacedSource, StackSource, UnusableFile
+from xcorr_app.io.single_channel import PickedImage
 from xcorr_app.io.source import ImageFile, Source
+from xcorr_app.io.tiff.ome_set import OmeSet
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,12 @@ class SeriesSpec:
         """Values a pixel: 1, or 3 for colour images."""
         return max(file.samples for file in self._files)
 
+    @property
+    def stamps(self) -> dict[Path, Stamp]:
+        """As what each of the files was checked; a folder of chunks, and what cannot be used, has no such mark."""
+        parts = [part for file in self._files for part in _parts(file)]
+        return {part.path: part.stamp for part in parts if hasattr(part, "stamp")}
+
     def open(self) -> Source:
         """Return the lazy view of the series."""
         if self.layout == "frames":
@@ -62,6 +71,13 @@ class SeriesSpec:
         if isinstance(file, UnusableFile):
             raise file.error
         return StackSource(self.name, file)
+
+
+def _parts(file: ImageFile | UnusableFile) -> Sequence[ImageFile | UnusableFile]:
+    """The files that an image is in."""
+    if isinstance(file, PickedImage):
+        return _parts(file.file)
+    return file.files if isinstance(file, OmeSet) else (file,)
 
 
 def joined_frames(series: Sequence[SeriesSpec], name: str) -> SeriesSpec:

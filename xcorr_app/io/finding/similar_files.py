@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from xcorr_app.io.opened import opened, stamp
+from xcorr_app.io.parsing import parsing
 from xcorr_app.io.tiff.tiff import TiffImage
 from xcorr_app.io.tiff.tiff_directory import DirectoryReader
 
@@ -71,9 +72,7 @@ def _known(image: ImageFile) -> _Known | None:
     pixels = _joined(image.data_offsets.tolist(), image.metadata.plane_bytes)
     if size - sum(end - begin for begin, end in pixels) > _MAX_BYTES or len(pixels) >= _MAX_PARTS:
         return None
-    with opened(image.path) as descriptor:
-        if stamp(descriptor) != image.stamp:
-            return None
+    with opened(image.path) as descriptor, parsing(image.path):
         reader = DirectoryReader(descriptor, image.path)
         begins = [begin for begin, _ in pixels]
         for offset in {reader.first, *image.directory_offsets.tolist()}:
@@ -88,6 +87,9 @@ def _known(image: ImageFile) -> _Known | None:
         outside = [
             (end, os.pread(descriptor, begin - end, end)) for end, begin in zip(ends, [*begins, size], strict=True)
         ]
+        # Asked last: it may have been replaced, or written to while this was read.
+        if stamp(descriptor) != image.stamp:
+            return None
     return _Known(size, tuple(outside), image)
 
 

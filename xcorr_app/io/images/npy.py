@@ -50,6 +50,11 @@ class NpyImage:
     samples: int = 1
 
     @property
+    def stamp(self) -> Stamp:
+        """Size and times of change when it was checked."""
+        return self.array.stamp
+
+    @property
     def page_count(self) -> int:
         """Number of images."""
         return self.metadata.sizes["T"]
