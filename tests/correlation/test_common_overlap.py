@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -121,7 +122,7 @@ def test_no_bit_depends_on_which_frames_share_a_call(rng, references, radius):
     assert (together != near).any()
     for count in (1, 2, 5):
         ends = [0, *np.sort(rng.choice(np.arange(1, 28), count, replace=False)).tolist(), 28]
-        apart = [found(slice(*each)) for each in zip(ends, ends[1:], strict=False)]
+        apart = [found(slice(*each)) for each in pairwise(ends)]
         np.testing.assert_array_equal(np.concatenate(apart), together)
     apart = [found(slice(at, at + 1)) for at in range(28)]
     np.testing.assert_array_equal(np.concatenate(apart), together)
