@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -103,6 +104,28 @@ def test_single_precision_is_as_exact_as_the_images(rng, radius):
     _, single = measured(np, left, right, PEAKS, radius)
     _, double = measured(np, left.astype(np.float64), right.astype(np.float64), PEAKS, radius)
     np.testing.assert_allclose(single, double, atol=2e-7)
+
+
+@pytest.mark.parametrize("radius", [1, 3, 4, 5])
+@pytest.mark.parametrize("references", [1, 28])
+def test_no_bit_depends_on_which_frames_share_a_call(rng, references, radius):
+    left, right = rng.normal(size=(references, 57, 45)), rng.normal(size=(28, 57, 45))
+    peaks = rng.integers(-9, 10, (28, 2))
+    shape = (28, 2 * radius + 1, 2 * radius + 1)
+    near, sums = rng.uniform(-0.9, 0.9, shape), rng.uniform(900, 1000, (4, *shape))
+
+    def found(part):
+        of = left[part] if references > 1 else left
+        return on_common_overlap(near[part], of, right[part], peaks[part], sums[:2, part], sums[2:, part])
+
+    together = found(slice(None))
+    assert (together != near).any()
+    for count in (1, 2, 5):
+        ends = [0, *np.sort(rng.choice(np.arange(1, 28), count, replace=False)).tolist(), 28]
+        apart = [found(slice(*each)) for each in pairwise(ends)]
+        np.testing.assert_array_equal(np.concatenate(apart), together)
+    apart = [found(slice(at, at + 1)) for at in range(28)]
+    np.testing.assert_array_equal(np.concatenate(apart), together)
 
 
 def test_lines_of_a_device_are_gathered_as_those_of_a_host_are_sliced(rng, monkeypatch):

@@ -287,6 +287,7 @@ def test_a_template_is_not_begun_with_a_frame_of_a_closed_shutter():
     np.testing.assert_array_equal(result.trusted, np.arange(16) >= 2)
     np.testing.assert_allclose(result.shifts[2:], path[2] - path[2:], atol=0.05)
     assert any("begun with frame 2" in note for note in result.notes)
+    assert result.reference.endswith("begun with frame 2")
 
 
 def test_where_no_frame_finds_another_the_first_stays_the_reference():

@@ -30,7 +30,8 @@ def on_common_overlap(
     around : ndarray, shape (n, 2 r + 1, 2 r + 1)
         Zero-mean normalised correlation over the whole overlap of each shift; NaN where there is none.
     left, right : ndarray, shape (1 or n, h, w) and (n, h, w)
-        The images, at a peak right moved by it lies on left.
+        The images, at a peak right moved by it lies on left. Those of a float type are expected standardised (zero
+        mean, magnitude one): sums of products in float32 lose what differs in others.
     peak : ndarray of int, shape (n, 2)
         The shift in the middle of `around`, in rows and columns.
     of_left, of_right : ndarray, shape (2, n, 2 r + 1, 2 r + 1)
@@ -119,7 +120,9 @@ def _lines(left: Array, right: Array, peak: NDArray[np.intp], axis: int, radius:
         # Line by line of either image: no copies, and products that BLAS leaves to one thread.
         xp.matmul(f, g[..., at : at + length].swapaxes(2, 3), out=products[at])
     line_pairs = xp.asarray((line[:, None] + line == line[:, None, None]).reshape(radius, -1).astype(np.float64))
-    of_products = products.sum(axis=2, dtype=np.float64).reshape(step.size, -1, radius * radius) @ line_pairs.T
+    of_products = products.sum(axis=2, dtype=np.float64).reshape(step.size, -1, radius * radius)
+    # One product a frame: in one of all of them, rounding would depend on which share the call.
+    of_products = of_products.swapaxes(0, 1) @ line_pairs.T
     # Which line of either image meets one of the other that there is.
     partner = line[:, None] - line
     has_f, has_g = ((lines >= 0) & (lines < size) for lines in (of_f, of_g))
@@ -131,7 +134,7 @@ def _lines(left: Array, right: Array, peak: NDArray[np.intp], axis: int, radius:
     found = xp.empty((6, *pairs.shape))
     found[0] = xp.asarray(pairs)
     found[1:3], found[3:5] = of_g_and_g2.sum(axis=2), of_f_and_f2.sum(axis=2)
-    found[5] = of_products.transpose(1, 2, 0)
+    found[5] = of_products.swapaxes(1, 2)
     return found
 
 

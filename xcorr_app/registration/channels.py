@@ -20,7 +20,8 @@ from xcorr_app.registration.channel_planes import Channel, measured_together
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.settings import Settings
 
-_ONE_FRAME = re.compile(r"frame \(?\d+\)?$")
+_ONE_FRAME = re.compile(r"frame \(?(?P<number>\d+)\)?$")
+"""How references are described, of templates as well, by whose shifts one frame has none."""
 _APART = 0.25
 _SIGMAS = 5.0
 """Channels disagree where they are farther apart than this many pixels, and than so many of their standard errors."""
@@ -110,8 +111,8 @@ def combined(results: Sequence[ShiftResult], names: Sequence[str]) -> ShiftResul
 def _from_the_same_frame(result: ShiftResult, first: ShiftResult) -> ShiftResult:
     """Shifts onto the frame that the first channel was compared with, where a channel did not show that one."""
     both = result.trusted & first.trusted
-    numbers = [_ONE_FRAME.search(each.reference) for each in (result, first)]
-    if None in numbers or result.reference == first.reference or not both.any():
+    ours, theirs = (_ONE_FRAME.search(each.reference) for each in (result, first))
+    if ours is None or theirs is None or int(ours["number"]) == int(theirs["number"]) or not both.any():
         return result
     apart = np.median((first.shifts - result.shifts)[both], axis=0)
     return replace(result, shifts=result.shifts + apart, fft_shifts=result.fft_shifts + apart)

@@ -16,7 +16,13 @@ import numpy as np
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration import alike_errors
 from xcorr_app.registration.artefacts import common_part, drawn_in
-from xcorr_app.registration.artefacts.line_offsets import LevelledFrames, is_better, levelled, stand_still
+from xcorr_app.registration.artefacts.line_offsets import (
+    LevelledFrames,
+    is_better,
+    levelled,
+    may_stand_still,
+    stand_still,
+)
 from xcorr_app.registration.artefacts.mosaic import EvenMosaicFrames, even_mosaic
 from xcorr_app.registration.artefacts.swept_rows import JoinedRows, joined_rows
 from xcorr_app.registration.coarse_and_fine import disagreement
@@ -198,6 +204,9 @@ def still_lines(series: Series) -> Series:
     if not series.is_open or lines is None or lines.kind == "changing" or series.pattern != Told():
         return series
     lines = replace(lines, source=series.frames)
+    trial = partial(series.measurement.trial, whole=True)
+    if not may_stand_still(lines, series.measured, series.settings, trial):
+        return series
     level = series.without(replace(lines, kind="still"))
     if not stand_still(lines, level.measured, series.settings):
         return series

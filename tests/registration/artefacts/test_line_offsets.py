@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.ndimage import gaussian_filter1d
+from scipy.ndimage import gaussian_filter1d, shift
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
@@ -61,6 +61,27 @@ def test_stripes_that_hold_a_scene_that_moves_by_rows(seed):
     assert len(error) == 24
     assert (error - error.mean(axis=0)).std() < 0.1
     assert any(note.startswith("Rows") for note in result.notes)
+
+
+def test_layers_that_hardly_move_are_measured_once(monkeypatch):
+    """Broad rows of a scene that is nearly still may be stripes that hold it: a few levelled frames tell."""
+    rng = np.random.default_rng(3)
+    path = drift(0.03, count=40)
+    canvas = gaussian_filter1d(rng.normal(size=SHAPE[0] + 32), 2)
+    layers = np.stack([shift(canvas, dy)[16:-16, None] for dy in path[:, 0]]) / canvas.std()
+    clean = 0.3 * drifting(path, SHAPE, width=0.06) + layers
+    stack = (300 + 100 * clean + rng.normal(0, 10, clean.shape)).astype(np.uint16)
+    numbers, changed = [], LevelledFrames.changed
+
+    def counted(self, chunk):
+        numbers.append(len(chunk.frames))
+        return changed(self, chunk)
+
+    monkeypatch.setattr(LevelledFrames, "changed", counted)
+    result = estimate_shifts(stack, "first", 20)
+    assert 0 < sum(numbers) < 40
+    assert not any("offsets of their own" in note for note in result.notes)
+    np.testing.assert_allclose(result.shifts, -path, atol=0.06)
 
 
 @pytest.mark.parametrize("deviation", [0.05, 2.0])

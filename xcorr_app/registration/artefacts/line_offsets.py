@@ -8,7 +8,8 @@ a scene shows, the frequencies across lines alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -20,11 +21,16 @@ from xcorr_app.registration.artefacts.line_glance import OF_LEVELS, glance
 from xcorr_app.registration.measuring.few_frames import near_each_other, spread, taken
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack.frames import Chunk, FloatFramesOver, Frames
+from xcorr_app.registration.stack.contrast import Contrast
+from xcorr_app.registration.stack.frames import Chunk, FloatFramesOver, Frames, HeldFrames, PickedFrames
 
 Kind = Literal["changing", "still", "open"]
 """Another in each frame, the same in all while the scene moves, or the same in frames found hardly to move."""
 
+Trial = Callable[[Frames, int, Settings], Measured]
+
+_TRIED = 2 * OF_LEVELS
+"""Levelled frames that are measured before all are: enough to do without some that are not found."""
 _SMALLEST = 64
 """Rows and columns below which lines are too few, and too short, to tell."""
 _DEVIATIONS = 2.2
@@ -99,6 +105,15 @@ def levelled(frames: Frames, measured: Measured, settings: Settings) -> Levelled
             if (kind := _kind(*_differ(images, axis), np.abs(shifts - shifts[0])[:, 2 - axis].max()))
         ]
     return min(found, key=lambda each: get_args(Kind).index(each.kind), default=None)
+
+
+def may_stand_still(lines: LevelledFrames, measured: Measured, settings: Settings, trial: Trial) -> bool:
+    """Whether a few levelled frames say so too: a scene that is still itself need not be measured again."""
+    if lines.kind == "still":
+        return True
+    numbers = spread(near_each_other(measured, lines.shape), _TRIED)
+    few = replace(lines, source=HeldFrames.of(PickedFrames(lines.source, tuple(numbers.tolist()))))
+    return stand_still(few, trial(few, 0, replace(settings, contrast=Contrast())), settings)
 
 
 def stand_still(lines: LevelledFrames, level: Measured, settings: Settings) -> bool:

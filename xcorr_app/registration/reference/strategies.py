@@ -148,9 +148,10 @@ class Estimation:
         found = against_template(self.statistics, self.measurement, self.settings, (number, image), verified)
         if found.taking_part < 2:
             return self._only_frame("template", verified)
+        begun = f"frame {number}" if self.begin else f"first frame ({number})"
         described = (
             f"mean of {found.taking_part} aligned frames but the one measured, rounds: {found.rounds}, "
-            f"begun with first frame ({number})"
+            f"begun with {begun}"
         )
         notes = _instead(self.begin, number)
         if not found.is_settled:

@@ -94,7 +94,7 @@ def _fisher(scores: Array) -> Array:
 
 
 def _with_fisher(scores: Array) -> Array:
-    """Scores (n, ...) as they are, then transformed, (2 n, ...): every step with them costs a few much time."""
+    """Scores (n, ...) as they are, then transformed, (2 n, ...): each step costs a few frames much time."""
     return array_namespace(scores).concatenate([scores, _fisher(scores)])
 
 
