@@ -22,6 +22,7 @@ from benchmarks.harness.record import require_device, write_json
 from benchmarks.moving import moving
 from benchmarks.pipeline.cases import Size
 from benchmarks.pipeline.command import run_pipeline
+from benchmarks.same import same
 from benchmarks.work.command import check_request, run_suite
 from xcorr_app.cli.failures import SOMETHING_FAILED, one_line_failures
 from xcorr_app.cli.printing.tables import console_for
@@ -73,6 +74,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 bench.add_command(moving)
+bench.add_command(same)
 
 
 @bench.command()

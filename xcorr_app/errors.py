@@ -25,6 +25,10 @@ class DeviceError(XcorrError, RuntimeError):
     """A device that was asked for cannot be used; the message says why."""
 
 
+class DeviceLostError(DeviceError):
+    """A device answers nothing any more in this process: a kernel has failed, or the device has."""
+
+
 class DeviceMemoryError(XcorrError, MemoryError):
     """The smallest piece of the work does not fit into a device's memory."""
 

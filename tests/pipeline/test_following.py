@@ -18,7 +18,6 @@ from xcorr_app.batch.align.run import plan_align, run_align
 from xcorr_app.batch.align.without_pictures import NoPictures
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.placement import same_device
-from xcorr_app.io import MemoryBudget
 from xcorr_app.io.finding.discover import series_of_file
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.writing import write
@@ -62,28 +61,22 @@ def test_a_stack_that_cannot_be_moved_does_not_stop_the_next(tmp_path, folder, m
     assert not (tmp_path / "out" / "b" / "b_aligned.tif").exists()
 
 
-def test_the_next_stack_is_measured_while_one_is_moved_and_no_more_than_one(tmp_path, folder, monkeypatch):
-    measured = {name: threading.Event() for name in NAMES}
-    real_move, real_measure = of_stack.move_stack, of_stack.estimate_from
-    seen = []
+def test_one_thread_measures_moves_and_assesses_in_order(tmp_path, folder, monkeypatch):
+    """What belongs to a device is done by the thread that has it; two threads once had, and their arrays raced."""
+    happened = []
 
-    def move(frames, *others):
-        following = {"a": "b", "b": "c"}.get(frames.source.name)
-        if following:
-            assert measured[following].wait(30)
-        if frames.source.name == "a":
-            time.sleep(0.3)
-            seen.append(measured["c"].is_set())
-        return real_move(frames, *others)
+    def recorded(name, real):
+        def call(*arguments, **options):
+            happened.append((name, threading.current_thread()))
+            return real(*arguments, **options)
 
-    def measure(frames, *others, **how):
-        measured[frames.source.name].set()
-        return real_measure(frames, *others, **how)
+        monkeypatch.setattr(of_stack, name, call)
 
-    monkeypatch.setattr(of_stack, "move_stack", move)
-    monkeypatch.setattr(of_stack, "estimate_from", measure)
-    assert align(folder, "-o", tmp_path / "out", "--report", "none").code == 0
-    assert seen == [False]
+    for name in ("estimate_from", "move_stack", "assessment_of"):
+        recorded(name, getattr(of_stack, name))
+    assert align(folder, "-o", tmp_path / "out").code == 0
+    assert [name for name, _ in happened] == ["estimate_from", "move_stack", "assessment_of"] * len(NAMES)
+    assert {thread for _, thread in happened} == {threading.current_thread()}
 
 
 def test_with_debug_what_moving_raises_comes_out(tmp_path, folder, monkeypatch):
@@ -104,19 +97,6 @@ def test_results_do_not_depend_on_the_number_of_threads_or_on_memory(tmp_path, f
         found.append({name: data for name, data in content(out).items() if name.endswith((".csv", ".tif", ".html"))})
     assert len(found[0]) == 7
     assert found[0] == found[1] == found[2]
-
-
-def test_what_fits_waits_for_its_room_and_what_never_fits_does_not():
-    budget = MemoryBudget(10)
-    assert budget.take(6)
-    budget.wait_for(11)
-    budget.wait_for(4)
-    passed = threading.Event()
-    thread = threading.Thread(target=lambda: (budget.wait_for(5), passed.set()), daemon=True)
-    thread.start()
-    assert not passed.wait(0.2)
-    budget.give_back(6)
-    assert passed.wait(10)
 
 
 def test_who_works_is_told_to_stop_and_nothing_new_begins():

@@ -173,7 +173,7 @@ class Session:
 
 
 class Replay:
-    """Passes of a stack whose results are all known; see `Sharing`."""
+    """Passes of a stack, of which the results of the first are known; see `Sharing`."""
 
     def __init__(self, known: Sequence[Part]) -> None:
         self._known = iter(known)
@@ -181,8 +181,14 @@ class Replay:
     def shared(
         self, walk: Pass, stage: str, job: Callable[[int, int], Any], sums: Sums[Any, Any] | None
     ) -> Iterator[Any]:
-        """Yield what is known of the next pass."""
-        yield from _results(next(self._known), walk, stage)
+        """Yield what is known of the next pass; compute those that follow."""
+        known = next(self._known, None)
+        if known is not None:
+            yield from _results(known, walk, stage)
+        elif sums is None:
+            yield from walk.alone(stage, job)
+        else:
+            yield walk.total_alone(stage, job, sums)
 
 
 def _results(known: Part, walk: Pass, stage: str) -> Iterator[Any]:

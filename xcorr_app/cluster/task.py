@@ -12,7 +12,6 @@ import platform
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -174,19 +173,13 @@ class _Known:
         if self._is_read:
             self._work.ahead(spec, resources)
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Any]:
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Any:
         """Do what the work does."""
         resources.placed, resources.is_shared = self._begun, not self._is_read
         for part in self._parts:
             resources.checksums.learn(part.read)
         with sharing(self._replay):
-            rest = self._work.process(spec, resources)
-
-        def follow() -> Any:
-            with sharing(self._replay) if self._is_moved else nullcontext():
-                return rest()
-
-        return follow
+            return self._work.process(spec, resources)
 
 
 class _PartResources(StackResources):
@@ -227,10 +220,7 @@ def _session(job: Job, spec: SeriesSpec, folder: Path, number: int) -> tuple[Ses
         there()
         resources = _PartResources(job, folder, checksums)
         try:
-            rest = work.process(spec, resources)
-            # Tables are for whoever completes the stack.
-            if isinstance(work, MeasuresInBlocks) and work.walks_on():
-                rest()
+            work.process(spec, resources)
         finally:
             resources.abandon()
 
@@ -251,6 +241,6 @@ def _begun(job: Job, name: str, device: Device | None = None) -> str:
 
 
 def _planned(job: Job, spec: SeriesSpec) -> tuple[Device, Plan[Any], Work[Any]]:
-    device = job.choose_device(job.options)
+    device = replace(job.choose_device(job.options), is_asked_for=True)  # another worker may have one that works
     plan = Plan(Discovery(spec.layout, (spec,), ()), device, (), job.out, job.options)
     return device, plan, job.work(plan)

@@ -31,6 +31,7 @@ from xcorr_app.gpu.peaks.summed_area import tables_for
 from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.binder import start
+from xcorr_app.gpu.runtime.constants import constants
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.runtime.types import name_of
 
@@ -82,11 +83,11 @@ class ZNCC:
     @cached_property
     def too_small(self) -> Array:
         """Whether too little overlaps at a shift."""
-        return self._xp.asarray(overlap_counts(*self._problem) < self._least)
+        return constants(self._xp, lambda: self._xp.asarray(overlap_counts(*self._problem) < self._least))
 
     @cached_property
     def _counts(self) -> Array:
-        return self._xp.asarray(np.maximum(overlap_counts(*self._problem), 1.0))
+        return constants(self._xp, lambda: self._xp.asarray(np.maximum(overlap_counts(*self._problem), 1.0)))
 
     @cached_property
     def _largest(self) -> tuple[int, tuple[int, int]]:

@@ -18,6 +18,7 @@ from xcorr_app.gpu.direct.run import correlate_on_device
 from xcorr_app.gpu.peaks.search import RECORD, peak_launch, plane_peak_launch
 from xcorr_app.gpu.peaks.summed_area import tables_for
 from xcorr_app.gpu.runtime.binder import start
+from xcorr_app.gpu.runtime.constants import constants
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits, device_limits
 from xcorr_app.gpu.runtime.placement import current_device
@@ -86,7 +87,7 @@ class PeakFinder:
         self._device = device_limits(current_device())
         self._engine, self._options, self._kernel = engine, options or KernelOptions(), kernel
         self._with_tables = normalize or engine == "tensor"
-        self._nothing = cupy.zeros(2)
+        self._nothing = constants(cupy, lambda: cupy.zeros(2))
         self._fp16_peaks: dict[tuple[Problem, str, Any, Any], Fp16Peaks] = {}
         self._plans: dict[_Batch, _Plan] = {}
 

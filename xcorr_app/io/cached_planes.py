@@ -36,27 +36,19 @@ class MemoryBudget:
 
     def __init__(self, limit: int, plain: int | None = None) -> None:
         self.limit, self.plain = limit, limit if plain is None else min(plain, limit)
-        self._taken, self._changed = 0, threading.Condition()
+        self._taken, self._lock = 0, threading.Lock()
 
     def take(self, size: int) -> bool:
         """Take so many bytes, if they are there."""
-        with self._changed:
+        with self._lock:
             fits = self._taken + size <= self.limit
             self._taken += size if fits else 0
         return fits
 
     def give_back(self, size: int) -> None:
         """Return what was taken."""
-        with self._changed:
+        with self._lock:
             self._taken -= size
-            self._changed.notify_all()
-
-    def wait_for(self, size: int) -> None:
-        """Wait until so many bytes are there, if they ever can be; somebody else must give them back."""
-        with self._changed:
-            # With a limit, a wait can be interrupted.
-            while self._taken and self._taken + size > self.limit >= size:
-                self._changed.wait(1.0)
 
 
 class HeldSource:

@@ -1,4 +1,4 @@
-"""What is done of a stack while the next one is computed: moved, brought to the disk, recorded, drawn.
+"""What is done of a stack while the next one is computed: brought to the disk, recorded, drawn.
 
 A few threads take stacks in turn. A bounded number of stacks may wait, no more; an interruption abandons what waits and
 tells who works to stop, so that nothing half-written is left.
@@ -76,14 +76,12 @@ class Finisher(Generic[T]):
         How many.
     at_once
         Stacks that are worked on or wait, at most.
-    prepare
-        Called by each thread when it begins.
     """
 
-    def __init__(self, threads: int, at_once: int | None = None, prepare: Callable[[], None] | None = None) -> None:
+    def __init__(self, threads: int, at_once: int | None = None) -> None:
         self._queue: queue.Queue[Later[T] | None] = queue.Queue()
         self._free = threading.Semaphore(2 * threads if at_once is None else at_once)
-        self._stopped, self._lock, self._prepare = False, threading.Lock(), prepare
+        self._stopped, self._lock = False, threading.Lock()
         self._threads = [
             threading.Thread(target=self._work, name=f"xcorr-finish-{number}", daemon=True) for number in range(threads)
         ]
@@ -131,8 +129,6 @@ class Finisher(Generic[T]):
             thread.join(None if error is None else _PATIENCE / len(self._threads))
 
     def _work(self) -> None:
-        if self._prepare is not None:
-            self._prepare()
         while (later := self._queue.get()) is not None:
             if self._stopped:
                 later.abandon()

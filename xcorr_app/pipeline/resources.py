@@ -18,9 +18,9 @@ from xcorr_app.io.checksum import checksum_of_bytes
 from xcorr_app.io.outputs import Writer, new_writer
 from xcorr_app.io.piece_checksum import LARGE
 from xcorr_app.io.writing.write import BYTES_WAITING
-from xcorr_app.pipeline.device_frames import DeviceFrames, HostFrames
+from xcorr_app.pipeline.device_frames import DeviceFrames
 from xcorr_app.pipeline.prefetch import Prefetch, reader_count, side_by_side
-from xcorr_app.pipeline.stack_upload import StackUpload
+from xcorr_app.pipeline.stack_upload import HostFrames, StackUpload
 from xcorr_app.pipeline.stages import Stages
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Progress
@@ -122,9 +122,6 @@ class StackResources:
         size = metadata.planes * metadata.plane_bytes
         needless = elsewhere or self.is_shared or (once and size > self._run.memory.limit // 4)
         budget = MemoryBudget(0) if needless else self._run.memory
-        # The stack before may still be moved: to be read once is worth waiting for.
-        with self.stages.waiting("move"):
-            budget.wait_for(size)
         held = self._opened.enter_context(HeldSource(source, budget, self.checksums, self.stages.meter))
         held.read_ahead(reader_count())
         return held
@@ -147,13 +144,13 @@ class StackResources:
             return frames
         uploader, readers = self._run.prefetch.made()
         self._opened.callback(lambda: self.notes.extend(note for note in uploader.notes if note not in self.notes))
-        told: Any = {"meter": self.stages.meter, "waited": self.stages.waited}
+        together = side_by_side(in_turns=frames.is_read_in_turns)
+        told: Any = {"side_by_side": together, "meter": self.stages.meter, "waited": self.stages.waited}
         size = frames.count * frames.shape[0] * frames.shape[1] * frames.read_dtype.itemsize
         if not self.is_shared and self.fits_on_device(size):
-            together = side_by_side(in_turns=frames.is_read_in_turns)
-            for upload in attempt(lambda: StackUpload(frames, uploader, readers, side_by_side=together, **told)):
+            for upload in attempt(lambda: StackUpload(frames, uploader, readers, **told)):
                 return self._opened.enter_context(upload)
-        return self._opened.enter_context(DeviceFrames(frames, uploader, threads=reader_count(), **told))
+        return self._opened.enter_context(DeviceFrames(frames, uploader, readers, **told))
 
     def writer(self, path: Path, metadata: StackMetadata) -> Writer:
         """Return a writer whose file is completed together with the stack."""

@@ -1,8 +1,8 @@
 """A run of one command over many stacks: failures apart, resumable, and one record of it all.
 
-Stacks are computed one after the other; on a device, the next ones are read meanwhile. What follows from a stack's
-result, such as moving its frames, is done by a second thread while the next stack is computed; what is said of the
-result, by a third; what brings it to the disk, meanwhile, its checksum, record and drawings, by others.
+Stacks are computed one after the other by the thread of the run, which alone tells a device what to do: it measures,
+moves and assesses. Others read the next stacks meanwhile and bring them to the device, write what was moved, and bring
+what is done to the disk, with its checksum, record and drawings.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from xcorr_app.decision import Decision
-from xcorr_app.errors import XcorrError
-from xcorr_app.gpu.runtime.placement import same_device
+from xcorr_app.errors import DeviceLostError, XcorrError
 from xcorr_app.io import atomic_write_text
 from xcorr_app.io.opened import announce
 from xcorr_app.pipeline.environment import processor, versions
@@ -29,9 +28,9 @@ from xcorr_app.pipeline.finisher import Finisher, Later
 from xcorr_app.pipeline.outcome import Known, Outcome, Run
 from xcorr_app.pipeline.output import RECORD
 from xcorr_app.pipeline.resources import Resources
-from xcorr_app.pipeline.stack_steps import Entry, Shared, StackSteps, Threads, outcome_of
+from xcorr_app.pipeline.stack_steps import Entry, Shared, StackSteps, outcome_of
 from xcorr_app.pipeline.state import State, checksums
-from xcorr_app.pipeline.work import Finished, Options, Plan, ResultT, Watcher, Work
+from xcorr_app.pipeline.work import Options, Plan, ResultT, Watcher, Work
 from xcorr_app.registration.stack.passes import worker_count
 
 _MAX_ANNOUNCED = 64
@@ -121,8 +120,14 @@ def compute_stacks(
     watcher: Watcher | None = None,
     finished: Callable[[int, Outcome[ResultT]], Outcome[ResultT]] | None = None,
 ) -> list[Known[ResultT]]:
-    """Process every series of a plan in this process; `files` are the checksums of :meth:`Work.files`."""
-    prepare, series = same_device(plan.device.xp), plan.discovery.series
+    """Process every series of a plan in this process; `files` are the checksums of :meth:`Work.files`.
+
+    Raises
+    ------
+    DeviceLostError
+        The device that was asked for stopped working; what was finished stays, and ``--resume`` goes on from it.
+    """
+    series, lost = plan.discovery.series, None
     how: Any = {"resume": resume, "stop_at_defects": stop_at_defects}
     shared = Shared(plan, work, State(plan.out), files, versions(), resources, **how)
     entries: list[Entry[ResultT]] = []
@@ -136,24 +141,34 @@ def compute_stacks(
         _handing_over_soon(on_device=plan.device.xp is not np),
         closing(resources.prefetch),
         _abandoning(begun),
-        Finisher[Entry[ResultT]](finishing, min(2 * finishing, _FINISHED_AT_ONCE), prepare) as finisher,
-        Finisher[Finished[ResultT]](1, at_once=2, prepare=prepare) as assessor,
-        Finisher[Entry[ResultT]](1, at_once=1, prepare=prepare) as follower,
+        Finisher[Known[ResultT]](finishing, min(2 * finishing, _FINISHED_AT_ONCE)) as finisher,
     ):
-        threads = Threads(follower, assessor, finisher)
-        for number, _ in enumerate(series):  # which may wait for more to arrive
+        for number, spec in enumerate(series):  # which may wait for more to arrive
             for place in range(number, min(number + 1 + _AHEAD, len(series))):
                 if place not in begun:
                     begun[place] = StackSteps(shared, series[place], told(place))
                     begun[place].ahead()
             if number + 1 in begun and not begun[number + 1].is_begun:
                 announce_files(series[number + 1].paths)
-            entries.append(begun.pop(number).begin(threads, watcher))
+            try:
+                entries.append(begun.pop(number).begin(finisher, watcher))
+            except DeviceLostError as error:
+                _abandon(begun)
+                if plan.device.is_asked_for:
+                    lost = error
+                    break
+                shared = shared.on_cpu(f"Computed by the CPU: {error}.")
+                entries.append(StackSteps(shared, spec, told(number)).begin(finisher, watcher))
             for entry in entries[-2:]:
                 if isinstance(entry, Later):
                     entry.raise_error()
         with resources.stages.waiting("finish"):
-            return [outcome_of(entry) for entry in entries]
+            known = [outcome_of(entry) for entry in entries]
+    if lost is not None:
+        done = sum(one.outcome.failure is None for one in known)
+        again = "the same command with --resume computes the others"
+        raise DeviceLostError(f"{lost}: {done} of {len(series)} stacks are finished, {again}") from lost
+    return known
 
 
 @contextmanager
@@ -181,8 +196,12 @@ def _abandoning(begun: dict[int, StackSteps[ResultT]]) -> Iterator[None]:
     try:
         yield
     finally:
-        for steps in begun.values():
-            steps.abandon()
+        _abandon(begun)
+
+
+def _abandon(begun: dict[int, StackSteps[ResultT]]) -> None:
+    while begun:
+        begun.popitem()[1].abandon()
 
 
 class Elsewhere(Protocol):

@@ -1,4 +1,4 @@
-"""The steps of one stack: computed, then moved, assessed and brought to the disk by other threads.
+"""The steps of one stack: computed, then brought to the disk by another thread.
 
 Whatever goes wrong in one of them becomes the outcome of the stack, and leaves nothing that would pass for a result.
 """
@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Generic, NamedTuple, TypeAlias
+from typing import Any, Generic, TypeAlias
 
-from xcorr_app.errors import OutputError, XcorrError
+import numpy as np
+
+from xcorr_app.errors import DeviceLostError, OutputError, XcorrError
+from xcorr_app.gpu.runtime.lost import is_lost
+from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import Checksums, SeriesSpec
 from xcorr_app.pipeline.failures import reason_of
 from xcorr_app.pipeline.finisher import Finisher, Later
@@ -31,17 +35,6 @@ def outcome_of(entry: Entry[ResultT]) -> Known[ResultT]:
     return entry
 
 
-class Threads(NamedTuple, Generic[ResultT]):
-    """That take a stack in turn, once it is computed."""
-
-    follower: Finisher[Entry[ResultT]]
-    """Moves."""
-    assessor: Finisher[Finished[ResultT]]
-    """Says how good the result is."""
-    finisher: Finisher[Entry[ResultT]]
-    """Brings to the disk, meanwhile as far as it can."""
-
-
 @dataclass(frozen=True)
 class Shared(Generic[ResultT]):
     """What the steps of all stacks of a run share."""
@@ -55,6 +48,14 @@ class Shared(Generic[ResultT]):
     resources: Resources
     resume: bool = False
     stop_at_defects: bool = False
+    notes: tuple[str, ...] = ()
+    """What users should know of how all stacks are computed."""
+
+    def on_cpu(self, note: str) -> Shared[ResultT]:
+        """Return the same for stacks that the CPU computes, in the place of a device."""
+        plan = replace(self.plan, device=Device(np, "CPU"))
+        work: Any = type(self.work)
+        return replace(self, plan=plan, work=work(plan), notes=(*self.notes, note))
 
     def mark(self, inputs: dict[str, str]) -> str:
         """Fingerprint of all that decides the results of a stack of these inputs."""
@@ -89,6 +90,7 @@ class StackSteps(Generic[ResultT]):
         self._shared, self._spec, self._told = shared, spec, told
         self._checksums = Checksums(spec.paths, shared.resources.stages.meter, spec.stamps)
         self._lent = StackResources(shared.resources, self._checksums)
+        self._lent.notes += shared.notes
 
     def ahead(self) -> None:
         """Let the stack be read while one before it is computed, unless an earlier run finished it."""
@@ -108,48 +110,37 @@ class StackSteps(Generic[ResultT]):
         """Leave nothing of what was begun."""
         self._lent.abandon()
 
-    def begin(self, threads: Threads[ResultT], watcher: Watcher | None) -> Entry[ResultT]:
-        """Compute the stack, unless an earlier run did; `threads` do the rest."""
+    def begin(self, finisher: Finisher[Known[ResultT]], watcher: Watcher | None) -> Entry[ResultT]:
+        """Compute the stack, unless an earlier run did; the `finisher` brings it to the disk.
+
+        Raises DeviceLostError where the device cannot compute another one.
+        """
         shared, name = self._shared, self._spec.name
         if shared.resume and (known := self._restored()) is not None:
             return self._known(*known)
-        self._lent.watched(watcher(name) if watcher is not None else None, threads.follower.check)
+        self._lent.watched(watcher(name) if watcher is not None else None, finisher.check)
 
-        def compute() -> Entry[ResultT]:
+        try:
             # What an earlier run left goes first, so that old and new never mix.
             shared.state.discard(name, shared.work.outputs(name))
-            rest = shared.work.process(self._spec, self._lent)
-            with shared.resources.stages.waiting("move"):
-                return threads.follower.submit(
-                    partial(self._guarded, partial(self._follow, rest, threads)), self.abandon
-                )
-
-        return self._guarded(compute)
-
-    def _guarded(self, step: Callable[[], Entry[ResultT]]) -> Entry[ResultT]:
-        try:
-            return step()
-        except Exception as error:  # noqa: BLE001 - it becomes the stack's outcome
+            done = shared.work.process(self._spec, self._lent)
+            self._lent.close()
+            with shared.resources.stages.waiting("finish"):
+                return finisher.submit(partial(self._finish, done, finisher.check), self.abandon)
+        except Exception as error:
+            if is_lost(shared.plan.device.xp):
+                self.abandon()
+                raise DeviceLostError(f"the GPU stopped working at {name} ({str(error).splitlines()[0]})") from error
             return self._failed(error)
         except BaseException:
             self.abandon()
             raise
 
-    def _follow(self, rest: Callable[[], Any], threads: Threads[ResultT]) -> Entry[ResultT]:
-        """Do what needs the input, and hand on what does not."""
-        done, check = rest(), threads.finisher.check
-        self._lent.close()
-        later = None if isinstance(done, Finished) else threads.assessor.submit(done, lambda: None)
-        told = (lambda: done) if later is None else partial(later.result, check)
-        return threads.finisher.submit(partial(self._finish, told, check), self.abandon)
-
-    def _finish(self, told: Callable[[], Finished[ResultT]], check: Callable[[], None]) -> Known[ResultT]:
-        """Bring results to the disk; what they are may still be `told` meanwhile. `check` raises in a stopped run."""
+    def _finish(self, done: Finished[ResultT], check: Callable[[], None]) -> Known[ResultT]:
+        """Bring results to the disk; `check` raises in a run that is stopped."""
         shared, spec = self._shared, self._spec
         try:
             self._lent.prepare()
-            check()
-            done = told()
             check()
             facts = done.facts | {"seconds": self._lent.seconds, "decisions": [shared.work.decide(spec).as_record()]}
             known = self._lent.complete()

@@ -1,4 +1,4 @@
-"""All frames of a stack on a device: read by several threads, a part each, and uploaded as they come."""
+"""Frames of a stack on a device: read by several threads, a part each, and uploaded as they come."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import numpy as np
 
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.io.meter import Meter, timed
-from xcorr_app.pipeline.device_frames import HostFrames
 from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, Frames
 
 _BYTES_A_PART = 1 << 23
@@ -22,6 +21,22 @@ _SHARED_BYTES_A_PART = 1 << 21
 """The same where many threads share a stack, of which none should be left alone with the last part."""
 _WAITED_FOR = 4096
 """Most frames of a stack that is measured once all of them are on the device; longer ones are as they arrive."""
+
+
+class HostFrames(Frames, Protocol):
+    """Frames that can be read into a buffer."""
+
+    @property
+    def read_dtype(self) -> np.dtype[Any]:
+        """Type of a pixel of what is read."""
+
+    @property
+    def is_read_in_turns(self) -> bool:
+        """See :func:`xcorr_app.io.reading.is_read_in_turns`."""
+
+    def fill(self, start: int, stop: int, out: np.ndarray) -> dict[int, str]:
+        """Read frames ``start`` to ``stop - 1`` into `out`; returns why some cannot be read, by frame number."""
+        ...
 
 
 class Carrier(Protocol):
@@ -40,7 +55,7 @@ class Carrier(Protocol):
 class StackUpload:
     """Hands out frames of a stack as parts of one device array, once they are there.
 
-    Raises what CuPy does where the device's memory does not suffice for all of them.
+    Raises what CuPy does where the device's memory does not suffice for them.
 
     Parameters
     ----------
@@ -50,8 +65,10 @@ class StackUpload:
         Brings them.
     readers
         Threads that read, one stack after the other, in which the carrier's device is current.
+    within
+        First and one past the last of the frames that are brought: by default all.
     side_by_side
-        Of them, that read this stack together, at most.
+        Threads that read this stack together, at most.
     waited
         Told of the time for which frames were not there yet.
     """
@@ -62,17 +79,18 @@ class StackUpload:
         carrier: Carrier,
         readers: ThreadPoolExecutor,
         *,
+        within: tuple[int, int] | None = None,
         side_by_side: int = 16,
         meter: Meter | None = None,
         waited: Callable[[str, float], None] | None = None,
     ) -> None:
         self.count, self.shape, self.dtype = host.count, host.shape, np.dtype(host.dtype)
         self._host, self._carrier, self._readers, self._meter, self._waited = host, carrier, readers, meter, waited
-        kind = host.read_dtype
-        self._there: Array = carrier.room((self.count, *self.shape), kind)
+        kind, (self._first, self._last) = host.read_dtype, within or (0, self.count)
+        self._there: Array = carrier.room((self._last - self._first, *self.shape), kind)
         part = _BYTES_A_PART if host.is_read_in_turns else min(_BYTES_A_PART, _SHARED_BYTES_A_PART)
         self._step = max(1, part // (self.shape[0] * self.shape[1] * kind.itemsize))
-        starts = range(0, self.count, self._step)
+        starts = range(self._first, self._last, self._step)
         self._parts: list[Future[dict[int, str]] | None] = [Future() for _ in starts]
         self._closed, self._lock = False, threading.Lock()
         self._left = iter(zip(starts, tuple(self._parts), strict=True))
@@ -80,7 +98,7 @@ class StackUpload:
 
     def read(self, start: int, stop: int) -> Chunk:
         """Frames ``start`` to ``stop - 1``, on the device, not to be changed."""
-        return Chunk(start, self._there[start:stop], self._arrived(start, stop))
+        return Chunk(start, self._there[start - self._first : stop - self._first], self._arrived(start, stop))
 
     def settled(self) -> Frames:
         """The frames as a plain array on the device, which is measured in fewer steps; as they are where many come."""
@@ -116,10 +134,11 @@ class StackUpload:
         """Wait for frames; returns why some of them cannot be read."""
         begin = time.perf_counter()
         unreadable: dict[int, str] = {}
-        for number in range(start // self._step, -(-stop // self._step)):
+        for number in range((start - self._first) // self._step, -(-(stop - self._first) // self._step)):
             part = self._parts[number]
             if part is None:
-                part = self._parts[number] = self._readers.submit(self._read_part, number * self._step)
+                again = self._first + number * self._step
+                part = self._parts[number] = self._readers.submit(self._read_part, again)
             try:
                 unreadable |= part.result()
             except Exception:
@@ -146,9 +165,9 @@ class StackUpload:
         """Read a part and upload it."""
         if self._closed:
             return {}
-        stop = min(start + self._step, self.count)
+        stop = min(start + self._step, self._last)
         out = self._carrier.own_buffer((stop - start, *self.shape), self._there.dtype)
         unreadable = self._host.fill(start, stop, out)
         with timed(self._meter, "upload", out.nbytes):
-            self._carrier.send(out, self._there[start:stop])
+            self._carrier.send(out, self._there[start - self._first : stop - self._first])
         return unreadable

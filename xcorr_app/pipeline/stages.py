@@ -1,9 +1,8 @@
 """Which stage of a run sets its pace: seconds each was busy, seconds the run waited for it, and bytes.
 
-A stage is busy while any thread works in it. The chain of a run is a thread that measures one stack after the other,
-and one behind it that moves what was measured; both now and then wait for what other threads do meanwhile (reading
-ahead, writing, syncing, drawing). What one of them spent most of its time in, or waiting for, is what
-a faster machine would have to be faster at.
+A stage is busy while any thread works in it. The chain of a run is a thread that measures, moves and assesses one stack
+after the other; now and then it waits for what other threads do meanwhile (reading ahead, writing, syncing, drawing).
+What it spent most of its time in, or waiting for, is what a faster machine would have to be faster at.
 """
 
 from __future__ import annotations

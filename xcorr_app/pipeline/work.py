@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.select import Device
@@ -52,11 +52,8 @@ class Finished(Generic[ResultT]):
     values from which :meth:`Work.restored` makes the result again."""
 
 
-Rest: TypeAlias = Callable[[], Finished[ResultT] | Callable[[], Finished[ResultT]]]
-
-
 class Work(Protocol[ResultT]):
-    """What one command does to a stack."""
+    """What one command does to a stack; made of a plan, by a class whose only argument that is."""
 
     program: str
     """As a user types it, such as ``xcorr align``."""
@@ -75,11 +72,10 @@ class Work(Protocol[ResultT]):
     def ahead(self, spec: SeriesSpec, resources: StackResources) -> None:
         """Begin to read what `process` will need, while the stack before is computed; `process` meets errors again."""
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Rest[ResultT]:
-        """Compute the results of a stack; what is returned does the rest, while the next stack is computed.
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[ResultT]:
+        """Compute the results of a stack.
 
-        If that again returns what is to be done, it needs nothing of the input, and the next stack does not wait for
-        it. Files begun through `resources` are completed, and sources opened through it closed, afterwards.
+        Files begun through `resources` are completed, and sources opened through it closed, afterwards.
         """
 
     def restored(self, name: str, record: dict[str, Any]) -> ResultT | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -32,8 +31,8 @@ _ELEMENTS = ("m00", "m01", "m02", "m10", "m11", "m12")
 
 def align_by_motion(
     spec: SeriesSpec, options: AlignOptions, device: Device, folder: Path, resources: StackResources
-) -> Callable[[], Callable[[], Aligned]]:
-    """Measure one series of frames; what is returned warps them into `folder` and tells of it."""
+) -> Aligned:
+    """Measure one series of frames, warp them into `folder` and tell of it."""
     model = model_of(options.motion)
 
     def tell(frames: SourceFrames, result: MotionResult) -> tuple[Turned, ShiftResult]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -40,8 +39,8 @@ _TOLD = (
 
 def align_by_patches(
     spec: SeriesSpec, options: AlignOptions, device: Device, folder: Path, resources: StackResources
-) -> Callable[[], Callable[[], Aligned]]:
-    """Measure one series of frames; what is returned warps them into `folder` and tells of it."""
+) -> Aligned:
+    """Measure one series of frames, warp them into `folder` and tell of it."""
 
     def tell(frames: SourceFrames, result: MotionResult) -> tuple[Turned, ShiftResult]:
         field = result.field

@@ -33,8 +33,8 @@ def align_measured(
     device: Device,
     folder: Path,
     resources: StackResources,
-) -> Callable[[], Callable[[], Aligned]]:
-    """Measure one series of frames; what is returned warps them into `folder` and tells of it."""
+) -> Aligned:
+    """Measure one series of frames, warp them into `folder` and tell of it."""
     begun = begin_stack(spec, options, device.xp, resources)
     frames, measured = begun.frames, begun.measured
     reference: Any = reference_of(options, frames)
@@ -43,12 +43,8 @@ def align_measured(
         correction = correction_of(options, measured)
         result = measure(corrected(measured, correction), reference=reference, progress=resources.progress)
     turned, shifts = tell(frames, result)
-
-    def finish() -> Callable[[], Aligned]:
-        written = correction if options.correct else None
-        return finish_stack(spec, options, folder, resources, frames, measured, shifts, turned, written)
-
-    return finish
+    written = correction if options.correct else None
+    return finish_stack(spec, options, folder, resources, frames, measured, shifts, turned, written)
 
 
 def as_shifts(result: MotionResult, engine: str, told: str, window: ShiftWindow) -> ShiftResult:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -214,23 +214,13 @@ class _Align:
         """Whether planes are walked over once they are measured: to be written, or drawn."""
         return self._plan.options.apply or self._plan.options.report == "full"
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Callable[[], Finished[StackReport]]]:
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[StackReport]:
         plan = self._plan
         align = align_by_motion if is_more_than_a_shift(plan.options.motion) else align_stack
         if plan.options.motion == PATCHES:
             align = align_by_patches
-        apply = align(spec, plan.options, plan.device, plan.out / spec.name, resources)
-
-        def rest() -> Callable[[], Finished[StackReport]]:
-            assess = apply()
-
-            def assessed() -> Finished[StackReport]:
-                done = assess()
-                return Finished(done.facts, done.outputs, done.report, lambda: keep(done.report, plan.out))
-
-            return assessed
-
-        return rest
+        done = align(spec, plan.options, plan.device, plan.out / spec.name, resources)
+        return Finished(done.facts, done.outputs, done.report, lambda: keep(done.report, plan.out))
 
     def restored(self, name: str, record: dict[str, Any]) -> StackReport | None:
         return restore(name, record, self._plan.out)

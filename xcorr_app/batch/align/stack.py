@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -82,8 +81,8 @@ class Turned:
 
 def align_stack(
     spec: SeriesSpec, options: AlignOptions, device: Device, folder: Path, resources: StackResources
-) -> Callable[[], Callable[[], Aligned]]:
-    """Measure one series of frames; what is returned moves them into `folder` and tells of it."""
+) -> Aligned:
+    """Measure one series of frames, move them into `folder` and tell of it."""
     begun = begin_stack(spec, options, device.xp, resources)
     source, frames, measured = begun.source, begun.frames, begun.measured
     if device.xp is np:
@@ -107,7 +106,7 @@ def align_stack(
         said = [names[c] if c < len(names) else str(c) for c in channels]
         result = together(results, said, options.settings, device.xp)
     written = correction if options.correct else None
-    return partial(finish_stack, spec, options, folder, resources, frames, measured, result, correction=written)
+    return finish_stack(spec, options, folder, resources, frames, measured, result, correction=written)
 
 
 def finish_stack(
@@ -120,11 +119,8 @@ def finish_stack(
     result: ShiftResult,
     turned: Turned | None = None,
     correction: Correction | None = None,
-) -> Callable[[], Aligned]:
-    """Tabulate and move a stack whose shifts are known, or of which frames are turned, too.
-
-    What is returned needs none of its frames any more, and tells how good the result is.
-    """
+) -> Aligned:
+    """Tabulate, move and assess a stack whose shifts are known, or of which frames are turned, too."""
     source = frames.source
     # Table, report, resumed report and moved stack all hold to the same rounded numbers: who applies the table
     # to the input gets the output, and a rounding error of 1e-8 px does not push an edge row out of the frame.
@@ -175,11 +171,15 @@ def finish_stack(
         *moved.notes,
         *_notes_on_moving(rows, options, moved),
     ]
+    with resources.step("assess"):
+        pictures = projections.pictures()
+        assessment = assessment_of(projections.sums, options.settings, frames.shape, result)
     report = StackReport(
         name=spec.name,
         description=_description(source, frames),
         rows=rows,
-        pictures=None,
+        pictures=pictures,
+        assessment=assessment,
         reference=_described_reference(options, result, frames),
         max_shift=(float(result.window.dy_max), float(result.window.dx_max)),
         pixel_size=source.metadata.pixel_size,
@@ -197,22 +197,14 @@ def finish_stack(
         "frames": frames.count,
         "engine": result.engine,
         "reference": report.reference,
-        "assessment": None,
+        "assessment": assessment.as_record(),
         "closure_px": _closure(result),
         "clipped_pixels": moved.clipped,
         "moving": moved.decision and moved.decision.as_record(),
         "non_finite_pixels": int(result.non_finite.sum()),
         "unreadable": {str(frame): reason for frame, reason in result.unreadable.items()},
     }
-
-    def assessed() -> Aligned:
-        with resources.step("assess"):
-            pictures = projections.pictures()
-            assessment = assessment_of(projections.sums, options.settings, frames.shape, result)
-        told = replace(report, pictures=pictures, assessment=assessment)
-        return Aligned(told, outputs, facts | {"assessment": assessment.as_record()})
-
-    return assessed
+    return Aligned(report, outputs, facts)
 
 
 def other_channels(options: AlignOptions, frames: SourceFrames) -> list[int]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,6 @@ from xcorr_app.batch.align.frames import SourceFrames, choose_axis
 from xcorr_app.batch.align.moving import move_stack
 from xcorr_app.batch.align.options import INTERPOLATIONS, MOTION_INTERPOLATIONS
 from xcorr_app.batch.align.without_pictures import NoPictures
-from xcorr_app.batch.apply.moves import Moves
 from xcorr_app.batch.apply.options import ApplyOptions
 from xcorr_app.batch.apply.tables import moves_of, table_files
 from xcorr_app.batch.recorded_work import Facts, RecordedWork
@@ -68,7 +65,7 @@ class _Apply(RecordedWork):
             order = INTERPOLATIONS[self._plan.options.interpolation]
             return decide_moving(frames.shape, planes, frames.dtype.name, order, limits_of(self._plan.device.xp))
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Finished[Facts]]:
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[Facts]:
         source = resources.open(spec.open(), once=True)
         frames = self._frames(source)
         moves, options = moves_of(self._tables[spec.name], frames, self._plan.options), self._plan.options
@@ -76,11 +73,6 @@ class _Apply(RecordedWork):
             raise InputError(f"{self._tables[spec.name]}: has no shift for any frame of this stack")
         if moves.warp and (options.border == "crop" or options.interpolation not in MOTION_INTERPOLATIONS):
             raise InputError(f"{self._tables[spec.name]}: holds motions: use nearest, linear or cubic, and no --crop")
-        return partial(self._moved, spec, frames, moves, resources)
-
-    def _moved(
-        self, spec: SeriesSpec, frames: SourceFrames, moves: Moves, resources: StackResources
-    ) -> Finished[Facts]:
         (target,) = self.outputs(spec.name)
         make_folder(target.parent)
         with resources.step("move"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -82,7 +81,7 @@ class _Fields(RecordedWork):
         engine = "fft" if self._plan.device.xp is np else "auto"
         return Decision(engine, reason="the windows of a pass are correlated together")
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Finished[Facts]]:
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[Facts]:
         options, folder = self._options, self._plan.out / spec.name
         outputs: list[Path] = []
         fields: list[Facts] = []
@@ -116,7 +115,7 @@ class _Fields(RecordedWork):
             "frames": fields,
             "notes": notes,
         }
-        return lambda: Finished(facts, outputs, facts)
+        return Finished(facts, outputs, facts)
 
     def is_flagged(self, finished: Finished[Facts]) -> bool:
         return bool(finished.facts["replaced"] > _MAX_REPLACED)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -67,10 +66,10 @@ class _Filter(RecordedWork):
         if self._plan.device.xp is not np:
             begin_filtering(spec, self._plan.options, self._plan.device, resources, ahead=True)
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Finished[Facts]]:
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[Facts]:
         (target,) = self.outputs(spec.name)
         facts = filter_stack(spec, self._plan.options, self._plan.device, target, resources)
-        return lambda: Finished(facts, [target], facts)
+        return Finished(facts, [target], facts)
 
     def is_flagged(self, finished: Finished[Facts]) -> bool:
         return bool(finished.facts["unreadable"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -83,7 +82,7 @@ class _Unmix(RecordedWork):
         if self._plan.device.xp is not np:
             self._begun(spec, resources, ahead=True)
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Finished[Facts]]:
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[Facts]:
         begun = self._begun(spec, resources)
         stack = begun.plan
         with resources.step("unmix"):
@@ -103,7 +102,7 @@ class _Unmix(RecordedWork):
             write_record(stack, done)
             return {}
 
-        return lambda: Finished(facts, [stack.out, stack.record], facts, keep)
+        return Finished(facts, [stack.out, stack.record], facts, keep)
 
     def _begun(self, spec: SeriesSpec, resources: StackResources, *, ahead: bool = False) -> Any:
         """Plan a stack and begin to read it, unless that was done; None where it is not to be done `ahead`."""

@@ -17,7 +17,8 @@ from xcorr_app.gpu.im2win.filters import Im2winFilters
 from xcorr_app.gpu.im2win.problem import stored_filters
 from xcorr_app.gpu.im2win.run import address_of, bound_convolution, bound_shallow, bound_windows, lowest_bit
 from xcorr_app.gpu.runtime.binder import BoundLaunch, bound
-from xcorr_app.gpu.runtime.memory import finish_copies, with_smaller
+from xcorr_app.gpu.runtime.constants import constants
+from xcorr_app.gpu.runtime.memory import with_smaller
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
@@ -93,7 +94,7 @@ def _run(
     dense = images if images.flags.c_contiguous else sys.modules["cupy"].ascontiguousarray(images)
     alignment = lowest_bit(address_of(out) | 16)
     how: _How = (current_device(), problem, kernel, name_of(images.dtype), outside, elements, alignment)
-    parts = _kept_parts(how, bank.content) if bank.values.size <= LARGEST_KEPT else _parts(how, bank.values)
+    parts = _kept_parts(how, bank.content) if bank.values.size <= LARGEST_KEPT else _parts(how, bank.values, kept=False)
     for part in parts:
         part(dense, out)
 
@@ -107,15 +108,18 @@ def _kept_parts(how: _How, content: bytes) -> tuple[_BoundPart, ...]:
     """Prepare a bank once for many calls: to bring it to the device takes longer than the kernels of most images."""
     problem = how[1]
     shape = problem.filters, problem.channels, problem.filter_height, problem.filter_width
-    found = _parts(how, np.frombuffer(content, np.float32).reshape(shape))
-    finish_copies()
-    return found
+    bank = np.frombuffer(content, np.float32).reshape(shape)
+    return _parts(how, bank, kept=True)
 
 
-def _parts(how: _How, bank: npt.NDArray[np.float32]) -> tuple[_BoundPart, ...]:
+def _parts(how: _How, bank: npt.NDArray[np.float32], *, kept: bool) -> tuple[_BoundPart, ...]:
     _, problem, kernel, image_type, outside, elements, alignment = how
     cupy = sys.modules["cupy"]  # whose arrays the images are
-    both = Im2winFilters(lambda: cupy.asarray(bank), lambda: cupy.asarray(stored_filters(bank)))
+
+    def there(filters: npt.NDArray[np.float32]) -> Any:
+        return constants(cupy, lambda: cupy.asarray(filters)) if kept else cupy.asarray(filters)
+
+    both = Im2winFilters(lambda: there(bank), lambda: there(stored_filters(bank)))
     rows, columns = problem.result_shape
     found = []
     for part in problem.parts(elements):

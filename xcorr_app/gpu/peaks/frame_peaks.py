@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.peaks.noise_sums import LAGS, started_noise_sums
 from xcorr_app.gpu.peaks.tile_scatter import TileGrid, start_tile_products
 from xcorr_app.gpu.runtime.binder import start
-from xcorr_app.gpu.runtime.download import download
+from xcorr_app.gpu.runtime.download import Arriving
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 
 __all__ = [
@@ -209,10 +209,10 @@ def frame_peaks(
     sizes = count, height, width, references.factors.shape[1], grid.tiles, grid.height * grid.width, table_size
     numbers = *sizes, groups, parts, *window[2:], *window[:2], FITS[fit]
     start(frame_peaks_launch(count, rules), arrays, numbers)
-    pixels, dtype = height * width, frames.dtype
+    pixels, dtype, arriving = height * width, frames.dtype, Arriving(written)
 
     def finished() -> FramePeaks:
-        columns = download(written)
+        columns = arriving()
         return FramePeaks(columns, flat_by_sums(columns[:, -2], columns[:, -1], pixels, dtype))
 
     return written, finished

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.peaks.row_sums import start_row_sums
 from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.gpu.runtime.binder import start
+from xcorr_app.gpu.runtime.download import Arriving
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
@@ -69,7 +70,7 @@ RowsAndProducts: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64] | No
 def started_rows_and_products(images: Any, period: int) -> Callable[[], RowsAndProducts]:
     """Begin with `RowsAndProducts`, the latter of four rows in every `period`, None where that is 0.
 
-    What is returned waits for the device, once, in the same stream.
+    What is returned waits for the device, once.
     """
     cupy = importlib.import_module("cupy")
     count, height, width = images.shape
@@ -81,8 +82,10 @@ def started_rows_and_products(images: Any, period: int) -> Callable[[], RowsAndP
     if period:
         started_noise_sums(images, period, groups, found[of_rows:])
 
+    arriving = Arriving(found)
+
     def finished() -> RowsAndProducts:
-        host = to_host(found)
+        host = arriving()
         rows: NDArray[np.float64] = host[:of_rows].reshape(count, height, 2)
         return rows, mean_products(host[of_rows:].reshape(count, parts, _SUMS), groups, width) if period else None
 

@@ -14,6 +14,7 @@ from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.overlap_edges import OverlapEdges, Strips
 from xcorr_app.gpu.peaks.table_launches import SMALL, small_table_launch, strip_rows, summed_area_launch
 from xcorr_app.gpu.runtime.binder import BoundLaunch
+from xcorr_app.gpu.runtime.constants import constants
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.runtime.scratch import Scratch
@@ -27,7 +28,7 @@ class SummedAreaTables:
     def __init__(self, window: Problem) -> None:
         cupy = importlib.import_module("cupy")
         self.edges = edges = OverlapEdges.of(window)
-        self.rows, self.columns = cupy.asarray(edges.rows), cupy.asarray(edges.columns)
+        self.rows, self.columns = constants(cupy, lambda: (cupy.asarray(edges.rows), cupy.asarray(edges.columns)))
         self._left = _Side(cupy, edges.left_rows, edges.left_columns)
         self._right = _Side(cupy, edges.right_rows, edges.right_columns)
         self.sizes = edges.left_rows.size, edges.left_columns.size, edges.right_rows.size, edges.right_columns.size
@@ -74,7 +75,8 @@ class _Side:
         self._shape = row_edges.size, column_edges.size
         edge_of_column = np.full(self._width + 1, -1, np.int32)
         edge_of_column[column_edges] = np.arange(column_edges.size)
-        self._rows_on_device, self._edge_of_column = cupy.asarray(row_edges), cupy.asarray(edge_of_column)
+        there = constants(cupy, lambda: (cupy.asarray(row_edges), cupy.asarray(edge_of_column)))
+        self._rows_on_device, self._edge_of_column = there
         self._small: dict[tuple[int, int, Any], BoundLaunch] = {}
         self._large: dict[tuple[int, int, Any], _Large] = {}
 
@@ -101,6 +103,7 @@ class _Side:
         strip_count, bands = strips.rows.shape[0], strips.edge_of_band.size
         launch = summed_area_launch(element, count, self._width, strip_count)
         numbers = (self._height, self._width, strip_count, bands, rows, columns - 1)
-        on_device = self._cupy.asarray(strips.rows), self._cupy.asarray(strips.edge_of_band)
+        asarray = self._cupy.asarray
+        on_device = constants(self._cupy, lambda: (asarray(strips.rows), asarray(strips.edge_of_band)))
         scratch = Scratch((count * bands * (columns - 1) * 2, "float64"), counters=count)
         return _Large(BoundLaunch.of(launch, numbers), on_device, scratch)

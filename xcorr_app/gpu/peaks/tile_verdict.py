@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.gpu.runtime.binder import start
+from xcorr_app.gpu.runtime.download import Arriving
 from xcorr_app.gpu.runtime.launch import WARP, Launch
 
 __all__ = ["MAX_TILES", "Limits", "Verdict", "started_verdict", "tile_verdict_launch"]
@@ -99,8 +99,10 @@ def started_verdict(
     numbers = count, levels[1].shape[0], *shape, size, rows, columns, int(smoothed)
     start(tile_verdict_launch(count, limits), arrays, numbers)
 
+    arriving = Arriving(found)
+
     def finished() -> Verdict:
-        host: NDArray[np.float64] = to_host(found)
+        host = arriving()
         of_tiles = host[:, :tiles].astype(np.float32).reshape(count, rows, columns)
         return Verdict(of_tiles, host[:, tiles], host[:, tiles + 1], host[:, tiles + 2])
 

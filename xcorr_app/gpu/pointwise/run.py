@@ -23,9 +23,9 @@ from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem
 from xcorr_app.gpu.pointwise.tiles import StoredMatrix, add_segments_launch, pointwise_argument, stored_matrix
 from xcorr_app.gpu.runtime.arrays import is_device_array, to_host
 from xcorr_app.gpu.runtime.binder import BoundLaunch, as_struct
+from xcorr_app.gpu.runtime.constants import constants
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import device_limits
-from xcorr_app.gpu.runtime.memory import finish_copies
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
 from xcorr_app.gpu.runtime.types import name_of
 
@@ -108,10 +108,8 @@ _Launches: TypeAlias = "list[tuple[_Part, tuple[Any, ...]]]"
 def _kept_launches(how: _How, content: bytes) -> _Launches:
     """Prepare a matrix once for many calls: to bring it to the device takes longer than the kernels of most stacks."""
     problem = how[1]
-    found = _launches(how, np.frombuffer(content).reshape(problem.filters, problem.channels))
-    if any(part.launch.entry != "mix" for part, _ in found):  # whose matrix is an argument
-        finish_copies()
-    return found
+    matrix = np.frombuffer(content).reshape(problem.filters, problem.channels)
+    return constants(sys.modules["cupy"], lambda: _launches(how, matrix))
 
 
 def _launches(how: _How, factors: Any) -> _Launches:

@@ -18,18 +18,41 @@ def download(array: Array) -> NDArray[Any]:
     Its memory goes back to CuPy's pool of pinned memory when nobody has the array any more. Where pinned memory is
     refused, other memory does.
     """
-    if isinstance(array, np.ndarray):
-        return array
-    cupy = importlib.import_module("cupy")
+    return array if isinstance(array, np.ndarray) else Arriving(array)()
+
+
+class Arriving:
+    """A device array on its way to the host: calling it waits for this alone, not for what was started later.
+
+    Where nobody asks for the values, the copy is waited for all the same before its memory is given back.
+    """
+
+    def __init__(self, array: Array) -> None:
+        cuda = importlib.import_module("cupy").cuda
+        self._done: Any = None  # of a copy that was not begun
+        stream = cuda.get_current_stream()
+        self._host: NDArray[Any] = _memory_for(array, cuda)
+        array.get(stream=stream, out=self._host, blocking=False)
+        self._done = stream.record(cuda.Event(disable_timing=True))
+
+    def __call__(self) -> NDArray[Any]:
+        """Return the values."""
+        self._done.synchronize()
+        return self._host
+
+    def __del__(self) -> None:
+        if self._done is not None:
+            self._done.synchronize()
+
+
+def _memory_for(array: Array, cuda: Any) -> NDArray[Any]:
+    """Pinned memory for a device array, or other memory where that is refused."""
     dtype = np.dtype(array.dtype)
     try:
-        pinned = cupy.cuda.alloc_pinned_memory(max(1, array.size * dtype.itemsize))
+        pinned = cuda.alloc_pinned_memory(max(1, array.size * dtype.itemsize))
     except Exception:  # noqa: BLE001 - CUDA's errors of every kind: there is another way
-        there: NDArray[Any] = array.get()
-        return there
-    found: NDArray[Any] = np.frombuffer(pinned, dtype, array.size).reshape(array.shape)
-    array.get(out=found)
-    return found
+        return np.empty(array.shape, dtype)
+    return np.frombuffer(pinned, dtype, array.size).reshape(array.shape)
 
 
 _BYTES_AT_ONCE = 1 << 24

@@ -13,7 +13,6 @@ from xcorr_app.errors import DeviceMemoryError
 __all__ = [
     "attempt",
     "bytes_within_limit",
-    "finish_copies",
     "free_bytes",
     "in_parts",
     "is_out_of_memory",
@@ -48,11 +47,6 @@ def release_unused() -> None:
         warnings.simplefilter("ignore", FutureWarning)  # CuPy calls the function experimental
         cupy.fft.config.clear_plan_cache()
     cupy.get_default_memory_pool().free_all_blocks()
-
-
-def finish_copies() -> None:
-    """Wait for what the current stream brings to the device: kept there, launches of other streams read it too."""
-    importlib.import_module("cupy").cuda.get_current_stream().synchronize()
 
 
 def free_bytes() -> int:

@@ -7,7 +7,7 @@ import importlib.util
 import sys
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 
 import numpy as np
@@ -25,6 +25,8 @@ class Device:
     description: str
     note: str | None = None
     """Why ``auto`` did not take a GPU."""
+    is_asked_for: bool = True
+    """The user named it; what ``auto`` took may give way to the CPU."""
 
 
 OF_WORKERS = Device(np, "workers of a cluster")
@@ -48,7 +50,7 @@ def select_device(text: str) -> Device:
         if not status.available:
             return Device(np, "CPU", f"no GPU is used: {status.reason}")
         try:
-            return _cuda(0)
+            return replace(_cuda(0), is_asked_for=False)
         except DeviceError as error:
             return Device(np, "CPU", f"no GPU is used: {error}")
     kind, _, number = text.partition(":")

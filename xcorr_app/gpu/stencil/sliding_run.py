@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.binder import BoundLaunch, as_struct, null_pointer
+from xcorr_app.gpu.runtime.constants import constants
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.memory import with_second_try
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
@@ -188,7 +189,8 @@ def _bound_parts(
     cupy, (sum_type, start_type) = sys.modules["cupy"], types
     rows = segment_rows(problem, series, sum_type=sum_type, device=device_limits(device))
     table = start_table(series, problem.image_shape[0], rows, problem.boundary)
-    tables = tuple(map(cupy.asarray, (packed_table(table, start_type), table.first, table.outside)))
+    of_host = packed_table(table, start_type), table.first, table.outside
+    tables = constants(cupy, lambda: tuple(map(cupy.asarray, of_host)))
     parts, most = [], problem.max_images(rows)
     for first in range(0, problem.count, most):
         part = problem.with_count(min(most, problem.count - first))

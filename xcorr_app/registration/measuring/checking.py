@@ -2,58 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
-from xcorr_app.gpu.runtime.side_stream import SideStream
+from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.registration.measuring.chunk_result import ChunkResult
 from xcorr_app.registration.measuring.icgn import refine_shifts
 from xcorr_app.registration.measuring.match import Match
 from xcorr_app.registration.measuring.matcher import Matcher, PreparedReference
-from xcorr_app.registration.measuring.rated_peaks import Planes
 from xcorr_app.registration.measuring.verification import SCORE_TOLERANCE, scores_by_definition
 from xcorr_app.registration.settings import Settings
 
-_DEFINITION = 1
-"""Lane of streams for what the definition says, beside the planes."""
 _OUTER = np.pad(np.zeros((3, 3), dtype=bool), 1, constant_values=True)
 """Of the 5 x 5 values around a peak, those two shifts away: no sub-pixel place needs them."""
 
 
-@dataclass(frozen=True)
-class Checking:
-    """Frames (n, h, w) that are being compared with a reference once more, by the engine that checks."""
-
-    reference: PreparedReference
-    frames: Array
-    planes: Callable[[], Planes]
-
-    @classmethod
-    def start(cls, verifier: Matcher, reference: PreparedReference, frames: Array, *, apart: bool) -> Checking:
-        """Begin at once where a device can do so `apart` from all else; else when the planes are asked for."""
-
-        def planes() -> Planes:
-            return verifier.planes(reference, frames)
-
-        return cls(reference, frames, SideStream(planes).result if apart else planes)
-
-
-def verify(verifier: Matcher, result: ChunkResult, match: Match, checking: Checking, settings: Settings) -> None:
-    """Write into `result` what the exact comparison of its checked frames found, and where it disagrees."""
-    planes, reference = checking.planes(), checking.reference
+def verify(
+    verifier: Matcher,
+    result: ChunkResult,
+    match: Match,
+    reference: PreparedReference,
+    frames: Array,
+    settings: Settings,
+) -> None:
+    """Write into `result` what the exact comparison of its checked `frames` found, and where it disagrees."""
+    planes = verifier.planes(reference, frames)
     around, peaks = match.around[result.checked], match.peak[result.checked]
-
     # A device computes these while the host looks at what the other means found.
-    def by_definition() -> Array:
-        return scores_by_definition(reference.values, planes.values, peaks, settings.min_overlap)
-
-    scores_at_peaks = (
-        SideStream(by_definition, lane=_DEFINITION).result if is_device_array(planes.values) else by_definition
-    )
+    scores_at_peaks = scores_by_definition(reference.values, planes.values, peaks, settings.min_overlap)
     # Images of a few pixels score the same at several shifts; which of them is first is decided by rounding.
     result.exact = verifier.match(planes, tied=peaks)
     if result.not_refined is not None:
@@ -61,7 +39,7 @@ def verify(verifier: Matcher, result: ChunkResult, match: Match, checking: Check
         refined, _ = with_refined_shifts(result.exact, reference, planes.values)
         kept = result.not_refined[result.checked, None]
         result.exact = replace(refined, shift=np.where(kept, result.exact.shift, refined.shift))
-    scores = to_host(scores_at_peaks())
+    scores = to_host(scores_at_peaks)
     known = np.isfinite(scores)
     # A value that the engine lacks is as wrong as one that is off, but the outer sixteen may be lacking together.
     needed = known.copy()

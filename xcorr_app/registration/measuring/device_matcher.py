@@ -26,7 +26,6 @@ from xcorr_app.gpu.peaks.frame_peaks import OfReferences, Rules, frame_noise, fr
 from xcorr_app.gpu.peaks.summed_area import tables_for
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.placement import current_device
-from xcorr_app.gpu.runtime.side_stream import SideStream, so_far
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 from xcorr_app.gpu.tensor.sums import FP16_ERROR
 from xcorr_app.registration.measuring.match import Match
@@ -44,8 +43,6 @@ _LARGEST_OFFSET = 1e3
 """Mean over standard deviation up to which products with unshifted values lose less than 1e-5 of the correlation."""
 _DEVICE_NOISE_PERIOD = 32
 """Rows of which four are looked at for noise: frames that need no planes have little."""
-_SLOPES, _NOISE = 1, 2
-"""Lanes of streams beside which the frames themselves may be checked."""
 _TIE = 1e-6
 """Share of a peak's height by which a rival that is equal may differ in single precision."""
 _PLAIN_RANGE = (1e-12, 1e12)
@@ -59,7 +56,7 @@ class Begun:
     frames: Array
     tables: Array
     """None where they are made later."""
-    noise: SideStream[Any]
+    noise: Any
 
 
 @dataclass(frozen=True)
@@ -157,7 +154,7 @@ class DeviceMatcher:
     def begin(self, frames: Array, references: int, xp: Any) -> Begun:
         """Begin with what is asked of frames (n, h, w) whatever they are compared with: 1 reference or n."""
         frames = xp.ascontiguousarray(frames)
-        noise = SideStream(lambda: frame_noise(frames, _DEVICE_NOISE_PERIOD), lane=_NOISE)
+        noise = frame_noise(frames, _DEVICE_NOISE_PERIOD)
         per_reference = frames.shape[0] // references
         return Begun(frames, self._finder.right_tables(references, frames, per_reference, "float32"), noise)
 
@@ -178,18 +175,17 @@ class DeviceMatcher:
         """
         frames, count = begun.frames, begun.frames.shape[0]
         each, window = references.shape[0] > 1, self._window
-        before = so_far()
-        # Before the search, which leaves no room on the device for what the host will wait for.
-        SideStream(slopes_of[0], before, _SLOPES)
+        # Before the search, so that the host need not wait for that to know them.
+        slopes_of[0]()
         records, whole = self._finder.find(references, frames, 1 if each else count, tables, begun.tables)
         first = window.dy_min, window.dx_min
         places, near = peak_places(records, first)
         near = self._on_common_overlap(near, references, frames, places, (tables, whole))
-        slopes = SideStream(slopes_of[1], before, _SLOPES).result()
+        slopes = slopes_of[1]()
         of_references = OfReferences(slopes.factors, slopes.sums, slopes.noise, slopes.tiles.grid)
         written, finished = frame_peaks(
             (records, places, near, whole),
-            begun.noise.result(),
+            begun.noise,
             frames,
             values,
             of_references,

@@ -93,7 +93,7 @@ class PreparedReference:
         return found
 
     def start_slopes(self) -> None:
-        """Let a device begin with what `slopes` waits for, in the stream that will ask for them."""
+        """Let a device begin with what `slopes` waits for."""
         if not {"clean", "slopes"} & self.__dict__.keys() and self._started is None and self.values.dtype == np.float32:
             self._started = started_slopes(self.values, noisy=True)
 

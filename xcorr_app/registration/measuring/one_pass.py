@@ -21,10 +21,10 @@ from xcorr_app.gpu.runtime.types import name_of
 from xcorr_app.registration import quality
 from xcorr_app.registration.choice import decide_registration
 from xcorr_app.registration.light.lit_pairs import LitImage
-from xcorr_app.registration.measuring.checking import Checking, verify, with_refined_shifts
+from xcorr_app.registration.measuring.checking import verify, with_refined_shifts
 from xcorr_app.registration.measuring.chunk_result import ChunkResult
 from xcorr_app.registration.measuring.device_matcher import Begun
-from xcorr_app.registration.measuring.matcher import Matcher, PreparedReference
+from xcorr_app.registration.measuring.matcher import Matcher
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.measuring.references import FixedImage, Reference
 from xcorr_app.registration.measuring.stack_weighting import StackWeighting
@@ -97,20 +97,12 @@ class OnePass:
             fixed = matcher.prepare_reference(reference.image[None])
             fixed_exactly = verifier.prepare_reference(reference.image[None]) if verifier else None
 
-        # What smooths planes, or normalises them otherwise, shares plans and constants with the engine that is checked.
-        apart = self._xp is not np and kernel is None and self._settings.normalization == "zncc"
-
-        def check(exact: PreparedReference, frames: Array) -> Checking | None:
-            return Checking.start(verifier, exact, frames, apart=apart) if verifier and len(frames) else None
-
         def job(start: int, stop: int) -> ChunkResult:
             chunk, prepared = self.prepared.read(start, stop)
             if isinstance(reference, LitImage):
                 prepared = reference.weighted(start, prepared)
-            compared = watched = checking = None
+            compared = watched = None
             if fixed is not None and prepared is together and begun is not None:
-                if fixed_exactly:
-                    checking = check(fixed_exactly, take(prepared.frames, np.flatnonzero(verified)))
                 watched = Watched(reference.images(start, prepared), prepared.frames, np.flatnonzero(looked_at))
 
                 def meanwhile(written: Array, watched: Watched = watched) -> None:
@@ -133,12 +125,7 @@ class OnePass:
                 images, frames = parts.leave_out(images, frames, start + result.rows, noisy=kernel is not None)
             result.checked = np.flatnonzero(verified[start:stop][result.rows])
             if frames is not prepared.frames:
-                if watched is not None:
-                    watched.waited_for()
-                checking = watched = None  # begun with flat frames among the others
-            if checking is None and verifier is not None and result.checked.size:
-                of_checked = images if images.shape[0] == 1 else take(images, result.checked)
-                checking = check(fixed_exactly or verifier.prepare_reference(of_checked), take(frames, result.checked))
+                watched = None  # begun with flat frames among the others
             prepared_reference = fixed or matcher.prepare_reference(images)
             if watched is None:
                 watched = Watched(*whole, np.flatnonzero(looked_at[start:stop][result.rows]))
@@ -167,8 +154,10 @@ class OnePass:
                 compared.clean,
                 result.chance_score,
             )
-            if verifier is not None and checking is not None:
-                verify(verifier, result, match, checking, self._settings)
+            if verifier is not None and result.checked.size:
+                of_checked = images if images.shape[0] == 1 else take(images, result.checked)
+                exact = fixed_exactly or verifier.prepare_reference(of_checked)
+                verify(verifier, result, match, exact, take(frames, result.checked), self._settings)
             return result
 
         seen, looks = list[Seen](), list[Judged]()

@@ -10,15 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
-from xcorr_app.gpu.runtime.side_stream import SideStream
 from xcorr_app.registration.parts.tiles import Levels, Look, look_by_written, started_levels, started_look
 from xcorr_app.registration.stack.prepared_frames import take
 
 Judged: TypeAlias = Callable[[], tuple[NDArray[np.intp], Look]]
 """Numbers of frames, and what their tiles say."""
-
-_LANE = 3
-"""Of the streams beside the one in which frames are compared."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +64,7 @@ class Watched:
         self._all, self._rows = (images, frames), rows
         self._images: Array | None = None
         self._levels: Levels | None = None
-        self._looking: SideStream[Callable[[], Look] | None] | None = None
+        self._begun: Callable[[], Look] | None = None
 
     def start(self) -> None:
         """Take the frames out, and begin with what needs no shifts."""
@@ -81,29 +77,20 @@ class Watched:
         if not self._rows.size:
             return
         rows = array_namespace(written).asarray(self._rows)
-
-        def job() -> Callable[[], Look] | None:
-            self._take(rows)
-            return look_by_written(self._images, self._frames, written, rows)
-
-        # Beside what is waited for next. What is written is read there, and kept until then.
-        self._looking, self._written = SideStream(job, lane=_LANE), written
+        self._take(rows)
+        self._begun = look_by_written(self._images, self._frames, written, rows)
 
     def seen(
         self, numbers: NDArray[np.intp], shifts: NDArray[np.float64], changed: NDArray[np.intp] | None = None
     ) -> Seen:
         """Return them with the numbers (n,) and shifts (n, 2) of all frames, some of which may have been `changed`."""
-        begun = self.waited_for()
+        begun = self._begun
         if changed is not None and changed.size and np.isin(self._rows, changed).any():
             begun = None
         if begun is None:
             self.start()
         assert self._images is not None  # noqa: S101 - there is at least one, or nobody asks
         return Seen(numbers[self._rows], self._images, self._frames, shifts[self._rows], self._levels, begun)
-
-    def waited_for(self) -> Callable[[], Look] | None:
-        """Return what :meth:`look` began with, if anything; what a device is told from now on follows it."""
-        return None if self._looking is None else self._looking.result()
 
     def _take(self, rows: Array) -> None:
         images, frames = self._all

@@ -13,8 +13,8 @@ from xcorr_app.gpu.field.launches import step_bytes
 from xcorr_app.gpu.field.problem import FieldAxis, parts_of, tile_of
 from xcorr_app.gpu.field.run import FieldModes, FieldState, SizedReference, take_steps
 from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.gpu.runtime.constants import constants
 from xcorr_app.gpu.runtime.limits import DeviceLimits, device_limits
-from xcorr_app.gpu.runtime.memory import finish_copies
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.registration.patches.field_fit import LAST_STEPS, MAX_STEPS, NEAR, THERE, FieldReference, kinds_lost
 from xcorr_app.registration.patches.field_nodes import Nodes
@@ -74,10 +74,7 @@ class DeviceNodes:
 @functools.lru_cache(maxsize=16)
 def _on_device(nodes: Nodes, xp: Any) -> DeviceNodes:
     """Tables of nodes that are themselves kept, on the device that holds them."""
-    found = DeviceNodes(nodes, xp)
-    if xp is not np:
-        finish_copies()
-    return found
+    return constants(xp, lambda: DeviceNodes(nodes, xp))
 
 
 def room_of(xp: Any) -> int:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from xcorr_app.arguments import is_number
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.gpu.runtime.memory import finish_copies
+from xcorr_app.gpu.runtime.constants import constants
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.registration import quality
 from xcorr_app.registration.field.window_match import Windows
@@ -69,13 +69,14 @@ class PreparedReference:
 
 
 @functools.lru_cache(maxsize=8)
-def _levels_of(grid: Grid, shape: tuple[int, int], half: int, xp: Any, device: int | None) -> tuple[Nodes, ...]:
+def _levels_of(grid: Grid, shape: tuple[int, int], half: int, xp: Any, _device: int | None) -> tuple[Nodes, ...]:
     """Nodes of a grid in frames at full size and perhaps at half, kept for the next call."""
-    nodes = Nodes(with_edges(grid.rows), with_edges(grid.columns), shape, xp)
-    levels = (nodes, nodes.halved(xp)) if half == 2 else (nodes,)
-    if device is not None:
-        finish_copies()
-    return levels
+
+    def levels() -> tuple[Nodes, ...]:
+        nodes = Nodes(with_edges(grid.rows), with_edges(grid.columns), shape, xp)
+        return (nodes, nodes.halved(xp)) if half == 2 else (nodes,)
+
+    return constants(xp, levels)
 
 
 class PatchFit:

@@ -151,6 +151,10 @@ class Pass:
         if others is not None:
             yield from others.shared(self, stage, job, None)
             return
+        yield from self.alone(stage, job)
+
+    def alone(self, stage: str, job: Callable[[int, int], T]) -> Iterator[T]:
+        """As `over`, without other processes."""
         yield from self._told(stage, self._walked(0, self.count, job))
 
     def total(
@@ -172,7 +176,11 @@ class Pass:
             found: S
             (found,) = others.shared(self, stage, job, sums)
             return found
-        return reduce(add, self._sums(stage, job, sums))
+        return self.total_alone(stage, job, sums)
+
+    def total_alone(self, stage: str, job: Callable[[int, int], T], sums: Sums[T, S]) -> S:
+        """As `total`, without other processes."""
+        return reduce(sums.add, self._sums(stage, job, sums))
 
     def _sums(self, stage: str, job: Callable[[int, int], T], sums: Sums[T, S]) -> Iterator[S]:
         """What is added, block after block."""

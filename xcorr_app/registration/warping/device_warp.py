@@ -13,7 +13,8 @@ from xcorr_app.gpu.field.run import spline_frames
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES, sum_type
 from xcorr_app.gpu.resample.warping import FieldSplines, warp_on_device
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
-from xcorr_app.gpu.runtime.memory import finish_copies, in_parts
+from xcorr_app.gpu.runtime.constants import constants
+from xcorr_app.gpu.runtime.memory import in_parts
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.runtime.types import name_of
 from xcorr_app.registration.warping.grid import local_splines
@@ -60,13 +61,10 @@ def spline_coefficients(frames: Array) -> Array:
 
 
 @functools.lru_cache(maxsize=16)
-def _splines_along(nodes: bytes, size: int, xp: Any, device: int | None) -> tuple[Array, Array, Array]:
+def _splines_along(nodes: bytes, size: int, xp: Any, _device: int | None) -> tuple[Array, Array, Array]:
     """Splines of nodes along an axis, brought to a device once."""
-    found = local_splines(np.frombuffer(nodes, np.float64), size)
-    matrix, starts, weights = (xp.asarray(each) for each in found)
-    if device is not None:
-        finish_copies()
-    return matrix, starts, weights
+    matrix, starts, weights = local_splines(np.frombuffer(nodes, np.float64), size)
+    return constants(xp, lambda: (xp.asarray(matrix), xp.asarray(starts), xp.asarray(weights)))
 
 
 def warped(frames: Array, motion: NDArray[np.float64] | FieldSplines, order: int, outside: float | None) -> Array:
