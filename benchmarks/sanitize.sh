@@ -1,23 +1,26 @@
 #!/usr/bin/env bash
 # The GPU test suite of the kernels under compute-sanitizer; one line a tool, the same lines in results/.
 #
-#   benchmarks/sanitize.sh [-t SECONDS] [-k EXPRESSION] [-s I/N] [TOOL ...]
+#   benchmarks/sanitize.sh [-a] [-t SECONDS] [-k EXPRESSION] [-s I/N] [TOOL ...]
 #
 # TOOL is memcheck, racecheck, initcheck or synccheck (default: all four), SECONDS the limit of each (default 600),
 # EXPRESSION picks tests, as pytest's -k does, and I/N the I-th of N shares of them. Left out always: tests that start
 # processes of their own, make memory run out on purpose, fill gigabytes, or time calls. Needs compute-sanitizer and a
-# Python with CuPy ($PYTHON, default python3).
+# Python with CuPy ($PYTHON, default python3). Memory comes from CuPy's pool, as it does for users, and is overwritten
+# when it is freed; with -a every array has an allocation of its own, so that a checker sees where each one ends.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 limit=600
+memory=tests.poisoned_memory
 wanted="not (test_kernel_cache or test_memory or beyond_two_to_the_31 or neither_waits)"
-while getopts t:k:s: option; do
+while getopts at:k:s: option; do
     case $option in
+        a) memory=benchmarks.no_memory_pool ;;
         t) limit=$OPTARG ;;
         k) wanted="$wanted and ($OPTARG)" ;;
         s) export XCORR_SHARE=$OPTARG ;;
-        *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+        *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
 done
 shift $((OPTIND - 1))
@@ -37,7 +40,7 @@ failed=0
 {
     "$python" -c 'import cupy; print(cupy.cuda.runtime.getDeviceProperties(0)["name"].decode(), "CuPy", cupy.__version__)'
     compute-sanitizer --version | tail -n 1
-    echo "pytest -m gpu -k '$wanted' tests/gpu; no memory pool, so every array has its own bounds"
+    echo "pytest -m gpu -k '$wanted' -p $memory tests/gpu"
 } | tee "$summary"
 for tool; do
     log=$logs/$tool
@@ -47,7 +50,7 @@ for tool; do
     if [ "$tool" = racecheck ]; then chosen="$wanted and not (257 or 100 or more_pairs or same_bits)"; fi
     # Only errors of kernels count: libraries probe the driver with calls that may fail.
     timeout -k 10 "$limit" compute-sanitizer --tool "$tool" --report-api-errors no --error-exitcode 99 \
-        "$python" -m pytest -m gpu -q -p no:cacheprovider -p benchmarks.no_memory_pool -p benchmarks.share_of_tests \
+        "$python" -m pytest -m gpu -q -p no:cacheprovider -p $memory -p benchmarks.share_of_tests \
         -k "$chosen" tests/gpu >"$log" 2>&1
     status=$?
     errors=$(grep -E 'ERROR SUMMARY|RACECHECK SUMMARY' "$log" | tail -n 1 | sed 's/^=* *//')

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-_CYCLES = 4_000_000
-"""Of a delay: some two milliseconds."""
+_CYCLES = 1_000_000
+"""Of a delay: some half a millisecond, in which a call starts a hundred kernels."""
 _BYTE = 0xFF
 """A float of such bytes is NaN; an index is -1, which no array has."""
 
@@ -45,7 +45,7 @@ def poisoned() -> Iterator[None]:
 
 
 def delay(cupy: Any, stream: Any) -> None:
-    """Keep a stream busy for two milliseconds."""
+    """Keep a stream busy for half a millisecond."""
     with stream:
         _wait(cupy)((1,), (1,), (cupy.int64(_CYCLES),))
 
