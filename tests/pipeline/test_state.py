@@ -7,7 +7,7 @@ import pytest
 from xcorr_app.errors import OutputError
 from xcorr_app.io.finding.found import Discovery
 from xcorr_app.pipeline.output import check_output, prepared_output
-from xcorr_app.pipeline.state import State
+from xcorr_app.pipeline.state import State, asked_of
 
 NOTHING = Discovery("stacks", (), ())
 DEEP = "[" * 100_000
@@ -34,7 +34,7 @@ def out(tmp_path):
     (out / "a" / "shifts.csv").write_text("frame\n0\n")
     outputs = [out / "a" / "a.tif", out / "a" / "shifts.csv"]
     facts = {"frames": 3, "share": float("nan"), "counts": {2: 1, 10: 5}, "pair": (1, 2)}
-    State(out).save("a", "mark", outputs, facts, {"report": {"unit": None}}, "xcorr align")
+    State(out).save("a", "mark", outputs, facts, {"report": {"unit": None}})
     return out
 
 
@@ -72,10 +72,10 @@ def test_a_changed_record_is_noticed(out):
 
 @pytest.mark.parametrize("text", USELESS)
 def test_useless_records_are_none(out, text):
-    for name in (".xcorr/a.json", "run.json"):
+    for name in (".xcorr/a.json", ".xcorr/run", "run.json"):
         (out / name).write_text(text, encoding="utf-8", errors="surrogatepass")
     assert State(out).load("a", "mark") is None
-    check_output(out, NOTHING, [], "xcorr filter", resume=True, overwrite=False)
+    check_output(out, NOTHING, [], asked_of("xcorr filter", {}, []), resume=True, overwrite=False)
     with prepared_output(out, resume=False, overwrite=True):
         pass
     assert not (out / ".xcorr").exists()
@@ -112,7 +112,8 @@ def test_files_outside_the_folder_are_never_removed(tmp_path, out):
 
 def test_a_run_that_was_killed_is_not_gone_on_with_by_another_command(out):
     """Its run.json, which comes last, is not there."""
+    State(out).begin(asked_of("xcorr align", {}, []))
     assert not (out / "run.json").exists()
-    check_output(out, NOTHING, [], "xcorr align", resume=True, overwrite=False)
-    with pytest.raises(OutputError, match="holds results of `xcorr align`, which --resume cannot go on with"):
-        check_output(out, NOTHING, [], "xcorr filter", resume=True, overwrite=False)
+    check_output(out, NOTHING, [], asked_of("xcorr align", {}, []), resume=True, overwrite=False)
+    with pytest.raises(OutputError, match="holds results of `xcorr align`; choose another -o"):
+        check_output(out, NOTHING, [], asked_of("xcorr filter", {}, []), resume=True, overwrite=False)

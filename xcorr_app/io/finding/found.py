@@ -40,6 +40,8 @@ class SeriesSpec:
         Where names of files tell them.
     notes
         What a user should know of how the files were put together.
+    source
+        What `name` was made of: neither shortened nor numbered, so the same whatever else is found beside it.
     """
 
     name: str
@@ -49,6 +51,7 @@ class SeriesSpec:
     positions: tuple[tuple[int, int, int], ...] = ()
     channel_names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    source: str = ""
 
     @property
     def samples(self) -> int:
@@ -84,7 +87,8 @@ def joined_frames(series: Sequence[SeriesSpec], name: str) -> SeriesSpec:
     """Make one series of the frames of several, in the order given."""
     paths = tuple(path for each in series for path in each.paths)
     files = tuple(file for each in series for file in each._files)
-    return SeriesSpec(name, "frames", paths, files, notes=tuple(note for each in series for note in each.notes))
+    notes = tuple(note for each in series for note in each.notes)
+    return SeriesSpec(name, "frames", paths, files, notes=notes, source=name)
 
 
 @dataclass(frozen=True)
