@@ -62,7 +62,8 @@ class SeriesSpec:
     def stamps(self) -> dict[Path, Stamp]:
         """As what each of the files was checked; a folder of chunks, and what cannot be used, has no such mark."""
         parts = [part for file in self._files for part in _parts(file)]
-        return {part.path: part.stamp for part in parts if hasattr(part, "stamp")}
+        others = {path: stamp for part in parts for path, stamp in getattr(part, "others", ())}
+        return others | {part.path: part.stamp for part in parts if hasattr(part, "stamp")}
 
     def open(self) -> Source:
         """Return the lazy view of the series."""
