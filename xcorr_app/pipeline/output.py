@@ -80,7 +80,9 @@ def check_output(
             )
     other = None if overwrite or not filled else _other_run(out, asked)
     if other is not None:
-        raise OutputError(f"{out}: holds {other}; choose another -o, or --overwrite to replace its results")
+        raise OutputError(
+            f"{out}: is not empty, it holds {other}; choose another -o, or --overwrite to replace its results"
+        )
     if filled and not (resume or overwrite):
         raise _not_empty(out)
 
