@@ -223,8 +223,8 @@ def test_arrays_without_metadata(tmp_path):
     write_stack(tmp_path / "a.ome.tif", noise((3, 6, 5)))
     assert read_stack(tmp_path / "a.ome.tif").metadata.kind == "ome"
     for write, how in ((write_plain, ()), (write_imagej, ("TYX",))):
-        write(tmp_path / "b.tif", noise((3, 6, 5)), *how)
-        stack = read_stack(tmp_path / "b.tif")
+        write(tmp_path / "plain.tif", noise((3, 6, 5)), *how)
+        stack = read_stack(tmp_path / "plain.tif")
         write_stack(tmp_path / "B.OME.TIFF", stack.data, stack.metadata)
         found = read_stack(tmp_path / "B.OME.TIFF").metadata
         assert (found.kind, found.axes) == ("ome", stack.metadata.axes)
@@ -232,7 +232,7 @@ def test_arrays_without_metadata(tmp_path):
             assert file.is_ome
     for wrong in (noise((2, 3, 6, 5)), np.zeros(4, np.uint8), np.zeros((2, 2), np.int64), np.zeros((0, 4), np.uint8)):
         with pytest.raises(ArgumentError, match="needs metadata"):
-            write_stack(tmp_path / "b.tif", wrong)
+            write_stack(tmp_path / "plain.tif", wrong)
     assert not (tmp_path / "b.tif").exists()
 
 
