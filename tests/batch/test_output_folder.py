@@ -146,6 +146,26 @@ def test_resume_does_anew_what_no_longer_holds(tmp_path, folder, change):
     assert {name: ours[name] for name in results} == {name: fresh[name] for name in results}
 
 
+@pytest.mark.parametrize("name", ["a", ".xcorr"])
+def test_nothing_is_written_through_links(tmp_path, folder, name):
+    elsewhere, out = tmp_path / "elsewhere", tmp_path / "out"
+    elsewhere.mkdir()
+    out.mkdir()
+    (out / name).symlink_to(elsewhere)
+    run = align(folder, "-o", out, "--overwrite")
+    assert run.code == (1 if name == "a" else 2)
+    assert "is a link, and results would be written where it leads" in " ".join((run.stdout + run.stderr).split())
+    assert not list(elsewhere.iterdir())
+
+
+def test_pictures_of_another_run_are_not_shown(tmp_path, folder):
+    assert align(folder, "-o", tmp_path / "out").code == 0
+    attached = [tmp_path / "out" / ".xcorr" / f"{name}.npz" for name in "ab"]
+    attached[0].write_bytes(attached[1].read_bytes())
+    assert align(folder, "-o", tmp_path / "out", "--resume").code == 0
+    assert record(tmp_path / "out")["resumed"] == ["b"]
+
+
 def test_a_folder_of_another_run_is_refused_with_what_differs(tmp_path, folder):
     other, out = write_movie(tmp_path / "other" / "c.tif"), tmp_path / "out"
     assert align(folder, "-o", out).code == 0

@@ -23,6 +23,7 @@ import xxhash
 from xcorr_app.errors import InputError, OutputError
 from xcorr_app.io import Checksums, atomic_write_text, make_folder
 from xcorr_app.io.checksum import checksum_of
+from xcorr_app.io.container_paths import ZARR
 from xcorr_app.io.opened import opened
 from xcorr_app.io.outputs import output_files
 from xcorr_app.io.writing.atomic import remove_output
@@ -36,6 +37,7 @@ ASKED = "run"
 """Name, in that folder, of what a run was asked to do."""
 LOCK = "lock"
 """Name, in that folder, of the file by which a run holds the output folder."""
+_TABLES = ("shifts.csv", "motion.csv", "motion.npz", "patches.csv")
 _OUTPUTS, _CHECKSUM = "outputs", "checksum"
 _LONGEST = 1 << 28
 """Bytes of a record that are read."""
@@ -73,11 +75,21 @@ class State:
     def forget(self) -> None:
         """Remove all records, and the results that they speak of."""
         for path in self._folder.glob("*.json"):
-            for output in _outputs(read_record(path), self._out):
+            record = read_record(path)
+            if not _is_whole(record):
+                continue
+            outputs = [
+                each for each in _outputs(record, self._out) if _is_result(each.relative_to(self._out), path.stem)
+            ]
+            for output in outputs:
                 output.unlink(missing_ok=True)
-                if output.parent != self._out:
-                    # Drawn after the record was written, so that it does not speak of it.
-                    (output.parent / REPORT).unlink(missing_ok=True)
+            if outputs and outputs[0].parent != self._out:
+                # Drawn after the record was written, so that it does not speak of it.
+                (self._out / path.stem / REPORT).unlink(missing_ok=True)
+            for folder in sorted({parent for each in outputs for parent in each.parents}, reverse=True):
+                if self._out in folder.parents:
+                    with suppress(OSError):  # what somebody else put there stays
+                        folder.rmdir()
         with suppress(OSError):
             for path in [] if self._folder.is_symlink() else list(self._folder.iterdir()):
                 if path.name == LOCK:
@@ -131,7 +143,11 @@ class State:
                         there[folder] = _names_in(folder)
                     if path.name not in there[folder]:
                         continue
+                if path.is_dir() and not path.is_symlink() and path.suffix != ZARR and folder != self._folder:
+                    raise OutputError(f"{path}: is a folder, where a file is to be written; remove it by hand")
                 remove_output(path)
+            except OutputError:
+                raise
             except OSError as error:
                 raise OutputError(f"{path}: cannot be replaced ({error.strerror}); remove it by hand") from error
 
@@ -175,7 +191,7 @@ class State:
         record = read_record(self._record(name))
         if record.get("fingerprint") != fingerprint or not isinstance(record.get("facts"), dict):
             return None
-        if record.pop(_CHECKSUM, None) != _of_text(json.dumps(record)):
+        if not _is_whole(record):
             return None
         outputs = _outputs(record, self._out)
         if not outputs or len(outputs) != len(record[_OUTPUTS]):
@@ -236,6 +252,19 @@ def _outputs(record: dict[str, Any], out: Path) -> list[Path]:
         if (folder == real or real in folder.parents) and not is_folder:
             found.append(path)
     return found
+
+
+def _is_whole(record: dict[str, Any]) -> bool:
+    """Whether a record is what was written."""
+    rest = {name: value for name, value in record.items() if name != _CHECKSUM}
+    return bool(record.get(_CHECKSUM) == _of_text(json.dumps(rest)))
+
+
+def _is_result(path: Path, name: str) -> bool:
+    """Whether a file of an output folder is called as results of a stack are."""
+    if path.parts[0] == name and len(path.parts) > 1:
+        return path.parts[1].startswith((f"{name}_aligned.", f"{name}_filtered.", "field", *_TABLES))
+    return path.name.startswith(f"{name}_unmixed.") and len(path.parts) == 1
 
 
 def _of_text(text: str) -> str:

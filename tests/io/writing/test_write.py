@@ -232,7 +232,7 @@ def test_arrays_without_metadata(tmp_path):
             assert file.is_ome
     for wrong in (noise((2, 3, 6, 5)), np.zeros(4, np.uint8), np.zeros((2, 2), np.int64), np.zeros((0, 4), np.uint8)):
         with pytest.raises(ArgumentError, match="needs metadata"):
-            write_stack(tmp_path / "plain.tif", wrong)
+            write_stack(tmp_path / "b.tif", wrong)
     assert not (tmp_path / "b.tif").exists()
 
 
