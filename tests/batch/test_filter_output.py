@@ -60,22 +60,14 @@ def test_resume_keeps_what_is_finished(tmp_path, folder):
     assert record(tmp_path / "out")["stacks"] == known["stacks"]
 
 
-@pytest.mark.parametrize("change", ["filter", "value", "mode", "dtype", "input", "taps", "output", "record", "facts"])
+@pytest.mark.parametrize("change", ["input", "taps", "output", "record", "facts"])
 def test_resume_does_anew_what_no_longer_holds(tmp_path, folder, change):
     taps = tmp_path / "taps.csv"
     taps.write_text("1,2,1\n")
     options = ["--taps", taps] if change == "taps" else ["--gaussian", "1"]
     assert filtering(folder, "-o", tmp_path / "out", *options).code == 0
     anew = ["a", "b"]
-    if change == "filter":
-        options = ["--log", "1"]
-    elif change == "value":
-        options = ["--gaussian", "2"]
-    elif change == "mode":
-        options += ["--mode", "wrap"]
-    elif change == "dtype":
-        options += ["--dtype", "float32"]
-    elif change == "taps":
+    if change == "taps":
         taps.write_text("1,3,1\n")
     else:
         anew = ["a"]
@@ -95,9 +87,25 @@ def test_resume_does_anew_what_no_longer_holds(tmp_path, folder, change):
         assert ours[name] == fresh[name]
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--log", "1"],
+        ["--gaussian", "2"],
+        ["--gaussian", "1", "--mode", "wrap"],
+        ["--gaussian", "1", "--dtype", "float32"],
+    ],
+)
+def test_resume_refuses_other_options(tmp_path, folder, options):
+    assert filtering(folder, "-o", tmp_path / "out", "--gaussian", "1").code == 0
+    before = stored(tmp_path / "out")
+    refused(filtering(folder, "-o", tmp_path / "out", *options, "--resume"), "holds a run with", ", not ")
+    assert stored(tmp_path / "out") == before
+
+
 def test_stack_that_fails_anew_leaves_no_result_of_the_run_before(tmp_path, folder):
-    assert filtering(folder, "-o", tmp_path / "out", "--box", "3").code == 0
     options = ["--box", "1,45", "--mode", "valid"]
+    assert filtering(folder, "-o", tmp_path / "out", *options).code == 0
     write_movie(folder / "b.tif", shape=(40, 30))
     assert filtering(folder, "-o", tmp_path / "out", *options, "--resume").code == 1
     assert files(tmp_path / "out") == {"run.json", "a/a_filtered.tif"}

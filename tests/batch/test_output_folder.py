@@ -1,6 +1,7 @@
 """Where results may go, and what happens to what lies there."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -121,16 +122,13 @@ def test_what_another_device_has_done_is_done_anew(tmp_path, folder, monkeypatch
     assert record(tmp_path / "out")["resumed"] == ["a", "b"]
 
 
-@pytest.mark.parametrize("change", ["option", "input", "reference", "output", "record", "pictures"])
+@pytest.mark.parametrize("change", ["input", "reference", "output", "record", "pictures"])
 def test_resume_does_anew_what_no_longer_holds(tmp_path, folder, change):
     reference = write_movie(tmp_path / "reference.tif", drift=((0, 0),))
     options = ["--reference", reference]
     assert align(folder, "-o", tmp_path / "out", *options).code == 1  # b shows another scene than the reference
     anew = ["a"]
-    if change == "option":
-        options += ["--interpolation", "cubic"]
-        anew = ["a", "b"]
-    elif change == "input":
+    if change == "input":
         write_movie(folder / "a.tif", seed=7)
     elif change == "reference":
         write_movie(reference, drift=((1, 0),))
@@ -148,11 +146,51 @@ def test_resume_does_anew_what_no_longer_holds(tmp_path, folder, change):
     assert {name: ours[name] for name in results} == {name: fresh[name] for name in results}
 
 
+@pytest.mark.parametrize("name", ["a", ".xcorr"])
+def test_nothing_is_written_through_links(tmp_path, folder, name):
+    elsewhere, out = tmp_path / "elsewhere", tmp_path / "out"
+    elsewhere.mkdir()
+    out.mkdir()
+    (out / name).symlink_to(elsewhere)
+    run = align(folder, "-o", out, "--overwrite")
+    assert run.code == (1 if name == "a" else 2)
+    assert "is a link, and results would be written where it leads" in " ".join((run.stdout + run.stderr).split())
+    assert not list(elsewhere.iterdir())
+
+
+def test_pictures_of_another_run_are_not_shown(tmp_path, folder):
+    assert align(folder, "-o", tmp_path / "out").code == 0
+    attached = [tmp_path / "out" / ".xcorr" / f"{name}.npz" for name in "ab"]
+    attached[0].write_bytes(attached[1].read_bytes())
+    assert align(folder, "-o", tmp_path / "out", "--resume").code == 0
+    assert record(tmp_path / "out")["resumed"] == ["b"]
+
+
+def test_a_folder_of_another_run_is_refused_with_what_differs(tmp_path, folder):
+    other, out = write_movie(tmp_path / "other" / "c.tif"), tmp_path / "out"
+    assert align(folder, "-o", out).code == 0
+    before = content(out)
+    for more in ([], ["--resume"]):
+        refused(
+            align(other, "-o", out, *more), f"holds a run over {folder}", "left out now", "another -o, or --overwrite"
+        )
+        refused(align(folder, "-o", out, "--interpolation", "cubic", *more), 'interpolation "linear", not "cubic"')
+    for name in ("report.html", "run.json"):
+        (out / name).unlink()  # as of a run that was killed
+    refused(align(other, "-o", out, "--resume"), f"holds a run over {folder}")
+    shutil.rmtree(out / ".xcorr")
+    for name in ("report.html", "run.json"):
+        (out / name).write_bytes(before[name])
+    refused(align(other, "-o", out, "--resume"), f"holds a run over {folder}")
+    assert align(folder, other, "-o", out, "--resume").code == 0
+    assert list(record(out)["stacks"]) == ["a", "b", "c"]
+
+
 def test_results_of_an_earlier_run_never_lie_beside_new_ones(tmp_path, folder):
     assert align(folder, "-o", tmp_path / "out").code == 0
     assert align(folder, "-o", tmp_path / "out", "--overwrite", "--no-apply").code == 0
     assert files(tmp_path / "out") == {"a/shifts.csv", "b/shifts.csv", "report.html", "run.json"}
-    assert align(folder, "-o", tmp_path / "out", "--resume").code == 0
+    assert align(folder, "-o", tmp_path / "out", "--no-apply", "--resume").code == 0
     assert align(folder, "-o", tmp_path / "out", "--overwrite", "--reference", "99").code == 1
     assert files(tmp_path / "out") == {"report.html", "run.json"}
 

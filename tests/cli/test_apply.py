@@ -1,5 +1,7 @@
 """`xcorr apply`: shifts measured on one stack move another."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -150,8 +152,63 @@ def test_a_folder_without_the_stack_names_what_it_has(tmp_path, aligned):
     refused(applying(out, other, "-o", tmp_path / "out"), "holds no shifts of other", "it has those of m")
     both = applying(out, stack, other, "-o", tmp_path / "both")
     assert both.code == 1
-    assert "there are no shifts for this stack" in both.stdout
+    assert "holds no shifts of other; it has those of m" in " ".join(both.stdout.split())
     assert (tmp_path / "both" / "m" / "m_aligned.tif").is_file()
+
+
+@pytest.fixture(scope="module")
+def namesakes(tmp_path_factory):
+    """Folder of results of stacks whose names are alike: two of one stem, and three that differ late; and theirs."""
+    folder = tmp_path_factory.mktemp("namesakes")
+    drifts = {"a/x": 1, "b/x": 2} | {f"long/{'n' * 120}{letter}": 3 + i for i, letter in enumerate("pqr")}
+    for place, step in drifts.items():
+        write_movie(folder / f"{place}.tif", drift=((0, 0), (step, 0)))
+    run = align(*(folder / place for place in ("a", "b", "long")), "-o", folder / "out", "--max-shift", 7)
+    assert run.code == 0, run.stderr
+    return folder, {folder / f"{place}.tif": step for place, step in drifts.items()}
+
+
+def moved_by(out):
+    """Largest shift that each input was moved by."""
+    stacks = record(out)["stacks"].values()
+    return {next(iter(stack["inputs"])): round(stack["largest_shift_px"]) for stack in stacks if "table" in stack}
+
+
+def test_each_stack_is_moved_by_its_own_shifts_whichever_others_are_there(tmp_path, namesakes):
+    folder, steps = namesakes
+    for path, step in steps.items():
+        assert applying(folder / "out", path, "-o", tmp_path / str(step)).code == 0
+        assert moved_by(tmp_path / str(step)) == {str(path): step}
+    assert applying(folder / "out", *list(steps)[::-1], "-o", tmp_path / "all").code == 0
+    assert moved_by(tmp_path / "all") == {str(path): step for path, step in steps.items()}
+
+
+def test_stacks_of_one_name_are_told_apart_by_their_folders_or_refused(tmp_path, namesakes):
+    folder, _ = namesakes
+    for place, seed in (("raw/a", 5), ("raw/b", 6), ("c", 7)):
+        write_movie(tmp_path / place / "x.tif", seed=seed, drift=((0, 0), (1, 0)))
+    raw = [tmp_path / "raw" / "b" / "x.tif", tmp_path / "raw" / "a" / "x.tif"]
+    shutil.copytree(folder / "out", tmp_path / "killed")
+    (tmp_path / "killed" / "run.json").unlink()
+    for of in (folder / "out", tmp_path / "killed"):
+        assert applying(of, *raw, "-o", tmp_path / "out", "--overwrite").code == 0
+        assert moved_by(tmp_path / "out") == {str(raw[0]): 2, str(raw[1]): 1}
+    unknown = tmp_path / "c" / "x.tif"
+    refused(
+        applying(folder / "out", unknown, "-o", tmp_path / "n"), "cannot be told from other stacks named x", "a/x.tif"
+    )
+    both = applying(folder / "out", unknown, raw[0], "-o", tmp_path / "both")
+    assert both.code == 1
+    assert moved_by(tmp_path / "both") == {str(raw[0]): 2}
+
+
+def test_shifts_of_a_namesake_are_not_taken_for_those_of_a_stack_that_failed(tmp_path):
+    bad, good = tmp_path / "a" / "x.tif", tmp_path / "b" / "x.tif"
+    write_movie(bad, drift=((0, 0), (1, 1)))
+    write_movie(good)
+    assert align(bad, good, "-o", tmp_path / "out", "--max-shift", 6, "--reference", 3).code == 1
+    assert not (tmp_path / "out" / "x").exists()
+    refused(applying(tmp_path / "out", bad, "-o", tmp_path / "moved"), "holds no shifts of x")
 
 
 def test_resume_notices_another_table(tmp_path, aligned):
@@ -161,6 +218,8 @@ def test_resume_notices_another_table(tmp_path, aligned):
         assert applying(tmp_path / "t.csv", stack, "-o", tmp_path / "out", "--resume").code == 0
         assert record(tmp_path / "out")["resumed"] == resumed
     np.testing.assert_array_equal(result(tmp_path / "out").data, apply_shifts(read_stack(stack).data, (2, 0)))
+    (tmp_path / "u.csv").write_text("dy,dx\n" + "1,0\n" * 4)
+    refused(applying(tmp_path / "u.csv", stack, "-o", tmp_path / "out", "--resume"), "holds a run with shifts")
 
 
 def test_the_table_of_align_is_what_python_reads(aligned):

@@ -4,6 +4,7 @@ import importlib.util
 import io
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import imagecodecs
@@ -19,6 +20,7 @@ from tests.io.tiff.test_lsm import write_lsm
 from xcorr_app.batch.align.record import restore
 from xcorr_app.batch.filter.banks import parse_bank
 from xcorr_app.batch.filter.taps import read_taps
+from xcorr_app.errors import OutputError
 from xcorr_app.io import Limits, scan_file
 from xcorr_app.io.finding.found import Discovery
 from xcorr_app.io.matrices import scan_matrices
@@ -27,7 +29,7 @@ from xcorr_app.io.ome_zarr.zarr_write import ZarrWriter
 from xcorr_app.io.shift_table import load_shifts
 from xcorr_app.io.source import StackMetadata
 from xcorr_app.pipeline.output import check_output
-from xcorr_app.pipeline.state import State
+from xcorr_app.pipeline.state import State, asked_of
 from xcorr_app.report.records import FrameRow
 from xcorr_app.report.table import parse_shifts_csv, shifts_csv
 
@@ -127,15 +129,17 @@ def records(path):
     keep = path.parent / "keep.csv"
     keep.write_text("kept")
     content = path.read_bytes()
-    for place in (out / ".xcorr" / "a.json", out / "run.json"):
+    for place in (out / ".xcorr" / "a.json", out / ".xcorr" / "run", out / "run.json"):
         place.write_bytes(content)
     state = State(out)
     known = state.load("a", "f")
     if known is not None:
         restore("a", known, out)
-    state.programs()
-    check_output(out, Discovery("stacks", (), ()), [], "xcorr align", resume=False, overwrite=True)
-    check_output(out, Discovery("stacks", (), ()), [], "xcorr align", resume=True, overwrite=False)
+    state.inputs()
+    asked = asked_of("xcorr align", {"max_shift": 3}, [path])
+    check_output(out, Discovery("stacks", (), ()), [], asked, resume=False, overwrite=True)
+    with suppress(OutputError):
+        check_output(out, Discovery("stacks", (), ()), [], asked, resume=True, overwrite=False)
     state.forget()
     assert keep.read_text() == "kept"
 
@@ -145,10 +149,12 @@ def record(_):
         {
             "fingerprint": "f",
             "program": "xcorr align",
+            "parameters": {"max_shift": 3},
+            "inputs": ["a.tif"],
             "outputs": {"a/shifts.csv": "0", "../keep.csv": "0", "run.json": 3},
             "facts": {"frames": 3, "assessment": None},
             "failed": True,
-            "stacks": {"a": {"failure": "x"}},
+            "stacks": {"a": {"failure": "x", "source": "a", "inputs": {"a.tif": "0"}}},
             "report": {"max_shift": [1.0, 2.0], "pixel_size": None, "notes": [], "tiles": [[None, 0.5]]},
         },
         indent=1,

@@ -16,7 +16,19 @@ import numpy as np
 import tifffile
 
 _OF_THE_MOMENT = frozenset(
-    {"versions", "processor", "started", "seconds", "timings", "inputs", "decisions", "moving", "checksum", "decision"}
+    {
+        "versions",
+        "processor",
+        "started",
+        "seconds",
+        "timings",
+        "inputs",
+        "source",
+        "decisions",
+        "moving",
+        "checksum",
+        "decision",
+    }
 )
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _EMBEDDED = re.compile(r"data:image/([a-z+]+);base64,([A-Za-z0-9+/=]+)")

@@ -77,11 +77,12 @@ _SHOWN = {
 def command(ctx: click.Context, /, shifts: Path, inputs: tuple[Path, ...], **given: Any) -> None:
     """Move stacks by known shifts: other channels, cameras, raw data.
 
-    SHIFTS is a table with columns dy and dx (shifts.csv of xcorr align, or your own), a .npy array of (frames, 2), the
-    motion.csv or motion.npz of xcorr align --motion, or the output folder of xcorr align, whose file of the same stack
-    name is taken. All planes of a frame move alike; a frame that the table leaves out is left out. Each stack gets
-    OUT/NAME/NAME_aligned.tif with its type, axes and calibration; the run gets OUT/run.json. Exit code: 0 all good, 1
-    something failed, 2 wrong usage.
+    SHIFTS is a table with columns dy and dx (shifts.csv of xcorr align, or your own), a .npy array of (frames, 2),
+    the motion.csv or motion.npz of xcorr align --motion, or the output folder of xcorr align, where each stack has
+    that of the input of its name; of several of one name, that of the same file or of a folder of the same name.
+    All planes of a frame move alike; a frame that the table leaves out is left out. Each stack gets
+    OUT/NAME/NAME_aligned.tif with its type, axes and calibration; the run gets OUT/run.json. Exit code: 0 all good,
+    1 something failed, 2 wrong usage.
 
     \b
     Examples:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from xcorr_app.errors import LimitError
+from xcorr_app.errors import DamagedFileError, LimitError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     import numpy as np
 
+_SMALL_CHUNK = 1 << 26
+"""Bytes that a chunk may have whatever the array is: writers have their own idea of a good size."""
 SPARE = 3
 """Bytes that pixels may have too many: some writers fill up to a multiple of four. More would be other pixels."""
 
@@ -42,6 +46,17 @@ class Limits:
                 f"{path}: declares a plane of {height} x {width} = {pixels} pixels ({gigabytes:.3g} GB as {dtype}), "
                 f"more than the limit of {self.max_pixels}; if that is right, allow it with --max-pixels {pixels}"
             )
+
+    def check_chunk(self, path: Path, chunk: Sequence[int], shape: Sequence[int], dtype: np.dtype) -> None:
+        """Refuse chunks, which are decoded whole, of too many pixels, or far larger than the array itself."""
+        pixels = math.prod(map(int, chunk))
+        if pixels > self.max_pixels:
+            raise LimitError(
+                f"{path}: declares chunks of {' x '.join(map(str, chunk))} = {pixels} pixels, more than the limit of "
+                f"{self.max_pixels}; if that is right, allow it with --max-pixels {pixels}"
+            )
+        if pixels * dtype.itemsize > max(_SMALL_CHUNK, 2 * math.prod(map(int, shape)) * dtype.itemsize):
+            raise DamagedFileError(f"{path}: declares chunks of {tuple(chunk)} in an array of {tuple(shape)}")
 
     def check_pages(self, path: Path, pages: int) -> None:
         """Refuse a file of too many planes."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -52,8 +51,6 @@ def new_writer(
         )
     if pyramid > 1:
         raise ArgumentError(f"{path}: pyramids are written into OME-Zarr: --format ome-zarr, or leave --pyramid out")
-    if path.name.endswith(ENDINGS["ome-tiff"]):
-        metadata = replace(metadata, kind="ome")
     how: Any = {"compression": compression, "later": later, "meter": meter, "begun": begun}
     return StackWriter(path, metadata, **how, waiting=waiting, waited=waited)
 

@@ -79,8 +79,8 @@ def write_stack(path: Path | str, data: np.ndarray, metadata: StackMetadata | No
     data
         (Y, X), (T, Y, X), or any shape that `metadata` names.
     metadata
-        As `read_stack` gave it, or made for the purpose; decides between OME-TIFF, ImageJ and plain TIFF.
-        Without it, ``.ome.tif`` files are OME-TIFF and others plain.
+        As `read_stack` gave it, or made for the purpose; decides between OME-TIFF, ImageJ and plain TIFF, which is
+        what there is without it. A file that is called ``.ome.tif`` is OME-TIFF.
 
     Raises
     ------
@@ -96,8 +96,7 @@ def write_stack(path: Path | str, data: np.ndarray, metadata: StackMetadata | No
                 f"{path}: an array of shape {data.shape} and type {data.dtype} needs metadata; without it, (Y, X) or "
                 f"(T, Y, X) of {', '.join(PIXEL_TYPES)} are written"
             )
-        ome = Path(path).name.lower().endswith((".ome.tif", ".ome.tiff"))
-        metadata = StackMetadata(axes, data.shape, data.dtype.newbyteorder("="), "ome" if ome else "tiff")
+        metadata = StackMetadata(axes, data.shape, data.dtype.newbyteorder("="))
     if (data.shape, data.dtype.newbyteorder("=")) != (metadata.shape, metadata.dtype):
         raise ShapeError(
             f"{path}: the array is {data.shape} {data.dtype}, its metadata say {metadata.shape} {metadata.dtype}"

@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from xcorr_app.errors import OutputError
+from xcorr_app.io import make_folder
 from xcorr_app.pipeline.state import FOLDER, LOCK
 
 _LONGEST = 4096
@@ -29,7 +30,7 @@ _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.
 def lock_folder(out: Path) -> Iterator[None]:
     """Hold an output folder that exists. Raises OutputError where another run holds it; OSError where none can."""
     path = out / FOLDER / LOCK
-    path.parent.mkdir(exist_ok=True)
+    make_folder(path.parent)
     descriptor = _opened(path, out)
     try:
         holder = {"host": socket.gethostname(), "process": os.getpid(), "began": _began(os.getpid())}

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from xcorr_app.errors import OutputError
 from xcorr_app.io import Discovery, remove_partials
 from xcorr_app.io.finding.inputs import real_folders
 from xcorr_app.pipeline.lock import check_free, lock_folder
-from xcorr_app.pipeline.state import FOLDER, LOCK, REPORT, State
+from xcorr_app.pipeline.state import ASKED, FOLDER, LOCK, RECORD, REPORT, Asked, State, read_record
 
-RECORD = "run.json"
+_OF_NO_RESULT = (LOCK, ASKED)
+"""Files that are there before anything is computed."""
+_LONGEST_SHOWN = 100
 
 
 @contextmanager
@@ -41,9 +45,9 @@ def prepared_output(out: Path, *, resume: bool, overwrite: bool) -> Iterator[Non
 
 
 def check_output(
-    out: Path, discovery: Discovery, inputs: list[Path], program: str, *, resume: bool, overwrite: bool
+    out: Path, discovery: Discovery, inputs: list[Path], asked: Asked, *, resume: bool, overwrite: bool
 ) -> None:
-    """Refuse an output folder that must not be used by a command; nothing is written."""
+    """Refuse an output folder that must not be used for what is asked; nothing is written."""
     try:
         real = out.resolve()
         if out.exists() and not out.is_dir():
@@ -74,10 +78,13 @@ def check_output(
                 f"{parent}: holds results of an earlier run, which would be worked on again into the same {out}; "
                 "name the input so that it leaves them out, or choose another -o"
             )
+    other = None if overwrite or not filled else _other_run(out, asked)
+    if other is not None:
+        raise OutputError(
+            f"{out}: is not empty, it holds {other}; choose another -o, or --overwrite to replace its results"
+        )
     if filled and not (resume or overwrite):
         raise _not_empty(out)
-    if resume:
-        _check_program(out, program)
 
 
 def _not_empty(out: Path) -> OutputError:
@@ -86,28 +93,40 @@ def _not_empty(out: Path) -> OutputError:
 
 def _is_as_if_empty(out: Path) -> bool:
     """Whether there is nothing but what a run is held by, or what it says of itself that wrote no result."""
-    ours = (out / FOLDER, out / FOLDER / LOCK)
+    ours = (out / FOLDER, *(out / FOLDER / name for name in _OF_NO_RESULT))
     return all(path in ours for path in out.rglob("*")) or _is_record_of_failure(out)
 
 
 def _is_record_of_failure(out: Path) -> bool:
     """Whether a folder holds nothing but what a run says of itself that wrote no result: it may be used as if empty."""
     try:
-        record = json.loads((out / RECORD).read_text(encoding="utf-8"))
+        record = read_record(out / RECORD)
         ours = str(record["program"]).startswith("xcorr ") and record["failed"] is True
         stacks = [bool(stack.get("failure")) for stack in record["stacks"].values()]
-        lock = out / FOLDER / LOCK
-        names = {path.name for path in out.iterdir() if not (path.is_dir() and set(path.iterdir()) <= {lock})}
+        ours_too = {out / FOLDER / name for name in _OF_NO_RESULT}
+        names = {path.name for path in out.iterdir() if not (path.is_dir() and set(path.iterdir()) <= ours_too)}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return False
     return ours and all(stacks) and names <= {RECORD, REPORT}
 
 
-def _check_program(out: Path, program: str) -> None:
-    """Refuse to go on in a folder that another command filled: the two would mix."""
-    found = State(out).programs()
-    with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
-        # Written last: a run that was killed has left records of stacks alone.
-        found.add(str(json.loads((out / RECORD).read_text())["program"]))
-    for before in sorted(found - {program, ""}):
-        raise OutputError(f"{out}: holds results of `{before}`, which --resume cannot go on with; choose another -o")
+def _other_run(out: Path, asked: Asked) -> str | None:
+    """In what the run that filled a folder differs from what is asked; None where it is the same, or nobody knows.
+
+    Where it is computed may be another place; inputs may be more.
+    """
+    before = State(out).asked()
+    if before is None:
+        return None
+    if before.program != asked.program:
+        return f"results of `{before.program}`"
+    given = asked.parameters
+    for name in sorted((given.keys() & before.parameters.keys()) - {"device"}):
+        if given[name] != before.parameters[name]:
+            return f"a run with {name.replace('_', '-')} {_shown(before.parameters[name])}, not {_shown(given[name])}"
+    left_out = [path for path in before.inputs if os.path.realpath(path) not in asked.inputs]
+    return f"a run over {left_out[0]}, which is left out now" if left_out else None
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value)[:_LONGEST_SHOWN]

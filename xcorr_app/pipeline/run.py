@@ -26,10 +26,9 @@ from xcorr_app.io.opened import announce
 from xcorr_app.pipeline.environment import processor, versions
 from xcorr_app.pipeline.finisher import Finisher, Later
 from xcorr_app.pipeline.outcome import Known, Outcome, Run
-from xcorr_app.pipeline.output import RECORD
 from xcorr_app.pipeline.resources import Resources
 from xcorr_app.pipeline.stack_steps import Entry, Shared, StackSteps, outcome_of
-from xcorr_app.pipeline.state import State, checksums
+from xcorr_app.pipeline.state import RECORD, State, asked_of, checksums
 from xcorr_app.pipeline.work import Options, Plan, ResultT, Watcher, Work
 from xcorr_app.registration.stack.passes import worker_count
 
@@ -66,6 +65,7 @@ def run_stacks(
     started = datetime.now(UTC)
     resources = resources or Resources()
     stages, found = resources.stages, versions()
+    State(plan.out).begin(asked_of(work.program, plan.options.parameters(), plan.inputs))
     files = {name: checksums(paths) for name, paths in work.files().items()}
     how: Any = {"resume": resume, "stop_at_defects": stop_at_defects, "watcher": watcher, "finished": finished}
     compute = compute_stacks if elsewhere is None else elsewhere.compute_stacks
@@ -78,9 +78,11 @@ def run_stacks(
         with stages.waiting("report"):
             report(outcomes)
     records = {}
+    sources = {spec.name: spec.source for spec in plan.discovery.series}
     for entry in known:
         failure = {} if entry.outcome.failure is None else {"failure": entry.outcome.failure}
-        records[entry.outcome.name] = {"inputs": entry.inputs} | entry.outcome.facts | failure
+        of = {"source": sources.get(entry.outcome.name, entry.outcome.name), "inputs": entry.inputs}
+        records[entry.outcome.name] = of | entry.outcome.facts | failure
     run = Run(tuple(outcomes), plan.out / RECORD, stages)
     seconds = (datetime.now(UTC) - started).total_seconds()
     record = {

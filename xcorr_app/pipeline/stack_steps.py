@@ -146,7 +146,8 @@ class StackSteps(Generic[ResultT]):
             known = self._lent.complete()
             inputs = self._checksums.finished()
             mark, kept = shared.mark(inputs), done.keep()
-            shared.state.save(spec.name, mark, done.outputs, facts, kept, shared.work.program, known)
+            kept = {"source": spec.source, "inputs": inputs} | kept
+            shared.state.save(spec.name, mark, done.outputs, facts, kept, known)
         except Exception as error:  # noqa: BLE001 - it becomes the stack's outcome
             return self._failed(error)
         except BaseException:

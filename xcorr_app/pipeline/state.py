@@ -10,27 +10,35 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import xxhash
 
 from xcorr_app.errors import InputError, OutputError
 from xcorr_app.io import Checksums, atomic_write_text, make_folder
 from xcorr_app.io.checksum import checksum_of
+from xcorr_app.io.container_paths import ZARR
+from xcorr_app.io.opened import opened
 from xcorr_app.io.outputs import output_files
 from xcorr_app.io.writing.atomic import remove_output
 
 FOLDER = ".xcorr"
+RECORD = "run.json"
+"""What a run says of itself, written last."""
 REPORT = "report.html"
 """Page of a run in its output folder, and of a stack in the folder of its own."""
+ASKED = "run"
+"""Name, in that folder, of what a run was asked to do."""
 LOCK = "lock"
 """Name, in that folder, of the file by which a run holds the output folder."""
-_PROGRAM, _OUTPUTS, _CHECKSUM = "program", "outputs", "checksum"
+_TABLES = ("shifts.csv", "motion.csv", "motion.npz", "patches.csv")
+_OUTPUTS, _CHECKSUM = "outputs", "checksum"
 _LONGEST = 1 << 28
 """Bytes of a record that are read."""
 
@@ -38,6 +46,23 @@ _LONGEST = 1 << 28
 def begun_folder(out: Path, name: str) -> Path:
     """Where several processes keep what they have computed of a stack until it is finished, its planes as well."""
     return out / FOLDER / f"{name}.begun"
+
+
+class Asked(NamedTuple):
+    """What a run was asked to do; names are those of its record."""
+
+    program: str
+    parameters: dict[str, Any]
+    inputs: list[str]
+
+
+class Recorded(NamedTuple):
+    """What a stack was made of, as its record has it."""
+
+    source: str
+    """See `SeriesSpec`."""
+    inputs: dict[str, str]
+    """Checksums of its files, by path."""
 
 
 class State:
@@ -50,11 +75,21 @@ class State:
     def forget(self) -> None:
         """Remove all records, and the results that they speak of."""
         for path in self._folder.glob("*.json"):
-            for output in _outputs(_read(path), self._out):
+            record = read_record(path)
+            if not _is_whole(record):
+                continue
+            outputs = [
+                each for each in _outputs(record, self._out) if _is_result(each.relative_to(self._out), path.stem)
+            ]
+            for output in outputs:
                 output.unlink(missing_ok=True)
-                if output.parent != self._out:
-                    # Drawn after the record was written, so that it does not speak of it.
-                    (output.parent / REPORT).unlink(missing_ok=True)
+            if outputs and outputs[0].parent != self._out:
+                # Drawn after the record was written, so that it does not speak of it.
+                (self._out / path.stem / REPORT).unlink(missing_ok=True)
+            for folder in sorted({parent for each in outputs for parent in each.parents}, reverse=True):
+                if self._out in folder.parents:
+                    with suppress(OSError):  # what somebody else put there stays
+                        folder.rmdir()
         with suppress(OSError):
             for path in [] if self._folder.is_symlink() else list(self._folder.iterdir()):
                 if path.name == LOCK:
@@ -64,10 +99,32 @@ class State:
                 else:
                     path.unlink(missing_ok=True)
 
-    def programs(self) -> set[str]:
-        """Programs whose results the records speak of."""
-        found = {_read(path).get(_PROGRAM) for path in self._folder.glob("*.json")}
-        return {program for program in found if isinstance(program, str)}
+    def begin(self, asked: Asked) -> None:
+        """Record what a run is asked to do, before it has done anything."""
+        make_folder(self._folder)
+        if read_record(self._folder / ASKED) != asked._asdict():
+            atomic_write_text(self._folder / ASKED, json.dumps(asked._asdict()))
+
+    def asked(self) -> Asked | None:
+        """What the run was asked that filled the folder; None where nothing says so."""
+        for path in (self._folder / ASKED, self._out / RECORD):
+            known = read_record(path)
+            program, parameters, inputs = (known.get(name) for name in Asked._fields)
+            if isinstance(program, str) and isinstance(parameters, dict) and isinstance(inputs, list):
+                return Asked(program, parameters, [path for path in inputs if isinstance(path, str)])
+        return None
+
+    def inputs(self) -> dict[str, Recorded]:
+        """What every stack was made of, by its name: of a run that has ended and of one that has not."""
+        whole = read_record(self._out / RECORD).get("stacks")
+        stacks = dict(whole) if isinstance(whole, dict) else {}
+        stacks |= {path.stem: read_record(path) for path in self._folder.glob("*.json")}
+        found = {}
+        for name, stack in stacks.items():
+            source, inputs = (stack.get("source"), stack.get("inputs")) if isinstance(stack, dict) else (None, None)
+            if isinstance(source, str) and isinstance(inputs, dict):
+                found[name] = Recorded(source, {path: str(checksum) for path, checksum in inputs.items()})
+        return found
 
     def knows(self, name: str) -> bool:
         """Whether a stack of that name was finished here."""
@@ -86,7 +143,11 @@ class State:
                         there[folder] = _names_in(folder)
                     if path.name not in there[folder]:
                         continue
+                if path.is_dir() and not path.is_symlink() and path.suffix != ZARR and folder != self._folder:
+                    raise OutputError(f"{path}: is a folder, where a file is to be written; remove it by hand")
                 remove_output(path)
+            except OutputError:
+                raise
             except OSError as error:
                 raise OutputError(f"{path}: cannot be replaced ({error.strerror}); remove it by hand") from error
 
@@ -97,7 +158,6 @@ class State:
         outputs: list[Path],
         facts: dict[str, Any],
         kept: dict[str, Any],
-        program: str = "",
         known: Mapping[Path, str] | None = None,
     ) -> None:
         """Record that a stack is finished; its outputs are in place by now, and `kept` is stored beside the facts.
@@ -109,7 +169,6 @@ class State:
         make_folder(self._folder)
         record = {
             "fingerprint": fingerprint,
-            _PROGRAM: program,
             _OUTPUTS: {
                 str(path.relative_to(self._out)): known.get(path) or checksum_of(path).hexdigest() for path in outputs
             },
@@ -122,21 +181,17 @@ class State:
 
     def record_of(self, name: str) -> dict[str, Any] | None:
         """Return the record that a worker has just written; None where it cannot be seen from here."""
-        try:
-            record: dict[str, Any] = json.loads(self._record(name).read_text())
-        except (OSError, ValueError):
-            return None
-        return record
+        return read_record(self._record(name)) or None
 
     def load(self, name: str, fingerprint: str) -> dict[str, Any] | None:
         """Return a stack's record if it is finished with this fingerprint and its outputs are what they were.
 
         An unusable record only means that the stack is recomputed.
         """
-        record = _read(self._record(name))
+        record = read_record(self._record(name))
         if record.get("fingerprint") != fingerprint or not isinstance(record.get("facts"), dict):
             return None
-        if record.pop(_CHECKSUM, None) != _of_text(json.dumps(record)):
+        if not _is_whole(record):
             return None
         outputs = _outputs(record, self._out)
         if not outputs or len(outputs) != len(record[_OUTPUTS]):
@@ -156,12 +211,18 @@ class State:
         return self._folder / f"{name}{suffix}"
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """What a record says; nothing where it cannot be read."""
+def asked_of(program: str, parameters: dict[str, Any], inputs: Sequence[Path]) -> Asked:
+    """What a run is asked, as a record of it reads."""
+    plain: dict[str, Any] = json.loads(json.dumps(parameters))
+    return Asked(program, plain, [os.path.realpath(path) for path in inputs])
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """What a record says; nothing where it cannot be read, or is no file."""
     try:
-        with path.open("rb") as file:
+        with opened(path) as descriptor, open(descriptor, "rb", closefd=False) as file:
             record = json.loads(file.read(_LONGEST))
-    except (OSError, ValueError, RecursionError, MemoryError):
+    except (InputError, ValueError, RecursionError, MemoryError):
         return {}
     return record if isinstance(record, dict) else {}
 
@@ -191,6 +252,19 @@ def _outputs(record: dict[str, Any], out: Path) -> list[Path]:
         if (folder == real or real in folder.parents) and not is_folder:
             found.append(path)
     return found
+
+
+def _is_whole(record: dict[str, Any]) -> bool:
+    """Whether a record is what was written."""
+    rest = {name: value for name, value in record.items() if name != _CHECKSUM}
+    return bool(record.get(_CHECKSUM) == _of_text(json.dumps(rest)))
+
+
+def _is_result(path: Path, name: str) -> bool:
+    """Whether a file of an output folder is called as results of a stack are."""
+    if path.parts[0] == name and len(path.parts) > 1:
+        return path.parts[1].startswith((f"{name}_aligned.", f"{name}_filtered.", "field", *_TABLES))
+    return path.name.startswith(f"{name}_unmixed.") and len(path.parts) == 1
 
 
 def _of_text(text: str) -> str:

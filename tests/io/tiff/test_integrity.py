@@ -10,7 +10,7 @@ import tifffile
 
 from tests.io.samples import noise, page_tags, tiff_bytes, write_imagej, write_ome, write_plain
 from xcorr_app.errors import DamagedFileError, InputError, LimitError
-from xcorr_app.io import Limits, read_stack, scan_file
+from xcorr_app.io import Limits, read_stack, scan_file, write_stack
 
 
 def _refuse(tmp_path, content, error, message):
@@ -173,9 +173,34 @@ def test_ome_xml_against_the_pages(tmp_path, old, new, message):
     _refuse(tmp_path, content.replace(old, new), DamagedFileError, message)
 
 
-def test_ome_entities_are_refused(tmp_path):
-    xml = b'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "bbbb">]><OME><Image><Pixels/></Image></OME>'
-    write_plain(tmp_path / "a.tif", noise((8, 8)), description=xml)
+LONG = b"<!-- " + b"a camera's <OME notes > " * 200 + b"-->"
+
+
+@pytest.mark.parametrize("before", [b"", LONG, LONG + b"<?style x?>\n" + LONG])
+def test_ome_is_known_behind_whatever_comes_before_it(tmp_path, before):
+    write_ome(tmp_path / "a.tif", noise((2, 3, 8, 8)), "TZYX")
+    with tifffile.TiffFile(tmp_path / "a.tif") as file:
+        xml = file.pages[0].description.encode()
+    start = xml.index(b"<OME")
+    write_plain(tmp_path / "b.tif", noise((6, 8, 8)), description=xml[:start] + before + xml[start:])
+    known, found = read_stack(tmp_path / "a.tif").metadata, read_stack(tmp_path / "b.tif").metadata
+    assert (found.kind, found.axes, found.shape, found.pixel_size) == ("ome", "TZYX", known.shape, known.pixel_size)
+    write_stack(tmp_path / "c.tif", noise((2, 3, 8, 8)), found)
+    assert read_stack(tmp_path / "c.tif").metadata.axes == "TZYX"
+
+
+@pytest.mark.parametrize(
+    "text", [b"<OMEGA/>", b"<!-- <OME> -->", b"<!-- <OME>", b"<a><OME/></a>", b"<?x", b"<!DOCTYPE"]
+)
+def test_what_only_speaks_of_ome_is_plain(tmp_path, text):
+    write_plain(tmp_path / "a.tif", noise((8, 8)), description=text)
+    assert read_stack(tmp_path / "a.tif").metadata.kind == "tiff"
+
+
+@pytest.mark.parametrize("before", [b"", LONG])
+def test_ome_entities_are_refused(tmp_path, before):
+    xml = b'<!DOCTYPE a [<!ENTITY b "bbbb">]><OME><Image><Pixels/></Image></OME>'
+    write_plain(tmp_path / "a.tif", noise((8, 8)), description=b'<?xml version="1.0"?>' + before + xml)
     with pytest.raises(DamagedFileError, match="entities"):
         read_stack(tmp_path / "a.tif")
 

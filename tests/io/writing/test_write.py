@@ -11,7 +11,7 @@ import pytest
 import tifffile
 import xxhash
 
-from tests.io.samples import TYPES, noise, write_imagej, write_ome, write_shaped
+from tests.io.samples import TYPES, noise, write_imagej, write_ome, write_plain, write_shaped
 from xcorr_app.errors import ArgumentError, DamagedFileError, DataTypeError, OutputError, ShapeError
 from xcorr_app.io import StackMetadata, StackWriter, read_stack, scan_file, write_stack
 from xcorr_app.io.source import TiffTags, runs_of
@@ -222,6 +222,14 @@ def test_arrays_without_metadata(tmp_path):
     np.testing.assert_array_equal(stack.data, noise((3, 6, 5)))
     write_stack(tmp_path / "a.ome.tif", noise((3, 6, 5)))
     assert read_stack(tmp_path / "a.ome.tif").metadata.kind == "ome"
+    for write, how in ((write_plain, ()), (write_imagej, ("TYX",))):
+        write(tmp_path / "plain.tif", noise((3, 6, 5)), *how)
+        stack = read_stack(tmp_path / "plain.tif")
+        write_stack(tmp_path / "B.OME.TIFF", stack.data, stack.metadata)
+        found = read_stack(tmp_path / "B.OME.TIFF").metadata
+        assert (found.kind, found.axes) == ("ome", stack.metadata.axes)
+        with tifffile.TiffFile(tmp_path / "B.OME.TIFF") as file:
+            assert file.is_ome
     for wrong in (noise((2, 3, 6, 5)), np.zeros(4, np.uint8), np.zeros((2, 2), np.int64), np.zeros((0, 4), np.uint8)):
         with pytest.raises(ArgumentError, match="needs metadata"):
             write_stack(tmp_path / "b.tif", wrong)

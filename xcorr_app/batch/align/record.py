@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+from xcorr_app.io.checksum import checksum_of
 from xcorr_app.pipeline.state import State
 from xcorr_app.registration.assessment import Assessment
 from xcorr_app.report.pictures import Pictures
@@ -17,8 +18,11 @@ _PICTURES = ".npz"
 
 def keep(report: StackReport, out: Path) -> dict[str, Any]:
     """Store a report's pictures, and return the values that belong into the stack's record."""
+    pictures = None
     if report.pictures is not None:
-        report.pictures.save(State(out).attachment(report.name, _PICTURES))
+        path = State(out).attachment(report.name, _PICTURES)
+        report.pictures.save(path)
+        pictures = checksum_of(path).hexdigest()
     return {
         "report": {
             "description": report.description,
@@ -30,7 +34,7 @@ def keep(report: StackReport, out: Path) -> dict[str, Any]:
             "notes": report.notes,
             "tiles": report.tiles and [[None if math.isnan(share) else share for share in row] for row in report.tiles],
             "bends": None if report.bends is None else report.bends.as_record(),
-            "pictures": report.pictures is not None,
+            "pictures": pictures,
             "assessment": None if report.assessment is None else report.assessment.as_record(),
             "interval": report.interval,
             "is_quick": report.is_quick,
@@ -43,11 +47,14 @@ def restore(name: str, record: dict[str, Any], out: Path) -> StackReport | None:
     """Make the report of a stack from its record; None where that cannot be used, so that the stack is recomputed."""
     try:
         known = record["report"]
+        path = State(out).attachment(name, _PICTURES)
+        if known["pictures"] is not None and checksum_of(path).hexdigest() != known["pictures"]:
+            return None
         return StackReport(
             name=name,
             description=known["description"],
             rows=parse_shifts_csv((out / name / "shifts.csv").read_text(encoding="utf-8")),
-            pictures=Pictures.load(State(out).attachment(name, _PICTURES)) if known["pictures"] else None,
+            pictures=Pictures.load(path) if known["pictures"] else None,
             reference=known["reference"],
             max_shift=tuple(known["max_shift"]),
             pixel_size=None if known["pixel_size"] is None else tuple(known["pixel_size"]),

@@ -34,7 +34,7 @@ from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import Resources, StackResources
 from xcorr_app.pipeline.run import Elsewhere, explain_stacks, run_stacks
 from xcorr_app.pipeline.stages import Stages
-from xcorr_app.pipeline.state import REPORT, begun_folder
+from xcorr_app.pipeline.state import REPORT, asked_of, begun_folder
 from xcorr_app.pipeline.work import Finished, Plan, Watcher
 from xcorr_app.registration import quality
 from xcorr_app.registration.motion.models import PATCHES, is_more_than_a_shift
@@ -73,7 +73,8 @@ def plan_align(
     discovery = found or discover(inputs, options.layout, options.limits, channel=options.channel)
     if isinstance(options.reference, Path):
         scan_reference(options)
-    check_output(out, discovery, inputs, PROGRAM, resume=resume, overwrite=overwrite)
+    asked = asked_of(PROGRAM, options.parameters(), inputs)
+    check_output(out, discovery, inputs, asked, resume=resume, overwrite=overwrite)
     device = OF_WORKERS if elsewhere else align_device(options)
     return Plan(discovery, device, tuple(inputs), out, options)
 

@@ -42,6 +42,7 @@ class ApplyOptions:
     def parameters(self) -> dict[str, Any]:
         """Everything that decides the results, as plain values: part of ``run.json`` and of what a resume compares."""
         return {
+            "shifts": str(self.shifts),
             "match": self.match,
             "missing": self.missing,
             "invert": self.invert,

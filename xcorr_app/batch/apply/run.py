@@ -22,6 +22,7 @@ from xcorr_app.io import SeriesSpec, discover, make_folder
 from xcorr_app.io.source import runs_of
 from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import StackResources
+from xcorr_app.pipeline.state import asked_of
 from xcorr_app.pipeline.work import Finished, Plan, Work
 from xcorr_app.registration.moving.moving_choice import decide_moving
 
@@ -34,7 +35,8 @@ def plan_apply(
     """Find series and tables, choose the device and check the output folder; nothing is written."""
     discovery = discover(inputs, options.layout, options.limits, channel=options.channel)
     table_files(options, discovery)
-    check_output(out, discovery, inputs, PROGRAM, resume=resume, overwrite=overwrite)
+    asked = asked_of(PROGRAM, options.parameters(), inputs)
+    check_output(out, discovery, inputs, asked, resume=resume, overwrite=overwrite)
     return Plan(discovery, select_device(options.device), tuple(inputs), out, options)
 
 
@@ -53,7 +55,7 @@ class _Apply(RecordedWork):
         self._tables = table_files(plan.options, plan.discovery)
 
     def files(self) -> dict[str, tuple[Path, ...]]:
-        return {"shift_tables": tuple(dict.fromkeys(path for path in self._tables.values() if path.is_file()))}
+        return {"shift_tables": tuple(dict.fromkeys(path for path in self._tables.values() if isinstance(path, Path)))}
 
     def outputs(self, name: str) -> list[Path]:
         return [self._plan.out / name / f"{name}_aligned.tif"]

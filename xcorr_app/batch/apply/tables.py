@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -11,16 +14,23 @@ from xcorr_app.batch.align.frames import SourceFrames
 from xcorr_app.batch.apply.moves import Moves, of_fields, of_table
 from xcorr_app.batch.apply.options import ApplyOptions
 from xcorr_app.errors import InputError, ShapeError
-from xcorr_app.io import Discovery
+from xcorr_app.io import Checksums, Discovery, SeriesSpec
+from xcorr_app.io.finding.natural_order import plain_name
 from xcorr_app.io.shift_table import ShiftTable, read_shift_table
+from xcorr_app.pipeline.state import Recorded, State
 from xcorr_app.registration.motion.result import MotionResult
 
 _TABLES = ("motion.npz", "motion.csv", "shifts.csv")
 """In the folder of a stack's results; fields and motions go before the shifts of their means and middles."""
+_SHOWN = 5
 
 
-def table_files(options: ApplyOptions, discovery: Discovery) -> dict[str, Path]:
-    """Name the table of every stack; of a folder of results, that in the folder of the stack's name.
+Tables: TypeAlias = dict[str, Path | InputError]
+"""By the name of a stack, its table or why it has none."""
+
+
+def table_files(options: ApplyOptions, discovery: Discovery) -> Tables:
+    """Name the table of every stack; of a folder of results, that of the stack of the same source.
 
     Raises InputError where there is no table, or none for any stack.
     """
@@ -30,21 +40,16 @@ def table_files(options: ApplyOptions, discovery: Discovery) -> dict[str, Path]:
         return {spec.name: given for spec in discovery.series}
     if (own := _table_in(given)).is_file():
         return {spec.name: own for spec in discovery.series}
-    found = {spec.name: _table_in(given / spec.name) for spec in discovery.series}
-    if discovery.series and not any(path.is_file() for path in found.values()):
-        there = sorted(path.parent.name for path in given.glob(f"*/{_TABLES[-1]}"))
-        has = f"it has those of {', '.join(there[:5])}" if there else f"it holds no NAME/{_TABLES[-1]}"
-        raise InputError(
-            f"{given}: holds no shifts of {', '.join(sorted(found)[:5])}; {has}: "
-            "give the output folder of xcorr align, or one table"
-        )
+    found = _paired(given, discovery.series)
+    if discovery.series and all(isinstance(table, InputError) for table in found.values()):
+        raise next(table for table in found.values() if isinstance(table, InputError))
     return found
 
 
-def moves_of(table_file: Path, frames: SourceFrames, options: ApplyOptions) -> Moves:
+def moves_of(table_file: Path | InputError, frames: SourceFrames, options: ApplyOptions) -> Moves:
     """What moves the frames of a stack."""
-    if not table_file.is_file():
-        raise InputError(f"{table_file}: does not exist, so there are no shifts for this stack")
+    if isinstance(table_file, InputError):
+        raise table_file
     found = _read(table_file)
     if isinstance(found, MotionResult):
         return _of_fields(table_file, found, frames, options)
@@ -61,6 +66,68 @@ def moves_of(table_file: Path, frames: SourceFrames, options: ApplyOptions) -> M
     except ShapeError as error:
         hint = f"; --match {'number' if by_name else 'name'} and --missing interpolate are other ways"
         raise InputError(f"{table_file}: {error}{hint}") from error
+
+
+def _paired(given: Path, series: Sequence[SeriesSpec]) -> Tables:
+    """Tables of a folder of results by what their stacks were made of, as the records there have it.
+
+    Folders that no record speaks of were made by others, and are called what their stacks are.
+    """
+    tables = {path.name: table for path in sorted(given.iterdir()) if (table := _table_in(path)).is_file()}
+    recorded = State(given).inputs()
+    known = {name: Recorded(name, {}) for name in tables} | recorded
+    of_source: dict[str, dict[str, Recorded]] = {}
+    for name, of in known.items():
+        of_source.setdefault(plain_name(of.source), {})[name] = of
+    asked: dict[str, list[SeriesSpec]] = {}
+    for spec in series:
+        asked.setdefault(plain_name(spec.source), []).append(spec)
+    found: Tables = {}
+    for source, specs in asked.items():
+        same = of_source.get(source, {})
+        pairs = {specs[0].name: next(iter(same))} if len(specs) == len(same) == 1 else _told_apart(specs, same)
+        for spec in specs:
+            name = pairs.get(spec.name, "")
+            in_doubt = {} if name else {other: of for other, of in same.items() if other in tables}
+            has = [of.source for other, of in known.items() if other in tables]
+            found[spec.name] = tables.get(name) or _no_table(given, spec, has, in_doubt)
+    return found
+
+
+def _told_apart(specs: Sequence[SeriesSpec], known: Mapping[str, Recorded]) -> dict[str, str]:
+    """Stacks and tables, by their names, of one source that have the same files, or files in a folder of one name."""
+    pairs: dict[str, str] = {}
+    here = {spec.name: Recorded(spec.source, Checksums(spec.paths).finished()) for spec in specs} if known else {}
+    for mark in (_content, _folders):
+        of_spec = {name: mark(of) for name, of in here.items() if name not in pairs}
+        of_known = {name: mark(of) for name, of in known.items() if of.inputs and name not in pairs.values()}
+        for spec, own in of_spec.items():
+            same = [name for name, other in of_known.items() if other == own]
+            if len(same) == 1 and list(of_spec.values()).count(own) == 1:
+                pairs[spec] = same[0]
+    return pairs
+
+
+def _content(of: Recorded) -> list[str]:
+    return sorted(of.inputs.values())
+
+
+def _folders(of: Recorded) -> list[str]:
+    return sorted({Path(os.path.abspath(path)).parent.name for path in of.inputs})  # noqa: PTH100 - links stay
+
+
+def _no_table(given: Path, spec: SeriesSpec, has: list[str], in_doubt: Mapping[str, Recorded]) -> InputError:
+    """Say why no table, or which of several, is a stack's."""
+    if in_doubt:
+        places = ", ".join(f"{given / name} of {next(iter(of.inputs), of.source)}" for name, of in in_doubt.items())
+        return InputError(
+            f"{spec.paths[0]}: cannot be told from other stacks named {spec.source}, of which there are shifts in "
+            f"{places}; give one of these folders and one stack"
+        )
+    there = f"it has those of {', '.join(has[:_SHOWN])}" if has else f"it holds no NAME/{_TABLES[-1]}"
+    return InputError(
+        f"{given}: holds no shifts of {spec.source}; {there}: give the output folder of xcorr align, or one table"
+    )
 
 
 def _read(path: Path) -> ShiftTable | MotionResult:

@@ -20,6 +20,7 @@ from xcorr_app.io.finding.found import joined_frames
 from xcorr_app.io.writing.atomic import atomic_write_bytes
 from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import StackResources
+from xcorr_app.pipeline.state import asked_of
 from xcorr_app.pipeline.work import Finished, Plan, Work
 from xcorr_app.registration.field.displacement_field import displacement_field
 from xcorr_app.registration.field.field_files import ENDINGS
@@ -38,7 +39,8 @@ def plan_field(
     discovery = pair or discover(inputs, options.layout, options.limits, channel=options.channel)
     if options.mask is not None:
         _mask(options.mask)
-    check_output(out, discovery, inputs, PROGRAM, resume=resume, overwrite=overwrite)
+    asked = asked_of(PROGRAM, options.parameters(), inputs)
+    check_output(out, discovery, inputs, asked, resume=resume, overwrite=overwrite)
     if pair is not None:
         discovery = Discovery("frames", (joined_frames(pair.series, pair.series[-1].name),), ())
     return Plan(discovery, select_device(options.device), tuple(inputs), out, options)

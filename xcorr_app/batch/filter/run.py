@@ -16,6 +16,7 @@ from xcorr_app.gpu.runtime.select import OF_WORKERS
 from xcorr_app.io import SeriesSpec, discover
 from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import StackResources
+from xcorr_app.pipeline.state import asked_of
 from xcorr_app.pipeline.work import Finished, Plan, Work
 
 PROGRAM = "xcorr filter"
@@ -33,7 +34,8 @@ def plan_filter(
     """Find the series, choose the device (unless workers `elsewhere` do) and check the output folder."""
     device = OF_WORKERS if elsewhere else filter_device(options)
     discovery = discover(inputs, options.layout, options.limits, channel=options.channel)
-    check_output(out, discovery, inputs, PROGRAM, resume=resume, overwrite=overwrite)
+    asked = asked_of(PROGRAM, options.parameters(), inputs)
+    check_output(out, discovery, inputs, asked, resume=resume, overwrite=overwrite)
     return Plan(discovery, device, tuple(inputs), out, options)
 
 

@@ -21,6 +21,7 @@ from xcorr_app.io.channels import scan_with_colours
 from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.planes import begin_planes
 from xcorr_app.pipeline.resources import StackResources
+from xcorr_app.pipeline.state import asked_of
 from xcorr_app.pipeline.work import Finished, Plan, Work
 from xcorr_app.registration.stack.frames import Frames
 
@@ -38,7 +39,8 @@ def plan_unmix(
     mixing_of(options)
     single: Literal["frames", "stacks"] = "frames" if options.channel_axis == "T" else "stacks"
     discovery = discover(inputs, options.layout, options.limits, scan_with_colours, single=single)
-    check_output(out, discovery, inputs, PROGRAM, resume=resume, overwrite=overwrite)
+    asked = asked_of(PROGRAM, options.parameters(), inputs)
+    check_output(out, discovery, inputs, asked, resume=resume, overwrite=overwrite)
     if any(out.resolve() == path.parent.resolve() for spec in discovery.series for path in spec.paths):
         raise OutputError(f"{out}: holds the input itself; results must go elsewhere: choose another -o")
     return Plan(discovery, device, tuple(inputs), out, options)

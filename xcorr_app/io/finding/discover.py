@@ -81,7 +81,7 @@ def discover(
     if not found and len(failures) == len(problems):
         raise InputError("; ".join(failure.message for failure in failures) or "no input was named")
     names = unique_names([spec.name for spec in found], _RESERVED)
-    series = tuple(replace(spec, name=name) for name, spec in zip(names, found, strict=True))
+    series = tuple(replace(spec, name=name, source=spec.name) for name, spec in zip(names, found, strict=True))
     kinds = {spec.layout for spec in series}
     return Discovery(
         "both" if len(kinds) > 1 else next(iter(kinds), "stacks"), series, tuple(failures), notes=tuple(notes)

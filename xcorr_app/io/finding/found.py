@@ -40,6 +40,8 @@ class SeriesSpec:
         Where names of files tell them.
     notes
         What a user should know of how the files were put together.
+    source
+        What `name` was made of: neither shortened nor numbered, so the same whatever else is found beside it.
     """
 
     name: str
@@ -49,6 +51,7 @@ class SeriesSpec:
     positions: tuple[tuple[int, int, int], ...] = ()
     channel_names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    source: str = ""
 
     @property
     def samples(self) -> int:
@@ -59,7 +62,8 @@ class SeriesSpec:
     def stamps(self) -> dict[Path, Stamp]:
         """As what each of the files was checked; a folder of chunks, and what cannot be used, has no such mark."""
         parts = [part for file in self._files for part in _parts(file)]
-        return {part.path: part.stamp for part in parts if hasattr(part, "stamp")}
+        others = {path: stamp for part in parts for path, stamp in getattr(part, "others", ())}
+        return others | {part.path: part.stamp for part in parts if hasattr(part, "stamp")}
 
     def open(self) -> Source:
         """Return the lazy view of the series."""
@@ -84,7 +88,8 @@ def joined_frames(series: Sequence[SeriesSpec], name: str) -> SeriesSpec:
     """Make one series of the frames of several, in the order given."""
     paths = tuple(path for each in series for path in each.paths)
     files = tuple(file for each in series for file in each._files)
-    return SeriesSpec(name, "frames", paths, files, notes=tuple(note for each in series for note in each.notes))
+    notes = tuple(note for each in series for note in each.notes)
+    return SeriesSpec(name, "frames", paths, files, notes=notes, source=name)
 
 
 @dataclass(frozen=True)

@@ -81,15 +81,18 @@ def _ending(name: str) -> str:
     return name[name.rfind(".") :].lower() if "." in name else ""
 
 
-def safe_name(text: str) -> str:
-    """Return a name usable as one folder on every system, as close to `text` as that allows.
+def plain_name(text: str) -> str:
+    """Return `text` as a file name on every system has it, however long.
 
     Separators, control characters and line breaks become ``_``; leading dots and surrounding spaces go, so
     neither ``..`` nor a hidden folder can result.
     """
-    name = unicodedata.normalize("NFC", _UNSAFE.sub("_", text)).strip().lstrip(".").rstrip(". ").strip()
-    name = name.encode()[:_LONGEST_BYTES].decode(errors="ignore").rstrip(". ")
-    return name or "stack"
+    return unicodedata.normalize("NFC", _UNSAFE.sub("_", text)).strip().lstrip(". ").rstrip(". ").strip() or "stack"
+
+
+def safe_name(text: str) -> str:
+    """Return a name usable as one folder on every system: `plain_name`, shortened."""
+    return plain_name(text).encode()[:_LONGEST_BYTES].decode(errors="ignore").rstrip(". ")
 
 
 def unique_names(names: Iterable[str], reserved: Iterable[str] = ()) -> list[str]:

@@ -195,7 +195,7 @@ class Arrivals(Sequence[SeriesSpec]):
 
     def _named(self, specs: list[SeriesSpec]) -> Iterator[SeriesSpec]:
         for spec in specs:
-            name = unique_names([*(known.name for known in self._found), spec.name], _RESERVED)[-1]
+            name = unique_names([*(known.name for known in self._found), spec.source], _RESERVED)[-1]
             named = replace(spec, name=name)
             self._found.append(named)
             self._tell(name)

@@ -15,6 +15,14 @@ import numpy as np
 
 from xcorr_app.errors import InputError
 from xcorr_app.io.container_paths import inner_path
+from xcorr_app.io.formats.hdf5_storage import (
+    check_chunks,
+    check_storage,
+    node_at,
+    overlaps,
+    source_of,
+    virtual_sources,
+)
 from xcorr_app.io.formats.image import FormatImage, check_image, stamp_of
 from xcorr_app.io.formats.readers import Readers
 from xcorr_app.io.optional import library
@@ -40,34 +48,55 @@ def images(path: Path) -> list[str]:
 def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> FormatImage:  # noqa: ARG001 - one protocol
     """Check one array of a file."""
     stamp = stamp_of(path)
-    with _READERS.of(path, stamp_of(path)) as file:
+    with _READERS.of(path, stamp) as file:
         name = "/" + inner if inner else _only(path, file)
-        found = file.get(name)
-        if found is None or not hasattr(found, "dtype"):
+        found = node_at(path, file, name)
+        if found is None or not hasattr(found, "chunks"):
             raise InputError(f"{path}: has no array {name}; {_listed(path, file)}")
+        name = found.name
         shape, dtype = tuple(found.shape), found.dtype.newbyteorder("=")
         order, outer = _axes(path, found, name)
         sizes = dict.fromkeys("TZCYX", 1) | dict(zip(order, (*outer, *shape[-2:]), strict=True))
         check_image(path, limits, sizes, dtype)
-        metadata = _calibrated(make_metadata(sizes, order, dtype, "ome"), found)
+        check_storage(path, found, limits)
+        metadata = _calibrated(path, file, make_metadata(sizes, order, dtype, "ome"), found)
         flattened = len(outer) + 2 != len(shape)
+        sources = virtual_sources(path, found) if found.is_virtual else []
+    stamps = {source: stamp_of(source) for source, *_ in sources if source != path}
+    for source, inside, taken, _ in sources:
+        with _READERS.of(source, stamps.get(source, stamp)) as file:
+            source_of(source, file, inside, taken, limits)
+    checked: dict[tuple[Path, str], set[tuple[int, ...]]] = {}
 
     def plane(t: int, z: int, c: int) -> np.ndarray:
         at = {"T": t, "Z": z, "C": c}
-        index: tuple[Any, ...] = tuple(at[axis] for axis in order[:-2])
+        index = tuple(at[axis] for axis in order[:-2])
         if flattened:
             index = tuple(int(place) for place in np.unravel_index(t, shape[:-2]))
-        with _READERS.of(path, stamp) as file:
+        for source, inside, taken, place in sources:
+            if (source, inside) not in checked and overlaps(place, index):
+                with _READERS.of(source, stamps.get(source, stamp)) as file:
+                    check_chunks(source, source_of(source, file, inside, taken, limits), None, set())
+                checked[source, inside] = set()
+        # The library looks up other files by the name of this one alone.
+        with (_BY_NAME if sources else _READERS).of(path, stamp) as file:
+            if not sources:
+                check_chunks(path, file[name], index, checked.setdefault((path, name), set()))
             return np.asarray(file[name][index])
 
-    return FormatImage(path, metadata, plane, stamp)
+    return FormatImage(path, metadata, plane, stamp, others=tuple(stamps.items()))
 
 
 def _open(file: BinaryIO) -> Any:
     return library("h5py", "formats", Path(file.name)).File(file, "r")
 
 
-_READERS = Readers(_open)
+def _open_by_name(file: BinaryIO) -> Any:
+    path = Path(file.name)
+    return library("h5py", "formats", path).File(path.resolve(), "r", locking="best-effort")
+
+
+_READERS, _BY_NAME = Readers(_open), Readers(_open_by_name)
 
 
 def _arrays(file: Any) -> list[Any]:
@@ -130,7 +159,7 @@ def _labels(array: Any) -> str:
     return "".join(str(dimension.label)[:1].upper() for dimension in array.dims)
 
 
-def _calibrated(metadata: StackMetadata, array: Any) -> StackMetadata:
+def _calibrated(path: Path, file: Any, metadata: StackMetadata, array: Any) -> StackMetadata:
     sizes = array.attrs.get("element_size_um")  # as the HDF5 plug-ins of ImageJ write it: z, y, x
     if sizes is not None and len(sizes) == 3 and all(float(size) > 0 for size in sizes):
         z, y, x = (float(size) for size in sizes)
@@ -138,16 +167,16 @@ def _calibrated(metadata: StackMetadata, array: Any) -> StackMetadata:
         return replace(
             metadata, pixel_size=(y, x), unit="µm", z_step=z if deep else None, z_unit="µm" if deep else None
         )
-    steps = [_emd_step(array.parent, number) for number in (array.ndim - 1, array.ndim)]
+    steps = [_emd_step(path, file, array.parent, number) for number in (array.ndim - 1, array.ndim)]
     if all(steps) and steps[0] and steps[1] and steps[0][1] == steps[1][1]:
         return replace(metadata, pixel_size=(steps[0][0], steps[1][0]), unit=steps[0][1])
     return metadata
 
 
-def _emd_step(group: Any, number: int) -> tuple[float, str] | None:
+def _emd_step(path: Path, file: Any, group: Any, number: int) -> tuple[float, str] | None:
     """Distance of pixels along an axis, of which EMD lists every place."""
-    places = group.get(f"dim{number}")
-    if "emd_group_type" not in group.attrs or places is None or len(places) < 2:
+    places = node_at(path, file, f"{group.name}/dim{number}") if "emd_group_type" in group.attrs else None
+    if places is None or len(places) < 2 or places.external or places.is_virtual or places.compression:
         return None
     unit = places.attrs.get("units", "")
     unit = unit.decode() if isinstance(unit, bytes) else str(unit)

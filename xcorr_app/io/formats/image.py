@@ -27,6 +27,13 @@ class FormatImage:
     plane: Callable[[int, int, int], np.ndarray]
     stamp: tuple[int, ...]
     samples: int = 1
+    others: tuple[tuple[Path, tuple[int, ...]], ...] = ()
+    """Other files that hold pixels of it, as they were checked."""
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Every file that holds pixels."""
+        return (self.path, *(path for path, _ in self.others))
 
     @property
     def page_count(self) -> int:
@@ -39,7 +46,8 @@ class FormatImage:
 
     def read(self, page: int) -> np.ndarray:
         """Read one page, (Y, X) or (samples, Y, X) in native byte order."""
-        check_unchanged(self.path, self.stamp)
+        for path, before in ((self.path, self.stamp), *self.others):
+            check_unchanged(path, before)
         outer = self.metadata.shape[:-2]
         index = [page] if self.samples > 1 else [int(place) for place in np.unravel_index(page, outer)] if outer else []
         at = {"T": 0, "Z": 0, "C": 0} | dict(zip(self.metadata.axes[:-2], index, strict=False))

@@ -6,6 +6,7 @@ and annotations survive. Source: OME data model 2016-06, https://docs.openmicros
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,6 +28,12 @@ _DEEPEST = 100
 _XML_START = '<?xml version="1.0" encoding="UTF-8"?>'
 
 
+_SPACE = rb"(?:\xef\xbb\xbf|\s)*"
+_BEFORE_ROOT = re.compile(_SPACE + rb"(<!--|<\?|<!DOCTYPE[^\[>]*\[|<!DOCTYPE)")
+_ENDS = {b"<!--": b"-->", b"<?": b"?>", b"<!DOCTYPE": b">"}
+_ROOT = re.compile(_SPACE + rb"<(?:[\w.-]+:)?OME[\s/>]")
+
+
 class OmeInfo(NamedTuple):
     """Sizes, order, calibration and the page of every plane, indexed [t, z, c]."""
 
@@ -43,8 +50,15 @@ class OmeInfo(NamedTuple):
 
 
 def is_ome(description: bytes) -> bool:
-    """Tell whether an ImageDescription is OME-XML."""
-    return description.lstrip()[:1] == b"<" and b"<OME" in description[:2000]
+    """Tell whether an ImageDescription is OME-XML: its first element, after whatever prolog, is called so."""
+    place = 0
+    while match := _BEFORE_ROOT.match(description, place):
+        end = _ENDS.get(match[1], b"]>")  # of a type with entities
+        place = description.find(end, match.end())
+        if place < 0:
+            return False
+        place += len(end)
+    return _ROOT.match(description, place) is not None
 
 
 def parse_ome(path: Path, description: bytes, pages_found: int, samples: int = 1) -> OmeInfo:

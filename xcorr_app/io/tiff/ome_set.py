@@ -222,5 +222,6 @@ def _files(paths: tuple[Path, ...], stamps: tuple[tuple[int, ...], ...], limits:
 
 
 def paths_of(file: object, path: Path) -> tuple[Path, ...]:
-    """Every file of an image: those of a set, or the one at `path`."""
-    return file.paths if isinstance(file, OmeSet) else (path,)
+    """Every file of an image: those that it is put together from, or the one at `path`."""
+    found: tuple[Path, ...] = getattr(file, "paths", (path,))
+    return found

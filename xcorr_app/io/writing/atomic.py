@@ -140,9 +140,13 @@ def atomic_write_text(final: Path | str, text: str) -> None:
 
 
 def make_folder(folder: Path | str) -> None:
-    """Make a folder in one that exists; nothing happens if it is there."""
+    """Make a folder in one that exists; nothing happens if it is there, but where it is a link: that leads elsewhere."""
     try:
+        if Path(folder).is_symlink():
+            raise OutputError(f"{folder}: is a link, and results would be written where it leads; remove it")
         Path(folder).mkdir(exist_ok=True)
+    except OutputError:
+        raise
     except OSError as error:
         reason = error.strerror or str(error)
         raise OutputError(f"{folder}: cannot be made ({reason}); choose another folder for the results") from error

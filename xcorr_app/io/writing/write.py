@@ -1,6 +1,7 @@
 """Stacks to TIFF files: plane by plane, whole or not at all, the same bytes for the same input.
 
-OME-TIFF goes out as OME-TIFF, ImageJ hyperstacks as ImageJ hyperstacks, everything else as plain TIFF. Beyond 4 GiB,
+OME-TIFF goes out as OME-TIFF, as does all that is called ``.ome.tif``; ImageJ hyperstacks as ImageJ hyperstacks,
+everything else as plain TIFF. Beyond 4 GiB,
 OME-TIFF and plain TIFF become BigTIFF; an ImageJ hyperstack gets one directory, followed by all planes without a gap,
 which is how ImageJ itself writes and reads such files. Where each plane goes is known before it is there, so that
 several threads write; compressed planes are compressed by several threads and written in order.
@@ -15,6 +16,7 @@ import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self
@@ -54,6 +56,8 @@ _MAX_BUFFERS = 1000
 _LARGE = 1 << 26
 """Bytes of a file from which on bringing it to the disk takes long enough to begin early."""
 _THREADS = 4
+OME_ENDINGS = (".ome.tif", ".ome.tiff")
+"""Of names that promise OME-TIFF, whatever the input was."""
 _HINTS = 4
 """Ranges that wait until the disk takes them, at most: who ends the process waits for these."""
 
@@ -108,6 +112,8 @@ class StackWriter(PlaneWriter):
         waiting: int = BYTES_WAITING,
         waited: Callable[[str, float], None] | None = None,
     ) -> None:
+        if Path(path).name.lower().endswith(OME_ENDINGS):
+            metadata = replace(metadata, kind="ome")
         super().__init__(Path(path), metadata, later)
         self._begun, self._waiting, self._waited = begun, waiting, waited
         if metadata.kind == "imagej" and list(metadata.axes) != sorted(metadata.axes, key="TZCYX".index):

@@ -1,0 +1,157 @@
+"""HDF5 arrays that name other files, or hold more than they say: right, or refused in words; never zeros or bombs."""
+
+import json
+import os
+import zlib
+from pathlib import Path
+
+import imagecodecs
+import numpy as np
+import pytest
+
+from tests.batch.movies import align, movie, record, xcorr
+from xcorr_app import read_stack
+from xcorr_app.errors import DamagedFileError, InputError, LimitError
+
+h5py = pytest.importorskip("h5py")
+DATA = movie()
+
+
+def filtered(path, out, *more):
+    return xcorr("filter", "--device", "cpu", path, "-o", out, "--box", "1", *more)
+
+
+def refused(run, *words):
+    """The only stack failed, in words."""
+    assert run.code == 1, run
+    assert "1 stack failed" in run.stdout.replace("1 of 1 stack", "1 stack")
+    for word in words:
+        assert word in " ".join(run.stdout.split())
+
+
+def parts(folder, **how):
+    """Two files of two frames each, and one that is virtual over them."""
+    folder.mkdir(exist_ok=True)
+    layout = h5py.VirtualLayout(DATA.shape, DATA.dtype)
+    for number in range(2):
+        with h5py.File(folder / f"part{number}.h5", "w") as file:
+            file.create_dataset("d", data=DATA[2 * number : 2 * number + 2], **how)
+        layout[2 * number : 2 * number + 2] = h5py.VirtualSource(f"part{number}.h5", "d", (2, *DATA.shape[1:]))
+    with h5py.File(folder / "whole.h5", "w") as file:
+        file.create_virtual_dataset("v", layout)
+    return folder / "whole.h5"
+
+
+@pytest.mark.parametrize("how", [{}, {"compression": "gzip", "shuffle": True, "fletcher32": True}])
+def test_a_virtual_array_has_the_values_of_its_sources(tmp_path, monkeypatch, how):
+    path = parts(tmp_path / "in", **how)
+    monkeypatch.chdir(tmp_path)
+    assert filtered(path, tmp_path / "out").code == 0
+    result = tmp_path / "out" / "whole" / "whole_filtered.tif"
+    np.testing.assert_array_equal(read_stack(result).data, DATA)
+    assert {Path(name).name for name in record(tmp_path / "out")["stacks"]["whole"]["inputs"]} == {
+        "whole.h5",
+        "part0.h5",
+        "part1.h5",
+    }
+    with h5py.File(path.parent / "part1.h5", "r+") as file:
+        file["d"][...] = DATA[:2]
+    assert filtered(path, tmp_path / "out", "--resume").code == 0
+    assert record(tmp_path / "out")["resumed"] == []
+    np.testing.assert_array_equal(read_stack(result).data[2:], DATA[:2])
+
+
+def test_sources_that_are_not_there_or_elsewhere_are_refused(tmp_path, monkeypatch):
+    path = parts(tmp_path / "in")
+    (tmp_path / "part1.h5").write_bytes((path.parent / "part1.h5").read_bytes())
+    monkeypatch.chdir(tmp_path)  # where the library would look as well
+    (path.parent / "part1.h5").unlink()
+    refused(filtered(path, tmp_path / "out"), "is made of part1.h5, which is no file in its folder")
+    (path.parent / "part1.h5").symlink_to(tmp_path / "part1.h5")
+    refused(filtered(path, tmp_path / "out"), "is made of part1.h5, which is no file in its folder")
+    (path.parent / "part1.h5").unlink()
+    os.mkfifo(path.parent / "part1.h5")
+    refused(filtered(path, tmp_path / "out"), "is made of part1.h5, which is no file in its folder")
+    layout = h5py.VirtualLayout(DATA.shape, DATA.dtype)
+    layout[:] = h5py.VirtualSource("whole.h5", "v", DATA.shape)
+    with h5py.File(tmp_path / "in" / "twice.h5", "w") as file:
+        file.create_virtual_dataset("v", layout)
+    (path.parent / "part1.h5").unlink()
+    parts(tmp_path / "in")
+    refused(filtered(tmp_path / "in" / "twice.h5", tmp_path / "out"), "is made of other arrays")
+
+
+def test_bytes_of_other_files_are_not_read(tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"root:x:0:0" * 1000)
+    with h5py.File(tmp_path / "e.h5", "w") as file:
+        file.create_dataset("e", (3, 20, 30), "u1", external=[(str(secret), 0, 1800)])
+    for run in (filtered(tmp_path / "e.h5", tmp_path / "out"), align(tmp_path / "e.h5", "-o", tmp_path / "out")):
+        refused(run, "e is made of the bytes of another file", "secret", "copy the values into one file")
+
+
+@pytest.mark.parametrize("name", ["link", "soft", "group/link", "around"])
+def test_links_to_other_files_are_not_followed(tmp_path, name):
+    os.mkfifo(tmp_path / "pipe.h5")  # which would hang whoever opens it
+    with h5py.File(tmp_path / "l.h5", "w") as file:
+        file["one"], file["two"] = DATA, DATA
+        file["group/link"] = h5py.ExternalLink("pipe.h5", "/d")
+        file["link"] = h5py.ExternalLink("pipe.h5", "/d")
+        file["soft"] = h5py.SoftLink("/link")
+        file["around"], file["again"] = h5py.SoftLink("/again"), h5py.SoftLink("around")
+        file["fine"] = h5py.SoftLink("/one")
+    words = "circle of links" if name == "around" else "is a link to pipe.h5"
+    refused(filtered(f"{tmp_path / 'l.h5'}:/{name}", tmp_path / "out"), words)
+    np.testing.assert_array_equal(read_stack(f"{tmp_path / 'l.h5'}:/fine").data, DATA)
+
+
+def bomb(path, encode, size, **how):
+    with h5py.File(path, "w") as file:
+        array = file.create_dataset("d", (2, 64, 64), "u2", chunks=(1, 64, 64), **how)
+        array[0] = 7
+        array.id.write_direct_chunk((1, 0, 0), encode(bytes(size)), 0)
+    return path
+
+
+@pytest.mark.parametrize("size", [64 * 64 * 2 - 2, 64 * 64 * 2 + 2, 1 << 26])
+@pytest.mark.parametrize(
+    ("encode", "how"),
+    [
+        (zlib.compress, {"compression": "gzip"}),
+        (zlib.compress, {"compression": "gzip", "shuffle": True}),
+        (imagecodecs.lzf_encode, {"compression": "lzf"}),
+    ],
+)
+def test_a_chunk_that_holds_another_number_of_bytes_is_damaged(tmp_path, encode, how, size):
+    path = bomb(tmp_path / "b.h5", encode, size, **how)
+    words = "detected the output buffer is not large" if how["compression"] == "lzf" and size > 1 << 20 else "holds"
+    with pytest.raises(DamagedFileError, match=words):
+        read_stack(path)
+    run = filtered(path, tmp_path / "out")
+    assert run.code == 1
+    assert words in json.dumps(record(tmp_path / "out")["stacks"]["b"])
+
+
+def test_a_bomb_behind_a_virtual_array_is_damaged(tmp_path):
+    bomb(tmp_path / "b.h5", zlib.compress, 1 << 26, compression="gzip")
+    layout = h5py.VirtualLayout((2, 64, 64), "u2")
+    layout[:] = h5py.VirtualSource("b.h5", "d", (2, 64, 64))
+    with h5py.File(tmp_path / "v.h5", "w") as file:
+        file.create_virtual_dataset("v", layout)
+    with pytest.raises(DamagedFileError, match="is of 8192 bytes and holds more"):
+        read_stack(tmp_path / "v.h5")
+
+
+def test_chunks_that_are_declared_too_large_are_refused(tmp_path):
+    for name, chunk, error in (("a", (1, 20000, 20000), LimitError), ("b", (1, 9000, 9000), DamagedFileError)):
+        with h5py.File(tmp_path / f"{name}.h5", "w") as file:
+            file.create_dataset("d", (2, 64, 64), "u1", chunks=chunk, maxshape=(None,) * 3, compression="gzip")
+        with pytest.raises(error, match="declares chunks of"):
+            read_stack(tmp_path / f"{name}.h5")
+
+
+def test_other_encodings_are_named(tmp_path):
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        file.create_dataset("d", data=DATA, chunks=True, scaleoffset=4)
+    with pytest.raises(InputError, match="gzip and lzf are read"):
+        read_stack(tmp_path / "s.h5")

@@ -1,0 +1,150 @@
+"""Where HDF5 keeps the values of an array, looked up before any of them is read.
+
+An array may name other files: by links, by external storage (bytes of any file as pixels), or as a virtual array over
+arrays of other files. Of these, virtual ones over files beside it are read; all else would read what nobody named. The
+library decodes a chunk to whatever it holds, so each is decoded here first, up to what was declared.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io.optional import library
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from xcorr_app.io.limits import Limits
+
+_MOST_LINKS = 16
+_DEFLATE, _SHUFFLE, _FLETCHER32, _LZF = 1, 2, 3, 32000
+_BYTES_OF_FLETCHER32 = 4
+_MERGE = "copy the values into one file"
+
+
+def node_at(path: Path, file: Any, name: str) -> Any:
+    """What an absolute name leads to within a file, or None; links that lead out of it are refused unopened."""
+    h5py = library("h5py", "formats", path)
+    waiting, place = [part for part in name.split("/") if part][::-1], ""
+    links = 0
+    while waiting:
+        place += "/" + waiting.pop()
+        link = file.get(place, getlink=True)
+        if isinstance(link, h5py.ExternalLink):
+            raise InputError(f"{path}: {place} is a link to {link.filename}; name that file, or {_MERGE}")
+        if isinstance(link, h5py.SoftLink):
+            links += 1
+            if links > _MOST_LINKS:
+                raise DamagedFileError(f"{path}: {name} is a circle of links")
+            target = link.path if link.path.startswith("/") else f"{place.rpartition('/')[0]}/{link.path}"
+            waiting += [part for part in target.split("/") if part not in ("", ".")][::-1]
+            place = ""
+        elif link is None:
+            return None
+    return file.get(place or "/")
+
+
+def check_storage(path: Path, array: Any, limits: Limits) -> None:
+    """Refuse an array of another file's bytes, of chunks that are too large, or of an encoding that is not bounded."""
+    if array.external:
+        files = ", ".join(dict.fromkeys(str(name) for name, _, _ in array.external))
+        raise InputError(f"{path}: {array.name} is made of the bytes of another file ({files}); {_MERGE}")
+    if array.chunks is None:
+        return
+    limits.check_chunk(path, array.chunks, array.shape, array.dtype)
+    for number, name in _filters(array):
+        if number not in (_DEFLATE, _SHUFFLE, _FLETCHER32, _LZF):
+            raise InputError(
+                f"{path}: {array.name} is encoded by {name or number}, and gzip and lzf are read; "
+                "h5repack -f GZIP=4 rewrites it"
+            )
+
+
+def virtual_sources(path: Path, array: Any) -> list[tuple[Path, str, Any, Any]]:
+    """File, name, selection and place of every source of a virtual array, as far as it lies in the same folder."""
+    folder, found = path.resolve().parent, []
+    for source in array.virtual_sources():
+        name = str(source.file_name)
+        file = path if name == "." else folder / name
+        if "%" in name or file.resolve().parent != folder or (name != "." and not file.is_file()):
+            raise InputError(
+                f"{path}: {array.name} is made of {name}, which is no file in its folder; put it there, or {_MERGE}"
+            )
+        found.append((file, "/" + str(source.dset_name).lstrip("/"), source.src_space, source.vspace))
+    return found
+
+
+def source_of(path: Path, file: Any, name: str, selection: Any, limits: Limits) -> Any:
+    """An array that a virtual one is made of: itself not virtual, and as large as it is taken for."""
+    array = node_at(path, file, name)
+    if array is None or not hasattr(array, "chunks"):
+        raise DamagedFileError(f"{path}: has no array {name}, of which another file is made")
+    if array.is_virtual:
+        raise InputError(f"{path}: {name} is made of other arrays, and another file of it; {_MERGE}")
+    check_storage(path, array, limits)
+    # Where all of an array is taken, nothing says how large it was.
+    if selection.shape and any(has < taken for has, taken in zip(array.shape, selection.shape, strict=True)):
+        raise DamagedFileError(f"{path}: {name} is of shape {array.shape}, and taken for {selection.shape}")
+    return array
+
+
+def check_chunks(path: Path, array: Any, index: Sequence[int] | None, checked: set[tuple[int, ...]]) -> None:
+    """Decode the chunks of a plane, or all, that were not `checked` before: none may hold more or less than it says."""
+    filters = _filters(array)
+    if array.chunks is None or all(number == _SHUFFLE for number, _ in filters):
+        return
+    for place in _places(array, index):
+        if place in checked:
+            continue
+        info = array.id.get_chunk_info_by_coord(place)
+        if info.byte_offset is not None and info.size:
+            _check_chunk(path, array, place, filters)
+        checked.add(place)
+
+
+def _check_chunk(path: Path, array: Any, place: tuple[int, ...], filters: list[tuple[int, str]]) -> None:
+    declared = math.prod(array.chunks) * array.dtype.itemsize
+    mask, content = array.id.read_direct_chunk(place)
+    for bit, (number, _) in reversed(list(enumerate(filters))):
+        if mask & 1 << bit:
+            continue
+        if number == _FLETCHER32:
+            content = content[:-_BYTES_OF_FLETCHER32]
+        elif number == _DEFLATE:
+            content = zlib.decompressobj().decompress(content, declared + _BYTES_OF_FLETCHER32 + 1)
+        elif number == _LZF:
+            codec = library("imagecodecs", "formats", path)
+            content = codec.lzf_decode(content, out=declared + _BYTES_OF_FLETCHER32 + 1)
+    if len(content) != declared:
+        held = "more" if len(content) > declared else f"only {len(content)}"
+        raise DamagedFileError(f"{path}: the chunk of {array.name} at {place} is of {declared} bytes and holds {held}")
+
+
+def _places(array: Any, index: Sequence[int] | None) -> Iterator[tuple[int, ...]]:
+    """Where the chunks begin that hold a plane, or all."""
+    outer = len(index or ())
+    axes = [
+        range(index[axis] // chunk * chunk, index[axis] + 1, chunk) if index and axis < outer else range(0, size, chunk)
+        for axis, (chunk, size) in enumerate(zip(array.chunks, array.shape, strict=True))
+    ]
+    return product(*axes)
+
+
+def _filters(array: Any) -> list[tuple[int, str]]:
+    """Number and name of every filter, in the order in which they encode."""
+    known = array.id.get_create_plist()
+    found = [known.get_filter(i) for i in range(known.get_nfilters())]
+    return [(each[0], each[3].decode(errors="replace")) for each in found]
+
+
+def overlaps(place: Any, index: Sequence[int]) -> bool:
+    """Whether a plane lies within the bounds of where a source's values go."""
+    low, high = place.get_select_bounds()
+    return bool(np.all([a <= i <= b for a, i, b in zip(low, index, high, strict=False)]))
