@@ -207,9 +207,9 @@ def test_what_becomes_of_frames_in_doubt():
         ("drop", np.nan, np.nan),
     ):
         applied = field.applied(taken, policy)
-        np.testing.assert_array_equal(applied[[0, 2]], shifts[[0, 2]])
-        np.testing.assert_allclose(applied[1], np.broadcast_to(second, applied[1].shape), rtol=1e-12)
-        np.testing.assert_allclose(applied[3], np.broadcast_to(last, applied[3].shape), rtol=1e-12)
+        np.testing.assert_array_equal(applied[[0, 2]], shifts[[0, 2]].round(6))
+        np.testing.assert_allclose(applied[1], np.broadcast_to(second, applied[1].shape), atol=6e-7)
+        np.testing.assert_allclose(applied[3], np.broadcast_to(last, applied[3].shape), atol=6e-7)
 
 
 def test_a_flat_frame_is_interpolated_and_nan_is_a_remark():
@@ -221,7 +221,7 @@ def test_a_flat_frame_is_interpolated_and_nan_is_a_remark():
     assert result.flags[1] == ("non-finite",)
     assert field_errors(result, shifts)[1] < 0.1
     applied = result.field.applied(result.trusted, "interpolate")
-    np.testing.assert_allclose(applied[2], (applied[1] + applied[3]) / 2, atol=1e-9)
+    np.testing.assert_allclose(applied[2], (applied[1] + applied[3]) / 2, atol=2e-6)
     assert result.apply(np.nan_to_num(frames)).shape == frames.shape
 
 
