@@ -1,7 +1,7 @@
 """Builds of the kernels for the host are made once for a test session; which of their many cases run.
 
 Of a test of more than `_FEW` cases a twentieth runs on the host, and besides every case that shows a new value of a
-parameter that has at most `_SHOWN`; ``make kernel-test``, which sets ``XCORR_KERNELS_ALL=1``, runs them all.
+parameter that has at most `_SHOWN`; ``make kernel-test`` runs them all.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def test_every_normalisation_finds_a_fine_scene(xp, normalization, tolerance):
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "uint32", "float16", "float32", "float64", ">u2", ">f4"])
 def test_every_type_of_pixel(xp, dtype):
-    """References beside the first are means of frames of one type, whichever that was: some with each commit."""
+    """References beside the first are means of frames of one type, whichever that was: for some types."""
     if xp is not np and dtype.startswith(">"):
         pytest.skip("device arrays have the byte order of the machine")
     stack = drifting(WHOLE, contrast=25, offset=120).astype(dtype)
