@@ -11,7 +11,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-versi
 # that they start, which would otherwise compile all that they import, each of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install compiled demo test portable-test fuzz chaos golden mutate slow-test compile-test kernel-test oldest-test docs lint gpu-test clean
+.PHONY: install compiled demo test full-test portable-test fuzz chaos golden mutate slow-test compile-test kernel-test oldest-test docs lint gpu-test clean
 
 demo: $(VENV)/.installed
 	$(BIN)/xcorr align sample_data/drifting_cells sample_data/single_pages -o demo_out --overwrite
@@ -21,6 +21,10 @@ demo: $(VENV)/.installed
 # Of tests with many like cases a fixed sample runs; XCORR_TEST_SHARE=all runs all of them.
 test: $(VENV)/.test-installed
 	$(PYTEST) $(PARALLEL)
+
+# Every case of every test: an hour of two cores.
+full-test: $(VENV)/.test-installed
+	XCORR_TEST_SHARE=all $(PYTEST) $(PARALLEL)
 
 # Those that rounding might decide, as on other processors: older ones, without AVX-512 or AVX2, one and two threads of BLAS.
 portable-test: $(VENV)/.test-installed
