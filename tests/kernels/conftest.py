@@ -1,7 +1,7 @@
 """Builds of the kernels for the host are made once for a test session; which of their many cases run.
 
-Of a test of more than `_FEW` cases the first runs on the host, a twentieth of the others, and each that shows a new value
-of a parameter that has at most `_SHOWN`; ``make kernel-test`` runs them all.
+Of a test of more than `_FEW` cases the first runs on the host, a twentieth of the others, and each that shows a new
+value of a parameter that has at most `_SHOWN`; ``make kernel-test`` runs them all.
 """
 
 from __future__ import annotations
