@@ -103,7 +103,7 @@ def aligned_as(tmp_path, name, **how):
     return xc.align(how.pop("stack"), tmp_path / name, device="cpu", max_shift=24, verify="none", **how)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(5)
 @pytest.mark.parametrize(
     "how",
     [
