@@ -11,18 +11,26 @@ INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-versi
 # that they start, which would otherwise compile all that they import, each of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install compiled demo test fuzz chaos golden mutate slow-test compile-test kernel-test oldest-test docs lint gpu-test clean
+.PHONY: install compiled demo test full-test portable-test fuzz chaos golden mutate slow-test compile-test kernel-test oldest-test docs lint gpu-test clean
 
 demo: $(VENV)/.installed
 	$(BIN)/xcorr align sample_data/drifting_cells sample_data/single_pages -o demo_out --overwrite
 	$(BIN)/python sample_data/compare_with_truth.py demo_out
 
 # What compilers make of the kernels is kept for the next run: XCORR_TEST_CACHE, else ~/.cache/xcorr-tests.
-# Of tests with many like cases a share runs, another with each commit; XCORR_TEST_SHARE=all runs all of them.
+# Of tests with many like cases a fixed sample runs; XCORR_TEST_SHARE=all runs all of them.
 test: $(VENV)/.test-installed
 	$(PYTEST) $(PARALLEL)
 
-# Damaged files of every kind, a hundred thousand of them; `make test` takes 150 of each kind (XCORR_FUZZ).
+# Every case of every test: an hour of two cores.
+full-test: $(VENV)/.test-installed
+	XCORR_TEST_SHARE=all $(PYTEST) $(PARALLEL)
+
+# Those that rounding might decide, as on other processors: older ones, without AVX-512 or AVX2, one and two threads of BLAS.
+portable-test: $(VENV)/.test-installed
+	$(BIN)/python -m tests.portable
+
+# Damaged files of every kind, a hundred thousand of them; `make test` takes 40 of each kind (XCORR_FUZZ).
 # FUZZ='--count 200000 --seed 7 --keep FOLDER' makes others, and keeps those that are met wrongly.
 fuzz: $(VENV)/.test-installed
 	$(BIN)/python -m tests.fuzz $(FUZZ)
@@ -46,11 +54,11 @@ mutate: $(VENV)/.test-installed
 slow-test: $(VENV)/.test-installed
 	$(PYTEST) $(PARALLEL) -m slow
 
-# Every instantiation of every kernel for every architecture; `make test` compiles a share, another with each commit.
+# Every instantiation of every kernel for every architecture; `make test` compiles a sample.
 compile-test: $(VENV)/.test-installed
 	XCORR_TEST_SHARE=all $(PYTEST) $(PARALLEL) tests/kernels/test_compiles_everywhere.py
 
-# Every case of the kernels' logic on the CPU; of tests with many `make test` runs a share, another with each commit.
+# Every case of the kernels' logic on the CPU; of tests with many `make test` runs a sample.
 kernel-test: $(VENV)/.test-installed
 	XCORR_TEST_SHARE=all $(PYTEST) $(PARALLEL) tests/kernels --ignore tests/kernels/test_compiles_everywhere.py
 

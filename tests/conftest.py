@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +47,6 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(20260101)
 
 
-def pytest_configure() -> None:
-    """Settle before any worker starts which share of the kernels' cases runs."""
-    share.settle()
-
-
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave files unread whose tests all need a device, unless those are asked for."""
     of_device = collection_path == ROOT / "tests" / "gpu" or collection_path.name.endswith("_on_device.py")
@@ -58,32 +54,27 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what needs a device or takes long, and what another commit runs, unless it is asked for."""
+    """Leave out what needs a device or takes long, and of many like cases most, unless they are asked for."""
     named = any("::" in argument for argument in config.args)
     left_out = {mark for mark in ("gpu", "slow") if not _asked_for(config, mark)}
     if named:
         left_out.discard("slow")
-    others = [
-        item
-        for item in items
-        if any(item.get_closest_marker(mark) for mark in left_out) or not (named or _in_share(item))
-    ]
+    number: Counter[tuple[Path, str, bool]] = Counter()
+    others = []
+    for item in items:
+        on_device = bool(item.get_closest_marker("gpu"))
+        test = item.path, getattr(item, "originalname", item.name), on_device
+        mark = item.get_closest_marker("share")
+        sampled = named or share.everything() or mark is None or number[test] % mark.args[0] == 0
+        number[test] += 1
+        if not sampled or any(item.get_closest_marker(mark) for mark in left_out):
+            others.append(item)
     config.hook.pytest_deselected(items=others)
     items[:] = [item for item in items if item not in set(others)]
 
 
-def _in_share(item: pytest.Item) -> bool:
-    mark = item.get_closest_marker("share")
-    return mark is None or share.holds(item.name, mark.args[0])
-
-
 def _asked_for(config: pytest.Config, mark: str) -> bool:
     return mark in (config.getoption("-m") or "")
-
-
-def pytest_report_header(config: pytest.Config) -> str:
-    """Say which share of the kernels' cases runs, and how to run the same again."""
-    return share.described()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

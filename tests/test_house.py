@@ -8,6 +8,7 @@ import graphlib
 import importlib
 import pkgutil
 import zipfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,7 @@ LAYERS = (
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
 
 
+@cache
 def imported(path: Path) -> set[str]:
     """Every name of ours that a file imports, inside functions too."""
     names: set[str] = set()

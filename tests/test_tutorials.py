@@ -24,7 +24,7 @@ def blocks(page: Path) -> list[tuple[str, str]]:
     return re.findall(r"^```(sh|python)\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(7)
 @pytest.mark.parametrize(
     "page", sorted(p for p in TUTORIALS.iterdir() if p.suffix in {".md", ".ipynb"}), ids=lambda page: page.stem
 )

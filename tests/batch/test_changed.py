@@ -29,6 +29,7 @@ def folder(tmp_path):
     return tmp_path / "in"
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("memory", ["0MB", "100MB"])
 @pytest.mark.parametrize("what", CHANGES)
 @pytest.mark.parametrize("reads", [0, 3])
@@ -102,6 +103,7 @@ DECODED = {
 }
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("memory", ["0MB", "100MB"])
 @pytest.mark.parametrize("kind", DECODED)
 def test_what_replaces_an_input_of_which_the_bytes_are_not_seen_is_measured_by_resume(

@@ -43,6 +43,7 @@ def rest_beside_what_is_whole(out, whole):
     return set(left) - names
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(
     ("words", "forker"),
     [

@@ -6,7 +6,6 @@ import gc
 import io
 import itertools
 import json
-import types
 
 import numpy as np
 import pytest
@@ -14,12 +13,10 @@ from rich.console import Console
 
 from benchmarks.auto import command
 from benchmarks.auto.command import run_auto
-from xcorr_app.decision import Candidate, Decision
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 from xcorr_app.tuning import correlation, measure
 from xcorr_app.tuning.correlation import Peaks, Planes
-from xcorr_app.tuning.domains import DOMAINS, domains_named
-from xcorr_app.tuning.measure import Outcome, call_times, measure_domain, measured, share_within
+from xcorr_app.tuning.measure import Outcome, call_times, share_within
 
 H200 = KNOWN_DEVICES["h200"]
 
@@ -50,11 +47,6 @@ def test_problems_are_drawn_again_the_same_and_decided(domain):
             assert launch.blocks >= 1
 
 
-def test_domains_by_name():
-    assert [domain.name for domain in domains_named((), H200)] == list(DOMAINS)
-    assert [domain.name for domain in domains_named(("planes",), H200)] == ["planes"]
-
-
 def test_how_far_choices_are_from_the_best():
     assert outcome(1.2).ratio == 1.2
     assert outcome(1.2).best == "b"
@@ -71,17 +63,6 @@ def test_what_is_printed_and_written(monkeypatch, tmp_path):
     written = json.loads(path.read_text())
     assert written["outcomes"][0]["microseconds"] == {"a": 1.25, "b": 1.0}
     assert written["outcomes"][0]["ratio"] == 1.25
-
-
-def test_what_peaks_compile_is_known_beforehand():
-    """One after the other these would take minutes."""
-    domain = Peaks(H200)
-    launches = [
-        launch for problem in domain.problems(np.random.default_rng(1), 20) for launch in domain.launches(problem)
-    ]
-    kernels = {launch.kernel for launch in launches}
-    assert {"peaks/plane_peak", "peaks/near_peak", "peaks/summed_area", "direct/combined_peak"} <= kernels
-    assert {"tensor/hankel_frames", "tensor/sum_frames", "tensor/hankel_warpgroup", "tensor/to_fp16"} <= kernels
 
 
 def test_candidates_are_read_in_turns_and_the_least_reading_counts(monkeypatch):
@@ -118,30 +99,3 @@ def test_a_host_that_never_settles_ends_the_readings_as_well(monkeypatch):
     falling = (4500.0 * 0.98**i for i in itertools.count())
     monkeypatch.setattr(measure, "_reading", lambda run, calls, ahead=0.0: min(4500.0, next(falling)))
     assert 0 < call_times({"a": "a"})["a"][0] < 4000.0
-
-
-def test_a_table_needs_no_times_of_what_has_no_model(monkeypatch):
-    class Three:
-        name = "three"
-
-        def decision(self, problem):
-            return Decision("x", "", "", (Candidate("x", "", 3.0), Candidate("y", "", 4.0), Candidate("z")), (1.0,))
-
-        def candidates(self, problem):
-            return dict.fromkeys("xyz")
-
-    pool = types.SimpleNamespace(free_all_blocks=lambda: None)
-    cupy = types.SimpleNamespace(get_default_memory_pool=lambda: pool)
-    monkeypatch.setattr(measure.importlib, "import_module", lambda name: cupy)
-    monkeypatch.setattr(measure, "call_times", lambda runs: dict.fromkeys(runs, (1.0, 1.0)))
-    assert list(measured(Three(), 0).microseconds) == ["x", "y", "z"]
-    assert list(measured(Three(), 0, only_expected=True).microseconds) == ["x", "y"]
-
-
-def test_how_far_it_has_come_is_told(monkeypatch):
-    monkeypatch.setattr(measure, "compile_ahead", lambda launches: len(list(launches)))
-    monkeypatch.setattr(measure, "measured", lambda domain, problem: outcome(1.0))
-    told = []
-    assert len(measure_domain(Planes(H200), 20, 1, told.append)) == 20
-    assert [line.split(" after ")[0] for line in told][1:] == [f"planes: {n} problems measured" for n in (10, 20)]
-    assert told[0].startswith("planes: 20 problems drawn, ")

@@ -10,9 +10,6 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from benchmarks.ablation import command as ablation
-from benchmarks.ablation.reuse import REUSE
-from benchmarks.ablation.tables import tables_of
 from benchmarks.filters import own as filters_own
 from benchmarks.harness import clock, device_rates, fastest, record
 from benchmarks.harness.clock import Measured
@@ -201,44 +198,3 @@ def test_a_wrong_kernel_is_a_line_that_says_so(monkeypatch, tmp_path):
     assert "wrong answer" in wrong["failure"]
     assert wrong["microseconds"] is None
     assert "wrong answer" in text
-
-
-@pytest.mark.usefixtures("numpy_device")
-def test_every_kernel_has_run_before_anything_is_timed(monkeypatch, tmp_path, numpy_device):
-    timed_before = []
-
-    def counted(stack, taps, **options):
-        timed_before.append(len(numpy_device))
-        return filtered(stack, taps, **options)
-
-    monkeypatch.setattr(filters_own, "filter_on_device", counted)
-    run_of(monkeypatch, tmp_path, "filter", [FILTERS[0], OTHER_FILTERS[2]])
-    assert timed_before[0] == timed_before[1] == 0  # a stack and a width
-    assert len(timed_before) == 2 + 2 * 2  # each is checked, then timed
-
-
-@pytest.mark.usefixtures("numpy_device")
-def test_an_ablation_checks_every_way_and_keeps_the_best_reading(monkeypatch):
-    monkeypatch.setattr(benchmark, "has_torch", lambda: False)
-    monkeypatch.setattr(ablation, "compile_ahead", lambda suite, cases: None)
-    monkeypatch.setattr(ablation, "print_ceilings", lambda *_, **__: None)
-    monkeypatch.setattr(clock.Clock, "on_device", lambda self, run, cycle: Measured(3e-6, "replay", 2e-6))
-    wrong = {"kernel": "reuse"}
-
-    def sometimes(stack, taps, *, out, kernel, **options):
-        filtered(stack, taps, out=out, kernel=kernel, **options)
-        if kernel == wrong["kernel"]:
-            out *= 1.01
-        return out
-
-    monkeypatch.setattr(filters_own, "filter_on_device", sometimes)
-    case = replace(REUSE.cases[1], images=2, height=50, width=70)
-    console = SimpleNamespace(print=lambda *_, **__: None)
-    (record,) = ablation.measured(console, replace(REUSE, cases=(case,)), "", quick=False)
-    timings = {timing["what"]: timing for timing in record["timings"]}
-    assert {"direct", "column reuse", "row reuse", "both", "CuPy correlate"} < set(timings)
-    assert "wrong answer" in timings["ring buffer (in use)"]["failure"]
-    assert timings["both"]["microseconds"] == pytest.approx(3)
-    assert timings["both"]["best_microseconds"] == pytest.approx(2)
-    assert timings["both"]["error"] < 1e-6
-    assert list(tables_of(record))[-1].startswith("6 ways, 1 with a wrong answer")

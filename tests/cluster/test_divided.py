@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import resource
 import shutil
-import signal
 import threading
 import time
 
@@ -105,7 +103,7 @@ def aligned_as(tmp_path, name, **how):
     return xc.align(how.pop("stack"), tmp_path / name, device="cpu", max_shift=24, verify="none", **how)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(5)
 @pytest.mark.parametrize(
     "how",
     [
@@ -151,24 +149,6 @@ def test_the_largest_of_three_stacks_is_divided_among_two(long, tmp_path, again)
     (folder / "m0.tif").unlink()
     aligned(folder, tmp_path / "each", again)
     assert set(said) == {"m1", "long"}
-
-
-@pytest.mark.share(2)
-def test_a_killed_worker_costs_one_part(long, tmp_path, again, undisturbed):
-    killed = []
-
-    def kill(said):
-        if said["stack"] == "long, pass 0, part 1 of 3" and not killed:
-            killed.append(said["pid"])
-            os.kill(said["pid"], signal.SIGKILL)
-
-    when_begun(again, kill)
-    assert failures(aligned(long, tmp_path / "out", again, report="full")) == {}
-    assert killed
-    assert results(tmp_path / "out") == undisturbed
-    retried = cluster_of(tmp_path / "out")["retried"]
-    assert "long, pass 0, part 1 of 3" in retried
-    assert "long" not in retried
 
 
 @pytest.mark.share(2)
@@ -255,24 +235,6 @@ def test_a_full_disk_fails_the_stack_in_words_and_resume_goes_on(long, tmp_path,
     assert not list((tmp_path / "out" / ".xcorr").glob("*.begun"))
     assert failures(aligned(long, tmp_path / "out", again, report="full", resume=True)) == {}
     assert results(tmp_path / "out") == undisturbed
-
-
-def test_what_is_finished_is_not_measured_again(long, tmp_path, again):
-    aligned(long, tmp_path / "out", again, report="full")
-    after = Workers(again._client, align_device)
-    assert aligned(long, tmp_path / "out", after, report="full", resume=True).run.resumed == ("long",)
-    assert sum(parts(tmp_path / "out")) == 0
-
-
-def open_sessions():
-    from xcorr_app.cluster import task
-
-    return len(task._OPEN)
-
-
-def test_no_session_is_left(long, tmp_path, again):
-    aligned(long, tmp_path / "out", again, report="full")
-    assert set(again._client.run(open_sessions).values()) == {0}
 
 
 def take_pieces(small):

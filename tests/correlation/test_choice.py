@@ -5,20 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.correlation import benchmark
-from benchmarks.correlation.cases import CASES
 from xcorr_app.correlation.arrangement import plane_dtype
-from xcorr_app.correlation.choice import FUSED, decide_peaks, decide_planes
+from xcorr_app.correlation.choice import decide_peaks, decide_planes
 from xcorr_app.correlation.engines.direct import DirectEngine
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.kernels import KERNELS
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES, DeviceLimits
-from xcorr_app.gpu.tensor.costs import tables_of_peaks
+from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 from xcorr_app.gpu.tensor.kernels import FP16_SUMS
-from xcorr_app.gpu.tensor.kernels import KERNELS as TENSOR
 
 H200 = KNOWN_DEVICES["h200"]
 FULL = Problem.full_plane
@@ -57,23 +53,6 @@ def of(decision):
 )
 def test_planes(problem, chosen):
     assert decide_planes(problem, limits=H200).name == chosen
-
-
-def test_every_way_is_a_candidate_with_its_time():
-    expected = of(decide_planes(FULL((32, 32), (32, 32), **each(4096)), limits=H200))
-    assert {"fft", "direct:combined", "direct:row-product", "tensor:small-planes", "tensor:hankel"} <= set(expected)
-    assert list(expected.values()) == sorted(expected.values())
-    assert expected["tensor:small-planes"] == pytest.approx(197, rel=0.15)
-    assert expected["direct:row-product"] == pytest.approx(281, rel=0.15)
-
-
-def test_tensor_cores_make_planes_unasked_only_of_float32_where_constants_were_measured():
-    problem = FULL((32, 32), (32, 32), **each(4096))
-    for dtypes in (("uint8", "uint8"), ("float32", "uint16")):
-        assert decide_planes(problem, dtypes=dtypes, limits=H200).engine == "direct"
-        assert decide_planes(problem, dtypes=dtypes, engine="tensor", limits=H200).kernel == "small-planes"
-    for device in ("t4", "a100", "rtx4090"):
-        assert decide_planes(problem, limits=KNOWN_DEVICES[device]).engine == "direct"
 
 
 @pytest.mark.parametrize(
@@ -150,70 +129,11 @@ def test_peaks(problem, normalize, tensor):
     assert (decide_peaks(problem, normalize=normalize, limits=H200).engine == "tensor") == tensor
 
 
-def test_the_fft_wins_wide_windows_of_many_large_frames():
-    found = decide_peaks(square(2048, 100, **many(128)), limits=H200)
-    assert found.engine == "fft"
-    assert {candidate.engine for candidate in found.candidates[1:]} == {"tensor", "direct"}
-
-
 def test_peaks_of_plain_sums_are_left_to_the_kernel_that_marks_what_it_cannot_decide():
     small = of(decide_peaks(square(64, 16, **each(100)), normalize=False, limits=H200))
     assert [name for name in small if name.startswith("tensor")] == ["tensor:small-peaks"]
     large = of(decide_peaks(square(512, 16, **many(100)), normalize=False, limits=H200))
     assert not any(name.startswith("tensor") for name in large)
-
-
-def test_peaks_by_kernels_are_found_as_sums_are_made_or_after():
-    names = of(decide_peaks(square(512, 8, **many(256)), engine="direct", limits=H200))
-    assert {f"direct:{FUSED}", "direct:combined"} <= set(names)
-    wide = of(decide_peaks(square(512, 40, **many(256)), engine="direct", limits=H200))
-    assert f"direct:{FUSED}" not in wide
-
-
-MEASURED = {
-    "registration 512 frames 512^2 32x32 zncc peak": 1.17,
-    "registration 128 frames 1024^2 32x32 zncc peak": 4.6,
-    "registration 128 frames 1024^2 64x64 zncc peak": 14.4,
-    "registration 32 frames 2048^2 32x32 zncc peak": 21.2,
-    "registration 2048 frames 256^2 32x32 zncc peak": 0.32,
-    "registration 1 frame 1024^2 32x32 zncc peak": 32.4,
-    "n-to-mn 16384 x 32^2 full peak": 0.0284,
-    "n-to-mn 16384 x 64^2 +-16 peak": 0.0360,
-}
-"""Microseconds a pair on tensor cores on an H200, as in ``correlation_bench.json``, of scores less what tables take."""
-
-
-@pytest.mark.parametrize("name", MEASURED)
-def test_the_model_gives_the_measured_times_of_peaks(name):
-    case = next(case for case in CASES if case.name == name)
-    found = decide_peaks(case.problem, normalize=case.task == "zncc-peak", limits=H200)
-    assert found.engine == "tensor"
-    tables = tables_of_peaks(case.problem, H200) if case.task == "zncc-peak" else 0.0
-    assert (of(found)[found.name] - tables) / case.problem.pairs == pytest.approx(MEASURED[name], rel=0.25)
-
-
-def test_half_the_multiprocessors_take_about_twice_as_long():
-    half = DeviceLimits(66, 232448, shared_bytes_per_multiprocessor=233472, compute_capability=90)
-    for problem, normalize in ((square(1024, 16, **many(128)), True), (square(64, 16, **each(16384)), False)):
-        times = [
-            min(
-                time
-                for name, time in of(decide_peaks(problem, normalize=normalize, limits=device)).items()
-                if "tensor" in name
-            )
-            for device in (H200, half)
-        ]
-        assert 1.5 < times[1] / times[0] < 2.2
-
-
-def test_more_work_takes_longer():
-    for problems in (
-        [square(1024, 16, **many(count)) for count in (4, 16, 64, 256)],
-        [square(size, 16, **many(1)) for size in (128, 256, 512, 1024, 2048)],
-        [square(512, reach, **many(64)) for reach in (4, 16, 40, 100)],
-    ):
-        times = [decide_peaks(problem, engine="tensor", limits=H200).candidates[0].microseconds for problem in problems]
-        assert times == sorted(times)
 
 
 def test_every_kernel_with_a_cost_is_one_that_can_be_asked_for():
@@ -222,23 +142,3 @@ def test_every_kernel_with_a_cost_is_one_that_can_be_asked_for():
         assert entry.accepts(LEFT_300X200, H200) is None or entry.accepts(LEFT_300X200, H200)
     with pytest.raises(ArgumentError, match="unknown kernel variant"):
         KernelOptions("combined-peak")
-
-
-def test_few_blocks_take_as_long_on_a_larger_device():
-    """One frame of 1024^2 makes 128 blocks."""
-    frame = Problem((1024, 1024), (1024, 1024), (-16, -16), (32, 32))
-    assert TENSOR["hankel-pieces"].launch(frame, device=H200).launch.blocks == 128
-    times = [
-        TENSOR["hankel-pieces"].cost(frame, DeviceLimits(count, 232448, compute_capability=90))
-        for count in (66, 132, 150)
-    ]
-    assert times[0] > times[1] == times[2]
-
-
-@pytest.mark.parametrize("name", MEASURED)
-def test_the_benchmark_asks_the_same_choice(monkeypatch, name):
-    monkeypatch.setattr(benchmark, "current_device", lambda: 0)
-    case = next(case for case in CASES if case.name == name)
-    for device in ("h200", "t4"):
-        monkeypatch.setattr(benchmark, "device_limits", lambda _, device=device: KNOWN_DEVICES[device])
-        assert (benchmark.auto_choice(case) == "tensor") == (device == "h200")

@@ -10,7 +10,7 @@ import pytest
 import xcorr_app as xc
 from xcorr_app.decision import Decision
 from xcorr_app.errors import ArgumentError
-from xcorr_app.filtering.choice import decide_filter, is_cheaper_apart, slides
+from xcorr_app.filtering.choice import decide_filter, slides
 from xcorr_app.filtering.precision import needs_double
 from xcorr_app.filtering.request import Request, checked_request
 from xcorr_app.filtering.taps import Filter
@@ -45,38 +45,6 @@ def engine_on_device(taps: Any, engine: str = "auto") -> str:
 
 def full_rank(*shape: int) -> Any:
     return np.random.default_rng(shape[0]).standard_normal(shape)
-
-
-@pytest.mark.parametrize(
-    ("taps", "engine"),
-    [
-        (np.ones((3, 3)), "reuse"),
-        (np.ones((7, 7)), "reuse"),
-        (np.ones((7, 8)), "separable"),
-        (np.ones((1, 63)), "reuse"),
-        (np.ones((1, 64)), "separable"),
-        (np.ones((300, 300)), "separable"),
-        (xc.filters.sobel("x"), "reuse"),
-        (xc.filters.log(1.0), "separable"),
-        (xc.filters.gaussian(1), "separable"),
-        (xc.filters.gaussian(100), "sliding"),
-        (full_rank(9, 9), "reuse"),
-        (full_rank(63, 63), "reuse"),
-        (full_rank(64, 5), "fft"),
-        (full_rank(70, 70), "fft"),
-        (Filter("three", tuple((np.arange(70.0) ** n, np.ones(70) / (n + 1)) for n in range(3))), "fft"),
-    ],
-)
-def test_what_auto_takes(taps: Any, engine: str) -> None:
-    assert engine_on_device(taps) == engine
-
-
-def test_the_rule_counts_products_where_the_copy_does_not_hide_them() -> None:
-    assert not is_cheaper_apart((7, 7), 1)
-    assert is_cheaper_apart((8, 7), 1)
-    assert is_cheaper_apart((8, 7), 2)
-    assert not is_cheaper_apart((2, 30), 2)
-    assert not is_cheaper_apart((1, 63), 1)
 
 
 @pytest.mark.parametrize("engine", ["opencv", "scipy"])
@@ -185,57 +153,6 @@ def test_terms_that_cancel_are_summed_in_float64() -> None:
         assert needs_double(asked, np.dtype("float32"), "separable") is double
 
 
-STACK = (64, 1024, 1024)
-
-
-def test_a_gaussian_of_eight_pixels_runs_on_tensor_cores() -> None:
-    found = decided(xc.filters.gaussian(8), images=STACK)
-    assert found.name == "separable:banded"
-    assert "tensor cores" in found.reason
-    expected = {candidate.kernel: candidate.microseconds for candidate in found.candidates}
-    assert expected["banded"] == pytest.approx(336, rel=0.15)
-    assert expected["separable"] == pytest.approx(406, rel=0.15)
-
-
-def test_only_the_device_that_was_measured_takes_tensor_cores() -> None:
-    for name, kernel in (("h200", "banded"), ("a100", "separable"), ("t4", "separable")):
-        assert decided(xc.filters.gaussian(8), images=STACK, limits=KNOWN_DEVICES[name]).kernel == kernel
-
-
-def test_a_gaussian_of_64_pixels_slides() -> None:
-    found = decided(xc.filters.gaussian(64), images=STACK)
-    assert found.name == "sliding:sliding"
-    assert "wide" in found.reason
-    assert found.candidates[0].microseconds == pytest.approx(500, rel=0.15)
-    assert decided(xc.filters.gaussian(20), "uint16").kernel == "sliding"
-    slow = decided(xc.filters.gaussian(20), "uint16", limits=DeviceLimits(compute_capability=89))
-    assert slow.engine == "separable"
-
-
-def test_a_gaussian_long_on_one_axis_alone_takes_the_fft_on_large_images() -> None:
-    taps = xc.filters.gaussian((49.6, 1.0))
-    large, small = (decided(taps, images=(2, size, size)) for size in (3767, 200))
-    assert large.engine == "fft"
-    assert "the FFT takes less" in large.reason
-    assert (small.engine, small.kernel) == ("separable", "two_passes")
-    assert decided(taps, images=(2, 3767, 3767), engine="separable").engine == "separable"
-
-
-def test_a_small_stack_takes_less_by_its_taps_than_by_sliding_sums() -> None:
-    wide = xc.filters.gaussian(10)
-    assert decided(wide, "uint16", images=(2, 300, 300)).kernel == "separable"
-    assert decided(wide, "uint16", images=(64, 1024, 1024)).kernel == "sliding"
-
-
-def test_small_taps_name_the_dense_kernel_and_why() -> None:
-    found = decided(np.ones((5, 5)), "uint16", images=STACK)
-    assert found.name == "reuse:reuse"
-    assert "5 x 5 taps take about as long as the copy" in found.reason
-    assert "registers" in found.reason
-    assert decided(np.ones((7, 7)), "uint16").kernel == "separable"
-    assert decided(full_rank(31, 31)).kernel == "reuse_wide"
-
-
 def test_every_kernel_can_be_asked_for_by_name() -> None:
     for kernel, taps in (
         ("exchange", np.ones((3, 7))),
@@ -262,20 +179,3 @@ def test_what_is_chosen_is_the_first_candidate_and_all_have_names_of_their_own()
             assert names[0] == found.name
             assert len(set(names)) == len(names)
             assert found.reason
-
-
-@pytest.mark.parametrize(
-    ("taps", "finite", "engine"),
-    [
-        (np.ones((3, 3)), True, "opencv"),
-        (np.ones((7, 7)), True, "separable"),
-        (full_rank(9, 9), True, "opencv"),
-        (full_rank(70, 70), True, "fft"),
-        (full_rank(70, 70), False, "opencv"),
-    ],
-)
-def test_the_cpu(taps: Any, finite: bool, engine: str) -> None:
-    asked = request(taps)
-    found = decide_filter(asked, taps, (200, 200), np.dtype("float32"), None, finite=finite)
-    assert found.name == engine
-    assert decide_filter(asked, taps, (200, 200), np.dtype("float32"), None, "scipy").engine == "scipy"

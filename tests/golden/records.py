@@ -1,74 +1,75 @@
-"""What every case of the other modules found when it was last written, number by number."""
+"""What the cases of the other modules found when it was last written: shifts, errors, flags, files."""
 
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
+import numpy as np
 
-from tests.golden import arguments, choices, commands, files, folders, library
-from tests.golden.leaves import Leaf, differences, leaves
+from tests.golden import commands, folders, measurements
 
-FOLDER = Path(__file__).parent / "kept"
-_ROUNDING_DECIDES = {"align-previous", "shifts-turning", "motion-odd", "motion-similarity", "motion-affine"}
-"""Cases with a value at a threshold (pixels of an overlap, a tile that shows enough): another processor finds them
-otherwise, as `NPY_DISABLE_CPU_FEATURES` with `OPENCV_CPU_DISABLE` shows."""
-_OF_THE_MACHINE = frozenset({"decision"})
+FILE = Path(__file__).parent / "kept.json"
+DIGITS = 6
+
+PIXELS, DEGREES, SCORE, SIGMA = 2e-4, 2e-4, 1e-4, 0.01
+"""By how much a shift, an angle and a score may differ, and by what part of itself a standard error: processors of all
+kinds differ by a quarter of that."""
+_ABSOLUTE = {"shifts": PIXELS, "angle": DEGREES, "score": SCORE, "correlation": SCORE, "mean": 0.05}
+_RELATIVE = {"sigma": SIGMA}
 
 
-def every_case() -> dict[str, library.Case]:
+def every_case() -> dict[str, Callable[[], Any]]:
     """All of them by name."""
-    parts = [each.cases() for each in (library, arguments, commands, files, folders, choices)]
-    found = {name: case for part in parts for name, case in part.items()}
-    assert len(found) == sum(map(len, parts)), "two cases of one name"
-    return on_any_processor(found)
+    return measurements.cases() | commands.cases() | folders.cases()
 
 
-def on_any_processor(cases: dict[str, library.Case]) -> dict[str, library.Case]:
-    """Those that find the same wherever they run."""
-    return {name: case for name, case in cases.items() if name not in _ROUNDING_DECIDES}
+def found(case: Callable[[], Any]) -> Any:
+    """What a case finds now, as JSON holds it."""
+    return json.loads(json.dumps(_plain(case())))
 
 
-def found(case: library.Case) -> dict[str, Leaf]:
-    """What a case finds now."""
-    value: Any = case()
-    return dict(leaves(value, "", _OF_THE_MACHINE))
-
-
-def kept(name: str) -> dict[str, Leaf]:
-    """What it found."""
-    return dict(_records(_place(name))[name])
-
-
-def check(name: str, case: library.Case) -> None:
-    """Fail where a field differs: by a fault, or by a change that was meant (`python -m tests.golden NAME`)."""
-    if lines := differences(found(case), kept(name)):
-        pytest.fail("\n".join([f"{len(lines)} fields differ:", *lines[:30]]))
-
-
-def write(fields: dict[str, dict[str, Leaf]]) -> None:
-    """Keep what cases find; of those that are no more nothing is kept."""
-    FOLDER.mkdir(exist_ok=True)
-    places = {_place(name): [] for name in every_case()} | {path: [] for path in FOLDER.glob("*.json")}
-    for name in every_case():
-        places[_place(name)].append(name)
-    for path, names in places.items():
-        before = _records(path) if path.exists() else {}
-        records = {name: fields.get(name) or before[name] for name in sorted(names)}
-        if records:
-            path.write_text(json.dumps(records, indent=0, ensure_ascii=False) + "\n")
-        else:
-            path.unlink()
-
-
-def _place(name: str) -> Path:
-    """Cases whose names begin alike are in one file."""
-    return FOLDER / f"{name.partition('-')[0]}.json"
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, float):
+        return round(value, DIGITS) if math.isfinite(value) else str(value)
+    return value
 
 
 @cache
-def _records(path: Path) -> dict[str, Any]:
-    return dict(json.loads(path.read_text()))
+def kept() -> dict[str, Any]:
+    """What they found."""
+    return dict(json.loads(FILE.read_text())) if FILE.exists() else {}
+
+
+def write(records: dict[str, Any]) -> None:
+    """Keep what cases find, one a line; of those that are no more nothing is kept."""
+    lines = (f"{json.dumps(name)}: {json.dumps((kept() | records)[name])}" for name in sorted(every_case()))
+    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def differences(one: Any, other: Any, name: str = "") -> Iterator[str]:
+    """One line for every value that a user would see to differ."""
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        for key in one:
+            yield from differences(one[key], other[key], f"{name}.{key}")
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for number, parts in enumerate(zip(one, other, strict=True)):
+            yield from differences(*parts, f"{name}[{number}]")
+    elif not _same(one, other, name.rpartition(".")[2].partition("[")[0]):
+        yield f"{name}: {one!r}, not {other!r}"
+
+
+def _same(one: Any, other: Any, field: str) -> bool:
+    if not (isinstance(one, float) and isinstance(other, float | int)):
+        return bool(one == other)
+    return abs(one - other) <= _ABSOLUTE.get(field, 10**-DIGITS) + _RELATIVE.get(field, 0.0) * abs(other)

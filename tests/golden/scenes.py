@@ -42,16 +42,6 @@ def over_a_pattern() -> np.ndarray:
 
 
 @cache
-def slow_over_a_pattern() -> np.ndarray:
-    """A scene that moves by less than a pixel over dust that stands still."""
-    phase = np.arange(7) / 6
-    drift = np.stack([0.9 * np.sin(3.1 * phase), 0.6 * (np.cos(4 * phase) - 1)], axis=1)
-    clean = drifting(drift, (131, 143), width=0.06)
-    dust = ndimage.gaussian_filter(np.random.default_rng(4).normal(size=(131, 143)), 1.5)
-    return (500 + 40 * (clean + noise(clean, 0.1) + dust / dust.std())).astype(np.float32)
-
-
-@cache
 def turning_light() -> np.ndarray:
     """Light that falls off across the frame, in a direction that turns."""
     phase = np.arange(6) / 5

@@ -1,7 +1,7 @@
 """Builds of the kernels for the host are made once for a test session; which of their many cases run.
 
-Of a test of more than `_FEW` cases a twentieth runs on the host, and besides every case that shows a new value of a
-parameter that has at most `_SHOWN`; ``make kernel-test``, which sets ``XCORR_KERNELS_ALL=1``, runs them all.
+Of a test of more than `_FEW` cases the first runs on the host, a twentieth of the others, and each that shows a new
+value of a parameter that has at most `_SHOWN`; ``make kernel-test`` runs them all.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 from tests import share
 from tests.kernels.build_cache import cache_folder
 
-_FEW, _SHOWN = 4, 6
+_FEW, _SHOWN = 2, 3
 
 
 @pytest.fixture(scope="session")
@@ -35,14 +35,15 @@ def pytest_collection_modifyitems(config, items):
     for item in on_host:
         for name, value in item.callspec.params.items():
             of_parameters[item.path, item.originalname, name].add(repr(value))
-    shown, left_out = defaultdict(set), set()
+    shown, begun, left_out = defaultdict(set), set(), set()
     for item in on_host:
         test = item.path, item.originalname
         values = {(name, repr(value)) for name, value in item.callspec.params.items()}
         values = {value for value in values if len(of_parameters[*test, value[0]]) <= _SHOWN}
-        if cases[test] > _FEW and values <= shown[test] and not share.holds(item.name, 20):
+        if test in begun and cases[test] > _FEW and values <= shown[test] and not share.holds(item.name, 20):
             left_out.add(item)
         else:
             shown[test] |= values
+            begun.add(test)
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]

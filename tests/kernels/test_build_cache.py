@@ -7,7 +7,6 @@ import time
 
 import pytest
 
-from tests import share
 from tests.kernels import build_cache
 from tests.kernels.build_cache import forget_files, headers_of, key_of, load, prune, save
 
@@ -66,14 +65,3 @@ def test_what_was_used_longest_ago_goes(tmp_path, monkeypatch):
     monkeypatch.setattr(build_cache, "KEPT_BYTES", 300)
     prune(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"0", "2"}
-
-
-def test_every_case_has_its_share(monkeypatch):
-    names = [f"test[{number}]" for number in range(100)]
-    held = []
-    for number in range(60):
-        monkeypatch.setenv("XCORR_TEST_SHARE", str(number))
-        held += [name for name in names if share.holds(name, 20)]
-    assert sorted(held) == sorted(3 * names)
-    monkeypatch.setenv("XCORR_TEST_SHARE", "all")
-    assert all(share.holds(name, 20) for name in names)

@@ -7,8 +7,6 @@ rest a share, another with each commit.
 
 from __future__ import annotations
 
-import zlib
-
 import pytest
 
 from tests import share
@@ -62,7 +60,7 @@ _OTHERS += [*other_launches_of_resample(), *other_launches_of_field(), *other_la
 OTHERS = {name: launch for name, launch in distinct(_OTHERS).items() if name not in EVERYWHERE}
 """Other types, the tile of every narrow window, and tunables at their largest: compiled for one."""
 
-_PARTS = 120
+_PARTS = 150
 
 pytestmark = pytest.mark.skipif(nvrtc.library() is None, reason="nvidia-cuda-nvrtc is not installed")
 
@@ -86,12 +84,13 @@ def options(kernel, architecture):
 
 
 def chosen_jobs():
-    """Launches, each with an architecture: all of them, or one for each common launch and a share of the rest."""
-    chosen = []
+    """Launches, each with an architecture: all of them, or one of each kernel and a share of the rest."""
+    chosen, begun = [], set()
     for name, launch in EVERYWHERE.items():
         known = architectures_of(launch)
-        own = known[zlib.crc32(name.encode()) % len(known)]
-        chosen += [(launch, sm) for sm in known if sm == own or share.holds(f"{name} {sm}", _PARTS)]
+        own = () if launch.kernel in begun else known[-1:]
+        begun.add(launch.kernel)
+        chosen += [(launch, sm) for sm in known if sm in own or share.holds(f"{name} {sm}", _PARTS)]
     others = [launch for name, launch in OTHERS.items() if share.holds(name, _PARTS)]
     return [*chosen, *((launch, OF_ONE_ARCHITECTURE.get(launch.kernel, 90)) for launch in others)]
 

@@ -59,34 +59,6 @@ def test_integers_are_converted_on_load(host_builds, variant, dtype):
     np.testing.assert_array_equal(planes, planes_by_definition(lefts, rights, problem))
 
 
-@pytest.mark.parametrize("variant", ["warp-shuffle", "combined", "row-product", "row-per-warp", "band-product"])
-def test_double_build_of_the_same_source(host_builds, variant):
-    problem = Problem.full_plane((12, 20), (12, 20))
-    if variant == "band-product":  # whose sums of a whole row would not fit the registers
-        problem = Problem((12, 20), (12, 20), (-5, -12), (11, 20))
-    rng = np.random.default_rng(5)
-    lefts, rights = rng.normal(1e3, 1, (2, 1, 12, 20)).astype("float32")
-    planes = correlate_on_host(host_builds, lefts, rights, problem, variant, sum_type="double")
-    np.testing.assert_allclose(planes, planes_by_definition(lefts, rights, problem), rtol=1e-14)
-
-
-BANDS = [
-    Problem((20, 24), (20, 24), (-6, -7), (13, 15), lefts=9, rights=9),
-    Problem((31, 17), (12, 40), (-20, -30), (45, 40), lefts=2, rights=2),  # window beyond the matrices
-    Problem((9, 33), (11, 30), (3, 2), (4, 9), lefts=3, rights=2, rights_per_left=2),  # shifts of one sign
-]
-
-
-@pytest.mark.parametrize("parts", [1, 2, 3])
-@pytest.mark.parametrize("problem", BANDS)
-def test_band_product_with_every_kind_of_band(host_builds, problem, parts):
-    lefts, rights = integers(problem)
-    threads = -(-4 * parts * problem.plane_shape[0] // 32) * 32
-    tuning = {"PAIRS": 4, "PARTS": parts, "THREADS": threads}
-    planes = correlate_on_host(host_builds, lefts, rights, problem, "band-product", tuning=tuning)
-    np.testing.assert_array_equal(planes, planes_by_definition(lefts, rights, problem))
-
-
 @pytest.mark.parametrize("variant", KERNELS)
 def test_float_sums_stay_within_the_bound(host_builds, variant):
     """n products of one sign, added in any order: relative error at most n * 2^-24."""
@@ -139,12 +111,4 @@ def test_row_product_with_every_kind_of_piece(host_builds, tuning, shapes):
     problem = Problem.full_plane(*shapes, lefts=3, rights=3)
     lefts, rights = integers(problem)
     planes = correlate_on_host(host_builds, lefts, rights, problem, "row-product", tuning=tuning)
-    np.testing.assert_array_equal(planes, planes_by_definition(lefts, rights, problem))
-
-
-def test_little_shared_memory_means_smaller_chunks_and_the_same_plane(host_builds):
-    problem = Problem((40, 60), (40, 60), (-2, -2), (5, 5))
-    lefts, rights = integers(problem)
-    device = DeviceLimits(multiprocessors=4, shared_bytes=3000)
-    planes = correlate_on_host(host_builds, lefts, rights, problem, "combined", device=device)
     np.testing.assert_array_equal(planes, planes_by_definition(lefts, rights, problem))

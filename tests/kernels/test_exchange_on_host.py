@@ -7,7 +7,6 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.filtering.oracle import correlated
 from tests.kernels.filter_definition import TYPES, assert_filtered, random_images, random_taps
 from tests.kernels.test_filter_on_host import filtered
 from xcorr_app.errors import ArgumentError
@@ -28,12 +27,6 @@ def test_every_width_is_composed_of_sub_filters(host_builds, width):
     assert_filtered(exchanged(host_builds, images, taps), images, taps)
 
 
-@pytest.mark.parametrize("height", [1, 2, 9, 10, 17, 40, 63])
-def test_every_height(host_builds, height):
-    images, taps = random_images((1, 71, 45), "float32"), random_taps((height, 6))
-    assert_filtered(exchanged(host_builds, images, taps, "mirror"), images, taps, "mirror")
-
-
 @pytest.mark.parametrize("steps", list(itertools.product([False, True], repeat=len(STEPS))), ids=str)
 def test_every_step_gives_the_same_bits(host_builds, steps):
     options = ExchangeOptions(rows=9, **dict(zip(STEPS, steps, strict=True)))
@@ -41,15 +34,6 @@ def test_every_step_gives_the_same_bits(host_builds, steps):
     result = exchanged(host_builds, images, taps, options=options, result_type="float32")
     assert_filtered(result, images, taps)
     np.testing.assert_array_equal(result, exchanged(host_builds, images, taps, result_type="float32"))
-
-
-@pytest.mark.parametrize("rows", [1, 5, 56, 100])
-@pytest.mark.parametrize("warps", [1, 3])
-def test_rows_of_a_sub_block_and_warps_of_a_block(host_builds, rows, warps):
-    images, taps = random_images((2, 131, 67), "float32"), random_taps((3, 5))
-    result = exchanged(host_builds, images, taps, options=ExchangeOptions(rows=rows, warps=warps))
-    np.testing.assert_array_equal(result, exchanged(host_builds, images, taps))
-    assert_filtered(result, images, taps)
 
 
 @pytest.mark.parametrize("apart", [False, True])
@@ -62,14 +46,6 @@ def test_columns_of_the_last_sub_block(host_builds, boundary, share, apart):
         images = random_images((2, 9, width), "float32")
         result = exchanged(host_builds, images, taps, boundary, options=options, outside=0.5)
         assert_filtered(result, images, taps, boundary, 0.5)
-
-
-@pytest.mark.parametrize("boundary", BOUNDARIES[:-1])
-@pytest.mark.parametrize("size", [(1, 1), (2, 40), (40, 2), (5, 9)])
-def test_images_that_are_all_edge(host_builds, boundary, size):
-    images, taps = random_images((3, *size), "float32"), random_taps((11, 20))
-    result = exchanged(host_builds, images, taps, boundary)
-    np.testing.assert_allclose(result, correlated(images, taps, boundary), rtol=0, atol=2e-6)
 
 
 @pytest.mark.parametrize(("shape", "origin"), [((4, 6), (-2, 2)), ((5, 3), (2, -1)), ((1, 12), (0, -6))])

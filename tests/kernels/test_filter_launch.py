@@ -6,72 +6,8 @@ import numpy as np
 import pytest
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.stencil.problem import FilterProblem, stays_in_range, taps_argument
 from xcorr_app.gpu.stencil.reuse import FILTER_KERNELS, filter_launch, filter_parts
-
-
-@pytest.mark.parametrize(
-    ("shape", "element", "kernel"),
-    [
-        ((3, 3), "uint8", "reuse"),
-        ((1, 63), "float32", "reuse"),
-        ((12, 12), "float32", "reuse"),
-        ((13, 2), "float32", "reuse_wide"),
-        ((12, 18), "uint16", "reuse"),
-        ((12, 19), "uint16", "reuse_wide"),
-        ((31, 31), "float32", "reuse_wide"),
-        ((7, 7), "float64", "reuse"),
-        ((8, 3), "float64", "reuse_wide"),
-    ],
-)
-def test_rolling_sums_where_registers_hold_them(shape, element, kernel):
-    launch = filter_launch(FilterProblem((512, 512), shape), image_type=element, result_type=element)
-    assert launch.kernel == f"stencil/{kernel}"
-
-
-@pytest.mark.parametrize(("side", "images"), [(13, 16), (14, 32), (15, 32)])
-def test_more_rows_roll_over_large_stacks_only(side, images):
-    for count, expected in ((images, "reuse"), (images - 1, "reuse_wide")):
-        assert filter_launch(FilterProblem((1024, 1024), (side, side), count)).kernel == f"stencil/{expected}"
-    assert filter_launch(FilterProblem((1024, 1024), (16, 2), 64)).kernel == "stencil/reuse_wide"
-
-
-@pytest.mark.parametrize(
-    ("side", "element", "shape"),
-    [
-        (3, "uint16", (8, 2, 5, 52)),
-        (5, "uint16", (8, 2, 4, 64)),
-        (7, "uint16", (8, 2, 3, 86)),
-        (9, "uint16", (8, 2, 2, 128)),
-        (15, "uint16", (8, 1, 3, 171)),
-        (3, "float32", (4, 4, 4, 64)),
-        (5, "float32", (8, 2, 4, 64)),
-        (7, "float32", (4, 4, 2, 128)),
-        (9, "float32", (8, 1, 4, 128)),
-        (15, "float32", (8, 1, 3, 171)),
-    ],
-)
-def test_stacks_that_were_timed_take_the_fastest_tuning(side, element, shape):
-    launch = filter_launch(FilterProblem((1024, 1024), (side, side), 64), image_type=element, result_type=element)
-    defines = launch.defines
-    assert (defines["COLUMNS"], defines["GROUPS"], defines["BLOCKS"], launch.extra[-1]) == shape
-
-
-@pytest.mark.parametrize(
-    ("side", "rows", "flushed"), [(16, 8, 0), (17, 6, 0), (20, 6, 0), (21, 6, 16), (33, 6, 16), (48, 6, 16)]
-)
-def test_large_filters_keep_fewer_rows_and_flush_long_sums(side, rows, flushed):
-    defines = filter_launch(FilterProblem((1024, 1024), (side, side), 16)).defines
-    assert (defines["ROWS"], defines["FLUSH_ROWS"]) == (rows, flushed)
-
-
-def test_rows_of_a_warp_fill_whole_waves():
-    """64 images of four strips, three blocks of four warps: six cuts make one wave, where eight would begin another."""
-    launch = filter_launch(FilterProblem((1024, 1024), (15, 15), 64))
-    assert launch.defines["BLOCKS"] == 3
-    assert launch.extra[-1] == 171
-    assert launch.blocks <= 3 * 132
 
 
 def test_weighted_means_stay_in_range():
@@ -108,17 +44,6 @@ def test_sums_in_double_precision_where_they_are_asked_for():
     assert filter_launch(problem, image_type="uint16", result_type="uint16").defines["CENTRE"] == 1
 
 
-def test_few_images_are_cut_finely_and_many_coarsely():
-    def shape(count, **device):
-        launch = filter_launch(FilterProblem((1024, 1024), (3, 3), count), device=DeviceLimits(**device))
-        return launch.defines["GROUPS"], launch.extra[-1]
-
-    assert shape(64) == (4, 64)
-    assert shape(16) == (2, 32)
-    assert shape(1) == (1, 8)
-    assert shape(1, multiprocessors=1) == (4, 128)
-
-
 @pytest.mark.parametrize("kernel", FILTER_KERNELS)
 def test_warps_cover_every_result(kernel):
     launch = filter_launch(FilterProblem((1000, 1029), (4, 6), 3), kernel)
@@ -139,16 +64,6 @@ def test_copies_of_a_lane_are_bits_of_a_mask(element, width):
         defines = filter_launch(problem, "reuse", image_type=element, result_type=element).defines
         columns = 32 * defines["COLUMNS"] * defines["GROUPS"] + 2 * taps + 16
         assert -(-columns * np.dtype(element).itemsize // defines["GRAIN"]) <= 32 * 32
-
-
-def test_rows_are_copied_in_chunks_where_they_begin_at_multiples_of_them():
-    def copied(width, element):
-        defines = filter_launch(FilterProblem((9, width), (3, 3)), image_type=element, result_type=element).defines
-        return defines["GRAIN"], defines["ALIGNED"]
-
-    assert [copied(width, "float32") for width in (128, 127)] == [(16, 1), (4, 0)]
-    assert [copied(width, "uint16") for width in (128, 124)] == [(16, 1), (16, 0)]
-    assert copied(128, "float64") == (8, 1)
 
 
 @pytest.mark.parametrize("kernel", FILTER_KERNELS)
@@ -208,24 +123,3 @@ def test_taps_beyond_63_and_unknown_tunables_are_refused():
         filter_launch(FilterProblem((99, 99), (64, 3)))
     with pytest.raises(ArgumentError, match="reuse has no tunable ROWS"):
         filter_launch(FilterProblem((99, 99), (3, 3)), "reuse", tuning={"ROWS": 6})
-
-
-def test_rows_arrive_together_where_registers_are_left():
-    """Neither results that are counted nor large filters, double sums or few warps leave them."""
-    problem, types = FilterProblem((1024, 1024), (5, 5), 64), {"image_type": "uint16", "result_type": "uint16"}
-    together, alone = (filter_launch(problem, clips=clips, **types) for clips in (False, True))
-    assert together.defines["BATCH_ROWS"] == 2
-    assert "BATCH_ROWS" not in alone.defines
-    assert (
-        together.shared_bytes == alone.shared_bytes // 3 * 4
-    )  # rows of a ring: two batches of two, or one and two more
-    large = filter_launch(FilterProblem((1024, 1024), (9, 9), 64), clips=False, **types)
-    double = filter_launch(problem, clips=False, double_sums=True, **types)
-    assert "BATCH_ROWS" not in large.defines | double.defines
-    assert filter_launch(FilterProblem((64, 64), (5, 5)), clips=False).defines["BATCH_ROWS"] == 1
-
-
-@pytest.mark.parametrize(("width", "whole"), [(1024, 1), (1028, 0), (1027, 0)])
-def test_images_of_whole_lanes_are_known_as_such(width, whole):
-    launch = filter_launch(FilterProblem((1024, width), (5, 5), 64), tuning={"COLUMNS": 8})
-    assert launch.defines["WHOLE_LANES"] == whole

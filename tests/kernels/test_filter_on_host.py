@@ -9,7 +9,6 @@ import pytest
 
 from tests.kernels.filter_definition import TYPES, assert_filtered, filtered_by_definition, random_images, random_taps
 from tests.kernels.host_device import builds, guarded, guards_are_whole, run_kernel
-from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.stencil.problem import BOUNDARIES, FilterProblem, taps_argument
 from xcorr_app.gpu.stencil.reuse import filter_launch
 
@@ -76,15 +75,6 @@ def test_widths_of_filters(host_builds, kernel, width):
     assert_filtered(filtered(host_builds, images, taps, kernel=kernel), images, taps)
 
 
-@pytest.mark.parametrize("height", [1, 2, 7, 8, 17, 33, 63])
-def test_heights_of_filters(host_builds, height):
-    """By rolling sums as long as they fit into registers, and with sub-blocks of few and of many rows."""
-    images, taps = random_images((1, 75, 33), "float32"), random_taps((height, 2))
-    for multiprocessors in (1, 132):
-        device = DeviceLimits(multiprocessors=multiprocessors)
-        assert_filtered(filtered(host_builds, images, taps, device=device), images, taps)
-
-
 @pytest.mark.parametrize("kernel", SHAPES)
 @pytest.mark.parametrize("boundary", ["reflect", "mirror", "wrap"])
 def test_small_images_and_those_at_the_rim_of_a_warp(host_builds, kernel, boundary):
@@ -130,24 +120,6 @@ def test_rows_that_begin_at_any_address(host_builds, kernel, dtype):
             assert_filtered(filtered(host_builds, images, taps, boundary, kernel=kernel), images, taps, boundary)
 
 
-@pytest.mark.parametrize(("groups", "columns"), [(1, 4), (2, 4), (4, 4), (1, 8), (2, 8)])
-@pytest.mark.parametrize("width", [1, 100, 129, 530])
-def test_columns_of_a_lane(host_builds, groups, columns, width):
-    images, taps = random_images((1, 9, width), "uint16"), random_taps((3, 9))
-    tuning = {"GROUPS": groups, "COLUMNS": columns}
-    for boundary in ("mirror", "constant", "valid")[: 2 + (width > 9)]:
-        result = filtered(host_builds, images, taps, boundary, kernel="reuse", tuning=tuning, outside=9.5)
-        assert_filtered(result, images, taps, boundary, 9.5)
-
-
-@pytest.mark.parametrize(("rows", "columns", "chunk"), [(6, 8, 8), (8, 8, 16), (10, 4, 8), (5, 4, 4)])
-def test_shapes_of_the_wide_kernel(host_builds, rows, columns, chunk):
-    for shape in ((9, 17), (20, 16), (2, 37)):
-        images, taps = random_images((2, 23, 150), "float32"), random_taps(shape)
-        tuning = {"ROWS": rows, "COLUMNS": columns, "CHUNK": chunk}
-        assert_filtered(filtered(host_builds, images, taps, kernel="reuse_wide", tuning=tuning), images, taps)
-
-
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])
 @pytest.mark.parametrize("kernel", SHAPES)
 def test_integers_are_rounded_half_to_even_and_clipped(host_builds, kernel, dtype):
@@ -178,51 +150,6 @@ def test_every_clipped_result_is_counted_once(host_builds, kernel, boundary, wid
     assert abs(int(clipped[0]) - expected) <= 5  # those at the edge of rounding
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])
-@pytest.mark.parametrize("kernel", ["reuse", "reuse_wide"])
-def test_means_need_no_clipping(host_builds, kernel, dtype):
-    """Images whose blocks hold nothing but the largest or the smallest value, and both next to each other."""
-    limits = np.iinfo(dtype)
-    images = np.full((3, 20, 140), limits.max, dtype)
-    images[1], images[2, :, 70:] = limits.min, limits.min
-    taps = np.random.default_rng(7).random((9, 5), "float32")
-    taps /= np.float64(taps.sum(dtype=np.float64))
-    results = [filtered(host_builds, images, taps, kernel=kernel, clips=clips) for clips in (False, True)]
-    np.testing.assert_array_equal(*results)
-    assert_filtered(results[0], images, taps)
-
-
-@pytest.mark.parametrize("gain", [1.0, -260.0, 70.0, 1e7])
-def test_sums_of_any_size_are_clipped(host_builds, gain):
-    """Sums beyond what the rounding by bits holds exactly keep their order, and end at the nearest limit."""
-    images = random_images((1, 9, 140), "uint16")
-    taps = gain * np.array([[0.25, 0.5, 0.25]], "float32")
-    exact = np.rint(filtered_by_definition(images, taps))
-    clipped = np.zeros(1, np.uint64)
-    result = filtered(host_builds, images, taps, kernel="reuse", clipped=clipped)
-    assert_filtered(result, images, taps)
-    beyond = (exact < 0) | (exact > 65535)
-    np.testing.assert_array_equal(result[beyond], np.clip(exact, 0, 65535)[beyond])
-    assert abs(int(clipped[0]) - np.count_nonzero(beyond)) <= 1
-
-
-def test_taps_that_amplify_keep_every_bit_of_dark_pixels(host_builds):
-    """Beside bright ones, from whose mean they would be counted but for the size of what that adds."""
-    images = np.where(np.arange(256) // 16 % 2, 60000, np.arange(256) % 128 + 1).astype("uint16")
-    images = np.ascontiguousarray(np.broadcast_to(images, (1, 12, 256)))
-    result = filtered(host_builds, images, np.array([[301.0]], "float32"), kernel="reuse")
-    np.testing.assert_array_equal(result, np.minimum(images * np.uint32(301), 65535))
-
-
-@pytest.mark.parametrize("kernel", SHAPES)
-def test_of_floating_point_nothing_is_clipped(host_builds, kernel):
-    images, clipped = random_images((1, 9, 40), "uint16"), np.zeros(1, np.uint64)
-    filtered(
-        host_builds, images, 9 * random_taps(SHAPES[kernel]), kernel=kernel, result_type="float32", clipped=clipped
-    )
-    assert clipped[0] == 0
-
-
 @pytest.mark.parametrize("kernel", ["reuse", "reuse_wide"])
 @pytest.mark.parametrize("boundary", ["constant", "wrap"])
 def test_sums_in_double_precision_are_exact_for_large_sixteen_bit_sums(host_builds, kernel, boundary):
@@ -235,29 +162,6 @@ def test_sums_in_double_precision_are_exact_for_large_sixteen_bit_sums(host_buil
     np.testing.assert_array_equal(result[sure], np.clip(np.rint(exact), 0, 65535)[sure])
 
 
-@pytest.mark.parametrize("kernel", ["reuse", "reuse_wide"])
-def test_sixteen_bits_are_counted_from_the_mean_of_a_block(host_builds, kernel):
-    """Bright images: without it the rounding of large sums shows in every other result."""
-    rng = np.random.default_rng(4)
-    images, taps = rng.integers(60000, 65536, (1, 9, 140)).astype("uint16"), rng.random((13, 9), "float32") + 0.5
-    taps = taps / taps.sum(dtype=np.float64)
-    exact, errors = filtered_by_definition(images, taps), []
-    for centre in (0, 1):
-        options = {"kernel": kernel, "result_type": "float32", "tuning": {"CENTRE": centre}}
-        errors.append(np.sqrt(np.mean((filtered(host_builds, images, taps, **options) - exact) ** 2)))
-    assert errors[1] < errors[0] / 2
-    assert errors[1] < 2e-3
-
-
-def test_flushing_keeps_the_rounding_of_long_sums_small(host_builds):
-    images, taps = np.random.default_rng(5).random((1, 9, 140), "float32") + 9, np.full((63, 21), 1 / 1323, "float32")
-    exact, errors = filtered_by_definition(images, taps), []
-    for rows in (0, 8):
-        options = {"kernel": "reuse_wide", "tuning": {"FLUSH_ROWS": rows}}
-        errors.append(np.sqrt(np.mean((filtered(host_builds, images, taps, **options) - exact) ** 2)))
-    assert errors[1] < errors[0] / 2
-
-
 @pytest.mark.parametrize("dtype", ["uint16", "float32"])
 @pytest.mark.parametrize("shape", [(3, 3), (11, 11), (20, 20), (31, 31), (63, 63)])
 def test_rounding_stays_small_where_all_products_are_positive(host_builds, shape, dtype):
@@ -266,55 +170,6 @@ def test_rounding_stays_small_where_all_products_are_positive(host_builds, shape
     images, taps = rng.random((1, 12, 130)) * 5535 + 60000, rng.random(shape, "float32") + np.float32(0.5)
     images, taps = images.astype(dtype), taps / taps.sum()
     assert_filtered(filtered(host_builds, images, taps), images, taps)
-
-
-@pytest.mark.parametrize(("height", "ahead"), [(3, 3), (8, 4), (9, 2)])
-def test_rows_in_flight(host_builds, height, ahead):
-    images, taps = random_images((1, 29, 132), "uint8"), random_taps((height, 3))
-    options = {"tuning": {"ROWS_AHEAD": ahead}, "result_type": "float32"}
-    assert_filtered(filtered(host_builds, images, taps, **options), images, taps)
-
-
-@pytest.mark.parametrize(("batch", "dtype"), [(2, "uint16"), (3, "float32")])
-@pytest.mark.parametrize("boundary", ["reflect", "wrap", "constant", "valid"])
-def test_rows_that_arrive_together(host_builds, boundary, dtype, batch):
-    """Sub-blocks that end within a batch, images of fewer rows than a batch, rows at any address."""
-    taps = random_taps((3, 5))
-    for width, ahead in ((136, 1), (131, 2)):
-        for height, block_rows in ((21, 7), (20, 6), (3, 9)):
-            images = random_images((2, height, width), dtype)
-            tuning = {"BATCH_ROWS": batch, "ROWS_AHEAD": ahead, "BLOCK_ROWS": block_rows}
-            result = filtered(host_builds, images, taps, boundary, kernel="reuse", tuning=tuning, outside=3.5)
-            assert_filtered(result, images, taps, boundary, 3.5)
-
-
-@pytest.mark.parametrize("boundary", ["reflect", "mirror", "nearest"])
-@pytest.mark.parametrize(("columns", "groups"), [(4, 4), (8, 1)])
-def test_lanes_that_find_their_own_edges(host_builds, columns, groups, boundary):
-    """Images of whole lanes that end in every place of a warp; filters that reach far beyond them."""
-    warp, tuning = 32 * columns * groups, {"COLUMNS": columns, "GROUPS": groups}
-    for size, origin in ((3, 0), (columns, -(columns // 2)), (columns, (columns - 1) // 2)):
-        taps = random_taps((2, size))
-        for width in (columns, 2 * columns, 32 * columns, warp, warp + columns, 2 * warp - columns):
-            images = random_images((1, 5, width), "uint16")
-            options = {"kernel": "reuse", "tuning": tuning, "origin": (0, origin)}
-            result = filtered(host_builds, images, taps, boundary, **options)
-            assert_filtered(result, images, taps, boundary, origin=(0, origin))
-
-
-def test_results_that_begin_at_any_address(host_builds):
-    """Warps whose lanes all store, some of them, or one result after the other."""
-    for width in (256, 264, 261):
-        images, taps = random_images((2, 9, width), "uint16"), np.full((3, 3), 1 / 9, "float32")
-        problem, types = FilterProblem((9, width), (3, 3), 2), {"image_type": "uint16", "result_type": "uint16"}
-        launch = filter_launch(problem, "reuse", **types, tuning={"COLUMNS": 8, "GROUPS": 1})
-        for offset in (0, 3):
-            buffer = np.full(images.size + 16, 99, "uint16")
-            results = buffer[offset : offset + images.size].reshape(images.shape)
-            run_kernel(host_builds, launch, (images, results, NO_COUNT, taps_argument(taps, 0, "uint16")), launch.extra)
-            assert_filtered(results, images, taps)
-            assert (buffer[:offset] == 99).all()
-            assert (buffer[offset + images.size :] == 99).all()
 
 
 def test_other_taps_are_the_same_build(host_builds):

@@ -54,47 +54,6 @@ def test_integers_of_eleven_bits_are_exact(host_builds, name, dtype):
         assert_close(sums_on_host(host_builds, lefts, rights, problem, SMALL), lefts, rights, problem, 1e-6)
 
 
-@pytest.mark.share(4)
-@pytest.mark.parametrize("segments", [1, 3])
-@pytest.mark.parametrize(
-    "tuning",
-    [
-        SMALL,
-        {"EX_TILES": 1, "N_TILES": 8, "PANEL": 32, "SETS": 3, "SET_WARPS": 2, "FRAME_BUFFERS": 5},
-        {"EX_TILES": 2, "N_TILES": 11, "PANEL": 64, "SETS": 1, "SET_WARPS": 2, "FRAME_BUFFERS": 3},
-        {"EX_TILES": 1, "N_TILES": 17, "PANEL": 128, "SETS": 2, "SET_WARPS": 1, "FRAME_BUFFERS": 2},
-    ],
-)
-def test_every_buffer_and_row_of_the_ring_comes_round(host_builds, tuning, segments):
-    """Integers that are exact in half precision: a row that is missing, or met twice, cannot hide in rounding."""
-    problem = Problem((90, 45), (97, 41), (-9, -5), (17, 12), rights=5, rights_per_left=5)
-    lefts, rights = images(problem, "uint8")
-    planes = sums_on_host(host_builds, lefts, rights, problem, {**tuning, "SEGMENTS": segments})
-    assert_close(planes, lefts, rights, problem, 1e-6)
-
-
-@pytest.mark.share(4)
-@pytest.mark.parametrize("dtype", ["float32", "uint16"])
-@pytest.mark.parametrize("window", [(16, 16), (32, 32), (33, 33), (24, 24), (17, 32)])
-def test_the_tiles_that_ship(host_builds, window, dtype):
-    problem = Problem((40, 70), (38, 68), tuple(-(size // 2) for size in window), window, rights=3, rights_per_left=3)
-    lefts, rights = images(problem, dtype)
-    planes = sums_on_host(host_builds, lefts, rights, problem)
-    assert_close(planes, lefts, rights, problem, 1e-3 if dtype == "float32" else 1e-6)
-
-
-@pytest.mark.parametrize("form", ["one-to-many", "many over one right", "n-to-mn"])
-def test_more_frames_than_a_product_has_rows(host_builds, form):
-    many = {
-        "one-to-many": {"rights": 67, "rights_per_left": 67},
-        "many over one right": {"lefts": 67},
-        "n-to-mn": {"lefts": 2, "rights": 132, "rights_per_left": 66},
-    }
-    problem = Problem((12, 34), (11, 33), (-4, -6), (8, 13), **many[form])
-    lefts, rights = images(problem, "uint8")
-    assert_close(sums_on_host(host_builds, lefts, rights, problem, SMALL), lefts, rights, problem, 1e-6)
-
-
 def test_frames_do_not_touch_each_other(host_builds):
     """Constant, hot, huge and tiny frames in one product: each as exact as if alone, and the constant one zero."""
     problem = Problem((30, 40), (30, 40), (-4, -4), (8, 8), rights=5, rights_per_left=5)

@@ -14,7 +14,6 @@ from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES, DeviceLimits
 from xcorr_app.gpu.tensor.hankel import hankel_launch
 from xcorr_app.gpu.tensor.hankel_frames import frames_launch
 from xcorr_app.gpu.tensor.hankel_pieces import pieces_launch
-from xcorr_app.gpu.tensor.kernels import FP16_SUMS, KERNELS
 
 
 @pytest.mark.parametrize("split", [1, 2])
@@ -46,17 +45,6 @@ def test_pieces_fit_the_least_shared_memory_and_cover_the_matrix():
             assert launch.defines["PANEL"] * panels >= width
 
 
-def test_pieces_are_for_few_pairs_of_matrices_that_are_not_narrow():
-    def chosen(size, pairs):
-        window = Problem((size, size), (size, size), (-16, -16), (32, 32), lefts=pairs, rights=pairs)
-        return pieces_launch(window, device=DeviceLimits(132))
-
-    assert chosen(1024, 1).launch.blocks == 128
-    assert chosen(512, 1).launch.blocks == 128
-    assert chosen(64, 1) is None
-    assert chosen(1024, 100) is None
-
-
 def test_large_matrices_are_cut_so_that_few_products_add_to_one_sum():
     def segments(size, pairs):
         problem = Problem((size, size), (size, size), (-16, -16), (33, 33), lefts=pairs, rights=pairs)
@@ -64,11 +52,6 @@ def test_large_matrices_are_cut_so_that_few_products_add_to_one_sum():
 
     assert segments(512, 10000) == 1
     assert segments(2048, 10000) >= 8
-
-
-def frames(count, size, side):
-    first = (-(side // 2), -(side // 2))
-    return Problem((size, size), (size, size), first, (side, side), rights=count, rights_per_left=count)
 
 
 H200 = KNOWN_DEVICES["h200"]
@@ -91,49 +74,6 @@ def test_frames_together_fit_a_block_and_are_covered(size, side):
     assert chosen.workspace == launch.blocks * 64 * macros["N_TILES"] * 8 * macros["EX_TILES"]
     assert segment_rows * macros["PANEL"] // 16 <= 2048  # products that add to one sum
     assert chosen.sums.extra == (tiles_y, tiles_x, panels * segments)
-
-
-def multiplies_together(problem, limits):
-    """Whether ``hankel-frames`` is the one of the least expected time among the kernels that take the problem."""
-    able = [KERNELS[name] for name in FP16_SUMS if KERNELS[name].accepts(problem, limits) is None]
-    return min(able, key=lambda entry: entry.cost(problem, limits)).name == "hankel-frames"
-
-
-@pytest.mark.parametrize(
-    ("count", "size", "side"),
-    [
-        *[(512, 512, side) for side in (16, 17, 21, 32, 33, 65)],
-        *[(128, 1024, side) for side in (16, 17, 33, 65)],
-        *[(64, 2048, side) for side in (16, 32, 33)],
-        *[(512, 256, side) for side in (16, 32, 33)],
-        *[(512, 128, side) for side in (32, 33, 64, 129)],
-        (128, 128, 129),
-    ],
-)
-def test_frames_are_multiplied_together_where_that_was_measured_to_win(count, size, side):
-    """By 10 % at least (``kernel_trials.json``)."""
-    assert multiplies_together(frames(count, size, side), H200)
-
-
-@pytest.mark.parametrize(
-    ("count", "size", "side"),
-    [
-        (512, 512, 129),
-        (100, 512, 48),
-        (100, 1024, 64),
-        *[(64, 256, side) for side in (16, 17, 32)],
-        *[(128, 128, side) for side in (16, 17, 32)],
-    ],
-)
-def test_frames_are_not_multiplied_together_where_that_was_measured_to_lose(count, size, side):
-    assert not multiplies_together(frames(count, size, side), H200)
-
-
-def test_few_frames_and_many_sums_are_left_to_the_others():
-    assert not multiplies_together(frames(8, 512, 32), H200)
-    assert not multiplies_together(frames(65, 512, 32), H200)  # two products, one of them nearly empty
-    assert not multiplies_together(frames(64, 1024, 2047), H200)  # the sums of all pieces would fill the memory
-    assert not multiplies_together(Problem((512, 512), (512, 512), (-16, -16), (32, 32), lefts=512, rights=512), H200)
 
 
 @pytest.mark.parametrize("kind", ["crop", "transposed"])

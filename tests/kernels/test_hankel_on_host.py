@@ -112,14 +112,6 @@ def test_integers_of_eleven_bits_are_exact(host_builds, name, dtype, warpgroup):
     assert_close(planes, lefts, rights, problem, 1e-6)
 
 
-@pytest.mark.parametrize("name", ["one pair", "one-to-many", "many over one right"])
-def test_two_halves_are_nearly_single_precision(host_builds, name):
-    problem = PROBLEMS[name]
-    lefts, rights = images(problem)
-    planes = sums_on_host(host_builds, lefts, rights, problem, tuning=SMALL, split=2)
-    assert_close(planes, lefts, rights, problem, 1e-6)
-
-
 @pytest.mark.share(2)
 @pytest.mark.parametrize("segments", [1, 2, 5, 33])
 @pytest.mark.parametrize(
@@ -135,23 +127,6 @@ def test_every_tile_and_number_of_segments(host_builds, tuning, segments):
     problem = Problem((33, 50), (32, 47), (-9, -21), (25, 40), rights=5, rights_per_left=5)
     lefts, rights = images(problem)
     planes = sums_on_host(host_builds, lefts, rights, problem, tuning={**tuning, "SEGMENTS": segments})
-    assert_close(planes, lefts, rights, problem, 1e-3)
-
-
-@pytest.mark.share(2)
-@pytest.mark.parametrize("segments", [1, 3])
-@pytest.mark.parametrize(
-    "tuning",
-    [
-        {"M_TILES": 2, "N_TILES": 4, "WARPS": 3, "STEP_ROWS": 6, "PANEL": 128},
-        {"M_TILES": 1, "N_TILES": 3, "WARPS": 1, "STEP_ROWS": 2, "PANEL": 256},
-        {"M_TILES": 3, "N_TILES": 5, "WARPS": 2, "STEP_ROWS": 2, "PANEL": 128},
-    ],
-)
-def test_every_tile_of_the_products_of_four_warps(host_builds, tuning, segments):
-    problem = Problem((33, 50), (32, 47), (-9, -21), (25, 40), rights=6, rights_per_left=6)
-    lefts, rights = images(problem)
-    planes = sums_on_host(host_builds, lefts, rights, problem, tuning={**tuning, "SEGMENTS": segments}, warpgroup=True)
     assert_close(planes, lefts, rights, problem, 1e-3)
 
 
@@ -171,16 +146,6 @@ def test_pieces(host_builds, name, tuning):
     lefts, rights = images(problem)
     planes = sums_on_host(host_builds, lefts, rights, problem, tuning=tuning, pieces=True)
     assert_close(planes, lefts, rights, problem, 1e-3)
-
-
-@pytest.mark.share(3)
-@pytest.mark.parametrize("dtypes", [("uint8", "uint8"), ("float32", "uint16"), ("int16", "float32")])
-def test_pieces_as_they_ship(host_builds, dtypes):
-    problem = Problem((75, 268), (78, 264), (-16, -17), (33, 32))
-    (lefts, _), (_, rights) = images(problem, dtypes[0]), images(problem, dtypes[1])
-    planes = sums_on_host(host_builds, lefts, rights, problem, pieces=True)
-    assert_close(planes, lefts, rights, problem, 1e-6 if "float32" not in dtypes else 1e-3)
-    np.testing.assert_array_equal(planes, sums_on_host(host_builds, lefts, rights, problem, pieces=True))
 
 
 def test_lefts_slide_over_the_only_right():

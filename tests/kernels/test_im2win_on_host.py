@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.im2win_definition import (
     convolution_by_definition,
     convolve_on_host,
@@ -14,8 +13,8 @@ from tests.kernels.im2win_definition import (
     window_tensor_by_definition,
 )
 from xcorr_app.gpu.im2win import tiles as im2win_tiles
-from xcorr_app.gpu.im2win.launches import ABLATION, STEPS, convolve_launch, filters_launch
-from xcorr_app.gpu.im2win.problem import LAYERS, Im2winProblem, stored_filters
+from xcorr_app.gpu.im2win.launches import ABLATION, STEPS
+from xcorr_app.gpu.im2win.problem import LAYERS, Im2winProblem
 from xcorr_app.gpu.im2win.tiles import TILES
 
 PROBLEMS = {
@@ -29,14 +28,6 @@ PROBLEMS = {
     "pointwise": Im2winProblem(2, 19, 5, 9, 6, 1, 1),
     "even filters as large as the image's width": Im2winProblem(2, 1, 9, 6, 3, 4, 6, 2),
 }
-
-
-def random_problem(seed):
-    """Any sizes, odd ones among them; small enough for the host."""
-    rng = np.random.default_rng(seed)
-    images, channels, filter_height, filter_width, stride = (int(x) for x in rng.integers(1, 6, 5))
-    height, width = filter_height + int(rng.integers(0, 14)), filter_width + int(rng.integers(0, 20))
-    return Im2winProblem(images, channels, height, width, int(rng.integers(1, 80)), filter_height, filter_width, stride)
 
 
 def scaled_down(layer):
@@ -55,17 +46,6 @@ def test_window_tensor_equals_the_definition(host_builds, name, vector):
     np.testing.assert_array_equal(window, window_tensor_by_definition(images, problem))
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_filters_are_stored_as_on_the_host(host_builds, name):
-    problem = PROBLEMS[name]
-    _, filters = integers(problem)
-    stored = guarded(np.full(problem.stored_shape, np.nan, np.float32))
-    launch = filters_launch(problem)
-    run_kernel(host_builds, launch, (guarded(filters), stored), launch.extra)
-    assert guards_are_whole(stored)
-    np.testing.assert_array_equal(stored, stored_filters(filters))
-
-
 FORMS = {"basic": {"basic_rows": 4}, "tiled": {}, "implicit": {"implicit": True}}
 
 
@@ -75,16 +55,6 @@ def test_all_forms_equal_the_definition(host_builds, name, form):
     problem = PROBLEMS[name]
     images, filters = integers(problem)
     output = convolve_on_host(host_builds, images, filters, problem, **FORMS[form])
-    np.testing.assert_array_equal(output, convolution_by_definition(images, filters, problem))
-
-
-@pytest.mark.parametrize("segments", [1, 3])
-@pytest.mark.parametrize("implicit", [False, True])
-@pytest.mark.parametrize("seed", range(12))
-def test_random_shapes_equal_the_definition(host_builds, seed, implicit, segments):
-    problem = random_problem(seed)
-    images, filters = integers(problem)
-    output = convolve_on_host(host_builds, images, filters, problem, implicit=implicit, segments=segments)
     np.testing.assert_array_equal(output, convolution_by_definition(images, filters, problem))
 
 
@@ -145,18 +115,6 @@ def test_segments_are_added_in_order(host_builds, monkeypatch, segments, depth, 
     keeps_the_bound(outputs[0], images, filters, problem)
 
 
-@pytest.mark.parametrize("tile", TILES, ids=lambda tile: f"{tile.filters}x{tile.columns}x{tile.micro_n}")
-def test_every_tile_reads_a_bank(host_builds, monkeypatch, tile):
-    """Filters and elements of K end within tiles; rows and columns of a filter differ."""
-    monkeypatch.setattr(im2win_tiles, "_MAX_WORKSPACE", 0)
-    problem = Im2winProblem(2, 7, 6, 9, tile.filters + 3, 3, 2)
-    images, filters = integers(problem)
-    options = {"implicit": True, "segments": 2, "tuning": {**tile.defines(), "TILE_K": 16}}
-    assert convolve_launch(problem, **options).defines["BANK"] == 1
-    output = convolve_on_host(host_builds, images, filters, problem, **options)
-    np.testing.assert_array_equal(output, convolution_by_definition(images, filters, problem))
-
-
 def noise(problem):
     rng = np.random.default_rng(7)
     images = rng.normal(size=(problem.images, problem.channels, problem.height, problem.width))
@@ -169,23 +127,6 @@ def keeps_the_bound(output, images, filters, problem):
     products = convolution_by_definition(np.abs(images), np.abs(filters), problem)
     errors = np.abs(output - convolution_by_definition(images, filters, problem))
     assert (errors <= problem.depth * 2.0**-24 * products).all()
-
-
-@pytest.mark.parametrize("implicit", [False, True])
-def test_planes_that_lie_apart(host_builds, implicit):
-    """A band of rows is written into larger planes, and nothing else is."""
-    problem = Im2winProblem(1, 2, 9, 12, 5, 3, 2)
-    for pitch in (problem.columns + 7, problem.columns + 20):
-        images, filters = integers(problem)
-        source = guarded(images) if implicit else transform_on_host(host_builds, images, problem)
-        planes = guarded(np.full((5, pitch), np.nan, np.float32))
-        launch = convolve_launch(problem, implicit=implicit, segments=1)
-        arrays = (source, guarded(stored_filters(filters)), planes, planes[:0], planes[:0])
-        run_kernel(host_builds, launch, arrays, (*problem.arguments(pitch), *launch.extra))
-        assert guards_are_whole(planes)
-        assert np.isnan(planes[:, problem.columns :]).all()
-        expected = convolution_by_definition(images, filters, problem).reshape(5, -1)
-        np.testing.assert_array_equal(planes[:, : problem.columns], expected)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

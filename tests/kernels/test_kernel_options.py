@@ -5,9 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.kernels.build_cache import cache_folder
-from tests.kernels.definition import planes_by_definition
-from tests.kernels.host_device import correlate_on_host
 from xcorr_app import KernelOptions
 from xcorr_app.correlation.engines import ENGINES, choose_engine
 from xcorr_app.errors import ArgumentError, DeviceError
@@ -75,16 +72,6 @@ def test_the_engine_that_has_what_is_asked_for():
     assert KernelOptions(sums="float64").engine == "direct"
     assert (KernelOptions(sums="float64").sum_type, KernelOptions().sum_type) == ("double", "float")
     assert all(KernelOptions(precision=precision).engine == "tensor" for precision in PRECISIONS)
-
-
-@pytest.mark.share(6)
-@pytest.mark.parametrize("options", EXTREMES, ids=str)
-def test_extremes_compute_the_definition(options, rng):
-    problem = Problem.full_plane((11, 37), (9, 35), lefts=3, rights=5, rights_per_left=5)
-    lefts = rng.integers(0, 9, (3, 11, 37)).astype(np.float32)
-    rights = rng.integers(0, 9, (5, 9, 35)).astype(np.float32)
-    planes = correlate_on_host(cache_folder(), lefts, rights, problem, options.variant, tuning=options.tuning())
-    np.testing.assert_array_equal(planes, planes_by_definition(lefts, rights, problem))
 
 
 @pytest.mark.parametrize(
@@ -161,13 +148,3 @@ def test_options_need_the_engine_that_has_them(name):
 def test_asking_for_a_variant_asks_for_the_kernels(name, variant):
     with pytest.raises(DeviceError, match="'direct' cannot run on numpy arrays"):
         choose_engine(name, np, None, KernelOptions(variant))
-
-
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_asking_for_a_precision_asks_for_tensor_cores(precision):
-    for name in ("auto", "tensor"):
-        with pytest.raises(DeviceError, match="'tensor' cannot run on numpy arrays"):
-            choose_engine(name, np, None, KernelOptions(precision=precision))
-    for name in ("fft", "direct", "definition"):
-        with pytest.raises(ArgumentError, match=f"precision belongs to engine 'tensor', not to '{name}': leave one"):
-            choose_engine(name, np, None, KernelOptions(precision=precision))

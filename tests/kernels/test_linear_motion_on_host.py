@@ -113,8 +113,8 @@ def test_the_motion_is_that_of_the_cpu(device, monkeypatch, model, snr, shape):
         assert there.score == pytest.approx(here.score, abs=1e-4)
         # Of a frame that is not moved, rounding decides whether its outermost lines are compared.
         assert there.overlap == pytest.approx(here.overlap, abs=2 / shape[0] + 2 / shape[1])
-        if here.score < 1 - 1e-9:  # else nothing but rounding is left
-            np.testing.assert_allclose(np.diag(there.covariance), np.diag(here.covariance), rtol=0.02)
+        # Of what lies on the reference nothing but rounding is left: a millionth of a pixel.
+        np.testing.assert_allclose(np.diag(there.covariance), np.diag(here.covariance), rtol=0.02, atol=1e-12)
 
 
 def test_what_cannot_be_refined_is_told(device, monkeypatch):

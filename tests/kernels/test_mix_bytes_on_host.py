@@ -15,7 +15,6 @@ from tests.kernels.pointwise_definition import (
 )
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.pointwise.kernels import kernel_for, pointwise_launch
-from xcorr_app.gpu.pointwise.mix_bytes import byte_matrix
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 
@@ -59,17 +58,6 @@ def test_sizes_of_planes(host_builds, images, inner):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("offset", [0, 4])
-def test_every_tuning_gives_the_same_bits(host_builds, dtype, offset):
-    """Vectors of four where arrays begin off a wider boundary."""
-    expected = check(host_builds, (2, 30, 960), 20, dtype, offset=offset)
-    tunings = [{"THREADS": 128, "MIN_BLOCKS": 2, "VECTOR": 4}, {"THREADS": 32, "MIN_BLOCKS": 1}]
-    for tuning in [*tunings, *([] if offset else [{"VECTOR": 8}])]:
-        found = check(host_builds, (2, 30, 960), 20, dtype, tuning=tuning, offset=offset)
-        np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.parametrize("dtype", TYPES)
 def test_extreme_values_and_elements(host_builds, dtype):
     """Sums as large as they become, of both signs, and those that cancel to results within the range."""
     limits, rng = np.iinfo(dtype), np.random.default_rng(5)
@@ -102,32 +90,6 @@ def test_halves_to_even_ends_and_their_number(host_builds, dtype, channels):
     assert counted == (expected != exact).sum()
 
 
-def test_short_elements_give_exact_results(host_builds):
-    """Averages of many channels: ties are as frequent as anything else."""
-    stack, rng = random_stack((2, 32, 68), "uint16"), np.random.default_rng(7)
-    matrix = rng.integers(-32, 32, (20, 32)) / 64
-    expected = np.einsum("kc,icp->ikp", matrix, stack.astype(np.float64))
-    result, _ = mixed_on_host(host_builds, stack, matrix, 1, kernel="mix_bytes")
-    np.testing.assert_array_equal(result, np.clip(np.rint(expected), 0, 65535))
-
-
-def test_the_matrix_is_exact_to_thirty_bits():
-    matrix = random_matrix(20, 30) * np.geomspace(1e-9, 1e9, 20)[:, None]
-    problem = PointwiseProblem(1, 30, 20, 64, "uint16", "uint16")
-    words = byte_matrix(matrix, problem, np)
-    assert words.size == 2 * (4 * 128 + 16)
-    units = words[-32:].view(np.float32)
-    assert (units[20:] == 0).all()
-    # [sixteen rows][digit][row][every fourth channel][half of the channels][half of the rows][channel]
-    digits = words[:-32].view(np.int8).reshape(2, 4, 8, 4, 2, 2, 4).transpose(0, 5, 2, 4, 6, 3, 1).reshape(32, 32, 4)
-    assert not digits[20:].any()
-    assert not digits[:, 30:].any()
-    # A unit is that of a pixel's upper byte, of 256, times the second digit.
-    found = digits @ 2.0 ** -np.array([0, 8, 16, 24]) * units[:, None]
-    largest = np.abs(matrix).max(axis=1, keepdims=True)
-    assert (np.abs(found[:20, :30] - matrix) <= 2.0**-30 * largest).all()
-
-
 def test_who_takes_it():
     problem = PointwiseProblem(16, 32, 32, 2048 * 2048, "uint16", "uint16")
     for channels, filters in ((32, 32), (17, 32), (32, 9), (32, 3), (9, 32), (15, 12)):
@@ -142,29 +104,6 @@ def test_who_takes_it():
     assert kernel_for(replace(problem, inner=2049 * 2049)) == "shallow"
     assert kernel_for(replace(problem, outer=1, inner=256)) == "mix"
     assert kernel_for(replace(problem, inner=1, outer=10**6)) == "mix"
-
-
-def test_vectors_are_as_wide_as_planes_and_addresses_allow():
-    """And blocks as many as their registers allow."""
-    problem = PointwiseProblem(16, 32, 32, 2048, "uint8", "uint8")
-    wider = replace(problem, image_type="uint16", result_type="int16")
-    for other, alignment, vector, blocks in (
-        (problem, 16, 16, 4),
-        (problem, 8, 8, 4),
-        (problem, 4, 4, 4),
-        (replace(problem, channels=16), 16, 16, 4),
-        (replace(problem, inner=2056), 16, 8, 4),
-        (replace(problem, inner=2052), 16, 4, 4),
-        (wider, 16, 8, 4),
-        (wider, 8, 4, 4),
-        (replace(wider, inner=2052), 16, 4, 4),
-        (replace(wider, channels=16), 16, 8, 4),
-        (replace(wider, channels=16, filters=16), 16, 8, 6),
-        (replace(wider, result_type="uint8"), 16, 8, 4),
-        (replace(wider, image_type="uint8"), 16, 8, 4),
-    ):
-        defines = pointwise_launch(other, "mix_bytes", alignment=alignment).defines
-        assert (defines["VECTOR"], defines["MIN_BLOCKS"]) == (vector, blocks)
 
 
 def test_what_it_does_not_compute_is_refused():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,7 @@ from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.peak_definition import pairs_with_a_peak, scores_by_definition
 from tests.kernels.test_peaks_on_host import tables_on_host
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.peaks.near_peak import SHIFTS, near_peak_launch, near_peak_launches
+from xcorr_app.gpu.peaks.near_peak import SHIFTS, near_peak_launch
 from xcorr_app.gpu.peaks.overlap_edges import OverlapEdges
 from xcorr_app.gpu.peaks.search import RECORD
 from xcorr_app.gpu.runtime.limits import DeviceLimits
@@ -108,38 +106,6 @@ def test_values_around_peaks_equal_the_definition(host_builds, name, side, norma
     assert_same(records, expected_at(places, lefts, rights, problem, normalize, side))
 
 
-@pytest.mark.parametrize("tuning", [{"LANES": 8}, {}, {"AHEAD": 3}], ids=str)
-@pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize("column", range(8))
-def test_every_alignment_of_left_and_right(host_builds, column, side, tuning):
-    problem = PROBLEMS["whole quads"]
-    lefts, rights = pairs_with_a_peak(problem)
-    places = [(4, column), (0, column + 1)]
-    launch = launch_for(problem, lefts, rights, side=side, tuning=tuning)
-    records = rewritten(host_builds, lefts, rights, problem, launch, records_at(places))
-    assert_same(records, expected_at(places, lefts, rights, problem, True, side))
-
-
-@pytest.mark.share(4)
-@pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize("name", ["warps inside", "whole quads", "window beyond the matrices", "left is smaller"])
-def test_peaks_in_corners_and_beside_the_true_one(host_builds, name, side):
-    problem = PROBLEMS[name]
-    lefts, rights = pairs_with_a_peak(problem, seed=9)
-    height, width = problem.plane_shape
-    true_row, true_column = peaks_by_definition(lefts, rights, problem, True)[0]
-    beside = [(true_row + dy, true_column + dx) for dy, dx in ((1, 0), (0, -1), (2, 2), (-1, 2))]
-    beside = [(row, column) for row, column in beside if 0 <= row < height and 0 <= column < width]
-    launch = launch_for(problem, lefts, rights, side=side)
-    marked = 0
-    for place in [*itertools.product((0, height - 1), (0, width - 1)), *beside]:
-        places = [place] * problem.pairs
-        records = rewritten(host_builds, lefts, rights, problem, launch, records_at(places))
-        assert_same(records, expected_at(places, lefts, rights, problem, True, side))
-        marked += records[0, 0] == -1 - place[0]
-    assert marked > 0
-
-
 @pytest.mark.parametrize("left_type", INPUT_TYPES)
 @pytest.mark.parametrize("right_type", INPUT_TYPES)
 @pytest.mark.parametrize(("widths", "side"), [((101, 98), 5), ((148, 144), 5), ((148, 144), 3)])
@@ -191,52 +157,6 @@ def test_a_record_without_a_peak_stays_as_it_is(host_builds):
         assert_same(after[1:], expected_at(places, lefts, rights, problem, True)[1:])
 
 
-@pytest.mark.parametrize("strip_rows", [0, 8])
-def test_of_two_launches_one_takes_each_record(host_builds, strip_rows):
-    margin, tuning = 0.25, {"STRIP_ROWS": strip_rows}
-    problem = Problem((61, 103), (58, 99), (-4, -3), (9, 8), rights=6, rights_per_left=6)
-    lefts, rights = pairs_with_a_peak(problem)
-    places = peaks_by_definition(lefts, rights, problem, True)
-    records = records_at(places)
-    records[:, 2], records[:, 4:] = 0.75, 0.5  # of lower precision, all but just far enough below the peak
-    records[:, 4:].reshape(-1, 5, 5)[:, 1:4, 1:4] = 0.74
-    records[0, 4 + 9] = np.nextafter(0.5, 1)
-    records[1, 4 + 24] = 0.9
-    records[2, [4, 8]] = np.nan, 0.6
-    records[3, 4:] = np.nan
-    records[4, 2] = np.nan
-    narrow, wide = (launch_for(problem, lefts, rights, side=side, margin=margin, tuning=tuning) for side in SIDES)
-    after = rewritten(host_builds, lefts, rights, problem, narrow, records)
-    whole = rewritten(host_builds, lefts, rights, problem, wide, after)
-    of_narrow, of_wide = [3, 5], [0, 1, 2]
-    np.testing.assert_array_equal(after[[*of_wide, 4]], records[[*of_wide, 4]])
-    assert_same(after[of_narrow], expected_at(places, lefts, rights, problem, True, 3)[of_narrow])
-    np.testing.assert_array_equal(whole[[*of_narrow, 4]], after[[*of_narrow, 4]])
-    assert_same(whole[of_wide], expected_at(places, lefts, rights, problem, True, 5)[of_wide])
-
-
-def test_what_is_better_than_a_peak_is_not_sought_farther_away(host_builds):
-    problem = PROBLEMS["warps inside"]
-    lefts, rights = pairs_with_a_peak(problem)
-    row, column = peaks_by_definition(lefts, rights, problem, True)[0]
-    records = records_at([(row, column - 1)] * 2)
-    records[:, 4:] = 0
-    narrow, wide = (launch_for(problem, lefts, rights, side=side, margin=2e-3) for side in SIDES)
-    after = rewritten(host_builds, lefts, rights, problem, narrow, records)
-    assert after[0, 0] == -1 - row
-    np.testing.assert_array_equal(rewritten(host_builds, lefts, rights, problem, wide, after), after)
-
-
-@pytest.mark.parametrize(("pairs", "error", "sides"), [(512, 1e-3, [3, 5]), (512, None, [5]), (1, 1e-3, [5])])
-def test_few_sums_are_made_where_many_pairs_have_scores(pairs, error, sides):
-    problem = Problem((512, 512), (512, 512), (-16, -16), (32, 32), rights=pairs, rights_per_left=pairs)
-    how = {"normalize": True, "left_type": "float32", "right_type": "uint16", "device": DEVICE}
-    launches = near_peak_launches(problem, error=error, **how)
-    assert [launch.defines["SIDE"] for launch in launches] == sides
-    if len(sides) > 1:
-        assert [float(launch.defines["RING_MARGIN"]) for launch in launches] == [2 * error] * 2
-
-
 def test_of_equal_values_the_first_is_the_peak(host_builds):
     problem = Problem((20, 20), (20, 20), (-3, -3), (7, 7))
     lefts, rights = np.ones((1, 20, 20), np.float32), np.zeros((1, 20, 20), np.float32)
@@ -245,25 +165,3 @@ def test_of_equal_values_the_first_is_the_peak(host_builds):
     for place, row in (((0, 0), 0), ((3, 3), -4), ((0, 1), -1), ((1, 0), -2)):
         record = rewritten(host_builds, lefts, rights, problem, launch, records_at([place]))[0]
         assert record[:3].tolist() == [row, place[1], 1]
-
-
-def test_same_bits_whatever_wrote_the_workspace_before(host_builds):
-    problem = Problem((90, 70), (90, 70), (-4, -4), (9, 9), rights=3, rights_per_left=3)
-    lefts, rights = pairs_with_a_peak(problem)
-    places = peaks_by_definition(lefts, rights, problem, True)
-    launch = launch_for(problem, lefts, rights, tuning={"STRIP_ROWS": 8})
-    assert launch.segments > 4
-    first, second = (rewritten(host_builds, lefts, rights, problem, launch, records_at(places)) for _ in range(2))
-    np.testing.assert_array_equal(first, second)
-
-
-@pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize("pairs", [1, 10, 256])
-def test_strips_cover_the_rows_and_fill_the_device(pairs, side):
-    problem = Problem((512, 512), (512, 512), (-8, -8), (17, 17), rights=pairs, rights_per_left=pairs)
-    lefts = rights = np.zeros(1, np.float32)
-    launch = launch_for(problem, lefts, rights, side=side)
-    segments, strip_rows = launch.extra
-    assert segments * launch.defines["WARPS"] >= 4 * -(-512 // strip_rows)
-    assert (strip_rows + side - 1) % (side + launch.defines["AHEAD"]) == 0
-    assert launch.blocks == pairs * segments >= 40

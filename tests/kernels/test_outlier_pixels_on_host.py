@@ -25,6 +25,7 @@ def protrusion(image):
     return max(0.0, out[finite].max())
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", ["float32", "uint16", "uint8"])
 @pytest.mark.parametrize("place", [None, (0, 0), (15, 66), (3, 0), (7, 9)])
@@ -48,6 +49,7 @@ def test_the_pixel_that_stands_out_most_and_small_steps(host_builds, rng, shape,
     assert counts.sum(axis=0).tolist() == [(steps < 0.3 * found.max()).sum(), (steps == 0).sum()]
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("dtype", ["float32", "uint16"])
 @pytest.mark.parametrize("height", [0, 60, 100, 140, 180, 400])
 @pytest.mark.parametrize("sign", [-1, 1])
@@ -60,17 +62,7 @@ def test_as_array_operations_say(host_builds, rng, monkeypatch, dtype, height, s
     assert said == _beyond_neighbours(image[None])[0].any() == (height > 130)
 
 
-@pytest.mark.parametrize("value", [0, 7])
-def test_where_most_pixels_are_alike_nothing_stands_out(host_builds, monkeypatch, value):
-    image = np.full((17, 33), value, np.uint16)
-    image[4, 4] = 900
-    run_on_host(monkeypatch, host_builds, outlier_pixels)
-    assert outlier_pixels.look(image, 12.0, 6.0)[:2] == (False, True)
-    image[4, 4] = value
-    image[5, 4] = 900  # no fourth row
-    assert outlier_pixels.look(image, 12.0, 6.0)[:2] == (False, False)
-
-
+@pytest.mark.share(9)
 @pytest.mark.parametrize("dtype", ["float32", "uint16"])
 @pytest.mark.parametrize("shape", [(64, 131), (203, 77)])
 @pytest.mark.parametrize("lines", [(), (0,), (-1,), (30,), (40, 41), (-2, -1)])
@@ -108,6 +100,7 @@ def test_half_of_the_steps_decide(host_builds, monkeypatch, axis):
         assert outlier_pixels.look(image, 12.0, 6.0).line_may_be_stuck == on_cpu == may_be
 
 
+@pytest.mark.share(8)
 @pytest.mark.parametrize("dtype", ["float32", "uint16", "uint8"])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("edge", [None, 0, 1, 2, 3])

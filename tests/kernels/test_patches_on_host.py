@@ -11,7 +11,6 @@ from tests.registration.patches.test_motion_patches import bent
 from xcorr_app.gpu.field import patches, run
 from xcorr_app.gpu.field.launches import patch_match_launch
 from xcorr_app.registration.motion.smoothed_frames import finite, gaussian_taps, sizes_of, smoothed
-from xcorr_app.registration.patches import device_fit
 from xcorr_app.registration.patches.device_patches import DevicePatches
 from xcorr_app.registration.patches.patch_fit import PatchFit, PatchOptions
 from xcorr_app.registration.patches.patch_match import PatchSearch
@@ -82,42 +81,12 @@ def test_chunks_are_measured_as_frame_by_frame(device, deviation, own):
     np.testing.assert_allclose(found.significance, expected.significance, rtol=1e-3)
 
 
-def test_frames_that_come_one_by_one_have_their_own_references(device):
-    """What is made of a reference that is no more may lie where the next one is made: then it has the same id."""
-    frames, _ = bent(4, 5, amplitude=2.0, count=3, shape=(90, 97))
-    total = frames.sum(axis=0), np.full(frames[0].shape, 3.0, np.float32)
-    references = References(frames[0], total, lambda t: (frames[t], np.ones_like(frames[t])))
-    shifts = np.array([[0, 0], [1.3, -0.8], [0.5, 0.9]])
-
-    def new():
-        fit = PatchFit(frames[0].shape, references, PatchOptions(32, 0.5, 4.0), np)
-        fit._device = DevicePatches(fit._matcher, fit._levels, np)
-        return fit
-
-    expected = [new().measured(frames[t : t + 1], t, shifts[t : t + 1]).score for t in range(3)]
-    one = new()
-    found = [one.measured(frames[t % 3 :][:1], t % 3, shifts[t % 3 :][:1]).score for t in range(9)]
-    np.testing.assert_array_equal(found, 3 * expected)
-
-
 def test_what_no_block_holds_is_left_to_planes():
     assert patch_match_launch(1, 32, 9) is not None
     assert patch_match_launch(1, 300, 9) is None
     assert patch_match_launch(1, 32, 31) is None
     assert patch_match_launch(1, 96, 13).shared_bytes > 1 << 16
     assert patch_match_launch(1, 96, 13, room_bytes=1 << 16) is None
-
-
-def test_fields_that_no_block_holds_are_left_to_the_host(monkeypatch):
-    """A device with 48 KiB, or fields of 40 x 40 nodes on most devices."""
-    image = np.zeros((660, 660), np.float32)
-    fit = PatchFit(image.shape, References(image), PatchOptions(16, 0.0, 4.0), np)
-    assert fit.nodes.rows.size > 40
-    assert not DevicePatches(fit._matcher, fit._levels, np).fits
-    small = PatchFit((90, 97), References(image[:90, :97]), PatchOptions(32, 0.5, 4.0), np)
-    assert DevicePatches(small._matcher, small._levels, np).fits
-    monkeypatch.setattr(device_fit, "room_of", lambda _: 1 << 10)
-    assert not DevicePatches(small._matcher, small._levels, np).fits
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32", "float64"])
@@ -134,14 +103,6 @@ def test_frames_are_smoothed_and_halved(device, dtype, shape, sigma):
     even = expected[:, : shape[0] // 2 * 2, : shape[1] // 2 * 2]
     pairs = even.reshape(3, shape[0] // 2, 2, shape[1] // 2, 2)
     np.testing.assert_allclose(half, pairs.mean(axis=(2, 4)), atol=2e-4)
-
-
-@pytest.mark.parametrize("dtype", ["uint16", "float32"])
-def test_halving_alone_takes_nothing_off(device, dtype):
-    frames = (np.random.default_rng(2).random((2, 35, 70)) * 100).astype(dtype)
-    half = run.halve_frames(frames)
-    expected = frames[:, :34].astype(np.float64).reshape(2, 17, 2, 35, 2).mean(axis=(2, 4))
-    np.testing.assert_allclose(half, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("shape", [(45, 130), (5, 70), (40, 1), (13, 12)])

@@ -11,10 +11,9 @@ from tests.kernels.peak_definition import pairs_with_a_peak, records_by_definiti
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.overlap_edges import OverlapEdges, Strips
 from xcorr_app.gpu.peaks.search import RECORD, peak_launch, plane_peak_launch
-from xcorr_app.gpu.peaks.table_launches import small_table_launch, strip_rows, summed_area_launch
+from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
-from xcorr_app.gpu.tensor.planes import uncentre_launch
 
 DEVICE = DeviceLimits()
 LEAST = 12  # smaller overlaps score one at many shifts
@@ -113,38 +112,6 @@ def test_tables_hold_the_sums_of_all_rectangles(host_builds, window, dtype, smal
     assert_sums_of_all_rectangles(tables, images, edges.right_rows, edges.right_columns)
 
 
-@pytest.mark.share(2)
-@pytest.mark.parametrize("longest", [1, 8, 16, 32])
-@pytest.mark.parametrize("shape", [(3, 100), (67, 101), (40, 516), (9, 260), (133, 40), (1, 1)])
-def test_tables_from_strips_of_any_length(host_builds, shape, longest):
-    edges = OverlapEdges.of(Problem(shape, shape, (-5, -40), (11, 81)))
-    for dtype in ("float32", "float64", "uint16"):
-        images = whole_numbers((3, *shape), dtype)
-        sides = edges.right_rows, edges.right_columns
-        tables = tables_on_host(host_builds, images, *sides, small=False, longest=longest)
-        assert_sums_of_all_rectangles(tables, images, *sides)
-
-
-def test_few_images_are_cut_into_short_strips():
-    device = DeviceLimits(132)
-    assert strip_rows("uint16", 1, 1024, device) == 8
-    assert strip_rows("uint16", 512, 512, device) == 32
-    assert strip_rows("float64", 1, 1024, device) == strip_rows("float64", 512, 1024, device)
-    edges = OverlapEdges.of(Problem((1024, 1024), (1024, 1024), (-16, -16), (33, 33))).right_rows
-    for longest in (8, 16, 32):
-        strips = Strips.of(edges, longest)
-        first, last, bands, _ = strips.rows.T
-        assert first[0] == 0
-        assert last[-1] == 1024
-        np.testing.assert_array_equal(first[1:], last[:-1])
-        assert (last - first).max() <= longest
-        assert len(first) <= 1024 // longest + 4
-        np.testing.assert_array_equal(strips.edge_of_band[strips.edge_of_band > 0], np.arange(1, edges.size))
-        ends = [int(bits).bit_count() for bits in strips.rows[:, 3].view(np.uint32)]
-        assert max(ends) <= longest // 2
-        np.testing.assert_array_equal(np.cumsum([0, *ends[:-1]]), bands)
-
-
 @pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_fused_launch_equals_the_definition(host_builds, name, normalize):
@@ -177,36 +144,6 @@ def test_scores_from_centred_sums_equal_the_definition(host_builds, name, dtypes
     launch = plane_peak_launch(problem, normalize=True, device=DEVICE, centred=centred)
     records = records_on_host(host_builds, lefts, rights, problem, launch, planes, least=LEAST)
     assert_same(records, records_by_definition(lefts, rights, problem, True, LEAST))
-
-
-@pytest.mark.parametrize("dtypes", [("float32", "float32"), ("uint16", "float32"), ("int16", "uint16")])
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_plain_sums_from_centred_ones_equal_the_definition(host_builds, name, dtypes):
-    problem = PROBLEMS[name]
-    lefts, rights, planes, centred = far_from_zero(problem, dtypes, (300, 500))
-    launch = plane_peak_launch(problem, normalize=False, device=DEVICE, centred=centred)
-    records = records_on_host(host_builds, lefts, rights, problem, launch, planes, normalize=False, least=LEAST)
-    assert_same(records, records_by_definition(lefts, rights, problem, False, LEAST))
-
-    edges = OverlapEdges.of(problem)
-    sides = ((lefts, edges.left_rows, edges.left_columns), (rights, edges.right_rows, edges.right_columns))
-    tables = [tables_on_host(host_builds, *side) for side in sides]
-    sizes = [axis.size for side in sides for axis in side[1:]]
-    sums = guarded(planes)
-    arrays = (sums, *tables, edges.rows, edges.columns)
-    run_kernel(host_builds, uncentre_launch(problem, centred), arrays, (*problem.arguments(), *sizes, 1))
-    assert guards_are_whole(sums)
-    expected = planes_by_definition(lefts, rights, problem)
-    np.testing.assert_allclose(sums, expected, rtol=1e-6, atol=1e-6 * np.abs(planes).max())
-
-
-@pytest.mark.parametrize("dtype", [name for name in INPUT_TYPES if name != "float32"])
-def test_frames_of_integers_against_a_float_reference(host_builds, dtype):
-    problem = Problem((25, 30), (25, 30), (-4, -4), (9, 9), rights=2, rights_per_left=2)
-    lefts, rights = pairs_with_a_peak(problem, dtype)
-    launch = peak_launch(problem, normalize=True, left_type="float32", right_type=dtype, device=DEVICE)
-    records = records_on_host(host_builds, lefts, rights, problem, launch)
-    assert_same(records, records_by_definition(lefts, rights, problem, True, 1))
 
 
 def test_a_constant_matrix_has_no_peak(host_builds):

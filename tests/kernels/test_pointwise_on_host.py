@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.pointwise.layers import LAYERS
 from tests.kernels.pointwise_definition import assert_mixed, mixed_on_host, random_matrix, random_stack
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
@@ -60,24 +59,6 @@ def test_interleaved_channels(host_builds, kernel, sizes):
     check(host_builds, (pixels, channels), 1, filters, kernel=kernel, limits=ONE)
 
 
-@pytest.mark.parametrize("sizes", [(4096, 2, 3), (2, 4096, 5), (1025, 49, 7)], ids=str)
-@pytest.mark.parametrize("kernel", BOTH)
-def test_very_many_channels(host_builds, kernel, sizes):
-    channels, filters, pixels = sizes
-    check(host_builds, (channels, pixels), 0, filters, kernel=kernel)
-
-
-@pytest.mark.parametrize("count", [1, 2, 4, 8, 16, 32])
-@pytest.mark.parametrize("filters", [11, 50])
-def test_every_number_of_lanes_that_share_channels(host_builds, count, filters):
-    """The reduction over all of them."""
-    tuning = {"CHANNEL_COUNT": count}
-    result = check(host_builds, (2, 37, 45), 1, filters, kernel="blocking", limits=ONE, tuning=tuning)
-    tuning["ROUNDS"] = 3
-    again = check(host_builds, (2, 37, 45), 1, filters, kernel="blocking", limits=ONE, tuning=tuning)
-    np.testing.assert_array_equal(again, result)
-
-
 OPTIONS = [
     {"warps": 1},
     {"warps": 2, "staging": "registers"},
@@ -89,23 +70,6 @@ OPTIONS = [
     {"shared_bytes": 16384, "filters_for_l1": 8},
     {"filters_for_l1": 4096, "rounds": 1},
 ]
-
-
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-@pytest.mark.parametrize(("shape", "axis", "filters"), [((2, 37, 45), 1, 11), ((3, 20, 67), 1, 61), ((131, 19), 1, 50)])
-def test_constants_of_the_planner(host_builds, options, shape, axis, filters):
-    """Both layouts, channels in planes and interleaved, tails of everything."""
-    tuning = BlockingOptions(**options).tuning()
-    for limits in (H200, ONE):
-        check(host_builds, shape, axis, filters, kernel="blocking", limits=limits, tuning=tuning)
-
-
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])
-@pytest.mark.parametrize("shape", [(35, 6, 11), (66, 35)])
-def test_types_staged_through_registers(host_builds, dtype, shape):
-    axis, tuning = len(shape) - 1 if len(shape) == 2 else 0, {"REGISTER_STAGING": 1}
-    for options in ({}, {"clip": True}, {"white": 200.0}):
-        check(host_builds, shape, axis, 34, dtype, kernel="blocking", limits=ONE, tuning=tuning, **options)
 
 
 def test_options_and_tunables_stand_for_each_other():
@@ -125,12 +89,6 @@ def test_types_of_dynamic_blocking(host_builds, dtype, target, shape):
     axis = len(shape) - 1 if len(shape) == 2 else 0
     for options in ({}, {"clip": True}, {"white": 200.0}):
         check(host_builds, shape, axis, 34, dtype, kernel="blocking", limits=ONE, target=target, **options)
-
-
-@pytest.mark.parametrize("offset", [1, 2])
-@pytest.mark.parametrize("kernel", BOTH)
-def test_arrays_that_begin_off_a_16_byte_boundary(host_builds, kernel, offset):
-    check(host_builds, (2, 20, 64), 1, 40, kernel=kernel, offset=offset)
 
 
 @pytest.mark.parametrize("segments", [2, 3, 7])
@@ -196,35 +154,6 @@ def test_whole_planes_give_the_same_bits(host_builds, tuning, shape):
     expected = tiled_on_host(host_builds, shape, 44, {**WHOLE_DEPTH, "PLANE": 0})
     result = tiled_on_host(host_builds, shape, 44, {**WHOLE_DEPTH, "PLANE": shape[2], **tuning})
     np.testing.assert_array_equal(result, expected)
-
-
-GROUPS = [
-    {"WARPS_K": 2},
-    {"WARPS_K": 4, "TILE_K": 16, "LANES_M": 2, "MICRO_N": 4},
-    {"WARPS_K": 8, "TILE_K": 32, "LANES_M": 2, "MICRO_M": 4, "MICRO_N": 4, "BUFFERS": 4},
-    {"WARPS_K": 3, "TILE_K": 12, "WARPS_M": 2, "WARPS_N": 2, "BUFFERS": 3},
-    {"WARPS_K": 2, "LANES_M": 1, "WARPS_M": 3, "TILE_K": 12},
-]
-
-
-@pytest.mark.parametrize("tuning", GROUPS, ids=str)
-@pytest.mark.parametrize("shape", [(2, 90, 36), (2, 90, 35), (75, 90), (3, 100, 49), (2, 9, 64)])
-def test_groups_of_warps_share_the_channels(host_builds, tuning, shape):
-    """Also fewer channels than a tile holds; the sums of the same groups have the same bits in every tile."""
-    filters = 44 if len(shape) == 3 and shape[1] % 4 == 0 else 45
-    result = tiled_on_host(host_builds, shape, filters, {**WHOLE_DEPTH, **tuning})
-    other = {**WHOLE_DEPTH, **tuning, "WARPS_M": 1, "WARPS_N": 1, "LANES_M": 2, "MICRO_M": 4, "MICRO_N": 8}
-    np.testing.assert_array_equal(tiled_on_host(host_builds, shape, filters, other), result)
-
-
-def test_every_layer_of_a_batch_of_one_takes_one_launch_or_shares_channels():
-    for channels, filters, side in LAYERS:
-        if channels <= 64:
-            continue
-        launch = tiled_launch(PointwiseProblem(1, channels, filters, side * side), H200)
-        warps = launch.blocks * launch.threads // 32
-        assert warps >= 132, (channels, filters, side)
-        assert launch.defines["PLANE"] == (49 if side == 7 else 0)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

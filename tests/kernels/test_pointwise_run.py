@@ -19,9 +19,6 @@ from xcorr_app.filtering import unmix as unmix_module
 from xcorr_app.filtering.unmix import unmix_counted
 from xcorr_app.gpu.pointwise import kernels as pointwise_launch
 from xcorr_app.gpu.pointwise import run as pointwise_run
-from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
-from xcorr_app.gpu.pointwise.mix import mix_launch
-from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.pointwise.run import COUNTERS, pointwise_on_device
 from xcorr_app.gpu.pointwise.tiles import stored_matrix
 from xcorr_app.gpu.runtime.device import DeviceStatus
@@ -124,28 +121,6 @@ def test_a_matrix_that_was_stored_before(kernel, white):
         pointwise_on_device(stack, stored, 1, log_white=None if white else 1.0)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "uint16"])
-def test_few_channels_to_many_in_parts(host, monkeypatch, dtype):
-    monkeypatch.setattr(pointwise_launch, "MAX_ELEMENTS", 2 * 40 * 50)
-    stack, matrix = random_stack((3, 40, 5, 8), dtype), random_matrix(50, 40)
-    clipped = np.zeros(COUNTERS, np.uint64)
-    result = pointwise_on_device(stack, matrix, 1, clipped=clipped, clip=True)
-    assert_mixed(result, stack, matrix, 1, clip=True, counted=int(clipped.sum()) if dtype == "uint16" else None)
-    assert [launch.entry for launch in host] == ["shallow", "shallow"]
-
-
-@pytest.mark.parametrize("sizes", [(100, 50, 30), (300, 20, 9)])
-def test_many_channels_in_parts_and_segments(host, monkeypatch, sizes):
-    channels, filters, inner = sizes
-    monkeypatch.setattr(pointwise_launch, "MAX_ELEMENTS", 2 * inner * max(channels, filters))
-    stack, matrix = random_stack((3, channels, inner), "float32"), random_matrix(filters, channels)
-    tuning = {"SEGMENTS": 3} if channels == 300 else None
-    assert_mixed(pointwise_on_device(stack, matrix, 1, tuning=tuning), stack, matrix, 1)
-    kernels = [launch.entry for launch in host]
-    assert kernels.count("pointwise_tiled") == 2
-    assert kernels.count("add_segments") == (2 if channels == 300 else 0)
-
-
 @pytest.mark.usefixtures("host")
 def test_what_does_not_fit_is_refused():
     stack = np.zeros((3, 4, 8), "float32")
@@ -192,26 +167,6 @@ def test_unmix_gives_the_answer_of_the_cpu(on_device, dtype, options):
         np.testing.assert_array_equal(result, expected)
 
 
-@pytest.mark.parametrize(
-    ("kernel", "entry"),
-    [
-        ("mix", "mix"),
-        ("mix_split", "mix_split"),
-        ("blocking", "pointwise"),
-        (BlockingOptions(warps=2, staging="registers"), "pointwise"),
-        ("tiled", "pointwise_tiled"),
-        ("shallow", "shallow"),
-    ],
-)
-def test_unmix_by_the_kernel_that_was_asked_for(on_device, kernel, entry):
-    stack, matrix = random_stack((2, 9, 8, 12), "float32"), random_matrix(11, 9)
-    result = unmix(stack.view(HostArray), matrix, kernel=kernel)
-    assert_mixed(np.asarray(result), stack, matrix, 1)
-    assert on_device[0].entry == entry
-    if isinstance(kernel, BlockingOptions):
-        assert (on_device[0].threads, on_device[0].defines["REGISTER_STAGING"]) == (64, 1)
-
-
 def test_what_a_kernel_by_name_does_not_mix_is_refused(on_device, monkeypatch):
     stack = random_stack((40, 8, 12), "uint16").view(HostArray)
     for kernel, message in (("mix", "up to 32 channels"), ("tiled", "multiplies float32 alone")):
@@ -225,24 +180,6 @@ def test_what_a_kernel_by_name_does_not_mix_is_refused(on_device, monkeypatch):
     with pytest.raises(DeviceError, match="'shallow' runs on a GPU"):
         unmix(np.ones((3, 8, 12), np.float32), np.eye(3), kernel="shallow")
     assert not on_device
-
-
-@pytest.mark.parametrize("clip", [False, True])
-def test_a_matrix_of_bytes_from_any_matrix(host, clip):
-    """One that was stored before is rounded to float32; both of them have short elements here."""
-    stack, matrix = random_stack((2, 18, 40), "uint16"), np.rint(random_matrix(11, 18) * 4096) / 4096
-    clipped = np.zeros(COUNTERS, np.uint64)
-    found = pointwise_on_device(stack, matrix, 1, kernel="mix_bytes", clip=clip, clipped=clipped)
-    assert_mixed(found, stack, matrix, 1, clip=clip, exact=True, counted=int(clipped.sum()))
-    stored = pointwise_on_device(stack, stored_matrix(matrix, np), 1, kernel="mix_bytes", clip=clip)
-    np.testing.assert_array_equal(stored, found)
-    assert [launch.entry for launch in host] == ["mix_bytes"] * 2
-
-
-@pytest.mark.parametrize(("image", "alignment"), [("uint8", 1), ("uint8", 2), ("uint16", 2)])
-def test_a_stack_at_any_address_with_a_wider_result(image, alignment):
-    problem = PointwiseProblem(1, 3, 3, 511 * 512, image, "float32")
-    assert mix_launch(problem, alignment=alignment).defines["VECTOR"] == 1
 
 
 def test_more_channels_than_the_kernels_mix_are_left_to_the_matrix_product():

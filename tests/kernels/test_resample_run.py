@@ -10,7 +10,6 @@ from tests.registration.moving.moving_definition import by_definition, random_fr
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES
 from xcorr_app.gpu.resample.project import ProjectionProblem, add_to_sums, projection_launch
-from xcorr_app.gpu.resample.run import translate_on_device
 from xcorr_app.registration.moving import device_moving
 from xcorr_app.registration.moving.apply import shift_frames
 from xcorr_app.registration.moving.device_moving import move_on_device
@@ -77,17 +76,6 @@ def test_fourier_in_parts_equals_the_definition(device, monkeypatch, outside, dt
         assert sure <= clipped <= perhaps
 
 
-@pytest.mark.parametrize("outside", [None, 5.0])
-def test_fourier_of_shifts_beyond_all_frames(device, outside):
-    frames = stack((3, 9, 12), "float32")
-    shifts = np.array([(1e300, 0.5), (0.25, -1e300), (-1e300, 1e300)])
-    found, _ = move_on_device(frames, shifts, "fourier", outside, None, counts=False)
-    mode, cval = ("nearest", 0) if outside is None else ("constant", outside)
-    for moved, frame, shift in zip(found, frames, shifts, strict=True):
-        expected = by_definition(frame, shift, "fourier", mode, cval)
-        np.testing.assert_allclose(moved, expected, rtol=0, atol=2e-6 * np.abs(frame).max())
-
-
 def test_fourier_bridges_what_is_not_finite_frame_by_frame(device):
     """And marks it, but where frames are copied or filled."""
     frames = np.full((5, 16, 18), 7.0, dtype=np.float32)
@@ -116,24 +104,6 @@ def test_results_go_where_they_are_wanted_and_inputs_stay(device):
         np.testing.assert_array_equal(out, expected)
     assert not room[:, :, 1::2].any()
     np.testing.assert_array_equal(frames, stack((3, 20, 30), "uint16"))
-
-
-def test_tunings_change_the_launch_and_no_result(device):
-    frames = stack((2, 21, 40), "uint16")
-    expected, _ = translate_on_device(frames, SHIFTS[:2], "cubic", outside=0.0)
-    for tuning in ({"COLUMNS": 2, "ROWS": 16}, {"COLUMNS": 16, "ROWS": 8, "THREADS": 64, "BLOCKS": 2}):
-        found, _ = translate_on_device(frames, SHIFTS[:2], "cubic", outside=0.0, tuning=tuning)
-        assert tuning.items() - {("ROWS", tuning["ROWS"])} <= device[-1].defines.items()
-        np.testing.assert_array_equal(found, expected)
-
-
-def test_a_single_shift_moves_all_frames(device):
-    frames = stack((4, 9, 21), "uint8")
-    moves = np.broadcast_to(np.array([1.5, -0.25]), (4, 2))
-    found, _ = move_on_device(frames, moves, 1, 0, None, counts=False)
-    for t in range(4):
-        alone, _ = move_on_device(frames[t : t + 1], moves[:1], 1, 0, None, counts=False)
-        np.testing.assert_array_equal(found[t], alone[0])
 
 
 @pytest.mark.parametrize("dtype", PIXEL_TYPES)

@@ -18,61 +18,6 @@ from xcorr_app.gpu.stencil.separable import (
 )
 
 
-@pytest.mark.parametrize(
-    ("taps", "width", "element", "columns"),
-    [
-        (9, 1024, "float32", 2),
-        (17, 1024, "float32", 2),
-        (9, 1024, "uint16", 4),
-        (9, 1000, "uint8", 4),
-        (17, 1024, "uint16", 4),
-        (34, 1024, "uint16", 4),
-        (35, 1024, "uint16", 2),
-        (65, 1024, "uint16", 2),
-        (66, 1024, "uint8", 1),
-        (68, 1024, "float32", 2),
-        (69, 1024, "float32", 1),
-        (129, 1024, "float32", 1),
-        (9, 64, "float32", 2),
-        (9, 32, "float32", 1),
-        (17, 1024, "float64", 2),
-        (18, 1024, "float64", 1),
-        (68, 1024, "float64", 1),
-    ],
-)
-def test_columns_of_a_lane_follow_registers_and_width(taps, width, element, columns):
-    problem = SeparableProblem((512, width), (taps, taps))
-    assert separable_launch(problem, image_type=element, result_type=element).defines["LANE_COLUMNS"] == columns
-
-
-@pytest.mark.parametrize(
-    ("taps", "element", "shape"),
-    [
-        (9, "float32", (2, 2, 10)),
-        (17, "float32", (2, 4, 5)),
-        (33, "float32", (2, 2, 8)),
-        (65, "float32", (2, 2, 4)),
-        (9, "uint16", (4, 2, 10)),
-        (17, "uint16", (4, 2, 8)),
-        (33, "uint16", (4, 2, 4)),
-        (65, "uint16", (2, 2, 4)),
-    ],
-)
-def test_gaussians_that_were_timed_take_the_fastest_tuning(taps, element, shape):
-    defines = separable_launch(
-        SeparableProblem((1024, 1024), (taps, taps), count=64), image_type=element, result_type=element
-    ).defines
-    assert (defines["LANE_COLUMNS"], defines["WARPS"], defines["BLOCKS"]) == shape
-    assert defines["ROW_SUMS"] == 8
-
-
-def test_fewer_sums_a_lane_where_registers_are_wanted_for_more():
-    """Two terms, and a constant outside: half the registers for the sums of integers, which are added apart."""
-    for terms, boundary, columns in ((1, "reflect", 2), (2, "reflect", 1), (1, "constant", 1)):
-        problem = SeparableProblem((1024, 1024), (65, 65), 64, boundary, terms=terms)
-        assert separable_launch(problem, image_type="uint16", result_type="uint16").defines["LANE_COLUMNS"] == columns
-
-
 def test_what_fits_one_pass():
     assert fits_one_pass((129, 129), "float32")
     assert not fits_one_pass((130, 1), "uint8")
@@ -109,23 +54,6 @@ def test_warps_cover_every_result(shape, multiprocessors, count):
     assert launch.blocks == -(-warps // launch.defines["WARPS"])
     assert launch.threads == 32 * launch.defines["WARPS"]
     assert launch.extra == (*shape, *shape, count, rows)
-
-
-def test_few_images_are_cut_finely_and_many_coarsely():
-    def rows(count, **device):
-        problem = SeparableProblem((1024, 1024), (17, 17), count=count)
-        return separable_launch(problem, device=DeviceLimits(**device)).extra[-1]
-
-    assert rows(1, multiprocessors=1) > 200
-    assert rows(64) > 200
-    assert rows(1) < 32
-
-
-def test_a_warp_s_rows_can_be_set():
-    launch = separable_launch(SeparableProblem((100, 100), (3, 3)), tuning={"BLOCK_ROWS": 7, "WARPS": 2})
-    assert launch.extra[-1] == 7
-    assert launch.defines["WARPS"] == 2
-    assert "BLOCK_ROWS" not in launch.defines
 
 
 def test_parts_are_the_stack_in_order_and_fit_a_grid(monkeypatch):

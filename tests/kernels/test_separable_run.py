@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from types import SimpleNamespace
 
@@ -14,12 +13,11 @@ from tests.kernels import binding
 from tests.kernels.binding import bind_without_device
 from tests.kernels.filter_definition import random_images
 from tests.kernels.host_device import run_kernel
-from tests.kernels.separable_definition import assert_separable, gaussian, random_terms, separable_by_definition
-from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
+from tests.kernels.separable_definition import assert_separable, gaussian, random_terms
+from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES, DeviceLimits
 from xcorr_app.gpu.stencil import banded_run, separable_run
 from xcorr_app.gpu.stencil import problem as filter_problem
-from xcorr_app.gpu.stencil.kernels import KERNELS, FilterTask, prefers_banded
 
 
 @pytest.fixture
@@ -96,22 +94,6 @@ def test_images_that_are_not_dense_and_a_given_result():
     assert_separable(out, np.ascontiguousarray(images), terms, origin=(0, 1))
 
 
-def test_other_taps_start_the_same_kernel(host):
-    images = random_images((2, 9, 40), "uint8")
-    for seed in (3, 4):
-        terms = random_terms((3, 3), seed=seed)
-        assert_separable(separable_run.separable_on_device(images, terms, tuning={"WARPS": 1}), images, terms)
-    assert separable_run._bound_parts.cache_info().hits == 1
-    assert [launch.threads for launch in host] == [32, 32]
-
-
-def test_means_are_compiled_without_clipping(host):
-    images = random_images((1, 9, 40), "uint8")
-    separable_run.separable_on_device(images, gaussian(0.5), boundary="constant", outside=300.0)
-    separable_run.separable_on_device(images, gaussian(0.5), boundary="reflect", outside=300.0)
-    assert [launch.defines["CLIPS"] for launch in host] == [1, 0]
-
-
 @pytest.mark.parametrize("shape", [(9, 40), (2, 3, 9, 40)])
 @pytest.mark.parametrize("boundary", ["mirror", "valid", "constant"])
 def test_tensor_cores(host, shape, boundary):
@@ -137,36 +119,6 @@ def test_tensor_cores_leave_images_that_are_not_finite_to_the_other_kernel(monke
     assert_separable(result[:3], images[:3], terms)
 
 
-def test_who_takes_it(host):
-    images, terms = random_images((1, 9, 40), "float32"), random_terms((33, 33))
-    call = separable_run.separable_on_device
-    for options in ({}, {"kernel": "separable"}, {"tuning": {"WARPS": 1}}):
-        call(images, terms, **options)
-    assert [launch.entry for launch in host] == ["separable"] * 3
-    call(images, terms, kernel="banded", tuning={"WARPS": 2})
-    assert host[3].threads == 64
-    for others, message in (
-        ((images.astype("uint16"), terms), "one term"),
-        ((images, random_terms((33, 33), 2)), "one term"),
-        ((images, random_terms((1, 33))), "one term"),
-        ((images, random_terms((66, 3))), "one term"),
-        ((images, [(np.zeros(3), np.ones(3))]), "one term"),
-    ):
-        with pytest.raises(ArgumentError, match=message):
-            call(*others, kernel="banded")
-    with pytest.raises(ArgumentError, match="unknown kernel"):
-        call(images, terms, kernel="tensor")
-
-
-@pytest.mark.parametrize(("capability", "taken"), [(75, False), (80, False), (90, True), (100, False)])
-def test_auto_takes_tensor_cores_of_the_devices_that_were_measured(capability, taken):
-    limits, terms = DeviceLimits(compute_capability=capability), ((np.ones(33), np.ones(33)),)
-    task = FilterTask(filter_problem.FilterProblem((512, 512), (33, 33)), terms=terms)
-    assert prefers_banded(task, limits) == taken
-    assert not prefers_banded(dataclasses.replace(task, image_type="uint16", result_type="uint16"), limits)
-    assert (KERNELS["banded"].accepts(task, limits) is None) == (capability >= 80)
-
-
 def test_a_stack_without_images(host):
     result = separable_run.separable_on_device(np.empty((0, 9, 9), "uint8"), gaussian(0.5), boundary="valid")
     assert result.shape == (0, 5, 5)
@@ -183,18 +135,6 @@ def test_taps_too_long_for_one_pass(host, boundary, shape, dtype):
     result = separable_run.separable_on_device(images, terms, boundary=boundary, outside=0.5, origin=origin)
     assert_separable(result, images, terms, boundary, 0.5, origin)
     assert not host
-
-
-@pytest.mark.usefixtures("host")
-def test_long_taps_clip_and_count():
-    images, clipped = random_images((2, 20, 30), "uint8"), np.full(1, 5, np.uint64)
-    column = np.zeros(131)
-    column[65] = 1.7
-    terms = [(column, np.array([1.0]))]
-    expected = np.rint(separable_by_definition(images, terms))
-    result = separable_run.separable_on_device(images, terms, clipped=clipped)
-    np.testing.assert_array_equal(result, np.clip(expected, 0, 255))
-    assert clipped[0] == 5 + np.count_nonzero(expected > 255)
 
 
 @pytest.mark.usefixtures("host")

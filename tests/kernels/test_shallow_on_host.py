@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from tests.kernels.im2win_definition import convolution_by_definition, convolve_on_host, integers
 from tests.kernels.pointwise_definition import assert_mixed, mixed_on_host, random_matrix, random_stack
 from tests.kernels.shallow_host import shallow_on_host
-from tests.kernels.test_im2win_on_host import noise
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.im2win.problem import LAYERS as DOCUMENTED
 from xcorr_app.gpu.im2win.problem import Im2winProblem
 from xcorr_app.gpu.pointwise.kernels import pointwise_launch
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
-from xcorr_app.gpu.pointwise.shallow import shallow_launch
-from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem
-from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 LAYERS = {
     "one element": Im2winProblem(1, 1, 1, 1, 1, 1, 1),
@@ -80,28 +73,6 @@ def test_random_layers_equal_the_definition(host_builds, seed):
     )
 
 
-TUNINGS = [
-    {},
-    {"SHARE": 8},
-    {"SHARE": 12, "GROUP": 8, "THREADS": 64},
-    {"PIXELS_X": 1, "PIXELS_Y": 1},
-    {"PIXELS_X": 2, "PIXELS_Y": 1},
-    {"PIXELS_X": 4, "PIXELS_Y": 2, "MIN_BLOCKS": 1},
-    {"PIXELS_X": 3, "PIXELS_Y": 2, "THREADS": 32},
-    {"PIXELS_X": 1, "PIXELS_Y": 5},
-]
-
-
-@pytest.mark.parametrize("tuning", TUNINGS, ids=str)
-@pytest.mark.parametrize(
-    "layer", [Im2winProblem(3, 3, 14, 18, 45, 3, 3), Im2winProblem(3, 3, 13, 17, 45, 3, 3, 2)], ids=["even", "strided"]
-)
-def test_every_tuning_gives_the_bits_of_the_tiled_product(host_builds, tuning, layer):
-    images, filters = noise(layer)
-    expected = convolve_on_host(host_builds, images, filters, layer, implicit=True)
-    np.testing.assert_array_equal(shallow_on_host(host_builds, images, filters, layer, tuning=tuning), expected)
-
-
 def check(folder, shape, filters, dtype="float32", *, white=None, clip=False, **options):
     stack, matrix = random_stack(shape, dtype), random_matrix(filters, shape[1])
     options = {"kernel": "shallow", "white": white, "clip": clip, **options}
@@ -147,25 +118,6 @@ def test_a_bad_value_stays_in_its_pixel(host_builds, bad, inner, patch):
     wrong = ~np.isfinite(np.moveaxis(result, 1, 0).reshape(50, -1))
     assert wrong[:, 17].all()
     assert wrong.sum() == 50
-
-
-def test_filters_are_shared_where_pixels_are_few():
-    few, many = (
-        pointwise_launch(PointwiseProblem(images, 40, 240, 28 * 28), "shallow", tuning={}) for images in (1, 128)
-    )
-    assert few.extra[0] < many.extra[0]
-    assert few.blocks >= DeviceLimits().multiprocessors // 2
-    assert many.shared_bytes <= 48 * 1024
-
-
-def test_patches_of_windows_are_one_row_high_where_results_count():
-    def chosen(layer):
-        macros = shallow_launch(ShallowProblem.of_bank(layer), device=DeviceLimits()).defines
-        return tuple(macros[name] for name in ("PIXELS_X", "PIXELS_Y", "GROUP"))
-
-    assert chosen(DOCUMENTED[7]) == (2, 1, 8)
-    assert chosen(replace(DOCUMENTED[7], channels=7))[1] > 1  # more products than the results' bytes take
-    assert chosen(Im2winProblem(32, 24, 56, 56, 144, 1, 1)) == (4, 1, 4)
 
 
 def test_what_the_kernel_does_not_compute_is_refused():

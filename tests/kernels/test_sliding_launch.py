@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.stencil.cosine_series import box_series, gaussian_series, start_table
-from xcorr_app.gpu.stencil.sliding import SlidingPass, packed_table, segment_rows, series_argument, sliding_launch
+from xcorr_app.gpu.stencil.sliding import SlidingPass, series_argument, sliding_launch
 
 SERIES = gaussian_series(64.0)
 
@@ -17,26 +16,6 @@ def launch_of(problem, rows=1024, series=SERIES, **options):
     return sliding_launch(
         problem, series, start_table(series, problem.image_shape[0], rows, problem.boundary), rows, **options
     )
-
-
-def test_a_column_is_whole_where_there_are_warps_enough():
-    assert segment_rows(SlidingPass((1024, 1024), 64), SERIES) == 1024
-    assert segment_rows(SlidingPass((1000, 1024), 500), SERIES) == 1024
-
-
-@pytest.mark.parametrize("height", [1, 31, 33, 1024, 4096])
-def test_a_column_is_cut_where_warps_are_missing(height):
-    one = SlidingPass((height, height))
-    rows = segment_rows(one, SERIES)
-    assert rows % 32 == 0
-    assert rows <= max(32, height // 2)
-    assert segment_rows(one, SERIES, device=DeviceLimits(multiprocessors=1)) >= rows
-
-
-def test_sums_in_float_begin_anew_after_some_thousand_rows():
-    many = SlidingPass((9000, 1024), 400)
-    assert segment_rows(many, SERIES) == 9024
-    assert segment_rows(many, SERIES, sum_type="float") <= 2048
 
 
 @pytest.mark.parametrize(("height", "width", "count"), [(1024, 1024, 64), (33, 31, 3), (1, 1, 1), (100, 65, 7)])
@@ -61,16 +40,6 @@ def test_the_series_is_the_struct_of_the_kernel():
     series = box_series(5)
     assert series_argument(series, 7.5).tobytes() == np.array([2, 0.2, -0.2, 7.5]).tobytes()
     assert series_argument(series, 7.5, "float").tobytes() == np.array([-0.0, 0.2, 0, 7.5], "float32").tobytes()
-
-
-@pytest.mark.parametrize(("start_type", "dtype", "lanes"), [("float", "float32", 4), ("double", "float64", 2)])
-def test_a_row_of_weights_is_whole_vectors(start_type, dtype, lanes):
-    table = start_table(box_series(5), 40, 32, "wrap")
-    packed = packed_table(table, start_type)
-    assert packed.dtype == dtype
-    assert packed.shape[-1] == lanes
-    np.testing.assert_array_equal(packed[..., :2], table.weights.astype(dtype))
-    assert not packed[..., 2:].any()
 
 
 @pytest.mark.parametrize(

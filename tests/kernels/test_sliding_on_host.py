@@ -8,7 +8,6 @@ from scipy import ndimage
 
 from tests.kernels.filter_definition import TYPES, random_images
 from tests.kernels.sliding_definition import assert_smoothed, pass_on_host
-from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.stencil.cosine_series import box_series, gaussian_series
 from xcorr_app.gpu.stencil.sliding import SLIDING_BOUNDARIES
 
@@ -69,14 +68,6 @@ def test_what_does_not_fit_an_integer_is_clipped_and_counted(host_builds, dtype)
     assert clipped == outside
 
 
-def test_images_of_float64_are_summed_in_float64(host_builds):
-    """The series apart: the taps that it stands for, to the last digits."""
-    images, series = random_images((1, 300, 5), "float64") + 1000, gaussian_series(9.0)
-    result, _ = pass_on_host(host_builds, images, series)
-    expected = ndimage.correlate1d(images, series.taps, axis=1).transpose(0, 2, 1)
-    np.testing.assert_allclose(result, expected, rtol=1e-12, atol=0)
-
-
 @pytest.mark.parametrize("sums", SUMS)
 @pytest.mark.parametrize("sigma", [8.0, 64.0, 250.0])
 def test_errors_do_not_grow_along_a_column(host_builds, sums, sigma):
@@ -88,16 +79,6 @@ def test_errors_do_not_grow_along_a_column(host_builds, sums, sigma):
     result, _ = pass_on_host(host_builds, images, gaussian_series(sigma), rows=2048, sum_type=sums)
     tolerance = {"double": 5e-7, "float": 1.5e-6}[sums]
     np.testing.assert_allclose(result, one_axis(images, sigma), rtol=0, atol=tolerance)
-
-
-@pytest.mark.parametrize("sums", SUMS)
-def test_segments_differ_by_rounding_alone(host_builds, sums):
-    images, series = random_images((1, 1000, 33), "float32"), gaussian_series(20.0)
-    few, many = DeviceLimits(multiprocessors=1), DeviceLimits()
-    whole, _ = pass_on_host(host_builds, images, series, sum_type=sums, rows=1024)
-    for device in (few, many):
-        result, _ = pass_on_host(host_builds, images, series, sum_type=sums, device=device)
-        np.testing.assert_allclose(result, whole, rtol=0, atol=2e-6)
 
 
 @pytest.mark.parametrize("sums", SUMS)
@@ -119,16 +100,6 @@ def test_what_is_not_finite_stays_within_its_window(host_builds, sums, boundary)
         assert_smoothed(result[~reached], expected[~reached], 1)
 
 
-def test_an_outside_that_is_not_finite(host_builds):
-    images = random_images((1, 60, 5), "float32")
-    series = gaussian_series(2.0)
-    result, _ = pass_on_host(host_builds, images, series, "constant", outside=np.nan, rows=32)
-    assert np.isnan(result[..., : series.radius]).all()
-    assert np.isnan(result[..., 60 - series.radius :]).all()
-    inner = slice(series.radius, 60 - series.radius)
-    assert_smoothed(result[..., inner], one_axis(images, 2.0)[..., inner], 1)
-
-
 @pytest.mark.parametrize("size", [1, 3, 31, 101])
 @pytest.mark.parametrize("boundary", SLIDING_BOUNDARIES)
 def test_running_means(host_builds, size, boundary):
@@ -137,30 +108,3 @@ def test_running_means(host_builds, size, boundary):
     result, _ = pass_on_host(host_builds, images, box_series(size), boundary, **options)
     expected = ndimage.uniform_filter1d(images.astype(np.float64), size, axis=1, mode=boundary, cval=9.5)
     assert_smoothed(result, expected.transpose(0, 2, 1), 65535, 5e-7)
-
-
-@pytest.mark.parametrize(
-    "tuning",
-    [
-        {"CHUNK": 2, "START_CHUNK": 1, "START_FLUSH": 32},
-        {"CHUNK": 4, "START_CHUNK": 8, "START_FLUSH": 64},
-        {"CHUNK": 16, "START_CHUNK": 4, "START_FLUSH": 32},
-        {"WARPS": 1, "CHUNK": 32, "EXACT_TERMS": 1},
-        {"WARPS": 8, "EXACT_TERMS": 5},
-    ],
-)
-@pytest.mark.parametrize("sums", SUMS)
-def test_tunings(host_builds, sums, tuning):
-    for boundary in ("mirror", "constant"):
-        images = random_images((3, 75, 40), "float32")
-        chosen = {"outside": 0.3, "rows": 32, "sum_type": sums, "tuning": tuning}
-        result, _ = pass_on_host(host_builds, images, gaussian_series(7.0), boundary, **chosen)
-        assert_smoothed(result, one_axis(images, 7.0, boundary, 0.3), 1)
-
-
-@pytest.mark.parametrize("truncate", [3.0, 5.0, 6.0])
-def test_other_numbers_of_terms(host_builds, truncate):
-    images = random_images((1, 80, 33), "float32")
-    result, _ = pass_on_host(host_builds, images, gaussian_series(6.0, truncate))
-    expected = ndimage.gaussian_filter1d(images.astype(np.float64), 6.0, axis=1, truncate=truncate)
-    assert_smoothed(result, expected.transpose(0, 2, 1), 1)

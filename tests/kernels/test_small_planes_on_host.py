@@ -10,7 +10,6 @@ import pytest
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.test_small_hankel_on_host import DEVICE, PROBLEMS
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.tensor.small_planes import small_planes_launch
 
 
@@ -74,27 +73,6 @@ def test_every_type(host_builds, dtype):
     assert_planes(host_builds, *noise(problem, 4, dtype), problem)
 
 
-@pytest.mark.parametrize("split", [1, 2])
-@pytest.mark.parametrize("tuning", [{"RIGHTS": 2}, {"RIGHTS": 4}, {"RIGHTS": 2, "WARPS": 8}, {"WARPS": 1}])
-@pytest.mark.parametrize("form", [{"rights": 5}, {"rights": 10}])
-def test_every_way_to_share_the_work(host_builds, form, tuning, split):
-    """Blocks whose last has a right too few, in n-to-m and n-to-mn."""
-    problem = Problem((31, 37), (43, 35), (-29, -6), (31, 21), lefts=2, rights_per_left=5, **form)
-    assert_planes(host_builds, *noise(problem, 6), problem, split=split, tuning=tuning)
-
-
-@pytest.mark.parametrize("scales", [(1e30, 1e-30), (1e36, 1e-33), (1e-37, 1)])
-@pytest.mark.parametrize("split", [1, 2])
-def test_values_far_from_one(host_builds, scales, split):
-    problem = PROBLEMS["columns off quads"]
-    rng = np.random.default_rng(8)
-    lefts, rights = (
-        (rng.uniform(-1, 1, (2, *shape)) * scale).astype(np.float32)
-        for shape, scale in zip((problem.left_shape, problem.right_shape), scales, strict=True)
-    )
-    assert_planes(host_builds, lefts, rights, problem, split=split)
-
-
 def test_whole_numbers_are_exact(host_builds):
     """Of up to 11 bits around a mean that is known."""
     problem = replace(PROBLEMS["n-to-m"], lefts=2)
@@ -123,26 +101,3 @@ def test_what_does_not_fit_is_refused():
     types = {"left_type": "float32", "right_type": "float32"}
     assert small_planes_launch(Problem((65, 64), (64, 64), (-4, -4), (9, 9)), device=DEVICE, **types) is None
     assert small_planes_launch(Problem((64, 64), (64, 64), (-99, -9), (199, 300)), device=DEVICE, **types) is None
-
-
-@pytest.mark.parametrize("split", [1, 2])
-def test_two_blocks_a_multiprocessor(split):
-    problem = Problem.full_plane((64, 64), (64, 64), lefts=32, rights=32, rights_per_left=32)
-    launch = small_planes_launch(problem, left_type="float32", right_type="float32", device=DEVICE, split=split)
-    assert launch.defines["MIN_BLOCKS"] == 2
-    assert 2 * (launch.shared_bytes + 1024) <= 228 * 1024
-
-
-def test_rights_share_a_block_where_there_are_blocks_enough():
-    def rights_of_a_block(device=DEVICE, size=64, **counts):
-        problem = Problem.full_plane((size, size), (size, size), **counts)
-        return small_planes_launch(problem, left_type="float32", right_type="float32", device=device).defines["RIGHTS"]
-
-    assert rights_of_a_block(lefts=32, rights=32, rights_per_left=32) == 2
-    assert rights_of_a_block(lefts=40, rights=30, rights_per_left=30, size=32) == 2
-    assert rights_of_a_block(lefts=40, rights=32, rights_per_left=32, size=32) == 4
-    assert rights_of_a_block(lefts=1000, rights=1000) == 1
-    assert rights_of_a_block(lefts=1000, rights=3, rights_per_left=3) == 1
-    assert rights_of_a_block(lefts=1000, rights=17, rights_per_left=17) == 2
-    assert rights_of_a_block(lefts=2, rights=32, rights_per_left=32) == 1
-    assert rights_of_a_block(DeviceLimits(132), lefts=32, rights=32, rights_per_left=32) == 1

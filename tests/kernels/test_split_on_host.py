@@ -7,9 +7,7 @@ import pytest
 
 from tests.kernels.pointwise_definition import (
     assert_mixed,
-    assert_within_contract,
     mixed_on_host,
-    positive_problem,
     random_matrix,
     random_stack,
 )
@@ -33,12 +31,6 @@ TILES = [
     {"MICRO_N": 16, "WARPS_M": 3, "BUFFERS": 2},
     {"MICRO_M": 8, "MICRO_N": 16, "WARPS_N": 2},
 ]
-PLANES = [
-    {"MICRO_N": 14},
-    {"MICRO_N": 10, "WARPS_N": 5, "WARPS_M": 2},
-    {"MICRO_N": 2, "WARPS_N": 7},
-    {"MICRO_M": 8, "WARPS_N": 3},
-]
 
 
 def multiplied(folder, shape, filters, tuning):
@@ -56,40 +48,12 @@ def test_every_tile_of_the_same_depth_gives_the_same_bits(host_builds, tuning, s
     np.testing.assert_array_equal(multiplied(host_builds, shape, 75, tuning), expected)
 
 
-@pytest.mark.parametrize("tuning", PLANES, ids=str)
-@pytest.mark.parametrize("shape", [(1, 28, 49), (5, 24, 49), (7, 40, 9)], ids=str)
-def test_whole_planes_give_the_same_bits(host_builds, tuning, shape):
-    """Of odd sizes: one image, the last tile not full, several images a tile."""
-    expected = multiplied(host_builds, shape, 44, {"PLANE": 0})
-    tuning = {**tuning, "WARPS_N": max(tuning.get("WARPS_N", 1), -(-shape[2] // (4 * tuning.get("MICRO_N", 8))))}
-    np.testing.assert_array_equal(multiplied(host_builds, shape, 44, {"PLANE": shape[2], **tuning}), expected)
-
-
-@pytest.mark.parametrize("groups", [2, 4])
-@pytest.mark.parametrize("shape", [(2, 90, 36), (3, 100, 49), (2, 9, 64)], ids=str)
-def test_groups_of_warps_and_blocks_share_the_channels(host_builds, groups, shape):
-    tuning = {"WARPS_K": groups, "TILE_K": 16 * groups, "MICRO_N": 16}
-    result = multiplied(host_builds, shape, 44, tuning)
-    np.testing.assert_array_equal(multiplied(host_builds, shape, 44, {**tuning, "WARPS_M": 2, "BUFFERS": 4}), result)
-    multiplied(host_builds, shape, 44, {"SEGMENTS": groups, "MICRO_N": 16})
-
-
 def test_a_product_is_as_exact_as_in_float32(host_builds):
     """One channel: a product of two rounded parts each, where TF32 alone would be off by 2^-11."""
     stack, matrix = random_stack((1, 1, 64), "float32"), random_matrix(32, 1).astype(np.float32)
     result, _ = mixed_on_host(host_builds, stack, matrix, 1, kernel="tiled", tuning=SPLIT)
     exact = matrix.astype(np.float64)[:, 0, None] * stack[0].astype(np.float64)
     assert (np.abs(result[0] - exact) <= 2.0**-21 * np.abs(exact)).all()
-
-
-@pytest.mark.parametrize("lowest", [0, 0.95])
-@pytest.mark.parametrize("tuning", [{}, {"TILE_K": 32}, {"TILE_K": 64, "WARPS_K": 2}, {"SEGMENTS": 3}], ids=str)
-def test_sums_of_many_positive_products_do_not_drift(host_builds, tuning, lowest):
-    """Tensor cores cut off what a sum cannot hold, so that a tile's sums alone may be theirs."""
-    stack, matrix = positive_problem((1, 1152, 36), 35, lowest)
-    tuning = {**SPLIT, "SEGMENTS": 1, **tuning}
-    result, _ = mixed_on_host(host_builds, stack, matrix, 1, kernel="tiled", tuning=tuning)
-    assert_within_contract(result, stack, matrix)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.resample.fourier import FourierProblem, fourier_launches
-from xcorr_app.gpu.resample.kernels import FOURIER, KERNELS, PROJECTIONS
+from xcorr_app.gpu.resample.kernels import KERNELS
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES, TAPS, TranslationProblem
-from xcorr_app.gpu.resample.project import ProjectionProblem, projection_launch
 from xcorr_app.gpu.resample.translation import translation_argument, translation_launch
 from xcorr_app.gpu.runtime.compile import kernel_root
 from xcorr_app.gpu.runtime.launch import WARP, ceil_div
@@ -30,20 +28,6 @@ def test_threads_cover_every_pixel_once(shape, dtype, method):
         assert threads % WARP == 0
         strips = ceil_div(shape[0], rows)
         assert (blocks - 1) * threads < groups * strips <= blocks * threads
-
-
-@pytest.mark.parametrize(("width", "alignment", "wanted"), [(512, 16, 16), (516, 16, 8), (514, 16, 4), (513, 16, 2)])
-def test_what_is_written_at_once_divides_rows_and_addresses(width, alignment, wanted):
-    problem = TranslationProblem((64, width), 3, "uint16")
-    assert translation_launch(problem, alignment=alignment).defines["STORE_BYTES"] == wanted
-    assert translation_launch(problem, alignment=2).defines["STORE_BYTES"] == 2
-
-
-def test_strips_are_long_where_there_are_many_frames():
-    rows = [translation_launch(TranslationProblem((512, 512), n), H200).extra[2] for n in (1, 64, 512, 4096)]
-    assert rows == sorted(rows)
-    assert rows[0] == 8
-    assert rows[-1] == 64
 
 
 def test_clipped_pixels_are_counted_only_where_there_can_be_any():
@@ -79,30 +63,6 @@ def test_each_kernel_takes_its_method_and_says_what_it_costs(name):
         entry.launch(problem, H200, {"NOTHING": 1})
     text = (kernel_root() / "resample" / "translate.cu").read_text()
     assert all(f"#ifndef {macro}" in text for macro in entry.tunables - {"ROWS"})
-
-
-def test_fourier_has_a_launch_for_each_step():
-    problem = FourierProblem((70, 33), 6, "int32", counts=True)
-    entry = FOURIER["fourier"]
-    launches = entry.launch(problem, H200)
-    assert {launch.kernel for launch in launches} == set(entry.sources)
-    assert [launch.blocks % problem.count for launch in launches] == [0] * 5
-    tiles, pairs = launches[0].extra[0], launches[-1].extra[0] * launches[-1].threads
-    assert tiles == 2 * 2  # of 64 rows and 32 columns
-    assert pairs >= 70 * 17 > pairs - launches[-1].threads
-    assert launches[0].defines["SUM_TYPE"] == "double"
-    assert 9 < entry.cost(problem, H200) < entry.cost(FourierProblem((700, 330), 6, "int32"), H200)
-    with pytest.raises(ArgumentError, match="more than one launch"):
-        fourier_launches(FourierProblem((2**20, 2**20), 2**10))
-
-
-def test_sums_have_as_many_threads_as_fill_the_device():
-    launch = PROJECTIONS["project"].launch(ProjectionProblem((2048, 2048), 9), H200)
-    assert launch.defines["COLUMNS"] == 4
-    assert launch.blocks * launch.threads * 4 == 2048 * 2048
-    assert projection_launch(ProjectionProblem((100, 102), 9), H200).defines["COLUMNS"] == 2
-    assert projection_launch(ProjectionProblem((101, 103), 9), H200).defines["COLUMNS"] == 1
-    assert projection_launch(ProjectionProblem((2048, 2048), 9), H200, alignment=2).defines["COLUMNS"] == 1
 
 
 @pytest.mark.parametrize(

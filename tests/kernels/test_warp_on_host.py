@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
-from tests.kernels.pointwise_definition import off_by, surroundings_are_whole
 from tests.kernels.resample_host import forget, numpy_as_device
 from tests.registration.moving.moving_definition import random_frame
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.resample.problem import PIXEL_TYPES, pixel_bytes
-from xcorr_app.gpu.resample.warping import WarpProblem, warp_argument, warp_launch, warp_on_device
+from xcorr_app.gpu.resample.problem import PIXEL_TYPES
+from xcorr_app.gpu.resample.warping import WarpProblem, warp_launch, warp_on_device
 from xcorr_app.registration.warping.device_warp import splines_of, warped
 from xcorr_app.registration.warping.displacement import warp_by_fields
 from xcorr_app.registration.warping.grid import local_splines, pixel_bases
@@ -145,36 +143,6 @@ def test_the_cpu_gives_the_same(device, dtype, mode, order):
         else:
             assert (off > 1).mean() < 2e-3
             assert (off > 0).mean() < 2e-2
-
-
-@pytest.mark.parametrize("tuning", [{"ROWS": 1}, {"ROWS": 5, "THREADS": 64}, {"ROWS": 64, "THREADS": 32}])
-def test_strips_have_no_seams_and_nothing_else_is_written(host_builds, tuning):
-    frames = np.stack([random_frame((23, 37), "uint16", seed) for seed in range(2)])
-    matrices = random_matrices(np.random.default_rng(3), 2)[:, :2].copy()
-    problem = WarpProblem((23, 37), 2)
-    results = off_by(np.full_like(frames, 1234), 1)
-    launch = warp_launch(problem, tuning=tuning)
-    nothing = guarded(np.zeros(4))
-    argument = warp_argument(problem, launch, pixel_bytes(5, frames.dtype))
-    run_kernel(host_builds, launch, (guarded(frames), results, guarded(matrices), *[nothing] * 5, argument), ())
-    assert surroundings_are_whole(results)
-    assert guards_are_whole(nothing)
-    expected = warp_frames(frames, np.concatenate([matrices, [[[0, 0, 1.0]]] * 2], axis=1), 1, "constant", 5)
-    assert (np.abs(results.astype(int) - expected) > 1).mean() < 2e-3
-
-
-def test_whole_pixels_do_not_spread_what_is_not_finite(device):
-    frames = random_frame((15, 18), "float32", 1)[None].copy()
-    frames[0, 6, 9] = np.nan
-    moved = np.tile(np.eye(3), (1, 1, 1))
-    moved[0, :2, 2] = (2.0, -1.0)
-    found = warped(frames, moved, 1, None)
-    expected = np.zeros((15, 18), bool)
-    expected[4, 10] = True
-    np.testing.assert_array_equal(np.isnan(found[0]), expected)
-    moved[0, :2, 2] = (2.5, -1.0)
-    expected[3, 10] = True
-    np.testing.assert_array_equal(np.isnan(warped(frames, moved, 1, None)[0]), expected)
 
 
 def test_unfit_problems_are_refused(device):

@@ -86,6 +86,7 @@ def test_who_opened_a_lock_that_its_holder_then_removed_does_not_hold_the_folder
         check_free(tmp_path)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("text", ["", "[1]", "{}", "[" * 5000, '{"process": "x"}', "\0\xff"])
 def test_a_lock_that_says_nothing_still_holds(tmp_path, holder, text):
     (tmp_path / FOLDER / LOCK).write_text(text)

@@ -52,11 +52,12 @@ def test_independent_tiles_share_nothing() -> None:
     still = np.zeros((FRAMES + 1, 2, ROWS * COLUMNS))
     raised = [
         excess_variance(_contributions(rng, still, rng.gamma(1.0, size=still.shape[2]), _weights(rng))).any()
-        for _ in range(80)
+        for _ in range(16)
     ]
-    assert sum(raised) <= 1
+    assert not any(raised)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("size", [0.8, 1.3, 2.0])
 def test_variance_of_alike_displacements(size: float) -> None:
     """Of many series the excess is, in the mean, the variance of the weighted mean displacement."""
@@ -191,34 +192,6 @@ def test_parts_that_air_displaces_are_no_second_motion() -> None:
     assert np.sqrt(np.mean(np.square(errors))) < 0.205
     assert (deviates < 1).mean() > 0.55
     assert (deviates < 2).mean() > 0.85
-
-
-@pytest.mark.parametrize(("tremble", "seed"), [(0.1, 21), (0.3, 5)])
-def test_a_foreground_that_moves_is_no_displaced_part_where_lines_tremble(tremble: float, seed: int) -> None:
-    """Where errors of neighbouring tiles are alike as well, a disc with its own motion stays left out."""
-    rng, shape, count = np.random.default_rng(seed), (150, 171), 16
-
-    def smooth(size: tuple[int, ...]) -> Floats:
-        image = ndimage.gaussian_filter(rng.normal(size=size), 2.0)
-        return image / image.std()
-
-    path = np.cumsum(rng.normal(0, 0.7, (count, 2)), axis=0)
-    path -= path[0]
-    behind, disc = smooth((shape[0] + 32, shape[1] + 32)), smooth(shape)
-    y, x = np.mgrid[: shape[0], : shape[1]]
-    frames = []
-    for t, step in enumerate(path):
-        view = ndimage.shift(behind, step)[16:-16, 16:-16]
-        own = ndimage.shift(disc, (0.0, 0.5 * t), order=1, mode="wrap")
-        view = np.where(np.hypot(y - 75, x - 40 - 3 * t) < 38, own, view)
-        offsets = ndimage.gaussian_filter(rng.normal(size=shape[0]), 2)
-        offsets *= tremble / offsets.std()
-        columns = np.arange(shape[1])
-        lines = [np.interp(columns - offset, columns, line) for offset, line in zip(offsets, view, strict=True)]
-        frames.append(300 + 60 * np.stack(lines) + rng.normal(0, 8, shape))
-    result = xc.estimate_shifts(np.array(frames, np.float32))
-    assert any("part of the picture" in note for note in result.notes)
-    assert np.sqrt(((result.shifts + path)[1:][result.trusted[1:]] ** 2).mean()) < 0.09
 
 
 def test_a_scene_that_grows_a_little_has_a_sure_middle() -> None:

@@ -65,6 +65,7 @@ def test_only_the_measured_part_is_searched_for_non_finite_pixels(xp):
     assert result.flags == ((),) * len(DRIFT)
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("reference", EVERY_REFERENCE)
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_frame_of_nothing_else_is_unreadable_and_not_a_shift_of_zero(xp, reference, value):
@@ -145,6 +146,7 @@ def test_images_of_one_line_move_along_it_and_not_across(xp, axis):
     np.testing.assert_allclose(result.shifts[:, along], -places, atol=0.1)
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("shape", [(1, 2), (2, 1), (2, 2), (3, 3), (1, 7), (5, 2)])
 @pytest.mark.parametrize("reference", EVERY_REFERENCE)
 def test_tiny_images_do_not_fail(xp, rng, shape, reference):
@@ -168,6 +170,7 @@ def test_an_unreadable_frame_has_its_reason_and_no_shift():
     np.testing.assert_allclose(result.shifts[others], -DRIFT[others], atol=0.05)
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("reference", EVERY_REFERENCE)
 def test_unreadable_frames_take_no_part_in_any_reference(reference):
     stack = drifting(DRIFT, offset=30)

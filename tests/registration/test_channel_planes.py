@@ -39,6 +39,7 @@ def found(channels, settings=SETTINGS):
     return measured_together(channels, asked, settings, np), asked
 
 
+@pytest.mark.share(6)
 @pytest.mark.parametrize("seed", [1, 11, 21])
 @pytest.mark.parametrize("weighting", ["auto", "none"])
 def test_the_sum_tells_what_no_channel_does(seed, weighting):
@@ -104,6 +105,7 @@ def test_an_empty_channel_takes_no_part():
     assert both.trusted.mean() > 0.9
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("reference", ["last", 5, -2, "image"])
 def test_every_single_image_is_a_reference(reference):
     stacks = [movie(seed, 4.8) for seed in (1, 2)]
@@ -117,7 +119,7 @@ def test_every_single_image_is_a_reference(reference):
     assert np.abs(both.shifts - (DRIFT - DRIFT[at]))[both.trusted].max() < 2.0
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("reference", ["template", "previous"])
 def test_other_references_keep_the_average(reference):
     channels = [measured(movie(seed, 4.8), reference) for seed in (1, 2)]

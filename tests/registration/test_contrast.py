@@ -93,7 +93,7 @@ def test_text_that_is_not(text):
         estimate_shifts(np.zeros((2, 8, 8)), contrast=text)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("reference", ["first", "previous"])
 def test_auto_follows_the_background_and_not_the_particles(xp, reference):
     stack = xp.asarray(moving_particles())

@@ -93,6 +93,7 @@ def test_planes_take_as_many_fp16_as_asked(rng, splits, precision, split):
     assert plane.dtype == np.float32
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("engine", ["tensor", "auto"])
 def test_plain_sums_of_bytes_are_exact(rng, form, engine):
@@ -127,6 +128,7 @@ def test_bytes_alone_are_taken(dtype):
         cross_correlate(left, right, normalization="none", kernel_options=INT8)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("reference", ["first", "previous", 2])
 @pytest.mark.parametrize("weighting", ["none", "auto"])
 def test_registration_of_bytes(reference, weighting):

@@ -27,6 +27,7 @@ def crossed(seed, contrast=5.0, radius=46):
     return np.where(inside, disc, scene) + noise(scene, 0.3, seed), -drift
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_large_object_that_crosses_a_faint_scene_is_not_followed(seed):
     stack, shifts = crossed(seed)

@@ -49,6 +49,7 @@ def test_what_is_missing_in_a_large_picture_is_transparent() -> None:
     assert np.abs(shown[..., 0].astype(float) - np.clip((image + 2) / 4, 0, 1) * 255)[known].mean() < 8
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("limit", [90_000, 6_500, 3_000, 500])
 @pytest.mark.parametrize("missing", [False, True])
 def test_noise_becomes_as_small_as_is_asked(limit: int, missing: bool) -> None:

@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
-import numpy as np
 import pytest
 
 from tests.report.builders import row, unread
@@ -157,15 +156,6 @@ def test_disagreement_is_marked() -> None:
     assert len(marks(agreement_chart(beyond, 0.01), "ring")) == 1
 
 
-def test_of_many_values_the_extremes_are_drawn() -> None:
-    rows = [row(frame, score=0.9 + 0.01 * math.sin(frame)) for frame in range(20_000)]
-    rows[12_345] = row(12_345, score=0.2)
-    text = element(score_chart(rows), "line")
-    heights = [float(y) for y in re.findall(r"[ML][-.\d]+ ([-.\d]+)", text)]
-    assert len(heights) < 2_000
-    assert max(heights) - min(heights) > 150  # pixels: the one low score among twenty thousand is there
-
-
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-3.2, 17.9), (1e-7, 3e-7), (1e8, 1.1e8), (999.9, 1000.1)])
 def test_round_values_beside_an_axis_lie_on_it(low: float, high: float) -> None:
     ticks = Axis(low, high, "").ticks()
@@ -185,19 +175,6 @@ def test_decades_beside_a_logarithmic_axis() -> None:
         (1e-2, "0.01"),
         (1e-1, "0.1"),
     ]
-
-
-def test_long_stacks_stay_small() -> None:
-    random = np.random.default_rng(5)
-    dy, dx = np.cumsum(random.normal(0, 0.05, (2, 10_000)), axis=1)
-    score, difference = random.normal(0.9, 0.01, 10_000), 10 ** random.normal(-4, 0.3, 10_000)
-    rows = [
-        row(frame, dy=dy[frame], dx=dx[frame], score=score[frame], difference=difference[frame])
-        for frame in range(10_000)
-    ]
-    for svg in draw(rows):
-        assert svg is not None
-        assert len(svg) < 120_000  # as lines and marks of their own: megabytes
 
 
 def test_tiles_are_drawn_where_any_can_tell() -> None:

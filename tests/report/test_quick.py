@@ -36,6 +36,7 @@ def test_sections_drawn_before_give_the_same_page():
     assert render_report(run, views) == render_report(run)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(("stacks", "limit"), [(1, 1_000_000), (10, 1_000_000), (500, 10_000_000)])
 def test_a_page_of_many_stacks_of_noise_stays_small(stacks, limit):
     rows = tuple(builders.row(t, dy=math.sin(t), dx=math.cos(2 * t), flags=("ambiguous",)) for t in range(400))

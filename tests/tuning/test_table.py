@@ -59,20 +59,6 @@ def test_one_that_takes_longer_than_expected_is_left():
     assert times(found)["b"] == pytest.approx(12, rel=0.03)
 
 
-def test_nothing_changes_where_the_choice_is_as_fast_but_its_times():
-    table = TunedTable(ABOUT, rows(a={(0.0, 0.0): math.log(1.15)}, b={(0.0, 0.0): math.log(1.0)}))
-    found = table.preferred("planes", decision(a=10.0, b=12.0))
-    assert (found.engine, found.reason) == ("a", "by the models")
-    assert times(found)["a"] > 11.0
-
-
-def test_what_all_candidates_have_in_common_also_holds_for_those_not_measured():
-    table = TunedTable(ABOUT, rows(a={(0.0, 0.0): math.log(1.5)}, b={(0.0, 0.0): math.log(1.5)}))
-    found = table.preferred("planes", decision(a=10.0, b=30.0, c=13.0))
-    assert found.engine == "a"
-    assert times(found)["c"] == pytest.approx(19.5)
-
-
 def test_a_correction_is_local():
     near, far = {(0.0, 0.0): 0.5}, {(40.0, 0.0): -0.5}
     table = TunedTable(ABOUT, rows(a=near | far, b={(0.0, 0.0): 0.0}))
@@ -81,36 +67,6 @@ def test_a_correction_is_local():
     )
     assert here > between > there
     assert between == pytest.approx(beyond, abs=1e-9)
-
-
-def test_times_far_from_those_measured_are_corrected_less():
-    table = TunedTable(ABOUT, [*rows(a={(0.0, 0.0): 0.5}), *rows(a={(9.0, 9.0): 0.0}, expected=9e6)])
-    short, long = (corrections(table, decision(a=expected))["a"] for expected in (10.0, 1e6))
-    assert short > 0.4
-    assert long < 0.3
-
-
-def test_what_disturbs_a_problem_is_not_held_against_its_candidates():
-    """Where `a` alone was read while the host was slow, its twin `b` is expected to have been as slow there."""
-    quiet = {(float(i), 0.0): 0.0 for i in range(6)}
-    slow = {(2.5, 0.0): 0.3}
-    both = TunedTable(ABOUT, rows(a=quiet | slow, b=quiet | slow))
-    one = TunedTable(ABOUT, rows(a=quiet | slow, b=quiet))
-    for table, least, most in ((both, 0.0, 0.001), (one, 0.002, 0.1)):
-        found = corrections(table, decision(a=10.0, b=10.0, at=(2.5, 0.0)))
-        assert least <= found["a"] - found["b"] <= most
-
-
-def test_corrections_approach_what_was_measured_and_do_not_follow_one_reading():
-    rng = np.random.default_rng(5)
-    places = rng.uniform(0, 8, (60, 2))
-    truth = 0.1 * np.sin(places[:, 0] / 2) + 0.2
-    noisy = truth + 0.05 * rng.standard_normal(60)
-    table = TunedTable(
-        ABOUT, [Row("planes", "a", tuple(p), 10.0, float(m)) for p, m in zip(places, noisy, strict=True)]
-    )
-    found = np.array([corrections(table, decision(a=10.0, at=tuple(place)))["a"] for place in places])
-    assert np.sqrt(np.mean((found - truth) ** 2)) < 0.5 * np.sqrt(np.mean((noisy - truth) ** 2))
 
 
 def test_without_a_table_or_of_another_domain_nothing_is_decided_anew():

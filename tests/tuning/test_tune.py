@@ -1,6 +1,5 @@
 """`xcorr tune` without a device: problems, time, rows and words, with a clock and a measurer of the test's own."""
 
-import math
 import sys
 from dataclasses import replace
 
@@ -13,8 +12,8 @@ from xcorr_app.cli import env
 from xcorr_app.gpu.runtime import tuned
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 from xcorr_app.gpu.runtime.tuned import TunedTable, load_table
-from xcorr_app.tuning import command, run
-from xcorr_app.tuning.domain import Sizes, drawn
+from xcorr_app.tuning import command
+from xcorr_app.tuning.domain import Sizes
 from xcorr_app.tuning.domains import DOMAINS, domains_named
 from xcorr_app.tuning.measure import Outcome
 from xcorr_app.tuning.run import tune
@@ -70,25 +69,6 @@ def test_problems_are_measured_by_turns_until_the_time_is_up():
     assert {row.domain for row in found.rows} == set(DOMAINS)
 
 
-def test_more_time_goes_on_with_other_problems():
-    clock = Clock()
-    how, problems = made_up(clock)
-    tune(domains_named(("mixing",), H100), 60, **how)
-    assert len(problems) == len({str(problem) for _, problem in problems}) == 45  # three rounds of compiling
-
-
-def test_no_more_is_compiled_than_there_is_time_to_measure():
-    """By the first twenty problems, 25 s, the 9 s that are left do for four of each domain at most."""
-    clock = Clock()
-    how, problems = made_up(clock)
-    tune(domains_named(("banks", "planes"), H100), 34, **how)
-    assert len(problems) == 24
-    assert run._of_next_round(25.0, 9.0, 20, 2) == 4
-    assert run._of_next_round(0.0, 9.0, 0, 2) == 10
-    assert run._of_next_round(10.0, 1e6, 20, 2) == 20
-    assert run._of_next_round(10.0, 1e-9, 20, 2) == 1
-
-
 def test_the_same_problems_again_and_others_by_another_seed():
     runs = []
     for seed in (1, 1, 2):
@@ -96,15 +76,6 @@ def test_the_same_problems_again_and_others_by_another_seed():
         tune(domains_named(("planes", "banks"), H100), 15, seed=seed, **how)
         runs.append(problems)
     assert runs[0] == runs[1] != runs[2]
-
-
-def test_rows_hold_how_far_off_each_candidate_was():
-    how, _ = made_up(Clock())
-    found = tune(domains_named(("planes",), H100), 25, **how)
-    assert len(found.rows) > len(found.outcomes)
-    for row in found.rows:
-        assert row.missed == pytest.approx(math.log(SLOWER[row.candidate.partition(":")[0]]))
-        assert len(row.coordinates) == 6
 
 
 def test_what_cannot_be_measured_is_told_and_the_others_count():
@@ -137,14 +108,6 @@ def test_sizes_that_are_asked_for_are_the_only_ones():
     assert {problem.left_shape for problem in (*planes, *peaks)} == set(sizes.asked)
     assert {case.shape[-2:] for case in (*filters, *banks)} == set(sizes.asked)
     assert {case.inner for case in mixing if case.inner > 1} <= {160 * 224, 512 * 512}
-
-
-def test_sizes_that_leave_room_for_no_problem_give_none():
-    assert drawn(lambda: None, 3) == []
-    domains = domains_named(("planes",), H100, Sizes(((60000, 60000),)))
-    how, problems = made_up(Clock())
-    assert tune(domains, 30, **how).rows == []
-    assert problems == []
 
 
 @pytest.fixture

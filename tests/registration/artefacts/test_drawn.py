@@ -52,6 +52,7 @@ def with_time(stack):
     return stack
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("draw", [with_caption, with_clock, with_time])
 def test_what_is_drawn_does_not_pin_the_shifts(xp, draw):
     result = estimate_shifts(xp.asarray(draw(recorded())), "first", 20)
@@ -109,6 +110,7 @@ def with_hot_pixels(stack):
     return stack
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("draw", [with_caption, lambda stack: with_borders(stack, BORDERS)])
 def test_hot_pixels_are_repaired_as_well(xp, draw):
     result = estimate_shifts(xp.asarray(draw(with_hot_pixels(recorded()))), "first", 20)

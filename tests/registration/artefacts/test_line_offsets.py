@@ -44,6 +44,7 @@ def test_columns_that_stand_still_do_not_pin_a_slow_drift(xp):
     assert np.sqrt(np.mean((error - error.mean(axis=0)) ** 2)) < 0.06
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_stripes_that_hold_a_scene_that_moves_by_rows(seed):
     """Broad, and shimmering, as the shadows of a light sheet: by the shifts that they hold, the scene hardly moves."""

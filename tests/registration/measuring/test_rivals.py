@@ -38,6 +38,7 @@ def lattice(drift, *, flaws=0, light=0.0, seed=3):
     return 300 + 60 * np.array(frames)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("seed", [3, 4, 5])
 def test_flaws_tell_the_period(xp, seed):
     stack = lattice(DRIFT, flaws=12, light=0.3, seed=seed)
@@ -47,6 +48,7 @@ def test_flaws_tell_the_period(xp, seed):
     assert result.trusted.all()
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("light", [0.0, 0.6])
 @pytest.mark.parametrize("deviation", [0.0, 3.0, 60.0])
 def test_a_perfect_lattice_stays_ambiguous(light, deviation):
@@ -79,6 +81,7 @@ def test_noise_settles_nothing():
     assert np.isnan(found).all()
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("seed", [3, 4, 5])
 def test_a_film_under_a_lattice_is_no_chance(seed):
     """Away from the peak the plane is full of the lattice: that the peak hardly stands above it says nothing."""
@@ -90,6 +93,7 @@ def test_a_film_under_a_lattice_is_no_chance(seed):
     assert result.trusted.all()
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("seed", [3, 5])
 def test_a_lattice_in_which_something_moves_is_not_turned(seed):
     """Turned by 90 degrees a lattice fits itself, at shifts far beyond those that are searched."""

@@ -77,6 +77,7 @@ ERRORS = [
 ]
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("spoil", ERRORS, ids=lambda spoil: spoil.__name__)
 @pytest.mark.parametrize("reference", ["first", "mean"])
 def test_a_wrong_engine_is_found_out(xp, monkeypatch, spoil, reference):
@@ -142,6 +143,7 @@ def test_without_verification_a_wrong_engine_goes_unnoticed(monkeypatch):
     assert np.isnan(result.difference).all()
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("reference", [*EVERY_REFERENCE, 2])
 @pytest.mark.parametrize("engine", ["fft", "definition"])
 def test_right_engines_agree_with_the_reference(reference, engine):
@@ -172,6 +174,7 @@ def test_the_frames_asked_for_are_verified(xp, verify, expected):
     assert np.flatnonzero(np.isfinite(result.fft_shifts).all(axis=1)).tolist() == list(expected)
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("reference", EVERY_REFERENCE)
 def test_verifying_changes_no_result(reference):
     stack = drifting(DRIFT)
@@ -196,6 +199,7 @@ def test_the_tolerance_is_what_a_shift_may_differ_by():
         assert any("disagrees" in flags for flags in result.flags) == found
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("shape", [(1, 1), (1, 6), (5, 3), (12, 17), (90, 130)])
 @pytest.mark.parametrize("min_overlap", [0.0, 0.25])
 def test_scores_around_a_peak_equal_the_definition(xp, rng, shape, min_overlap):
@@ -211,6 +215,7 @@ def test_scores_around_a_peak_equal_the_definition(xp, rng, shape, min_overlap):
             np.testing.assert_allclose(scores[k], expected, atol=1e-9)
 
 
+@pytest.mark.share(5)
 @pytest.mark.parametrize("shape", [(1, 2), (2, 1), (2, 2), (2, 3), (3, 3)])
 @pytest.mark.parametrize("engine", ["fft", "definition"])
 @pytest.mark.parametrize("options", [{}, {"min_overlap": 0.0, "max_shift": 2}, {"normalization": "none"}], ids=str)

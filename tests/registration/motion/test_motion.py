@@ -74,6 +74,7 @@ def corner_errors(found, truth, shape):
     return np.abs(np.einsum("tij,cj->tci", found - truth, corners)[..., :2]).max(axis=(1, 2))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("model", list(MODELS))
 @pytest.mark.parametrize("speckle", [False, True], ids=["spots", "speckle"])
 def test_the_motion_is_found_over_the_whole_range(model, speckle):
@@ -84,6 +85,7 @@ def test_the_motion_is_found_over_the_whole_range(model, speckle):
     assert result.score.min() > 0.95
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("seed", range(3))
 def test_angle_and_shift_at_signal_to_noise_five(seed):
     frames, truth = series("rigid", 5, seed, shape=(256, 240))

@@ -93,6 +93,7 @@ def test_frames_without_a_shift_and_parts_not_covered_cannot_tell():
     assert (tiles[1, :-4] == 1).mean() > 0.9
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(("deviation", "limit"), [(0.05, 0.012), (0.5, 0.04)])
 def test_a_moving_part_does_not_bend_the_shifts(xp, deviation, limit, monkeypatch):
     stack = xp.asarray(with_a_part_that_moves_otherwise(deviation).astype(np.float32))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.fft
 from scipy import ndimage
+from threadpoolctl import threadpool_limits
 
 import xcorr_app as xc
 from tests.registration.scenes import drifting
@@ -207,9 +208,9 @@ def test_what_becomes_of_frames_in_doubt():
         ("drop", np.nan, np.nan),
     ):
         applied = field.applied(taken, policy)
-        np.testing.assert_array_equal(applied[[0, 2]], shifts[[0, 2]])
-        np.testing.assert_allclose(applied[1], np.broadcast_to(second, applied[1].shape), rtol=1e-12)
-        np.testing.assert_allclose(applied[3], np.broadcast_to(last, applied[3].shape), rtol=1e-12)
+        np.testing.assert_array_equal(applied[[0, 2]], shifts[[0, 2]].round(6))
+        np.testing.assert_allclose(applied[1], np.broadcast_to(second, applied[1].shape), atol=6e-7)
+        np.testing.assert_allclose(applied[3], np.broadcast_to(last, applied[3].shape), atol=6e-7)
 
 
 def test_a_flat_frame_is_interpolated_and_nan_is_a_remark():
@@ -221,7 +222,7 @@ def test_a_flat_frame_is_interpolated_and_nan_is_a_remark():
     assert result.flags[1] == ("non-finite",)
     assert field_errors(result, shifts)[1] < 0.1
     applied = result.field.applied(result.trusted, "interpolate")
-    np.testing.assert_allclose(applied[2], (applied[1] + applied[3]) / 2, atol=1e-9)
+    np.testing.assert_allclose(applied[2], (applied[1] + applied[3]) / 2, atol=2e-6)
     assert result.apply(np.nan_to_num(frames)).shape == frames.shape
 
 
@@ -245,9 +246,13 @@ def test_one_patch_is_one_frame():
 
 def test_the_answer_does_not_depend_on_threads(monkeypatch):
     frames, _ = bent(4, 2, count=4)
-    one = xc.estimate_motion(frames, "patches", patch=64)
+    with threadpool_limits(2, "blas"):
+        one = xc.estimate_motion(frames, "patches", patch=32)
     monkeypatch.setattr("xcorr_app.registration.stack.passes.worker_count", lambda: 1)
-    np.testing.assert_array_equal(xc.estimate_motion(frames, "patches", patch=64).field.shifts, one.field.shifts)
+    with threadpool_limits(1, "blas"):
+        other = xc.estimate_motion(frames, "patches", patch=32)
+    for name in ("shifts", "sigma"):
+        np.testing.assert_array_equal(getattr(other.field, name), getattr(one.field, name))
 
 
 def test_local_linear_regression_by_its_definition():

@@ -24,6 +24,7 @@ def series(seed, count, shape, drift, snr):
     return 1000 + 100 * (frames + noise), path
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(("drift", "snr"), [(0.3, 1.0), (0.8, 0.5), (0.0, 0.7)])
 @pytest.mark.parametrize("seed", [0, 10])
 def test_a_plain_series_stays_trusted(seed, drift, snr):
@@ -33,6 +34,7 @@ def test_a_plain_series_stays_trusted(seed, drift, snr):
     assert np.sqrt(np.mean((result.shifts - path) ** 2)) < 0.1 / snr
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(("dtype", "scale"), [("float32", 1e-30), ("float64", 1e100), ("float64", 1e-200)])
 def test_whatever_the_unit_of_the_pixels(dtype, scale):
     stack, path = series(3, 18, (128, 138), 0.8, 2.0)
@@ -41,6 +43,7 @@ def test_whatever_the_unit_of_the_pixels(dtype, scale):
     np.testing.assert_allclose(result.shifts, path, atol=0.15)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("count", [10, 20])
 def test_focus_that_sweeps_is_no_motion(count):
     still = scene(0, (150, 170))[16:-16, 16:-16]
@@ -50,6 +53,7 @@ def test_focus_that_sweeps_is_no_motion(count):
     assert np.abs(result.shifts[result.trusted]).max() < 0.05
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("seed", [0, 3, 4])
 def test_light_that_flashes_in_some_frames_is_no_scene_over_a_still_one(seed):
     """A spot that is lit in every fifth frame moves nothing; the shifts measured say that all frames move."""
@@ -74,6 +78,7 @@ def broken_clusters(rng, shape):
     return gaussian_filter((image - image.mean() > 0.3 * image.std()).astype(float), 1.1)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("seed", [1, 7])
 def test_a_charge_that_builds_up_is_no_pattern(seed):
     """Dark trails beside bright things grow along the lines of a scan, and move with the scene; a glow grows, too."""
@@ -94,6 +99,7 @@ def test_a_charge_that_builds_up_is_no_pattern(seed):
     assert np.abs(result.shifts + path)[result.trusted].max() < 0.4
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(("seed", "width", "contrast"), [(0, 6.0, 0.1), (2, 6.0, 0.1), (0, 12.0, 0.15)])
 def test_the_edge_of_a_stop_is_not_surely_the_scene(seed, width, contrast):
     """A bright round field with a sharp rim, in which a soft scene moves: by its power, the rim is the scene."""

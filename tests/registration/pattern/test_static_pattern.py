@@ -183,7 +183,7 @@ def test_flat_and_unreadable_frames_stay_so(xp):
     assert (read[2] == 0).all()
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("length", [0.05, 0.1, 0.35])
 @pytest.mark.parametrize("reference", ["first", 3, "template"])
 def test_a_scene_that_hardly_moves_over_a_pattern(xp, length, reference):
@@ -307,6 +307,7 @@ def test_what_a_pattern_leaves_follows_the_width_of_the_scene(rng, xp):
     np.testing.assert_allclose(error_left(coarse, 9) / error_left(fine, 9), 2, rtol=0.15)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_spots_dimmer_than_the_offsets_of_a_camera_are_the_scene(seed):
     """Pixels and columns with offsets of their own fill the frame, but no optics drew them."""
@@ -327,6 +328,7 @@ def test_spots_dimmer_than_the_offsets_of_a_camera_are_the_scene(seed):
     assert np.sqrt(np.mean((result.shifts + drift) ** 2)) < 0.2
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("seed", [3, 4])
 def test_a_scene_that_offsets_of_pixels_outshine_is_found_by_what_changes(seed):
     steps = np.arange(32)

@@ -34,7 +34,7 @@ def by_hand(stack, t, image, **options):
     return estimate_shifts(stack[t : t + 1], np.asarray(image, dtype=float), 8, weighting="none", **options)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("count", [2, 3, 4, 7, 8])
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64"])
 @pytest.mark.parametrize("name", ["mean", "median"])
@@ -147,6 +147,7 @@ def test_frames_at_the_edge_of_the_window_stay_out_of_the_template():
     assert set(result.flags[3]) & {"edge", "low-score", "ambiguous"}
 
 
+@pytest.mark.share(9)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "uint16"])
 @pytest.mark.parametrize("max_shift", [12, 13, 30])
 def test_of_equal_shifts_on_a_lattice_the_smallest(xp, dtype, max_shift):

@@ -37,6 +37,7 @@ def chunks_of(monkeypatch, frames):
     monkeypatch.setattr(passes, "_HELD_PIXELS", frames * PIXELS)
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("reference", EVERY_REFERENCE)
 def test_two_runs_are_equal_bit_by_bit(xp, stack, reference):
     first, second = (estimate_shifts(xp.asarray(stack), reference, 8, verify=4) for _ in range(2))
@@ -51,7 +52,7 @@ CASES = [
 ]
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(10)
 @pytest.mark.parametrize(("reference", "name"), CASES)
 def test_the_size_of_a_chunk_does_not_matter(xp, monkeypatch, stack, reference, name):
     results = []
@@ -75,7 +76,7 @@ def test_the_size_of_a_chunk_does_not_matter_where_few_of_its_frames_are_verifie
     assert 0 < np.isfinite(results[0].fft_shifts).all(axis=1).sum() < COUNT - 1
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("reference", EVERY_REFERENCE)
 def test_the_number_of_threads_does_not_matter(monkeypatch, stack, reference):
     chunks_of(monkeypatch, 2)

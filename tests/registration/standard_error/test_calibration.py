@@ -57,7 +57,7 @@ def measured(kind, noise, snr, seed, frames=6):
     return (result.shifts + places)[1:], result.sigma[1:], result.trusted[1:]
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("snr", [20.0, 3.0, 1.0])
 @pytest.mark.parametrize("noise", ["white", "counts", "heavy-tailed", "correlated"])
 def test_errors_are_within_their_standard_errors_as_often_as_normal_ones(noise, snr):
@@ -70,7 +70,7 @@ def test_errors_are_within_their_standard_errors_as_often_as_normal_ones(noise, 
     assert trusted[np.abs(error).max(axis=1) < 0.5].mean() > 0.97
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("noise", ["white", "counts", "heavy-tailed", "correlated"])
 def test_shifts_that_noise_made_are_not_trusted(noise):
     parts = [measured(kind, noise, 0.08, seed) for kind in ("filaments", "clouds", "beads") for seed in range(4)]

@@ -37,6 +37,7 @@ def test_errors_are_as_large_as_their_standard_errors_say(snr):
     assert np.mean(ratio < 2) > 0.89
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(("width", "largest"), [(0.05, 0.002), (0.15, 0.01), (0.2, 0.02)])
 def test_without_noise_the_error_is_of_interpolation(width, largest):
     drift = np.random.default_rng(5).uniform(-6, 6, (24, 2)) * (np.arange(24) > 0)[:, None]
@@ -143,6 +144,7 @@ def test_a_frame_is_sure_to_lie_on_itself(xp):
     assert result.sigma[0].max() < 0.005 < result.sigma[1].min()
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("verify", ["none", 2, "all"])
 @pytest.mark.parametrize("reference", ["mean", "template", "previous"])
 def test_every_reference_has_standard_errors(reference, verify):

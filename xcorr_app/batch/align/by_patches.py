@@ -45,7 +45,7 @@ def align_by_patches(
     def tell(frames: SourceFrames, result: MotionResult) -> tuple[Turned, ShiftResult]:
         field = result.field
         assert field is not None  # noqa: S101 - patches always have one
-        applied = np.round(field.applied(result.trusted, options.doubtful), 6)
+        applied = field.applied(result.trusted, options.doubtful)
         # What is moved later by this file moves as this stack does.
         kept = replace(result, doubtful=options.doubtful)
         files = {"motion.npz": content_of(kept), "patches.csv": _frames_csv(frames, result, field).encode()}

@@ -54,7 +54,7 @@ def of_fields(result: MotionResult, scale: float, count: int, shape: tuple[int, 
         rows, columns = result.shape
         raise ShapeError(f"its fields are of frames of {rows} x {columns}, these have {shape[0]} x {shape[1]}; --scale")
     field = field.scaled(scale)
-    applied = np.round(field.applied(result.trusted, result.doubtful), 6)
+    applied = field.applied(result.trusted, result.doubtful)
     warp = ByFields(applied, field.rows, field.columns)
     return Moves(applied.mean(axis=(1, 2)), "by frame number", _largest(applied.reshape(-1, 2)), warp)
 

@@ -142,7 +142,7 @@ class MotionResult:
         return in_threads(lambda part: warp_by_fields(stack[part], fields[part], nodes, order, mode, cval), stack)
 
     def save(self, path: Path | str) -> None:
-        """Write the result to an ``.npz`` file, which is replaced if it exists; values of a field in float32.
+        """Write the result to an ``.npz`` file, which is replaced if it exists.
 
         Raises
         ------

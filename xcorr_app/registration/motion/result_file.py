@@ -17,8 +17,8 @@ from xcorr_app.registration.warping.field import Field
 
 _ARRAYS = ("matrices", "score", "sigma", "sigma_angle", "overlap")
 _OF_FIELD = ("rows", "columns", "shifts", "sigma", "trusted", "significance")
-_COMPACT = ("shifts", "sigma", "significance")
-"""Kept in float32: 1e-6 of a pixel."""
+_COMPACT = ("sigma", "significance")
+"""Kept in float32; what frames are moved by is kept as it is, for the same pixels whoever moves them."""
 
 
 def save(result: MotionResult, path: Path) -> None:

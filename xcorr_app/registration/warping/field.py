@@ -11,6 +11,9 @@ from xcorr_app.registration.results.doubtful_frames import stays
 from xcorr_app.registration.warping.displacement import at_every_pixel
 from xcorr_app.registration.warping.grid import pixel_bases
 
+_DECIMALS = 6
+"""Of a pixel, that frames are moved by: those of the tables, so that whoever moves by a file moves alike."""
+
 
 @dataclass(frozen=True, eq=False)
 class Field:
@@ -49,7 +52,7 @@ class Field:
             return np.zeros_like(self.shifts)
         shifts = self.shifts.copy()
         if taken.all():
-            return shifts
+            return np.round(shifts, _DECIMALS)
         if policy == "drop":
             shifts[~taken] = np.nan
         elif policy == "leave" or not taken.any():
@@ -59,4 +62,4 @@ class Field:
             known = shifts[taken].reshape(int(taken.sum()), -1)
             between = [np.interp(frames[~taken], frames[taken], column) for column in known.T]
             shifts[~taken] = np.stack(between, axis=1).reshape(-1, *shifts.shape[1:])
-        return shifts
+        return np.round(shifts, _DECIMALS)
