@@ -53,7 +53,7 @@ def padfield(folder: Path, **options: Any) -> list[Series]:
         Series(
             np.stack([io.imread(folder / f"{which}{name}.png") for which in ("Original", "Transformed")]),
             np.array([(0.0, 0.0), shift]),
-            options={"max_shift": 140, **options},
+            options={"max_shift": 200, "min_overlap": 0.1, **options},
         )
         for name, shift in shifts.items()
     ]

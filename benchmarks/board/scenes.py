@@ -305,11 +305,11 @@ def scanned(rng: np.random.Generator, kind: str, snr: float) -> Series:
     return recorded(views, path, snr, rng)
 
 
-def raw_colours(rng: np.random.Generator, largest: float, snr: float) -> Series:
-    """A mosaic of colours, of which pixels see a half, all and 0.7 of the light."""
-    views, path = moving(rng, largest=largest)
+def raw_colours(rng: np.random.Generator, snr: float) -> Series:
+    """Spots on dark ground that move by 1.5 px, by a mosaic of pixels that see a half, all and 0.7 of the light."""
+    spots, path = Spots(rng, SIZE), drift(COUNT, rng, 1.5)
     gains = np.tile([[0.5, 1.0], [1.0, 0.7]], (SIZE // 2, SIZE // 2))
-    return recorded(gains * (4 + views), path, snr, rng)
+    return recorded(gains * np.stack([spots.sample(*place) for place in path]), path, snr, rng)
 
 
 def compressed(rng: np.random.Generator, quality: int) -> Series:
