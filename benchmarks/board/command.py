@@ -45,7 +45,7 @@ def row_of(case: Case, way: str, seeds: list[dict[str, Any]]) -> Row:
     more = {"bound": bound, "over_bound": found["rms"] / bound, "passes": passes, "cpu": cpu, "base": base}
     row = {"case": case.name, "way": way, "seeds": len(seeds), **found, **more, "over_base": cpu / base}
     known = {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in row.items()}
-    known |= {"asked": case.asked.get(way, {}), "calibrated": case.calibrated}
+    known |= {"asked": case.asked if way == case.asked_of else {}, "calibrated": case.calibrated}
     known["raised"] = sorted({words for each in seeds for words in each["raised"]})
     return {**known, **seeds[0].get("beside", {}), "fails": failures(known)}
 

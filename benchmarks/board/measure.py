@@ -53,19 +53,16 @@ def measure(way: str, many: list[Series]) -> dict[str, Any]:
     reference = "first" if way == "pair" else way
     parts, raised, cpu, base, read = list[Found](), list[str](), 0.0, 0.0, 0
     for series in many:
+        result, began = None, time.process_time()
         with frames_read() as counted:
-            began = time.process_time()
             try:
                 result = xc.estimate_shifts(series.frames, reference, **series.options)
             except Exception as error:  # noqa: BLE001 - a row must not end the board
                 raised.append(repr(error))
-                parts.append(judged(series, np.zeros_like(series.shifts)))
-            else:
-                cpu += time.process_time() - began
-                trusted, sigma = result.trusted, np.asarray(result.sigma, dtype=float)
-                parts.append(judged(series, result.shifts, result.applied(), sigma, trusted))
+        cpu += time.process_time() - began
         read += sum(counted)
-        if way == "first" and "mask" not in series.options:
+        parts.append(judged(series, result))
+        if result is not None and way == "first" and "mask" not in series.options:
             base += seconds_of(base_alone, series, reference)
     bound = float(np.sqrt(np.mean([series.bound**2 for series in many])))
     found = {"found": Found.pooled(parts), "raised": raised, "bound": bound}
@@ -78,22 +75,19 @@ def _some_frames(series: Series, numbers: list[int]) -> Series:
     return replace(series, frames=series.frames[numbers], shifts=shifts, foreign=foreign)
 
 
-def judged(
-    series: Series,
-    shifts: Array,
-    applied: Array | None = None,
-    sigma: Array | None = None,
-    trusted: NDArray[np.bool_] | None = None,
-) -> Found:
-    """Compare a result, or shifts alone, with the truth."""
+def judged(series: Series, result: xc.ShiftResult | None) -> Found:
+    """Compare a result, or that nothing was moved, with the truth."""
     count = len(series.frames)
     foreign = np.zeros(count, bool) if series.foreign is None else series.foreign
-    flagged = np.zeros(count, bool) if trusted is None else ~trusted
-    errors = [each - series.shifts for each in (shifts, shifts if applied is None else applied)]
+    shifts = applied = np.zeros((count, 2))
+    sigma, flagged = np.full((count, 2), np.nan), np.zeros(count, bool)
+    if result is not None:
+        shifts, applied = result.shifts, result.applied()
+        sigma, flagged = np.asarray(result.sigma, dtype=float), ~result.trusted
+    errors = [each - series.shifts for each in (shifts, applied)]
     errors = [each - (np.nanmedian(each, axis=0) if series.zero is None else each[series.zero]) for each in errors]
     others = np.arange(count) != series.zero
-    known = np.full((count, 2), np.nan) if sigma is None else sigma
-    return Found(*(each[others] for each in (*errors, known, flagged, foreign)))
+    return Found(*(each[others] for each in (*errors, sigma, flagged, foreign)))
 
 
 def figures(found: Found) -> dict[str, float]:

@@ -100,6 +100,18 @@ def of_condition(
     return Series(made.frames, made.shifts, bound=made.bound_noisy_reference)
 
 
+def blob(size: int | tuple[int, int], place: Array, spread: float) -> Array:
+    """A Gaussian of height one and twice this variance."""
+    y, x = np.ogrid[:size, :size] if isinstance(size, int) else np.ogrid[: size[0], : size[1]]
+    return np.asarray(np.exp(-((y - place[0]) ** 2 + (x - place[1]) ** 2) / spread))
+
+
+def disc(centre: Array, radius: float) -> NDArray[np.bool_]:
+    """Pixels within a circle."""
+    y, x = np.ogrid[:SIZE, :SIZE]
+    return np.asarray(np.hypot(y - centre[0], x - centre[1]) < radius)
+
+
 def plain(rng: np.random.Generator, snr: float, **options: Any) -> Series:
     """Nothing but noise; with options of `estimate_shifts`."""
     return replace(recorded(*moving(rng), snr, rng), options=options)
@@ -223,7 +235,7 @@ def light(rng: np.random.Generator, kind: str, snr: float) -> Series:
                 1.5 * sum(w * layer.at(2.0 * path[t]) for w, layer in zip(by, layers, strict=True)) / np.linalg.norm(by)
             )
     else:
-        spot = np.exp(-((y - 0.1) ** 2 + (x + 0.05) ** 2) / 0.03)
+        spot = blob(SIZE, np.array([0.6, 0.45]) * SIZE, 0.03 * SIZE**2)
         height = 12 * np.linspace(0, 1, COUNT) if kind == "glow" else 40.0 * (np.arange(COUNT) % 5 == 3)
         views += height[:, None, None] * spot
     return recorded(views, path, snr, rng)
@@ -233,10 +245,8 @@ def covered(rng: np.random.Generator, share: float, contrast: float, snr: float)
     """A disc of this share of the field, with a texture of its own, moves by a drift of its own as large."""
     (views, path), (filling, own) = moving(rng), moving(rng)
     centre, radius = rng.uniform(0.42 * SIZE, 0.58 * SIZE, 2), SIZE * np.sqrt(share / np.pi)
-    grid = np.arange(SIZE)
-    for view, inside, (dy, dx) in zip(views, filling, own, strict=True):
-        far = np.hypot(grid[:, None] - centre[0] - dy, grid - centre[1] - dx)
-        view[:] = np.where(far < radius, contrast * inside, view)
+    for view, inside, at in zip(views, filling, centre + own, strict=True):
+        view[:] = np.where(disc(at, radius), contrast * inside, view)
     return recorded(views, path, snr, rng)
 
 
@@ -245,21 +255,17 @@ def crossed(rng: np.random.Generator, snr: float) -> Series:
     steps = np.arange(COUNT)[:, None]
     path = steps * rng.uniform(-0.2, 0.2, 2) + rng.normal(0, 0.1, (COUNT, 2))
     views, way = Texture(rng).along(path), steps * np.array([0.4, 2.6])
-    disc = Texture(rng).along(way % 30)
-    grid = np.arange(SIZE)
-    for t, view in enumerate(views):
-        far = np.hypot(grid[:, None] - 80 - way[t, 0], grid - 55 - way[t, 1])
-        view[:] = np.where(far < 42, 5 * disc[t], view)
+    for view, inside, at in zip(views, Texture(rng).along(way % 30), way + np.array([80, 55]), strict=True):
+        view[:] = np.where(disc(at, 42), 5 * inside, view)
     return recorded(views, path, snr, rng)
 
 
 def bright_things(rng: np.random.Generator, snr: float) -> Series:
     """Five bright blobs, 15 deviations high, each on a way of its own over a faint scene."""
     views, path = moving(rng)
-    y, x = np.mgrid[:SIZE, :SIZE]
     for place in rng.uniform(30, SIZE - 30, (5, 2)):
-        for view, (dy, dx) in zip(views, place + drift(COUNT, rng, 12.0), strict=True):
-            view += 15 * np.exp(-((y - dy) ** 2 + (x - dx) ** 2) / 32)
+        for view, at in zip(views, place + drift(COUNT, rng, 12.0), strict=True):
+            view += 15 * blob(SIZE, at, 32)
     return recorded(views, path, snr, rng)
 
 
@@ -344,14 +350,12 @@ def trailing(rng: np.random.Generator, strength: float) -> Series:
 def lattice(rng: np.random.Generator, flaws: int, snr: float) -> Series:
     """A lattice of 9.7 px that moves on by 11 px: perfect, or with sites that are filled."""
     path = np.linspace(0, 1, COUNT)[:, None] * [11.0, -6.0]
-    y, x = np.mgrid[:SIZE, :SIZE].astype(float)
     filled = 9.7 * np.rint(rng.uniform(20, SIZE - 20, (flaws, 2)) / 9.7)
-    views = []
-    for dy, dx in path:
-        view = np.cos(2 * np.pi * (y - dy) / 9.7) + np.cos(2 * np.pi * (x - dx) / 9.7)
-        for row, column in filled:
-            view -= 1.7 * np.exp(-((y - dy - row) ** 2 + (x - dx - column) ** 2) / (2 * 2.2**2))
-        views.append(view)
+    y, x = np.ogrid[:SIZE, :SIZE]
+    views = [np.cos(2 * np.pi * (y - dy) / 9.7) + np.cos(2 * np.pi * (x - dx) / 9.7) for dy, dx in path]
+    for view, place in zip(views, path, strict=True):
+        for site in filled:
+            view -= 1.7 * blob(SIZE, site + place, 2 * 2.2**2)
     return recorded(np.array(views), path, snr, rng)
 
 
@@ -375,13 +379,12 @@ def interrupted(rng: np.random.Generator, kind: str, snr: float) -> Series:
 def few_cells(rng: np.random.Generator, snr: float, count: int = 100) -> Series:
     """Small frames, few things: four cells on 40 x 50 px that flash up and fade by a tenth a frame, and tremble."""
     path = drift(count, rng, 3.0) + rng.normal(0, 0.3, (count, 2))
-    y, x = np.mgrid[:40, :50]
     flashes = (rng.random((count + 60, 4)) < 0.07).astype(float)
     bright = 0.2 + lfilter([1.0], [1.0, -0.9], flashes, axis=0)[60:]
     views = np.zeros((count, 40, 50))
-    for n, (row, column) in enumerate(rng.uniform((9, 9), (31, 41), (4, 2))):
-        for t, (dy, dx) in enumerate(path):
-            views[t] += bright[t, n] * np.exp(-((y - row - dy) ** 2 + (x - column - dx) ** 2) / 8)
+    for n, place in enumerate(rng.uniform((9, 9), (31, 41), (4, 2))):
+        for t, at in enumerate(place + path):
+            views[t] += bright[t, n] * blob((40, 50), at, 8)
     return recorded(views, path, snr, rng)
 
 
@@ -393,7 +396,6 @@ def still(rng: np.random.Generator, kind: str, snr: float) -> Series:
     """
     texture, none = Texture(rng), np.zeros((COUNT, 2))
     views = texture.along(none)
-    y, x = np.mgrid[:SIZE, :SIZE]
     if kind == "pattern":
         views += still_layer(rng, "columns")
     elif kind == "focus":
@@ -403,8 +405,8 @@ def still(rng: np.random.Generator, kind: str, snr: float) -> Series:
         together = drift(COUNT, rng, 10.0)
         for place in rng.uniform(0, SIZE, (number, 2)):
             own = common * together + (1 - common) * drift(COUNT, rng, 10.0)
-            for view, (dy, dx) in zip(views, place + own, strict=True):
-                view += height * np.exp(-((y - dy) ** 2 + (x - dx) ** 2) / 24)
+            for view, at in zip(views, place + own, strict=True):
+                view += height * blob(SIZE, at, 24)
     return recorded(views, none, snr, rng)
 
 
