@@ -21,20 +21,23 @@ import xcorr_app as xc
 from benchmarks._environment import RESULTS
 from benchmarks.board.cases import CASES, Case
 from benchmarks.board.measure import Found, figures, measure
-from benchmarks.board.real import SETS, measure_set
+from benchmarks.board.real import REAL, seconds_beside
 from benchmarks.board.report import Row, compared, failures, table
 from benchmarks.harness.environment import environment
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
+_ALL = {case.name: case for case in (*CASES, *REAL)}
+
+
 def of_seed(name: str, seed: int) -> dict[str, dict[str, Any]]:
-    """Measure one seed of a case, or a real set, in all ways."""
-    if name in SETS:
-        return measure_set(name)
-    case = next(case for case in CASES if case.name == name)
-    many = case.series(seed)
-    return {way: measure(way, many) for way in case.ways}
+    """Measure one seed of a case in all ways; in none where its data are absent."""
+    case = _ALL[name]
+    if not (many := case.series(seed)):
+        return {}
+    beside = {"beside": seconds_beside(many)} if case in REAL else {}
+    return {way: measure(way, many) | beside for way in case.ways}
 
 
 def row_of(case: Case, way: str, seeds: list[dict[str, Any]]) -> Row:
@@ -53,7 +56,7 @@ def row_of(case: Case, way: str, seeds: list[dict[str, Any]]) -> Row:
 def rows_of(cases: list[Case], seeds: range, jobs: int) -> Iterator[Row]:
     """Measure cases, one thread a process; the answers depend on neither."""
     os.environ.update(dict.fromkeys(_THREADS, "1"))
-    work = [(case.name, seed) for case in cases for seed in (seeds if case.name not in SETS else seeds[:1])]
+    work = [(case.name, seed) for case in cases for seed in (seeds[:1] if case in REAL else seeds)]
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _alone) as pool:
         found = pool.map(of_seed, *zip(*work, strict=True))
         for case in cases:
@@ -95,9 +98,7 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
 def main(words: list[str] | None = None) -> None:
     """Run the board."""
     arguments = parse_arguments(words)
-
-    everything = [*CASES, *(Case(name, lambda _: [], calibrated=False) for name in SETS)]
-    cases = [case for case in everything if any(case.name.startswith(each) for each in arguments.cases)]
+    cases = [case for case in _ALL.values() if case.name.startswith(tuple(arguments.cases))]
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
     console, rows = Console(width=240), []
     for row in rows_of(cases, seeds, arguments.jobs):
@@ -114,7 +115,3 @@ def main(words: list[str] | None = None) -> None:
         run = {"seeds": arguments.seeds, "first_seed": arguments.first_seed, "jobs": arguments.jobs}
         payload = {"environment": environment() | {"commit": commit()}, "parameters": run, "rows": rows}
         path.write_text(json.dumps(payload, indent=1, allow_nan=False) + "\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -105,7 +105,7 @@ def figures(found: Found) -> dict[str, float]:
     kept = error[sound]
     sure = known & ~found.flagged & np.isfinite(worst) & np.isfinite(found.sigma).all(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.nan_to_num(error[sure] / found.sigma[sure], nan=0.0, posinf=np.inf)
+        ratio = np.nan_to_num(error[sure] / found.sigma[sure], nan=0.0, posinf=1e6)
     finite = error[known & np.isfinite(worst)]
 
     def of(values: Array, how: Callable[[Array], Any]) -> float:

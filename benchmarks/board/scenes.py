@@ -377,10 +377,13 @@ def interrupted(rng: np.random.Generator, kind: str, snr: float) -> Series:
 
 
 def few_cells(rng: np.random.Generator, snr: float, count: int = 100) -> Series:
-    """Small frames, few things: four cells on 40 x 50 px that flash up and fade by a tenth a frame, and tremble."""
+    """Small frames, few things: four cells on 40 x 50 px that flash up and fade by a tenth a frame, and tremble.
+
+    Noise is over the height of a cell.
+    """
     path = drift(count, rng, 3.0) + rng.normal(0, 0.3, (count, 2))
     flashes = (rng.random((count + 60, 4)) < 0.07).astype(float)
-    bright = 0.2 + lfilter([1.0], [1.0, -0.9], flashes, axis=0)[60:]
+    bright = 1 + lfilter([1.0], [1.0, -0.9], flashes, axis=0)[60:]
     views = np.zeros((count, 40, 50))
     for n, place in enumerate(rng.uniform((9, 9), (31, 41), (4, 2))):
         for t, at in enumerate(place + path):

@@ -83,6 +83,9 @@ def test_what_cannot_be_measured_is_told():
 
 def test_absent_sets_are_left_out(monkeypatch, tmp_path):
     monkeypatch.setattr(real, "DATA", tmp_path)
+    case = real._case("pc12", real._cells)
+    assert case.series(0) == []
+    monkeypatch.setitem(command._ALL, "real/pc12", case)
     assert command.of_seed("real/pc12", 0) == {}
 
 
