@@ -75,7 +75,7 @@ class Series:
 
     Attributes
     ----------
-    frames : array, uint16, shape (T, SIZE, SIZE)
+    frames : array, uint16, shape (T, size, size)
         Frame 0 is the reference.
     shifts : array, float64, shape (T, 2)
         True registration shifts (rows, columns; pixels to add to each frame to land on frame 0).
@@ -96,11 +96,11 @@ class Clean:
 
     scene: Scene
     views: Array
-    """(T, SIZE, SIZE) in units of the scene's deviation."""
+    """(T, size, size) in units of the scene's deviation."""
     light: Array
-    """(T, SIZE, SIZE) or (T, 1, 1) factor of the scene and the background."""
+    """(T, size, size) or (T, 1, 1) factor of the scene and the background."""
     hot: Array
-    """(T, SIZE, SIZE) counts of hot pixels, zero elsewhere, or (T, 1, 1) zeros."""
+    """(T, size, size) counts of hot pixels, zero elsewhere, or (T, 1, 1) zeros."""
     path: Array
     """(T, 2) displacements."""
     lit: NDArray[np.bool_] | None = None
@@ -114,6 +114,7 @@ def make_series(
     seed: int = 0,
     largest: float = LARGEST_DRIFT,
     condition: str = "plain",
+    size: int = SIZE,
 ) -> Series:
     """Make one series: a reference and `frames` displaced frames, all equally noisy.
 
@@ -130,31 +131,33 @@ def make_series(
         Largest displacement per axis in pixels; `LATTICE_DRIFT` at most for a lattice.
     condition : str
         One of `CONDITIONS` or `OTHERS`.
+    size : int
+        Rows and columns of a frame.
 
     Returns
     -------
     Series
     """
-    clean = _clean(scene_name, condition, frames, seed, largest)
+    clean = _clean(scene_name, condition, frames, seed, largest, size)
     noise = np.random.default_rng(np.random.SeedSequence([seed, 20_240_512]).spawn(2)[1])
     a = contrast(snr, float(clean.views[0].mean()))
-    stack = np.empty((frames + 1, SIZE, SIZE), dtype=np.uint16)
+    stack = np.empty((frames + 1, size, size), dtype=np.uint16)
     for index, (view, light, hot) in enumerate(zip(clean.views, clean.light, clean.hot, strict=True)):
         electrons = noise.poisson(light * (BACKGROUND + a * view))
-        counts = OFFSET + electrons + READ_NOISE * noise.standard_normal((SIZE, SIZE))
+        counts = OFFSET + electrons + READ_NOISE * noise.standard_normal((size, size))
         stack[index] = np.clip(np.rint(np.where(hot > 0, hot, counts)), 0, 65_535)
     known, noisy = bounds(clean.scene, snr) if condition == "plain" else (np.nan, np.nan)
     return Series(stack, -clean.path, known, noisy)
 
 
 @functools.lru_cache(maxsize=1)
-def _clean(scene_name: str, condition: str, frames: int, seed: int, largest: float) -> Clean:
+def _clean(scene_name: str, condition: str, frames: int, seed: int, largest: float, size: int = SIZE) -> Clean:
     """Make the noise-free frames; the last are kept, since every SNR needs the same."""
     if condition not in (*CONDITIONS, *OTHERS) or (condition in OF_SPOTS_ALONE and scene_name != "spots"):
         raise ValueError(f"no condition {condition!r} of {scene_name}")
     world = np.random.default_rng(np.random.SeedSequence([seed, 20_240_512]).spawn(2)[0])
     extra = np.random.default_rng([seed, 20_240_512, (*CONDITIONS, *OTHERS).index(condition)])
-    scene: Scene = Lattice(world) if condition == "lattice" else SCENES[scene_name](world)
+    scene: Scene = Lattice(world, size) if condition == "lattice" else SCENES[scene_name](world, size)
     path = drift(frames + 1, world, min(largest, LATTICE_DRIFT) if condition == "lattice" else largest)
     light, hot, lit = np.ones((frames + 1, 1, 1)), np.zeros((frames + 1, 1, 1)), None
     if condition == "blinking" and isinstance(scene, Spots):
@@ -168,30 +171,31 @@ def _clean(scene_name: str, condition: str, frames: int, seed: int, largest: flo
     else:
         views = np.stack([scene.sample(dy, dx) for dy, dx in path])
     if condition == "pattern":
-        views += _pattern(extra)
+        views += _pattern(extra, size)
     elif condition == "foreground":
-        views = _behind_disc(views, SCENES[scene_name](extra), extra, largest)
+        views = _behind_disc(views, SCENES[scene_name](extra, size), extra, largest)
     elif condition == "gradient":
-        light = _gradient(frames + 1, extra)
+        light = _gradient(frames + 1, extra, size)
     elif condition == "brightness":
         light = np.exp(0.1 * _pink(frames + 1, extra))[:, None, None]
     elif condition in ("hot", "flickering"):
-        hot = _hot_pixels(frames + 1, extra, flickering=condition == "flickering")
+        hot = _hot_pixels(frames + 1, extra, size, flickering=condition == "flickering")
     return Clean(scene, views, light, hot, path, lit)
 
 
-def _pattern(rng: np.random.Generator) -> Array:
+def _pattern(rng: np.random.Generator, size: int) -> Array:
     """Columns and spots, non-negative, of unit deviation together."""
-    columns = rng.standard_normal(SIZE)
+    columns = rng.standard_normal(size)
     columns = (columns - columns.min()) / columns.std()
-    pattern: Array = np.sqrt(0.5) * (columns + Spots(rng).sample(0.0, 0.0))
+    pattern: Array = np.sqrt(0.5) * (columns + Spots(rng, size).sample(0.0, 0.0))
     return pattern
 
 
 def _behind_disc(views: Array, filling: Scene, rng: np.random.Generator, largest: float) -> Array:
     """Cover a quarter of every view by a disc that moves with its filling."""
-    centre, radius = rng.uniform(0.4 * SIZE, 0.6 * SIZE, size=2), SIZE / np.sqrt(4 * np.pi)
-    grid = np.arange(SIZE, dtype=np.float64)
+    size = views.shape[1]
+    centre, radius = rng.uniform(0.4 * size, 0.6 * size, size=2), size / np.sqrt(4 * np.pi)
+    grid = np.arange(size, dtype=np.float64)
     covered = np.empty_like(views)
     for index, (dy, dx) in enumerate(drift(views.shape[0], rng, largest)):
         distance = np.hypot(grid[:, None] - centre[0] - dy, grid - centre[1] - dx)
@@ -200,10 +204,10 @@ def _behind_disc(views: Array, filling: Scene, rng: np.random.Generator, largest
     return covered
 
 
-def _gradient(count: int, rng: np.random.Generator) -> Array:
+def _gradient(count: int, rng: np.random.Generator, size: int) -> Array:
     """Light of mean one that falls off in a direction that turns."""
     angle = rng.uniform(0, 2 * np.pi) + np.linspace(0, np.pi, count)[:, None, None]
-    across = np.linspace(-1, 1, SIZE)
+    across = np.linspace(-1, 1, size)
     light: Array = 1 + 0.5 * (np.sin(angle) * across[:, None] + np.cos(angle) * across)
     return light
 
@@ -218,10 +222,10 @@ def _pink(count: int, rng: np.random.Generator) -> Array:
     return pink
 
 
-def _hot_pixels(count: int, rng: np.random.Generator, *, flickering: bool) -> Array:
-    places = rng.choice(SIZE * SIZE, size=2 * _HOT, replace=False)
-    hot = np.zeros((count, SIZE * SIZE))
+def _hot_pixels(count: int, rng: np.random.Generator, size: int, *, flickering: bool) -> Array:
+    places = rng.choice(size * size, size=2 * _HOT, replace=False)
+    hot = np.zeros((count, size * size))
     for frame in hot:
         chosen = rng.choice(places, size=_HOT, replace=False) if flickering else places[:_HOT]
         frame[chosen] = rng.uniform(20_000, 65_535, size=_HOT)
-    return hot.reshape(count, SIZE, SIZE)
+    return hot.reshape(count, size, size)

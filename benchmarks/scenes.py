@@ -71,7 +71,8 @@ class Scene(ABC):
 
     name: str
 
-    def __init__(self) -> None:
+    def __init__(self, size: int = SIZE) -> None:
+        self._size = size
         self._scale = 1.0
         self._scale = 1.0 / float(self.sample(0.0, 0.0).std())
 
@@ -85,13 +86,13 @@ class Scene(ABC):
 
         Returns
         -------
-        array, shape (SIZE, SIZE)
+        array, shape (size, size)
             s(y - dy, x - dx) on the integer grid, non-negative.
         """
         return self._scale * self._sample(dy, dx)
 
     def gradient(self) -> tuple[Array, Array]:
-        """Return ds/dy and ds/dx, shape (SIZE, SIZE), by central differences of exact samples 0.01 pixel apart."""
+        """Return ds/dy and ds/dx, shape (size, size), by central differences of exact samples 0.01 pixel apart."""
         h = 0.005
         d_dy = (self.sample(-h, 0.0) - self.sample(h, 0.0)) / (2 * h)
         d_dx = (self.sample(0.0, -h) - self.sample(0.0, h)) / (2 * h)
@@ -109,15 +110,16 @@ class Spots(Scene):
     _COUNT = 300
     _MARGIN = 52.0
 
-    def __init__(self, rng: np.random.Generator) -> None:
-        self._centres = rng.uniform(-self._MARGIN, SIZE + self._MARGIN, size=(self._COUNT, 2))
-        self._sigma = rng.uniform(3.2, 4.0, size=self._COUNT)
-        self._amplitude = rng.uniform(0.5, 1.5, size=self._COUNT)
-        super().__init__()
+    def __init__(self, rng: np.random.Generator, size: int = SIZE) -> None:
+        count = round(self._COUNT * ((size + 2 * self._MARGIN) / (SIZE + 2 * self._MARGIN)) ** 2)
+        self._centres = rng.uniform(-self._MARGIN, size + self._MARGIN, size=(count, 2))
+        self._sigma = rng.uniform(3.2, 4.0, size=count)
+        self._amplitude = rng.uniform(0.5, 1.5, size=count)
+        super().__init__(size)
 
     def _sample(self, dy: float, dx: float) -> Array:
         # A sum of separable Gaussians is one matrix product: rows x spots times spots x columns.
-        grid = np.arange(SIZE, dtype=np.float64)
+        grid = np.arange(self._size, dtype=np.float64)
         rows = np.exp(-0.5 * ((grid[:, None] - self._centres[:, 0] - dy) / self._sigma) ** 2)
         columns = np.exp(-0.5 * ((grid[:, None] - self._centres[:, 1] - dx) / self._sigma) ** 2)
         product: Array = (rows * self._amplitude) @ columns.T
@@ -135,7 +137,7 @@ class Spots(Scene):
 
     def turned(self, angle: float, factor: float) -> Spots:
         """Return the scene turned by an angle in radians, columns towards rows, and enlarged, about its centre."""
-        scene, middle = copy.copy(self), (SIZE - 1) / 2
+        scene, middle = copy.copy(self), (self._size - 1) / 2
         turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
         scene._centres = middle + factor * (self._centres - middle) @ turn.T
         scene._sigma = factor * self._sigma
@@ -150,40 +152,39 @@ class Lattice(Spots):
     _SIGMA = 2.0
     _MISSING = 0.05
 
-    def __init__(self, rng: np.random.Generator) -> None:
+    def __init__(self, rng: np.random.Generator, size: int = SIZE) -> None:
         origin = rng.uniform(0, self._PITCH, size=2)
-        reach = np.arange(-self._MARGIN, SIZE + self._MARGIN, self._PITCH)
+        reach = np.arange(-self._MARGIN, size + self._MARGIN, self._PITCH)
         y, x = np.meshgrid(reach + origin[0], reach + origin[1], indexing="ij")
         there = rng.random(y.size) >= self._MISSING
         self._centres = np.stack([y.ravel(), x.ravel()], axis=1)[there]
         self._sigma = np.full(there.sum(), self._SIGMA)
         self._amplitude = np.ones(there.sum())
-        Scene.__init__(self)
+        Scene.__init__(self, size)
 
 
 class Speckle(Scene):
     """Fully developed, band-limited speckle (see the module's docstring)."""
 
     name = "speckle"
-    _CANVAS = 640
+    _MARGIN = 64
     _F0 = 0.06
     _CUTOFF = 0.2
 
-    def __init__(self, rng: np.random.Generator) -> None:
-        f = np.fft.fftfreq(self._CANVAS)
+    def __init__(self, rng: np.random.Generator, size: int = SIZE) -> None:
+        shape = (size + 2 * self._MARGIN, size + 2 * self._MARGIN)
+        f = np.fft.fftfreq(shape[0])
         radius_squared = f[:, None] ** 2 + f[None, :] ** 2
         amplitude = np.exp(-0.5 * radius_squared / self._F0**2) * (radius_squared <= self._CUTOFF**2)
-        shape = (self._CANVAS, self._CANVAS)
         self._spectrum = amplitude * (rng.standard_normal(shape) + 1j * rng.standard_normal(shape))
         self._frequencies = f
-        super().__init__()
+        super().__init__(size)
 
     def _sample(self, dy: float, dx: float) -> Array:
         ramp_y = np.exp(-2j * np.pi * self._frequencies * dy)
         ramp_x = np.exp(-2j * np.pi * self._frequencies * dx)
         field = np.fft.ifft2(self._spectrum * ramp_y[:, None] * ramp_x[None, :])
-        edge = (self._CANVAS - SIZE) // 2
-        crop = field[edge : edge + SIZE, edge : edge + SIZE]
+        crop = field[self._MARGIN : -self._MARGIN, self._MARGIN : -self._MARGIN]
         intensity: Array = crop.real**2 + crop.imag**2
         return intensity
 
@@ -229,20 +230,20 @@ def bounds(scene: Scene, snr: float) -> tuple[float, float]:
         Rms error per axis in pixels.
     """
     clean = scene.sample(0.0, 0.0)
-    a = contrast(snr, float(clean.mean()))
+    a, size = contrast(snr, float(clean.mean())), clean.shape[0]
     variance = BACKGROUND + a * clean + READ_NOISE**2 + 1 / 12
     gy, gx = (a * g for g in scene.gradient())
     fisher = np.array([[np.sum(p * q / variance) for q in (gy, gx)] for p in (gy, gx)])
     known = float(np.sqrt(np.trace(np.linalg.inv(fisher)) / 2))
 
     # A Hann window (scaled to keep the power) hides the step at the border, which is no detail of the scene.
-    hann = np.hanning(SIZE)[:, None] * np.hanning(SIZE)[None, :]
+    hann = np.hanning(size)[:, None] * np.hanning(size)[None, :]
     hann /= np.sqrt(np.mean(hann**2))
     power = np.abs(np.fft.fft2((clean - clean.mean()) * a * hann)) ** 2 / clean.size
     noise = float(variance.mean())
-    omega = 2 * np.pi * np.fft.fftfreq(SIZE)
+    omega = 2 * np.pi * np.fft.fftfreq(size)
     wy, wx = np.broadcast_arrays(omega[:, None], omega[None, :])
-    ring = np.rint(np.hypot(wy, wx) * SIZE / (2 * np.pi)).astype(np.intp).ravel()
+    ring = np.rint(np.hypot(wy, wx) * size / (2 * np.pi)).astype(np.intp).ravel()
     spectrum = (np.bincount(ring, power.ravel()) / np.bincount(ring))[ring].reshape(power.shape)
     weight = spectrum**2 / (2 * spectrum * noise + noise**2)
     information = np.array([[np.sum(p * q * weight) for q in (wy, wx)] for p in (wy, wx)])

@@ -1,0 +1,5 @@
+"""``python -m benchmarks.board``."""
+
+from benchmarks.board.command import main
+
+main()
