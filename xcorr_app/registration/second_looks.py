@@ -15,7 +15,7 @@ import numpy as np
 
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration import alike_errors
-from xcorr_app.registration.artefacts import common_part, drawn_in
+from xcorr_app.registration.artefacts import common_part
 from xcorr_app.registration.artefacts.line_offsets import (
     LevelledFrames,
     is_better,
@@ -25,7 +25,6 @@ from xcorr_app.registration.artefacts.line_offsets import (
 )
 from xcorr_app.registration.artefacts.mosaic import EvenMosaicFrames, even_mosaic
 from xcorr_app.registration.artefacts.swept_rows import JoinedRows, joined_rows
-from xcorr_app.registration.coarse_and_fine import disagreement
 from xcorr_app.registration.contrast_choice import NOTES, agree
 from xcorr_app.registration.light.even_light import EvenlyLitFrames
 from xcorr_app.registration.lighting import as_sure, evenly_lit, is_nearer
@@ -33,7 +32,6 @@ from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.pattern.static_pattern import Told, without_pattern
 from xcorr_app.registration.reference.lone_reference import TEMPLATE, other_reference
 from xcorr_app.registration.reference.lone_reference import note as note_on_reference
-from xcorr_app.registration.reference.steps_check import astray
 from xcorr_app.registration.repairs import Repaired
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.shading import UnshadedFrames, unshaded
@@ -213,34 +211,6 @@ def still_lines(series: Series) -> Series:
     return level if is_better(series.measured, level.measured, series.settings, "still") else series
 
 
-def holes_left_by_drawing(series: Series) -> Series:
-    """Do holes that stand still, filled before, pull the shifts? Masked correlation says where these belong."""
-    as_they_are = series.frames is series.given.frames and series.pattern == Told()
-    by_contrast = set(series.found.notes) & set(NOTES.values())
-    if series.given.drawn is not None and as_they_are and not by_contrast and series.measured.linear is None:
-        drawn_in.refine(series.measured, series.frames, series.reference, series.settings, series.given.drawn)
-    return series
-
-
-def coarse_and_fine_parts(series: Series) -> Series:
-    """Do coarse parts of the scene move otherwise than fine ones? Then standard errors are larger.
-
-    Not asked where frames leave nothing once they are moved, or hold a pattern that was fitted together with the scene.
-    """
-    rest, reference, told = series.found.rest, series.reference, series.pattern
-    if not series.is_open or not isinstance(reference, (str, int, np.integer)):
-        return series
-    if (rest.is_little and rest.is_sure) or told.joint or told.contested:
-        return series
-    if series.settings.contrast.auto and series.settings.normalization == "zncc":
-        trial = partial(series.measurement.trial, whole=True)
-        locally = series.found.estimation.settings.contrast.sigma is not None
-        by = disagreement(series.frames, reference, series.measured, series.settings, trial, locally=locally)
-        if by.any():
-            series.measured.sigma = np.hypot(series.measured.sigma, by)
-    return series
-
-
 def alike_errors_of_tiles(series: Series) -> Series:
     """Are errors of neighbouring parts of the picture alike? Then standard errors are larger.
 
@@ -273,26 +243,10 @@ def _with_all_parts(series: Series) -> Series:
     measured, estimation = series.measured, series.found.estimation
     found = series.measurement.as_a_whole(series.frames, series.reference, estimation.settings)
     whole = measured.with_all_parts(found)
-    # What coarse and fine parts were seen to differ by is in those before.
-    whole.sigma = np.fmax(whole.sigma, measured.sigma)
     whole.shared = alike_errors.excess(estimation, series.reference, whole, in_parts=False)
     if not alike_errors.same_shifts(measured, whole):
         return series
     return replace(series, found=replace(series.found, measured=whole))
-
-
-def sums_of_steps(series: Series) -> Series:
-    """Do sums of steps lie where frames are found that are compared with the first? They are doubted where not.
-
-    Flags alone: what was asked for is the sum of steps.
-    """
-    if isinstance(series.reference, str) and series.reference == "previous" and series.settings.normalization == "zncc":
-
-        def against_first(frames: Frames) -> Measured:
-            return series.measurement.without_check(frames, "first")
-
-        series.measured.inconsistent |= astray(series.frames, series.measured, series.settings, against_first)
-    return series
 
 
 SECOND_LOOKS: tuple[Look, ...] = (
@@ -305,8 +259,5 @@ SECOND_LOOKS: tuple[Look, ...] = (
     uneven_light,
     fixed_pattern,
     still_lines,
-    holes_left_by_drawing,
-    coarse_and_fine_parts,
     alike_errors_of_tiles,
-    sums_of_steps,
 )

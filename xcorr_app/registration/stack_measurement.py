@@ -95,10 +95,6 @@ class StackMeasurement:
         """Measure frames with all of their parts, checked as all are."""
         return self._job(frames, settings, None, whole=True, tiles=False).run(reference, self._verified)[0]
 
-    def without_check(self, frames: Frames, reference: str | int | Array) -> Measured:
-        """Measure frames with no other means, and without telling of progress."""
-        return self._measure(frames, reference, np.zeros(frames.count, dtype=bool), None).measured
-
     def measure(self, frames: Frames, reference: str | int | Array) -> Findings:
         """Measure frames as they are, or by local contrast where that is asked for, or found to be surer."""
         return self._measure(frames, reference, self._verified, self._progress)

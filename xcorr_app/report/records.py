@@ -27,8 +27,8 @@ FLAG_MEANINGS: dict[str, str] = {
     "low-score": "Even at its best shift the frame resembles the reference little. A remark: noise alone can cause it.",
     "uncertain": "The predicted standard error of the shift is too large, or its peak is no higher than chance would "
     "make it. In movies with few photons try --smooth-time 5 or --reference template.",
-    "inconsistent": "Most of the frame moves differently from the shift that was found, or steps between frames do "
-    "not add up to what a direct comparison with the first frame finds. Look at the frame before you trust it.",
+    "inconsistent": "Most of the frame moves differently from the shift that was found, or shows something else. Look "
+    "at the frame before you trust it.",
     "ambiguous": "A second shift fits almost as well as the best one, as in a periodic pattern. Measure again with "
     "--max-shift below half the period.",
     "inherited": "A step between earlier frames is doubtful, and this shift contains it.",

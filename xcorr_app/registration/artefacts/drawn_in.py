@@ -20,11 +20,8 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 from xcorr_app.registration.artefacts.common_part import without_rims
 from xcorr_app.registration.artefacts.defects import FirstLook
-from xcorr_app.registration.masked.estimate import estimate_masked, takes_masks
-from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.measuring.few_frames import spread
-from xcorr_app.registration.measuring.measured import Measured
-from xcorr_app.registration.settings import Roi, Settings
+from xcorr_app.registration.settings import Roi
 from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, Frames, FramesOver
 
 _LOOKED_AT, _FEWEST = 16, 4
@@ -49,10 +46,6 @@ _AT_ONCE = 3
 """Frames that tell as a rule."""
 _AWAY, _SHARP = (4, 5), 0.6
 """Pixels from what is drawn, and the share of how far values lie from its own there that those next to it do."""
-_SURE, _NEAR = 0.05, 0.25
-"""Standard error in pixels up to which, as a rule, shifts are refined, and by how much at most."""
-_SURER = 0.75
-"""Share of those errors that those of masked correlation must be, which may miss what weights told."""
 _THIN = 1
 """Rows or columns of one value that a lattice has by itself."""
 _OF_BORDER = 0.5
@@ -154,32 +147,6 @@ def _order(count: int) -> list[int]:
     """Numbers of the frames that are looked at: the first ones tell as a rule."""
     numbers = spread(np.arange(count), _LOOKED_AT).tolist()
     return list(dict.fromkeys([numbers[0], numbers[-1], numbers[len(numbers) // 2], *numbers]))
-
-
-def refine(
-    measured: Measured, frames: Frames, reference: str | int | Array, settings: Settings, part: NDArray[np.bool_]
-) -> None:
-    """Bring sure shifts to where masked correlation sees them, if that is near: holes that stand still pull a little.
-
-    Frames are as they were measured, filled. What is noisy is left: masked correlation does not weight frequencies.
-    """
-    sure = measured.undoubted(settings)
-    if not takes_masks(reference, settings) or not sure.any() or measured.partial.any():
-        return
-    if not np.nanmedian(measured.sigma[sure].max(axis=1)) < _SURE:
-        return
-    if isinstance(reference, (str, int, np.integer)):
-        number = {"first": 0, "last": frames.count - 1}.get(str(reference), reference)
-        chunk = frames.read(int(number) % frames.count, int(number) % frames.count + 1)
-        if chunk.unreadable or not _usable(frames, [int(number) % frames.count]):
-            return
-    seen = estimate_masked(frames, reference, settings, Masks.of(~part), array_namespace(frames.read(0, 1).frames))
-    with np.errstate(invalid="ignore"):
-        surer = np.nanmedian(seen.sigma[sure].max(axis=1)) < _SURER * np.nanmedian(measured.sigma[sure].max(axis=1))
-        near = surer & (np.abs(seen.shifts - measured.shifts) < _NEAR).all(axis=1)
-    moved = np.where((sure & near)[:, None], seen.shifts - measured.shifts, 0.0)
-    measured.shifts = measured.shifts + moved
-    measured.fft_shifts = measured.fft_shifts + moved
 
 
 def _usable(frames: Frames, numbers: list[int]) -> list[Array]:

@@ -36,12 +36,8 @@ _WORTH_A_FIT = 0.85
 _NEEDY = 0.5, 0.9
 """Ranks, by standard error, of frames on which it is tried."""
 
-_UNEXPLAINED = 0.6
-"""Share of the score that noise allows, below which frames are looked at for what they show."""
-_MAX_FOREIGN = 0.3
-"""Share of their tiles that resemble the reference, below which they show something else."""
 _MIN_ALIKE = 0.5
-"""The same of frames most of whose tiles differ."""
+"""Share of tiles that resemble the reference, below which a frame most of whose tiles differ shows something else."""
 _UNUSUAL, _LESS, _MAX_UNUSUAL = 10.0, 0.01, 0.1
 """Median deviations, and share of what noise allows, by which a frame scores less than others to be looked at; and
 share of the frames that may do so."""
@@ -116,7 +112,6 @@ class Measurement:
             return columns
         if looked_at.any():
             self._settle(columns, reference)
-            self._suspects(columns, reference)
         some_differ = masks.some_differ(columns.tiles[looked_at])
         if some_differ:
             self._look(columns, reference, np.isnan(columns.alike))
@@ -165,19 +160,6 @@ class Measurement:
             moved = (np.abs(columns.shifts - before) > _ELSEWHERE).any(axis=1)
         # Their tiles were compared at another peak.
         self._look(columns, reference, moved & np.isfinite(columns.alike))
-
-    def _suspects(self, columns: Measured, reference: Reference) -> None:
-        """Look at frames whose score noise does not explain: of sparse scenes a few things fall together by chance."""
-        with np.errstate(invalid="ignore"):
-            suspect = columns.score * max(self._settings.min_score, _TINY) < _UNEXPLAINED * columns.score_limit
-        if not suspect.any():
-            return
-        suspect &= columns.undoubted(self._settings) & np.isnan(columns.alike)
-        if suspect.any():
-            self._look(columns, reference, suspect)
-        with np.errstate(invalid="ignore"):
-            low = columns.score * max(self._settings.min_score, _TINY) < _UNEXPLAINED * columns.score_limit
-            columns.inconsistent |= low & (columns.alike < _MAX_FOREIGN)
 
     def _torn(self, columns: Measured, reference: Reference) -> None:
         """Look at frames that score less than the others of a stack that moves as one: parts of them may not."""
