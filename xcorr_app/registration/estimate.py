@@ -14,6 +14,7 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.host_fallback import with_host_fallback
 from xcorr_app.registration.masked.estimate import estimate_masked, masks_for
 from xcorr_app.registration.masked.rules import Masks
+from xcorr_app.registration.one_blas_thread import one_blas_thread
 from xcorr_app.registration.progress_bar import shown
 from xcorr_app.registration.repairs import repaired
 from xcorr_app.registration.results.results import ShiftResult
@@ -37,6 +38,7 @@ from xcorr_app.registration.stack_result import result_of
 _LOG = logging.getLogger("xcorr_app")
 
 
+@one_blas_thread()
 def estimate_shifts(
     stack: Array,
     reference: str | int | Array = "first",
