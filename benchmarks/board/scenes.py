@@ -414,13 +414,13 @@ def still(rng: np.random.Generator, kind: str, snr: float) -> Series:
 
 
 def framed(rng: np.random.Generator, count: int, snr: float) -> Series:
-    """A rim of a fifth of the picture on each side, of twice the scene's contrast, stands still; the scene moves on."""
-    size, wide = 200, 36
+    """A bright rim, a third of the picture, textured as the scene, stands still; the scene moves by 20 to 30 px."""
+    size, wide = 200, 19
     path = np.linspace(0, 1, count)[:, None] * rng.choice([-1, 1], 2) * rng.uniform(20, 30, 2)
     views = Texture(rng, size).along(path)
     rim = np.ones((size, size), bool)
     rim[wide:-wide, wide:-wide] = False
-    return recorded(np.where(rim, 3 + 2 * still_layer(rng, "texture", size), views), path, snr, rng)
+    return recorded(np.where(rim, 4 + still_layer(rng, "texture", size), views), path, snr, rng)
 
 
 def beyond(rng: np.random.Generator, snr: float) -> Series:
