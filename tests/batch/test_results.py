@@ -103,7 +103,8 @@ def test_a_report_of_less_changes_nothing_else(tmp_path, stack, report):
         for name in ("m/shifts.csv", *(["m/m_aligned.tif"] if apply == "--apply" else [])):
             assert (out / name).read_bytes() == (tmp_path / "full" / name).read_bytes()
         assert align(stack, "-o", out, "--report", report, apply, "--resume").stdout.count("Finished before: m") == 1
-    align(stack, "-o", tmp_path / "full", "--report", "none", "--resume")
+    assert align(stack, "-o", tmp_path / "full", "--report", "none", "--resume").code == 2
+    assert align(stack, "-o", tmp_path / "full", "--report", "none", "--overwrite").code == 0
     assert not (tmp_path / "full" / "report.html").exists()
 
 
