@@ -20,7 +20,6 @@ from xcorr_app.registration.repairs import repaired
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.second_looks import SECOND_LOOKS, Series
 from xcorr_app.registration.settings import (
-    DEFAULT_MAX_SIGMA,
     DEFAULT_MIN_SCORE,
     DEFAULT_TOLERANCE,
     Roi,
@@ -57,7 +56,7 @@ def estimate_shifts(
     min_overlap: float = DEFAULT_MIN_OVERLAP,
     min_score: float = DEFAULT_MIN_SCORE,
     tolerance: float = DEFAULT_TOLERANCE,
-    max_sigma: float = DEFAULT_MAX_SIGMA,
+    max_sigma: float | None = None,
     smooth_time: int = 1,
     mask: str | Array | None = None,
     mask_moves: bool = False,
@@ -122,8 +121,9 @@ def estimate_shifts(
         A frame is flagged ``low-score`` below this fraction of the score its noise allows.
     tolerance : float
         Difference from the FFT reference in pixels above which a frame is flagged ``disagrees``.
-    max_sigma : float
-        Standard error in pixels above which a frame is flagged ``uncertain``. What neighbouring parts of a picture
+    max_sigma : float, optional
+        Standard error in pixels above which a frame is flagged ``uncertain``: by default 0.5, or 2 % of the range of
+        the stack's shifts where that is more. What neighbouring parts of a picture
         share (moving air, jitter of a scan) is in ``sigma``, and counts for no flag.
     smooth_time : int
         Number of frames around each that are averaged before measuring, for movies with few photons a frame: the drift

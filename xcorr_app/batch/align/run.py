@@ -230,7 +230,7 @@ class _Align:
 
     def is_flagged(self, finished: Finished[StackReport]) -> bool:
         rows = finished.result.rows
-        return any(quality.FAILS_THE_RUN & set(row.flags) for row in rows) or summarise(finished.result).is_untrusted
+        return any(quality.FAILS_THE_RUN & set(row.flags) for row in rows) or summarise(finished.result).is_no_better
 
 
 def _shown(outcome: Outcome[StackReport], options: AlignOptions) -> StackReport:
