@@ -51,6 +51,12 @@ def test_a_reader_who_has_seen_enough_ends_nothing(tmp_path, command):
     assert record(tmp_path / "out")["failed"] is False
 
 
+def test_the_environment_through_head():
+    command = f"{sys.executable} -m xcorr_app env | head -1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr, len(done.stdout.splitlines())) == (0, "", 1)
+
+
 def test_a_narrow_terminal_cuts_no_number(tmp_path, monkeypatch):
     class Terminal(io.StringIO):
         def isatty(self):
