@@ -92,8 +92,8 @@ class ShiftResult:
 
     @property
     def trusted(self) -> NDArray[np.bool_]:
-        """(T,) whether a frame has a shift, how sure it is, and nothing against it; a low score alone is not that."""
-        found = np.isfinite(self.shifts).all(axis=1) & ~np.isnan(self.sigma).any(axis=1)
+        """(T,) whether a frame has a shift and nothing speaks against it; a low score alone does not."""
+        found = np.isfinite(self.shifts).all(axis=1)
         return np.array([is_trusted(flags) for flags in self.flags], dtype=bool) & found
 
     def applied(self, policy: str = DEFAULT_POLICY) -> NDArray[np.float64]:
