@@ -9,8 +9,8 @@ class XcorrError(Exception):
     """Base of every exception raised on purpose by this project."""
 
 
-class ArgumentError(XcorrError, ValueError):
-    """An argument is out of range, of the wrong shape or of an unknown name."""
+class ArgumentError(XcorrError, ValueError, TypeError):
+    """An argument is out of range, of the wrong shape, of an unknown name, or of the wrong type."""
 
 
 class DataTypeError(XcorrError, TypeError):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import ndimage
 
 import xcorr_app as xc
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError, XcorrError
@@ -20,10 +21,27 @@ def test_images_without_pixels_or_axes(shape: tuple[int, ...]) -> None:
         xc.convolve(np.ones(shape), np.ones((3, 3)))
 
 
-@pytest.mark.parametrize("dtype", ["int8", "int32", "uint32", "int64", "float16", "complex64"])
+@pytest.mark.parametrize("dtype", ["float16", "complex64"])
 def test_types_of_pixels_that_are_not_supported(dtype: str) -> None:
     with pytest.raises(DataTypeError, match="convert them to one of uint8"):
         xc.convolve(np.ones((4, 4), dtype), np.ones((3, 3)))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint32", "int64", "uint64"])
+def test_other_integers_are_filtered_as_scipy_does(dtype: str) -> None:
+    images = np.random.default_rng(0).integers(0, 9, (2, 12, 13)).astype(dtype)
+    found = xc.convolve(images, [[0, 1, 0], [1, 2, 1], [0, 1, 0]])
+    expected = np.stack([ndimage.convolve(image, np.array([[0, 1, 0], [1, 2, 1], [0, 1, 0]])) for image in images])
+    assert found.dtype == images.dtype
+    np.testing.assert_array_equal(found, expected)
+    assert xc.convolve(images, [[0.5]], dtype="float32").dtype == np.float32
+    limits = np.iinfo(dtype)
+    far = np.full((4, 4), min(limits.max, 2**53), dtype)
+    largest = {"int64": 2**63 - 1024, "uint64": 2**64 - 2048}.get(dtype, limits.max)  # that float64 has
+    np.testing.assert_array_equal(xc.convolve(far, [[2**11]]), np.full((4, 4), largest, dtype))
+    if limits.max > 2**53:
+        with pytest.raises(DataTypeError, match="beyond 2"):
+            xc.convolve(np.full((4, 4), limits.max, dtype), [[1]])
 
 
 @pytest.mark.parametrize("images", ["image", np.ma.masked_array(np.ones((4, 4)))])

@@ -49,6 +49,42 @@ def write_hdf5(folder):
     return (folder / "seed.h5").read_bytes()
 
 
+def write_hdf5_gzip(folder):
+    """Chunks that are encoded: lengths in them, and of them, are what may lie."""
+    with formats.h5(folder / "seed.h5") as file:
+        file.create_dataset("data", data=STACK, chunks=(1, *STACK.shape[1:]), compression="gzip", shuffle=True)
+    return (folder / "seed.h5").read_bytes()
+
+
+def write_hdf5_virtual(folder):
+    import h5py
+
+    layout = h5py.VirtualLayout(STACK.shape, STACK.dtype)
+    layout[:] = h5py.VirtualSource("source.h5", "data", STACK.shape)
+    with formats.h5(folder / "seed.h5") as file:
+        file.create_virtual_dataset("data", layout)
+    return (folder / "seed.h5").read_bytes()
+
+
+def beside_its_source(path):
+    """Planes of a virtual array, over a file beside it that stays sound."""
+    source = path.with_name("source.h5")
+    if not source.exists():
+        with formats.h5(source) as file:
+            file["data"] = STACK
+    return images(path)
+
+
+def ome_behind_a_comment(path, data, axes):
+    """OME-XML whose first element comes late."""
+    write_ome(path, data, axes)
+    with tifffile.TiffFile(path) as file:
+        xml = file.pages[0].description.encode()
+    start = xml.index(b"<OME")
+    planes = data.reshape(-1, *data.shape[-2:])
+    write_plain(path, planes, description=xml[:start] + b"<!--" + b" <OME " * 500 + b"-->" + xml[start:])
+
+
 def write_lif(folder):
     return formats.write_lif(folder / "seed.lif", [noise((3, 1, 2, 7, 9))]).read_bytes()
 
@@ -103,12 +139,12 @@ def shifts_to_apply(path):
     return load_shifts(path, missing="interpolate")
 
 
-def store_beside(path, version):
+def store_beside(path, version, compression=None):
     """An OME-Zarr store that a changed file of it is put into; errors name the file by the store's name."""
-    store = path.with_name(f"{path.name}-{version}.zarr")
+    store = path.with_name(f"{path.name}-{version}-{compression}.zarr")
     if not store.exists():
         metadata = StackMetadata("TYX", STACK.shape, STACK.dtype, "ome", pixel_size=(0.5, 0.25), unit="µm")
-        with ZarrWriter(store, metadata, version=version, compression=None) as writer:
+        with ZarrWriter(store, metadata, version=version, compression=compression) as writer:
             for plane in STACK:
                 writer.write(plane)
     return store
@@ -180,14 +216,14 @@ def npy(data):
     return lambda _: file.getvalue()
 
 
-def of_store(name, version, unknown):
+def of_store(name, version, unknown, compression=None):
     """A file of an OME-Zarr store; the others stay sound."""
 
     def make(folder):
-        return (store_beside(folder / "seed", version) / name).read_bytes()
+        return (store_beside(folder / "seed", version, compression) / name).read_bytes()
 
     def read(path):
-        store = store_beside(path, version)
+        store = store_beside(path, version, compression)
         (store / name).write_bytes(path.read_bytes())
         return images(store)
 
@@ -210,9 +246,9 @@ BMP = dict.fromkeys(("palette", "pixels", "height", "moved"), rules.values) | {"
 JPEG = dict.fromkeys(("frame", "tables", "pixels", "moved", "cut"), rules.anything)
 
 
-def of_library(name, write, suffix):
+def of_library(name, write, suffix, read=images):
     """A kind that a library parses: no more is asked than that changes are refused or read, whatever they are."""
-    return Target(write, fields.text_fields, images, TEXT, suffix) if importlib.util.find_spec(name) else None
+    return Target(write, fields.text_fields, read, TEXT, suffix) if importlib.util.find_spec(name) else None
 
 
 TARGETS = {
@@ -225,6 +261,7 @@ TARGETS = {
     "shaped": tiff(written(write_shaped, STACK, "TYX")),
     "imagej": tiff(written(write_imagej, noise((3, 2, 6, 5)), "TCYX")),
     "ome": tiff(written(write_ome, noise((3, 2, 6, 5)), "TCYX")),
+    "ome-late": tiff(written(ome_behind_a_comment, noise((3, 2, 6, 5)), "TCYX")),
     "lsm": tiff(written(write_lsm, noise((2, 2, 2, 7, 9))), rules.UNCHECKED | {"tag 34412": rules.same_planes}),
     "rgb": tiff(written(tifffile.imwrite, RGB, photometric="rgb"), read=colours),
     "rgb-ome": tiff(written(tifffile.imwrite, RGB[None], photometric="rgb", ome=True), read=colours),
@@ -254,6 +291,8 @@ TARGETS = {
     "npy-bank": Target(npy(noise((2, 3, 5), "float32")), fields.npy_fields, bank, PLAIN_NPY, ".npy"),
     "mrc": of_library("mrcfile", write_mrc, ".mrc"),
     "hdf5": of_library("h5py", write_hdf5, ".h5"),
+    "hdf5-gzip": of_library("h5py", write_hdf5_gzip, ".h5"),
+    "hdf5-virtual": of_library("h5py", write_hdf5_virtual, ".h5", beside_its_source),
     "lif": of_library("readlif", write_lif, ".lif"),
     "czi": of_library("czifile", write_czi, ".czi"),
     "nd2": of_library("nd2", write_nd2_file, ".nd2"),
@@ -262,6 +301,9 @@ TARGETS = {
     "zarr-3-group": of_store("zarr.json", "0.5", TEXT),
     "zarr-3-array": of_store("0/zarr.json", "0.5", TEXT),
     "zarr-3-shard": of_store("0/c/0/0/0", "0.5", dict.fromkeys(TEXT, rules.values)),
+    "zarr-2-zlib": of_store("0/.zarray", "0.4", TEXT, "zlib"),
+    "zarr-2-zstd": of_store("0/1/0/0", "0.4", dict.fromkeys(TEXT, rules.values), "zstd"),
+    "zarr-3-zstd": of_store("0/zarr.json", "0.5", TEXT, "zstd"),
     "csv-matrix": Target(lambda _: b"a,1,2.5,3e1\nb,0,1,-2\n# c\n", fields.text_fields, mixing, TEXT, ".csv"),
     "csv-taps": Target(lambda _: b"1,2,1\n2;4;2\n1 2 1\n", fields.text_fields, read_taps, TEXT, ".csv"),
     "csv-shifts": Target(table, fields.text_fields, shifts, TEXT, ".result"),

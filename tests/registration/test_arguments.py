@@ -18,7 +18,9 @@ STACK = np.random.default_rng(0).normal(size=(3, 12, 14))
         ({"stack": STACK[0]}, ShapeError, r"stack has shape \(12, 14\)"),
         ({"stack": STACK[:0]}, ShapeError, r"stack has shape \(0, 12, 14\)"),
         ({"stack": STACK[:, :, :0]}, ShapeError, r"stack has shape \(3, 12, 0\)"),
-        ({"stack": "stack"}, DataTypeError, "not numbers"),
+        ({"stack": "a.tif"}, DataTypeError, "'a.tif', no array: xc.read_stack reads a file"),
+        ({"max_shift": "5"}, ArgumentError, "max_shift is '5'"),
+        ({"mask": np.full(STACK.shape[1:], np.nan)}, ArgumentError, "no pixel counts"),
         ({"stack": STACK + 1j}, DataTypeError, "complex128"),
         ({"stack": np.ma.masked_array(STACK, STACK > 2), "mask": "finite"}, ArgumentError, "give one of them"),
         ({"reference": np.ma.masked_array(STACK[0], STACK[0] > 2)}, DataTypeError, "masked"),
@@ -72,6 +74,19 @@ def test_wrong_arguments_are_named(arguments, error, message):
     assert issubclass(error, (ValueError, TypeError))
     with pytest.raises(error, match=message):
         estimate_shifts(**{"stack": STACK, **arguments})
+
+
+def test_what_is_no_number_is_a_type_error_too():
+    for arguments in ({"max_shift": "5"}, {"tolerance": "x"}, {"roi": 3}):
+        with pytest.raises(TypeError):
+            estimate_shifts(STACK, **arguments)
+
+
+def test_a_shift_without_a_standard_error_is_not_trusted():
+    lines = np.random.default_rng(0).normal(size=(3, 512, 1))
+    result = estimate_shifts(lines, max_shift=5)
+    assert np.isnan(result.sigma).any(axis=1).tolist() == [True] * 3
+    assert not result.trusted.any()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from xcorr_app.arrays.kinds import is_xarray
+from xcorr_app.arrays.kinds import is_stack, is_xarray
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array
 
@@ -74,13 +74,15 @@ class Axes:
 
 
 def named_axes(stack: Any, axes: str | None) -> tuple[Any, str | None]:
-    """Return the array and the letters of its axes: those given, or of an xarray's dimensions; None without either.
+    """Return the array and the letters of its axes: those given, of a `Stack`, or of an xarray's dimensions; else None.
 
     Raises
     ------
     ArgumentError
         An xarray of more than three dimensions has one whose name says nothing.
     """
+    if is_stack(stack):
+        return stack.data, axes or stack.metadata.axes
     if not is_xarray(stack):
         return stack, axes
     if axes is None:

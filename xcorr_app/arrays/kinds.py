@@ -8,7 +8,7 @@ lists, numbers, anything with ``__array__``             ``numpy.asarray``: PyTor
 (PyTorch, JAX, zarr, h5py)                              memory, what is in a file is read
 ``__cuda_array_interface__``, ``__dlpack__`` of a GPU   CuPy array on that memory
 ``__dlpack__`` of the CPU                               NumPy array on that memory
-xarray                                                  what it holds; its dimensions name the axes
+xarray, `xcorr_app.read_stack`                          what it holds; its dimensions name the axes
 bool                                                    uint8, 0 and 1, on the same memory
 ======================================================  ============================================================
 
@@ -19,6 +19,7 @@ has not imported, but for CuPy where an array lives on a GPU.
 from __future__ import annotations
 
 import importlib
+import os
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 _CPU, _CUDA, _CUDA_MANAGED = 1, 2, 13
 """Device types of DLPack."""
 _NUMBERS = "biufc"
+_EXACT = 2**53
+"""Integers up to here are float64's own."""
 
 
 def is_lazy(x: object) -> bool:
@@ -41,6 +44,12 @@ def is_xarray(x: object) -> bool:
     """Whether ``x`` is a ``DataArray``; never imports xarray."""
     kind = type(x)
     return kind.__module__.partition(".")[0] == "xarray" and hasattr(kind, "dims") and hasattr(kind, "data")
+
+
+def is_stack(x: object) -> bool:
+    """Whether ``x`` is what :func:`xcorr_app.read_stack` returns."""
+    kind = type(x)
+    return kind.__module__ == "xcorr_app.io.stack" and hasattr(x, "metadata") and hasattr(x, "data")
 
 
 def is_stored(x: object) -> bool:
@@ -73,6 +82,10 @@ def as_array(x: Any, name: str = "array") -> Array:
     >>> as_array(np.array([True, False]))
     array([1, 0], dtype=uint8)
     """
+    if isinstance(x, (str, bytes, os.PathLike)):
+        raise DataTypeError(f"{name} is {str(x)[:80]!r}, no array: xc.read_stack reads a file, xc.align aligns it")
+    if is_stack(x):
+        return as_array(x.data, name)
     if isinstance(x, np.ndarray):
         if isinstance(x, np.ma.MaskedArray):
             raise DataTypeError(f"{name}: a masked array would lose its mask: pass array.filled(value) instead")
@@ -84,6 +97,21 @@ def as_array(x: Any, name: str = "array") -> Array:
     if is_lazy(x):
         return as_array(x.compute(), name)
     return _numbers(_converted(x, name), name)
+
+
+def exact_float64(array: Array, name: str) -> Array:
+    """Integers as float64, which holds them exactly; raises DataTypeError where one has more than 53 bits."""
+    if array.size and max(abs(int(array.min())), abs(int(array.max()))) > _EXACT:
+        raise DataTypeError(f"{name} of {array.dtype} holds values beyond 2**53, which float64 rounds: scale them down")
+    return array.astype(np.float64)
+
+
+def rounded_to(values: Array, dtype: np.dtype) -> Array:
+    """Values as integers of a type: rounded half to even, clipped."""
+    limits = np.iinfo(dtype)
+    # The largest of 64 bits is none of float64.
+    highest = min(float(limits.max), np.nextafter(2.0 ** (limits.bits - (limits.min < 0)), 0))
+    return values.round().clip(float(limits.min), highest).astype(dtype)
 
 
 def _converted(x: Any, name: str) -> Array:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import sys
+from functools import partial
+from typing import TextIO, cast
 
 import click
 
@@ -19,28 +22,31 @@ def command() -> None:
     """
     import numpy as np
 
+    from xcorr_app.cli.standard_output import LastingOutput
     from xcorr_app.correlation.engines import ENGINES
     from xcorr_app.gpu.runtime.device import cuda_status
     from xcorr_app.gpu.runtime.kernel_cache import cache_folder
     from xcorr_app.pipeline.environment import processor, versions
 
+    # Who reads may have seen enough, as `head` has.
+    say = partial(click.echo, file=cast("TextIO", LastingOutput(sys.stdout)))
     status = cuda_status()
-    click.echo(f"processor     {processor()}")
+    say(f"processor     {processor()}")
     if status.available:
-        click.echo(f"GPU           {status.name}, compute capability {status.compute_capability}")
-        click.echo(f"              {status.memory / 2**30:.0f} GiB, {status.multiprocessors} multiprocessors")
-        click.echo(f"CUDA          driver {status.driver}, runtime {status.runtime}")
-        click.echo(f"auto          {_measured_by()}")
+        say(f"GPU           {status.name}, compute capability {status.compute_capability}")
+        say(f"              {status.memory / 2**30:.0f} GiB, {status.multiprocessors} multiprocessors")
+        say(f"CUDA          driver {status.driver}, runtime {status.runtime}")
+        say(f"auto          {_measured_by()}")
     else:
-        click.echo(f"GPU           none: {status.reason}")
-    click.echo(f"kernel cache  {cache_folder()}")
+        say(f"GPU           none: {status.reason}")
+    say(f"kernel cache  {cache_folder()}")
     places = {"CPU": np} | ({"GPU": importlib.import_module("cupy")} if status.available else {})
     for place, xp in places.items():
         for name, engine in ENGINES.items():
             reason = engine.unavailable(xp)
-            click.echo(f"engine        {name} on the {place}: {'runs' if reason is None else reason}")
+            say(f"engine        {name} on the {place}: {'runs' if reason is None else reason}")
     for name, version in versions().items():
-        click.echo(f"{name:<23} {version}")
+        say(f"{name:<23} {version}")
 
 
 def _measured_by() -> str:

@@ -15,7 +15,7 @@ _LOST = "xcorr.output_lost"
 
 
 class LastingOutput:
-    """A stream whose errors, but for that of a reader who went away, are told once and end nothing."""
+    """A stream whose errors are told once, but for that of a reader who went away, and end nothing."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -26,9 +26,13 @@ class LastingOutput:
             self._stream.write(text)
             self._stream.flush()
         except BrokenPipeError:
-            raise
+            self._write_nowhere()  # who reads has seen enough, as `head` has
         except OSError as error:
-            self._give_up(error)
+            print(f"xcorr: standard output cannot be written ({error.strerror}); the run goes on", file=sys.stderr)
+            self._write_nowhere()
+            context = click.get_current_context(silent=True)
+            if context is not None:
+                context.meta[_LOST] = True
         return len(text)
 
     def flush(self) -> None:
@@ -37,15 +41,11 @@ class LastingOutput:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
-    def _give_up(self, error: OSError) -> None:
-        print(f"xcorr: standard output cannot be written ({error.strerror}); the run goes on", file=sys.stderr)
-        # What the stream still holds goes nowhere, when the program ends at the latest.
+    def _write_nowhere(self) -> None:
+        """Let what the stream still holds, when the program ends at the latest, and what comes go nowhere."""
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self._stream.fileno())
         os.close(nowhere)
-        context = click.get_current_context(silent=True)
-        if context is not None:
-            context.meta[_LOST] = True
 
 
 def output_was_lost(context: click.Context) -> bool:

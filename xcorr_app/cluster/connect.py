@@ -54,6 +54,10 @@ def connected(text: str, choose_device: Callable[[Any], Device]) -> Iterator[Wor
             known = start(stack)
             client = stack.enter_context(Client(**known, timeout=_SECONDS_TO_CONNECT, set_as_default=False))
             client.wait_for_workers(1, timeout=_SECONDS_TO_CONNECT)
+        except RuntimeError as error:
+            raise ClusterError(
+                f"cluster {text}: a worker ended while it started ({error}); `xcorr env` says what can run here"
+            ) from error
         except (OSError, TimeoutError, ValueError) as error:
             raise ClusterError(
                 f"cluster {text}: no workers are reached within {_SECONDS_TO_CONNECT} s ({error}); is it running?"
@@ -141,7 +145,7 @@ def _gpus() -> list[str]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    loggers = [logging.getLogger(name) for name in ("distributed", "tornado")]
+    loggers = [logging.getLogger(name) for name in ("distributed", "tornado", "asyncio")]
     before = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.CRITICAL)

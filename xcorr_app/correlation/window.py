@@ -100,7 +100,10 @@ def as_window(
     if max_shift is None:
         return ShiftWindow.full(left_shape, right_shape)
     try:
-        largest = np.broadcast_to(np.asarray(max_shift, dtype=np.float64), (2,))
+        given = np.asarray(max_shift)
+        if given.dtype.kind not in "iuf":
+            raise TypeError("no numbers")
+        largest = np.broadcast_to(given.astype(np.float64), (2,))
     except (TypeError, ValueError):
         raise ArgumentError(f"max_shift is {max_shift!r}: give one number of pixels, or two (rows, columns)") from None
     if not np.isfinite(largest).all() or (largest < 0).any():

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xcorr_app.arrays.axes import named_axes
-from xcorr_app.arrays.kinds import as_array, is_lazy
+from xcorr_app.arrays.kinds import as_array, exact_float64, is_lazy, rounded_to
 from xcorr_app.arrays.lazy import over_frames
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.filtering.boundary import Mode
@@ -34,6 +34,9 @@ from xcorr_app.filtering.taps import Filter, Origin
 from xcorr_app.filtering.transfer import filter_through_device
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.gpu.stencil.exchange import ExchangeOptions
+
+_INTEGERS = ("uint8", "uint16", "int16")
+"""Whose sums are computed as what they are."""
 
 
 def convolve(
@@ -52,9 +55,10 @@ def convolve(
     Parameters
     ----------
     images : (..., H, W) array_like
-        NumPy, CuPy, or what :mod:`xcorr_app.arrays.kinds` takes; uint8, uint16, int16, float32 or float64. Not
-        modified. Of a dask array, the result is a dask array, whose blocks overlap as the taps need. The result of a
-        CuPy array is on its device, where the project's own kernels compute it.
+        NumPy, CuPy, or what :mod:`xcorr_app.arrays.kinds` takes; uint8, uint16, int16, float32, float64, or other
+        integers up to 2**53, which are computed in float64. Not modified. Of a dask array, the result is a dask array,
+        whose blocks overlap as the taps need. The result of a CuPy array is on its device, where the project's own
+        kernels compute it.
     taps : (F_H, F_W) array_like or Filter
         Any sizes, odd or even; a `Filter` comes from ``xcorr_app.filters``. Not modified.
     mode : {"reflect", "constant", "nearest", "mirror", "wrap", "valid"}
@@ -149,6 +153,9 @@ def _filtered(images: Any, taps: npt.ArrayLike | Filter, mode: Mode, options: An
     images, _ = named_axes(images, None)
 
     def of_block(block: Array) -> Array:
+        if block.dtype.kind in "iu" and block.dtype.newbyteorder("=").name not in _INTEGERS:
+            found = filter_frames(exact_float64(block, "images"), taps, mode, **options, flip=flip, count=False)[0]
+            return rounded_to(found, block.dtype) if options["dtype"] == "same" else found
         return filter_frames(block, taps, mode, **options, flip=flip, count=False)[0]
 
     if not is_lazy(images):

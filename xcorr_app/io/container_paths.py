@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from xcorr_app.io.finding.natural_order import stem
+from xcorr_app.io.finding.natural_order import is_image_name, stem
 
 _URL = re.compile(r"([a-z][a-z0-9+.-]+(?:::[a-z][a-z0-9+.-]+)*):/+(?=[^/])")
 """One letter alone would be a drive."""
@@ -20,7 +20,7 @@ ZARR = ".zarr"
 def url_of(path: Path) -> str | None:
     """The URL that a path was made of, or None; something of that name on the disk goes before."""
     match = _URL.match(str(path))
-    if match is None or Path(path.parts[0]).exists():
+    if match is None or is_image_name(match[1]) or Path(path.parts[0]).exists():
         return None
     strokes = ":///" if match[1].rpartition("::")[2] in ("file", "local") else "://"
     return match[1] + strokes + str(path)[match.end() :]
@@ -46,6 +46,6 @@ def label(path: Path) -> str:
     """What an image is called: the name of its file, and where it is within."""
     for number, part in reversed(list(enumerate(path.parts[:-1]))):
         holder = part.removesuffix(_INNER)
-        if (part != holder and number > 0) or holder.lower().endswith(ZARR):
+        if (part != holder and (number > 0 or is_image_name(holder))) or holder.lower().endswith(ZARR):
             return "_".join([stem(holder), *path.parts[number + 1 :]])
     return stem(path.name)

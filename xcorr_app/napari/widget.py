@@ -7,6 +7,8 @@ from typing import Any
 from xcorr_app.errors import XcorrError
 from xcorr_app.napari.align import HEADINGS, measure, move, rows, summary
 
+NO_LAYER = "there is no image layer: open or drop a stack first"
+
 
 def align_widget(napari_viewer: Any) -> Any:
     """Make the widget for a viewer, which napari hands over under this name; magicgui is a part of napari."""
@@ -31,6 +33,9 @@ def align_widget(napari_viewer: Any) -> Any:
         napari_viewer.add_image(moved, name=f"{source.name} aligned", scale=source.scale, colormap=source.colormap)
 
     def on_align() -> None:
+        if layer.value is None:
+            said.value = NO_LAYER
+            return
         try:
             found.append(measure(layer.value.data, max_shift=max_shift.value, reference=reference.value))
             add(layer.value)
@@ -44,6 +49,9 @@ def align_widget(napari_viewer: Any) -> Any:
         apply.enabled = True
 
     def on_apply() -> None:
+        if other.value is None:
+            said.value = NO_LAYER
+            return
         try:
             add(other.value)
         except XcorrError as error:

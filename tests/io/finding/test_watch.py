@@ -89,6 +89,20 @@ def test_a_file_that_is_cut_short_is_waited_for(folder, tmp_path):
     assert [failure.path.name for failure in watched.arrivals.failures] == ["never.tif"]
 
 
+def test_a_file_whose_time_is_set_back_is_taken(folder, tmp_path):
+    write_plain(tmp_path / "whole.tif", noise((4, 90, 110)))
+    content = (tmp_path / "whole.tif").read_bytes()
+    watched = Watched(folder)
+    for part in (content[: len(content) // 2], content):
+        (tmp_path / "part").write_bytes(part)
+        os.utime(tmp_path / "part", (1e9, 1e9 + len(part)))  # years ago, as copies have it
+        (tmp_path / "part").rename(folder / "a.tif")
+        time.sleep(0.6)
+    assert watched.wait_for(1).name == "a"
+    watched.close()
+    assert watched.arrivals.failures == []
+
+
 def test_a_file_that_grows_page_by_page_is_taken_whole(folder):
     data = noise((6, 9, 11))
     watched = Watched(folder)

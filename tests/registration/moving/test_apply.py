@@ -7,7 +7,9 @@ import pytest
 import scipy.ndimage
 
 from tests.registration.moving.moving_definition import by_definition, random_frame
+from xcorr_app import estimate_shifts, read_stack, write_stack
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
+from xcorr_app.io.source import StackMetadata
 from xcorr_app.registration.moving.apply import apply_shifts, common_area, shift_frames
 
 TAP_ORDERS = [0, 1, 3, "lanczos"]
@@ -181,7 +183,8 @@ def test_out_is_filled_and_the_input_left_alone(xp):
         ({"stack": ["1", "2"]}, DataTypeError, "not numbers"),
         ({"stack": np.ma.masked_array(np.zeros((2, 4, 4)))}, DataTypeError, "mask"),
         ({"stack": np.zeros((2, 4, 4), dtype=complex)}, DataTypeError, "complex128"),
-        ({"stack": np.zeros((2, 4, 4), dtype=np.int64)}, DataTypeError, "int64"),
+        ({"stack": np.full((2, 4, 4), 2**60)}, DataTypeError, r"int64 holds values beyond 2\*\*53"),
+        ({"stack": np.zeros((2, 4, 4), np.int64), "cval": 0.5}, ArgumentError, "whole number"),
         ({"stack": np.zeros((2, 0, 4))}, ShapeError, "no pixel"),
         ({"stack": np.zeros(4)}, ShapeError, "shape"),
     ],
@@ -225,3 +228,27 @@ def test_the_noise_of_a_measurement_blanks_no_edge(xp, rng):
     for shift in [(1e-6, -1e-6), (-9e-4, 9e-4)]:
         moved = apply_shifts(xp.asarray(frame), shift)
         np.testing.assert_allclose(np.asarray(moved.get() if xp is not np else moved), frame, atol=3)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+@pytest.mark.parametrize("order", [0, 1, 3])
+def test_integers_of_64_bits_are_moved_as_smaller_ones(dtype, order):
+    small = np.random.default_rng(0).integers(0, 60000, (3, 20, 21)).astype(np.uint32)
+    shifts = [(0, 0), (1, -2), (0.5, 0.25)]
+    for stack in (small, small[0]):
+        moves = shifts if stack.ndim == 3 else shifts[2]
+        found = apply_shifts(stack.astype(dtype), moves, order)
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, apply_shifts(stack, moves, order))
+    large = np.full((1, 4, 4), 2**53, dtype)
+    np.testing.assert_array_equal(apply_shifts(large, (0, 0), order), large)
+
+
+def test_a_stack_that_was_read_is_moved_by_its_axes(tmp_path):
+    planes = np.random.default_rng(0).integers(0, 99, (3, 2, 20, 21)).astype(np.uint16)
+    metadata = StackMetadata("TCYX", planes.shape, planes.dtype, "ome")
+    write_stack(tmp_path / "a.ome.tif", planes, metadata)
+    stack = read_stack(tmp_path / "a.ome.tif")
+    found = apply_shifts(stack, [(0, 0), (1, 0), (0, 1)])
+    np.testing.assert_array_equal(found, apply_shifts(planes, [(0, 0), (1, 0), (0, 1)], axes="TCYX"))
+    assert estimate_shifts(stack, max_shift=4).shifts.shape == (3, 2)

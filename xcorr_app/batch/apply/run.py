@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,11 @@ class _Apply(RecordedWork):
         moves, options = moves_of(self._tables[spec.name], frames, self._plan.options), self._plan.options
         if not moves.kept.any():
             raise InputError(f"{self._tables[spec.name]}: has no shift for any frame of this stack")
+        if moves.largest > math.hypot(*frames.shape):
+            raise InputError(
+                f"{self._tables[spec.name]}: would move a frame by {moves.largest:.3g} px, and nothing of it would be "
+                f"left: frames have {frames.shape[0]} x {frames.shape[1]} pixels; --scale is {options.scale:g}"
+            )
         if moves.warp and (options.border == "crop" or options.interpolation not in MOTION_INTERPOLATIONS):
             raise InputError(f"{self._tables[spec.name]}: holds motions: use nearest, linear or cubic, and no --crop")
         (target,) = self.outputs(spec.name)

@@ -20,7 +20,7 @@ from xcorr_app.pipeline.outcome import Outcome
 from xcorr_app.pipeline.stages import Stages
 from xcorr_app.report.summary import count
 
-_WIDTH_OF_FILES = 200
+_WIDTH_OF_FILES, _LEAST_WIDTH = 200, 100
 
 
 def console_for(stream: TextIO | None) -> Console:
@@ -33,7 +33,10 @@ def console_for(stream: TextIO | None) -> Console:
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")
     output = cast("TextIO", LastingOutput(stream))
-    return Console(file=output, width=None if stream.isatty() else _WIDTH_OF_FILES)
+    console = Console(file=output, width=None if stream.isatty() else _WIDTH_OF_FILES)
+    # A narrower terminal folds lines, which cuts no number.
+    console.width = max(console.width, _LEAST_WIDTH)
+    return console
 
 
 def say(console: Console, text: str, style: str = "") -> None:

@@ -42,6 +42,8 @@ class _Seen:
 
     stamp: tuple[int, int]
     changed: float
+    since: float
+    """When it was first looked at: what its time says of before is no pause of whoever writes it."""
     longest_pause: float = 0.0
     tried: tuple[int, int] | None = None
     """As it was when it was found incomplete."""
@@ -146,9 +148,9 @@ class Arrivals(Sequence[SeriesSpec]):
                 seen = self._seen.get(path)
                 if seen is None:
                     rested = max(0.0, time.time() - stamp[1] / 1e9)  # files that were there before
-                    self._seen[path] = _Seen(stamp, now - rested)
+                    self._seen[path] = _Seen(stamp, now - rested, now)
                 elif seen.stamp != stamp:
-                    seen.longest_pause = max(seen.longest_pause, now - seen.changed)
+                    seen.longest_pause = max(seen.longest_pause, now - max(seen.changed, seen.since))
                     seen.stamp, seen.changed = stamp, now
 
     def _rested(self) -> list[Path]:

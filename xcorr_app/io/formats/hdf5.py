@@ -65,7 +65,10 @@ def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> For
     stamps = {source: stamp_of(source) for source, *_ in sources if source != path}
     for source, inside, taken, _ in sources:
         with _READERS.of(source, stamps.get(source, stamp)) as file:
-            source_of(source, file, inside, taken, limits)
+            try:
+                source_of(source, file, inside, taken, limits)
+            except InputError as error:
+                raise type(error)(f"{path}: {error}") from error
     checked: dict[tuple[Path, str], set[tuple[int, ...]]] = {}
 
     def plane(t: int, z: int, c: int) -> np.ndarray:

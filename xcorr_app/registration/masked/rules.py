@@ -54,7 +54,7 @@ class Masks:
         """Read a rule, or take an array, nonzero where pixels count."""
         if isinstance(mask, str):
             return cls(mask, None, moves)
-        return cls("given", mask.astype(bool), moves)
+        return cls("given", array_namespace(mask).isfinite(mask) & (mask != 0), moves)
 
     def check(self, count: int, shape: tuple[int, int]) -> None:
         """Raise ShapeError where masks that are given do not fit a stack."""

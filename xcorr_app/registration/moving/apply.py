@@ -34,7 +34,7 @@ import numpy.typing as npt
 
 from xcorr_app.arguments import as_number
 from xcorr_app.arrays.axes import Axes, named_axes
-from xcorr_app.arrays.kinds import as_array, is_lazy
+from xcorr_app.arrays.kinds import as_array, exact_float64, is_lazy, rounded_to
 from xcorr_app.arrays.lazy import moved_by_frame
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
@@ -66,8 +66,8 @@ def apply_shifts(
     Parameters
     ----------
     stack : (T, Y, X) or (Y, X) array_like
-        NumPy, CuPy, or what :mod:`xcorr_app.arrays.kinds` takes; bool, integers of up to 32 bits or floating point. Of
-        a dask array, the result is a dask array.
+        NumPy, CuPy, or what :mod:`xcorr_app.arrays.kinds` takes; bool, integers (of 64
+        bits with values up to 2**53) or floating point. Of a dask array, the result is a dask array.
     shifts : (T, 2) or (2,) array of float, or ShiftResult
         Rows and columns, in pixels, to add to each frame; in host memory. ``(2,)`` moves every frame alike. Of a
         result, of this stack or of another channel, ``result.applied()`` is taken.
@@ -164,6 +164,9 @@ def _stored(dtype: np.dtype) -> np.dtype:
 
 
 def _moved(stack: Array, shifts: npt.ArrayLike, order: Order, mode: Mode, cval: float) -> Array:
+    if stack.dtype.kind in "iu" and stack.dtype.itemsize == 8:
+        fill = _checked_cval(cval, stack.dtype)
+        return rounded_to(_moved(exact_float64(stack, "stack"), shifts, order, mode, fill), stack.dtype)
     if stack.ndim == 2:
         return _shifted(stack[None], _checked_shifts(shifts, 1), order, mode, cval, counts=False)[0][0]
     return _shifted(stack, shifts, order, mode, cval, counts=False)[0]

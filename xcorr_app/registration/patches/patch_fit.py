@@ -34,6 +34,10 @@ _SMOOTHING = ((0.97, 0.7), (0.7, 1.0), (0.35, 1.5), (0.0, 2.0))
 """Share of the variance that is no noise, and the sigma in pixels of the Gaussian that noisier images lie under."""
 
 
+_MAX_OVERLAP = 0.9
+"""Beyond, neighbours tell the same, and their number, which memory goes by, grows without end."""
+
+
 @dataclass(frozen=True)
 class PatchOptions:
     """How frames are cut, checked once."""
@@ -45,8 +49,8 @@ class PatchOptions:
     def __post_init__(self) -> None:
         if not isinstance(self.patch, (int, np.integer)) or self.patch < _SMALLEST:
             raise ArgumentError(f"patch is {self.patch!r}: give {_SMALLEST} pixels or more")
-        if not is_number(self.overlap) or not 0 <= self.overlap < 1:
-            raise ArgumentError(f"patch_overlap is {self.overlap!r}: it is a fraction from 0 to less than 1")
+        if not is_number(self.overlap) or not 0 <= self.overlap <= _MAX_OVERLAP:
+            raise ArgumentError(f"patch_overlap is {self.overlap!r}: it is a fraction from 0 to {_MAX_OVERLAP}")
         if not is_number(self.max_deviation) or not 0 < self.max_deviation <= self.patch:
             raise ArgumentError(f"max_deviation is {self.max_deviation!r}: give pixels, at most a patch")
 

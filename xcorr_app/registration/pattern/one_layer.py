@@ -78,7 +78,7 @@ def left_over_of(frames: Frames, measured: Measured, settings: Settings) -> Left
     """Look at a few frames that were measured without more than the default options."""
     if not settings.contrast.auto or settings.normalization != "zncc" or settings.prefilter.name is not None:
         return UNKNOWN
-    usable = near_each_other(measured, frames.shape)
+    usable = near_each_other(measured, settings.measured_shape(frames.shape))
     if usable.size < 2:
         return UNKNOWN
     few = spread(usable, _LOOKED_AT)

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import zipfile
 from collections.abc import Callable
 from dataclasses import astuple
 from pathlib import Path
@@ -77,6 +78,8 @@ def read_archive(path: Path, parse: Callable[[Any], Result], what: str) -> Resul
     """Read an .npz file by `parse`; one that is not as it should be holds `what`."""
     if not path.is_file():
         raise InputError(f"{path}: {'is no file' if path.exists() else 'does not exist'}")
+    if not zipfile.is_zipfile(path):
+        raise DamagedFileError(f"{path}: holds {what}: it is no .npz archive; xc.load_shifts reads tables of shifts")
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             return parse(archive)

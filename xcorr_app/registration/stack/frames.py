@@ -56,7 +56,10 @@ class ArrayFrames:
     def __init__(self, stack: Array, *, on_host: bool = False) -> None:
         array_namespace(stack)
         if stack.ndim != 3 or stack.size == 0:
-            raise ShapeError(f"the stack has shape {stack.shape}: it must be (frames, rows, columns), none of them 0")
+            raise ShapeError(
+                f"the stack has shape {stack.shape}: it must be (frames, rows, columns), none of them 0; "
+                "two images are np.stack([first, second])"
+            )
         if stack.dtype.kind not in "iuf":
             raise DataTypeError(f"frames of {stack.dtype} cannot be measured: convert them to integers or floats")
         self._stack, self._on_host = stack, on_host
