@@ -33,9 +33,8 @@ _FRAMES_PER_LOOK = 24
 _WORTH_A_FIT = 0.85
 """Standard error with less weight on what differs over that without, below which such a fit is worth its time."""
 
-_IN_PART, _PAYS = 4, 0.85
-"""Frames of a longer stack that are measured without parts before all are, and standard error without over that with
-them, as a rule, from which it pays."""
+_IN_PART = 4
+"""Frames of a longer stack that are measured without parts before all are."""
 _ITSELF = 1 - 1e-6
 """Score of a frame that is compared with itself."""
 _NEEDY = 0.5, 0.9
@@ -253,7 +252,7 @@ class Measurement:
         without = sample.compare(reference, stage, nobody, ~nobody, some)
         known: NDArray[np.bool_] = np.asarray(np.isfinite(without.shifts).all(axis=1))
         return (
-            masks.surer(before.sigma, without.sigma, known, _PAYS)
+            masks.surer(before.sigma, without.sigma, known)
             or scene_of_two(sample, reference, stage, nobody, before, without, self._settings) is not None
         )
 
@@ -265,7 +264,8 @@ class Measurement:
             return columns
 
         # The reference itself has nothing to gain.
-        trusted = trusted & (columns.score < _ITSELF)
+        itself = trusted & (columns.score >= _ITSELF)
+        trusted = trusted & ~itself
         fit, done = Fit.empty(self._count), np.zeros(self._count, dtype=bool)
 
         def pays(chosen: NDArray[np.bool_]) -> bool:
@@ -278,6 +278,8 @@ class Measurement:
         few = trusted & seen, _less_sure(columns.sigma, trusted, self._few)
         if not (any(pays(chosen) for chosen in few) and pays(trusted)):
             return columns
+        trusted |= itself
+        fit.shift[itself], fit.sigma[itself] = columns.shifts[itself], columns.sigma[itself]
         with np.errstate(invalid="ignore"):
             taken = trusted & np.isfinite(fit.shift).all(axis=1) & ~(fit.sigma > columns.sigma).all(axis=1)
         return columns.refined(fit, taken)
