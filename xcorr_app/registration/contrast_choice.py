@@ -35,7 +35,7 @@ _FRAMES_PER_SAMPLE = 24
 _MIN_SAMPLES, _MAX_SAMPLES = 3, 4
 _SMALLEST = 96
 """Rows and columns below which there is nothing local about a Gaussian of the default width."""
-_LARGE = 384
+_LARGE = 320
 """Rows and columns from which bins of 2 x 2 pixels are enough to try on."""
 _BEYOND_DOUBT = 100.0
 """Significance of peaks of frames as they are that needs no second opinion; a layer of bright particles reaches 80."""

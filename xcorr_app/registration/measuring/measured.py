@@ -109,6 +109,15 @@ class Measured:
         chosen.inconsistent = (self.inconsistent & ~taken) | masks.contested(chosen.tiles, taken)
         return chosen
 
+    def picked(self, numbers: NDArray[np.intp]) -> Measured:
+        """Return the columns of these frames alone."""
+        chosen = replace(self)
+        for field in fields(Measured):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                setattr(chosen, field.name, value[numbers])
+        return chosen
+
     def with_all_parts(self, whole: Measured) -> Measured:
         """Take frames of which a part was left out from a measurement of all of them; what tiles said still stands."""
         taken, kept = self.partial, ("tiles", "alike", "edges", "inconsistent", "settled", "partial")

@@ -23,7 +23,7 @@ from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tiles import Grid, Look, look
 from xcorr_app.registration.parts.turned_frames import MIN_EDGE, StraightReference, Turned
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack.frames import Frames
+from xcorr_app.registration.stack.frames import Frames, PickedFrames
 from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.registration.stack.prepared_frames import PreparedFrames
 
@@ -33,6 +33,10 @@ _FRAMES_PER_LOOK = 24
 _WORTH_A_FIT = 0.85
 """Standard error with less weight on what differs over that without, below which such a fit is worth its time."""
 
+_IN_PART = 4
+"""Frames of a longer stack that are measured without parts before all are."""
+_ITSELF = 1 - 1e-6
+"""Score of a frame that is compared with itself."""
 _NEEDY = 0.5, 0.9
 """Ranks, by standard error, of frames on which it is tried."""
 
@@ -65,7 +69,7 @@ class Measurement:
     def __init__(
         self, frames: Frames, walk: Pass, settings: Settings, xp: Any, *, whole: bool = False, tiles: bool = True
     ) -> None:
-        self._count, self._settings = frames.count, settings
+        self._frames, self._count, self._settings, self._xp = frames, frames.count, settings, xp
         self._whole, self._tiles = whole, tiles
         self._pass = OnePass(frames, walk, settings, xp)
 
@@ -223,7 +227,7 @@ class Measurement:
         """Measure frames without the tiles that move otherwise, if that is surer."""
         everywhere = np.ones(self._count, dtype=bool)
         parts = masks.Parts(masks.left_out(columns.tiles), columns.shifts)
-        if not parts.out.any():
+        if not parts.out.any() or not self._may_pay(columns, trusted, parts, reference, stage):
             return columns
         without = self._pass.compare(reference, stage, verified, everywhere, parts)
         # What is left of a frame may sharpen what the whole of it showed, but not settle what that left in doubt.
@@ -233,6 +237,25 @@ class Measurement:
             columns = columns.replaced(without, taken)
         return columns if told is None else told.settle(columns, without)
 
+    def _may_pay(
+        self, columns: Measured, trusted: NDArray[np.bool_], parts: masks.Parts, reference: Reference, stage: str
+    ) -> bool:
+        """Ask a few frames of a longer stack whether they are surer without parts, or these are a second scene."""
+        numbers = np.flatnonzero(trusted & parts.out.any(axis=(1, 2)))
+        if not isinstance(reference, FixedImage) or numbers.size <= 2 * _IN_PART:
+            return True
+        few = spread(numbers, _IN_PART)
+        frames = PickedFrames(self._frames, tuple(few.tolist()))
+        walk = Pass(few.size, frames.shape[0] * frames.shape[1], self._xp is not np)
+        sample, nobody = OnePass(frames, walk, self._settings, self._xp), np.zeros(few.size, dtype=bool)
+        some, before = masks.Parts(parts.out[few], parts.shifts[few]), columns.picked(few)
+        without = sample.compare(reference, stage, nobody, ~nobody, some)
+        known: NDArray[np.bool_] = np.asarray(np.isfinite(without.shifts).all(axis=1))
+        return (
+            masks.surer(before.sigma, without.sigma, known)
+            or scene_of_two(sample, reference, stage, nobody, before, without, self._settings) is not None
+        )
+
     def _reweighted(
         self, columns: Measured, trusted: NDArray[np.bool_], seen: NDArray[np.bool_], reference: Reference
     ) -> Measured:
@@ -240,6 +263,9 @@ class Measurement:
         if self._settings.of_peak != "gaussian":
             return columns
 
+        # The reference itself has nothing to gain.
+        itself = trusted & (columns.score >= _ITSELF)
+        trusted = trusted & ~itself
         fit, done = Fit.empty(self._count), np.zeros(self._count, dtype=bool)
 
         def pays(chosen: NDArray[np.bool_]) -> bool:
@@ -252,6 +278,8 @@ class Measurement:
         few = trusted & seen, _less_sure(columns.sigma, trusted, self._few)
         if not (any(pays(chosen) for chosen in few) and pays(trusted)):
             return columns
+        trusted |= itself
+        fit.shift[itself], fit.sigma[itself] = columns.shifts[itself], columns.sigma[itself]
         with np.errstate(invalid="ignore"):
             taken = trusted & np.isfinite(fit.shift).all(axis=1) & ~(fit.sigma > columns.sigma).all(axis=1)
         return columns.refined(fit, taken)

@@ -21,7 +21,7 @@ from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.motion import gauss_newton
 from xcorr_app.registration.motion.models import MODELS
-from xcorr_app.registration.motion.start import Starts
+from xcorr_app.registration.motion.start import Starts, apart
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tiles import Grid, look
 from xcorr_app.registration.quality import clean_fraction
@@ -116,7 +116,9 @@ class StraightReference:
     def _starts(self, shift: NDArray[np.float64], small: Array) -> Iterator[Matrix]:
         """Where to begin: at the shift (2,); what turns too far for that is looked for at every angle."""
         yield _shifted(shift)
-        yield self._any_angle.of(small, [])[0].motion
+        other = self._any_angle.of(small, [])[0].motion
+        if apart(other, _shifted(shift), self._levels[0].shape):
+            yield other
 
     @cached_property
     def _any_angle(self) -> Starts:

@@ -127,7 +127,7 @@ def excess_variance(found: Contributions, *, linear: bool = False) -> Floats:
     if linear:
         fitted = np.hstack([fitted, found.places])
     patterns, given = _patterns(found.places), list(zip(found.errors.transpose(1, 0, 2), found.weights, strict=True))
-    told = np.array([[_told(errors, weights, fitted, rho) for errors, weights in given] for rho in patterns])
+    told = np.stack([_told(errors, weights, fitted, patterns) for errors, weights in given], axis=1)
     deviations, variances = told[..., 0], told[..., 1]
     # Air displaces along rows as along columns, a scanner along one alone.
     likely = np.maximum(deviations, deviations.sum(axis=1, keepdims=True) / np.sqrt(2))
@@ -136,28 +136,32 @@ def excess_variance(found: Contributions, *, linear: bool = False) -> Floats:
     return excess
 
 
-def _told(errors: Floats, weights: Floats, fitted: Floats, rho: Floats) -> tuple[float, float]:
-    """Standard deviate of what tiles (n, tiles) have in common by this pattern, and the variance that it adds.
+def _told(errors: Floats, weights: Floats, fitted: Floats, patterns: list[Floats]) -> Floats:
+    """Standard deviate of what tiles (n, tiles) have in common by each pattern, and the variance that it adds: (k, 2).
 
     Functions of the place that were `fitted` (tiles, 1 or 3) are seen no more; the first of them is the shift.
     """
     solved = np.linalg.pinv(fitted.T @ (weights[:, None] * fitted)) @ fitted.T
     explained = weights[:, None] * (fitted @ solved)
-    seen = np.eye(len(rho)) - explained
+    one = np.eye(len(weights))
+    seen, of_shift, told = one - explained, solved[0], list[tuple[float, float]]()
     errors = errors @ seen.T
     products = errors.T @ errors / len(errors)
-    pairs = rho - np.eye(len(rho))
-    through = np.diag(seen.T @ pairs @ seen)
     own = np.diag(products) / np.maximum(1 - 2 * np.diag(explained), 0.5)
-    common = rho * np.outer(weights, weights)
-    scatter = np.diag(seen @ common @ seen.T)
-    beyond = float((pairs * products).sum() - through @ own)
-    chance = float(np.sqrt(2 * ((pairs * products) ** 2).sum()))
-    of_one = float((seen.T @ pairs @ seen * common).sum() - through @ scatter)
-    if not (chance > 0 and of_one > 0):
-        return 0.0, 0.0
-    of_shift = solved[0]
-    return beyond / chance, beyond / of_one * float(of_shift @ common @ of_shift - scatter @ of_shift**2)
+    for rho in patterns:
+        pairs, common = rho - one, rho * np.outer(weights, weights)
+        through = ((seen.T @ pairs) * seen.T).sum(axis=1)
+        spread = seen @ common @ seen.T
+        scatter = np.diag(spread)
+        beyond = float((pairs * products).sum() - through @ own)
+        chance = float(np.sqrt(2 * ((pairs * products) ** 2).sum()))
+        of_one = float((pairs * spread).sum() - through @ scatter)
+        if chance > 0 and of_one > 0:
+            by = beyond / of_one * float(of_shift @ common @ of_shift - scatter @ of_shift**2)
+            told.append((beyond / chance, by))
+        else:
+            told.append((0.0, 0.0))
+    return np.array(told)
 
 
 def _patterns(places: Floats) -> list[Floats]:
