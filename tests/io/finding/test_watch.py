@@ -10,11 +10,8 @@ import time
 
 import numpy as np
 import pytest
-import tifffile
 
 from tests.io.samples import noise, write_plain
-from xcorr_app.batch.align.options import AlignOptions
-from xcorr_app.batch.align.watched_frames import can_be_measured_alone
 from xcorr_app.errors import InputError
 from xcorr_app.io import Limits
 from xcorr_app.io.finding.watch import Arrivals
@@ -87,39 +84,6 @@ def test_a_file_that_is_cut_short_is_waited_for(folder, tmp_path):
     time.sleep(0.5)
     watched.close()
     assert [failure.path.name for failure in watched.arrivals.failures] == ["never.tif"]
-
-
-def test_a_file_that_grows_page_by_page_is_taken_whole(folder):
-    data = noise((6, 9, 11))
-    watched = Watched(folder)
-    for plane in data:
-        tifffile.imwrite(folder / "a.tif", plane, append=True, metadata=None)
-        time.sleep(0.3)
-    assert watched.wait_for(1).open().sizes["T"] == 6
-    watched.close()
-    assert watched.arrivals.failures == []
-
-
-def test_a_file_that_changes_after_it_was_taken_is_told(folder):
-    write_plain(folder / "a.tif", noise((4, 9, 11)))
-    watched = Watched(folder)
-    watched.wait_for(1)
-    tifffile.imwrite(folder / "a.tif", noise((9, 11)), append=True, metadata=None)
-    watched.close()
-    assert "align it again" in watched.arrivals.failures[0].message
-
-
-def test_frames_are_a_series_when_watching_ends(folder):
-    data = noise((5, 9, 11))
-    watched = Watched(folder)
-    for number, plane in enumerate(data):
-        write_plain(folder / f"f{number}.tif", plane)
-    time.sleep(1.0)
-    assert watched.found == []
-    watched.close()
-    (spec,) = watched.found
-    assert spec.open().sizes["T"] == 5
-    assert watched.arrivals.failures == []
 
 
 def test_what_is_no_folder_is_refused(tmp_path):
@@ -218,10 +182,3 @@ def test_frames_are_measured_as_they_come(folder, tmp_path, reference):
     whole = parse_shifts_csv(next(out.glob("*/shifts.csv")).read_text())
     np.testing.assert_allclose([(row.dy, row.dx) for row in whole], found, atol=0.05)
     assert not table.exists()
-
-
-def test_a_reference_that_is_not_fixed_leaves_frames_to_the_end():
-    assert can_be_measured_alone(AlignOptions(reference=3))
-    assert not can_be_measured_alone(AlignOptions(reference="mean"))
-    assert not can_be_measured_alone(AlignOptions(reference="last"))
-    assert not can_be_measured_alone(AlignOptions(motion="rigid"))
