@@ -47,13 +47,6 @@ def test_frames_are_along_depth_where_there_is_one_time():
     assert np.array_equal(xc.apply_shifts(depth, [(0, 1)] * 3, axes="TZYX")[0], xc.apply_shifts(TYX, (0, 1)))
 
 
-def test_an_image_of_channels_is_one_frame():
-    colours = TYX.transpose(1, 2, 0)
-    moved = xc.apply_shifts(colours, (1, 2), axes="YXC")
-    assert np.array_equal(moved.transpose(2, 0, 1), xc.apply_shifts(TYX, (1, 2)))
-    assert len(xc.estimate_shifts(colours, colours[:, :, 1], max_shift=6, axes="YXC").shifts) == 1
-
-
 @pytest.mark.parametrize("chunks", [None, 1])
 def test_dimensions_of_an_xarray_are_its_axes(chunks):
     given = xarray.DataArray(TZCYX.transpose(2, 0, 1, 3, 4), dims=("channel", "time", "z", "y", "x"))

@@ -84,21 +84,6 @@ def test_blocks_overlap_where_the_taps_need_it(mode, shape, origin):
     assert any("overlap" in name for name in keys)
 
 
-def test_taps_along_rows_alone_need_no_overlap_of_rows():
-    images = lazy(STACK, (7, 13, 43))
-    filtered = xc.convolve(images, np.ones((1, 5)))
-    assert filtered.chunks == images.chunks
-    assert not any("overlap" in str(name) for name in filtered.dask.layers)
-    agree(filtered, xc.convolve(STACK, np.ones((1, 5))))
-
-
-def test_valid_and_wrapped_planes_are_merged():
-    taps = RNG.normal(size=(5, 4))
-    for mode in ("valid", "wrap"):
-        with pytest.warns(ChunksMergedWarning):
-            agree(xc.convolve(lazy(STACK, (3, 13, 43)), taps, mode), xc.convolve(STACK, taps, mode))
-
-
 def test_banks_and_channels():
     bank = RNG.normal(size=(3, 5, 4))
     maps = xc.filter_bank(lazy(STACK, (2, 37, 43)), bank, stride=3)
@@ -146,18 +131,6 @@ def test_shifts_are_computed_block_by_block(tmp_path, kind, reference, monkeypat
     assert xc.estimate_shifts(stack, reference, max_shift=6) == whole
     monkeypatch.setattr(sliced_frames, "_KEPT", 0)
     assert xc.estimate_shifts(stack, reference, max_shift=6) == whole
-
-
-def test_blocks_that_fit_are_computed_once():
-    computed = []
-
-    def block(values, block_info=None):
-        computed.append(block_info[0]["chunk-location"][0])
-        return values
-
-    frames = lazy(STACK, (2, 37, 43)).map_blocks(block, dtype=STACK.dtype, meta=STACK[:0])
-    assert xc.estimate_shifts(frames, "template", max_shift=6) == xc.estimate_shifts(STACK, "template", max_shift=6)
-    assert sorted(computed) == [0, 1, 2, 3]
 
 
 def test_wrong_arguments_are_told_at_once(monkeypatch):

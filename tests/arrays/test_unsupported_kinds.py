@@ -35,21 +35,10 @@ class OnlyDlpack:
         return self.device
 
 
-def memory_map(folder, values):
-    np.save(folder / "stack.npy", values)
-    return np.load(folder / "stack.npy", mmap_mode="r")
-
-
 @pytest.mark.parametrize("kind", [OnlyArray, OnlyDlpack, xarray.DataArray, lambda values: values])
 def test_memory_is_shared(kind):
     assert np.shares_memory(as_array(kind(STACK)), STACK)
     assert np.array_equal(as_array(kind(STACK)), STACK)
-
-
-def test_a_memory_map_stays_one(tmp_path):
-    mapped = memory_map(tmp_path, STACK)
-    assert as_array(mapped) is mapped
-    assert xc.estimate_shifts(mapped, max_shift=6) == xc.estimate_shifts(STACK, max_shift=6)
 
 
 def test_truth_values_are_read_as_bytes_on_the_same_memory():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import inspect
 import json
 
 import numpy as np
@@ -13,10 +12,7 @@ import tifffile
 import xcorr_app as xc
 from tests.batch.movies import DRIFT, write_movie, xcorr
 from tests.batch.test_killed import content
-from xcorr_app.batch.align.call import AlignKeywords
-from xcorr_app.cli import choices
-from xcorr_app.cli.align import command
-from xcorr_app.errors import ArgumentError, OutputError
+from xcorr_app.errors import OutputError
 
 
 @pytest.fixture(scope="module")
@@ -71,17 +67,3 @@ def test_it_resumes_and_refuses_as_the_command_does(folder, tmp_path):
     again = xc.align(folder / "m0.tif", tmp_path, device="cpu", apply=False, report="none", resume=True)
     assert json.loads(again.record.read_text())["resumed"] == ["m0"]
     assert np.array_equal(again["m0"].shifts, first["m0"].shifts)
-
-
-def test_options_are_those_of_the_command(folder, tmp_path):
-    with pytest.raises(ArgumentError, match="unknown option speed"):
-        xc.align(folder, tmp_path / "out", speed=3)
-    with pytest.raises(ArgumentError, match="unknown border"):
-        xc.align(folder, tmp_path / "out", border="round")
-    assert not (tmp_path / "out").exists()
-    of_command = {parameter.name for parameter in command.params}
-    of_call = set(AlignKeywords.__annotations__) | set(inspect.signature(xc.align).parameters)
-    shown = {"dry_run", "explain", "quiet", "verbose", "debug", "timings", "gpu_memory", "move_doubtful", "output"}
-    shown |= {"watch"}
-    kernels = set(choices.KERNEL_OPTIONS)
-    assert of_command - shown - kernels == of_call - {"out", "options", "progress", "kernel_options"}

@@ -58,17 +58,6 @@ def test_a_channel_that_is_dark_in_the_first_frame_agrees_with_the_others(level)
     np.testing.assert_allclose(both.shifts, drift, atol=0.05)
 
 
-def test_templates_of_other_frames_begun_with_the_same_one_may_disagree():
-    """Frame 0 lies elsewhere in one channel, and so do all others from it, whichever take part in the mean."""
-    plain, torn = noisy(1, 50, DRIFT), noisy(2, 50, [(0, 0), *((dy + 2, dx - 3) for dy, dx in DRIFT[1:])])
-    torn[6] = 100 + 20 * np.random.default_rng(7).normal(size=torn[6].shape)
-    results = [estimate_shifts(stack, "template", max_shift=12) for stack in (plain, torn)]
-    assert all(result.reference.endswith("begun with first frame (0)") for result in results)
-    assert results[0].reference != results[1].reference
-    both = combined(results, ["a", "b"])
-    assert sum("inconsistent" in flags for flags in both.flags) == 22
-
-
 @pytest.mark.parametrize("words", ["0,1", "sum"])
 def test_the_command(tmp_path, words):
     planes = np.stack([noisy(1, 600, DRIFT), noisy(2, 600, DRIFT)], axis=1).clip(0, 65535).astype(np.uint16)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-import xcorr_app as xc
 from tests.batch.movies import DRIFT, align, movie, shifts
 from tests.io.samples import write_plain
 from xcorr_app import correct_frames, read_stack, write_stack
@@ -43,20 +42,6 @@ def test_a_pattern_of_the_camera_no_longer_holds_the_frames(camera, tmp_path):
     assert plain.code == 0
     uncorrected = read_stack(tmp_path / "plain" / "m" / "m_aligned.tif").data
     np.testing.assert_array_equal(uncorrected[0], read_stack(folder / "m.tif").data[0])
-
-
-def test_what_stands_still_is_taken_off():
-    rng = np.random.default_rng(1)
-    still = 3000 * gaussian_filter(rng.normal(size=SHAPE), 1)
-    drift = np.vstack([[0, 0], rng.integers(-8, 9, (59, 2))])
-    frames = movie(shape=SHAPE, drift=drift).astype(float)
-    freed = correct_frames(frames + still, background="median")
-    before, after = (
-        np.abs(xc.estimate_shifts(stack, max_shift=10, contrast="none").shifts - drift).max(axis=1)
-        for stack in (frames + still, freed)
-    )
-    assert np.median(before) > 1
-    assert np.median(after) < 0.15
 
 
 def test_the_definition():

@@ -80,40 +80,6 @@ def test_every_channel_and_what_is_said_of_time(tmp_path, write):
         np.testing.assert_array_equal(found[:, channel], apply_shifts(data[KEPT, channel], moves))
 
 
-@pytest.mark.parametrize("write", [write_ome, write_imagej])
-@pytest.mark.parametrize(
-    ("places", "increment", "sizes"),
-    [
-        (((0, 0), (1, 1), (2, 2), (8, 0)), 2.5, (3,)),
-        (((0, 0), (8, 0), (2, 2), (-8, 0)), 5.0, (2,)),
-        (((0, 0), (8, 0), (0, 8)), None, ()),
-    ],
-)
-def test_time_between_frames_that_are_equally_far_apart(tmp_path, write, places, increment, sizes):
-    write(tmp_path / "m.tif", movie(drift=places), "TYX")
-    run(tmp_path / "m.tif", tmp_path / "out")
-    after = scan_file(tmp_path / "out" / "m" / "m_aligned.tif").metadata
-    assert (after.time_increment, after.shape[:-2]) == (increment, sizes)
-
-
-def test_times_of_planes_stay_with_their_frames(tmp_path):
-    path, frames = tmp_path / "m.tif", movie(drift=PLACES)
-    metadata = {"axes": "TYX", "TimeIncrement": 1.0, "Plane": {"DeltaT": [0.5, 1.5, 2.5, 3.5, 4.5, 5.5]}}
-    tifffile.imwrite(path, frames, ome=True, photometric="minisblack", metadata=metadata)
-    assert run(path, tmp_path / "out").code == 0
-    with tifffile.TiffFile(tmp_path / "out" / "m" / "m_aligned.tif") as file:
-        planes = tifffile.xml2dict(file.ome_metadata)["OME"]["Image"]["Pixels"]["Plane"]
-    assert [(plane["TheT"], plane["DeltaT"]) for plane in planes] == [(0, 0.5), (1, 1.5), (2, 3.5), (3, 5.5)]
-
-
-def test_along_z(tmp_path):
-    write_ome(tmp_path / "m.tif", movie(drift=PLACES), "ZYX")
-    assert run(tmp_path / "m.tif", tmp_path / "out").code == 0
-    after = scan_file(tmp_path / "out" / "m" / "m_aligned.tif").metadata
-    assert (after.axes, after.shape[0], after.z_step) == ("ZYX", 4, None)
-    assert name_of_document(tmp_path / "out" / "m" / "m_aligned.tif").endswith("along Z")
-
-
 def test_cropped_to_what_the_frames_that_are_kept_share(tmp_path):
     path = write_movie(tmp_path / "m.tif", drift=PLACES)
     assert run(path, tmp_path / "out", "--border", "crop").code == 0
@@ -129,11 +95,3 @@ def test_where_no_frame_can_be_trusted_nothing_is_written(tmp_path):
     assert "--doubtful interpolate" in ended.stdout
     assert files(tmp_path / "out") == {"report.html", "run.json"}
     assert record(tmp_path / "out")["failed"]
-
-
-def test_without_writing_the_table_is_written_all_the_same(tmp_path):
-    flat = np.full((3, 40, 48), 7, dtype=np.uint8)
-    tifffile.imwrite(tmp_path / "m.tif", flat, photometric="minisblack")
-    ended = run(tmp_path / "m.tif", tmp_path / "out", "--no-apply")
-    assert ended.code == 1
-    assert [row["applied_dy"] for row in table(tmp_path / "out" / "m" / "shifts.csv")] == ["", "", ""]

@@ -9,14 +9,13 @@ from scipy import ndimage
 
 from tests.batch.filter_runs import filtering, result
 from tests.batch.movies import record
-from tests.io.samples import noise, write_imagej, write_ome, write_plain
+from tests.io.samples import noise, write_plain
 from xcorr_app.batch.filter.banks import BANKS, FilterBank, parse_bank
 from xcorr_app.batch.filter.choice import FilterChoice
 from xcorr_app.batch.filter.metadata import bank_metadata
 from xcorr_app.batch.filter.options import FilterOptions
 from xcorr_app.errors import ArgumentError
-from xcorr_app.filtering import banks
-from xcorr_app.io import StackMetadata, read_stack
+from xcorr_app.io import StackMetadata
 
 
 def maps(frame, filters, **edge):
@@ -39,27 +38,12 @@ def test_every_bank(text, count):
     assert text.partition(":")[0] in BANKS
 
 
-def test_gabor_is_orientations_then_scales():
-    bank = parse_bank("gabor:3,2")
-    np.testing.assert_array_equal(bank.filters, banks.gabor([0.25, 0.25 / np.sqrt(2)], 3))
-    assert bank.names[:3] == ("gabor cos 4 px 0 deg", "gabor sin 4 px 0 deg", "gabor cos 4 px 60 deg")
-    assert bank.names[-1] == "gabor sin 5.66 px 120 deg"
-
-
 @pytest.mark.parametrize(
     "text", ["gabor:8,10", "gabor:1.5,2", "gabor:", "derivatives", "derivatives:nan", "schmid:", ""]
 )
 def test_what_is_no_bank(text):
     with pytest.raises(ArgumentError, match=r"bank .*write"):
         parse_bank(text)
-
-
-def test_a_bank_of_one_filter_is_a_bank(tmp_path):
-    filters = np.random.default_rng(4).standard_normal((1, 3, 5))
-    np.save(tmp_path / "one.npy", filters)
-    choice = FilterChoice.parse("bank", str(tmp_path / "one.npy"))
-    np.testing.assert_array_equal(choice.taps, filters[0])
-    assert len(choice.bank.names) == 1
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64"])
@@ -92,36 +76,6 @@ def test_a_bank_from_a_file_and_valid(tmp_path):
     small = filtering(tmp_path / "tiny.tif", "-o", tmp_path / "small", *options)
     assert small.code == 1
     assert "planes of 3 x 24 are smaller than the filters of 4 x 5" in small.stdout
-
-
-@pytest.mark.parametrize("axes", ["TCYX", "CZYX", "CYX"])
-def test_channels_become_channels_of_every_filter(tmp_path, axes):
-    sizes = {"T": 3, "Z": 3, "C": 2, "Y": 20, "X": 24}
-    data = noise(tuple(sizes[axis] for axis in axes), "uint16")
-    write_ome(tmp_path / "m.ome.tif", data, axes)
-    assert filtering(tmp_path / "m.ome.tif", "-o", tmp_path / "out", "--bank", "gabor:1,1").code == 0
-    (path,) = (tmp_path / "out").glob("*/*_filtered.tif")
-    stack = read_stack(path)
-    others = axes.replace("C", "").removesuffix("YX")
-    assert stack.metadata.axes == others + "CYX"
-    assert stack.metadata.sizes["C"] == 4
-    assert len(set(stack.metadata.channel_names)) == 4
-    assert all("gabor" in name for name in stack.metadata.channel_names)
-    filters = parse_bank("gabor:1,1").filters
-    planes = np.moveaxis(data, axes.index("C"), -3)
-    exact = np.stack([maps(plane, filters) for plane in planes.reshape(-1, 20, 24)]).reshape(stack.data.shape)
-    np.testing.assert_allclose(stack.data, exact, rtol=0, atol=1e-5 * 65535)
-
-
-def test_imagej_gets_its_axis_of_channels(tmp_path):
-    data = noise((2, 3, 20, 24), "uint8")
-    write_imagej(tmp_path / "m.tif", data, "TZYX")
-    assert filtering(tmp_path / "m.tif", "-o", tmp_path / "out", "--bank", "gabor:1,1").code == 0
-    stack = read_stack(tmp_path / "out" / "m" / "m_filtered.tif")
-    assert (stack.metadata.kind, stack.metadata.axes, stack.metadata.shape[:3]) == ("imagej", "TZCYX", (2, 3, 2))
-    filters = parse_bank("gabor:1,1").filters
-    exact = np.stack([maps(plane, filters) for plane in data.reshape(-1, 20, 24)]).reshape(stack.data.shape)
-    np.testing.assert_allclose(stack.data, exact, rtol=0, atol=1e-5 * 255)
 
 
 @pytest.mark.parametrize("shape", [(3,), (0, 2, 2), (2, 2)])

@@ -96,24 +96,6 @@ def check(out, frames):
     assert record(out)["stacks"]["m"]["clipped_pixels"] == clipped > 1000
 
 
-def test_the_record_says_device_and_engine(tmp_path, stack, gpu):
-    run, found = filtering(stack[0], tmp_path / "out")
-    check(tmp_path / "out", stack[1])
-    assert gpu.ranges == [4, 4, 2]
-    assert found["device"] == "a GPU that is none"
-    assert found["stacks"]["m"]["engine"] == "reuse"
-    assert found["stacks"]["m"]["notes"] == []
-    assert "memory" not in run.stdout
-
-
-def test_ranges_are_halved_where_memory_runs_out(tmp_path, stack, gpu):
-    gpu.most = 1
-    _, found = filtering(stack[0], tmp_path / "out")
-    check(tmp_path / "out", stack[1])
-    assert gpu.ranges == [1] * 10
-    assert found["stacks"]["m"]["notes"] == []
-
-
 @pytest.mark.parametrize("dies", [0, 2])
 def test_the_cpu_goes_on_where_no_plane_fits_and_that_is_said_once(tmp_path, stack, gpu, dies):
     gpu.dies = dies
@@ -141,15 +123,4 @@ def test_engines_of_the_cpu_do_not_go_with_a_gpu(tmp_path, stack, gpu, engine):
     assert run.code == 2
     assert f"engine '{engine}' runs on the CPU: leave --device cuda out" in run.stderr
     assert xcorr("filter", stack[0], "-o", tmp_path / "out", "--box", "3", "--engine", engine).code == 0
-    assert gpu.ranges == []
-
-
-def test_taps_that_the_engine_cannot_run_there_are_known_at_once(tmp_path, stack, gpu):
-    np.save(tmp_path / "taps.npy", np.eye(64))
-    for engine, words in (("reuse", "up to 63 x 63 taps"), ("separable", "rank 1 or 2")):
-        options = ["--taps", tmp_path / "taps.npy", "--device", "cuda", "--engine", engine]
-        run = xcorr("filter", stack[0], "-o", tmp_path / "out", *options)
-        assert run.code == 2
-        assert words in run.stderr
-    assert not (tmp_path / "out").exists()
     assert gpu.ranges == []

@@ -1,8 +1,5 @@
 """What ``xcorr filter`` keeps of a stack, what it takes as input, and how it goes on past what it cannot use."""
 
-import re
-
-import imagecodecs
 import numpy as np
 import pytest
 import tifffile
@@ -47,58 +44,6 @@ def test_axes_calibration_and_channels_are_kept(tmp_path, write, axes, dtype):
         np.testing.assert_allclose(found, boxed(data), rtol=2e-6)
 
 
-def test_significant_bits_of_integers_are_not_said_of_float(tmp_path):
-    write_ome(tmp_path / "m.tif", movie(), "TYX")
-    with tifffile.TiffFile(tmp_path / "m.tif", mode="r+b") as tif:
-        description = tif.pages[0].description
-        tif.pages[0].tags["ImageDescription"].overwrite(
-            description.replace("<Pixels ", '<Pixels SignificantBits="12" ').encode()
-        )
-    for dtype, kept in (("same", True), ("float32", False)):
-        out = tmp_path / dtype
-        assert filtering(tmp_path / "m.tif", "-o", out, "--box", "3", "--dtype", dtype).code == 0
-        written = tifffile.TiffFile(out / "m" / "m_filtered.tif")
-        with written:
-            assert ("SignificantBits" in written.pages[0].description) == kept
-
-
-def test_palette_is_not_kept_for_float(tmp_path):
-    colours = np.zeros((3, 256), np.uint16)
-    tifffile.imwrite(tmp_path / "m.tif", movie(dtype="uint8")[0], photometric="palette", colormap=colours)
-    assert filtering(tmp_path / "m.tif", "-o", tmp_path / "out", "--box", "3", "--dtype", "float32").code == 0
-    with tifffile.TiffFile(tmp_path / "out" / "m" / "m_filtered.tif") as tif:
-        assert tif.pages[0].photometric == tifffile.PHOTOMETRIC.MINISBLACK
-        assert "ColorMap" not in tif.pages[0].tags
-
-
-@pytest.mark.parametrize("suffix", ["tif", "png"])
-def test_folder_of_single_pages_is_one_series_in_human_order(tmp_path, suffix):
-    run = filtering(write_pages(tmp_path / "series", movie(), suffix), "-o", tmp_path / "out", "--box", "3")
-    assert run.code == 0
-    assert_rounded(result(tmp_path / "out", "series"), boxed(movie()))
-    assert "1 stack in 4 files, layout frames" in run.stdout
-    assert files(tmp_path / "out") == {"series/series_filtered.tif", "run.json"}
-
-
-def test_folder_of_stacks_globs_and_layout(tmp_path):
-    for seed, name in enumerate("ab"):
-        write_movie(tmp_path / "in" / f"{name}.tif", seed=seed)
-    for place, given in (("folder", tmp_path / "in"), ("glob", tmp_path / "in" / "*.tif")):
-        assert filtering(given, "-o", tmp_path / place, "--box", "3").code == 0
-        for seed, name in enumerate("ab"):
-            assert_rounded(result(tmp_path / place, name), boxed(movie(seed=seed)))
-    pages = write_pages(tmp_path / "pages", movie())
-    assert filtering(pages, "-o", tmp_path / "apart", "--box", "3", "--layout", "stacks").code == 0
-    assert len(files(tmp_path / "apart")) == 5
-
-
-def test_many_planes_come_out_in_order(tmp_path):
-    frames = noise((40, 300, 310), "uint16")
-    write_plain(tmp_path / "m.tif", frames)
-    assert filtering(tmp_path / "m.tif", "-o", tmp_path / "out", "--box", "3").code == 0
-    assert_rounded(result(tmp_path / "out"), boxed(frames))
-
-
 def test_every_broken_file_has_its_line_and_the_others_go_on(tmp_path):
     for name, content in BROKEN.items():
         (tmp_path / f"{name}.tif").write_bytes(content)
@@ -138,35 +83,6 @@ def test_broken_frame_of_a_series_is_zero_and_named(tmp_path):
     assert "plane 1 is unreadable" in again.stdout
 
 
-def test_verbose_names_every_unreadable_plane(tmp_path):
-    folder = tmp_path / "series"
-    write_pages(folder, np.concatenate([movie(dtype="uint8")] * 2))
-    for number in range(9, 16):
-        (folder / f"t{number}.tif").write_bytes(b"broken")
-    counts = {}
-    for flag in ("--timings", "-v"):
-        run = filtering(folder, "-o", tmp_path / f"out{flag}", "--box", "3", flag)
-        counts[flag] = len(re.findall("plane . is unreadable", run.stdout))
-        assert ("and 2 more planes" in run.stdout) == (flag == "--timings")
-    assert counts == {"--timings": 5, "-v": 7}
-
-
-def test_stack_of_which_nothing_can_be_read_fails(tmp_path):
-    # The directories are sound, the compressed pixels are not.
-    tifffile.imwrite(tmp_path / "m.tif", movie()[:2], compression="zlib", photometric="minisblack")
-    content = bytearray((tmp_path / "m.tif").read_bytes())
-    with tifffile.TiffFile(tmp_path / "m.tif") as tif:
-        for page in tif.pages:
-            for offset, count in zip(page.dataoffsets, page.databytecounts, strict=True):
-                content[offset : offset + count] = b"\xff" * count
-    (tmp_path / "m.tif").write_bytes(content)
-    write_movie(tmp_path / "good.tif")
-    run = filtering(tmp_path / "m.tif", tmp_path / "good.tif", "-o", tmp_path / "out", "--box", "3")
-    assert run.code == 1
-    assert "failure" in record(tmp_path / "out")["stacks"]["m"]
-    assert files(tmp_path / "out") == {"good/good_filtered.tif", "run.json"}
-
-
 def test_type_of_pixel_that_cannot_be_filtered(tmp_path):
     write_plain(tmp_path / "m.tif", noise((2, 9, 9), "uint32"))
     run = filtering(tmp_path / "m.tif", "-o", tmp_path / "out", "--box", "3")
@@ -180,9 +96,3 @@ def test_missing_and_empty(tmp_path):
     refused(filtering(tmp_path / "nowhere", "-o", tmp_path / "out", "--box", "3"), "nowhere: does not exist")
     refused(filtering(tmp_path / "empty", "-o", tmp_path / "out", "--box", "3"), "holds no TIFF or PNG file")
     assert not (tmp_path / "out").exists()
-
-
-def test_png_of_sixteen_bits(tmp_path):
-    (tmp_path / "m.png").write_bytes(imagecodecs.png_encode(movie()[0]))
-    assert filtering(tmp_path / "m.png", "-o", tmp_path / "out", "--box", "3").code == 0
-    assert_rounded(result(tmp_path / "out"), boxed(movie()[:1])[0])

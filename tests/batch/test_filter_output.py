@@ -1,16 +1,12 @@
 """Where results of ``xcorr filter`` may go, how a run is resumed, and what a kill or a full disk leaves behind."""
 
 import json
-import shutil
-import signal
 
-import numpy as np
 import pytest
 
 from tests.batch.filter_runs import filtering
-from tests.batch.movies import align, files, record, refused, write_movie
+from tests.batch.movies import files, record, refused, write_movie
 from tests.batch.test_disk_full import Disk
-from tests.batch.test_killed import content
 from tests.batch.test_output_folder import content as stored
 
 
@@ -112,22 +108,6 @@ def test_stack_that_fails_anew_leaves_no_result_of_the_run_before(tmp_path, fold
     assert "smaller than the filter" in record(tmp_path / "out")["stacks"]["b"]["failure"]
 
 
-def test_resume_does_not_go_on_with_another_command(tmp_path, folder):
-    assert align(folder, "-o", tmp_path / "out", "--no-apply").code == 0
-    before = stored(tmp_path / "out")
-    refused(filtering(folder, "-o", tmp_path / "out", "--box", "3", "--resume"), "results of `xcorr align`")
-    assert stored(tmp_path / "out") == before
-    assert filtering(folder, "-o", tmp_path / "out", "--box", "3", "--overwrite").code == 0
-    assert files(tmp_path / "out") == {"run.json", "a/a_filtered.tif", "b/b_filtered.tif"}
-
-
-def test_results_are_not_taken_for_input_of_the_same_place(tmp_path, folder):
-    assert filtering(folder / "*.tif", "-o", tmp_path / "all" / "out", "--box", "3").code == 0
-    run = filtering(tmp_path / "all" / "*", "-o", tmp_path / "all" / "out", "--box", "3", "--resume")
-    refused(run, "holds results of an earlier run", "choose another -o")
-    assert filtering(tmp_path / "all" / "out" / "a", "-o", tmp_path / "again", "--box", "3").code == 0
-
-
 def test_record_of_a_run(tmp_path, folder):
     (tmp_path / "taps.csv").write_text("1,2,1\n")
     options = ["--taps", tmp_path / "taps.csv", "--mode", "constant", "--cval", "5"]
@@ -185,33 +165,3 @@ def test_any_write_may_fail(tmp_path, folder, lasting):
         if n in (2, total):
             assert filtering(folder, "-o", out, "--box", "3", "--resume").code == 0
             assert files(out) == whole
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kills", [8])
-def test_killed_run_resumes_to_the_same_bytes(tmp_path, forker, kills):
-    for number in range(4):
-        write_movie(tmp_path / "in" / f"m{number}.tif", seed=number, shape=(200, 220))
-    expected = tmp_path / "out"
-    command = ["filter", tmp_path / "in", "-o", expected, "--gaussian", "3", "--engine", "scipy"]
-    duration, code = forker(command)
-    assert code == 0
-    whole = content(expected)
-    assert len(whole) == 4 * 2 + 1
-    moments = np.random.default_rng(5)
-    finished_before = set()
-    for kill in range(kills):
-        shutil.rmtree(expected, ignore_errors=True)
-        _, code = forker(command, moments.uniform(0, duration))
-        assert code in (-signal.SIGKILL, 0)
-        if expected.exists():
-            left = content(expected)
-            names = {name for name in left if "partial" not in name}
-            assert {name: left[name] for name in names} == {name: whole[name] for name in names}, kill
-        else:
-            expected.mkdir()
-        _, code = forker([*command, "--resume"])
-        assert code == 0
-        assert content(expected) == whole, kill
-        finished_before.add(len(record(expected)["resumed"]))
-    assert len(finished_before) > 1, "the kills came at the same stage every time"

@@ -65,31 +65,6 @@ def test_colours_without_a_choice_name_the_option(tmp_path):
         assert "pick one channel with --channel R, G, B or gray" in run.stdout
 
 
-def test_filter_of_a_gray_value(tmp_path):
-    data = colours()
-    tifffile.imwrite(tmp_path / "m.tif", data, photometric="rgb")
-    how = ("--box", 1, "--device", "cpu")
-    assert xcorr("filter", tmp_path / "m.tif", "-o", tmp_path / "f", *how, "--channel", "gray").code == 0
-    expected = np.rint(data @ (0.299, 0.587, 0.114))
-    np.testing.assert_array_equal(tifffile.imread(tmp_path / "f" / "m" / "m_filtered.tif"), expected)
-
-
-def test_correlate_takes_a_colour_of_one_file_and_a_grey_other(tmp_path):
-    data = colours()
-    tifffile.imwrite(tmp_path / "m.tif", data, photometric="rgb")
-    write_plain(tmp_path / "r.tif", data[0, ..., 1])
-    how = ("-o", tmp_path / "p.npy", "--form", "one-to-many", "--max-shift", 5, "--device", "cpu")
-    assert xcorr("correlate", tmp_path / "r.tif", tmp_path / "m.tif", *how, "--channel", "G").code == 0
-    planes = np.load(tmp_path / "p.npy")
-    peaks = [np.unravel_index(plane.argmax(), plane.shape) for plane in planes]
-    np.testing.assert_array_equal(np.array(peaks) - 5, DRIFT)
-    refused(
-        xcorr("correlate", tmp_path / "r.tif", tmp_path / "m.tif", *how, "--overwrite"),
-        "m.tif",
-        "--channel R, G, B or gray",
-    )
-
-
 def test_one_channel_of_an_ome_stack_keeps_its_name(tmp_path):
     data = np.stack([movie()[::-1], movie()], 1)
     write_ome(tmp_path / "m.ome.tif", data, "TCYX")
@@ -99,16 +74,6 @@ def test_one_channel_of_an_ome_stack_keeps_its_name(tmp_path):
         assert tif.series[0].shape == (4, 40, 48)
         assert 'Name="dye 1"' in tif.ome_metadata
         assert "dye 0" not in tif.ome_metadata
-
-
-def test_reference_file_in_colours(tmp_path):
-    tifffile.imwrite(tmp_path / "m.tif", colours(), photometric="rgb")
-    tifffile.imwrite(tmp_path / "r.tif", colours()[1], photometric="rgb")
-    run = align(tmp_path / "m.tif", "-o", tmp_path / "out", "--channel", "G", "--reference", tmp_path / "r.tif")
-    assert run.code == 0
-    np.testing.assert_allclose(
-        shifts(tmp_path / "out" / "m" / "shifts.csv"), np.array(DRIFT) - np.array(DRIFT[1]), atol=0.05
-    )
 
 
 @pytest.mark.parametrize("kind", ["bmp", "jpg", "npy"])
@@ -144,17 +109,6 @@ def test_channels_in_files_are_moved_together(tmp_path):
     assert not shifts(tmp_path / "out2" / "in" / "shifts.csv").any()
 
 
-def test_filter_and_unmix_of_channels_in_files(tmp_path):
-    folder = numbered(tmp_path / "in")
-    assert xcorr("filter", folder, "-o", tmp_path / "f", "--box", 1, "--device", "cpu").code == 0
-    assert tifffile.imread(tmp_path / "f" / "in" / "in_filtered.tif").shape == (4, 2, 40, 48)
-    (tmp_path / "m.csv").write_text("1,-1\n")
-    how = ("--matrix", tmp_path / "m.csv", "--dtype", "float32")
-    assert xcorr("unmix", folder, "-o", tmp_path / "u", *how).code == 0
-    difference = tifffile.imread(next((tmp_path / "u").glob("*_unmixed.tif")))
-    np.testing.assert_allclose(difference, movie().astype(float) - movie()[0], atol=1e-2)
-
-
 def test_two_readings_are_wrong_usage_and_write_nothing(tmp_path):
     folder = numbered(tmp_path / "in", "img{t}-ch{c}")
     refused(align(folder, "-o", tmp_path / "out"), "4 points in time", "or 4 stacks")
@@ -186,12 +140,6 @@ def test_a_second_call_after_one_without_results_needs_no_cleaning(tmp_path):
     assert align(folder, "-o", tmp_path / "out", "--channel", "G").code == 0
     assert record(tmp_path / "out")["failed"] is False
     refused(align(folder, "-o", tmp_path / "out", "--channel", "R"), "is not empty")
-
-
-def test_a_stack_that_failed_without_a_result_needs_no_cleaning(tmp_path):
-    stack = write_movie(tmp_path / "m.tif")
-    assert align(stack, "-o", tmp_path / "out", "--reference", "99").code == 1
-    assert align(stack, "-o", tmp_path / "out").code == 0
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "m/shifts.csv", ".hidden"])

@@ -120,12 +120,3 @@ def test_interrupted_while_a_file_is_brought_to_a_slow_disk(tmp_path, seconds, n
     after = content(tmp_path / "out")
     assert left <= set(after)
     assert not [name for name in after if "partial" in name]
-
-
-def test_what_was_told_to_ignore_the_terminal_goes_on(tmp_path):
-    """As nohup does."""
-    write_movie(tmp_path / "in" / "a.tif")
-    arguments = (tmp_path / "in", "-o", tmp_path / "out", "--device", "cpu", "--report", "none")
-    words = [sys.executable, "-c", _SLOW_DISK, "0", str(int(signal.SIGHUP)), "align", *map(str, arguments)]
-    ignoring = ["env", "--ignore-signal=HUP", *words]
-    assert subprocess.run(ignoring, cwd=ROOT, capture_output=True, timeout=60, check=False).returncode == 0

@@ -4,7 +4,6 @@ import json
 import shutil
 import signal
 
-import numpy as np
 import pytest
 
 from tests import share
@@ -78,31 +77,3 @@ def test_killed_before_any_step_it_resumes_to_the_same_bytes(tmp_path, forker, w
     assert half_written > len(killed) / 4
     # Both may come to their names between two of the steps that were tried.
     assert {0, 2} <= finished_before
-
-
-@pytest.mark.slow
-def test_killed_at_a_random_moment_it_resumes_to_the_same_bytes(tmp_path, forker):
-    for number in range(2):
-        write_movie(tmp_path / "in" / f"m{number}.tif", seed=number)
-    (tmp_path / "in" / "broken.tif").write_bytes(b"broken")
-    expected = tmp_path / "expected"
-    command = ["align", "--device", "cpu", tmp_path / "in"]
-    _, code = forker([*command, "-o", expected])
-    assert code == 1  # for the broken file
-    whole = content(expected)
-    assert len(whole) == 2 * 4 + 2
-    shutil.rmtree(expected)
-    duration, _ = forker([*command, "-o", expected])
-    moments = np.random.default_rng(4)
-    finished_before = set()
-    for kill in range(50):
-        shutil.rmtree(expected)  # the same -o each time: the report and the record name it
-        # The report takes most of the time: every other kill comes while stacks are being aligned.
-        _, code = forker([*command, "-o", expected], moments.uniform(0, duration / (4 if kill % 2 else 1)))
-        assert code in (-signal.SIGKILL, 1)
-        rest_beside_what_is_whole(expected, whole)
-        _, code = forker([*command, "-o", expected, "--resume"])
-        assert code == 1
-        assert content(expected) == whole, kill
-        finished_before.add(len(json.loads((expected / "run.json").read_text())["resumed"]))
-    assert len(finished_before) > 1, "the kills came at the same stage every time"

@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from tests.batch.movies import align, movie, record, shifts, write_movie, xcorr
+from tests.batch.movies import align, movie, record, shifts, xcorr
 from tests.io.samples import write_plain
 from tests.registration.motion.test_motion import corner_errors, series
 from xcorr_app import load_shifts, read_stack, write_stack
@@ -44,15 +44,6 @@ def test_the_table_holds_the_motion_and_the_file_the_frames_that_it_makes(turnin
     assert facts["engine"] == "gauss-newton"
     assert facts["assessment"]["correlation"]["after"] > 0.9 > facts["assessment"]["correlation"]["before"]
     assert "Gauss-Newton" in str(facts["decisions"])
-
-
-def test_what_of_max_shift_holds_for_a_motion_is_said(turning, tmp_path):
-    run = align(
-        turning[0] / "t.tif", "-o", tmp_path / "out", "--motion", "rigid", "--max-shift", "9", "--report", "none"
-    )
-    assert "--max-shift does not limit --motion rigid" in run.stdout
-    without = align(turning[0] / "t.tif", "-o", tmp_path / "half", "--motion", "rigid", "--report", "none")
-    assert "were searched" not in without.stdout  # half the frame, not the quarter of --motion translation
 
 
 def test_motion_travels_to_other_channels_and_back(turning):
@@ -132,10 +123,3 @@ def test_masks_of_the_command(tmp_path):
     wrong = align(tmp_path / "m.tif", "-o", tmp_path / "wrong", "--mask", tmp_path / "small.tif")
     assert wrong.code == 1
     assert "mask is 40 x 96" in wrong.stdout
-
-
-def test_a_cpu_checks_some_frames_by_itself(tmp_path):
-    write_movie(tmp_path / "m.tif", drift=[(0, 0)] * 70, shape=(24, 24))
-    assert align(tmp_path / "m.tif", "-o", tmp_path / "out", "--max-shift", 3, "--no-apply").code == 0
-    rows = table(tmp_path / "out" / "m" / "shifts.csv")
-    assert sum(row["fft_dy"] != "" for row in rows) == 32

@@ -2,7 +2,7 @@
 
 import re
 
-from tests.batch.movies import align, record, write_movie
+from tests.batch.movies import align, write_movie
 
 NAMES = ("a", "b c", "d", "e")
 
@@ -42,28 +42,3 @@ def test_no_page_of_an_earlier_run_is_left(tmp_path):
     assert len(pages(out)) == 5
     assert align(tmp_path / "in" / "a.tif", "-o", out, "--overwrite").code == 0
     assert list(pages(out)) == ["report.html"]
-
-
-def test_three_stacks_share_one_page(tmp_path):
-    for seed, name in enumerate(NAMES[:3]):
-        write_movie(tmp_path / "in" / f"{name}.tif", seed=seed)
-    out = tmp_path / "out"
-    assert align(tmp_path / "in", "-o", out, "--layout", "stacks").code == 0
-    assert list(pages(out)) == ["report.html"]
-
-
-def test_with_timings_the_page_shows_what_the_stages_took(tmp_path):
-    write_movie(tmp_path / "m.tif", seed=0)
-    out = tmp_path / "out"
-    assert align(tmp_path / "m.tif", "-o", out, "--timings").code == 0
-    times = record(out)["timings"]
-    drawn = pages(out)["report.html"].decode().partition("Where the time went")[2]
-    first, *others = re.findall(r'<th scope="row">(\w+)</th>', drawn)
-    assert first == times["pace"]
-    assert {"read", "measure", "move"} <= {first, *others}
-    widths = [float(width) for width in re.findall(r'class="held" y="4" width="([\d.]+)%"', drawn)]
-    assert widths == sorted(widths, reverse=True)
-    assert 0 < widths[0] <= 100
-    # Without times it is the same for a run that was resumed.
-    assert align(tmp_path / "m.tif", "-o", out, "--overwrite").code == 0
-    assert "Where the time went" not in pages(out)["report.html"].decode()

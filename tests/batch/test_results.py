@@ -1,19 +1,12 @@
 """What a run writes: the table, the moved stack, the record, the report; and what each option changes of it."""
 
-import re
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import tifffile
-import xxhash
 
 from tests.batch.movies import DRIFT, align, files, movie, record, shifts, table, write_movie
 from tests.io.samples import TYPES, write_imagej, write_ome
 from xcorr_app import apply_shifts, assess, estimate_shifts
-from xcorr_app.batch.align import run as run_of_stacks
-from xcorr_app.batch.align import stack as stack_of_a_run
-from xcorr_app.io.tiff.tiff import TiffImage
 
 pytestmark = pytest.mark.usefixtures("short_report")
 
@@ -55,13 +48,6 @@ def test_moved_stack_is_the_shifts_of_the_table_applied(tmp_path, dtype):
     expected = apply_shifts(movie(dtype=dtype), shifts(tmp_path / "out" / "m" / "shifts.csv"))
     np.testing.assert_array_equal(moved, expected)
     np.testing.assert_array_equal(moved[0], movie(dtype=dtype)[0])
-
-
-@pytest.mark.parametrize(("name", "order"), [("nearest", 0), ("linear", 1), ("cubic", 3), ("fourier", "fourier")])
-def test_interpolation(tmp_path, stack, name, order):
-    assert align(stack, "-o", tmp_path / "out", "--interpolation", name).code == 0
-    expected = apply_shifts(movie(), shifts(tmp_path / "out" / "m" / "shifts.csv"), order=order)
-    np.testing.assert_array_equal(aligned(tmp_path / "out"), expected)
 
 
 def test_border_nearest_and_crop(tmp_path, stack):
@@ -119,43 +105,6 @@ def test_compression_changes_the_file_and_not_the_planes(tmp_path, stack, compre
     # What another compression wrote is not what is asked for.
     assert align(stack, "-o", tmp_path / "out", "--resume").code == 0
     assert record(tmp_path / "out")["resumed"] == []
-
-
-@pytest.mark.parametrize("options", [(), ("--memory", "0MB")])
-def test_memory_for_frames_changes_no_result_and_each_frame_is_read_once(tmp_path, stack, options, monkeypatch):
-    read, real = [], TiffImage.read_into
-
-    def counted(self, pages, *others):
-        read.extend(pages)
-        return real(self, pages, *others)
-
-    monkeypatch.setattr(TiffImage, "read_into", counted)
-    assert align(stack, "-o", tmp_path / "out", *options, "--reference", "template").code == 0
-    assert sorted(set(read)) == [0, 1, 2, 3]
-    assert (len(read) == 4) == (options == ())
-    monkeypatch.undo()
-    assert align(stack, "-o", tmp_path / "other", "--reference", "template").code == 0
-    for name in ("m/shifts.csv", "m/m_aligned.tif"):
-        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
-    (found,) = record(tmp_path / "out")["stacks"]["m"]["inputs"].values()
-    assert found == xxhash.xxh3_128(stack.read_bytes()).hexdigest()
-
-
-def test_timings_say_which_stage_set_the_pace(tmp_path, stack):
-    run = align(stack, "-o", tmp_path / "out", "--timings")
-    known = record(tmp_path / "out")["timings"]
-    assert {"read", "measure", "move", "write", "sync"} <= set(known["stages"])
-    assert known["pace"] in known["stages"]
-    assert f"which set the pace: {known['pace']} (" in run.stdout
-    frames = movie().nbytes / 1e9
-    assert known["stages"]["read"]["gigabytes"] == known["stages"]["write"]["gigabytes"] == round(frames, 6)
-    assert all(stage["busy_seconds"] >= 0 for stage in known["stages"].values())
-
-
-def test_a_size_that_is_none_is_refused(tmp_path, stack):
-    run = align(stack, "-o", tmp_path / "out", "--memory", "much")
-    assert run.code == 2
-    assert "give a size such as 500MB" in run.stderr
 
 
 def test_calibration_and_channel_names_are_kept(tmp_path):
@@ -288,46 +237,6 @@ def test_a_stack_of_which_most_could_not_be_trusted_failed(tmp_path, resume):
     assert record(tmp_path / "out")["failed"]
 
 
-@pytest.mark.parametrize(("reference", "known"), [("pairs:2", True), ("previous", True), ("first", False)])
-def test_closure_and_averages_are_recorded(tmp_path, stack, reference, known):
-    out = tmp_path / "out"
-    assert align(stack, "-o", out, "--reference", reference, "--smooth-time", "1").code == 0
-    closure = record(out)["stacks"]["m"]["closure_px"]
-    assert (closure is not None) == known
-    if known:
-        assert 0 <= closure["median"] <= closure["largest"] < 0.2
-        assert closure["last_frame"] == 3
-    assert record(out)["parameters"]["smooth_time"] == 1
-    align(stack, "-o", tmp_path / "smooth", "--reference", reference, "--smooth-time", "2")
-    assert record(tmp_path / "smooth")["parameters"]["smooth_time"] == 2
-
-
-@pytest.mark.parametrize("resume", [False, True])
-def test_the_report_names_the_engines_that_ran(tmp_path, stack, monkeypatch, resume):
-    write_movie(tmp_path / "in" / "n.tif", seed=3)
-    engines, reports = iter(["warp-shuffle", "fft"]), []
-
-    def measured(*arguments, **options):
-        return replace(kept(*arguments, **options), engine=next(engines))
-
-    kept = stack_of_a_run.estimate_from
-    monkeypatch.setattr(stack_of_a_run, "estimate_from", measured)
-    monkeypatch.setattr(run_of_stacks, "render_report", lambda report, _: reports.append(report) or "")
-    arguments = (tmp_path / "in", "-o", tmp_path / "out", "--layout", "stacks", "--no-apply", "--verify", "none")
-    assert align(*arguments).code == 0
-    if resume:
-        assert align(*arguments, "--resume").code == 0
-    assert dict(reports[-1].facts)["Engine"] == "warp-shuffle, fft"
-
-
-def test_where_no_stack_was_measured_the_report_names_the_engine_asked_for(tmp_path, stack, monkeypatch):
-    reports = []
-    monkeypatch.setattr(run_of_stacks, "render_report", lambda report, _: reports.append(report) or "")
-    run = align(stack, "-o", tmp_path / "out", "--roi", "0:4000,0:5", "--engine", "definition")
-    assert run.code == 1
-    assert dict(reports[0].facts)["Engine"] == "definition"
-
-
 @pytest.mark.parametrize("resume", [False, True])
 def test_how_good_the_result_is_stands_in_the_record_and_in_the_table(tmp_path, stack, resume):
     run = align(stack, "-o", tmp_path / "out")
@@ -341,28 +250,3 @@ def test_how_good_the_result_is_stands_in_the_record_and_in_the_table(tmp_path, 
     assert (found["corrected"], found["sampled"], found["registered_again"]) == (1.0, 2, 2)
     assert f"{found['correlation']['before']:.3f} > {found['correlation']['after']:.3f}" in run.stdout
     assert f"{found['crispness']['before']:.3f} > {found['crispness']['after']:.3f}" in run.stdout
-
-
-def test_the_place_of_the_reference_is_named(tmp_path, stack):
-    align(stack, "-o", tmp_path / "first")
-    assert record(tmp_path / "first")["stacks"]["m"]["reference"] == "first frame (0), page 0 of m.tif"
-    tifffile.imwrite(tmp_path / "still.tif", movie()[1])
-    align(stack, "-o", tmp_path / "file", "--reference", tmp_path / "still.tif")
-    assert record(tmp_path / "file")["stacks"]["m"]["reference"] == "file still.tif"
-
-
-@pytest.mark.parametrize("resume", [False, True])
-def test_the_report_knows_the_interval_the_date_and_how_good_the_result_is(tmp_path, monkeypatch, resume):
-    write_ome(tmp_path / "t.ome.tif", movie(), "TYX")
-    write_ome(tmp_path / "z.ome.tif", movie(), "ZYX")
-    reports = []
-    monkeypatch.setattr(run_of_stacks, "render_report", lambda report, _: reports.append(report) or "")
-    arguments = (tmp_path / "t.ome.tif", tmp_path / "z.ome.tif", "-o", tmp_path / "out")
-    assert align(*arguments).code == 0
-    if resume:
-        assert align(*arguments, "--resume").code == 0
-    in_time, in_depth = reports[-1].stacks
-    assert (in_time.interval, in_depth.interval) == ((2.5, "s"), (1.5, "µm"))
-    assert in_time.assessment == in_depth.assessment
-    assert in_time.assessment.correlation.after > 0.99
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d", reports[-1].date)

@@ -28,17 +28,6 @@ def found(error, sigma, trusted):
     return accuracy.Found(np.array(error, float), np.array(sigma, float), np.array(trusted, bool), flags)
 
 
-def test_scores_and_trust_of_known_errors():
-    result = found([(0.1, -0.1), (0.3, 0.1), (0.1, 0.9), (3, 0), (np.nan, 0)], 5 * [(0.1, 0.2)], [1, 0, 1, 0, 1])
-    score, trust = accuracy.score(result), accuracy.trust(result)
-    assert score["gross"] == 2
-    assert score["rms"] == pytest.approx(np.sqrt((0.01 + 0.01 + 0.09 + 0.01 + 0.01 + 0.81) / 6))
-    assert (trust["good"], trust["good_flagged"], trust["bad"], trust["bad_flagged"]) == (2, 1, 3, 1)
-    assert (trust["errors"], trust["within_1"], trust["within_2"]) == (6, 4, 4)
-    assert trust["flags"] == {"uncertain": 2}
-    assert accuracy.pooled([result, result]).error.shape == (10, 2)
-
-
 def test_a_quick_run_measures(monkeypatch):
     arguments = accuracy.parse_arguments(["--quick", "--scenes", "spots", "--conditions", "plain", "hot"])
     arguments.frames, arguments.snr = 2, [1.0]

@@ -52,11 +52,3 @@ def test_scores_are_those_of_the_definition(case):
         left = data.lefts[0].astype(np.float64)
         expected = plain.zncc(left, right, window_of(case.problem))
         np.testing.assert_allclose(check._scores(case.problem, left, right), expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("case", [*PLANES, *PEAKS], ids=lambda case: case.name)
-def test_data_have_the_types_and_sizes_of_the_case(case):
-    data, problem = random_data(case, np), case.problem
-    assert (data.lefts.shape, data.lefts.dtype) == ((problem.lefts, *problem.left_shape), case.left_type)
-    assert (data.rights.shape, data.rights.dtype) == ((problem.rights, *problem.right_shape), case.right_type)
-    assert np.count_nonzero(data.rights) > 0.99 * data.rights.size

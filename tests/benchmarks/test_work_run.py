@@ -13,19 +13,16 @@ from scipy import ndimage
 from benchmarks.filters import own as filters_own
 from benchmarks.harness import clock, device_rates, fastest, record
 from benchmarks.harness.clock import Measured
-from benchmarks.harness.fastest import Outcome
 from benchmarks.harness.suites import SUITES
 from benchmarks.im2win import own as im2win_own
 from benchmarks.pointwise import own as pointwise_own
 from benchmarks.work import benchmark
 from tests.benchmarks.runner import run_benchmarks
-from tests.benchmarks.small_work import FILTERS, LAYERS, MIXTURES, OTHER_FILTERS
+from tests.benchmarks.small_work import FILTERS, OTHER_FILTERS
 from tests.kernels.im2win_definition import convolution_by_definition
 from xcorr_app.gpu.im2win.problem import Im2winProblem
 from xcorr_app.gpu.pointwise.tiles import StoredMatrix
 from xcorr_app.gpu.runtime.device import DeviceStatus
-
-GROUP = "pointwise layers, batch 1"
 
 
 def into(out, values, like):
@@ -145,46 +142,6 @@ def test_filters(monkeypatch, tmp_path):
     }  # fmt: skip
     assert "one of many widths" in text
     assert "at most" in text
-
-
-@pytest.mark.usefixtures("numpy_device")
-def test_im2win_shows_memory_and_goals(monkeypatch, tmp_path):
-    layer = replace(LAYERS[0], goals=SUITES["im2win"].cases[0].goals)
-
-    def torch(wanted, search):
-        assert [case.name for case in wanted] == [layer.name]
-        note = "with cuDNN's search; runs an FFT" if search else ""
-        seconds = 5e-7 if search else 9e-7
-        return {layer.name: [Outcome("PyTorch conv2d", seconds=seconds, note=note, error=1e-6, memory_bytes=900_000)]}
-
-    text, read, asked = run_of(monkeypatch, tmp_path, "im2win", [layer], torch=torch)
-    assert asked == [True, False]
-    assert "with cuDNN's search; runs an FFT" in text
-    goals = {goal["goal"]: goal for goal in read["cases"][0]["goals"]}
-    assert goals["at most 1 x the best peer's memory"]["value"] == pytest.approx(1e6 / 9e5)
-    assert not goals["at most 1 x the best peer's memory"]["reached"]
-    assert read["cases"][0]["winner"] == "PyTorch conv2d"
-    assert "MB" in text
-    assert run_of(monkeypatch, tmp_path, "im2win", [layer], "--quick", torch=torch)[2] == [True]
-
-
-@pytest.mark.usefixtures("numpy_device")
-def test_pointwise_shows_means_and_failures(monkeypatch, tmp_path):
-    layers = [replace(case, group=GROUP) for case in MIXTURES[:2]]
-    text, read, _ = run_of(monkeypatch, tmp_path, "pointwise", [*MIXTURES[2:], *layers])
-    failures = {timing["what"]: timing["failure"] for timing in read["timings"] if timing["failure"]}
-    assert all(what.startswith(("kernel blocking", "blocking, ")) for what in failures)
-    assert {mean["what"] for mean in read["means"]} >= {"pointwise_on_device", "CuPy matmul"}
-    assert {mean["group"] for mean in read["means"]} == {GROUP}
-    assert "geometric means" in text
-    own = [
-        timing["multiple_of_floor"]
-        for timing in read["timings"]
-        if timing["own"] and timing["case"].startswith("layer")
-    ]
-    mean = next(mean for mean in read["means"] if mean["what"] == "pointwise_on_device")
-    assert mean["floor_over_time"] == pytest.approx((1 / own[0] / own[1]) ** 0.5)
-    assert text.index(GROUP) < text.index("geometric means")
 
 
 @pytest.mark.usefixtures("numpy_device")

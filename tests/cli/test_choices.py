@@ -7,7 +7,7 @@ from dataclasses import fields
 from xcorr_app.batch.align import options as align_options
 from xcorr_app.batch.filter.banks import BANKS
 from xcorr_app.batch.filter.choice import FILTERS
-from xcorr_app.cli import COMMANDS, choices
+from xcorr_app.cli import choices
 from xcorr_app.correlation import engines, forms, plane, subpixel
 from xcorr_app.filtering import bank_request, boundary, kernel_names, rounding, stains
 from xcorr_app.filtering.engines.choice import EVERY_ENGINE
@@ -61,11 +61,3 @@ def test_defaults() -> None:
     assert settings.MAX_SMOOTH_TIME == choices.MAX_SMOOTH_TIME
     assert settings.DEFAULT_TOLERANCE == choices.TOLERANCE
     assert Limits().max_pixels == choices.MAX_PIXELS
-
-
-def test_short_help_is_each_commands_first_line() -> None:
-    from tests.cli.test_help import command_of
-
-    for name, text in COMMANDS.items():
-        first = (command_of((name,)).help or "").partition("\n")[0]
-        assert first == text, name

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
-import subprocess
-import sys
 from dataclasses import asdict
 
 import numpy as np
 import pytest
 import tifffile
-from rich.console import Console
 
 from tests.batch.movies import DRIFT, movie, write_movie, xcorr
 from tests.cli.planes import correlate, rows_of, write_operand
-from tests.conftest import ROOT
 from tests.correlation import plain
-from tests.io.samples import noise, write_ome, write_plain
+from tests.io.samples import write_plain
 from xcorr_app import KernelOptions, ShiftWindow, __version__
 from xcorr_app.batch.correlate import plan as correlation_plan
-from xcorr_app.batch.correlate import run as batch_correlate
-from xcorr_app.cli.printing.peak_table import print_peaks
 from xcorr_app.correlation.definition import correlate_by_definition
 from xcorr_app.correlation.forms import FORMS
 
@@ -125,39 +118,6 @@ def test_tiff_says_where_the_zero_shift_is(tmp_path, rng):
     assert facts["versions"]["xcorr-app"] == __version__
 
 
-def test_one_file_on_both_sides_and_quiet(tmp_path):
-    stack = write_movie(tmp_path / "m.tif")
-    run = correlate(stack, stack, tmp_path / "p.npy", "--form", "n-to-mn", "-q")
-    assert (run.code, run.stdout, run.stderr) == (0, "", "")
-    assert np.load(tmp_path / "p.npy").shape == (4, 1, 79, 95)
-    run = correlate(stack, stack, tmp_path / "q.npy", "--form", "n-to-mn")
-    assert [row[2:7] for row in rows_of(run)] == [["0", "0", "0.000", "0.000", "1"]] * 4
-
-
-def test_only_the_first_twenty_planes_are_printed_unless_asked(tmp_path):
-    stack = write_operand(tmp_path / "m.npy", noise((5, 8, 8), "uint8"))
-    run = correlate(stack, stack, tmp_path / "p.npy", "--form", "n-to-m", "--max-shift", "2")
-    assert len(rows_of(run)) == 20
-    assert "... and 5 more; -v prints every plane" in run.stdout
-    verbose = correlate(stack, stack, tmp_path / "q.npy", "--form", "n-to-m", "--max-shift", "2", "-v")
-    assert len(rows_of(verbose)) == 25
-
-
-def test_a_narrow_terminal_loses_no_digit(tmp_path):
-    stack = write_movie(tmp_path / "m.tif")
-    plan = correlation_plan.plan_correlation(
-        stack, stack, tmp_path / "p.npy", correlation_plan.CorrelateOptions(form="n-to-m")
-    )
-    result = batch_correlate.run_correlation(plan)
-    texts = []
-    for width in (30, 200):
-        stream = io.StringIO()
-        print_peaks(Console(file=stream, width=width), result, every=True)
-        texts.append([line.rstrip() for line in stream.getvalue().splitlines()])
-    assert texts[0] == texts[1]
-    assert len(texts[0]) == 17
-
-
 def test_a_peak_on_the_edge_is_marked(tmp_path):
     scene = movie(shape=(40, 48))
     files = write_operand(tmp_path / "l.npy", scene[0]), write_operand(tmp_path / "r.npy", scene[3])
@@ -167,33 +127,6 @@ def test_a_peak_on_the_edge_is_marked(tmp_path):
     assert rows_of(inside)[0][-1] == "px"
     assert rows_of(edge)[0][-1] == "edge"
     assert "edge (1 x): no valid shifts beyond the peak" in edge.stdout
-
-
-def test_one_channel_is_taken(tmp_path):
-    scenes = np.stack([noise((2, 40, 48)), movie()[[0, 1]]], axis=1)
-    write_ome(tmp_path / "m.ome.tif", scenes, "TCYX")
-    right = write_operand(tmp_path / "r.npy", scenes[:, 1])
-    options = ("--form", "n-to-mn", "--max-shift", "3")
-    run = correlate(tmp_path / "m.ome.tif", right, tmp_path / "p.npy", *options, "--channel", "1")
-    assert run.code == 0
-    assert "channel 1 of 2 (counted from 0)" in run.stdout
-    assert [row[2:7] for row in rows_of(run)] == [["0", "0", "0.000", "0.000", "1"]] * 2
-    assert float(rows_of(correlate(tmp_path / "m.ome.tif", right, tmp_path / "q.npy", *options))[0][6]) < 0.5
-
-
-@pytest.mark.share(2)
-@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64"])
-def test_no_warning_reaches_the_user(tmp_path, dtype):
-    frames = movie(dtype="float64")
-    if np.dtype(dtype).kind == "f":
-        frames *= np.finfo(dtype).max / 4e3
-    else:
-        frames = frames / 3000 * np.iinfo(dtype).max
-    stack = write_operand(tmp_path / "m.npy", frames.astype(dtype))
-    command = [sys.executable, "-W", "error", "-m", "xcorr_app", "correlate", str(stack), str(stack), "--device", "cpu"]
-    command += ["-o", str(tmp_path / "p.tif"), "--form", "n-to-m", "--max-shift", "4"]
-    run = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False, env=os.environ)
-    assert (run.returncode, run.stderr) == (0, "")
 
 
 @pytest.mark.gpu

@@ -9,7 +9,6 @@ from tests.batch.movies import movie, write_movie
 from tests.cli.planes import correlate, rows_of
 from tests.io.samples import write_plain
 from xcorr_app.batch.correlate import run as batch_correlate
-from xcorr_app.correlation import plane
 from xcorr_app.correlation.engines.definition import DefinitionCorrelator
 
 
@@ -58,13 +57,6 @@ def test_a_wrong_engine_is_told_and_fails(tmp_path, monkeypatch, change, words):
         assert "4 planes, not checked against the FFT." in unchecked.stdout
 
 
-def test_tolerance_decides(tmp_path):
-    stack = write_movie(tmp_path / "m.tif")
-    arguments = (stack, stack, tmp_path / "p.npy", "--form", "n-to-m", "--max-shift", "5", "--overwrite")
-    assert correlate(*arguments, "--tolerance", "1e-3").code == 0
-    assert correlate(*arguments, "--tolerance", "1e-15").code == 1
-
-
 def test_a_flat_image_has_no_peak(tmp_path):
     stack = movie()
     stack[2] = 7
@@ -100,26 +92,3 @@ def test_plain_sums_beyond_their_type(tmp_path, dtype, size):
     assert f"do not fit {dtype}" in run.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"m.npy"}
     assert correlate(*arguments, "-q").code == 0
-
-
-@pytest.mark.parametrize("normalization", ["zncc", "none", "phase"])
-def test_values_are_looked_at_once(tmp_path, monkeypatch, normalization):
-    image = movie().astype(np.float32)
-    np.save(tmp_path / "m.npy", image)
-    looked_at = []
-    real = plane.all_finite
-
-    def counted(array):
-        looked_at.append(array.shape)
-        return real(array)
-
-    monkeypatch.setattr(plane, "all_finite", counted)
-    arguments = (tmp_path / "m.npy", tmp_path / "m.npy", tmp_path / "p.npy", "--form", "n-to-m", "--max-shift", "5")
-    assert correlate(*arguments, "--normalization", normalization).code == 0
-    # The files were checked when they were read; plain sums may leave the range of their type, in both precisions.
-    assert looked_at == ([(4, 4, 11, 11)] * 2 if normalization == "none" else [])
-    image[2, 3, 4] = np.nan
-    np.save(tmp_path / "m.npy", image)
-    refused = correlate(*arguments, "--normalization", normalization, "--overwrite")
-    assert refused.code == 1
-    assert "m.npy: image 2 holds 1 NaN or infinite values" in refused.stderr

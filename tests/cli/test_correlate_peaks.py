@@ -13,7 +13,6 @@ from tests.cli.planes import correlate, rows_of, write_operand
 from tests.correlation import plain
 from tests.io.samples import write_plain
 from xcorr_app import find_shifts
-from xcorr_app.batch.correlate import plan as correlation_plan
 from xcorr_app.batch.correlate.peaks_file import COLUMNS
 from xcorr_app.correlation.forms import FORMS
 
@@ -71,19 +70,6 @@ def test_arrays_of_every_form(tmp_path, rng, form, normalization, verify):
     assert (facts["form"], facts["normalization"], facts["dy_min"], facts["dx_max"]) == (form, normalization, -4, 5)
 
 
-def test_blocks_make_no_difference(tmp_path, rng, monkeypatch):
-    _, files = files_of(tmp_path, rng, "n-to-mn")
-    how = ("--form", "n-to-mn", "--peaks", "--engine", "definition", "--max-shift", "3", "--no-verify")
-    assert correlate(*files, tmp_path / "whole.csv", *how).code == 0
-    monkeypatch.setattr(correlation_plan, "_ELEMENTS_READ_AT_ONCE", 2500)
-    assert correlate(*files, tmp_path / "parts.csv", *how).code == 0
-    whole, parts = table_of(tmp_path / "whole.csv"), table_of(tmp_path / "parts.csv")
-    for one, other in zip(whole, parts, strict=True):
-        for name in ("left", "right", "peak_dy", "peak_dx", "on_edge", "problem"):
-            assert one[name] == other[name]
-        assert float(one["score"]) == pytest.approx(float(other["score"]), rel=1e-6)
-
-
 def test_a_pair_without_a_peak_is_told(tmp_path, rng):
     left = rng.integers(1, 99, (20, 20)).astype(np.uint8)
     files = write_operand(tmp_path / "l.npy", left), write_operand(tmp_path / "r.npy", np.stack([left, left * 0 + 7]))
@@ -110,11 +96,3 @@ def test_wrong_usage(tmp_path, rng, out, words, message):
     assert run.code == 2
     assert message in run.stderr
     assert not (tmp_path / out).exists()
-
-
-def test_explain_says_what_finds_them(tmp_path, rng):
-    _, files = files_of(tmp_path, rng, "one-to-one")
-    run = correlate(*files, tmp_path / "p.csv", "--peaks", "--explain")
-    assert run.code == 0
-    assert "no GPU" in run.stdout
-    assert not (tmp_path / "p.csv").exists()

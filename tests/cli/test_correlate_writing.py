@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import contextmanager
 
 import pytest
@@ -32,29 +31,6 @@ def written_by(monkeypatch, change):
             yield lambda planes: change(write, planes)
 
     monkeypatch.setattr(batch_correlate, "plane_writer", writer)
-
-
-def test_the_next_block_is_computed_while_one_is_written(blocks, monkeypatch):
-    plain = correlate(*blocks)
-    expected = blocks[2].read_bytes()
-    computed, real = threading.Semaphore(0), batch_correlate.cross_correlate
-    in_time = []
-
-    def counted(*arguments, **options):
-        computed.release()
-        return real(*arguments, **options)
-
-    def slow(write, planes):
-        # Its own block is one, the next one another; behind the last there is none.
-        in_time.append(computed.acquire(timeout=20) and (len(in_time) == 15 or computed.acquire(timeout=20)))
-        computed.release()
-        write(planes)
-
-    monkeypatch.setattr(batch_correlate, "cross_correlate", counted)
-    written_by(monkeypatch, slow)
-    assert correlate(*blocks, "--overwrite").stdout == plain.stdout
-    assert in_time == [True] * 16
-    assert blocks[2].read_bytes() == expected
 
 
 @pytest.mark.parametrize("number", [0, 7, 15])

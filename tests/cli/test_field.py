@@ -45,21 +45,6 @@ def test_two_images(tmp_path, images):
     assert facts["largest_displacement_px"] == pytest.approx(np.hypot(1.25, 2.0), abs=0.3)
 
 
-def test_the_first_image_named_is_the_reference(tmp_path, images):
-    """Whatever their names sort into, in one folder or two, and with results beside them."""
-    (tmp_path / "later").mkdir()
-    first, second = (tmp_path / name for name in ("reference.tif", "loaded.tif"))
-    first.write_bytes((images / "a.tif").read_bytes())
-    for place in (second, tmp_path / "later" / "first.tif"):
-        place.write_bytes((images / "b.tif").read_bytes())
-        run = measuring(first, place, "-o", tmp_path / "out", "--pictures", "none", "--overwrite")
-        assert run.code == 0, run.stderr
-        found = vectors(tmp_path / "out" / place.stem / "field.csv")
-        np.testing.assert_allclose(np.median(found, axis=0), [1.25, -2.0], atol=0.05)
-    measuring(second, first, "-o", tmp_path / "back", "--pictures", "none")
-    np.testing.assert_allclose(np.median(vectors(tmp_path / "back/reference/field.csv"), axis=0), [-1.25, 2], atol=0.05)
-
-
 def test_a_stack_against_the_frame_before_and_resumed(tmp_path, images):
     arguments = (images / "movie.tif", "-o", tmp_path / "out", "--reference", "previous", "--pictures", "svg")
     assert measuring(*arguments).code == 0
@@ -86,14 +71,6 @@ def test_what_cannot_be_measured_is_told(tmp_path, images):
     assert run.code == 1
     assert "flat" in run.stdout
     refused(measuring(images / "movie.tif", "-o", tmp_path / "x", "--mask", images / "none.tif"), "none.tif")
-
-
-def test_no_option_for_files_that_it_does_not_write(tmp_path, images):
-    run = measuring(images / "movie.tif", "-o", tmp_path / "out", "--compression", "zlib")
-    assert run.code == 2
-    assert "--compression" in run.stderr
-    run = measuring(images / "movie.tif", "-o", tmp_path / "out", "--memory", "1GB", "--pictures", "none")
-    assert run.code == 0, run.stderr
 
 
 def test_a_mask_is_one_image_that_is_zero_where_nothing_counts(tmp_path, images):

@@ -8,12 +8,9 @@ import tifffile
 from click.testing import CliRunner
 
 from tests.batch.filter_runs import filtering
-from tests.batch.movies import files, record, refused, write_movie, xcorr
-from tests.io.samples import noise, write_plain
+from tests.batch.movies import record, refused, write_movie, xcorr
 from xcorr_app.batch.filter import run as filter_run
 from xcorr_app.cli import main
-from xcorr_app.io.series import StackSource
-from xcorr_app.io.writing.write import StackWriter
 
 
 @pytest.fixture(scope="module")
@@ -107,16 +104,6 @@ def test_file_that_holds_no_taps(tmp_path, stack, name, content, words):
     assert not (tmp_path / "out").exists()
 
 
-def test_array_cut_short_or_too_large_is_no_taps(tmp_path, stack):
-    np.save(tmp_path / "taps.npy", np.ones((50, 50)))
-    content = (tmp_path / "taps.npy").read_bytes()
-    (tmp_path / "taps.npy").write_bytes(content[:-8])
-    refused(filtering(stack, "-o", tmp_path / "out", "--taps", tmp_path / "taps.npy"), "is no array that can be read")
-    with (tmp_path / "taps.npy").open("r+b") as file:
-        file.truncate(2**26 + 1)
-    refused(filtering(stack, "-o", tmp_path / "out", "--taps", tmp_path / "taps.npy"), "too much for the taps")
-
-
 def test_engine_that_cannot_run_the_taps_is_known_at_once(tmp_path, stack):
     np.save(tmp_path / "taps.npy", np.eye(7))
     run = filtering(stack, "-o", tmp_path / "out", "--taps", tmp_path / "taps.npy", "--engine", "separable")
@@ -173,14 +160,6 @@ def test_a_gpu_that_is_needed_and_not_there(tmp_path, stack, monkeypatch, option
     assert not (tmp_path / "out").exists()
 
 
-def test_images_of_32_bits_are_refused_in_words(tmp_path):
-    write_plain(tmp_path / "m.tif", noise((2, 9, 9), "uint32"))
-    run = filtering(tmp_path / "m.tif", "-o", tmp_path / "out", "--box", "3")
-    assert run.code == 1
-    assert "images of uint32 cannot be filtered: convert them to one of uint8, uint16, int16, float32" in run.stdout
-    assert files(tmp_path / "out") == {"run.json"}
-
-
 def test_limit_on_pixels_fails_the_stack(tmp_path, stack):
     run = filtering(stack, "-o", tmp_path / "out", "--box", "3", "--max-pixels", "5")
     assert run.code == 1
@@ -207,25 +186,3 @@ def test_failure_that_nobody_foresaw_is_one_line(tmp_path, stack, monkeypatch, e
     if isinstance(error, RuntimeError):
         debugged = CliRunner().invoke(main, [*arguments, "-o", str(tmp_path / "debug"), "--debug"])
         assert debugged.exception is error
-
-
-def test_few_planes_are_in_memory_at_once(tmp_path, monkeypatch):
-    write_plain(tmp_path / "m.tif", noise((64, 512, 512), "uint8"))
-    read, written, most = [], [], [0]
-    real_plane, real_write = StackSource.plane, StackWriter.write
-
-    def plane(self, *args, **options):
-        read.append(1)
-        most[0] = max(most[0], len(read) - len(written))
-        return real_plane(self, *args, **options)
-
-    def write(self, image):
-        written.append(1)
-        return real_write(self, image)
-
-    monkeypatch.setattr(StackSource, "plane", plane)
-    monkeypatch.setattr(StackWriter, "write", write)
-    monkeypatch.setattr("xcorr_app.registration.stack.passes.worker_count", lambda: 2)
-    assert filtering(tmp_path / "m.tif", "-o", tmp_path / "out", "--box", "3").code == 0
-    assert len(written) == 64
-    assert most[0] <= 24

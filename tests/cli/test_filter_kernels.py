@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import tifffile
@@ -13,13 +11,6 @@ from tests.batch.filter_runs import filtering
 from tests.batch.movies import record, xcorr
 from tests.filtering.test_filter_bank import by_definition
 from tests.io.samples import noise, write_imagej, write_ome, write_shaped
-from xcorr_app.batch import decisions
-from xcorr_app.batch.filter.choice import FilterChoice
-from xcorr_app.batch.filter.options import FilterOptions
-from xcorr_app.errors import ArgumentError
-from xcorr_app.filtering.kernel_names import kernel_of, kernel_record
-from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
-from xcorr_app.io import StackMetadata
 
 
 @pytest.fixture
@@ -72,35 +63,6 @@ def test_wrong_usage_of_unmix(tmp_path, words, message, many):
     assert run.code == 2
     assert message in run.stderr
     assert not out.exists()
-
-
-def test_options_become_objects_and_records():
-    assert kernel_of("exchange", ()) == "exchange"
-    exchange = kernel_of("exchange", ("rows=28", "row-reuse=no", "edges_apart=yes"))
-    assert exchange == xc.ExchangeOptions(rows=28, row_reuse=False)
-    blocking = kernel_of("blocking", ("channel-count=8", "staging=registers"))
-    assert blocking == xc.BlockingOptions(channel_count=8, staging="registers")
-    assert kernel_record("reuse") == {"kernel": "reuse"}
-    assert kernel_record(exchange)["kernel_options"]["rows"] == 28
-    assert kernel_record(blocking)["kernel"] == "blocking"
-
-
-def test_what_was_asked_for_is_decided_and_explained(monkeypatch):
-    monkeypatch.setattr(decisions, "limits_of", lambda _: KNOWN_DEVICES["h200"])
-    metadata, device = StackMetadata("TYX", (3, 200, 300), np.dtype("float32")), SimpleNamespace()
-
-    def decided(name, argument, **options):
-        return decisions.decide_filter(metadata, FilterOptions(FilterChoice.parse(name, argument), **options), device)
-
-    for kernel, runs in (("reuse", "reuse"), ("exchange", "exchange"), (xc.ExchangeOptions(rows=9), "exchange")):
-        found = decided("box", "5", kernel=kernel)
-        assert (found.kernel, found.reason) == (runs, "it was asked for")
-        assert found.described().startswith(f"reuse:{runs}: it was asked for")
-    for kernel in ("im2win", "im2win-basic", "implicit"):
-        found = decided("bank", "gabor:4,2", kernel=kernel, stride=2)
-        assert (found.name, found.reason) == (f"im2win:{kernel}", "it was asked for")
-    with pytest.raises(ArgumentError, match="'banded' takes one term of 2 to 65 taps an axis"):
-        decided("laplacian", "", kernel="banded")
 
 
 @pytest.mark.parametrize("kind", ["ome", "imagej"])

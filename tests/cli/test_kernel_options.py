@@ -7,7 +7,6 @@ from tests.batch.movies import align, write_movie
 from tests.cli.planes import correlate
 from xcorr_app import KernelOptions
 from xcorr_app.cli.options import kernel_options, read_kernel_options
-from xcorr_app.errors import ArgumentError
 
 COMMANDS = {
     "align": lambda stack, out, *words: align(stack, "-o", out, *words),
@@ -50,11 +49,6 @@ def asked(*words):
     return command.main(list(words), standalone_mode=False)
 
 
-def test_nothing_asked():
-    assert asked() is None
-    assert asked("--variant", "auto") is None
-
-
 @pytest.mark.parametrize(("words", "options"), ASKED.items())
 def test_options_are_understood(words, options):
     assert asked(*words.split()) == options
@@ -95,17 +89,3 @@ def test_kernels_need_a_device(tmp_path, stack, run_command):
     run = COMMANDS[run_command](stack, tmp_path / "out.npy", "--precision", "fp16x2")
     assert run.code == 2
     assert "'tensor' cannot run on numpy arrays" in run.stderr
-
-
-@pytest.mark.parametrize("words", ASKED)
-def test_correlate_plans_with_what_was_asked(tmp_path, stack, monkeypatch, words):
-    plans = []
-
-    def refuse(_left, _right, _out, options, **_modes):
-        plans.append(options.settings.kernel_options)
-        raise ArgumentError("enough")
-
-    monkeypatch.setattr("xcorr_app.batch.correlate.plan.plan_correlation", refuse)
-    run = correlate(stack, stack, tmp_path / "p.npy", *words.split())
-    assert run.lines_of_error == ["xcorr: enough"]
-    assert plans == [asked(*words.split())]

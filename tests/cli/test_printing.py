@@ -1,6 +1,5 @@
 """What is printed, where, and how much of it."""
 
-import io
 import os
 import pty
 import shlex
@@ -8,13 +7,9 @@ import subprocess
 import sys
 
 import pytest
-from rich.console import Console
 
 from tests.batch.movies import align, start, write_movie, xcorr
 from tests.conftest import ROOT
-from xcorr_app.cli.printing.progress import Lines, RunCount, display_for
-from xcorr_app.cli.printing.tables import console_for
-from xcorr_app.pipeline.stages import Stages
 
 
 @pytest.fixture(scope="module")
@@ -51,77 +46,6 @@ def test_quiet_names_what_failed_and_nothing_else(tmp_path, stack, command):
     assert [line for line in run.lines_of_error if "broken" in line]
     assert all(line.startswith("xcorr: ") for line in run.lines_of_error)
     assert len(run.lines_of_error) == (2 if name == "unmix" else 1)  # one channel has no stains
-
-
-def test_long_names_stay_on_one_line_of_a_file(tmp_path):
-    name = "m" * 90
-    stdout = align(write_movie(tmp_path / f"{name}.tif"), "-o", tmp_path / "out").stdout
-    assert stdout.splitlines()[2].split()[:2] == [name, "4"]
-
-
-def test_progress_on_lines_is_told_every_ten_seconds(monkeypatch):
-    stream, clock = io.StringIO(), iter((0.0, 5.0, 11.0, 12.0, 30.0))
-    monkeypatch.setattr("xcorr_app.cli.printing.progress.time.monotonic", lambda: next(clock))
-    report = Lines(console_for(stream)).watch("[cells]")
-    for done in range(5):
-        report("measure", done, 4)
-    assert stream.getvalue().splitlines() == [
-        "[cells]: measure 2/4, 0 frames/s, 11 s left",
-        "[cells]: measure 4/4, 0 frames/s, 0 s left",
-    ]
-
-
-@pytest.mark.parametrize(("command", "unit"), [("align", "frames/s"), ("correlate", "planes/s")])
-def test_progress_names_what_is_counted(tmp_path, stack, monkeypatch, command, unit):
-    monkeypatch.setattr("xcorr_app.cli.printing.progress._SECONDS_BETWEEN_LINES", 0.0)
-    operands = (stack, stack, "--form", "n-to-m") if command == "correlate" else (stack,)
-    said = xcorr(command, "--device", "cpu", *operands, "-o", tmp_path / "out.npy").stdout.splitlines()
-    rates = [line.split(", ")[1].split()[1] for line in said if line.endswith(" s left")]
-    assert rates
-    assert set(rates) == {unit}
-
-
-def test_a_bar_names_what_is_counted():
-    stream = io.StringIO()
-    console = Console(file=stream, force_terminal=True, width=120)
-    with display_for(console, quiet=False, unit="planes") as display:
-        report = display.watch("p.npy")
-        for done in range(3):
-            report("correlate", done, 4)
-    assert "planes/s" in stream.getvalue()
-    assert "frames/s" not in stream.getvalue()
-
-
-def test_a_run_is_counted_as_a_whole():
-    count = RunCount({"a": 100, "b": 300, "c": 200}, halves=True)
-    first = count.begin("a")
-    assert [first("mean", 50, 100), first("measure", 10, 100), first("measure", 100, 100)] == [25, 25, 50]
-    # While the first is moved, the second is measured.
-    second = count.begin("b")
-    assert [first("move", 0, 200), second("measure", 0, 300), first("move", 100, 200)] == [50, 50, 75]
-    assert [second("measure", 100, 300), first("move", 200, 200), second("measure", 300, 300)] == [125, 150, 250]
-    # By the time the third begins, the first is done, whatever became of it.
-    third = count.begin("c")
-    assert [third("measure", 0, 200), second("move", 300, 300), third("move", 200, 200)] == [250, 400, 600]
-    count = RunCount({"a": 100, "b": 300}, halves=False)
-    second = count.begin("b")  # an earlier run had finished the other
-    assert [second("measure", 0, 300), second("measure", 300, 300)] == [100, 400]
-
-
-def test_stages_are_shown_while_they_last(monkeypatch):
-    stages = Stages()
-    stages.waited("write", 2.0)
-    stream, clock = io.StringIO(), iter((0.0, 20.0))
-    with monkeypatch.context() as patch, display_for(console_for(stream), quiet=False, stages=stages) as lines:
-        patch.setattr("xcorr_app.cli.printing.progress.time.monotonic", lambda: next(clock))
-        report = lines.watch("m")
-        for done in (0, 3):
-            report("measure", done, 4)
-    assert stream.getvalue().rstrip().endswith("s left; write 2.0 s")
-    shown = io.StringIO()
-    with display_for(Console(file=shown, force_terminal=True, width=120), quiet=False, stages=stages) as bar:
-        bar.watch("m")("measure", 3, 4)
-    assert "waited for" in shown.getvalue()
 
 
 def test_terminal_shows_a_bar_and_leaves_the_table(tmp_path, stack):

@@ -10,7 +10,7 @@ import pytest
 import tifffile
 
 from tests.batch.movies import refused, xcorr
-from tests.io.samples import noise, write_imagej, write_ome, write_plain, write_shaped
+from tests.io.samples import noise, write_ome, write_plain, write_shaped
 from xcorr_app import read_stack, stain_matrix, unmix
 
 MATRIX = np.array([[1, -0.25, 0], [-0.5, 1, 0.125]])
@@ -59,39 +59,6 @@ def test_metadata_of_ome_is_kept_but_for_the_channels(tmp_path, matrix_file, axe
     assert new.metadata.channel_names == ("DAPI", "GFP")
 
 
-def test_old_channels_names_and_colours_do_not_live_on(tmp_path):
-    write_ome(tmp_path / "in.ome.tif", noise((3, 6, 7)), "CYX")
-    comment = tifffile.tiffcomment(tmp_path / "in.ome.tif")
-    microscope = '<Instrument ID="Instrument:0"><Microscope Model="Own" /></Instrument>'
-    comment = comment.replace("<Image ", microscope + "<Image ", 1).replace(
-        'Name="dye 0"', 'Name="dye 0" Color="-16776961"'
-    )
-    tifffile.tiffcomment(tmp_path / "in.ome.tif", comment.encode())
-    np.save(tmp_path / "m.npy", MATRIX)
-    assert run_unmix(tmp_path / "in.ome.tif", tmp_path / "o.ome.tif", "--matrix", tmp_path / "m.npy").code == 0
-    found = tifffile.tiffcomment(tmp_path / "o.ome.tif")
-    assert "dye 0" in comment
-    assert "dye" not in found
-    assert "Color" not in found
-    assert microscope in found
-
-    data = noise((2, 3, 6, 7))
-    tables = [np.stack([np.arange(256, dtype=np.uint8)] * 3)] * 3
-    write_imagej(tmp_path / "in.tif", data, "TCYX", Labels=["old"] * 6, LUTs=tables, min=3.0, max=9.0)
-    with tifffile.TiffFile(tmp_path / "in.tif") as tif:
-        assert {"Labels", "LUTs", "min", "max"} <= set(tif.imagej_metadata)
-    square = np.vstack([MATRIX, [[0, 0, 1]]])
-    np.save(tmp_path / "m.npy", square)
-    assert run_unmix(tmp_path / "in.tif", tmp_path / "o.tif", "--matrix", tmp_path / "m.npy").code == 0
-    with tifffile.TiffFile(tmp_path / "o.tif") as tif:
-        assert not {"Labels", "LUTs", "min", "max"} & set(tif.imagej_metadata)
-        assert (tif.imagej_metadata["channels"], tif.imagej_metadata["frames"]) == (3, 2)
-        assert tif.imagej_metadata["finterval"] == 2.5
-    stack = read_stack(tmp_path / "o.tif")
-    assert stack.metadata.pixel_size == read_stack(tmp_path / "in.tif").metadata.pixel_size
-    np.testing.assert_array_equal(stack.data, unmix(data, square))
-
-
 def test_channels_along_time_and_a_single_channel_out(tmp_path):
     data = noise((3, 6, 7), "float32")
     data[1, 2, 3] = np.nan
@@ -135,50 +102,6 @@ def test_stains_of_colour_images(tmp_path, name, dtype):
         assert tif.pages[0].photometric.name == "MINISBLACK"
         if old is not None:
             assert [tif.pages[0].tags[f"{axis}Resolution"].value[0] for axis in "YX"] == list(old)
-
-
-def test_jpeg_colours_are_decoded_to_red_green_blue(tmp_path):
-    # tifffile stores what it is given as Y, Cb, Cr.
-    y, cb, cr = 200, 80, 120
-    data = np.broadcast_to(np.array([y, cb, cr], np.uint8), (32, 48, 3))
-    tifffile.imwrite(tmp_path / "a.tif", data, photometric="ycbcr", compression="jpeg", subsampling=(2, 2))
-    (tmp_path / "eye.csv").write_text("1,0,0\n0,1,0\n0,0,1\n")
-    assert run_unmix(tmp_path / "a.tif", tmp_path / "o.tif", "--matrix", tmp_path / "eye.csv").code == 0
-    found = read_stack(tmp_path / "o.tif").data.reshape(3, -1).astype(int)
-    blue_lack, red_lack = 128 - cb, 128 - cr
-    expected = [[y - 1.402 * red_lack], [y + 0.344 * blue_lack + 0.714 * red_lack], [y - 1.772 * blue_lack]]
-    assert np.abs(found - expected).max() <= 3
-
-
-def test_series_of_colour_pages_and_ome_out(tmp_path):
-    data = noise((4, 8, 9, 3), "uint8")
-    tifffile.imwrite(tmp_path / "a.tif", data, photometric="rgb")
-    assert run_unmix(tmp_path / "a.tif", tmp_path / "o.ome.tif", "--stain", "hed").code == 0
-    stack = read_stack(tmp_path / "o.ome.tif")
-    assert (stack.metadata.axes, stack.metadata.kind) == ("TCYX", "ome")
-    assert stack.metadata.channel_names == ("hematoxylin", "eosin", "DAB")
-    np.testing.assert_allclose(
-        stack.data, unmix(np.moveaxis(data, -1, 1), stain_matrix("hed").matrix, from_log=True), atol=1e-6
-    )
-
-
-def test_options_reach_the_function_and_the_record(tmp_path, matrix_file):
-    data = noise((3, 6, 7), "uint16")
-    write_shaped(tmp_path / "in.tif", data, "CYX")
-    options = ("--matrix", matrix_file, "--from-log", "--white", "4000", "--clip")
-    assert run_unmix(tmp_path / "in.tif", tmp_path / "o.tif", *options).code == 0
-    expected = unmix(data, MATRIX, from_log=True, white=4000, clip=True)
-    assert (expected == 0).any()
-    np.testing.assert_array_equal(read_stack(tmp_path / "o.tif").data, expected, strict=True)
-    record = json.loads((tmp_path / "o.tif.json").read_text())
-    assert record["matrix"] == MATRIX.tolist()
-    assert (record["channels"], record["from_log"], record["white"], record["clip"]) == (
-        ["DAPI", "GFP"],
-        True,
-        4000,
-        True,
-    )
-    assert record["program"].startswith("xcorr unmix ")
 
 
 def test_spectra_are_inverted_and_their_condition_is_said(tmp_path, rng):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import imagecodecs
 import numpy as np
 import pytest
 import tifffile
 
-from tests.batch.movies import align, record, refused, xcorr
+from tests.batch.movies import align, refused, xcorr
 from tests.cli.test_unmix import run_unmix
 from tests.io.samples import noise, write_plain
 from xcorr_app import read_stack, stain_matrix, unmix
@@ -67,55 +66,6 @@ def test_folders_that_are_refused(tmp_path, slides):
     assert run_unmix(slides, tmp_path / "o", "--stain", "he", "--resume", "--overwrite").code == 2
     assert run_unmix(slides / "s1.tif", tmp_path / "o.tif", "--stain", "he", "--resume").code == 2
     assert not (tmp_path / "o").exists()
-
-
-def test_a_glob_leaves_a_record_like_the_other_commands(tmp_path, slides):
-    out = tmp_path / "out"
-    assert run_unmix(slides / "s1*.tif", out, "--stain", "he").code == 0
-    known = record(out)
-    assert (known["program"], list(known["stacks"]), known["failed"]) == ("xcorr unmix", ["s1", "s10"], False)
-    stack = known["stacks"]["s10"]
-    assert stack["shape"] == [3, 20, 30]
-    assert list(stack["inputs"]) == [str(slides / "s10.tif")]
-    assert {path.name for path in out.glob("*.tif")} == {"s1_unmixed.tif", "s10_unmixed.tif"}
-
-
-def test_the_damaged_file_is_in_the_record(tmp_path, slides):
-    assert run_unmix(slides, tmp_path / "out", "--stain", "he").code == 1
-    assert list(record(tmp_path / "out")["failures"]) == [str(slides / "s2.tif")]
-    assert record(tmp_path / "out")["failed"]
-
-
-def test_single_pages_along_t_are_the_channels_of_one_stack(tmp_path):
-    pages = noise((3, 20, 30))
-    (tmp_path / "lambda").mkdir()
-    for number, page in enumerate(pages):
-        write_plain(tmp_path / "lambda" / f"l{number}.tif", page[np.newaxis])
-    (tmp_path / "m.csv").write_text("1,0,-1\n0,2,0\n")
-    options = ("--matrix", tmp_path / "m.csv", "--channel-axis", "T", "--dtype", "float32")
-    assert run_unmix(tmp_path / "lambda", tmp_path / "out", *options).code == 0
-    found = read_stack(tmp_path / "out" / "lambda_unmixed.tif")
-    assert found.metadata.axes == "CYX"
-    np.testing.assert_array_equal(found.data, unmix(pages, [[1, 0, -1], [0, 2, 0]], dtype="float32"))
-    assert list(record(tmp_path / "out")["matrix_file"]) == [str(tmp_path / "m.csv")]
-
-
-@pytest.mark.parametrize("suffix", [".tif", ".png"])
-def test_colour_images_as_frames_of_one_series(tmp_path, suffix):
-    frames = noise((4, 20, 30, 3), "uint8")
-    (tmp_path / "in").mkdir()
-    for number, frame in enumerate(frames):
-        path = tmp_path / "in" / f"f{number}{suffix}"
-        if suffix == ".png":
-            path.write_bytes(imagecodecs.png_encode(frame))
-        else:
-            tifffile.imwrite(path, frame, photometric="rgb")
-    options = ("--stain", "he", "--layout", "frames")
-    assert run_unmix(tmp_path / "in", tmp_path / "out", *options).code == 0
-    found = read_stack(tmp_path / "out" / "in_unmixed.tif")
-    assert found.metadata.axes == "TCYX"
-    expected = unmix(np.moveaxis(frames, -1, 1), stain_matrix("he").matrix, from_log=True)
-    np.testing.assert_allclose(found.data, expected, atol=1e-6)
 
 
 def test_results_of_another_command_are_not_gone_on_with(tmp_path, slides):

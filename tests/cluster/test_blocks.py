@@ -135,17 +135,6 @@ def test_motion_in_parts_gives_the_same_bits(model, reference, shared):
     assert found.notes == alone.notes
 
 
-def test_no_pixels_travel():
-    """But for those of the few frames whose tiles are looked at, and the image that they are compared with."""
-    stack = movie("clear")
-    session = Session(lambda: xc.estimate_shifts(stack, max_shift=24))
-    sizes = [sum(map(len, session.part([], part, 6).results)) for part in range(6)]
-    session.end()
-    looked_at = 4 * 2 * stack[0].size * 4
-    assert sum(sizes) < looked_at + 2000 * FRAMES
-    assert min(sizes) < 2000 * 8
-
-
 def test_a_failure_is_told_to_whoever_asks():
     def run():
         raise ValueError("no such thing")
@@ -154,15 +143,6 @@ def test_a_failure_is_told_to_whoever_asks():
     for _ in range(2):
         with pytest.raises(ValueError, match="no such thing"):
             session.part([], 0, 2)
-
-
-def test_workers_that_differ_are_noticed():
-    stack = movie("clear")
-    session = Session(lambda: xc.estimate_shifts(stack, max_shift=24))
-    whole = joined([session.part([], 0, 1)])
-    session.end()
-    with pytest.raises(RuntimeError, match="workers differ"), sharing(Replay([dataclasses.replace(whole, stage="x")])):
-        xc.estimate_shifts(stack, max_shift=24)
 
 
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 45])
@@ -178,23 +158,6 @@ def test_a_total_is_summed_by_blocks(count, monkeypatch):
     blocks = [values[start : start + 8] for start in range(0, count, 8)]
     sums = [sum((block[i : i + 2].sum() for i in range(2, len(block), 2)), block[:2].sum()) for block in blocks]
     assert walk.total("sum", job, float.__add__) == sum(sums[1:], sums[0])
-
-
-@pytest.mark.parametrize(("together", "one_by_one"), [(1, False), (5, False), (5, True), (100, False)])
-def test_no_block_parts_what_belongs_together(together, one_by_one, monkeypatch):
-    """Two frames a range, at least three ranges a block."""
-    monkeypatch.setattr(passes, "worker_count", lambda: 2)
-    pixels = SHAPE[0] * SHAPE[1]
-    walk = Pass(FRAMES, pixels, on_device=False, ranges_a_block=3, together=together, one_by_one=one_by_one)
-    assert walk.block == {1: 6, 5: 10, 100: 100}[together]
-    ranges = list(walk.over("walk", lambda start, stop: (start, stop)))
-    assert [start for start, _ in ranges] == [0, *(stop for _, stop in ranges[:-1])]
-    assert ranges[-1][1] == FRAMES
-    assert max(stop - start for start, stop in ranges) == 2
-    blocks = walk.total("sum", lambda *ends: ends, list.__add__, lambda first, some: [(first, list(some))])
-    assert [first for first, _ in blocks] == list(range(0, FRAMES, walk.block))
-    assert [ends for _, some in blocks for ends in some] == ranges
-    assert all(first <= start < stop <= first + walk.block for first, some in blocks for start, stop in some)
 
 
 def test_parts_of_different_devices_are_not_joined():

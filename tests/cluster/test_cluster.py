@@ -13,7 +13,6 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,15 +22,11 @@ from tests.batch.movies import write_movie, xcorr
 from tests.batch.test_killed import content
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.run import align_device, plan_align, run_align
-from xcorr_app.batch.filter.choice import FilterChoice
-from xcorr_app.batch.filter.options import FilterOptions
-from xcorr_app.batch.filter.run import filter_device, plan_filter, work_of
 from xcorr_app.cluster.connect import connected
 from xcorr_app.cluster.task import BEGUN
 from xcorr_app.cluster.workers import Workers
 from xcorr_app.errors import ArgumentError, ClusterError
 from xcorr_app.pipeline.output import prepared_output
-from xcorr_app.pipeline.run import run_stacks
 
 OPTIONS = AlignOptions(device="cpu", report="none")
 # Scheduler and workers close their sockets when they are told to, not always before Python looks for open ones.
@@ -112,17 +107,6 @@ def test_workers_give_the_same_bytes(folder, tmp_path, again):
         assert resumed.run.resumed == tuple(f"m{number}" for number in range(5))
 
 
-def test_filters_run_there_too(folder, tmp_path, workers):
-    asked = FilterOptions(FilterChoice.parse("gaussian", "1.5"), device="cpu")
-    outs = []
-    for name, elsewhere in (("alone", None), ("two", Workers(workers._client, filter_device))):
-        outs.append(tmp_path / name)
-        plan = plan_filter([folder], outs[-1], asked, elsewhere=elsewhere is not None)
-        with prepared_output(plan.out, resume=False, overwrite=False):
-            assert not run_stacks(plan, work_of(plan), elsewhere=elsewhere).failed
-    assert results(outs[0]) == results(outs[1])
-
-
 @pytest.mark.share(2)
 def test_a_killed_worker_costs_one_task(folder, tmp_path, again, undisturbed):
     killed = []
@@ -199,19 +183,6 @@ def test_the_command_and_the_call_take_an_address(folder, tmp_path, workers):
         assert set(same._client.nthreads()) == set(workers._client.nthreads())
 
 
-def cores():
-    return sorted(os.sched_getaffinity(0))
-
-
-def test_workers_share_the_cores(again):
-    """Also one that was begun in the place of another, by tests above."""
-    here = os.sched_getaffinity(0)
-    shares = list(again._client.run(cores).values())
-    assert len(shares) == 2
-    assert set(shares[0]) | set(shares[1]) == here
-    assert len(here) < 2 or not set(shares[0]) & set(shares[1])
-
-
 def visible():
     return os.environ["CUDA_VISIBLE_DEVICES"]
 
@@ -225,48 +196,12 @@ def test_a_worker_sees_one_gpu_alone(monkeypatch):
         assert sorted(started._client.run(visible).values()) == ["3", "GPU-5"]
 
 
-def test_gpus_are_those_of_dask_cuda_where_it_is_installed(monkeypatch):
-    """A cluster of its signature, on CPUs: what it is asked for."""
-    from distributed import LocalCluster
-
-    asked = {}
-
-    class LocalCUDACluster(LocalCluster):
-        def __init__(self, CUDA_VISIBLE_DEVICES, *, device_memory_limit, **options):
-            asked.update(options, gpus=CUDA_VISIBLE_DEVICES, device_memory_limit=device_memory_limit)
-            super().__init__(n_workers=len(CUDA_VISIBLE_DEVICES), processes=False, protocol="tcp", **options)
-
-    monkeypatch.setitem(sys.modules, "dask_cuda", SimpleNamespace(LocalCUDACluster=LocalCUDACluster))
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,GPU-5")
-    with connected("gpus", align_device) as started:
-        started._client.wait_for_workers(2, timeout=60)
-        assert list(started._client.nthreads().values()) == [1, 1]
-    assert asked["gpus"] == ["3", "GPU-5"]
-    assert asked["memory_limit"] is None
-    assert asked["device_memory_limit"] is None
-
-
-def test_pyramids_are_the_same(folder, tmp_path, workers):
-    pytest.importorskip("zarr")
-    address, how = workers._client.scheduler.address, {"device": "cpu", "report": "none", "format": "ome-zarr"}
-    xc.align(folder / "m0.tif", tmp_path / "a", **how, pyramid=2)
-    xc.align(folder / "m0.tif", tmp_path / "b", **how, pyramid=2, cluster=address)
-    assert results(tmp_path / "a") == results(tmp_path / "b")
-    assert (tmp_path / "b" / "m0" / "m0_aligned.ome.zarr" / "1").is_dir()
-
-
 def test_what_is_no_cluster_is_refused(tmp_path):
     for text in ("", "local:0", "local:many", "here", str(tmp_path / "no.json")):
         with pytest.raises(ArgumentError, match="cluster"), connected(text, align_device):
             pass
     run = xcorr("align", tmp_path, "-o", tmp_path / "out", "--cluster", "nowhere")
     assert run.code == 2
-
-
-def test_nobody_at_an_address(monkeypatch):
-    monkeypatch.setattr("xcorr_app.cluster.connect._SECONDS_TO_CONNECT", 1)
-    with pytest.raises(ClusterError, match="is it running"), connected("127.0.0.1:1", align_device):
-        pass
 
 
 @contextmanager

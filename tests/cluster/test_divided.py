@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import shutil
 import threading
 import time
@@ -16,8 +15,7 @@ from distributed import WorkerPlugin
 from scipy.ndimage import gaussian_filter
 
 import xcorr_app as xc
-from tests.batch.movies import write_movie
-from tests.cluster.test_cluster import aligned, failures, limit_files, results, to_be_lost, when_begun
+from tests.cluster.test_cluster import aligned, failures, results, to_be_lost, when_begun
 from xcorr_app.batch.align import moving
 from xcorr_app.batch.align.run import align_device
 from xcorr_app.cluster import divided_stacks
@@ -87,18 +85,6 @@ def parts(out):
     return [worker["parts"] for worker in cluster_of(out)["workers"].values()]
 
 
-def test_a_large_stack_is_measured_by_both(long, tmp_path, again, undisturbed):
-    assert failures(aligned(long, tmp_path / "out", again, report="full")) == {}
-    assert results(tmp_path / "out") == undisturbed
-    # Each of three in two passes, which measure and move.
-    assert sum(parts(tmp_path / "out")) == 6
-    assert min(parts(tmp_path / "out")) >= 1
-    assert cluster_of(tmp_path / "out")["retried"] == {}
-    steps = cluster_of(tmp_path / "out")["divided"]["long"]
-    assert [step["pass"] for step in steps] == ["measure", "move"]
-    assert all(step["seconds"] > 0 and step["seconds_of_all_workers"] > 0 for step in steps)
-
-
 def aligned_as(tmp_path, name, **how):
     return xc.align(how.pop("stack"), tmp_path / name, device="cpu", max_shift=24, verify="none", **how)
 
@@ -128,27 +114,6 @@ def test_all_that_is_written_is_written_by_both(long, tmp_path, again, how, monk
     assert found is not None
     assert sum(parts(tmp_path / "two")) >= 6
     assert not [path for path in (tmp_path / "two").rglob(".*") if "partial" in path.name]
-
-
-def test_the_largest_of_three_stacks_is_divided_among_two(long, tmp_path, again):
-    folder = tmp_path / "in"
-    for number in range(2):
-        write_movie(folder / f"m{number}.tif", seed=number, shape=(90, 110))
-    (folder / "long.tif").symlink_to(long)
-    aligned(folder, tmp_path / "alone", report="full")
-    said = []
-    when_begun(again, lambda event: said.append(event["stack"]))
-    aligned(folder, tmp_path / "two", again, report="full")
-    assert results(tmp_path / "two") == results(tmp_path / "alone")
-    assert {"m0", "m1", "long", "long, pass 0, part 2 of 3"} <= set(said)
-    assert {name.split(",")[0] for name in said if "part" in name} == {"long"}
-    # Of two, each worker has one.
-    said.clear()
-    again = Workers(again._client, align_device)
-    when_begun(again, lambda event: said.append(event["stack"]))
-    (folder / "m0.tif").unlink()
-    aligned(folder, tmp_path / "each", again)
-    assert set(said) == {"m1", "long"}
 
 
 @pytest.mark.share(2)
@@ -219,21 +184,6 @@ def test_a_part_that_fails_leaves_the_stack_to_one_worker(long, tmp_path, again,
     assert begun[-1] == "long"
     # Which of the parts is lost, before it says that it began, is a matter of time.
     assert any(name.startswith("long, pass 0, part ") for name in begun)
-    assert results(tmp_path / "out") == undisturbed
-
-
-def test_a_full_disk_fails_the_stack_in_words_and_resume_goes_on(long, tmp_path, again, undisturbed):
-    """Planes do not fit where parts are written, nor where one worker tries the whole."""
-    again._client.run(limit_files, 10_000_000)
-    try:
-        done = aligned(long, tmp_path / "out", again, report="full")
-    finally:
-        again._client.run(limit_files, resource.RLIM_INFINITY)
-    assert "cannot be written" in failures(done)["long"]
-    assert "(on worker " in failures(done)["long"]
-    assert not list((tmp_path / "out").rglob("*.tif*"))
-    assert not list((tmp_path / "out" / ".xcorr").glob("*.begun"))
-    assert failures(aligned(long, tmp_path / "out", again, report="full", resume=True)) == {}
     assert results(tmp_path / "out") == undisturbed
 
 

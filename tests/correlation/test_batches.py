@@ -81,26 +81,6 @@ def test_planes_do_not_depend_on_the_memory(form, most):
     assert sum(tried for tried in planes_of.tried if tried <= most) == pairs
 
 
-def test_what_fits_is_computed_once(released):
-    planes_of = LittleMemory(24)
-    planes_in_batches(planes_of, *operands("n-to-mn"), WINDOW.shape, np.dtype(float))
-    assert planes_of.tried == [24]
-    assert released == []
-
-
-def test_memory_is_given_back_before_every_smaller_part(released):
-    planes_in_batches(LittleMemory(6), *operands("n-to-mn"), WINDOW.shape, np.dtype(float))
-    assert released.count("blocks") == released.count("plans") >= 2
-
-
 def test_one_pair_that_does_not_fit_is_an_error_with_numbers():
     with pytest.raises(DeviceMemoryError, match=r"4 x 5 with 3 x 6.*max_shift: 1\.00 of 4\.0 GB.*--device cpu"):
         planes_in_batches(LittleMemory(0), *operands("n-to-m"), WINDOW.shape, np.dtype(float))
-
-
-def test_other_errors_are_not_caught():
-    def broken(lefts, rights):
-        raise MemoryError("of the host")
-
-    with pytest.raises(MemoryError, match="of the host"):
-        planes_in_batches(broken, *operands("n-to-m"), WINDOW.shape, np.dtype(float))

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from xcorr_app.correlation.arrangement import plane_dtype
 from xcorr_app.correlation.choice import decide_peaks, decide_planes
-from xcorr_app.correlation.engines.direct import DirectEngine
-from xcorr_app.correlation.standardize import working_dtype
-from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.direct.kernels import KERNELS
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
-from xcorr_app.gpu.tensor.kernels import FP16_SUMS
 
 H200 = KNOWN_DEVICES["h200"]
 FULL = Problem.full_plane
@@ -79,33 +72,6 @@ def test_what_was_asked_for_is_taken(how, name, reason):
     assert reason in found.reason
 
 
-def test_sums_of_float64_come_from_a_kernel_that_reads_such_matrices():
-    options, dtypes = KernelOptions(sums="float64"), ("float64", "float64")
-    for batch in (each(1), many(9), each(9), {"lefts": 3, "rights": 4, "rights_per_left": 4}):
-        problem = FULL((40, 33), (31, 37), **batch)
-        decided = decide_planes(problem, dtypes=dtypes, options=options, limits=H200)
-        assert decided == decide_peaks(problem, dtypes=dtypes, options=options, limits=H200)
-        types = {"left_type": "float64", "right_type": "float64", "sum_type": options.sum_type}
-        assert KERNELS[decided.kernel].launch(problem, **types).defines["SUM_TYPE"] == "double"
-
-
-@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "int32"])
-def test_planes_are_of_the_type_that_is_summed_in(dtype):
-    matrix, double = np.ones((3, 3), dtype), KernelOptions(sums="float64")
-    assert plane_dtype(matrix, matrix, double) == np.float64
-    assert plane_dtype(matrix, matrix, KernelOptions("combined")) == working_dtype(matrix)
-    assert DirectEngine(double).reads(matrix.dtype) == (dtype != "int32")
-    assert DirectEngine().reads(matrix.dtype) == (dtype not in ("int32", "float64"))
-
-
-def test_an_engine_that_is_asked_for_leaves_the_choice_of_its_kernel():
-    problem = FULL((256, 256), (256, 256), **each(256))
-    assert decide_planes(problem, engine="direct", limits=H200).name == "direct:row-product"
-    assert decide_planes(problem, engine="tensor", limits=H200).name == "tensor:hankel"
-    fp16 = decide_planes(problem, options=KernelOptions(precision="fp16"), limits=H200)
-    assert {candidate.kernel for candidate in fp16.candidates} <= set(FP16_SUMS)
-
-
 @pytest.mark.parametrize(
     ("problem", "normalize", "tensor"),
     [
@@ -127,18 +93,3 @@ def test_an_engine_that_is_asked_for_leaves_the_choice_of_its_kernel():
 )
 def test_peaks(problem, normalize, tensor):
     assert (decide_peaks(problem, normalize=normalize, limits=H200).engine == "tensor") == tensor
-
-
-def test_peaks_of_plain_sums_are_left_to_the_kernel_that_marks_what_it_cannot_decide():
-    small = of(decide_peaks(square(64, 16, **each(100)), normalize=False, limits=H200))
-    assert [name for name in small if name.startswith("tensor")] == ["tensor:small-peaks"]
-    large = of(decide_peaks(square(512, 16, **many(100)), normalize=False, limits=H200))
-    assert not any(name.startswith("tensor") for name in large)
-
-
-def test_every_kernel_with_a_cost_is_one_that_can_be_asked_for():
-    for name, entry in KERNELS.items():
-        assert KernelOptions(name).engine == "direct"
-        assert entry.accepts(LEFT_300X200, H200) is None or entry.accepts(LEFT_300X200, H200)
-    with pytest.raises(ArgumentError, match="unknown kernel variant"):
-        KernelOptions("combined-peak")

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from xcorr_app.correlation import common_overlap
 from xcorr_app.correlation.common_overlap import on_common_overlap
-from xcorr_app.correlation.subpixel import refine
 from xcorr_app.gpu.runtime.arrays import to_host
 
 PEAKS = np.array([(0, 0), (3, -2), (-4, 0), (0, 5), (-1, -1), (7, 6), (1, -9), (14, 2)])
@@ -70,19 +67,6 @@ def test_equals_the_correlation_of_the_crops(xp, rng, references, radius):
     assert np.abs(found - near)[1:].max(axis=(1, 2)).min() > 1e-3
 
 
-def test_opposite_neighbours_are_equal_where_the_scene_is_moved_by_whole_pixels(xp, rng):
-    scene = rng.normal(size=(40, 44))
-    moved = np.full((2, 40, 44), 9.0)
-    moved[0, 5:, 3:] = scene[:-5, :-3]
-    moved[1, :-2, 7:] = scene[2:, :-7]
-    peaks = np.array([(-5, -3), (2, -7)])
-    near, found = measured(xp, scene[None], moved, peaks)
-    np.testing.assert_allclose(found, found[:, ::-1, ::-1], atol=1e-12)
-    for method in ("gaussian", "quadratic", "parabolic"):
-        np.testing.assert_allclose(refine(found, method, 100)[0], 0, atol=1e-9)
-    assert np.abs(refine(near, "parabolic", 100)[0]).max() > 0.002
-
-
 def test_parts_that_are_flat_or_too_small_keep_what_was_given(xp, rng):
     left, right = rng.normal(size=(1, 12, 12)), rng.normal(size=(2, 12, 12))
     right[0, :, :] = 0.0
@@ -126,12 +110,3 @@ def test_no_bit_depends_on_which_frames_share_a_call(rng, references, radius):
         np.testing.assert_array_equal(np.concatenate(apart), together)
     apart = [found(slice(at, at + 1)) for at in range(28)]
     np.testing.assert_array_equal(np.concatenate(apart), together)
-
-
-def test_lines_of_a_device_are_gathered_as_those_of_a_host_are_sliced(rng, monkeypatch):
-    """Where arrays are not NumPy's, all lines are gathered at once: the same elements."""
-    left, right = rng.normal(size=(1, 25, 31)), rng.normal(size=(len(PEAKS), 25, 31))
-    _, sliced = measured(np, left, right, PEAKS, 5)
-    monkeypatch.setattr(common_overlap, "array_namespace", lambda *_: SimpleNamespace(**vars(np)))
-    _, gathered = measured(np, left, right, PEAKS, 5)
-    np.testing.assert_array_equal(gathered, sliced)

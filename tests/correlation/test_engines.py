@@ -61,15 +61,6 @@ def plain_sums(xp, left, right, engine, window=None, form="one-to-one"):
     )
 
 
-def test_plain_definitions_of_the_tests_agree_with_each_other(rng):
-    for left_shape, right_shape in [((3, 4), (2, 5)), ((1, 1), (4, 1)), ((5, 5), (5, 5))]:
-        left, right = rng.normal(size=left_shape), rng.normal(size=right_shape)
-        window = full(left, right).grown(2)
-        np.testing.assert_allclose(
-            plain.sums(left, right, window), plain.sums_in_loops(left, right, window), atol=1e-12
-        )
-
-
 @pytest.mark.parametrize("engine", ON_THE_HOST)
 @pytest.mark.parametrize(("left_shape", "right_shape"), SHAPES)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -95,29 +86,6 @@ def test_every_form(xp, rng, engine, form, left_shape, right_shape):
 
 
 @pytest.mark.parametrize("engine", ON_THE_HOST)
-@pytest.mark.parametrize(
-    "window",
-    [
-        ShiftWindow(-7, 11, -4, 8),  # the full plane of the shapes below, exactly
-        ShiftWindow(-2, 2, -2, 2),
-        ShiftWindow(0, 0, 0, 0),
-        ShiftWindow(3, 6, -4, -1),  # to one side
-        ShiftWindow(11, 11, 8, 8),  # one shift, one pair of elements
-        ShiftWindow(-20, 5, -3, 40),  # beyond the matrices on two sides
-        ShiftWindow(-30, 30, -30, 30),
-        ShiftWindow(12, 15, 0, 3),  # touches the matrices from outside
-        ShiftWindow(50, 52, -90, -88),  # nowhere near
-    ],
-    ids=str,
-)
-def test_windows_inside_touching_and_outside(xp, rng, engine, window):
-    left, right = rng.normal(size=(12, 9)), rng.normal(size=(8, 5))
-    plane = plain_sums(xp, left, right, engine, window)
-    expected = plain.sums(left, right, window)
-    np.testing.assert_allclose(plane, expected, rtol=0, atol=bound(left, right, np.finfo(float).eps))
-
-
-@pytest.mark.parametrize("engine", ON_THE_HOST)
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32", "float64", ">u2", ">f4", "uint32"])
 def test_types_of_element(xp, rng, engine, dtype):
     if xp is not np and dtype.startswith(">"):
@@ -138,22 +106,6 @@ def test_largest_values_of_sixteen_bits_do_not_overflow(xp, engine):
     plane = plain_sums(xp, image, image, engine, ShiftWindow.symmetric(1, 1))
     expected = np.outer([39, 40, 39], [39, 40, 39]) * 65535.0**2
     np.testing.assert_allclose(plane, expected, rtol=1e-5)
-
-
-@pytest.mark.parametrize("engine", ON_THE_HOST)
-def test_a_displaced_left_matrix_peaks_at_its_displacement(xp, rng, engine):
-    canvas = rng.normal(size=(40, 44))
-    right, left = canvas[10:30, 10:34], canvas[7:27, 12:36]  # left[y + 3, x - 2] == right[y, x]
-    window = ShiftWindow.symmetric(5, 5)
-    plane = plain_sums(xp, left, right, engine, window)
-    assert np.unravel_index(plane.argmax(), plane.shape) == (3 + 5, -2 + 5)
-
-
-@pytest.mark.parametrize("engine", ON_THE_HOST)
-def test_swapping_the_operands_turns_the_plane_around(xp, rng, engine):
-    left, right = rng.normal(size=(7, 9)), rng.normal(size=(5, 12))
-    there, back = plain_sums(xp, left, right, engine), plain_sums(xp, right, left, engine)
-    np.testing.assert_allclose(there, back[::-1, ::-1], atol=1e-12)
 
 
 sides = st.integers(1, 12)

@@ -9,12 +9,10 @@ import pytest
 import scipy.fft
 
 from tests.correlation import plain
-from xcorr_app import ShiftWindow, cross_correlate
+from xcorr_app import ShiftWindow
 from xcorr_app.correlation.engines import fft_device, overlapping
 from xcorr_app.correlation.engines.fft import FFTCorrelator
 from xcorr_app.correlation.engines.fft_device import DeviceFFTCorrelator
-from xcorr_app.gpu.direct.fft_size import smallest_size
-from xcorr_app.gpu.runtime.arrays import to_host
 
 FAR = 10**6
 
@@ -90,17 +88,3 @@ def test_a_window_that_reaches_far_out_is_right_within(bound, rng, window):
     assert expected.any()
     np.testing.assert_allclose(plane, expected, atol=1e-12)
     np.testing.assert_array_equal(plane[expected == 0], 0)
-
-
-@pytest.mark.parametrize("form", ["one-to-one", "n-to-m"])
-@pytest.mark.parametrize(("normalization", "value"), [("none", 0), ("phase", 0), ("zncc", np.nan)])
-def test_the_public_call(xp, rng, form, normalization, value):
-    batch = (2,) if form == "n-to-m" else ()
-    image = xp.asarray(rng.normal(size=(*batch, 16, 12)))
-    planes = cross_correlate(image, image, form, OUTSIDE[0], normalization=normalization, engine="fft")
-    np.testing.assert_array_equal(to_host(planes), np.full((*batch, *batch, 4, 4), value))
-
-
-@pytest.mark.parametrize("shifts", [(FAR, FAR + 3), (-FAR - 3, -FAR), (-FAR, FAR), (8, 9)])
-def test_a_transform_is_never_longer_than_both_matrices(shifts):
-    assert smallest_size(8, 6, *shifts) <= 8 + 6 - 1

@@ -10,9 +10,8 @@ import pytest
 
 from tests.correlation import plain
 from xcorr_app import ShiftWindow
-from xcorr_app.correlation.engines import ENGINES
 from xcorr_app.correlation.engines.fft import FFTCorrelator
-from xcorr_app.correlation.engines.fft_blocks import BlockFFTCorrelator, cut, plan
+from xcorr_app.correlation.engines.fft_blocks import BlockFFTCorrelator, cut
 from xcorr_app.correlation.engines.fft_whole import WholeFFTCorrelator
 
 CASES = [
@@ -69,21 +68,3 @@ def test_every_batch(rng, lefts, rights, counts):
     expected = transformed(FFTCorrelator(shape, shape, window, np), left, right)
     assert found.shape == expected.shape
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_engine_takes_blocks_where_the_window_is_small(dtype):
-    shape = (512, 512)
-    windows = [ShiftWindow.symmetric(reach, reach) for reach in (16, 130, 500)]
-    correlators = [ENGINES["fft"].bind(shape, shape, window, np) for window in windows]
-    assert [type(each.of(np.dtype(dtype))) for each in correlators] == [
-        BlockFFTCorrelator,
-        WholeFFTCorrelator,
-        FFTCorrelator,
-    ]
-
-
-def test_blocks_of_doubles_are_smaller_where_a_cache_would_not_hold_them():
-    shape, window = (512, 512), ShiftWindow.symmetric(18, 18)
-    sizes = [np.prod([axis.size for axis in plan(shape, shape, window, itemsize)]) for itemsize in (4, 8)]
-    assert sizes[1] < sizes[0]

@@ -10,7 +10,6 @@ from xcorr_app import ShiftWindow, cross_correlate
 from xcorr_app.correlation.definition import correlate_by_definition
 from xcorr_app.correlation.forms import FORMS
 from xcorr_app.correlation.plane_peaks import compare_peaks, fft_reference, peaks_of_planes
-from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.arrays import array_namespace, to_host
 
 WINDOW = ShiftWindow(-7, 8, -3, 12)
@@ -30,13 +29,6 @@ def test_peak_of_a_gaussian_hill_is_found_between_pixels(xp):
     np.testing.assert_allclose(peaks.shift, tops, atol=1e-6)
     np.testing.assert_array_equal(peaks.value, to_host(planes).max(axis=(1, 2)))
     assert not peaks.on_edge.any()
-
-
-def test_leading_axes_count_the_last_fastest(xp):
-    planes = np.array([[hill(1, n * 3 + m) for m in range(3)] for n in range(2)])
-    peaks = peaks_of_planes(xp.asarray(planes), WINDOW, "none")
-    np.testing.assert_array_equal(peaks.peak, [[1, k] for k in range(6)])
-    np.testing.assert_array_equal(peaks.shift, peaks.peak)
 
 
 @pytest.mark.parametrize(
@@ -98,17 +90,6 @@ def test_planes_in_single_precision_agree_with_the_reference(xp, rng, normalizat
     assert agreement.value_error.max() < 1e-5
 
 
-def test_difference_is_the_distance_of_the_peaks():
-    planes, reference = (
-        np.stack([hill(2, 5), hill(2, 5), hill(2, 5)]),
-        np.stack([hill(2, 5), hill(-1, 9), hill(2, 5.2)]),
-    )
-    agreement = compare_peaks(peaks_of_planes(planes, WINDOW), reference, WINDOW)
-    np.testing.assert_allclose(agreement.difference, [0, 5, 0.2], atol=1e-6)
-    np.testing.assert_allclose(agreement.lead, [0, 1 - np.exp(-25 / 8), 0], atol=1e-2)
-    assert agreement.holds(0.01).tolist() == [True, False, False]
-
-
 def test_a_plane_that_is_too_high_does_not_agree():
     planes = np.stack([hill(2, 5), hill(2, 5, height=1.01), -1 - hill(2, 5)])
     agreement = compare_peaks(peaks_of_planes(planes, WINDOW), np.stack([hill(2, 5)] * 2 + [planes[2]]), WINDOW)
@@ -126,12 +107,3 @@ def test_planes_without_a_peak_do_not_agree():
     assert not agreement.holds(np.inf).any()
     for column in (agreement.difference, agreement.value_error, agreement.lead):
         assert np.isnan(column).all()
-
-
-def test_arguments_that_do_not_belong_together():
-    with pytest.raises(ShapeError, match="do not cover a window"):
-        peaks_of_planes(np.zeros((3, 4)), WINDOW)
-    with pytest.raises(ArgumentError, match="unknown subpixel method 'spline'"):
-        peaks_of_planes(hill(0, 0), WINDOW, "spline")
-    with pytest.raises(ShapeError, match="2 reference planes for 1 peaks"):
-        compare_peaks(peaks_of_planes(hill(0, 0), WINDOW), np.stack([hill(0, 0)] * 2), WINDOW)

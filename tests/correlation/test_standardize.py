@@ -75,14 +75,6 @@ def test_rounding_alone_leaves_an_image_flat(xp, dtype, value):
     assert to_host(standardize(xp.asarray(images), dtype).flat)[0]
 
 
-def test_the_faintest_integer_structure_is_kept(xp):
-    images = np.full((1, 512, 512), 65535, dtype=np.uint16)
-    images[0, 100, 100] = 65534
-    result = standardize(xp.asarray(images), np.float32)
-    assert not to_host(result.flat)[0]
-    assert to_host(result.values)[0, 100, 100] == pytest.approx(-1.0, abs=1e-2)
-
-
 @pytest.mark.parametrize("dtype", ["int64", "uint64"])
 @pytest.mark.parametrize(("step", "flat"), [(1, True), (256, True), (1 << 12, False)])
 def test_long_integers_are_as_flat_as_the_same_values_in_float64(xp, dtype, step, flat):
@@ -99,24 +91,6 @@ def test_an_image_is_the_same_bit_by_bit_whatever_comes_with_it(xp, rng, mate):
     alone = to_host(standardize(xp.asarray(image[None]), np.float32).values)[0]
     pair = np.stack([image, (rng.normal(size=(12, 12)) * mate).astype(np.float32)])
     np.testing.assert_array_equal(to_host(standardize(xp.asarray(pair), np.float32).values)[0], alone)
-
-
-def test_the_input_is_not_changed(xp, rng):
-    images = rng.normal(size=(2, 6, 6))
-    given = xp.asarray(images.copy())
-    standardize(given, np.float64)
-    np.testing.assert_array_equal(to_host(given), images)
-
-
-def test_working_precision():
-    def precision(*dtypes):
-        return working_dtype(*(np.zeros(1, dtype=d) for d in dtypes))
-
-    for single in ("uint8", "int8", "uint16", "int16", "float16", "float32", ">u2", ">f4"):
-        assert precision(single) == np.float32
-        assert precision(single, "float64") == np.float64
-    for double in ("uint32", "int32", "int64", "float64", ">f8"):
-        assert precision(double) == np.float64
 
 
 @pytest.mark.parametrize("dtype", ["bool", "complex64", "complex128"])

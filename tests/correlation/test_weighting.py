@@ -10,7 +10,6 @@ from xcorr_app.correlation.weighting import (
     LAGS,
     RADIUS,
     _scene_spectrum,
-    autocorrelations,
     noise_share,
     smooth,
     weighting_kernel,
@@ -30,24 +29,6 @@ def autocorrelation(share, width=4.0):
 @pytest.mark.parametrize("width", [2.5, 4.0, 8.0])
 def test_share_of_noise(share, width):
     assert noise_share(autocorrelation(share, width)) == pytest.approx(share, abs=0.02)
-
-
-def test_the_kernel_is_one_in_the_middle_and_looks_the_same_from_every_side():
-    kernel = weighting_kernel(autocorrelation(0.5), autocorrelation(0.8))
-    assert kernel.shape == (2 * RADIUS + 1, 2 * RADIUS + 1)
-    assert kernel[RADIUS, RADIUS] == kernel.max() == 1.0
-    for turned in (kernel[::-1], kernel[:, ::-1], kernel.T):
-        np.testing.assert_allclose(turned, kernel, atol=1e-12)
-
-
-def test_the_order_of_the_images_does_not_matter():
-    one, two = autocorrelation(0.4), autocorrelation(0.7)
-    np.testing.assert_array_equal(weighting_kernel(one, two), weighting_kernel(two, one))
-
-
-def test_more_noise_is_smoothed_more():
-    sums = [weighting_kernel(autocorrelation(s), autocorrelation(s)).sum() for s in (0.1, 0.5, 0.9)]
-    assert sums[0] < sums[1] < sums[2]
 
 
 def test_quiet_images_are_not_weighted():
@@ -79,17 +60,6 @@ def test_unknown_autocorrelations_are_not_weighted():
     assert weighting_kernel(autocorrelation(0.5), unknown) is None
 
 
-def test_smoothing_is_a_convolution_with_the_kernel(xp, rng):
-    planes = rng.normal(size=(2, 2 * RADIUS + 7, 2 * RADIUS + 4))
-    kernel = rng.normal(size=(2 * RADIUS + 1, 2 * RADIUS + 1))
-    result = to_host(smooth(xp.asarray(planes), kernel))
-    assert result.shape == (2, 7, 4)
-    for i in range(7):
-        for j in range(4):
-            part = planes[:, i : i + 2 * RADIUS + 1, j : j + 2 * RADIUS + 1]
-            np.testing.assert_allclose(result[:, i, j], (part * kernel[::-1, ::-1]).sum(axis=(1, 2)), atol=1e-9)
-
-
 def test_invalid_shifts_stay_invalid_and_spread_nowhere(xp, rng):
     planes = rng.normal(size=(1, 2 * RADIUS + 6, 2 * RADIUS + 6))
     planes[0, RADIUS + 2, RADIUS + 3] = np.nan
@@ -107,25 +77,3 @@ def test_the_kernel_never_turns_a_plane_upside_down():
         if kernel is not None:
             assert kernel[RADIUS, RADIUS] > 0
             assert np.abs(kernel).max() < 10
-
-
-def test_noise_that_interpolation_has_smoothed_is_not_taken_for_a_scene():
-    """Of a mean of moved frames only the share of noise is believed: the scene is that of the frames."""
-    lags = np.arange(-LAGS, LAGS + 1)
-    smoothed = np.exp(-(lags[:, None] ** 2 + lags[None, :] ** 2) / 2.0)
-    mean = 0.6 * autocorrelation(0.1) + 0.4 * smoothed
-    frame = autocorrelation(0.8)
-    kernels = [weighting_kernel(left, frame, left_is_white=white) for left, white in ((mean, False), (mean, True))]
-    # What is left of noise at lags of a pixel or two asks for high frequencies, which a kernel shows as a narrow peak.
-    assert kernels[0][RADIUS, RADIUS + 1] > kernels[1][RADIUS, RADIUS + 1] + 0.05
-
-
-@pytest.mark.parametrize("shape", [(40, 47), (300, 41)])
-def test_autocorrelations(xp, shape):
-    images = np.random.default_rng(0).normal(size=(3, *shape)).cumsum(axis=2)
-    for many in (False, True):
-        found = autocorrelations(xp.asarray(images), many=many)
-        top = (shape[0] - 256) // 2 if many and shape[0] > 256 else 0
-        for image, plane in zip(images, found, strict=True):
-            part = image[top : top + 256] if top else image
-            np.testing.assert_allclose(plane, cross_correlate(part, part, max_shift=LAGS), atol=1e-9)

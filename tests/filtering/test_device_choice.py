@@ -10,10 +10,9 @@ import pytest
 import xcorr_app as xc
 from xcorr_app.decision import Decision
 from xcorr_app.errors import ArgumentError
-from xcorr_app.filtering.choice import decide_filter, slides
+from xcorr_app.filtering.choice import decide_filter
 from xcorr_app.filtering.precision import needs_double
 from xcorr_app.filtering.request import Request, checked_request
-from xcorr_app.filtering.taps import Filter
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES, DeviceLimits
 
 H200 = KNOWN_DEVICES["h200"]
@@ -47,12 +46,6 @@ def full_rank(*shape: int) -> Any:
     return np.random.default_rng(shape[0]).standard_normal(shape)
 
 
-@pytest.mark.parametrize("engine", ["opencv", "scipy"])
-def test_engines_of_the_cpu_are_refused(engine: Any) -> None:
-    with pytest.raises(ArgumentError, match=r"runs on the CPU.*cupy\.asnumpy"):
-        engine_on_device(np.ones((3, 3)), engine)
-
-
 def test_engines_that_cannot_run_the_taps_are_refused() -> None:
     with pytest.raises(ArgumentError, match="rank 1 or 2"):
         engine_on_device(np.eye(5), "separable")
@@ -60,53 +53,6 @@ def test_engines_that_cannot_run_the_taps_are_refused() -> None:
         engine_on_device(np.ones((64, 2)), "reuse")
     assert engine_on_device(np.eye(5), "fft") == "fft"
     assert engine_on_device(np.ones((3, 3)), "separable") == "separable"
-
-
-@pytest.mark.parametrize(
-    ("made", "image_type", "options", "sliding"),
-    [
-        (xc.filters.gaussian(64), "float32", {}, True),
-        (xc.filters.gaussian((64, 3)), "uint8", {}, True),
-        (xc.filters.gaussian(64), "uint16", {"dtype": "float32"}, True),
-        (xc.filters.gaussian(64), "uint16", {}, True),
-        (xc.filters.gaussian(64), "float64", {"dtype": "float32"}, False),
-        (xc.filters.gaussian(64), "float32", {"origin": (0, 1)}, False),
-        (xc.filters.gaussian(4), "float32", {"mode": "valid"}, False),
-        (xc.filters.gaussian(8.5), "float32", {}, True),
-        (xc.filters.gaussian(8.4), "float32", {}, False),
-        (xc.filters.gaussian(8), "uint16", {"dtype": "float32"}, False),
-        (xc.filters.gaussian(7.25), "uint16", {}, True),
-        (xc.filters.gaussian(7.2), "int16", {}, False),
-        (xc.filters.gaussian(5.5), "uint8", {}, True),
-        (xc.filters.gaussian(5.4), "uint8", {}, False),
-        (xc.filters.gaussian((2, 15)), "float32", {}, True),
-        (xc.filters.gaussian((2, 14)), "float32", {}, False),
-        (xc.filters.gaussian((64, 1)), "float32", {}, False),
-        (xc.filters.log(64), "float32", {}, False),
-    ],
-)
-def test_wide_gaussians_slide_where_that_is_exact_enough(
-    made: Filter, image_type: str, options: dict[str, Any], sliding: bool
-) -> None:
-    assert slides(made, request(made, image_type, **options), np.dtype(image_type)) is sliding
-    assert not slides(made.taps, request(made, image_type, **options), np.dtype(image_type))
-
-
-@pytest.mark.parametrize(
-    ("image_type", "cval", "sliding"),
-    [
-        ("uint8", 255, True),
-        ("uint8", 256, False),
-        ("uint16", 65535, True),
-        ("uint16", -1, False),
-        ("int16", -1, True),
-        ("float32", 1e7, True),
-    ],
-)
-def test_integers_slide_where_the_outside_is_in_their_range(image_type: str, cval: float, sliding: bool) -> None:
-    made = xc.filters.gaussian(20)
-    asked = request(made, image_type, mode="constant", cval=cval)
-    assert slides(made, asked, np.dtype(image_type)) is sliding
 
 
 SMOOTH = np.full((3, 3), 1 / 9)
@@ -151,24 +97,6 @@ def test_terms_that_cancel_are_summed_in_float64() -> None:
         asked = request(made)
         assert decided(made).engine == "separable"
         assert needs_double(asked, np.dtype("float32"), "separable") is double
-
-
-def test_every_kernel_can_be_asked_for_by_name() -> None:
-    for kernel, taps in (
-        ("exchange", np.ones((3, 7))),
-        ("banded", xc.filters.gaussian(2)),
-        ("separable", xc.filters.gaussian(6)),
-        ("sliding", xc.filters.gaussian(2.5)),
-        ("reuse_wide", np.eye(5)),
-    ):
-        found = decided(taps, kernel=kernel)
-        assert (found.kernel, found.reason) == (kernel, "it was asked for")
-    assert decided(full_rank(31, 31), kernel="reuse").kernel == "reuse_wide"
-    assert decided(np.ones((9, 9)), kernel="reuse").kernel == "reuse"
-    with pytest.raises(ArgumentError, match="up to 63 x 63"):
-        decided(np.ones((64, 5)), kernel="exchange")
-    with pytest.raises(ArgumentError, match="runs on a GPU"):
-        decided(np.ones((5, 5)), kernel="banded", limits=None)
 
 
 def test_what_is_chosen_is_the_first_candidate_and_all_have_names_of_their_own() -> None:

@@ -47,15 +47,6 @@ def test_a_separable_filter_keeps_it_in_the_rectangle(value: float, sigma: float
     np.testing.assert_allclose(actual[~inside], xc.convolve(image, made)[~inside], rtol=1e-12)
 
 
-def test_taps_too_many_for_a_direct_sum_in_one_go(rng: np.random.Generator) -> None:
-    image, taps = rng.random((30, 150)), rng.random((5, 101)) + 0.1
-    image[:, 70] = np.nan
-    actual = xc.filter_taps(image, taps, "wrap")
-    assert np.isnan(actual[:, 20:121]).all()
-    assert np.isfinite(actual[:, :20]).all()
-    assert np.isfinite(actual[:, 121:]).all()
-
-
 @pytest.mark.parametrize("cval", [np.nan, np.inf])
 @pytest.mark.parametrize("made", [np.ones((3, 3)), np.ones((9, 9)), np.ones((13, 13)) + np.eye(13) + np.eye(13, k=2)])
 def test_a_constant_outside_that_is_not_finite_reaches_the_margin_only(cval: float, made: Any) -> None:
@@ -64,14 +55,6 @@ def test_a_constant_outside_that_is_not_finite_reaches_the_margin_only(cval: flo
     inner = actual[radius:-radius, radius:-radius]
     np.testing.assert_allclose(inner, made.sum(), rtol=1e-12)
     assert np.isfinite(actual).sum() == inner.size
-
-
-@pytest.mark.parametrize("cval", [np.nan, np.inf])
-def test_cval_does_not_matter_in_other_modes(cval: float) -> None:
-    image = np.arange(12.0).reshape(3, 4)
-    np.testing.assert_array_equal(
-        xc.convolve(image, np.eye(3), cval=cval, engine="fft"), xc.convolve(image, np.eye(3), engine="fft")
-    )
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

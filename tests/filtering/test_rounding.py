@@ -38,20 +38,6 @@ def test_a_value_that_rounds_to_the_limit_is_not_clipped() -> None:
     assert store(np.array([[255.4, -0.5]]), 0, np.empty((1, 2), np.uint8)) == 0
 
 
-@pytest.mark.parametrize("sums", [np.float32, np.float64])
-def test_the_power_of_two_is_put_back(sums: Any) -> None:
-    out = np.empty((1, 2), np.float32)
-    assert store(np.array([[1.0, -3.0]], sums), -4, out) == 0
-    assert out.tolist() == [[0.0625, -0.1875]]
-
-
-@pytest.mark.parametrize("size", [1e300, -1e300])
-def test_taps_of_any_size_end_at_the_limits(size: float) -> None:
-    image = np.array([[0, 7]], dtype=np.int16)
-    limits = np.iinfo(np.int16)
-    assert xc.convolve(image, [[size]]).tolist() == [[0, limits.max if size > 0 else limits.min]]
-
-
 @pytest.mark.parametrize("size", [1e-300, 1e-20, 1e20, 1e300])
 @pytest.mark.parametrize("engine", ["auto", "opencv", "fft", "scipy"])
 def test_floats_keep_their_precision_with_taps_of_any_size(size: float, engine: Any, rng: np.random.Generator) -> None:

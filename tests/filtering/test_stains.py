@@ -44,12 +44,6 @@ def test_densities_of_integers_are_those_of_the_definition_in_float64(rng, dtype
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-15)
 
 
-def test_constants_are_those_scikit_image_took_from_the_paper():
-    """Its matrix keeps the vectors' lengths; ours divides by them."""
-    lengths = np.linalg.norm(color.rgb_from_hed, axis=1)
-    np.testing.assert_allclose(stain_matrix("hed").matrix, (color.hed_from_rgb * lengths).T, rtol=1e-12)
-
-
 @pytest.mark.parametrize("name", STAINS)
 def test_known_amounts_are_found_again(rng, name):
     matrix, names = stain_matrix(name)

@@ -44,18 +44,6 @@ def test_colours_and_mosaics_are_refused(other):
         czi._grid(PATH, [entry(**other)])
 
 
-@pytest.mark.parametrize(("stored", "whole"), [(63, True), (1 << 30, False)])
-def test_pixels_are_no_more_than_the_entry_says(tmp_path, stored, whole):
-    with (tmp_path / "f").open("w+b") as handle:
-        handle.write(bytes(64))
-        file = SimpleNamespace(filesize=1 << 40, filehandle=handle)
-        if whole:
-            assert czi._pixels(entry(4, stored=stored), file)[0, 0] == 4
-        else:
-            with pytest.raises(ValueError, match="larger"):
-                czi._pixels(entry(stored=stored), file)
-
-
 def test_an_entry_of_many_axes_is_damaged(tmp_path):
     """Before memory is taken for them."""
     pytest.importorskip("czifile")

@@ -7,11 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.errors import InputError
 from xcorr_app.io.formats import czi, nd2_file
-from xcorr_app.io.formats.image import FormatImage, stamp_of
 from xcorr_app.io.limits import Limits
-from xcorr_app.io.parsing import bounded_int, parsing
 from xcorr_app.io.source import make_metadata
 
 
@@ -54,13 +52,6 @@ def test_planes_of_nd2_are_found_whatever_the_order_of_the_loops(path, monkeypat
     found = nd2_file.scan(path, "0", Limits())
     assert (found.metadata.axes, found.metadata.z_step, found.metadata.z_unit) == ("YX", None, None)
     np.testing.assert_array_equal(found.read(0), data[0, 0, 0, 0])
-
-
-def test_axes_of_nd2_that_are_not_read(path, monkeypatch):
-    for odd in ("S", "λ"):
-        monkeypatch.setattr(nd2_file, "_READERS", Opened(nd2(None, {"T": 3, odd: 3, "Y": 5, "X": 6})))
-        with pytest.raises(InputError, match=f"has axes T, {odd}, Y, X, of which {odd} is not read"):
-            nd2_file.scan(path, "0", Limits())
 
 
 @pytest.mark.parametrize(
@@ -163,45 +154,3 @@ def test_calibration_of_czi():
     assert czi._calibrated(metadata, Path("a.czi"), czi_of([])) is metadata
     with pytest.raises(InputError, match="entities"):
         czi._calibrated(metadata, Path("a.czi"), czi_of([], "<!DOCTYPE a><a/>"))
-
-
-def image_of(path, data, axes, samples=1):
-    sizes = dict.fromkeys("TZCYX", 1) | dict(zip(axes, data.shape, strict=True))
-    metadata = make_metadata(sizes, axes, data.dtype, "ome")
-    outer = {"T": data.shape[0]} if samples > 1 else {}
-
-    def plane(t, z, c):
-        at = {"T": t, "Z": z, "C": c}
-        return data[t] if outer else data[tuple(at[axis] for axis in axes[:-2])]
-
-    return FormatImage(path, metadata, plane, stamp_of(path), samples)
-
-
-def test_pages_of_an_image_in_colours_are_its_times(path, rng):
-    data = rng.integers(0, 255, (4, 3, 5, 6)).astype(np.uint8)
-    colours = image_of(path, data, "TCYX", samples=3)
-    assert colours.page_count == 4
-    assert [colours.page_at(t, 0, c) for t in range(4) for c in range(3)] == [t for t in range(4) for _ in range(3)]
-    np.testing.assert_array_equal(colours.read(2), data[2])
-    plain = image_of(path, data, "TCYX")
-    assert plain.page_count == 12
-    np.testing.assert_array_equal(plain.read(plain.page_at(2, 0, 1)), data[2, 1])
-    path.write_bytes(b"something else")
-    with pytest.raises(DamagedFileError, match="was changed by another program"):
-        plain.read(0)
-
-
-def test_a_long_message_of_a_parser_is_cut():
-    for text, shown in (("x" * 200, "x" * 200 + r"\)"), ("x" * 201, "x" * 200 + r"\.\.\.\)"), ("", r"ValueError\)")):
-        with pytest.raises(DamagedFileError, match=rf"^a: cannot be parsed \({shown}$"), parsing(Path("a")):
-            raise ValueError(text)
-    with pytest.raises(DamagedFileError, match=r"^a: cannot be parsed \(one two\)$"), parsing(Path("a")):
-        raise ValueError(" one \n two ")
-
-
-def test_whole_numbers_have_at_most_18_plain_digits():
-    assert bounded_int(" 0123 ") == 123
-    assert bounded_int("9" * 18) == 10**18 - 1
-    for text in ("9" * 19, "", "-1", "1_0", "1.0", "٣"):
-        with pytest.raises(ValueError, match="no whole number"):
-            bounded_int(text)

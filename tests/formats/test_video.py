@@ -53,14 +53,6 @@ def test_mp4_in_any_order(tmp_path):
         np.testing.assert_allclose(source.plane(t=t).astype(float), ramp[t], atol=5)
 
 
-def test_colours_of_a_video(tmp_path):
-    frames = np.zeros((3, 16, 20, 3), np.uint8)
-    frames[..., 0], frames[1:, :, :, 2] = 200, 90
-    path = write_video(tmp_path / "a.avi", frames, "rgb24", "-pix_fmt", "bgr24")
-    np.testing.assert_array_equal(read_stack(path, channel="R").data, frames[..., 0])
-    np.testing.assert_array_equal(read_stack(path, channel="B").data, frames[..., 2])
-
-
 def test_a_damaged_video_is_told(tmp_path):
     path = write_video(tmp_path / "a.avi", noise((7, 18, 22), "uint8"), "gray", "-pix_fmt", "gray")
     path.write_bytes(path.read_bytes()[:100])

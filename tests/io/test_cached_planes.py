@@ -10,10 +10,9 @@ import xxhash
 from tests.io.samples import noise, write_imagej, write_plain, write_shaped
 from xcorr_app.errors import DamagedFileError
 from xcorr_app.io import Checksums, HeldSource, MemoryBudget, cached_planes, discover, scan_file
-from xcorr_app.io.checksum import FileChecksum, checksum_of_bytes
+from xcorr_app.io.checksum import FileChecksum
 from xcorr_app.io.finding.discover import series_of_file
 from xcorr_app.io.limits import Limits
-from xcorr_app.io.opened import stamp
 from xcorr_app.io.source import plane_number, plane_positions
 
 
@@ -58,16 +57,6 @@ def test_planes_and_checksum_are_those_of_the_file(stack, budget, threads, monke
         np.testing.assert_array_equal(source.plane(**positions[13]), data[13])
         assert source.is_held == (budget > 0)
     assert checksums.finished() == {str(path): xxh3(path)}
-
-
-@pytest.mark.parametrize("numbers", [[0, 2, 1, 3], [5, 3, 4], [7, 7, 6], [5, 5, 7], [0, 9, 4, 13, 19, 1, 18]])
-def test_planes_in_any_order(stack, numbers):
-    path, data = stack
-    with opened(path, 1 << 30) as source:
-        positions = plane_positions(source.metadata)
-        planes, errors = source.planes([positions[number] for number in numbers])
-        np.testing.assert_array_equal(planes, data[numbers])
-        assert errors == {}
 
 
 def test_a_plane_is_read_once_by_however_many_threads(tmp_path, monkeypatch):
@@ -136,17 +125,6 @@ def test_a_damaged_file_of_a_series_is_named_and_zero_and_the_others_are_there(t
     assert checksums.finished() == {str(path): xxh3(path) for path in spec.paths}
 
 
-def test_memory_that_runs_out_while_reading_leaves_the_planes_to_the_next_who_asks(tmp_path, monkeypatch):
-    data = noise((3, 8, 9))
-    write_plain(tmp_path / "a.tif", data)
-    with opened(tmp_path / "a.tif", 1 << 30) as source:
-        with monkeypatch.context() as patch:
-            patch.setattr(cached_planes, "read_planes", lambda *_: (_ for _ in ()).throw(MemoryError))
-            with pytest.raises(MemoryError):
-                source.plane(1)
-        np.testing.assert_array_equal(source.plane(1), data[1])
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_checksum_of_parts_in_any_order(tmp_path, seed):
     path = tmp_path / "a"
@@ -171,26 +149,3 @@ def test_a_file_that_changed_has_no_checksum_of_two_halves(tmp_path):
     os.utime(path, ns=(0, 0))
     with pytest.raises(DamagedFileError, match="was changed"):
         checksum.hexdigest()
-
-
-@pytest.mark.parametrize("size", [1000, 100_000])
-def test_what_was_told_first_of_a_file_decides_what_it_was(tmp_path, size):
-    """All of the file, or a part of it; afterwards all of what has replaced it."""
-    path = tmp_path / "a"
-    before, after = (np.random.default_rng(seed).bytes(100_000) for seed in (1, 2))
-    checksum = FileChecksum(path)
-    for content, told, time in ((before, before[:size], 1), (after, after, 2)):
-        path.write_bytes(content)
-        os.utime(path, ns=(time, time))
-        with path.open("rb") as file:
-            checksum.add(file.fileno(), stamp(file.fileno()), 0, [memoryview(told)])
-    if size == 100_000:
-        assert checksum.hexdigest() == checksum_of_bytes(before)
-    else:
-        with pytest.raises(DamagedFileError, match="was changed"):
-            checksum.hexdigest()
-
-
-def test_a_file_that_is_gone_has_the_reason_for_a_checksum(tmp_path):
-    (found,) = Checksums([tmp_path / "gone"]).finished().values()
-    assert found.startswith("unreadable: ")

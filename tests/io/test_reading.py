@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tifffile
 
-from tests.io.samples import TYPES, noise, page_tags, tiff_bytes, write_imagej, write_ome, write_plain, write_shaped
+from tests.io.samples import TYPES, noise, write_imagej, write_ome, write_plain, write_shaped
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io import read_stack, scan_file
 
@@ -67,14 +67,6 @@ def test_ome_axes_in_any_order(tmp_path, axes):
     assert stack.metadata.channel_names == (("dye 0", "dye 1") if "C" in axes else ())
 
 
-def test_planes_of_a_source_are_found_by_axis(tmp_path):
-    data = noise((2, 4, 3, 6, 5))
-    write_ome(tmp_path / "a.ome.tif", data, "CTZYX")
-    file = scan_file(tmp_path / "a.ome.tif")
-    assert file.metadata.sizes == {"T": 4, "Z": 3, "C": 2, "Y": 6, "X": 5}
-    np.testing.assert_array_equal(file.read(file.page_at(3, 1, 1)), data[1, 3, 1])
-
-
 def test_imagej_hyperstack(tmp_path):
     data = noise((4, 3, 2, 6, 5))
     write_imagej(tmp_path / "a.tif", data, "TZCYX")
@@ -85,29 +77,6 @@ def test_imagej_hyperstack(tmp_path):
     assert (stack.metadata.z_step, stack.metadata.time_increment) == (1.5, 2.5)
 
 
-def test_imagej_beyond_4_gib_has_one_directory(tmp_path):
-    plane = noise((1024, 1024))
-    count = 2200  # 4.3 GiB, of which the file system stores the first and the last plane
-    description = f"ImageJ=1.54f\nimages={count}\nframes={count}\n"
-    path = tmp_path / "huge.tif"
-    with tifffile.TiffWriter(path) as tif:
-        start, size = tif.write(
-            plane, metadata=None, photometric="minisblack", description=description, returnoffset=True
-        )
-    with path.open("r+b") as file:
-        file.seek(start + size * (count - 1))
-        file.write(plane[::-1].tobytes())
-    image = scan_file(path)
-    assert image.metadata.shape == (count, 1024, 1024)
-    np.testing.assert_array_equal(image.read(0), plane)
-    np.testing.assert_array_equal(image.read(count - 1), plane[::-1])
-    assert not image.read(1).any()
-    with path.open("r+b") as file:
-        file.truncate(start + size * count - 1)
-    with pytest.raises(DamagedFileError, match="2200 images"):
-        scan_file(path)
-
-
 @pytest.mark.parametrize("truncate", [False, True])
 def test_axes_that_tifffile_notes_in_plain_files(tmp_path, truncate):
     data = noise((3, 2, 6, 5))
@@ -115,26 +84,6 @@ def test_axes_that_tifffile_notes_in_plain_files(tmp_path, truncate):
     stack = read_stack(tmp_path / "a.tif")
     assert stack.metadata.axes == "TCYX"
     np.testing.assert_array_equal(stack.data, data)
-
-
-def test_one_directory_for_all_planes_is_noticed_whatever_the_order_of_keys(tmp_path):
-    data = noise((4, 6, 5))
-    text = '{"note": 1, "truncated": true, "shape": [4, 6, 5]}'
-    write_plain(tmp_path / "a.tif", data.reshape(1, 24, 5), description=text)
-    content = bytearray((tmp_path / "a.tif").read_bytes())
-    with tifffile.TiffFile(tmp_path / "a.tif") as tif:
-        tags = tif.pages[0].tags
-        changes = {"ImageLength": 6, "RowsPerStrip": 6, "StripByteCounts": 60}
-        places = {tags[name].valueoffset: value for name, value in changes.items()}
-    for place, value in places.items():
-        content[place : place + 2] = value.to_bytes(2, "little")
-    (tmp_path / "a.tif").write_bytes(content)
-    np.testing.assert_array_equal(read_stack(tmp_path / "a.tif").data, data)
-
-
-def test_other_json_in_the_description_is_left_alone(tmp_path):
-    write_plain(tmp_path / "a.tif", noise((6, 5)), description='{"camera": 1, "shape": "round"}')
-    assert read_stack(tmp_path / "a.tif").metadata.axes == "YX"
 
 
 def test_files_grown_page_by_page(tmp_path):
@@ -240,22 +189,3 @@ def test_threads_read_at_the_same_time(tmp_path, options):
     for thread in threads:
         thread.join()
     assert wrong == []
-
-
-def test_planes_may_be_changed_by_the_caller(tmp_path):
-    write_plain(tmp_path / "a.tif", noise((2, 7, 5)))
-    file = scan_file(tmp_path / "a.tif")
-    before = file.read(0)
-    file.read(0)[:] = 0
-    np.testing.assert_array_equal(file.read(0), before)
-
-
-def test_ten_thousand_pages_are_kept_small(tmp_path):
-    count = 10_000
-    start = len(tiff_bytes([page_tags(4, 4, 0, 16)])) - 8
-    tags = page_tags(4, 4, 8 + start * count, 16)
-    (tmp_path / "many.tif").write_bytes(tiff_bytes([tags] * count, tail=bytes(range(1, 17))))
-    file = scan_file(tmp_path / "many.tif")
-    assert file.metadata.shape == (count, 4, 4)
-    assert file.directory_offsets.nbytes + file.data_offsets.nbytes == 16 * count
-    np.testing.assert_array_equal(file.read(count - 1), np.arange(1, 17).reshape(4, 4))

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import tifffile
 
 from tests import share
 from tests.io.samples import noise, write_imagej, write_ome, write_plain, write_shaped
@@ -90,18 +89,6 @@ def test_a_hundred_points_of_a_larger_file(tmp_path, make):
     content = (tmp_path / "whole.tif").read_bytes()
     for size in np.linspace(0, len(content) - UNUSED - 1, 100).astype(int):
         assert not _cut_and_read(tmp_path / "cut.tif", content, size, data)
-
-
-def test_a_cut_file_that_the_library_reads_without_complaint(tmp_path):
-    """The reason for all of this: tifffile alone returns fewer frames of a file cut between two pages."""
-    data = noise((6, 16, 16))
-    write_plain(tmp_path / "a.tif", data)
-    with tifffile.TiffFile(tmp_path / "a.tif") as tif:
-        size = tif.pages[4].offset
-    content = (tmp_path / "a.tif").read_bytes()[:size]
-    (tmp_path / "a.tif").write_bytes(content)
-    with pytest.raises(InputError, match="directory of page 4"):
-        read_stack(tmp_path / "a.tif")
 
 
 @pytest.mark.parametrize("make", KINDS)

@@ -67,7 +67,6 @@ def start_on_host(folder, monkeypatch, names):
         return start
 
     bank_run._kept_parts.cache_clear()
-    monkeypatch.setattr(bank_run, "finish_copies", lambda: None)
     monkeypatch.setattr(bank_run, "current_device", lambda: 0)
     monkeypatch.setitem(sys.modules, "cupy", np)
     bind_without_device(monkeypatch, kernel_function)

@@ -10,7 +10,6 @@ from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.direct.tile_launches import combined
 from xcorr_app.gpu.peaks.near_peak import near_peak_launches
 from xcorr_app.gpu.peaks.search import peak_launch, plane_peak_launch
-from xcorr_app.gpu.peaks.table_launches import strip_rows
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.tensor.hankel import hankel_launch
 from xcorr_app.gpu.tensor.hankel_frames import frames_launch
@@ -59,13 +58,3 @@ def test_launches_are_those_of_the_number_they_are_chosen_for(name, batch, numbe
     for frames in SIZES:
         problem = replace(batch(frames), chosen_as=batch(number))
         assert [kind(launch) for launch in CHOICES[name](problem)] == expected
-
-
-@pytest.mark.parametrize("name", ["hankel-frames", "combined-peak", "near-peak", "hankel-pieces"])
-def test_else_they_depend_on_the_number(name):
-    launches = [[kind(launch) for launch in CHOICES[name](shared(frames))] for frames in SIZES]
-    assert any(chosen != launches[0] for chosen in launches)
-
-
-def test_strips_of_tables_depend_on_the_number():
-    assert strip_rows("float32", 1, 256, DEVICE) != strip_rows("float32", 512, 256, DEVICE)

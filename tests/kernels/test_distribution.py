@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from tests.kernels.host_device import SHIM, build
-from xcorr_app.gpu.direct.kernels import KERNELS
-from xcorr_app.gpu.direct.problem import Problem
 
 NONE, RECTANGLE, TRIANGLE = 0, 1, 2
 
@@ -86,19 +84,6 @@ def test_none_gives_each_shift_all_its_rows(probe, window, step):
     assert workers == -(-window[3] // step)
     got = tasks_of(probe, arguments, workers + 1)
     assert got == [*((step * i, 0, height) for i, height in enumerate(heights(*window, step))), (-1, 0, 0)]
-
-
-@pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("rows", [1, 3, 8, 64])
-@pytest.mark.parametrize("step", [1, 3, 4, 8])
-@pytest.mark.parametrize("distribution", [NONE, RECTANGLE, TRIANGLE])
-def test_the_launcher_counts_the_same_workers(probe, window, rows, step, distribution):
-    """32 dx, one pair, a worker a block: the blocks are the workers, but at least one."""
-    left, right, first, count = window
-    problem = Problem((left, 40), (right, 40), (first, 0), (count, 32))
-    tuning = {"WARPS": 1, "SHIFTS": step, "LEFT_ROWS": 1, "DISTRIBUTION": distribution, "MAX_ROWS": rows}
-    launch = KERNELS["multi-row"].launch(problem, tuning=tuning)
-    assert launch.blocks == max(1, probe.probe_workers(*window, distribution, rows, step))
 
 
 @pytest.mark.parametrize("rows", [1, 3, 32, 1000])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
-import numpy as np
 import pytest
 
 from tests.kernels.filter_definition import TYPES, assert_filtered, random_images, random_taps
@@ -13,27 +10,10 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.stencil.exchange import PUBLISHED, ExchangeOptions
 from xcorr_app.gpu.stencil.problem import BOUNDARIES
 
-STEPS = ("column_reuse", "row_reuse", "shared_taps", "share_last", "edges_apart")
-
 
 def exchanged(folder, images, taps, boundary="reflect", *, options=None, **how):
     tuning = None if options is None else options.tuning()
     return filtered(folder, images, taps, boundary, kernel="exchange", tuning=tuning, **how)
-
-
-@pytest.mark.parametrize("width", [*range(1, 17), 22, 27, 31, 32, 47, 62, 63])
-def test_every_width_is_composed_of_sub_filters(host_builds, width):
-    images, taps = random_images((2, 11, 103), "float32"), random_taps((1 + width % 4, width))
-    assert_filtered(exchanged(host_builds, images, taps), images, taps)
-
-
-@pytest.mark.parametrize("steps", list(itertools.product([False, True], repeat=len(STEPS))), ids=str)
-def test_every_step_gives_the_same_bits(host_builds, steps):
-    options = ExchangeOptions(rows=9, **dict(zip(STEPS, steps, strict=True)))
-    images, taps = random_images((2, 23, 101), "uint16"), random_taps((4, 8))
-    result = exchanged(host_builds, images, taps, options=options, result_type="float32")
-    assert_filtered(result, images, taps)
-    np.testing.assert_array_equal(result, exchanged(host_builds, images, taps, result_type="float32"))
 
 
 @pytest.mark.parametrize("apart", [False, True])
@@ -46,12 +26,6 @@ def test_columns_of_the_last_sub_block(host_builds, boundary, share, apart):
         images = random_images((2, 9, width), "float32")
         result = exchanged(host_builds, images, taps, boundary, options=options, outside=0.5)
         assert_filtered(result, images, taps, boundary, 0.5)
-
-
-@pytest.mark.parametrize(("shape", "origin"), [((4, 6), (-2, 2)), ((5, 3), (2, -1)), ((1, 12), (0, -6))])
-def test_origin(host_builds, shape, origin):
-    images, taps = random_images((1, 19, 90), "float32"), random_taps(shape)
-    assert_filtered(exchanged(host_builds, images, taps, origin=origin), images, taps, origin=origin)
 
 
 @pytest.mark.parametrize("dtype", TYPES)

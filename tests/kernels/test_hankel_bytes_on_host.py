@@ -71,21 +71,6 @@ def test_sums_are_exact(host_builds, rng, name):
     assert_exact(host_builds, *bytes_of(rng, problem), problem)
 
 
-@pytest.mark.parametrize("segment_rows", [4, 7, 33])
-@pytest.mark.parametrize(
-    "tuning",
-    [
-        {"FRAMES": 1, "M_TILES": 1, "N_TILES": 2, "WARPS": 2, "STEP_ROWS": 2, "PANEL": 32},
-        {"FRAMES": 2, "M_TILES": 2, "N_TILES": 4, "WARPS": 8, "STEP_ROWS": 4, "PANEL": 64},
-        {"FRAMES": 3, "M_TILES": 3, "N_TILES": 2, "WARPS": 4, "STEP_ROWS": 1, "PANEL": 128},
-        {"FRAMES": 1, "M_TILES": 4, "N_TILES": 6, "WARPS": 4, "STEP_ROWS": 4, "PANEL": 96},
-    ],
-)
-def test_every_tile_and_number_of_segments(host_builds, rng, tuning, segment_rows):
-    problem = Problem((33, 50), (32, 47), (-9, -21), (25, 40), rights=5, rights_per_left=5)
-    assert_exact(host_builds, *bytes_of(rng, problem), problem, tuning={**tuning, "SEGMENT_ROWS": segment_rows})
-
-
 @pytest.mark.parametrize("shift", [0, 1])
 def test_sums_beyond_32_bits(host_builds, shift):
     """Bright matrices of 300 x 320 make 96000 products a shift: three times what 32 bits hold."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -110,42 +108,6 @@ def test_integers_of_eleven_bits_are_exact(host_builds, name, dtype, warpgroup):
     tuning = WARPGROUP if warpgroup else SMALL
     planes = sums_on_host(host_builds, lefts, rights, problem, tuning=tuning, warpgroup=warpgroup)
     assert_close(planes, lefts, rights, problem, 1e-6)
-
-
-@pytest.mark.share(2)
-@pytest.mark.parametrize("segments", [1, 2, 5, 33])
-@pytest.mark.parametrize(
-    "tuning",
-    [
-        {"M_TILES": 2, "N_TILES": 4, "TEAMS": 2, "WARPS": 8, "STEP_ROWS": 4, "PANEL": 64},
-        {"M_TILES": 1, "N_TILES": 2, "WARPS": 2, "STEP_ROWS": 2, "PANEL": 32},
-        {"M_TILES": 3, "N_TILES": 2, "TEAMS": 2, "WARPS": 2, "STEP_ROWS": 1, "PANEL": 64},
-        {"M_TILES": 4, "N_TILES": 6, "WARPS": 4, "STEP_ROWS": 4, "PANEL": 128},
-    ],
-)
-def test_every_tile_and_number_of_segments(host_builds, tuning, segments):
-    problem = Problem((33, 50), (32, 47), (-9, -21), (25, 40), rights=5, rights_per_left=5)
-    lefts, rights = images(problem)
-    planes = sums_on_host(host_builds, lefts, rights, problem, tuning={**tuning, "SEGMENTS": segments})
-    assert_close(planes, lefts, rights, problem, 1e-3)
-
-
-@pytest.mark.parametrize(
-    "tuning",
-    [
-        {"M_TILES": 2, "N_TILES": 4, "WARPS": 4, "PIECE_ROWS": 8, "PANEL": 32},
-        {"M_TILES": 1, "N_TILES": 2, "WARPS": 2, "PIECE_ROWS": 2, "PANEL": 16},
-        {"M_TILES": 3, "N_TILES": 6, "WARPS": 3, "PIECE_ROWS": 9, "PANEL": 64},
-    ],
-)
-@pytest.mark.parametrize("name", [name for name in PROBLEMS if name != "one element"])
-def test_pieces(host_builds, name, tuning):
-    problem = PROBLEMS[name]
-    if moving_is_left(problem):
-        problem = replace(problem, rights=problem.lefts)
-    lefts, rights = images(problem)
-    planes = sums_on_host(host_builds, lefts, rights, problem, tuning=tuning, pieces=True)
-    assert_close(planes, lefts, rights, problem, 1e-3)
 
 
 def test_lefts_slide_over_the_only_right():

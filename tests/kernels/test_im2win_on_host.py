@@ -84,18 +84,6 @@ TWO_PLANES = {"of whole vectors": (14, 18), "of odd ones": (13, 17)}
 
 
 @pytest.mark.parametrize("planes", TWO_PLANES)
-@pytest.mark.parametrize("implicit", [False, True])
-@pytest.mark.parametrize("name", TUNINGS)
-def test_every_tile_and_step_gives_the_same_bits(host_builds, name, implicit, planes):
-    problem = Im2winProblem(3, 5, *TWO_PLANES[planes], 45, 3, 3)
-    images, filters = noise(problem)
-    basic = convolve_on_host(host_builds, images, filters, problem, basic_rows=32)
-    keeps_the_bound(basic, images, filters, problem)
-    output = convolve_on_host(host_builds, images, filters, problem, implicit=implicit, tuning=TUNINGS[name])
-    np.testing.assert_array_equal(output, basic)
-
-
-@pytest.mark.parametrize("planes", TWO_PLANES)
 @pytest.mark.parametrize(("segments", "depth"), [(2, 16), (3, 16), (7, 9), (100, 16)])
 def test_segments_are_added_in_order(host_builds, monkeypatch, segments, depth, planes):
     """Both forms give the same bits for the same number of segments, and as good ones as a single sum.

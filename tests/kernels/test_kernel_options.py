@@ -7,7 +7,7 @@ import pytest
 
 from xcorr_app import KernelOptions
 from xcorr_app.correlation.engines import ENGINES, choose_engine
-from xcorr_app.errors import ArgumentError, DeviceError
+from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.kernels import KERNELS
 from xcorr_app.gpu.direct.options import PRECISIONS
 from xcorr_app.gpu.direct.problem import Problem
@@ -141,10 +141,3 @@ def test_options_need_the_engine_that_has_them(name):
     with pytest.raises(ArgumentError, match=f"belong to engine 'direct', not to '{name}'"):
         choose_engine(name, np, None, KernelOptions("combined"))
     assert choose_engine(name, np, None, KernelOptions()) is ENGINES[name]
-
-
-@pytest.mark.parametrize("name", ["auto", "direct", "warp-shuffle"])
-@pytest.mark.parametrize("variant", KERNELS)
-def test_asking_for_a_variant_asks_for_the_kernels(name, variant):
-    with pytest.raises(DeviceError, match="'direct' cannot run on numpy arrays"):
-        choose_engine(name, np, None, KernelOptions(variant))

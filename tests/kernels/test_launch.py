@@ -14,35 +14,6 @@ from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 
-def pairs_of(problem, left=0, right=0):
-    """(left, right) of each pair, as the kernels pair them, counted in the whole batch's matrices."""
-    m = problem.rights_per_left
-    return [(left + pair // m, right + pair % problem.rights) for pair in range(problem.pairs)]
-
-
-@pytest.mark.parametrize("most", [1, 2, 3, 7, 100])
-@pytest.mark.parametrize(
-    "batch",
-    [
-        {},
-        {"rights": 5, "rights_per_left": 5},
-        {"lefts": 4, "rights": 4},
-        {"lefts": 3, "rights": 15, "rights_per_left": 5},
-        {"lefts": 3, "rights": 5, "rights_per_left": 5},
-        {"lefts": 6, "rights": 1},
-    ],
-)
-def test_parts_are_the_batch_in_order(most, batch):
-    problem = Problem.full_plane((3, 3), (3, 3), **batch)
-    together, planes = [], 0
-    for part in problem.parts(most):
-        assert part.problem.pairs <= most
-        assert part.plane == planes
-        planes += part.problem.pairs
-        together += pairs_of(part.problem, part.left, part.right)
-    assert together == pairs_of(problem)
-
-
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0)])
 def test_empty_matrices_are_refused(shape):
     with pytest.raises(ShapeError, match="at least one element"):
@@ -54,14 +25,6 @@ def test_empty_matrices_are_refused(shape):
 def test_rights_that_fit_no_form_are_refused():
     with pytest.raises(ShapeError, match="n-to-m"):
         Problem.full_plane((3, 3), (3, 3), lefts=2, rights=5, rights_per_left=3)
-
-
-def test_within_full_plane():
-    assert Problem.full_plane((4, 5), (3, 9)).within_full_plane()
-    assert Problem((4, 5), (3, 9), (-2, -8), (6, 13)).within_full_plane()
-    assert not Problem((4, 5), (3, 9), (-3, -8), (6, 13)).within_full_plane()
-    assert not Problem((4, 5), (3, 9), (-2, -8), (7, 13)).within_full_plane()
-    assert not Problem((4, 5), (3, 9), (-2, -8), (6, 14)).within_full_plane()
 
 
 @pytest.mark.parametrize("variant", KERNELS)

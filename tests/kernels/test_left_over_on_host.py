@@ -53,15 +53,6 @@ def test_as_array_operations_say(in_place, rng, dtype, shape, still, few):
     assert not (found.is_little and still)
 
 
-def test_products_and_sums_of_frequencies_on_the_limits(in_place, rng):
-    """Sides of which LOW and HIGH are whole frequencies: these are counted as on the host."""
-    frames = series((60, 40), "uint16", np.zeros((3, 2)), 1.0)
-    shifts = rng.normal(0, 0.5, (3, 2))
-    found = in_place(ArrayFrames(frames), np.arange(3), shifts)
-    expected = one_layer.left_over(frames.astype(np.float64), shifts)
-    np.testing.assert_allclose(astuple(found)[:4], astuple(expected)[:4], rtol=1e-4)
-
-
 def test_nothing_is_said_where_kernels_cannot_read_or_frames_share_too_little(in_place):
     frames = series((61, 90), "uint16", np.zeros((3, 2)), 1.0)
     floats = ArrayFrames(frames.astype(np.float32))

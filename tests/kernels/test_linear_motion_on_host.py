@@ -10,7 +10,7 @@ from tests.registration.motion.test_motion import series
 from xcorr_app.gpu.field import linear
 from xcorr_app.gpu.field.run import smooth_frames
 from xcorr_app.registration.motion import gauss_newton, whole_frames
-from xcorr_app.registration.motion.device_motion import DeviceMotion, _mixture
+from xcorr_app.registration.motion.device_motion import DeviceMotion
 from xcorr_app.registration.motion.models import MODELS, model_of
 from xcorr_app.registration.motion.smoothed_frames import gaussian_taps
 from xcorr_app.registration.warping.matrices import about_corner, turned
@@ -70,14 +70,6 @@ def test_sums_are_those_of_the_definition(device, rng, shape):
         sums = np.add.reduceat(np.add.reduceat(residual, range(0, shape[0], 16), 1), range(0, shape[1], 16), 2)
         sums = sums.reshape(8, -1)
         np.testing.assert_allclose(scatter[t], sums @ sums.T, atol=1e-4 * np.abs(sums @ sums.T).max())
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_the_changes_of_a_model_are_mixtures_of_six(rng, name):
-    gy, gx, y, x = rng.normal(size=(4, 5, 7))
-    six = np.stack([gy, gx, y * gy, x * gy, y * gx, x * gx])
-    model = model_of(name)
-    np.testing.assert_allclose(np.einsum("ij,jyx->iyx", _mixture(model), six), model.slopes(gy, gx, y, x), atol=1e-12)
 
 
 def prepared(frames, model, monkeypatch):

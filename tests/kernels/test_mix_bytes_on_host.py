@@ -50,13 +50,6 @@ def test_numbers_of_channels(host_builds, channels, filters):
     check(host_builds, (2, channels, 72), filters, TYPES[(channels + filters) % 3])
 
 
-@pytest.mark.parametrize("inner", [4, 16, 20, 32, 36, 1300])
-@pytest.mark.parametrize("images", [1, 3, 40])
-def test_sizes_of_planes(host_builds, images, inner):
-    """Strips that end anywhere, fewer than warps, and several for each; images that a warp passes over."""
-    check(host_builds, (images, 20, inner), 11)
-
-
 @pytest.mark.parametrize("dtype", TYPES)
 def test_extreme_values_and_elements(host_builds, dtype):
     """Sums as large as they become, of both signs, and those that cancel to results within the range."""

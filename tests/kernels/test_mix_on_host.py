@@ -32,23 +32,6 @@ def test_every_type_and_place_of_the_channels(host_builds, dtype, target, shape,
     check(host_builds, shape, axis, 4, dtype, target=None if target == "same" else target)
 
 
-@pytest.mark.parametrize("channels", [1, 2, 5, 8, 9, 16, 31, 32])
-@pytest.mark.parametrize("filters", [1, 3, 8, 17, 32])
-def test_numbers_of_channels(host_builds, channels, filters):
-    dtype = "uint16" if (channels + filters) % 2 else "float32"
-    check(host_builds, (2, channels, 5, 28), -3, filters, dtype)
-    check(host_builds, (37, channels), -1, filters, dtype)
-
-
-@pytest.mark.parametrize("inner", [1, 2, 3, 4, 8, 15, 16, 127, 128, 129, 511, 512, 514, 1300])
-@pytest.mark.parametrize("dtype", ["uint8", "float32"])
-def test_sizes_of_planes(host_builds, inner, dtype):
-    """Vectors as wide as divide the plane; whole tiles, and tails of every kind."""
-    check(host_builds, (3, 2, inner), 1, 3, dtype)
-    check(host_builds, (1, 2, inner), 1, 3, dtype)
-    check(host_builds, (inner, 3), -1, 2, dtype)
-
-
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("shape", [(3, 16, 16), (150, 3)])
 def test_optical_density(host_builds, dtype, shape):

@@ -14,7 +14,7 @@ from tests.kernels.pointwise_definition import (
     random_stack,
 )
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.pointwise.kernels import kernel_for, pointwise_launch
+from xcorr_app.gpu.pointwise.kernels import pointwise_launch
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 
@@ -43,13 +43,6 @@ def test_numbers_of_channels(host_builds, channels, filters):
     check(host_builds, (2, channels, 68), filters, "uint16" if (channels + filters) % 2 else "float32")
 
 
-@pytest.mark.parametrize("inner", [4, 16, 20, 32, 36, 1300])
-@pytest.mark.parametrize("images", [1, 3])
-def test_sizes_of_planes(host_builds, images, inner):
-    """Strips that end anywhere, fewer than warps, and several for each."""
-    check(host_builds, (images, 20, inner), 24)
-
-
 @pytest.mark.parametrize("dtype", ["uint16", "float32"])
 def test_densities_and_clipped_results(host_builds, dtype):
     for options in ({"clip": True}, {"white": 80.0, "target": "float32"}, {"white": 80.0, "clip": True}):
@@ -64,21 +57,6 @@ def test_a_bad_value_stays_in_its_pixel(host_builds, bad):
     wrong = ~np.isfinite(result)
     assert wrong[1, :, 17].all()
     assert wrong.sum() == 25
-
-
-def test_who_takes_it():
-    problem = PointwiseProblem(16, 32, 32, 2048 * 2048, "uint16", "float32")
-    assert kernel_for(problem) == "mix_split"
-    floats = replace(problem, image_type="float32")
-    assert kernel_for(floats) == "shallow"
-    assert kernel_for(replace(floats, filters=16)) == kernel_for(replace(floats, result_type="uint16")) == "mix_split"
-    assert kernel_for(replace(problem, result_type="uint16", density=True)) == "mix_split"
-    assert kernel_for(problem, limits=T4) == kernel_for(problem, alignment=4) == "shallow"
-    assert kernel_for(replace(problem, inner=2049 * 2049)) == "shallow"
-    assert kernel_for(replace(problem, channels=16)) == kernel_for(replace(problem, filters=8)) == "mix"
-    assert kernel_for(replace(problem, outer=1, inner=256)) == "mix"
-    assert kernel_for(replace(floats, outer=1, filters=16, inner=112 * 112)) == "shallow"  # 3.5 us for 6.5
-    assert kernel_for(replace(problem, inner=1, outer=10**6)) == "mix"
 
 
 def test_what_it_does_not_compute_is_refused():

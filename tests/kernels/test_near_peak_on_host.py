@@ -13,7 +13,6 @@ from xcorr_app.gpu.peaks.near_peak import SHIFTS, near_peak_launch
 from xcorr_app.gpu.peaks.overlap_edges import OverlapEdges
 from xcorr_app.gpu.peaks.search import RECORD
 from xcorr_app.gpu.runtime.limits import DeviceLimits
-from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
 DEVICE = DeviceLimits()
 SIDES = [3, 5]
@@ -106,26 +105,6 @@ def test_values_around_peaks_equal_the_definition(host_builds, name, side, norma
     assert_same(records, expected_at(places, lefts, rights, problem, normalize, side))
 
 
-@pytest.mark.parametrize("left_type", INPUT_TYPES)
-@pytest.mark.parametrize("right_type", INPUT_TYPES)
-@pytest.mark.parametrize(("widths", "side"), [((101, 98), 5), ((148, 144), 5), ((148, 144), 3)])
-def test_all_types(host_builds, widths, side, left_type, right_type):
-    problem = Problem((40, widths[0]), (43, widths[1]), (-4, -5), (9, 11), rights=2, rights_per_left=2)
-    lefts, rights = pairs_with_a_peak(problem)
-    limits = {"uint8": (0, 255), "uint16": (40000, 65535), "int16": (-900, 900), "float32": (-2, 2)}
-
-    def scaled(values, dtype):
-        low, high = limits[dtype]
-        values = np.clip(low + (values + 4) / 8 * (high - low), low, high)
-        return (values if dtype == "float32" else np.rint(values)).astype(dtype)
-
-    lefts, rights = scaled(lefts, left_type), scaled(rights, right_type)
-    places = peaks_by_definition(lefts, rights, problem, False)
-    launch = launch_for(problem, lefts, rights, side=side, normalize=False)
-    records = rewritten(host_builds, lefts, rights, problem, launch, records_at(places))
-    assert_same(records, expected_at(places, lefts, rights, problem, False, side))
-
-
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize(
     "types", [("uint16", "uint8"), ("uint8", "uint16"), ("int16", "uint16"), ("uint16", "float32")]
@@ -142,19 +121,6 @@ def test_scores_of_whole_numbers_far_from_zero(host_builds, widths, types, side)
     launch = launch_for(problem, lefts, rights, side=side, tuning={"STRIP_ROWS": 128})
     records = rewritten(host_builds, lefts, rights, problem, launch, records_at(places))
     assert_same(records, expected_at(places, lefts, rights, problem, True, side))
-
-
-def test_a_record_without_a_peak_stays_as_it_is(host_builds):
-    problem = PROBLEMS["warps inside"]
-    lefts, rights = pairs_with_a_peak(problem)
-    places = peaks_by_definition(lefts, rights, problem, True)
-    records = records_at(places)
-    records[0, 2], records[0, :2] = np.nan, 1e9
-    for strip_rows in (0, 8):
-        launch = launch_for(problem, lefts, rights, tuning={"STRIP_ROWS": strip_rows})
-        after = rewritten(host_builds, lefts, rights, problem, launch, records)
-        np.testing.assert_array_equal(after[0], records[0])
-        assert_same(after[1:], expected_at(places, lefts, rights, problem, True)[1:])
 
 
 def test_of_equal_values_the_first_is_the_peak(host_builds):

@@ -86,20 +86,6 @@ def test_lines_that_may_be_stuck_are_seen_as_on_a_cpu(host_builds, rng, monkeypa
     assert said[-1] == bool(lines)
 
 
-@pytest.mark.parametrize("axis", [0, 1])
-def test_half_of_the_steps_decide(host_builds, monkeypatch, axis):
-    run_on_host(monkeypatch, host_builds, outlier_pixels)
-    # 65 lines have 64 steps: 32 that are zero are half.
-    for number, may_be in ((30, False), (29, True)):
-        image = np.zeros((65, 80), np.float32)
-        image[1 : number + 1] = np.arange(1, number + 1)[:, None]
-        image[number + 1 :] = number
-        image[50] += 3
-        image = image if axis == 0 else np.ascontiguousarray(image.T)
-        on_cpu = any(_may_be_stuck(each.mean(axis=1)) for each in _sampled(image))
-        assert outlier_pixels.look(image, 12.0, 6.0).line_may_be_stuck == on_cpu == may_be
-
-
 @pytest.mark.share(8)
 @pytest.mark.parametrize("dtype", ["float32", "uint16", "uint8"])
 @pytest.mark.parametrize("shape", SHAPES)

@@ -9,7 +9,6 @@ from scipy import ndimage
 from tests.kernels.in_the_place_of_cupy import run_on_host
 from tests.registration.patches.test_motion_patches import bent
 from xcorr_app.gpu.field import patches, run
-from xcorr_app.gpu.field.launches import patch_match_launch
 from xcorr_app.registration.motion.smoothed_frames import finite, gaussian_taps, sizes_of, smoothed
 from xcorr_app.registration.patches.device_patches import DevicePatches
 from xcorr_app.registration.patches.patch_fit import PatchFit, PatchOptions
@@ -60,33 +59,6 @@ def test_patches_are_those_of_the_cpu(device, shape, patch, overlap, deviation, 
     start = np.stack([fit._matcher.field_through(*each) for each in zip(expected, shifts, strict=True)])
     if (trusted == trust).all():
         np.testing.assert_allclose(fields, start.transpose(0, 2, 1), atol=2e-3)
-
-
-@pytest.mark.parametrize("deviation", [6.0, 30.0])
-@pytest.mark.parametrize("own", [False, True])
-def test_chunks_are_measured_as_frame_by_frame(device, deviation, own):
-    """Searches of 30 pixels are for no block, and left to planes."""
-    frames, _ = bent(4, 5, amplitude=2.0, count=3, shape=(120, 131))
-    total = frames.sum(axis=0), np.full(frames[0].shape, 3.0, np.float32)
-    others = (total, lambda t: (frames[t], np.ones_like(frames[t]))) if own else ()
-    fit = PatchFit(frames[0].shape, References(frames[0], *others), PatchOptions(64, 0.5, deviation), np)
-    shifts = np.array([[0, 0], [1.3, -0.8], [np.nan, np.nan]])
-    expected = fit.measured(frames, 0, shifts)
-    fit._device = DevicePatches(fit._matcher, fit._levels, np)
-    assert fit._device._fits_kernel == (deviation < 30)
-    found = fit.measured(frames, 0, shifts)
-    np.testing.assert_array_equal(found.trusted, expected.trusted)
-    for name, tolerance in (("field", 2e-3), ("score", 1e-5), ("mean", 1e-3), ("typical", 1e-3), ("sigma", 3e-3)):
-        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=tolerance)
-    np.testing.assert_allclose(found.significance, expected.significance, rtol=1e-3)
-
-
-def test_what_no_block_holds_is_left_to_planes():
-    assert patch_match_launch(1, 32, 9) is not None
-    assert patch_match_launch(1, 300, 9) is None
-    assert patch_match_launch(1, 32, 31) is None
-    assert patch_match_launch(1, 96, 13).shared_bytes > 1 << 16
-    assert patch_match_launch(1, 96, 13, room_bytes=1 << 16) is None
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32", "float64"])

@@ -125,17 +125,6 @@ def test_the_fused_launch_equals_the_definition(host_builds, name, normalize):
         assert_same(records, records_by_definition(lefts, rights, problem, normalize, LEAST))
 
 
-@pytest.mark.parametrize("normalize", [True, False])
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_the_peak_of_a_plane_equals_the_definition(host_builds, name, normalize):
-    problem = PROBLEMS[name]
-    lefts, rights = pairs_with_a_peak(problem, seed=8)
-    planes = planes_by_definition(lefts, rights, problem).astype(np.float32)
-    launch = plane_peak_launch(problem, normalize=normalize, device=DEVICE)
-    records = records_on_host(host_builds, lefts, rights, problem, launch, planes, normalize=normalize, least=LEAST)
-    assert_same(records, records_by_definition(lefts, rights, problem, normalize, LEAST))
-
-
 @pytest.mark.parametrize("dtypes", [("float32", "float32"), ("float32", "uint16"), ("uint16", "int16")])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_scores_from_centred_sums_equal_the_definition(host_builds, name, dtypes):

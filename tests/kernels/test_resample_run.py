@@ -7,9 +7,8 @@ import pytest
 
 from tests.kernels.resample_host import forget, numpy_as_device
 from tests.registration.moving.moving_definition import by_definition, random_frame
-from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES
-from xcorr_app.gpu.resample.project import ProjectionProblem, add_to_sums, projection_launch
+from xcorr_app.gpu.resample.project import add_to_sums
 from xcorr_app.registration.moving import device_moving
 from xcorr_app.registration.moving.apply import shift_frames
 from xcorr_app.registration.moving.device_moving import move_on_device
@@ -76,36 +75,6 @@ def test_fourier_in_parts_equals_the_definition(device, monkeypatch, outside, dt
         assert sure <= clipped <= perhaps
 
 
-def test_fourier_bridges_what_is_not_finite_frame_by_frame(device):
-    """And marks it, but where frames are copied or filled."""
-    frames = np.full((5, 16, 18), 7.0, dtype=np.float32)
-    frames[:2, 5, 6], frames[:2, 9, 9], frames[:2, 0, 0] = np.nan, -np.inf, np.nan
-    frames[2] = np.nan
-    frames[3, 4, 4] = np.inf
-    shifts = np.array([(1.2, -2.3), (-1.2, 2.3), (1.2, -2.3), (2.0, 1.0), (0.4, 0.4)])
-    found, _ = move_on_device(frames, shifts, "fourier", -1.0, None, counts=False)
-    for moved, frame, shift in zip(found, frames, shifts, strict=True):
-        expected, _ = shift_frames(frame[None], [shift], order="fourier", cval=-1.0)
-        np.testing.assert_allclose(moved, expected[0], atol=1e-5)
-    assert np.isnan(found[0]).sum() == 2
-    assert found[3, 6, 5] == np.inf
-    found, _ = move_on_device(frames[2:3], shifts[2:3], "fourier", None, None, counts=False)
-    assert np.isnan(found).all()
-
-
-def test_results_go_where_they_are_wanted_and_inputs_stay(device):
-    frames = stack((3, 20, 30), "uint16")
-    given = frames[:, ::2, ::-1]
-    room = np.zeros((3, 10, 60), np.uint16)
-    for out in (np.empty((3, 10, 30), np.uint16), room[:, :, ::2]):
-        moved, _ = move_on_device(given, SHIFTS[:3], 3, 4, out, counts=False)
-        assert moved is out
-        expected, _ = move_on_device(np.ascontiguousarray(given), SHIFTS[:3], 3, 4, None, counts=False)
-        np.testing.assert_array_equal(out, expected)
-    assert not room[:, :, 1::2].any()
-    np.testing.assert_array_equal(frames, stack((3, 20, 30), "uint16"))
-
-
 @pytest.mark.parametrize("dtype", PIXEL_TYPES)
 @pytest.mark.parametrize("has_areas", [False, True])
 def test_sums_are_those_of_numpy(device, has_areas, dtype):
@@ -137,17 +106,3 @@ def test_sums_are_those_of_numpy(device, has_areas, dtype):
         np.testing.assert_array_equal(results[0][2], 2 + counts.sum(axis=0))
         for whole, apart in zip(*results, strict=True):
             assert whole.tobytes() == apart.tobytes()
-
-
-def test_unfit_sums_are_refused(device):
-    frames, good = np.zeros((2, 4, 6), np.uint16), np.zeros((4, 6))
-    with pytest.raises(ShapeError, match="float64 must be dense"):
-        add_to_sums(frames, good.astype(np.float32), good, np.zeros((4, 6), np.int32))
-    with pytest.raises(ShapeError, match="int32 must be dense"):
-        add_to_sums(frames, good, good, np.zeros((6, 4), np.int32))
-    with pytest.raises(ShapeError, match="areas have shape"):
-        add_to_sums(frames, good, good.copy(), np.zeros((4, 6), np.int32), np.zeros((3, 4)))
-    with pytest.raises(DataTypeError, match="int64"):
-        ProjectionProblem((4, 6), 2, "int64")
-    with pytest.raises(ArgumentError, match="does not divide"):
-        projection_launch(ProjectionProblem((3, 5), 2), tuning={"COLUMNS": 4})

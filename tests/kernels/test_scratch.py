@@ -9,7 +9,6 @@ import types
 import numpy as np
 import pytest
 
-from xcorr_app.gpu.runtime import scratch as module
 from xcorr_app.gpu.runtime.scratch import Scratch
 
 
@@ -41,16 +40,6 @@ def test_they_are_made_once_for_a_stream(stream):
     assert scratch() is first
 
 
-def test_large_arrays_are_not_kept_but_their_counters_are(stream, monkeypatch):
-    monkeypatch.setattr(module, "_MAX_KEPT", 4 * 4 - 1)
-    scratch = Scratch((4, "float32"), counters=2)
-    (array, counters), (another, same) = scratch(), scratch()
-    assert another is not array
-    assert same is counters
-    stream.is_capturing = lambda: True
-    assert scratch() is scratch()
-
-
 def test_a_thread_has_its_own(stream):
     scratch, others = Scratch((3, "float32"), counters=2), []
     thread = threading.Thread(target=lambda: others.append(scratch()))
@@ -69,28 +58,3 @@ def test_what_a_graph_makes_is_for_the_graph_alone(stream):
     kept = scratch()
     stream.is_capturing = lambda: True
     assert scratch() is kept
-
-
-def test_memory_is_kept_for_few_streams(stream, monkeypatch):
-    monkeypatch.setattr(module, "_MAX_STREAMS", 2)
-    scratch = Scratch((3, "float32"), counters=2)
-    for stream.ptr in (1, 2, 3):
-        kept = scratch()
-    assert scratch() is kept
-    assert len(scratch._of_stream) == 1
-
-
-@pytest.mark.parametrize("kept", [0, 1 << 20])
-def test_memory_does_not_grow_with_the_graphs_of_a_stream(stream, monkeypatch, kept):
-    """They run one after the other, and each sets the counters that it finds as another left them, or nobody."""
-    monkeypatch.setattr(module, "_MAX_KEPT", kept)
-    scratch = Scratch((3, "float32"), counters=2)
-    stream.is_capturing = lambda: True
-    first = scratch()
-    for _ in range(5):
-        first[-1][:] = 9
-        assert scratch() is first
-        assert first[-1].tolist() == [0, 0]
-    stream.ptr = 2
-    assert scratch() is not first
-    assert len(scratch._of_captures) == 2

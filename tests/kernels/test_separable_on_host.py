@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from tests.kernels.filter_definition import INTEGERS, TYPES, random_images
-from tests.kernels.host_device import builds
 from tests.kernels.separable_definition import (
     assert_separable,
     random_terms,
-    separable_by_definition,
     separable_on_host,
 )
 from xcorr_app.gpu.stencil.problem import BOUNDARIES
@@ -31,16 +29,6 @@ def test_every_boundary(host_builds, columns, boundary):
         check(host_builds, images, random_terms((7, 10)), boundary, outside=0.75, tuning=tuning)
 
 
-@pytest.mark.parametrize("columns", [4, 2, 1])
-@pytest.mark.parametrize("sums", [4, 8])
-def test_every_tile_with_every_phase_of_the_window(host_builds, columns, sums):
-    """The first tap lies at any distance from a 16-byte boundary."""
-    images = random_images((1, 11, 200), "float32")
-    tuning = {"LANE_COLUMNS": columns, "ROW_SUMS": sums, "TOGETHER": 1 + columns % 2}
-    for width in (1, 4, 7, 10):
-        check(host_builds, images, random_terms((3, width)), tuning=tuning)
-
-
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("same", [True, False])
 @pytest.mark.parametrize("count", [1, 2])
@@ -48,37 +36,6 @@ def test_every_type(host_builds, count, dtype, same):
     """A constant that no integer can hold is used as it is."""
     images, terms = random_images((2, 10, 136), dtype), random_terms((4, 7), count)
     check(host_builds, images, terms, "constant", 17.3, result_type=dtype if same else "float32")
-
-
-@pytest.mark.parametrize("size", [2, 9, 17, 33, 34, 65, 68, 69, 129])
-@pytest.mark.parametrize("count", [1, 2])
-def test_lengths_of_taps(host_builds, count, size):
-    images = random_images((1, 40, 150), "float32")
-    check(host_builds, images, random_terms((size, 130 - size), count), "mirror")
-    check(host_builds, images, random_terms((size, size), count), "wrap")
-
-
-@pytest.mark.parametrize("width", [1, 2, 31, 32, 33, 64, 65, 127, 128, 129, 1000])
-@pytest.mark.parametrize("count", [1, 2])
-def test_widths_of_images(host_builds, count, width):
-    images = random_images((2, 12, width), "float32")
-    check(host_builds, images, random_terms((5, 9), count))
-
-
-@pytest.mark.parametrize("boundary", BOUNDARIES[:-1])
-@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (1, 40), (33, 1)])
-def test_images_smaller_than_the_filter(host_builds, boundary, shape):
-    images = random_images((2, *shape), "float32")
-    check(host_builds, images, random_terms((35, 50)), boundary, outside=-0.5)
-
-
-@pytest.mark.parametrize(
-    ("shape", "origin"), [((4, 6), (-2, 2)), ((5, 3), (2, -1)), ((1, 12), (0, -6)), ((9, 8), (4, 3))]
-)
-def test_origin(host_builds, shape, origin):
-    images = random_images((1, 19, 260), "float32")
-    check(host_builds, images, random_terms(shape), origin=origin)
-    check(host_builds, images, random_terms(shape, 2), "constant", 0.3, origin)
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -101,22 +58,3 @@ def test_integers_are_rounded_half_to_even_clipped_and_counted(host_builds, dtyp
         result, clipped = separable_on_host(host_builds, images, [(np.array([0.0, gain, 0.0]), np.array([1.0]))])
         np.testing.assert_array_equal(result, np.clip(rounded, limits.min, limits.max))
         assert clipped == np.count_nonzero((rounded < limits.min) | (rounded > limits.max))
-
-
-def test_clipped_pixels_of_every_strip_are_counted_once(host_builds):
-    images, terms = random_images((3, 37, 300), "uint8"), [(np.array([2.0, 1.0]), np.array([1.5, -1.0, 0.5]))]
-    expected = separable_by_definition(images, terms)
-    outside = np.count_nonzero(np.abs(np.rint(expected) - 127.5) > 128)
-    assert outside > 1000
-    assert separable_on_host(host_builds, images, terms)[1] == outside
-    floats = images.astype("float32")
-    assert separable_on_host(host_builds, floats, terms, result_type="uint8")[1] == outside
-
-
-def test_other_taps_are_the_same_build(host_builds):
-    images = random_images((1, 9, 40), "float32")
-    before, _ = separable_on_host(host_builds, images, random_terms((3, 3), seed=5))
-    known = builds()
-    after, _ = separable_on_host(host_builds, images, random_terms((3, 3), seed=6))
-    assert not np.array_equal(before, after)
-    assert builds() == known

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.kernels.im2win_definition import convolution_by_definition, convolve_on_host, integers
+from tests.kernels.im2win_definition import convolution_by_definition, integers
 from tests.kernels.pointwise_definition import assert_mixed, mixed_on_host, random_matrix, random_stack
 from tests.kernels.shallow_host import shallow_on_host
 from xcorr_app.errors import ArgumentError
@@ -55,50 +55,12 @@ def test_layers_equal_the_definition(host_builds, name, patch):
         np.testing.assert_array_equal(output, expected)
 
 
-def random_layer(seed):
-    """Any sizes, odd ones among them, up to 100 products in a result."""
-    rng = np.random.default_rng(seed)
-    height, width, stride = (int(x) for x in rng.integers(1, 6, 3))
-    channels = int(rng.integers(1, 1 + 100 // (height * width)))
-    size = height + int(rng.integers(0, 14)), width + int(rng.integers(0, 20))
-    return Im2winProblem(2, channels, *size, int(rng.integers(1, 80)), height, width, (1, 1, 1, 2, stride)[seed % 5])
-
-
-@pytest.mark.parametrize("seed", range(15))
-def test_random_layers_equal_the_definition(host_builds, seed):
-    layer = random_layer(seed)
-    images, filters = integers(layer)
-    np.testing.assert_array_equal(
-        shallow_on_host(host_builds, images, filters, layer), convolution_by_definition(images, filters, layer)
-    )
-
-
 def check(folder, shape, filters, dtype="float32", *, white=None, clip=False, **options):
     stack, matrix = random_stack(shape, dtype), random_matrix(filters, shape[1])
     options = {"kernel": "shallow", "white": white, "clip": clip, **options}
     result, counted = mixed_on_host(folder, stack, matrix, 1, **options)
     assert_mixed(result, stack, matrix, 1, white=white, clip=clip, counted=counted)
     return result, stack, matrix
-
-
-@pytest.mark.parametrize("inner", [2, 3, 4, 7, 16, 49, 130, 196, 511, 512, 514, 700])
-@pytest.mark.parametrize(
-    ("channels", "patch"), [*((48, patch) for patch in PATCHES), (3, (4, 2)), (3, (3, 1)), (3, None)]
-)
-def test_sizes_of_planes(host_builds, channels, patch, inner):
-    """Tails of every kind, and the tiled product's bits."""
-    for offset in (0, 1, 2):
-        result, stack, matrix = check(host_builds, (3, channels, inner), 10, offset=offset, tuning=sized(patch))
-    layer = Im2winProblem(3, channels, 1, inner, 10, 1, 1)
-    bank = matrix.astype(np.float32)[:, :, None, None]
-    expected = convolve_on_host(host_builds, stack[:, :, None], bank, layer, implicit=True)
-    np.testing.assert_array_equal(result, expected[:, :, 0])
-
-
-@pytest.mark.parametrize("channels", [1, 2, 16, 24, 33, 49, 64, 100])
-@pytest.mark.parametrize("filters", [1, 4, 6, 144])
-def test_numbers_of_channels(host_builds, channels, filters):
-    check(host_builds, (2, channels, 60), filters)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32"])

@@ -7,7 +7,7 @@ import pytest
 
 from tests.kernels.definition import planes_by_definition
 from tests.kernels.host_device import correlate_on_host
-from tests.kernels.test_correlation_on_host import PROBLEMS, integers
+from tests.kernels.test_correlation_on_host import integers
 from xcorr_app.gpu.direct.problem import Problem
 
 SHAPES = [
@@ -35,16 +35,6 @@ N_TO_M = [
 def test_rows_distributed(host_builds, variant, tuning, distribution, problem):
     lefts, rights = integers(problem)
     planes = correlate_on_host(host_builds, lefts, rights, problem, variant, tuning={**tuning, **distribution})
-    np.testing.assert_array_equal(planes, planes_by_definition(lefts, rights, problem))
-
-
-@pytest.mark.parametrize("name", PROBLEMS)
-@pytest.mark.parametrize("tuning", [{"SHIFTS": 4, "LEFT_ROWS": 4}, {"SHIFTS": 1, "LEFT_ROWS": 3}])
-@pytest.mark.parametrize("variant", ["multi-row", "combined-shuffle"])
-def test_phases_change_nothing(host_builds, variant, tuning, name):
-    problem = PROBLEMS[name]
-    lefts, rights = integers(problem)
-    planes = correlate_on_host(host_builds, lefts, rights, problem, variant, tuning={**tuning, "PHASES": 1})
     np.testing.assert_array_equal(planes, planes_by_definition(lefts, rights, problem))
 
 

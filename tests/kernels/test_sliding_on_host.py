@@ -8,7 +8,7 @@ from scipy import ndimage
 
 from tests.kernels.filter_definition import TYPES, random_images
 from tests.kernels.sliding_definition import assert_smoothed, pass_on_host
-from xcorr_app.gpu.stencil.cosine_series import box_series, gaussian_series
+from xcorr_app.gpu.stencil.cosine_series import gaussian_series
 from xcorr_app.gpu.stencil.sliding import SLIDING_BOUNDARIES
 
 SUMS = ("double", "float")
@@ -29,16 +29,6 @@ def test_every_boundary(host_builds, sums, boundary):
         series = gaussian_series(sigma)
         result, _ = pass_on_host(host_builds, images, series, boundary, outside=0.75, rows=rows, sum_type=sums)
         assert_smoothed(result, one_axis(images, sigma, boundary, 0.75), 1)
-
-
-@pytest.mark.parametrize("boundary", SLIDING_BOUNDARIES)
-@pytest.mark.parametrize("sums", SUMS)
-def test_images_smaller_than_the_window(host_builds, sums, boundary):
-    """The boundary turns several times within a window, and within the rows that are loaded at once."""
-    for height, width in ((1, 5), (2, 3), (5, 33), (8, 2), (9, 20), (14, 4), (21, 1)):
-        images = random_images((2, height, width), "float32", seed=height)
-        result, _ = pass_on_host(host_builds, images, gaussian_series(16.0), boundary, outside=-0.5, sum_type=sums)
-        assert_smoothed(result, one_axis(images, 16.0, boundary, -0.5), 1)
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -98,13 +88,3 @@ def test_what_is_not_finite_stays_within_its_window(host_builds, sums, boundary)
         np.testing.assert_array_equal(np.isnan(result), reached)
         expected = one_axis(np.where(bad, 0, images), sigma, boundary)
         assert_smoothed(result[~reached], expected[~reached], 1)
-
-
-@pytest.mark.parametrize("size", [1, 3, 31, 101])
-@pytest.mark.parametrize("boundary", SLIDING_BOUNDARIES)
-def test_running_means(host_builds, size, boundary):
-    images = random_images((2, 45, 35), "uint16")
-    options = {"outside": 9.5, "result_type": "float32"}
-    result, _ = pass_on_host(host_builds, images, box_series(size), boundary, **options)
-    expected = ndimage.uniform_filter1d(images.astype(np.float64), size, axis=1, mode=boundary, cval=9.5)
-    assert_smoothed(result, expected.transpose(0, 2, 1), 65535, 5e-7)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -71,33 +69,3 @@ def test_planes_equal_the_definition(host_builds, name, split):
 def test_every_type(host_builds, dtype):
     problem = PROBLEMS["columns off quads"]
     assert_planes(host_builds, *noise(problem, 4, dtype), problem)
-
-
-def test_whole_numbers_are_exact(host_builds):
-    """Of up to 11 bits around a mean that is known."""
-    problem = replace(PROBLEMS["n-to-m"], lefts=2)
-    rng = np.random.default_rng(7)
-    lefts, rights = (
-        rng.integers(-40, 40, (count, *shape)).astype(np.int16)
-        for count, shape in ((problem.lefts, problem.left_shape), (problem.rights, problem.right_shape))
-    )
-    planes = assert_planes(host_builds, lefts, rights, problem)
-    for pair in range(problem.pairs):
-        expected = plane(lefts[pair // problem.rights_per_left], rights[pair % problem.rights], problem)
-        np.testing.assert_array_equal(planes[pair], expected)
-
-
-def test_constant_matrices(host_builds):
-    problem = PROBLEMS["columns off quads"]
-    lefts = np.full((2, *problem.left_shape), 0.25, np.float32)
-    rights = np.full((2, *problem.right_shape), 3.0, np.float32)
-    rights[1] = 0
-    planes = assert_planes(host_builds, lefts, rights, problem)
-    np.testing.assert_array_equal(planes[0], plane(lefts[0], rights[0], problem))
-    assert not planes[1].any()
-
-
-def test_what_does_not_fit_is_refused():
-    types = {"left_type": "float32", "right_type": "float32"}
-    assert small_planes_launch(Problem((65, 64), (64, 64), (-4, -4), (9, 9)), device=DEVICE, **types) is None
-    assert small_planes_launch(Problem((64, 64), (64, 64), (-99, -9), (199, 300)), device=DEVICE, **types) is None

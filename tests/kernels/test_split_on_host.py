@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from tests.kernels.pointwise_definition import (
-    assert_mixed,
     mixed_on_host,
     random_matrix,
     random_stack,
@@ -24,28 +23,6 @@ SPLIT = {
     "BUFFERS": 3,
 }
 """A tile of one warp."""
-SHAPES = [(2, 21, 36), (1, 40, 132), (3, 17, 35)]
-TILES = [
-    {"WARPS_M": 2, "WARPS_N": 3},
-    {"MICRO_M": 8, "BUFFERS": 4},
-    {"MICRO_N": 16, "WARPS_M": 3, "BUFFERS": 2},
-    {"MICRO_M": 8, "MICRO_N": 16, "WARPS_N": 2},
-]
-
-
-def multiplied(folder, shape, filters, tuning):
-    """A product by tensor cores, checked against the definition: 3e-6 of the sum of absolute products at most."""
-    stack, matrix = random_stack(shape, "float32"), random_matrix(filters, shape[1])
-    result, _ = mixed_on_host(folder, stack, matrix, 1, kernel="tiled", tuning={**SPLIT, **tuning})
-    assert_mixed(result, stack, matrix, 1)
-    return result
-
-
-@pytest.mark.parametrize("tuning", TILES, ids=str)
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_every_tile_of_the_same_depth_gives_the_same_bits(host_builds, tuning, shape):
-    expected = multiplied(host_builds, shape, 75, {})
-    np.testing.assert_array_equal(multiplied(host_builds, shape, 75, tuning), expected)
 
 
 def test_a_product_is_as_exact_as_in_float32(host_builds):

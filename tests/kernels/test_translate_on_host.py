@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import mmap
-import os
-import warnings
-
 import numpy as np
 import pytest
 
@@ -79,27 +74,6 @@ def test_every_type_method_and_border(host_builds, outside, dtype, method):
         check(host_builds, frames, random_shifts(len(frames), shape, shape[1]), method, outside=outside)
 
 
-@pytest.mark.parametrize("method", ["nearest", "linear", "cubic"])
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64"])
-def test_widths_and_alignments(host_builds, dtype, method):
-    for width in (8, 16, 17, 20, 30, 64):
-        for offset in (0, 1, 2):
-            frames = np.stack([random_frame((13, width), dtype, seed) for seed in range(3)])
-            shifts = random_shifts(3, (4, 9), width + offset)
-            check(host_builds, frames, shifts, method, outside=3, offset=offset)
-
-
-@pytest.mark.parametrize("rows", [1, 3, 8, 64])
-@pytest.mark.parametrize("columns", [1, 4, 8])
-def test_strips_and_groups_have_no_seams(host_builds, columns, rows):
-    frames = np.stack([random_frame((37, 53), "uint16", seed) for seed in range(2)])
-    tuning = {"COLUMNS": columns, "ROWS": rows}
-    for method in ("cubic", "lanczos"):
-        check(
-            host_builds, frames, [(0.4, -2.7), (-5.5, 11.25)], method, tuning={**tuning, "THREADS": 32 * rows % 96 + 32}
-        )
-
-
 @pytest.mark.parametrize("dtype", PIXEL_TYPES)
 @pytest.mark.parametrize("method", TAPS)
 def test_whole_pixels_are_copied_bit_by_bit(host_builds, method, dtype):
@@ -130,34 +104,3 @@ def test_halves_round_to_even(host_builds):
     frames = np.array([[[0, 1, 2, 3, 4, 5]]], dtype=np.uint8)
     found, _ = translate(host_builds, frames, [(0, -0.5)], "linear")
     assert found.tolist() == [[[0, 2, 2, 4, 4, 5]]]
-
-
-@pytest.mark.share(3)
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float16", "float32"])
-@pytest.mark.parametrize("at_end", [False, True])
-def test_nothing_beyond_the_stack_is_read(host_builds, at_end, dtype):
-    """The stack fills a page of memory up to one whose reading ends the process: a child's."""
-    libc, page = ctypes.CDLL(None, use_errno=True), mmap.PAGESIZE
-    memory = mmap.mmap(-1, 3 * page)
-    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    for forbidden in (start, start + 2 * page):
-        assert libc.mprotect(ctypes.c_void_p(forbidden), ctypes.c_size_t(page), 0) == 0
-    itemsize = np.dtype(dtype).itemsize
-    for width in (32, 37):
-        size = 2 * 3 * width
-        offset = 2 * page - size * itemsize if at_end else page
-        frames = np.frombuffer(memory, dtype, size, offset).reshape(2, 3, width)
-        for method in TAPS:
-            shifts = [(0.4, whole + 0.5) for whole in (-width, -9, -4, -3, -2, -1, 0, 1, 2, 3, 8, width)]
-            problem = TranslationProblem((3, width), 2, dtype, method)
-            launch = translation_launch(problem)
-            with warnings.catch_warnings():  # of threads that a child would miss: it starts none
-                warnings.simplefilter("ignore", DeprecationWarning)
-                child = os.fork()
-            if child == 0:
-                for shift in shifts:
-                    results, moves = np.empty_like(frames), np.array([shift, shift])
-                    argument = translation_argument(problem, launch, b"")
-                    run_kernel(host_builds, launch, (frames, results, moves, moves, argument), ())
-                os._exit(0)
-            assert os.waitpid(child, 0)[1] == 0, (method, width)

@@ -59,16 +59,6 @@ def test_two_stacks_are_begun_ahead_once_and_the_results_are_the_same(tmp_path, 
     assert content(tmp_path / "out") == content(tmp_path / "alone")
 
 
-def test_what_is_finished_is_not_begun_again(tmp_path, folder, events):
-    assert align(folder, "-o", tmp_path / "out").code == 0
-    (tmp_path / "out" / "d" / "d_aligned.tif").unlink()
-    (tmp_path / "out" / ".xcorr" / "e.json").unlink()
-    events.clear()
-    assert align(folder, "-o", tmp_path / "out", "--resume").code == 0
-    assert [event for event in events if event[0] == "ahead"] == [("ahead", "e")]
-    assert [name for what, name in events if what == "begin"] in (["d", "e"], ["e", "d"])
-
-
 def test_what_was_begun_is_closed_where_the_run_ends(tmp_path, folder, events, monkeypatch):
     closed, real = [], of_frames.HeldSource.close
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tifffile
 
-from tests.io.samples import noise, write_imagej, write_plain
+from tests.io.samples import noise, write_plain
 from tests.pipeline.test_stack_upload import Carrier
 from xcorr_app.batch.align.frames import SourceFrames
 from xcorr_app.errors import DeviceMemoryError
@@ -16,7 +16,6 @@ from xcorr_app.io import HeldSource, MemoryBudget
 from xcorr_app.io.finding.discover import series_of_file
 from xcorr_app.io.limits import Limits
 from xcorr_app.pipeline.device_frames import DeviceFrames
-from xcorr_app.registration.stack.passes import Pass
 
 
 class Room(Carrier):
@@ -66,16 +65,6 @@ def test_ranges_in_order_are_brought_ahead_and_are_the_frames(stack):
     assert carrier.sent == 3 * 50 + 1
 
 
-def test_ranges_in_any_order(stack):
-    data, host = stack
-    rng = np.random.default_rng(0)
-    with frames_on(host, Room()) as frames:
-        for _ in range(60):
-            start = int(rng.integers(0, 50))
-            stop = int(rng.integers(start + 1, 51))
-            np.testing.assert_array_equal(frames.read(start, stop).frames, data[start:stop])
-
-
 @pytest.mark.parametrize("after", [0, 1, 2])
 def test_memory_that_runs_out_is_told_to_who_asks_and_the_next_may_work(stack, after):
     """For a range that is brought ahead, it is asked for once more when that is wanted."""
@@ -115,23 +104,6 @@ def test_damaged_frames_are_named(tmp_path):
     assert "page 17 cannot be decoded" in chunk.unreadable[17]
     assert not chunk.frames[7].any()
     np.testing.assert_array_equal(chunk.frames[:7], data[10:17])
-
-
-def test_averages_are_of_their_own_type(tmp_path):
-    data = noise((6, 3, 8, 9), "uint8")
-    write_imagej(tmp_path / "a.tif", data, "TZYX")
-    source = series_of_file(tmp_path / "a.tif", Limits()).open()
-    with frames_on(SourceFrames(source, "T", 0, np), Room()) as frames:
-        found = frames.read(0, 6).frames
-    assert found.dtype == np.float64
-    np.testing.assert_allclose(found, data.mean(axis=1))
-
-
-def test_waiting_is_told(stack):
-    told = []
-    with frames_on(stack[1], Room(), waited=lambda stage, seconds: told.append((stage, seconds))) as frames:
-        list(Pass(50, 480, on_device=False).over("measure", lambda start, stop: frames.read(start, stop) and None))
-    assert {stage for stage, _ in told} == {"read"}
 
 
 @pytest.mark.gpu

@@ -16,20 +16,6 @@ def test_outcomes_and_errors_are_those_of_the_jobs():
         later[2].result()
 
 
-def test_who_brings_too_much_waits():
-    gate, begun = threading.Event(), []
-    with Finisher(1) as finisher:
-        for _ in range(2):
-            finisher.submit(gate.wait, lambda: None)
-        thread = threading.Thread(target=lambda: begun.append(finisher.submit(lambda: 1, lambda: None)))
-        thread.start()
-        time.sleep(0.2)
-        assert begun == []
-        gate.set()
-        thread.join(10)
-        assert begun[0].result() == 1
-
-
 def test_an_error_abandons_what_waits_and_does_not_wait_long_for_what_runs():
     gate, abandoned = threading.Event(), []
     began = time.monotonic()

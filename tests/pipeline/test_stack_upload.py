@@ -1,21 +1,17 @@
 """All frames of a stack brought to a device by several threads, with NumPy in CuPy's place."""
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import numpy as np
 import pytest
-import tifffile
 
 from tests.io.samples import noise, write_plain
 from xcorr_app.batch.align.frames import SourceFrames
 from xcorr_app.gpu.runtime.upload import NOTE, Uploader
-from xcorr_app.io import Checksums, HeldSource, MemoryBudget, discover
+from xcorr_app.io import Checksums, HeldSource, MemoryBudget
 from xcorr_app.io.finding.discover import series_of_file
 from xcorr_app.io.limits import Limits
-from xcorr_app.io.reading import is_read_in_turns
 from xcorr_app.pipeline import stack_upload
 from xcorr_app.pipeline.stack_upload import StackUpload
 from xcorr_app.registration.stack.frames import ArrayFrames
@@ -88,19 +84,6 @@ def test_checksums_are_taken_as_frames_pass(tmp_path, readers):
     assert checksums.finished() == Checksums([tmp_path / "a.tif"]).finished()
 
 
-def test_only_what_is_asked_for_is_waited_for(stack, readers):
-    data, host = stack
-    carrier, waited = Carrier(), []
-    carrier.gate.clear()
-    with StackUpload(host, carrier, readers, waited=lambda *told: waited.append(told)) as frames:
-        timer = threading.Timer(0.2, carrier.gate.set)
-        timer.start()
-        np.testing.assert_array_equal(frames.read(40, 50).frames, data[40:])
-        timer.join()
-    assert waited[0][0] == "read"
-    assert waited[0][1] > 0.1
-
-
 def test_what_failed_is_told_and_may_work_for_who_asks_next(stack, readers):
     data, host = stack
     failed = 0
@@ -111,70 +94,6 @@ def test_what_failed_is_told_and_may_work_for_who_asks_next(stack, readers):
             except MemoryError:
                 failed += 1
     assert failed == 2
-
-
-def test_what_is_not_begun_when_it_is_closed_is_not_read(stack, readers):
-    carrier = Carrier()
-    carrier.gate.clear()
-    frames = StackUpload(stack[1], carrier, readers)
-    timer = threading.Timer(0.2, carrier.gate.set)
-    timer.start()
-    frames.close()
-    timer.join()
-    assert carrier.sent <= 3 * 3
-
-
-def test_no_more_threads_read_a_stack_than_may(stack, readers):
-    data, host = stack
-    busy, most, lock = 0, 0, threading.Lock()
-    fill = host.fill
-
-    def counted(start, stop, out):
-        nonlocal busy, most
-        with lock:
-            busy += 1
-            most = max(most, busy)
-        time.sleep(0.005)
-        found = fill(start, stop, out)
-        with lock:
-            busy -= 1
-        return found
-
-    for threads in (1, 2):
-        most, mine = 0, replace(host)
-        object.__setattr__(mine, "fill", counted)
-        with StackUpload(mine, Carrier(), readers, side_by_side=threads) as frames:
-            np.testing.assert_array_equal(frames.read(0, 50).frames, data)
-        assert most == threads
-
-
-def test_a_stack_waits_for_the_one_before(stack, readers):
-    """Threads that read side by side are taken by the stacks in their order; closing one lets the next go on."""
-    data, host = stack
-    first, second = Carrier(), Carrier()
-    first.gate.clear()
-    before = StackUpload(host, first, readers)
-    with StackUpload(host, second, readers, side_by_side=2) as frames:
-        assert second.sent == 0
-        timer = threading.Timer(0.2, first.gate.set)
-        timer.start()
-        before.close()
-        np.testing.assert_array_equal(frames.read(0, 50).frames, data)
-        timer.join()
-    assert first.sent <= 9
-
-
-def test_only_the_bytes_of_one_file_are_read_in_turns(tmp_path):
-    data = noise((6, 20, 24))
-    write_plain(tmp_path / "plain.tif", data)
-    tifffile.imwrite(tmp_path / "deflated.tif", data, compression="zlib")
-    (tmp_path / "pages").mkdir()
-    for number, page in enumerate(data):
-        write_plain(tmp_path / "pages" / f"t{number}.tif", page)
-    specs = [series_of_file(tmp_path / name, Limits()) for name in ("plain.tif", "deflated.tif")]
-    specs += discover([tmp_path / "pages"]).series
-    assert [is_read_in_turns(spec.open()) for spec in specs] == [True, False, False]
-    assert is_read_in_turns(HeldSource(specs[0].open(), MemoryBudget(0)))
 
 
 def test_a_whole_stack_is_an_array(stack, readers, monkeypatch):

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import ndimage
 
 import xcorr_app as xc
-from xcorr_app.registration.alike_errors import excess
-from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack.contrast import Contrast
-from xcorr_app.registration.stack.frames import ArrayFrames
-from xcorr_app.registration.stack_measurement import StackMeasurement
-from xcorr_app.registration.standard_error.alike_tiles import CommonTiles, Contributions, excess_variance
+from xcorr_app.registration.standard_error.alike_tiles import Contributions, excess_variance
 
 Floats = NDArray[np.float64]
 ROWS, COLUMNS, FRAMES = 9, 11, 12
@@ -73,59 +66,6 @@ def test_variance_of_alike_displacements(size: float) -> None:
     assert np.mean(found) == pytest.approx(np.mean(true), rel=0.35)
 
 
-def test_linear_motion_that_was_fitted_is_no_error() -> None:
-    """Frames that turn displace tiles alike, which says nothing once that is fitted, and much if it is not."""
-    rng = np.random.default_rng(15)
-    turning = np.zeros((FRAMES + 1, 2, ROWS, COLUMNS))
-    turning[:, 0] = rng.normal(0, 0.3, (FRAMES + 1, 1, 1)) * (np.arange(COLUMNS) - COLUMNS // 2)
-    still = np.full(ROWS * COLUMNS, 1 / (ROWS * COLUMNS))
-    found = _contributions(rng, turning.reshape(FRAMES + 1, 2, -1), np.full(still.size, 0.5), np.stack([still, still]))
-    assert excess_variance(found, linear=True).max() == 0
-    assert excess_variance(found)[0] > 0.01
-
-
-def test_lines_that_tremble_along_one_axis() -> None:
-    """Rows are displaced as a whole, along columns: only that axis is less sure."""
-    rng = np.random.default_rng(13)
-    found = []
-    for _ in range(20):
-        displaced = np.zeros((FRAMES + 1, 2, ROWS, COLUMNS))
-        displaced[:, 1] = rng.normal(size=(FRAMES + 1, ROWS, 1))
-        weights = np.full((2, ROWS * COLUMNS), 1 / (ROWS * COLUMNS))
-        found.append(
-            excess_variance(
-                _contributions(rng, displaced.reshape(FRAMES + 1, 2, -1), np.full(ROWS * COLUMNS, 1.0), weights)
-            )
-        )
-    of_rows, of_columns = np.mean(found, axis=0)
-    assert of_rows < 0.01
-    assert of_columns == pytest.approx(2 / ROWS, rel=0.35)
-
-
-def test_contributions_are_displacements_by_weight() -> None:
-    """A frame of which parts are displaced by known fractions of pixels: u is - w (d - mean of d)."""
-    rng = np.random.default_rng(14)
-    image = ndimage.gaussian_filter(rng.normal(size=(133, 151)), 2.0)
-    y, x = np.mgrid[:133, :151].astype(float)
-    dy, dx = 0.2 * np.sin(x / 25), 0.2 * np.cos(y / 21 + x / 40)
-    frame = ndimage.map_coordinates(image, [y - dy, x - dx], order=5, mode="nearest")
-    tiles = CommonTiles((133, 151), None, np.zeros((1, 2)))
-    tiles.add(image[None], frame[None], np.zeros((1, 2)))
-    found = tiles.contributions()
-    assert found is not None
-    np.testing.assert_allclose(found.weights.sum(axis=1), 1, atol=1e-9)
-    np.testing.assert_allclose(found.errors.sum(axis=2), 0, atol=1e-9)
-    height, width = 133 // 11, 151 // 12
-    for axis, displacement in enumerate((dy, dx)):
-        corners = found.places * (height, width) + np.array([133, 151]) / 2 - np.array([height, width]) / 2
-        top, left = corners.round().astype(int).T
-        of_tile = np.array([displacement[r : r + height, c : c + width].mean() for r, c in zip(top, left, strict=True)])
-        expected = -found.weights[axis] * (of_tile - found.weights[axis] @ of_tile)
-        slope = (found.errors[0, axis] @ expected) / (expected @ expected)
-        assert slope == pytest.approx(1, abs=0.15)
-        assert np.corrcoef(found.errors[0, axis], expected)[0, 1] > 0.9
-
-
 def _seen_through_air(seed: int, amplitude: float) -> tuple[NDArray[np.uint16], Floats]:
     """Frames displaced by a field alike over 20 px, and their true shifts."""
     rng = np.random.default_rng(seed)
@@ -160,21 +100,6 @@ def test_standard_errors_through_air() -> None:
     frames, shifts = _seen_through_air(7, 0.0)
     clear = xc.estimate_shifts(frames, verify="none")
     assert clear.sigma.max() < 0.01
-
-
-def test_what_one_frame_alone_shows_is_no_error_of_the_others() -> None:
-    """One frame is bent: its middle lies a pixel from where the rest is."""
-    frames, shifts = _seen_through_air(9, 0.0)
-    bent, middle = 4, (slice(35, 95), slice(40, 100))
-    frames[bent][middle] = np.roll(frames[bent], 1, axis=0)[middle]
-    stack, settings = ArrayFrames(frames), Settings(contrast=Contrast.parse("none"))
-    found = StackMeasurement(stack, settings, np, "none", None).measure(stack, "first")
-    measured = replace(found.measured, tiles=np.full_like(found.measured.tiles, np.nan), shifts=shifts)
-    for words in ("inconsistent", "partial", "reweighted"):
-        setattr(measured, words, np.zeros(len(frames), dtype=bool))
-    by = excess(found.estimation, "first", measured)
-    assert by[bent, 0] > 0.1
-    assert np.delete(by, bent, axis=0).max() < 0.02
 
 
 def test_parts_that_air_displaces_are_no_second_motion() -> None:

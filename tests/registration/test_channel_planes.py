@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from xcorr_app.correlation.plane import cross_correlate
 from xcorr_app.registration.channel_planes import Channel, measured_together
 from xcorr_app.registration.channels import combined, together
 from xcorr_app.registration.estimate import estimate_from
@@ -61,24 +60,6 @@ def test_the_sum_tells_what_no_channel_does(seed, weighting):
     assert any("by the sum of the channels" in note for note in both.notes)
 
 
-def test_the_sum_is_of_planes_weighted_by_what_is_no_noise():
-    """Whole shifts are those of planes made one by one, by the definition of the score."""
-    stacks = [movie(3, 5.2), movie(4, 6.5)]
-    settings = Settings(max_shift=14, weighting="none", subpixel="none")
-    summed, asked = found([measured(stack, settings=settings) for stack in stacks], settings)
-    # Variances are those of the scenes and of the noise.
-    weights = [1 / (1 + noise**2) for noise in (5.2, 6.5)]
-    planes = [cross_correlate(s[0].astype(float), s.astype(float), "one-to-many", max_shift=14) for s in stacks]
-    total = sum(weight * plane for weight, plane in zip(weights, planes, strict=True)).reshape(len(DRIFT), -1)
-    taken = np.flatnonzero(summed.taken)
-    assert taken.size >= 5
-    places = ((summed.measured.shifts[taken] + 14) @ [29, 1]).astype(int)
-    # Shares of noise are estimated: peaks that are all but equal may change places.
-    assert (total.max(axis=1)[taken] - total[taken, places] < 0.15 * total.std(axis=1)[taken]).all()
-    np.testing.assert_allclose(summed.measured.score[taken], total[taken, places] / sum(weights), atol=0.003)
-    assert asked[taken].all()
-
-
 def test_noise_alone_is_not_believed():
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(2, 60, *SHAPE)).astype(np.float32)
@@ -98,13 +79,6 @@ def test_channels_that_move_apart_are_not_believed():
     assert len(both.shifts) == len(DRIFT)
 
 
-def test_an_empty_channel_takes_no_part():
-    empty = measured(np.zeros((len(DRIFT), *SHAPE), np.float32))
-    channels = [faint(1), empty, faint(2)]
-    both = together(channels, ["0", "1", "2"], SETTINGS, np)
-    assert both.trusted.mean() > 0.9
-
-
 @pytest.mark.share(4)
 @pytest.mark.parametrize("reference", ["last", 5, -2, "image"])
 def test_every_single_image_is_a_reference(reference):
@@ -117,11 +91,3 @@ def test_every_single_image_is_a_reference(reference):
     alone = max(channel.result.trusted.mean() for channel in channels)
     assert both.trusted.mean() > max(0.7, alone + 0.25)
     assert np.abs(both.shifts - (DRIFT - DRIFT[at]))[both.trusted].max() < 2.0
-
-
-@pytest.mark.share(6)
-@pytest.mark.parametrize("reference", ["template", "previous"])
-def test_other_references_keep_the_average(reference):
-    channels = [measured(movie(seed, 4.8), reference) for seed in (1, 2)]
-    assert found(channels)[0] is None
-    assert together(channels, ["0", "1"], SETTINGS, np) == combined([each.result for each in channels], ["0", "1"])

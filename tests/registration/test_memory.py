@@ -60,46 +60,12 @@ def test_ranges_fit_what_may_be_used(device):
     assert ranges_where(lambda start, stop: stop - start) == [5, 5, 5, 5]
 
 
-def test_ranges_are_halved_once_and_for_all(device):
-    """From frame 8 on at most two frames fit: what was handed out before stays, and nothing grows again."""
-    tried = []
-
-    def job(start, stop):
-        tried.append((start, stop))
-        if stop > 8 and stop - start > 2:
-            raise OutOfMemoryError
-        return start, stop
-
-    assert ranges_where(job, pixels=1 << 23) == [(0, 8), *((start, start + 2) for start in range(8, 20, 2))]
-    assert tried[1:3] == [(8, 16), (8, 12)]
-    assert len(tried) == 9
-    assert device.released == 2
-
-
-def test_a_single_frame_is_tried_twice(device):
-    failures = iter([True] * 4 + [False] * 99)
-
-    def job(start, stop):
-        if next(failures):
-            raise OutOfMemoryError
-        return start, stop
-
-    assert ranges_where(job, count=8) == [(start, start + 1) for start in range(8)]
-    assert device.released == 4
-
-
 def test_a_frame_that_never_fits_is_an_error_with_numbers(device):
     def job(start, stop):
         raise OutOfMemoryError("allocating 5 bytes")
 
     with pytest.raises(DeviceMemoryError, match=r"one image of 4194304 pixels.*85\.90 of 85\.9 GB.*--device cpu"):
         ranges_where(job)
-
-
-def test_ranges_follow_the_free_memory(monkeypatch):
-    monkeypatch.setitem(sys.modules, "cupy", Device(free=3 * passes._DEVICE_BYTES_PER_PIXEL * 1000))
-    assert list(Pass(7, 1000, on_device=True).over("any", lambda start, stop: stop - start)) == [3, 3, 1]
-    assert list(Pass(3, 4000, on_device=True).over("any", lambda start, stop: stop - start)) == [1, 1, 1]
 
 
 @pytest.mark.parametrize("error", [MemoryError("of the host"), OSError("frame 4"), RuntimeError("CUDA_ERROR_LAUNCH")])
@@ -133,20 +99,6 @@ def test_what_no_device_holds_is_measured_on_the_cpu(monkeypatch, device, refere
     assert device.released == 1
     assert isinstance(calls[1], ArrayFrames)
     assert calls[1] is not calls[0]
-
-
-def test_frames_of_a_device_array_are_copied_as_they_are_read(device):
-    class DeviceArray:
-        __module__ = "cupy"
-        __cuda_array_interface__: dict = {}  # noqa: RUF012
-        shape, ndim, size, dtype = (3, 1, 1), 3, 3, np.dtype("u1")
-
-        def __getitem__(self, part):
-            return SimpleNamespace(get=lambda: np.arange(3, dtype="u1")[part, None, None])
-
-    frames = ArrayFrames(DeviceArray()).on_host()
-    assert (frames.count, frames.shape) == (3, (1, 1))
-    np.testing.assert_array_equal(frames.read(1, 3).frames, [[[1]], [[2]]])
 
 
 def test_a_median_keeps_no_more_than_a_strip_of_every_frame(monkeypatch):

@@ -5,9 +5,7 @@ import pytest
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
-from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration.artefacts.mosaic import EvenMosaicFrames, _has_mosaic
-from xcorr_app.registration.stack.frames import ArrayFrames
+from xcorr_app.registration.artefacts.mosaic import _has_mosaic
 
 DRIFT = np.stack([np.linspace(0, 5.3, 9), np.linspace(0, -3.7, 9)], axis=1)
 
@@ -29,16 +27,6 @@ def test_raw_frames_of_a_colour_camera(xp, gains):
     assert found.trusted.all()
     np.testing.assert_allclose(found.shifts, -DRIFT, atol=0.15)
     assert any("colour camera" in note for note in found.notes)
-
-
-def test_kinds_of_pixels_are_brought_to_one_mean_and_contrast(xp, rng):
-    gain, offset = rng.uniform(0.5, 2, (2, 2)), rng.normal(size=(2, 2))
-    stack = rng.normal(size=(3, 33, 34))
-    stack[1] = 5.0
-    expected = stack * np.tile(gain, (17, 17))[:33] + np.tile(offset, (17, 17))[:33]
-    expected[1] = 5.0
-    found = EvenMosaicFrames(ArrayFrames(xp.asarray(stack)), gain, offset).read(0, 3).frames
-    np.testing.assert_allclose(to_host(found), expected, atol=1e-12)
 
 
 def test_scenes_stripes_and_noise_are_no_mosaic(rng):

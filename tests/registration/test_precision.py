@@ -14,7 +14,6 @@ from xcorr_app.correlation.definition import correlate_by_definition
 from xcorr_app.correlation.engines import tensor, tensor_bytes
 from xcorr_app.errors import DataTypeError
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
-from xcorr_app.registration.choice import why_planes
 from xcorr_app.registration.measuring import matcher
 from xcorr_app.registration.settings import Settings
 
@@ -71,26 +70,10 @@ def splits(monkeypatch):
     return found
 
 
-@pytest.fixture
-def by_planes(monkeypatch):
-    """No frame is matched without a plane."""
-    monkeypatch.setattr(matcher, "why_planes", lambda *_, **__: "the test says so")
-
-
 def stack_of(dtype):
     stack = drifting(DRIFT)
     stack = (stack - stack.min()) / np.ptp(stack)
     return (stack * 200).round().astype(dtype) if dtype != "float32" else stack.astype(dtype)
-
-
-@pytest.mark.parametrize(("precision", "split"), [(None, 2), ("fp16", 1), ("fp16x2", 2)])
-def test_planes_take_as_many_fp16_as_asked(rng, splits, precision, split):
-    left, right = rng.normal(size=(2, 20, 24)).astype(np.float32)
-    plane = cross_correlate(
-        left, right, max_shift=3, engine="tensor", kernel_options=KernelOptions(precision=precision)
-    )
-    assert splits == [split]
-    assert plane.dtype == np.float32
 
 
 @pytest.mark.share(2)
@@ -111,14 +94,6 @@ def test_scores_of_bytes_are_those_of_double_precision(rng, brightness):
     scores = cross_correlate(left, right, max_shift=6, kernel_options=INT8)
     exact = cross_correlate(left.astype(np.float64), right.astype(np.float64), max_shift=6, engine="definition")
     np.testing.assert_allclose(scores, exact, rtol=0, atol=1e-9)
-
-
-def test_one_pixel_that_differs_is_enough_for_a_score():
-    image = np.full((512, 512), 255, np.uint8)
-    image[200, 300] = 254
-    scores = cross_correlate(image, image, max_shift=1, kernel_options=INT8)
-    assert np.isfinite(scores).all()
-    assert scores[1, 1] == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("dtype", ["uint16", "int8", "float32", "float64"])
@@ -143,17 +118,6 @@ def test_registration_of_bytes(reference, weighting):
     np.testing.assert_allclose(ours.shifts, exact.shifts, atol=1e-4)
     np.testing.assert_allclose(ours.score, exact.score, atol=1e-5)
     assert ours.flags == exact.flags
-
-
-@pytest.mark.parametrize("reference", ["first", "previous"])
-def test_plain_sums_of_bytes_lose_the_means_first(reference):
-    stack = stack_of("uint8")
-    ours, exact = (
-        estimate_shifts(images, reference, max_shift=8, normalization="none", verify="none", **options)
-        for images, options in ((stack, {"kernel_options": INT8}), (stack.astype(np.float64), {"engine": "fft"}))
-    )
-    assert abs(exact.shifts).max() > 2
-    np.testing.assert_allclose(ours.shifts, exact.shifts, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -192,19 +156,3 @@ def test_flat_frames_of_bytes():
     assert "flat" in estimate_shifts(stack, max_shift=8, kernel_options=INT8).flags[1]
     flat = estimate_shifts(np.full_like(stack, 7), max_shift=8, kernel_options=INT8)
     assert all("flat" in flags for flags in flat.flags)
-
-
-@pytest.mark.parametrize("precision", [None, "fp16", "fp16x2"])
-def test_frames_that_need_planes_have_split_fp16(by_planes, splits, precision):
-    options = KernelOptions(precision=precision)
-    found = estimate_shifts(stack_of("float32"), max_shift=8, engine="tensor", kernel_options=options)
-    assert set(splits) == {2}
-    np.testing.assert_allclose(found.shifts, -DRIFT, atol=0.06)
-
-
-@pytest.mark.parametrize(
-    ("precision", "without_planes"), [(None, True), ("fp16", True), ("fp16x2", False), ("int8", False)]
-)
-def test_whole_planes_where_they_are_asked_for(precision, without_planes):
-    settings = Settings(engine="tensor", kernel_options=KernelOptions(precision=precision))
-    assert (why_planes(settings, (17, 17), KNOWN_DEVICES["h200"], weighted=False) is None) == without_planes

@@ -8,7 +8,6 @@ import pytest
 from benchmarks.conditions import make_series
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
-from xcorr_app.registration.parts.two_scenes import are_two, from_line, may_lie_off, stands_behind
 
 COUNT, SHAPE = 16, (144, 176)
 
@@ -45,48 +44,3 @@ def test_a_pattern_that_stands_still_is_not_taken_for_something_that_crosses():
     assert any(note.startswith("A fixed pattern") for note in result.notes)
     np.testing.assert_allclose(result.shifts, series.shifts, atol=0.02)
     assert result.trusted.all()
-
-
-def tiles_of(which):
-    """(1, 6, 8) tiles that agree, or differ."""
-    return np.where(which, 1, 0).astype(np.float32)[None]
-
-
-def test_what_reaches_the_rim_is_the_scene():
-    inside = np.zeros((6, 8), dtype=bool)
-    inside[1:5, 2:6] = True
-    behind, before = tiles_of(~inside), tiles_of(inside)
-    assert stands_behind(behind, before).all()
-    assert not stands_behind(before, behind).any()
-
-
-def test_what_is_seen_on_most_sides_of_the_other_is_the_scene():
-    """Also where an object that reaches one side alone fills as much of the rim."""
-    scene, thing = np.zeros((2, 6, 8), dtype=bool)
-    scene[0, 6:] = scene[2:4, 6:] = scene[5, 6:] = True
-    thing[1:5, :2] = thing[:, 0] = True
-    behind, before = tiles_of(scene), tiles_of(thing)
-    assert stands_behind(behind, before).all()
-    assert not stands_behind(before, behind).any()
-
-
-def test_halves_of_a_picture_are_not_told_apart():
-    left = np.arange(8) < 4 + np.zeros((6, 1))
-    one, other = tiles_of(left), tiles_of(~left)
-    assert not stands_behind(one, other).any()
-    assert not stands_behind(other, one).any()
-    assert are_two(one, other, np.zeros((1, 2)), np.full((1, 2), 5.0)).all()
-    assert not are_two(one, other, np.zeros((1, 2)), np.full((1, 2), 0.5)).any()
-    assert not are_two(one, one, np.zeros((1, 2)), np.full((1, 2), 5.0)).any()
-
-
-def test_distance_from_the_line_between_frames_that_were_told(rng):
-    line = np.arange(9)[:, None] * np.array([1.0, -0.5])
-    told = np.isin(np.arange(9), (1, 2, 4, 6))
-    shifts = line.copy()
-    shifts[3] += (3, 4)
-    distance = from_line(shifts, np.where(told[:, None], line, rng.normal(size=(9, 2))), told)
-    np.testing.assert_allclose(distance[1:7], [0, 0, 5, 0, 0, 0], atol=1e-12)
-    allowed = may_lie_off(line, told)
-    assert np.isinf(allowed[[0, 7, 8]]).all()
-    assert (distance > allowed).nonzero()[0].tolist() == [3]

@@ -1,12 +1,10 @@
 """Vignetting and other shading that stands still, brighter than the scene that moves over it."""
 
 import numpy as np
-import pytest
 from scipy import ndimage
 
 import xcorr_app as xc
 from xcorr_app.registration import shading
-from xcorr_app.registration.stack.frames import ArrayFrames
 
 
 def texture(rng, shape, width):
@@ -61,28 +59,3 @@ def test_a_smooth_thing_that_moves_is_the_scene():
     found = xc.estimate_shifts(stack, max_shift=16)
     assert not any("Uneven brightness" in note for note in found.notes)
     assert np.abs(found.shifts - truth).max() < 0.2
-
-
-@pytest.mark.parametrize("shape", [(49, 73), (130, 57)])
-def test_frames_lose_what_is_alike_to_the_shading(shape):
-    rng = np.random.default_rng(34)
-    y, x = (np.linspace(-1, 1, side) for side in shape)
-    light = 50 + 30 * y[:, None] ** 2 * x[None] - 20 * x[None] ** 4
-    terms = shading._terms(light - light.mean())
-    rest = rng.normal(size=(3, *shape))
-    gains = np.array([1.0, 0.4, 1.7])
-    lit = rest + gains[:, None, None] * light
-    lost = shading.UnshadedFrames(ArrayFrames(lit), terms).read(0, 3).frames
-    form = (light - light.mean()).ravel() / np.linalg.norm(light - light.mean())
-    flat = lit.reshape(3, -1) - lit.reshape(3, -1).mean(axis=1, keepdims=True)
-    expected = flat - (flat @ form)[:, None] * form
-    np.testing.assert_allclose(lost.reshape(3, -1), expected, atol=1e-10)
-
-
-def test_flat_frames_stay_flat_and_what_is_no_number_stays_none():
-    stack = np.full((2, 60, 61), 7.0)
-    stack[1] += np.linspace(0, 9, 61)
-    stack[1, 3, 4] = np.nan
-    frames = shading.UnshadedFrames(ArrayFrames(stack), np.eye(7)).read(0, 2).frames
-    assert (frames[0] == 7).all()
-    assert np.isnan(frames[1]).sum() == 1

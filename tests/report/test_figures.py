@@ -10,14 +10,12 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.report.builders import row, unread
-from xcorr_app.report.axes import Axis
 from xcorr_app.report.figures import (
     Units,
     agreement_chart,
     error_chart,
     score_chart,
     shift_chart,
-    tiles_chart,
     trajectory_chart,
 )
 from xcorr_app.report.records import FrameRow
@@ -135,53 +133,3 @@ def test_a_remark_is_no_flag() -> None:
     assert draw(remarked) == draw(plain)
     doubtful = (*remarked[:4], row(4, flags=("low-score", "edge")))
     assert [len(marks(chart, "ring")) for chart in draw(doubtful)[:3]] == [1, 2, 1]
-
-
-def test_frames_not_moved_as_measured_do_not_set_the_view() -> None:
-    rows = (*(row(frame) for frame in range(5)), row(5, dy=500.0, flags=("edge",)))
-    kept, seen = trajectory_chart(rows, frozenset({5})), trajectory_chart(rows, frozenset())
-    assert kept != seen
-
-
-def test_applied_shifts_are_drawn_where_they_are_not_those_measured() -> None:
-    plain = tuple(row(frame) for frame in range(5))
-    held = (*plain[:4], row(4, applied_dy=0.0))
-    assert shift_chart(plain, (9.0, 9.0)) != shift_chart(held, (9.0, 9.0))
-
-
-def test_disagreement_is_marked() -> None:
-    rows: tuple[FrameRow, ...] = tuple(row(frame) for frame in range(5))
-    beyond = (*rows[:4], row(4, flags=("disagrees",)))
-    assert marks(agreement_chart(rows, 0.01), "ring") == []
-    assert len(marks(agreement_chart(beyond, 0.01), "ring")) == 1
-
-
-@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-3.2, 17.9), (1e-7, 3e-7), (1e8, 1.1e8), (999.9, 1000.1)])
-def test_round_values_beside_an_axis_lie_on_it(low: float, high: float) -> None:
-    ticks = Axis(low, high, "").ticks()
-    assert 3 <= len(ticks) <= 9
-    assert all(low <= value <= high for value, _ in ticks)
-    assert len({text for _, text in ticks}) == len(ticks)
-    for value, text in ticks:
-        assert math.isclose(float(text.replace("−", "-")), value, rel_tol=1e-5, abs_tol=1e-12)
-
-
-def test_decades_beside_a_logarithmic_axis() -> None:
-    assert Axis(7e-7, 0.5, "", is_log=True).ticks() == [
-        (1e-6, "10⁻⁶"),
-        (1e-5, "10⁻⁵"),
-        (1e-4, "10⁻⁴"),
-        (1e-3, "10⁻³"),
-        (1e-2, "0.01"),
-        (1e-1, "0.1"),
-    ]
-
-
-def test_tiles_are_drawn_where_any_can_tell() -> None:
-    some = ((0.0, 1.0, math.nan), (0.5, 0.25, 0.0))
-    chart = tiles_chart(some)
-    assert chart is not None
-    assert ET.fromstring(chart).tag.endswith("svg")  # noqa: S314
-    assert chart == tiles_chart(some) != tiles_chart(((0.0, 0.0, math.nan), (0.5, 0.25, 0.0)))
-    assert tiles_chart(((math.nan, math.nan),)) is None
-    assert tiles_chart(()) is None

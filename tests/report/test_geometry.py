@@ -9,7 +9,7 @@ import pytest
 
 from tests.report.drawn import Drawn, near
 from xcorr_app.report.axes import Axis
-from xcorr_app.report.svg import SQUARE, WIDE, Chart, colour_of
+from xcorr_app.report.svg import WIDE, Chart
 
 X, Y = Axis(0, 10, "across"), Axis(-1, 4, "up")
 LEFT, TOP, WIDTH, HEIGHT = WIDE
@@ -61,52 +61,6 @@ def test_marks_lie_on_their_points() -> None:
         expected[name] = (round(at), TOP - 14)
         at += 46 + 6.6 * len(name)
     assert drawn.legend() == expected
-
-
-def test_tiles_fill_their_rectangles() -> None:
-    chart = Chart(X, Y)
-    chart.tile(2, 1, "#abcdef")
-    chart.tile(0, -1, "#fedcba", (5.0, 2.5))
-    downwards = Chart(X, Y, downwards=True)
-    downwards.tile(2, 1, "#abcdef", (3.0, 2.0))
-    found = Drawn(downwards.svg()).tiles()
-    near(found[0][0], (across(2), TOP + 2 / 5 * HEIGHT, 3 / 10 * WIDTH, 2 / 5 * HEIGHT))
-    assert found[0][1] == "#abcdef"
-    assert [colour for _, colour in Drawn(chart.svg()).tiles()] == ["#abcdef", "#fedcba"]
-    near(Drawn(chart.svg()).tiles()[0][0], (across(2), down(1), WIDTH / 10, -HEIGHT / 5))
-
-
-def test_a_colour_bar_says_which_values_its_colours_are() -> None:
-    chart = Chart(X, Y, SQUARE)
-    chart.colour_bar(Axis(0, 2, "size"), 0.5)
-    drawn = Drawn(chart.svg())
-    heights = drawn.beside(430 + 13 + 5)
-    assert list(heights) == ["0.0", "0.5", "1.0", "1.5", "2.0"]
-    near(list(heights.values()), [48 + (1 - k / 4) * 234 + 4 for k in range(5)])
-    assert drawn.turned()["size"] == (422, 48 + 117)
-    stops = [(float(each.get("offset", 0)), each.get("stop-color")) for each in drawn.root.iter() if each.get("offset")]
-    assert stops == [(k / 8, colour_of(0.5 * k / 8)) for k in range(9)]
-    gradient = next(each for each in drawn.root.iter() if each.get("id") == "g")
-    assert [gradient.get(k) for k in ("x1", "x2", "y1", "y2")] == ["0", "0", "1", "0"]
-    bar = next(each for each in drawn.root.iter() if each.get("fill") == "url(#g)")
-    assert [bar.get(k) for k in ("x", "y", "width", "height")] == ["430", "48", "13", "234"]
-
-
-def test_colours_go_from_violet_to_yellow() -> None:
-    assert [colour_of(k / 8) for k in range(9)] == [
-        "#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725"
-    ]  # fmt: skip
-    assert colour_of(1 / 16) == "#461768"
-    assert (colour_of(-1), colour_of(2)) == (colour_of(0), colour_of(1))
-
-
-def test_far_outside_points_stay_within_numbers_that_can_be_drawn() -> None:
-    chart = Chart(X, Y)
-    chart.line(np.array([-1e9, 1e9]), np.array([1e9, -1e9]), "#000000", width=1)
-    near(
-        Drawn(chart.svg()).points("line"),
-        [(LEFT - 10 * WIDTH, TOP - 10 * HEIGHT), (LEFT + 11 * WIDTH, TOP + 11 * HEIGHT)],
-    )
 
 
 @pytest.mark.parametrize(

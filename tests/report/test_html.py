@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.report.builders import assessment, failed, pictures, preview, row, run, stack, unread
-from xcorr_app.registration.assessment import Assessment, BeforeAfter
+from xcorr_app.registration.assessment import BeforeAfter
 from xcorr_app.report.html import render_report
 from xcorr_app.report.pictures import Pictures
 from xcorr_app.report.records import FLAG_MEANINGS, RunReport, StackReport
@@ -105,13 +105,6 @@ def test_everything_is_said(rendered: str) -> None:
     assert FLAG_MEANINGS["flat"] not in page.text
 
 
-def test_pictures_charts_and_alternatives(rendered: str) -> None:
-    images = Page(rendered).all("img")
-    assert len(images) == 2 * (5 + 6) + 2 + 1  # charts and pictures of two stacks, thumbnails and the movie of one
-    assert all(image["alt"] for image in images)
-    assert all(re.match(r"data:image/(png|jpeg|svg\+xml);base64,", image["src"] or "") for image in images)
-
-
 def test_a_stack_that_could_not_be_registered_says_so() -> None:
     rows = tuple(row(frame, flags=("uncertain",), applied_dy=0.0, applied_dx=0.0) for frame in range(3))
     known = assessment(correlation=BeforeAfter(-0.25, -0.25))
@@ -124,33 +117,11 @@ def test_a_stack_that_could_not_be_registered_says_so() -> None:
     assert "verdict failed" in [attributes.get("class") for attributes in page.all("p")]
 
 
-def test_what_a_peak_ratio_is_stands_under_the_table() -> None:
-    page = Page(render_report(run(stack(rows=(row(0), row(1, peak_ratio=math.inf, flags=("edge",)))))))
-    assert "0.950 inf 0.001 edge" in page.text
-    assert "Peak ratio: height of the peak over that of the second one; inf where there is no second one" in page.text
-    assert "Peak ratio:" not in render_report(run(stack(rows=(row(0), row(1)))))
-
-
 def test_a_stack_that_stands_still_is_no_failure() -> None:
     rows = tuple(row(frame, dy=0.0, dx=0.0) for frame in range(3))
     page = Page(render_report(run(stack(rows=rows, pictures=pictures(), assessment=assessment()))))
     assert page.text.count("after equals before: no frame was moved") == 3
     assert "failed" not in " ".join(element.get("class") or "" for _, element in page.elements)
-
-
-def test_links_lead_to_sections(rendered: str) -> None:
-    page = Page(rendered)
-    anchors = {attributes["id"] for _, attributes in page.elements if "id" in attributes}
-    links = [link["href"] or "" for link in page.all("a")]
-    assert links == ["#stack-2", "#stack-3", "#stack-1", "#stack-2", "#stack-3"]  # what needs a look first, then all
-    assert all(link.startswith("#") and link[1:] in anchors for link in links)
-
-
-def test_a_page_of_one_stack_begins_with_it() -> None:
-    page = Page(render_report(run(stack(assessment=assessment(), pictures=pictures()))))
-    assert page.text.count("Good") == 1
-    assert not page.all("a")
-    assert "Stacks" not in page.text
 
 
 def test_nothing_is_asked_of_the_network(rendered: str) -> None:
@@ -199,14 +170,6 @@ def test_not_verified_is_said() -> None:
     assert not page.all("summary")[0].get("class")
 
 
-def test_agreement_is_one_line_that_unfolds_where_it_fails() -> None:
-    for flags, is_open in (((), False), (("disagrees",), True)):
-        rows = (row(0), row(1, flags=flags))
-        folds = Page(render_report(run(stack(rows=rows)))).all("details")
-        assert [fold.get("class") for fold in folds].count("agreement") == 1
-        assert ("open" in folds[0]) == is_open
-
-
 def test_every_frame_is_in_the_page_of_a_short_stack() -> None:
     rows = (row(0), row(1, sigma_y=0.0625, applied_dx=7.0, flags=("edge",)), *(row(frame) for frame in range(2, 230)))
     page = Page(render_report(run(stack(rows=rows, interval=(0.5, "s")))))
@@ -225,17 +188,6 @@ def test_the_table_of_a_long_stack_stays_small(count: int) -> None:
     assert "Frames 2000" not in text
     assert (f"{count - 2000:,}".replace(",", " ") + " more frame" in text) == (count > 2000)
     assert len(page) < 1_500_000
-
-
-def test_a_stack_that_was_not_assessed_has_no_figures() -> None:
-    page = Page(render_report(run(stack())))
-    assert "Residual shift (px)" not in page.text
-    assert "nan" not in Page(render_report(run(stack(assessment=unknown())))).text
-
-
-def unknown() -> Assessment:
-    none = BeforeAfter(math.nan, math.nan)
-    return Assessment(none, none, none, 0, 0, 1.0)
 
 
 def blank(shape: tuple[int, int], frames: int, value: float) -> Pictures:
@@ -268,16 +220,6 @@ def test_edges_render(name: str) -> None:
     assert "nan" not in Page(text).text.split()
     for one in EDGES[name]:
         assert one.name in Page(text).text
-
-
-def test_a_bar_is_drawn_only_where_it_is_true() -> None:
-    shown = render_report(run(stack(rows=(), pictures=pictures(), pixel_size=(0.5, 0.5), unit="µm")))
-    assert shown.count('class="bar"') == 4
-    width = re.search(r'class="bar" style="width: ([\d.]+)%"', shown)
-    assert width is not None
-    assert float(width[1]) == pytest.approx(100 * 2 / (16 * 0.5), abs=0.01)  # 2 µm in 16 pixels of 0.5 µm
-    thin = stack(rows=(), pictures=blank((1, 5000), 5, 3.0), pixel_size=(1, 1), unit="nm")
-    assert 'class="bar"' not in render_report(run(thin))
 
 
 def test_a_low_score_alone_is_a_remark_and_no_flag() -> None:

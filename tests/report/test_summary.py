@@ -56,30 +56,6 @@ def test_a_stack_of_which_more_than_half_could_not_be_trusted_failed() -> None:
     assert (remarked.level, remarked.untrusted, remarked.replaced) == ("good", 0, 0)
 
 
-def test_a_run_in_which_no_frame_is_moved_says_so_once() -> None:
-    doubted = tuple(row(frame, flags=("uncertain",), applied_dy=0.0, applied_dx=0.0) for frame in range(1, 4))
-    reference = row(0, dy=0.0, dx=0.0)
-    few = summarise(stack(rows=(reference, *doubted), assessment=assessment()))
-    assert (few.corrected, few.trusted) == (0, 1)
-    assert verdict([few])[1] == (
-        "0 of 4 frames in 1 stack corrected; 3 of 4 frames could not be trusted; no frame was moved, so after equals "
-        "before; 4 checked by an FFT, all within the tolerance."
-    )
-    blind = summarise(stack(rows=(unread(0), unread(1))))
-    assert verdict([blind])[1] == (
-        "0 of 2 frames in 1 stack corrected; no frame could be trusted; none was moved, so after equals before; "
-        "2 without a shift."
-    )
-    assert "0 of 6 frames in 2 stacks corrected; most frames of 2 stacks could not" in verdict([few, blind])[1]
-    moved = tuple(row(frame, flags=("uncertain",)) for frame in range(1, 4))
-    asked_for = summarise(stack(rows=(reference, *moved), assessment=assessment()))
-    assert asked_for.corrected == 1
-    assert verdict([asked_for])[1].startswith(
-        "1 of 4 frames in 1 stack corrected; correlation with the mean 0.700 → 0.900, residual shift 0.050 px; "
-        "3 of 4 frames could not be trusted; 4 checked"
-    )
-
-
 def test_verdicts() -> None:
     good, doubtful, broken = stack(), stack(rows=(row(0), row(1, flags=("edge",)))), failed()
     blind = stack(rows=(row(0), unread(1)))
@@ -99,11 +75,6 @@ def test_verdicts() -> None:
     assert "1 without a shift" in text
     assert verdict([summarise(disagreeing)])[0] == "failed"
     assert verdict([])[0] == "failed"
-
-
-def test_a_run_without_a_frame_says_why() -> None:
-    assert verdict([summarise(failed())]) == ("failed", "No frame was measured: 1 stack failed.")
-    assert verdict([]) == ("failed", "No frame was measured.")
 
 
 def test_a_run_that_was_not_verified_says_so() -> None:
@@ -134,16 +105,3 @@ def test_what_the_result_says_against_itself_is_a_doubt() -> None:
         assert "1 stack no better than before; no frame flagged" in text
     slight = {"correlation": BeforeAfter(0.9, 0.899), "residual_shift": BeforeAfter(9.0, 0.9)}
     assert summarise(stack(assessment=assessment(**slight))).level == "good"
-
-
-def test_what_stands_still_may_be_lost_where_it_was_left_out() -> None:
-    lower = assessment(correlation=BeforeAfter(0.9, 0.8))
-    assert summarise(stack(assessment=lower, left_out=True)).level == "good"
-    off = assessment(correlation=BeforeAfter(0.9, 0.8), residual_shift=BeforeAfter(9.0, 2.9))
-    assert summarise(stack(assessment=off, left_out=True)).level == "doubtful"
-
-
-def test_a_rounding_error_is_no_move() -> None:
-    rows = tuple(row(frame, flags=("uncertain",), applied_dy=0.0, applied_dx=1e-6) for frame in range(3))
-    assert stack(rows=rows).unmoved
-    assert not stack(rows=(*rows, row(3, applied_dy=0.0, applied_dx=0.001))).unmoved

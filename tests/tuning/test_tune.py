@@ -3,7 +3,6 @@
 import sys
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from tests.batch.movies import xcorr
@@ -13,8 +12,7 @@ from xcorr_app.gpu.runtime import tuned
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 from xcorr_app.gpu.runtime.tuned import TunedTable, load_table
 from xcorr_app.tuning import command
-from xcorr_app.tuning.domain import Sizes
-from xcorr_app.tuning.domains import DOMAINS, domains_named
+from xcorr_app.tuning.domains import domains_named
 from xcorr_app.tuning.measure import Outcome
 from xcorr_app.tuning.run import tune
 
@@ -57,57 +55,12 @@ def made_up(clock, failing=()):
     return {"measure": measure, "compile_kernels": compile_kernels, "clock": clock}, problems
 
 
-def test_problems_are_measured_by_turns_until_the_time_is_up():
-    clock = Clock()
-    how, problems = made_up(clock)
-    told = []
-    found = tune(domains_named((), H100), 40, tell=told.append, **how)
-    assert [name for name, _ in problems[:5]] == list(DOMAINS)
-    assert len(problems) == len(found.outcomes) == 35
-    assert clock.seconds == 140.0
-    assert told[-1] == "35 problems measured"
-    assert {row.domain for row in found.rows} == set(DOMAINS)
-
-
-def test_the_same_problems_again_and_others_by_another_seed():
-    runs = []
-    for seed in (1, 1, 2):
-        how, problems = made_up(Clock())
-        tune(domains_named(("planes", "banks"), H100), 15, seed=seed, **how)
-        runs.append(problems)
-    assert runs[0] == runs[1] != runs[2]
-
-
 def test_what_cannot_be_measured_is_told_and_the_others_count():
     how, problems = made_up(Clock(), failing=("banks",))
     told = []
     found = tune(domains_named(("planes", "banks"), H100), 20, tell=told.append, **how)
     assert len(found.outcomes) == len([name for name, _ in problems if name == "planes"])
     assert sum("MemoryError: no room" in line for line in told) == len(problems) - len(found.outcomes) > 0
-
-
-def test_the_table_decides_fresh_problems_as_measured():
-    """Engines differ from their models by a factor each: what is chosen by the table is the fastest of all."""
-    how, _ = made_up(Clock())
-    found = tune(domains_named(("planes",), H100), 60, **how)
-    after = replace(H100, tuned=TunedTable({}, found.rows))
-    (domain,), (tuned_domain,) = (domains_named(("planes",), limits) for limits in (H100, after))
-    behind = {"models": [], "table": []}
-    for problem in domain.problems(np.random.default_rng(77), 60):
-        true = {each.name: each.microseconds * SLOWER[each.engine] for each in domain.decision(problem).candidates}
-        for name, asked in (("models", domain), ("table", tuned_domain)):
-            behind[name].append(true[asked.decision(problem).name] / min(true.values()))
-    assert max(behind["table"]) < 1.1
-    assert max(behind["models"]) > 1.2
-
-
-def test_sizes_that_are_asked_for_are_the_only_ones():
-    sizes = Sizes(((160, 224), (512, 512)))
-    rng = np.random.default_rng(3)
-    planes, peaks, filters, banks, mixing = (domain.problems(rng, 12) for domain in domains_named((), H100, sizes))
-    assert {problem.left_shape for problem in (*planes, *peaks)} == set(sizes.asked)
-    assert {case.shape[-2:] for case in (*filters, *banks)} == set(sizes.asked)
-    assert {case.inner for case in mixing if case.inner > 1} <= {160 * 224, 512 * 512}
 
 
 @pytest.fixture

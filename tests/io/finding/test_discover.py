@@ -4,10 +4,9 @@ import imagecodecs
 import numpy as np
 import pytest
 
-from tests.io.samples import noise, write_imagej, write_plain
+from tests.io.samples import noise, write_plain
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, LimitError
 from xcorr_app.io import Limits, discover
-from xcorr_app.io.finding.inputs import resolved
 
 
 def _frames(folder, numbers, shape=(6, 5), dtype="uint16"):
@@ -75,16 +74,6 @@ def test_layout_resolves_a_mixed_folder(tmp_path):
     assert [spec.name for spec in discover([tmp_path / "m"], layout="stacks").series] == ["t1", "t1b", "t2"]
 
 
-def test_png_folder(tmp_path):
-    data = [noise((6, 5), "uint16", seed) for seed in range(3)]
-    for index, plane in enumerate(data):
-        (tmp_path / f"{index}.png").write_bytes(imagecodecs.png_encode(plane))
-    (series,) = discover(tmp_path).series
-    with series.open() as source:
-        assert source.metadata.kind == "png"
-        np.testing.assert_array_equal(np.stack([source.plane(t) for t in range(3)]), data)
-
-
 def test_tiff_and_png_together_are_refused_unless_named(tmp_path):
     _frames(tmp_path, [1, 2])
     (tmp_path / "a.png").write_bytes(imagecodecs.png_encode(noise((6, 5))))
@@ -113,20 +102,6 @@ def test_files_one_by_one_belong_together_by_folder(tmp_path):
         ("a", ["t2.tif", "t10.tif"]),
         ("t1", ["t1.tif"]),
     ]
-
-
-def test_a_file_named_twice_counts_once(tmp_path):
-    _frames(tmp_path / "a", [1, 2])
-    found = discover([tmp_path / "a", tmp_path / "a" / "t1.tif", f"{tmp_path}/a/*.tif"])
-    assert [len(series.paths) for series in found.series] == [2]
-
-
-def test_equal_names_get_a_number(tmp_path):
-    for folder in ("x", "y"):
-        (tmp_path / folder).mkdir()
-        write_plain(tmp_path / folder / "pos.tif", noise((2, 6, 5)))
-    found = discover([tmp_path / "x" / "pos.tif", tmp_path / "y" / "pos.tif"])
-    assert [series.name for series in found.series] == ["pos", "pos_2"]
 
 
 @pytest.mark.parametrize("name", ["two words.tif", "two\nlines.tif", "...tif", "[1].tif", "-o.tif", "run.json.tif"])
@@ -180,12 +155,6 @@ def test_frames_of_another_size_name_the_first_that_differs(tmp_path):
     assert "6 x 5 uint16" in failure.message
 
 
-def test_only_bad_files_are_failures_not_an_exception(tmp_path):
-    (tmp_path / "a.tif").write_bytes(b"not a tiff")
-    found = discover([tmp_path / "a.tif"])
-    assert (found.series, [failure.path for failure in found.failures]) == ((), [tmp_path / "a.tif"])
-
-
 def test_a_named_file_that_is_no_image_is_a_failure(tmp_path):
     _frames(tmp_path / "a", [1, 2])
     (tmp_path / "notes.csv").write_text("x,y")
@@ -214,13 +183,6 @@ def test_nothing_found_is_an_error_that_says_so(tmp_path):
         discover([])
 
 
-def test_a_missing_path_among_others_is_a_failure(tmp_path):
-    _frames(tmp_path / "a", [1, 2])
-    found = discover([tmp_path / "nowhere", tmp_path / "a"])
-    assert [series.name for series in found.series] == ["a"]
-    assert "nowhere: does not exist" in found.failures[0].message
-
-
 def test_a_folder_that_cannot_be_listed(tmp_path, monkeypatch):
     def refuse(path):
         raise PermissionError(13, "Permission denied", os.fspath(path))
@@ -241,14 +203,6 @@ def test_limits_reach_every_file(tmp_path):
         series.open().plane(1)
 
 
-def test_calibration_of_a_series_is_that_of_its_first_frame(tmp_path):
-    for index in range(2):
-        write_imagej(tmp_path / f"{index}.tif", noise((6, 5)), "YX")
-    with discover([tmp_path]).series[0].open() as source:
-        assert (source.metadata.kind, source.metadata.pixel_size, source.metadata.unit) == ("imagej", (0.5, 0.25), "µm")
-        assert (source.metadata.axes, source.metadata.time_increment) == ("TYX", 2.5)
-
-
 def test_real_folders(shared_data):
     (series,) = discover([shared_data / "mitosis_folder"]).series
     assert [path.stem.rpartition("_t")[2] for path in series.paths] == [str(number) for number in range(51)]
@@ -263,14 +217,3 @@ def test_real_folders(shared_data):
     assert series.open().metadata.shape == (20, 128, 256)
     (series,) = discover([shared_data / "openpiv_test1"]).series
     assert series.open().metadata.shape == (2, 369, 511)
-
-
-def test_places_of_many_files_are_those_of_each(tmp_path):
-    (tmp_path / "there").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "there")
-    (tmp_path / "there" / "a.tif").touch()
-    (tmp_path / "there" / "b.tif").symlink_to(tmp_path / "there" / "a.tif")
-    (tmp_path / "there" / "loop.tif").symlink_to(tmp_path / "there" / "loop.tif")
-    paths = [folder / name for folder in (tmp_path / "there", tmp_path / "link") for name in ("a.tif", "b.tif")]
-    paths += [tmp_path / "there" / ".." / "there" / "a.tif", tmp_path / "there" / "loop.tif"]
-    assert [str(path) for path in resolved(paths)] == [os.path.realpath(path) for path in paths]

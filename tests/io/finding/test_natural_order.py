@@ -1,6 +1,6 @@
 import pytest
 
-from xcorr_app.io.finding.natural_order import is_image_name, natural_key, safe_name, stem, unique_names
+from xcorr_app.io.finding.natural_order import natural_key, safe_name, unique_names
 
 
 def test_numbers_in_names_compare_as_numbers():
@@ -31,26 +31,5 @@ def test_safe_names(text, expected):
     assert safe_name(text) == expected
 
 
-def test_safe_names_fit_into_a_file_name():
-    assert len(safe_name("é" * 300).encode()) <= 100
-    assert safe_name("a" * 99 + ". b") == "a" * 99  # Windows knows no names that end in a full stop
-
-
 def test_unique_names_ignore_case_and_reserved_names():
     assert unique_names(["a", "A", "a_2", "run.json"], ["run.json"]) == ["a", "A_2", "a_2_2", "run.json_2"]
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("a.tif", "a"), ("a.OME.TIF", "a"), ("a.b.png", "a.b"), (".tif", ".tif"), ("x.csv", "x.csv")],
-)
-def test_stem(name, expected):
-    assert stem(name) == expected
-
-
-def test_image_names():
-    assert [name for name in ("a.tif", "b.TIFF", "._a.tif", "c.png", "d.csv", "LICENSE") if is_image_name(name)] == [
-        "a.tif",
-        "b.TIFF",
-        "c.png",
-    ]

@@ -8,7 +8,7 @@ import pytest
 import tifffile
 
 from tests.io.samples import noise, write_ome, write_plain
-from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.errors import InputError
 from xcorr_app.io import discover
 
 T, Z, C = range(3), range(2), range(2)
@@ -69,44 +69,6 @@ def test_names_place_files_along_time_depth_and_channels(tmp_path, pattern):
     np.testing.assert_array_equal(values_of(series), expected(3, 2, 2))
     assert series.open().metadata.axes == "TZCYX"
     assert series.notes == ()
-
-
-def test_series_of_a_position_are_stacks_of_their_own(tmp_path):
-    names = {
-        f"exp_w{c + 1}{('DAPI', 'CSU488')[c]}_s{s}_t{t + 1}": value(t, 0, c, s)
-        for t, c, s in itertools.product(T, C, (1, 2))
-    }
-    first, second = discover(folder_of(tmp_path / "m", names)).series
-    assert (first.name, second.name) == ("exp_s1", "exp_s2")
-    np.testing.assert_array_equal(values_of(first), expected(3, 1, 2, 1))
-    np.testing.assert_array_equal(values_of(second), expected(3, 1, 2, 2))
-    assert first.open().metadata.channel_names == ("DAPI", "CSU488")
-
-
-def test_movies_of_several_positions(tmp_path):
-    names = {f"p_s{s}_{t:03d}": value(t, s=s) for t, s in itertools.product(T, (1, 2))}
-    first, second = discover(folder_of(tmp_path / "m", names)).series
-    assert (first.name, second.name, first.layout) == ("p_s1", "p_s2", "frames")
-    np.testing.assert_array_equal(values_of(second), expected(3, s=2))
-
-
-def test_movies_told_by_words(tmp_path):
-    names = {f"cell{word}_t{t}": value(t, s="AB".index(word)) for t, word in itertools.product(T, "AB")}
-    first, second = discover(folder_of(tmp_path / "m", names)).series
-    assert (first.name, second.name) == ("cellA", "cellB")
-    np.testing.assert_array_equal(values_of(second), expected(3, s=1))
-
-
-def test_depth_alone_is_depth(tmp_path):
-    (series,) = discover(folder_of(tmp_path / "m", {f"a_z{z}": value(0, z) for z in range(11)})).series
-    assert series.open().metadata.axes == "ZYX"
-    np.testing.assert_array_equal(values_of(series), expected(1, 11))
-
-
-def test_time_alone_is_the_movie_that_it_was(tmp_path):
-    (series,) = discover(folder_of(tmp_path / "m", {f"C1-a_t{t}": value(t) for t in range(11)})).series
-    assert series.layout == "frames"
-    np.testing.assert_array_equal(values_of(series), expected(11))
 
 
 @pytest.mark.parametrize(
@@ -202,18 +164,6 @@ def test_two_files_for_one_place_are_refused(tmp_path):
         discover(tmp_path / "m")
 
 
-def test_a_bad_file_keeps_its_place(tmp_path):
-    names = {f"a_t{t}_c{c}": value(t, 0, c) for t, c in itertools.product(T, C)}
-    folder_of(tmp_path / "m", names)
-    (tmp_path / "m" / "a_t1_c1.tif").write_bytes(b"")
-    (series,) = discover(tmp_path / "m").series
-    with series.open() as source:
-        assert source.sizes["T"] == 3
-        with pytest.raises(DamagedFileError, match=r"a_t1_c1\.tif: is empty"):
-            source.plane(1, 0, 1)
-        assert source.plane(2, 0, 1)[0, 0] == value(2, 0, 1)
-
-
 def test_files_that_differ_are_named(tmp_path):
     folder_of(tmp_path / "m", {f"a_t{t}_c{c}": 1 for t, c in itertools.product(T, C)})
     write_plain(tmp_path / "m" / "a_t1_c1.tif", noise((4, 6)))
@@ -278,15 +228,6 @@ def test_channels_are_no_wells(tmp_path, pattern):
         assert source.sizes["C"] == 2
 
 
-def test_frames_of_wells_are_movies_of_their_own(tmp_path):
-    wells = {"x_A1": 0, "x_C1": 1, "x_C2": 2}
-    folder_of(tmp_path / "m", {f"{well}_t{t}": value(t, s=s) for well, s in wells.items() for t in T})
-    found = discover(tmp_path / "m").series
-    assert [spec.name for spec in found] == list(wells)
-    for spec in found:
-        np.testing.assert_array_equal(values_of(spec), expected(3, s=wells[spec.name]))
-
-
 def test_volumes_numbered_by_time_are_joined_and_movies_are_not(tmp_path):
     data = noise((2, 2, 6, 7))
     for t in range(2):
@@ -299,29 +240,3 @@ def test_volumes_numbered_by_time_are_joined_and_movies_are_not(tmp_path):
         assert source.metadata.axes == "TZYX"
         np.testing.assert_array_equal(source.plane(1, 1), data[1, 1])
     assert [spec.name for spec in discover(tmp_path / "m").series] == ["v_t0", "v_t1"]
-
-
-def test_time_goes_before_a_running_number(tmp_path):
-    folder_of(tmp_path / "m", {f"{9 - t}_t{t}": value(t) for t in T})
-    (series,) = discover(tmp_path / "m").series
-    np.testing.assert_array_equal(values_of(series), expected(3))
-
-
-def test_digits_of_other_alphabets_are_letters(tmp_path):
-    folder_of(tmp_path / "m", {"a²": 1, "b٣": 2, "²1": 3})
-    (series,) = discover(tmp_path / "m").series
-    assert len(series.paths) == 3
-
-
-def test_stacks_that_lack_a_file_stay_stacks_of_their_own(tmp_path):
-    """Volumes numbered by time and channel: those of one position are not complete, and nothing is joined for it."""
-    data = noise((2, 6, 7))
-    (tmp_path / "z").mkdir()
-    names = [f"a_s{s}_t{t}_c{c}" for s, t, c in itertools.product((1, 2), (0, 1), (0, 1))]
-    names.remove("a_s1_t1_c1")
-    for name in names:
-        write_ome(tmp_path / "z" / f"{name}.ome.tif", data, "ZYX")
-    found = discover(tmp_path / "z")
-    assert [spec.name for spec in found.series] == ["a_s2", "a_s1_t0_c0", "a_s1_t0_c1", "a_s1_t1_c0"]
-    with found.series[0].open() as source:
-        assert [source.sizes[axis] for axis in "TZC"] == [2, 2, 2]

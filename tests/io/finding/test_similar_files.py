@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import tifffile
 
-from tests.io.samples import noise, write_imagej, write_ome, write_plain, write_shaped
+from tests.io.samples import noise, write_imagej, write_plain, write_shaped
 from xcorr_app.errors import InputError
-from xcorr_app.io import discover, read_stack, scan_file, write_stack
+from xcorr_app.io import scan_file, write_stack
 from xcorr_app.io.finding import similar_files
 from xcorr_app.io.finding.similar_files import ScanOfAlike
 from xcorr_app.io.limits import Limits
@@ -26,10 +26,6 @@ WRITERS = {
     "pages": lambda path, plane: write_plain(path, np.stack([plane, plane + 1, plane])),
     "pages of ours": lambda path, plane: write_stack(path, np.stack([plane, plane + 1])),
     "pages of imagej": lambda path, plane: write_imagej(path, np.stack([plane, plane + 1]), "TYX"),
-}
-OTHERS = {
-    "compressed": lambda path, plane: write_plain(path, plane, compression="zlib"),
-    "ome": lambda path, plane: write_ome(path, plane, "YX"),
 }
 
 
@@ -57,21 +53,6 @@ def found(scan, path):
         file.page_map.tolist(),
         file.stamp,
     )
-
-
-@pytest.mark.parametrize("kind", [*WRITERS, *OTHERS])
-def test_what_is_found_is_the_same(tmp_path, kind):
-    write, (scan, calls) = {**WRITERS, **OTHERS}[kind], counted()
-    data = noise((5, 9, 11))
-    for number, plane in enumerate(data):
-        path = tmp_path / f"{number}.tif"
-        write(path, plane)
-        assert found(scan, path) == found(scan_file, path)
-        np.testing.assert_array_equal(scan(path, Limits()).read(0), read_stack(path).data.reshape(-1, 9, 11)[0])
-    if kind in WRITERS:
-        assert calls == [tmp_path / "0.tif"]
-    else:
-        assert len(calls) == 10
 
 
 @pytest.mark.parametrize("kind", ["plain", "shaped", "ours", "pages"])
@@ -145,16 +126,3 @@ def test_a_file_described_within_its_pixels_stands_for_no_other(tmp_path, what):
     scan = ScanOfAlike(scan_file)
     for path in (first, other):
         assert found(scan, path) == found(scan_file, path)
-
-
-def test_a_folder_of_alike_files_and_others(tmp_path):
-    data = noise((40, 6, 7))
-    for number, plane in enumerate(data):
-        write_plain(tmp_path / f"{number}.tif", plane, description="x" * (number % 3 + 1))
-    (tmp_path / "7.tif").write_bytes(b"no image")
-    (spec,) = discover(tmp_path).series
-    with spec.open() as source:
-        for number in (0, 6, 8, 21, 39):
-            np.testing.assert_array_equal(source.plane(number), data[number])
-        with pytest.raises(InputError, match=r"7\.tif"):
-            source.plane(7)

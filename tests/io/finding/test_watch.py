@@ -10,11 +10,8 @@ import time
 
 import numpy as np
 import pytest
-import tifffile
 
 from tests.io.samples import noise, write_plain
-from xcorr_app.batch.align.options import AlignOptions
-from xcorr_app.batch.align.watched_frames import can_be_measured_alone
 from xcorr_app.errors import InputError
 from xcorr_app.io import Limits
 from xcorr_app.io.finding.watch import Arrivals
@@ -232,10 +229,3 @@ def test_frames_are_measured_as_they_come(folder, tmp_path, reference):
     whole = parse_shifts_csv(next(out.glob("*/shifts.csv")).read_text())
     np.testing.assert_allclose([(row.dy, row.dx) for row in whole], found, atol=0.05)
     assert not table.exists()
-
-
-def test_a_reference_that_is_not_fixed_leaves_frames_to_the_end():
-    assert can_be_measured_alone(AlignOptions(reference=3))
-    assert not can_be_measured_alone(AlignOptions(reference="mean"))
-    assert not can_be_measured_alone(AlignOptions(reference="last"))
-    assert not can_be_measured_alone(AlignOptions(motion="rigid"))

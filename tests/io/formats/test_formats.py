@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import tifffile
 
-from tests.io.samples import noise, page_tags, tiff_bytes, write_imagej, write_plain
+from tests.io.samples import noise, write_plain
 from xcorr_app.errors import DamagedFileError, InputError, LimitError
-from xcorr_app.io import Limits, read_stack, scan_file
+from xcorr_app.io import read_stack, scan_file
 from xcorr_app.io.finding.discover import discover
 
 
@@ -49,25 +49,6 @@ def test_imagej_without_counts_has_the_pages_that_are_there(tmp_path):
     np.testing.assert_array_equal(stack.data, data)
 
 
-def test_imagej_counts_are_still_believed(tmp_path):
-    write_imagej(tmp_path / "a.tif", noise((5, 6, 7)), "TYX")
-    content = (tmp_path / "a.tif").read_bytes()
-    (tmp_path / "a.tif").write_bytes(content.replace(b"images=5", b"images=6").replace(b"frames=5", b"frames=6"))
-    with pytest.raises(DamagedFileError, match="says 6 images, the file has 5 pages"):
-        read_stack(tmp_path / "a.tif")
-
-
-def test_real_movie_without_counts(shared_data):
-    stack = read_stack(shared_data / "sima_2p" / "example.tif")
-    np.testing.assert_array_equal(stack.data, tifffile.imread(shared_data / "sima_2p" / "example.tif", key=range(20)))
-
-
-def test_real_bmp(shared_data):
-    for name in ("a", "b"):
-        path = shared_data / "openpiv_test1" / f"exp1_001_{name}.bmp"
-        np.testing.assert_array_equal(read_stack(path).data, cv2.imread(str(path), cv2.IMREAD_UNCHANGED))
-
-
 @pytest.mark.parametrize("width", [1, 2, 3, 4, 5, 63])
 def test_grey_bmp_of_other_programs(tmp_path, width):
     data = noise((6, width), "uint8")
@@ -77,29 +58,12 @@ def test_grey_bmp_of_other_programs(tmp_path, width):
         np.testing.assert_array_equal(read_stack(path).data, data)
 
 
-def test_bmp_stored_from_the_top(tmp_path):
-    data = noise((6, 8), "uint8")
-    content = bytearray(imagecodecs.bmp_encode(data[::-1].copy()))
-    content[22:26] = struct.pack("<i", -6)
-    (tmp_path / "a.bmp").write_bytes(content)
-    np.testing.assert_array_equal(read_stack(tmp_path / "a.bmp").data, data)
-
-
 def test_colours_of_a_bmp(tmp_path):
     data = noise((6, 5, 3), "uint8")
     cv2.imwrite(str(tmp_path / "a.bmp"), data[..., ::-1])
     with pytest.raises(InputError, match=r"colour image \(BMP, 24 bits\).*--channel R, G, B or gray"):
         read_stack(tmp_path / "a.bmp")
     np.testing.assert_array_equal(scan_file(tmp_path / "a.bmp", colour=True).read(0), np.moveaxis(data, -1, 0))
-
-
-def test_palette_of_colours_in_a_bmp(tmp_path):
-    content = bytearray(imagecodecs.bmp_encode(noise((6, 5), "uint8")))
-    content[54 + 4 * 200] ^= 255  # one blue of 256 entries
-    (tmp_path / "a.bmp").write_bytes(content)
-    with pytest.raises(InputError, match="colour image"):
-        read_stack(tmp_path / "a.bmp")
-    assert scan_file(tmp_path / "a.bmp", colour=True).samples == 3
 
 
 @pytest.mark.parametrize("kind", ["bmp", "jpg"])
@@ -127,24 +91,6 @@ def test_jpeg(tmp_path, shape):
     assert np.abs(found.astype(int) - expected).mean() < 2.5
 
 
-def test_progressive_jpeg(tmp_path):
-    data = smooth((40, 50))
-    cv2.imwrite(str(tmp_path / "a.jpg"), data, [cv2.IMWRITE_JPEG_PROGRESSIVE, 1, cv2.IMWRITE_JPEG_QUALITY, 100])
-    assert b"\xff\xc2" in (tmp_path / "a.jpg").read_bytes()
-    assert np.abs(read_stack(tmp_path / "a.jpg").data.astype(int) - data).max() <= 4
-
-
-def test_the_end_of_a_preview_is_not_that_of_the_image(tmp_path):
-    content = imagecodecs.jpeg8_encode(smooth((40, 50)))
-    preview = imagecodecs.jpeg8_encode(smooth((8, 8)))
-    whole = content[:2] + b"\xff\xe1" + struct.pack(">H", 2 + len(preview)) + preview + content[2:]
-    (tmp_path / "a.jpg").write_bytes(whole + b"what a camera adds")
-    np.testing.assert_array_equal(read_stack(tmp_path / "a.jpg").data, imagecodecs.jpeg8_decode(content))
-    (tmp_path / "a.jpg").write_bytes(whole[:-40])
-    with pytest.raises(DamagedFileError, match="without an end"):
-        read_stack(tmp_path / "a.jpg")
-
-
 @pytest.mark.parametrize("marker", sorted(set(range(0xC0, 0xD0)) - {0xC0, 0xC1, 0xC2, 0xC4, 0xC8, 0xCC}))
 def test_other_jpeg_frames_are_refused(tmp_path, marker):
     content = bytearray(imagecodecs.jpeg8_encode(smooth((40, 50))))
@@ -152,11 +98,6 @@ def test_other_jpeg_frames_are_refused(tmp_path, marker):
     (tmp_path / "a.jpg").write_bytes(content)
     with pytest.raises(InputError, match="lossless or arithmetic"):
         read_stack(tmp_path / "a.jpg")
-
-
-def test_jpeg_called_tif_is_what_it_is(tmp_path):
-    save_jpeg(tmp_path / "a.tif", smooth((20, 30)))
-    assert read_stack(tmp_path / "a.tif").data.shape == (20, 30)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", ">u2", "int16", "<f4", ">f8", "uint32"])
@@ -273,13 +214,6 @@ def test_what_follows_an_image_takes_no_memory(tmp_path, kind, said):
         scan_file(path)
 
 
-def test_number_of_images_in_an_npy_is_limited(tmp_path):
-    save_npy(tmp_path / "a.npy", noise((5, 4, 4)))
-    assert scan_file(tmp_path / "a.npy", Limits(max_pages=5)).page_count == 5
-    with pytest.raises(LimitError, match="limit of 4"):
-        scan_file(tmp_path / "a.npy", Limits(max_pages=4))
-
-
 def _zip(name):
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
@@ -309,14 +243,6 @@ def test_refused_kinds_are_named_with_what_converts_them(tmp_path, content, word
         assert not isinstance(caught.value, DamagedFileError)
 
 
-def test_a_folder_of_other_kinds_says_so(tmp_path):
-    (tmp_path / "a.oib").write_bytes(b"x")
-    (tmp_path / "b.oib").write_bytes(b"x")
-    for named in (tmp_path, f"{tmp_path}/*.oib"):
-        with pytest.raises(InputError, match=r"\(2 \.oib\) is not read: convert it to OME-TIFF with Fiji"):
-            discover(named)
-
-
 def test_previews_beside_tiff_files_are_left_out_and_told(tmp_path):
     write_plain(tmp_path / "a.tif", noise((3, 6, 5)))
     save_jpeg(tmp_path / "preview.jpg", smooth((20, 30)))
@@ -326,13 +252,6 @@ def test_previews_beside_tiff_files_are_left_out_and_told(tmp_path):
     assert "2 images of other kinds were left out" in found.notes[0]
 
 
-def test_arrays_beside_folders_of_tiff_files_are_not_meant(tmp_path):
-    save_npy(tmp_path / "mask.npy", noise((6, 5)))
-    (tmp_path / "day1").mkdir()
-    write_plain(tmp_path / "day1" / "a.tif", noise((3, 6, 5)))
-    assert [series.name for series in discover(tmp_path).series] == ["day1_a"]
-
-
 @pytest.mark.parametrize(("kind", "save"), [("bmp", save_bmp), ("jpg", save_jpeg), ("npy", save_npy)])
 def test_folder_of_one_kind_is_a_series(tmp_path, kind, save):
     for number in (10, 9, 1):
@@ -340,13 +259,6 @@ def test_folder_of_one_kind_is_a_series(tmp_path, kind, save):
     (series,) = discover(tmp_path).series
     assert [path.stem for path in series.paths] == ["i1", "i9", "i10"]
     np.testing.assert_allclose(series.open().plane(2), smooth((20, 30), 10), atol=4)
-
-
-def test_two_other_kinds_in_a_folder_are_refused(tmp_path):
-    save_bmp(tmp_path / "a.bmp", smooth((20, 30)))
-    save_npy(tmp_path / "a.npy", smooth((20, 30)))
-    with pytest.raises(InputError, match=r"both npy and BMP files; name the ones you mean"):
-        discover(tmp_path)
 
 
 @pytest.mark.parametrize(("kind", "save"), [("bmp", save_bmp), ("jpg", save_jpeg), ("npy", save_npy)])
@@ -366,27 +278,3 @@ def test_transparency_is_refused_where_it_is_used(tmp_path):
     (tmp_path / "a.png").write_bytes(imagecodecs.png_encode(data))
     with pytest.raises(InputError, match="transparent in places"):
         scan_file(tmp_path / "a.png", colour=True).read(0)
-
-
-def test_five_samples_a_pixel_are_not_sent_to_an_option_that_refuses_them(tmp_path):
-    tifffile.imwrite(tmp_path / "a.tif", noise((5, 64, 80), "uint8"), photometric="rgb", planarconfig="separate")
-    with pytest.raises(InputError, match="save it as grey values, one page a channel"):
-        read_stack(tmp_path / "a.tif")
-
-
-def test_empty_file_and_one_page_of_tags(tmp_path):
-    (tmp_path / "a.npy").write_bytes(b"")
-    with pytest.raises(DamagedFileError, match="is empty"):
-        scan_file(tmp_path / "a.npy")
-    (tmp_path / "a.lsm").write_bytes(tiff_bytes([page_tags(4, 4, 200, 16, t34412=7)], tail=bytes(200)))
-    with pytest.raises(InputError, match="LSM file of several positions, tiles or lines"):
-        scan_file(tmp_path / "a.lsm")
-
-
-def test_a_jpeg_that_ends_with_the_head_of_its_scan_is_without_an_end(tmp_path):
-    content = save_jpeg(tmp_path / "a.jpg", smooth((16, 16))).read_bytes()
-    scan = content.index(b"\xff\xda")
-    for length, message in ((scan + 4, "without an end"), (scan + 3, "no JPEG frame and scan up to byte")):
-        (tmp_path / "a.jpg").write_bytes(content[:length])
-        with pytest.raises(DamagedFileError, match=message):
-            scan_file(tmp_path / "a.jpg")

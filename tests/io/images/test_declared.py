@@ -7,7 +7,6 @@ import zlib
 import imagecodecs
 import numpy as np
 import pytest
-import tifffile
 
 from tests.io.formats.test_formats import smooth
 from tests.io.samples import noise, page_tags, tiff_bytes, write_plain
@@ -100,29 +99,6 @@ def test_bytes_that_are_left_over(tmp_path, spare, fits, code):
             read_stack(path)
 
 
-def test_a_last_strip_may_have_the_rows_of_the_others(tmp_path):
-    data = noise((10, 6), "uint8")
-    write_plain(tmp_path / "a.tif", data, compression="zlib", rowsperstrip=4)
-    whole = zlib.compress(data[8:].tobytes() + bytes(12))
-    content = bytearray((tmp_path / "a.tif").read_bytes())
-    with tifffile.TiffFile(tmp_path / "a.tif") as tif:
-        offsets, counts = (tif.pages[0].tags[code] for code in (273, 279))
-        for tag, value in ((offsets, len(content)), (counts, len(whole))):
-            letter = {3: "H", 4: "I"}[tag.dtype]
-            struct.pack_into("<" + letter, content, tag.valueoffset + 2 * struct.calcsize(letter), value)
-    (tmp_path / "a.tif").write_bytes(bytes(content) + whole)
-    np.testing.assert_array_equal(read_stack(tmp_path / "a.tif").data, data)
-
-
-def test_predictors_where_they_may_not_be(tmp_path):
-    path = one_page(tmp_path / "a.tif", 8, 8, bytes(range(64)), t317=2)
-    with pytest.raises(InputError, match="predictor without a compression"):
-        scan_file(path)
-    path = one_page(tmp_path / "a.tif", 8, 8, zlib.compress(bytes(range(64))), t259=8, t317=3)
-    with pytest.raises(DamagedFileError, match="predictor 3, which pixels of uint8 cannot have"):
-        scan_file(path)
-
-
 def png_with(content, **changes):
     """A PNG whose header is changed, its checksum right."""
     values = list(struct.unpack(">IIBBBBB", content[16:29]))
@@ -137,15 +113,6 @@ def test_a_png_whose_header_asks_for_less(tmp_path, change):
     (tmp_path / "a.png").write_bytes(png_with(bytes(imagecodecs.png_encode(smooth((24, 20)))), **change))
     with pytest.raises(DamagedFileError, match=r"a\.png: cannot be decoded"):
         read_stack(tmp_path / "a.png")
-
-
-def test_remarks_on_what_is_no_pixel_are_not_printed(tmp_path, capfd):
-    content = bytes(imagecodecs.png_encode(smooth((24, 20))))
-    profile = b"iCCPx\0\0broken"
-    chunk = struct.pack(">I", len(profile) - 4) + profile + struct.pack(">I", zlib.crc32(profile))
-    (tmp_path / "a.png").write_bytes(content[:33] + chunk + content[33:])
-    np.testing.assert_array_equal(read_stack(tmp_path / "a.png").data, smooth((24, 20)))
-    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize("shape", [(24, 20), (1, 1), (3, 7), (9, 8)])
@@ -201,28 +168,6 @@ def test_a_grey_value_beyond_the_palette_of_a_bmp_is_refused(tmp_path, start):
     np.testing.assert_array_equal(scan_file(tmp_path / "a.bmp").read(0), image // 16)
 
 
-def test_a_bmp_with_colours_in_another_order_is_refused(tmp_path):
-    pixels = struct.pack("<2I", 0x112233, 0x445566)
-    for masks, fits in (((0xFF0000, 0xFF00, 0xFF), True), ((0xFF, 0xFF00, 0xFF0000), False)):
-        head = (
-            b"BM" + struct.pack("<IHHI", 0, 0, 0, 66) + struct.pack("<IiiHHIIiiII", 40, 2, 1, 1, 32, 3, 8, 0, 0, 0, 0)
-        )
-        (tmp_path / "a.bmp").write_bytes(head + struct.pack("<3I", *masks) + pixels)
-        if fits:
-            assert scan_file(tmp_path / "a.bmp", colour=True).samples == 3
-        else:
-            with pytest.raises(InputError, match="compression 3"):
-                scan_file(tmp_path / "a.bmp", colour=True)
-
-
-def test_several_arrays_in_one_npy_are_refused(tmp_path):
-    with (tmp_path / "a.npy").open("wb") as file:
-        np.save(file, noise((4, 5)))
-        np.save(file, noise((4, 5)))
-    with pytest.raises(DamagedFileError, match="save each array as a file of its own"):
-        scan_file(tmp_path / "a.npy")
-
-
 @pytest.mark.parametrize("kind", ["tif", "npy", "png"])
 @pytest.mark.parametrize("how", ["written", "replaced"])
 def test_a_file_replaced_by_one_of_the_same_size_and_time_is_noticed(tmp_path, kind, how):
@@ -247,15 +192,6 @@ def test_a_file_replaced_by_one_of_the_same_size_and_time_is_noticed(tmp_path, k
         file.read(0)
 
 
-def test_imagej_unit_without_a_resolution_is_no_pixel_size(tmp_path):
-    description = b"ImageJ=1.54f\nunit=um\n\0"
-    start = 8 + 2 + 12 * 10 + 4
-    tags = [*page_tags(8, 8, start, 64), (270, 2, len(description), start + 64)]
-    (tmp_path / "a.tif").write_bytes(tiff_bytes([tags], tail=bytes(range(64)) + description))
-    metadata = read_stack(tmp_path / "a.tif").metadata
-    assert (metadata.kind, metadata.unit, metadata.pixel_size) == ("imagej", "um", None)
-
-
 def test_counts_of_a_description_take_no_memory(tmp_path):
     for text in (b"images=500000000", b"images=2\nslices=500000000\nframes=500000000"):
         description = b"ImageJ=1.54f\n" + text + b"\n\0"
@@ -264,22 +200,3 @@ def test_counts_of_a_description_take_no_memory(tmp_path):
         (tmp_path / "a.tif").write_bytes(tiff_bytes([tags], tail=bytes(range(64)) + description))
         with pytest.raises(InputError, match=r"a\.tif"):
             scan_file(tmp_path / "a.tif")
-
-
-def test_directories_that_share_a_long_description(tmp_path):
-    for text in (b'{"shape": [8, 8]' + b" " * 4_000_000 + b"}", b'{"a": 1, "shape": [8, 8]' + b" " * 4_000_000 + b"}"):
-        data = 8 + 1000 * (2 + 12 * 10 + 4)
-        pages = [[*page_tags(8, 8, data, 64), (270, 2, len(text), data + 64)] for _ in range(1000)]
-        (tmp_path / "a.tif").write_bytes(tiff_bytes(pages, tail=bytes(64) + text))
-        with pytest.raises(DamagedFileError, match="shape description of 40000"):
-            scan_file(tmp_path / "a.tif")
-
-
-def test_a_table_of_more_numbers_than_a_page_needs(tmp_path):
-    path = one_page(tmp_path / "a.tif", 8, 8, bytes(64))
-    content = bytearray(path.read_bytes())
-    at = content.index(struct.pack("<HH", 273, 4))
-    struct.pack_into("<HHII", content, at, 273, 1, 1 << 23, 8)
-    path.write_bytes(bytes(content) + bytes(1 << 23))
-    with pytest.raises(DamagedFileError, match="8388608 numbers in tag 273"):
-        scan_file(path)

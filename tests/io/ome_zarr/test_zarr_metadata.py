@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from xcorr_app.errors import InputError
-from xcorr_app.io.ome_zarr.zarr_metadata import build_attributes, read_metadata, stored_order
-from xcorr_app.io.source import StackMetadata, ZarrTags, make_metadata
+from xcorr_app.io.ome_zarr.zarr_metadata import build_attributes, read_metadata
+from xcorr_app.io.source import StackMetadata, ZarrTags
 
 PATH, TYPE = Path("a.zarr"), np.dtype(np.uint16)
 SIZES = {"T": 3, "Z": 4, "C": 2, "Y": 5, "X": 6}
@@ -75,25 +75,6 @@ def test_every_set_of_axes_goes_the_whole_way(order, version):
     assert not {"type", "name"} & set(scales)
 
 
-def test_axes_of_size_one_are_in_the_order_and_not_in_the_stack():
-    found, order = read(said("TCZYX"), (1, 2, 1, 5, 6))
-    assert (found.axes, found.shape, order) == ("CYX", (2, 5, 6), "TCZYX")
-    assert found.sizes == {"T": 1, "Z": 1, "C": 2, "Y": 5, "X": 6}
-    assert stored_order(replace(found, axes="CTYX", shape=(2, 3, 5, 6))) == "TCYX"
-
-
-def test_a_z_step_of_a_stack_without_z_is_no_axis():
-    known = StackMetadata("TYX", (3, 5, 6), TYPE, "ome", z_step=2.0, z_unit="nm", time_increment=0.5, time_unit="s")
-    scales = scales_of(build_attributes(known, "0.5", 1))
-    assert [axis["name"] for axis in scales["axes"]] == ["t", "y", "x"]
-    assert scales["datasets"][0]["coordinateTransformations"] == [{"type": "scale", "scale": [0.5, 1.0, 1.0]}]
-    still = StackMetadata("ZYX", (4, 5, 6), TYPE, "ome", time_increment=0.5, time_unit="s")
-    assert (
-        scales_of(build_attributes(still, "0.5", 1))["datasets"][0]["coordinateTransformations"][0]["scale"]
-        == [1.0] * 3
-    )
-
-
 @pytest.mark.parametrize("levels", [1, 2, 4])
 def test_pixels_of_a_level_lie_amid_those_that_they_are_means_of(levels):
     known, _ = read(said("TZYX"), (3, 4, 5, 6))
@@ -129,21 +110,6 @@ def test_without_transforms_a_pixel_is_a_pixel():
     assert found.zarr.translation == (("Y", 0.0), ("X", 0.0))
 
 
-def test_a_step_counts_where_it_says_something():
-    ones = dict.fromkeys("TCZYX", 1.0)
-    assert read(said("YX", ones, units={}), (5, 6))[0].pixel_size is None
-    assert read(said("YX", ones), (5, 6))[0].pixel_size == (1.0, 1.0)
-    found = read(said("YX", units={}), (5, 6))[0]
-    assert (found.pixel_size, found.unit) == ((0.25, 0.125), None)
-    # What is no size, in one direction only, or in two units is none.
-    assert read(said("YX", STEPS | {"Y": 0.0}), (5, 6))[0].pixel_size is None
-    assert read(said("YX", STEPS | {"X": -1.0}), (5, 6))[0].pixel_size is None
-    mixed = read(said("YX", units=LONG | {"X": "nanometer"}), (5, 6))[0]
-    assert (mixed.pixel_size, mixed.unit) == (None, None)
-    still = read(said("TZYX", STEPS | {"T": 0.0, "Z": 0.0}), (3, 4, 5, 6))[0]
-    assert (still.time_increment, still.time_unit, still.z_step, still.z_unit) == (None,) * 4
-
-
 @pytest.mark.parametrize(("short", "long"), UNITS)
 def test_units_have_long_names_in_the_file(short, long):
     found, _ = read(said("YX", units=dict.fromkeys("YX", long)), (5, 6))
@@ -168,16 +134,6 @@ def test_units_have_long_names_in_the_file(short, long):
 def test_other_names_of_units(unit, long):
     known = StackMetadata("YX", (5, 6), TYPE, "ome", pixel_size=(0.1, 0.2), unit=unit)
     assert scales_of(build_attributes(known, "0.4", 1))["axes"][0].get("unit") == long
-
-
-def test_axes_by_name_alone_and_by_type():
-    attributes = said("TYX")
-    attributes["multiscales"][0]["axes"] = ["t", "y", "x"]
-    assert read(attributes, (3, 5, 6))[1] == "TYX"
-    attributes["multiscales"][0]["axes"] = [{"name": "when", "type": "time"}, {"name": "y"}, {"name": "x"}]
-    assert read(attributes, (3, 5, 6))[1] == "TYX"
-    attributes["multiscales"][0]["axes"] = [{"name": "dye", "type": "channel"}, {"name": "y"}, {"name": "x"}]
-    assert read(attributes, (2, 5, 6))[1] == "CYX"
 
 
 @pytest.mark.parametrize(
@@ -230,16 +186,6 @@ def test_rendering_settings_stay_with_their_channels():
     assert "omero" not in build_attributes(odd, "0.4", 1)
 
 
-@pytest.mark.parametrize(("dtype", "largest"), [("uint8", 255.0), ("int16", 65535.0), ("float32", 1.0)])
-def test_names_alone_get_a_window_and_a_colour(dtype, largest):
-    known = StackMetadata("CYX", (2, 5, 6), np.dtype(dtype), "ome", channel_names=("A", "B"))
-    window = {"min": 0.0, "max": largest, "start": 0.0, "end": largest}
-    assert build_attributes(known, "0.4", 1)["omero"] == {
-        "channels": [{"label": name, "color": "FFFFFF", "window": window, "active": True} for name in "AB"]
-    }
-    assert "omero" not in build_attributes(replace(known, channel_names=()), "0.4", 1)
-
-
 @pytest.mark.parametrize(
     ("omero", "names"),
     [
@@ -256,17 +202,3 @@ def test_names_alone_get_a_window_and_a_colour(dtype, largest):
 )
 def test_names_of_channels_are_those_of_all_of_them(omero, names):
     assert read(said("CYX", omero=omero), (2, 5, 6))[0].channel_names == names
-
-
-def test_other_attributes_are_kept_up_to_a_size():
-    kept, _ = read(said("YX", note="x" * 1000), (5, 6))
-    assert json.loads(kept.zarr.attributes)["note"] == "x" * 1000
-    assert not {"multiscales", "version"} & set(json.loads(kept.zarr.attributes))
-    left_out, _ = read(said("YX", note="x" * (1 << 20)), (5, 6))
-    assert left_out.zarr.attributes == "{}"
-    assert read(said("YX", version="0.6"), (5, 6))[0].zarr.version == "0.4"
-
-
-def test_the_order_of_a_stack_is_that_of_its_array():
-    known = make_metadata(SIZES, "TZCYX", TYPE, "ome")
-    assert stored_order(known) == "TCZYX"

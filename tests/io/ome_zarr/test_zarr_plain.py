@@ -3,15 +3,13 @@
 import numpy as np
 import pytest
 
-from tests.io.ome_zarr.test_zarr import make_group, metadata_of, write
+from tests.io.ome_zarr.test_zarr import metadata_of, write
 from tests.io.samples import noise
 from xcorr_app.errors import DamagedFileError
 from xcorr_app.io import read_stack, scan_file
 from xcorr_app.io.ome_zarr.zarr_write import halve
 
 zarr = pytest.importorskip("zarr")
-
-STACKS = [("YX", (33, 41)), ("TYX", (5, 33, 41)), ("TZCYX", (3, 2, 2, 33, 41)), ("CTYX", (2, 4, 33, 41))]
 
 
 def make_shards(path, data, shards, chunks, index_location="end", **options):
@@ -52,16 +50,6 @@ def test_what_is_not_there_is_the_fill_value(tmp_path):
     assert file.plain is not None
     np.testing.assert_array_equal(file.read(1), data[1])
     np.testing.assert_array_equal(file.read(2), np.full((9, 11), 7))
-
-
-@pytest.mark.parametrize("compression", [None, "zstd"])
-def test_only_what_is_nothing_but_pixels_is_read_without_the_library(tmp_path, compression):
-    data = noise((4, 9, 11))
-    path = write(tmp_path / "a.zarr", data, metadata_of(data, "TYX"), compression=compression)
-    assert (scan_file(path).plain is None) == (compression == "zstd")
-    for chunks, dtype in [((2, 9, 11), "<u2"), ((1, 9, 11), ">u2")]:
-        group = make_group(tmp_path / "b.zarr", data.astype(dtype), "tyx", chunks=chunks)
-        assert scan_file(group).plain is None
 
 
 @pytest.mark.parametrize("damage", ["index", "cut", "place", "empty"])

@@ -45,15 +45,3 @@ def test_two_planes_in_one_page(tmp_path):
         read_stack(described(tmp_path, (f"<TiffData{block}/>", twice)))
     thrice = twice.replace('"1" FirstT="2"', '"2" FirstT="2"')
     assert len(read_stack(described(tmp_path, (f"<TiffData{block}/>", thrice))).data.squeeze()) == 3
-
-
-def test_sizes_of_a_pixel_in_unlike_units_are_none(tmp_path):
-    """One unit is kept for both."""
-    sizes = {"PhysicalSizeX": 0.5, "PhysicalSizeY": 0.5, "PhysicalSizeXUnit": "nm", "PhysicalSizeYUnit": "nm"}
-    plain = noise((3, 8, 9))
-    for unit, expected in (("nm", (0.5, 0.5)), ("mm", None)):
-        path = tmp_path / "u.ome.tif"
-        tifffile.imwrite(path, plain, ome=True, metadata={"axes": "TYX", **sizes, "PhysicalSizeYUnit": unit})
-        found = read_stack(path).metadata
-        assert found.pixel_size == expected
-        assert found.unit == ("nm" if expected else None)

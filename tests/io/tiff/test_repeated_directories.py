@@ -6,10 +6,8 @@ import tifffile
 
 from tests import share
 from tests.io.samples import noise, write_imagej, write_ome, write_plain, write_shaped
-from xcorr_app.errors import InputError, LimitError
+from xcorr_app.errors import InputError
 from xcorr_app.io import read_stack, scan_file, write_stack
-from xcorr_app.io.limits import Limits
-from xcorr_app.io.tiff import tiff_scan
 from xcorr_app.io.tiff.tiff_directory import DirectoryReader
 
 WRITERS = {
@@ -52,37 +50,6 @@ def test_the_same_is_found(tmp_path, in_full, kind):
     WRITERS[kind](path, data)
     assert found(path) == in_full(path)
     np.testing.assert_array_equal(read_stack(path).data, data)
-
-
-@pytest.mark.parametrize("kind", ["plain", "big", "described", "ours"])
-def test_most_pages_are_not_read_in_full(tmp_path, monkeypatch, kind):
-    WRITERS[kind](tmp_path / "a.tif", noise((30, 5, 7)))
-    checked, real = [], tiff_scan.check_page
-    monkeypatch.setattr(tiff_scan, "check_page", lambda *a, **k: checked.append(1) or real(*a, **k))
-    scan_file(tmp_path / "a.tif")
-    assert len(checked) == 2
-
-
-@pytest.mark.parametrize("kind", ["plain", "big", "described", "ours"])
-@pytest.mark.parametrize("count", [17, 18, 19, 20, 70])
-def test_many_pages(tmp_path, in_full, kind, count):
-    path = tmp_path / "a.tif"
-    WRITERS[kind](path, noise((count, 5, 7)))
-    whole = found(path)
-    assert whole == in_full(path)
-    assert len(whole[1]) == count
-    with pytest.raises(LimitError):
-        scan_file(path, Limits(max_pages=count - 1))
-    assert scan_file(path, Limits(max_pages=count)).page_count == count
-
-
-def test_pages_that_do_not_lie_equally_far_apart(tmp_path, in_full):
-    path = tmp_path / "a.tif"
-    rng = np.random.default_rng(0)
-    with tifffile.TiffWriter(path) as tif:
-        for text in rng.integers(1, 40, 60):
-            tif.write(noise((5, 7)), contiguous=False, description="a" * int(text), metadata=None)
-    assert found(path) == in_full(path)
 
 
 def test_a_chain_that_leads_back(tmp_path, in_full):

@@ -1,9 +1,7 @@
 """Pages of grey values are decoded here, of every compression, and what comes out is what the page declares."""
 
 import itertools
-import os
 import struct
-import threading
 
 import imagecodecs
 import numpy as np
@@ -15,7 +13,7 @@ from xcorr_app.errors import DamagedFileError
 from xcorr_app.io import read_stack, scan_file
 from xcorr_app.io.limits import SPARE
 from xcorr_app.io.tiff import segments
-from xcorr_app.io.tiff.tiff import TiffImage, _after
+from xcorr_app.io.tiff.tiff import TiffImage
 
 LAYOUTS = ({}, {"rowsperstrip": 7}, {"tile": (16, 32)})
 
@@ -42,16 +40,6 @@ def test_every_usual_kind(tmp_path, dtype, compression, left_to_tifffile):
         how = {"compression": compression, "predictor": predictor, "byteorder": byteorder}
         write_plain(tmp_path / "a.tif", data, **how, **layout)
         np.testing.assert_array_equal(read_stack(tmp_path / "a.tif").data, data)
-    assert left_to_tifffile == []
-
-
-@pytest.mark.parametrize("compression", ["lzma", "lerc", "png", "jpegxl", "jpeg2000", "jpegxr"])
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_unusual_kinds(tmp_path, compression, layout, left_to_tifffile):
-    data = noise((2, 33, 47), "uint16")
-    lossless = {"jpegxl": {"lossless": True}, "jpeg2000": {"level": 0}, "jpegxr": {"level": 1.0}}.get(compression, {})
-    write_plain(tmp_path / "a.tif", data, compression=compression, compressionargs=lossless, **layout)
-    np.testing.assert_array_equal(read_stack(tmp_path / "a.tif").data, data)
     assert left_to_tifffile == []
 
 
@@ -111,34 +99,3 @@ def test_bits_that_are_stored_last_first(tmp_path, monkeypatch, compression, pre
     )
     np.testing.assert_array_equal(scan_file(path).read(0), data)
     assert given == [encoded]
-
-
-@pytest.mark.parametrize("compression", ["zlib", "zstd"])
-def test_a_segment_that_cannot_be_read_whole_is_not_made_up_of_the_one_before(tmp_path, monkeypatch, compression):
-    """What a thread keeps holds the bytes of the last segment, which may be those that are missing."""
-    data = noise((40, 50))
-    write_plain(tmp_path / "a.tif", np.stack([data, data]), compression=compression)
-    image, out, real = scan_file(tmp_path / "a.tif"), np.empty((1, 40, 50), np.uint16), os.preadv
-    image.read_into([0], out)
-    monkeypatch.setattr(os, "preadv", lambda descriptor, buffers, at: real(descriptor, [buffers[0][:-9]], at))
-    with pytest.raises(DamagedFileError, match=r"page 1 cannot be decoded \(.*bytes expected at byte"):
-        image.read_into([1], out)
-
-
-def test_memory_for_a_large_segment_is_not_kept(monkeypatch):
-    kept = threading.local()
-    monkeypatch.setattr(segments, "_of_thread", kept)
-    monkeypatch.setattr(segments, "_MOST_KEPT", 100)
-    for size in (60, 101, 100, 3):
-        assert len(segments._lent("raw", size)) == size
-    assert kept.raw.nbytes == 100
-
-
-@pytest.mark.parametrize("sizes", [(5,), (3, 4), (7, 1, 2, 6)])
-def test_what_is_left_of_buffers_after_a_short_read(sizes):
-    whole = bytes(range(1, 1 + sum(sizes)))
-    starts = np.cumsum((0, *sizes))
-    parts = [memoryview(whole)[begin:end] for begin, end in itertools.pairwise(starts)]
-    for done in range(len(whole)):
-        assert b"".join(_after(parts, done)) == whole[done:]
-    assert not any(part.nbytes for part in _after(parts, len(whole)))

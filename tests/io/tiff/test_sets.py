@@ -6,7 +6,7 @@ import tifffile
 
 from tests.io.samples import noise, page_tags, tiff_bytes
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io import StackMetadata, StackWriter, discover, read_stack, scan_file
+from xcorr_app.io import StackWriter, discover, read_stack, scan_file
 
 SPACE = 'xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06"'
 UUIDS = [f"urn:uuid:00000000-0000-0000-0000-00000000000{i}" for i in range(4)]
@@ -101,16 +101,6 @@ def test_a_set_cannot_lead_out_of_its_folder(tmp_path):
         scan_file(path)
 
 
-def test_a_set_of_a_cut_file(tmp_path):
-    names = write_set(tmp_path, noise((1, 2, 2, 11, 13)))
-    other = tmp_path / names[0][1]
-    content = other.read_bytes()
-    for size in (0, 7, 100, len(content) // 2):
-        other.write_bytes(content[:size])
-        with pytest.raises(InputError, match="s_p0_"):
-            scan_file(tmp_path / names[0][0])
-
-
 @pytest.mark.parametrize("in_chain", [False, True])
 def test_pyramids_are_read_at_full_resolution(tmp_path, in_chain):
     data = noise((3, 64, 96))
@@ -135,44 +125,3 @@ def test_a_page_that_cannot_be_a_smaller_image_is_not_left_out(tmp_path, size):
     (tmp_path / "a.tif").write_bytes(tiff_bytes(pages, tail=bytes(200)))
     with pytest.raises(InputError, match=r"a\.tif"):
         scan_file(tmp_path / "a.tif")
-
-
-def test_bigtiff_is_chosen_where_offsets_need_it(tmp_path):
-    large = StackMetadata("TYX", (70, 8192, 8192), np.dtype(np.uint8), "ome")
-    assert StackWriter(tmp_path / "a.ome.tif", large)._layout.big
-    nearly = StackMetadata("TYX", (64, 8192, 8176), np.dtype(np.uint8), "ome")  # a description of 8 MB would not fit
-    assert StackWriter(tmp_path / "a.ome.tif", nearly)._layout.big
-    small = StackMetadata("TYX", (60, 8192, 8192), np.dtype(np.uint8), "ome")
-    assert not StackWriter(tmp_path / "a.ome.tif", small)._layout.big
-
-
-@pytest.mark.parametrize(("blocks", "words"), [
-    (((0, 0, 3), (1, 1, 2)), None),  # said twice, the same both times
-    (((0, 0, 3), (2, 1, 1)), "two places"),
-    (((0, 0, 2), (2, 2, 2)), None),  # more pages than planes are left: what is beyond the last plane says nothing
-    (((0, 0, 1), (1, 2, 2)), "has no page 3"),
-    (((0, 0, 2),), "1 of the 3 planes"),
-])  # fmt: skip
-def test_blocks_of_several_pages(tmp_path, blocks, words):
-    """(first frame, first page, pages) of each."""
-    data = noise((3, 11, 13))
-    text = "".join(
-        f'<TiffData FirstT="{frame}" FirstC="0" FirstZ="0" IFD="{page}" PlaneCount="{count}">'
-        f'<UUID FileName="a.ome.tif">{UUIDS[0]}</UUID></TiffData>'
-        for frame, page, count in blocks
-    )
-    xml = (
-        f'<OME {SPACE} UUID="{UUIDS[1]}"><Image ID="Image:0"><Pixels ID="Pixels:0" DimensionOrder="XYCZT" '
-        'Type="uint16" SizeX="13" SizeY="11" SizeZ="1" SizeC="1" SizeT="3">'
-        f'<Channel ID="Channel:0:0" SamplesPerPixel="1"/>{text}</Pixels></Image></OME>'
-    )
-    (tmp_path / "a.companion.ome").write_text(xml)
-    told = f'<OME {SPACE} UUID="{UUIDS[0]}"><BinaryOnly MetadataFile="a.companion.ome" UUID="{UUIDS[1]}"/></OME>'
-    with tifffile.TiffWriter(tmp_path / "a.ome.tif") as tif:
-        for number, plane in enumerate(data):
-            tif.write(plane, description=told if number == 0 else None, metadata=None, contiguous=False)
-    if words is None:
-        np.testing.assert_array_equal(read_stack(tmp_path / "a.ome.tif").data, data)
-    else:
-        with pytest.raises(DamagedFileError, match=words):
-            scan_file(tmp_path / "a.ome.tif")

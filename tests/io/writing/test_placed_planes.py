@@ -6,14 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import xxhash
 
 from xcorr_app.errors import OutputError, ShapeError
-from xcorr_app.io import StackMetadata, StackWriter, write_stack
+from xcorr_app.io import StackMetadata, StackWriter
 from xcorr_app.io.ome_zarr import zarr_write
 from xcorr_app.io.ome_zarr.zarr_write import ZarrWriter
 from xcorr_app.io.source import TiffTags, ZarrTags
-from xcorr_app.io.writing import write
 from xcorr_app.io.writing.placed_planes import PlacedPlanes
 
 
@@ -48,23 +46,6 @@ def test_the_same_bytes_as_of_one_writer(tmp_path, kind, byteorder, compression)
     assert path.read_bytes() == (tmp_path / "one.tif").read_bytes()
     assert not (begun(path) / path.name).exists()
     assert [file.name for file in tmp_path.iterdir() if "partial" in file.name] == []
-
-
-def test_a_large_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
-    planes = np.random.default_rng(3).integers(0, 60000, (23, 17, 31)).astype(np.uint16)
-    metadata = StackMetadata(axes="TYX", shape=planes.shape, dtype=planes.dtype)
-    monkeypatch.setattr(write, "_LARGE", planes.nbytes)
-    write_stack(tmp_path / "one.tif", planes, metadata)
-    path = tmp_path / "many.tif"
-    for first in (11, 0):
-        place(path, metadata, first, planes[first : first + 12])
-    with StackWriter(path, metadata, begun=begun(path), later=lambda _: None) as writer:
-        pass
-    writer.prepare()
-    assert not path.exists()
-    assert writer.checksum == xxhash.xxh3_128_hexdigest((tmp_path / "one.tif").read_bytes())
-    writer.complete()
-    assert path.read_bytes() == (tmp_path / "one.tif").read_bytes()
 
 
 def test_what_does_not_fit_is_refused(tmp_path):

@@ -2,8 +2,6 @@ import dataclasses
 import errno
 import os
 import resource
-import threading
-import time
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -11,10 +9,10 @@ import pytest
 import tifffile
 import xxhash
 
-from tests.io.samples import TYPES, noise, write_imagej, write_ome, write_plain, write_shaped
-from xcorr_app.errors import ArgumentError, DamagedFileError, DataTypeError, OutputError, ShapeError
-from xcorr_app.io import StackMetadata, StackWriter, read_stack, scan_file, write_stack
-from xcorr_app.io.source import TiffTags, runs_of
+from tests.io.samples import TYPES, noise, write_imagej, write_ome, write_shaped
+from xcorr_app.errors import DamagedFileError, DataTypeError, OutputError, ShapeError
+from xcorr_app.io import StackMetadata, StackWriter, read_stack, write_stack
+from xcorr_app.io.source import TiffTags
 from xcorr_app.io.writing import write as write_module
 
 ADVICE = "check that the folder exists, is writable and has space left"
@@ -127,43 +125,11 @@ def test_imagej_stays_imagej_with_labels_and_tables(tmp_path):
         assert after.pages[0].tags["XResolution"].value == before.pages[0].tags["XResolution"].value
 
 
-def test_runs_of_numbers():
-    assert runs_of([0, 1, 2, 3, 4, 6, 8, 9, 11]) == "0-4, 6, 8-9, 11"
-
-
-def test_labels_of_other_planes_are_left_out(tmp_path):
-    """One a plane: of half of the planes they would name the wrong ones."""
-    write_imagej(tmp_path / "in.tif", noise((4, 2, 6, 5)), "TCYX", Labels=[f"plane {index}" for index in range(8)])
-    stack = read_stack(tmp_path / "in.tif")
-    for count, kept in ((4, True), (2, False)):
-        write_stack(
-            tmp_path / "out.tif", stack.data[:count], dataclasses.replace(stack.metadata, shape=(count, 2, 6, 5))
-        )
-        with tifffile.TiffFile(tmp_path / "out.tif") as tif:
-            assert ("Labels" in tif.imagej_metadata) == kept
-
-
-@pytest.mark.parametrize(
-    ("axes", "shape"), [("TYX", (4, 6, 5)), ("CYX", (2, 6, 5)), ("ZYX", (3, 6, 5)), ("YX", (6, 5))]
-)
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
-def test_imagej_of_fewer_axes(tmp_path, axes, shape, dtype):
-    write_imagej(tmp_path / "in.tif", noise(shape, dtype), axes)
-    stack, written = _round_trip(tmp_path)
-    assert _calibration(written.metadata) == _calibration(stack.metadata)
-    assert written.metadata.axes == axes
-
-
 def test_imagej_calibration_can_be_changed(tmp_path):
     write_imagej(tmp_path / "in.tif", noise((4, 6, 5)), "TYX")
     change = {"pixel_size": (0.004, 0.1), "unit": "Å", "time_increment": 0.1}
     _, written = _round_trip(tmp_path, lambda metadata: dataclasses.replace(metadata, **change))
     assert {name: getattr(written.metadata, name) for name in change} == change
-
-
-def test_imagej_needs_its_own_order_of_axes(tmp_path):
-    with pytest.raises(ArgumentError, match="TZCYX"):
-        StackWriter(tmp_path / "a.tif", StackMetadata("CTYX", (2, 3, 6, 5), np.dtype("uint8"), "imagej"))
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -200,42 +166,6 @@ def test_palette_is_kept(tmp_path):
         np.testing.assert_array_equal(tif.pages[0].colormap, grey)
 
 
-@pytest.mark.parametrize("axes", ["TYX", "TCYX"])
-@pytest.mark.parametrize("kind", ["ome", "imagej", "tiff", "png"])
-def test_metadata_made_from_nothing(tmp_path, axes, kind):
-    data = noise((4, 6, 5) if axes == "TYX" else (4, 2, 6, 5))
-    names = ("a <b>", "ü") if kind == "ome" and "C" in axes else ()
-    metadata = StackMetadata(
-        axes, data.shape, data.dtype, kind, (0.2, 0.1), "µm", 0.5, "µm", 3.0, "sec" if kind == "imagej" else "s", names
-    )
-    write_stack(tmp_path / "a.tif", data, metadata)
-    written = read_stack(tmp_path / "a.tif").metadata
-    if kind in ("ome", "imagej"):
-        assert _calibration(written) == _calibration(metadata)
-    assert (written.axes, written.kind) == (axes, "tiff" if kind == "png" else kind)
-
-
-def test_arrays_without_metadata(tmp_path):
-    write_stack(tmp_path / "a.tif", noise((3, 6, 5)).astype(">u2"))
-    stack = read_stack(tmp_path / "a.tif")
-    assert stack.metadata.kind == "tiff"
-    np.testing.assert_array_equal(stack.data, noise((3, 6, 5)))
-    write_stack(tmp_path / "a.ome.tif", noise((3, 6, 5)))
-    assert read_stack(tmp_path / "a.ome.tif").metadata.kind == "ome"
-    for write, how in ((write_plain, ()), (write_imagej, ("TYX",))):
-        write(tmp_path / "plain.tif", noise((3, 6, 5)), *how)
-        stack = read_stack(tmp_path / "plain.tif")
-        write_stack(tmp_path / "B.OME.TIFF", stack.data, stack.metadata)
-        found = read_stack(tmp_path / "B.OME.TIFF").metadata
-        assert (found.kind, found.axes) == ("ome", stack.metadata.axes)
-        with tifffile.TiffFile(tmp_path / "B.OME.TIFF") as file:
-            assert file.is_ome
-    for wrong in (noise((2, 3, 6, 5)), np.zeros(4, np.uint8), np.zeros((2, 2), np.int64), np.zeros((0, 4), np.uint8)):
-        with pytest.raises(ArgumentError, match="needs metadata"):
-            write_stack(tmp_path / "b.tif", wrong)
-    assert not (tmp_path / "b.tif").exists()
-
-
 def test_cropped_planes(tmp_path):
     write_ome(tmp_path / "in.tif", noise((3, 6, 5)), "TYX")
     stack = read_stack(tmp_path / "in.tif")
@@ -243,19 +173,6 @@ def test_cropped_planes(tmp_path):
     written = read_stack(tmp_path / "out.tif")
     np.testing.assert_array_equal(written.data, stack.data[:, 1:, :4])
     assert written.metadata.pixel_size == stack.metadata.pixel_size
-
-
-@pytest.mark.parametrize("kind", ["tiff", "ome", "imagej"])
-def test_beyond_4_gib(tmp_path, monkeypatch, kind):
-    monkeypatch.setattr(write_module, "_CLASSIC_BYTES", 1000)
-    data = noise((5, 20, 30))
-    metadata = StackMetadata("TYX", data.shape, data.dtype, kind)
-    write_stack(tmp_path / "a.tif", data, metadata)
-    np.testing.assert_array_equal(read_stack(tmp_path / "a.tif").data, data)
-    np.testing.assert_array_equal(tifffile.imread(tmp_path / "a.tif"), data)
-    with tifffile.TiffFile(tmp_path / "a.tif") as tif:
-        assert tif.is_bigtiff == (kind != "imagej")
-    assert len(scan_file(tmp_path / "a.tif").directory_offsets) == 5
 
 
 def test_wrong_planes_are_refused_and_leave_nothing(tmp_path):
@@ -346,11 +263,6 @@ def test_a_failing_rename_or_sync_leaves_nothing(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_missing_folder(tmp_path):
-    with pytest.raises(OutputError, match="nowhere"):
-        write_stack(tmp_path / "nowhere" / "a.tif", noise((3, 6, 5)))
-
-
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("compression", ["zlib", "zstd", "lzw"])
 @pytest.mark.parametrize("byteorder", ["<", ">"])
@@ -369,15 +281,6 @@ def test_compressed_planes_read_back_here_and_elsewhere(tmp_path, dtype, compres
         assert tif.pages[0].compression.name.lower().endswith({"zlib": "adobe_deflate"}.get(compression, compression))
 
 
-def test_smooth_planes_become_smaller(tmp_path):
-    data = np.tile(np.arange(300, dtype=np.uint16), (2, 200, 1))
-    metadata = StackMetadata("TYX", data.shape, data.dtype)
-    with StackWriter(tmp_path / "a.tif", metadata, compression="zlib") as writer:
-        for plane in data:
-            writer.write(plane)
-    assert (tmp_path / "a.tif").stat().st_size < data.nbytes / 20
-
-
 @pytest.mark.parametrize("bytes_at_once", [1, 3 * 60, 1 << 22])
 def test_bytes_do_not_depend_on_how_planes_are_gathered(tmp_path, monkeypatch, bytes_at_once):
     data = noise((11, 6, 5))
@@ -390,59 +293,12 @@ def test_bytes_do_not_depend_on_how_planes_are_gathered(tmp_path, monkeypatch, b
     assert (tmp_path / "a.tif").read_bytes() == (tmp_path / "expected.tif").read_bytes()
 
 
-@pytest.mark.parametrize("compression", [None, "zlib"])
-def test_who_writes_faster_than_the_disk_waits_and_says_so(tmp_path, monkeypatch, compression):
-    real, told = os.pwritev, []
-
-    def slow(*args):
-        time.sleep(0.02)
-        return real(*args)
-
-    monkeypatch.setattr(os, "pwritev", slow)
-    monkeypatch.setattr(write_module, "_BYTES_AT_ONCE", 1)
-    data = noise((8, 30, 40))
-    metadata = StackMetadata("TYX", data.shape, data.dtype)
-    for waiting in (1, 1 << 20):
-        told.append(0.0)
-        how = {"waiting": waiting, "waited": lambda stage, seconds: told.append(told.pop() + seconds)}
-        with StackWriter(tmp_path / "a.tif", metadata, compression=compression, **how) as writer:
-            for plane in data:
-                writer.write(plane)
-    assert told[0] > 6 * 0.02
-    assert told[1] < told[0] / 2
-
-
-def test_planes_of_an_uncompressed_file_lie_one_after_the_other(tmp_path):
-    data = noise((4, 6, 5))
-    write_stack(tmp_path / "a.tif", data)
-    offsets = scan_file(tmp_path / "a.tif").data_offsets
-    np.testing.assert_array_equal(np.diff(offsets), data[0].nbytes)
-    assert (tmp_path / "a.tif").read_bytes()[offsets[0] :] == data.tobytes()
-
-
 def test_a_system_that_writes_less_than_asked_gets_the_rest(tmp_path, monkeypatch):
     real = os.pwritev
     monkeypatch.setattr(os, "pwritev", lambda file, parts, at: real(file, [memoryview(b"".join(parts))[:7]], at))
     data = noise((3, 6, 5))
     write_stack(tmp_path / "a.tif", data)
     np.testing.assert_array_equal(tifffile.imread(tmp_path / "a.tif"), data)
-
-
-def test_who_completes_a_file_later_gives_it_its_name(tmp_path):
-    data, waiting = noise((3, 6, 5)), []
-    metadata = StackMetadata("TYX", data.shape, data.dtype)
-    for complete in (False, True):
-        with StackWriter(tmp_path / "a.tif", metadata, later=waiting.append) as writer:
-            for plane in data:
-                writer.write(plane)
-        assert not (tmp_path / "a.tif").exists()
-        if complete:
-            waiting.pop().complete()
-        else:
-            waiting.pop().abandon()
-            assert list(tmp_path.iterdir()) == []
-    np.testing.assert_array_equal(read_stack(tmp_path / "a.tif").data, data)
-    assert len(list(tmp_path.iterdir())) == 1
 
 
 @pytest.mark.parametrize("compression", [None, "zlib"])
@@ -479,24 +335,3 @@ def test_a_large_file_that_cannot_be_brought_to_the_disk_leaves_nothing(tmp_path
         writer.complete()
     writer.abandon()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_disk_that_is_far_behind_is_told_of_few_ranges(tmp_path, monkeypatch):
-    asked, gate = [], threading.Event()
-
-    def hint(_, offset, size):
-        asked.append((offset, size))
-        assert gate.wait(10)
-
-    monkeypatch.setattr(write_module, "begin_write_out", hint)
-    monkeypatch.setattr(write_module, "_BYTES_AT_ONCE", 1)
-    data = noise((40, 5, 6))
-    with StackWriter(tmp_path / "a.tif", StackMetadata("TYX", data.shape, data.dtype)) as writer:
-        for plane in data:
-            writer.write(plane)
-        writer._wait(0)
-        waiting = writer._ahead._work_queue.qsize()
-        gate.set()
-    assert asked
-    assert waiting < 5
-    np.testing.assert_array_equal(read_stack(tmp_path / "a.tif").data, data)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
-from xcorr_app.registration.artefacts.common_part import finite_part, without_rims
+from xcorr_app.registration.artefacts.common_part import finite_part
 from xcorr_app.registration.stack.frames import ArrayFrames
 
 COUNT, SHAPE = 12, (131, 143)
@@ -46,16 +46,6 @@ def test_borders_of_one_value_pull_no_shift(seed):
     assert any("borders of a single value" in note for note in result.notes)
 
 
-def test_black_bars_of_a_film_pull_no_shift():
-    """Filled with the mean, bars meet a scene of broad structure in edges that stand still."""
-    clean = drifting(DRIFT, SHAPE, width=0.02, seed=4)
-    stack = np.clip(np.rint(120 + 35 * clean + noise(clean, 3)), 0, 255).astype(np.uint8)
-    stack[:, :19] = stack[:, -19:] = 16
-    result = estimate_shifts(stack, max_shift=16)
-    assert rms(result) < 0.06
-    assert result.trusted.all()
-
-
 def test_the_common_part_is_where_all_frames_have_values():
     stack = moved_before(np.nan)
     lacking = (~np.isfinite(stack)).sum(axis=(1, 2))
@@ -68,14 +58,3 @@ def test_the_common_part_is_where_all_frames_have_values():
     within = (~np.isfinite(stack[:, *inner])).sum(axis=(1, 2))
     rows, columns = finite_part(ArrayFrames(stack), within, inner)
     assert (rows.start, rows.stop, columns.start) == (max(3, high[0]), min(121, SHAPE[0] + low[0]), 20)
-
-
-def test_what_is_missing_elsewhere_costs_no_rows():
-    missing = np.zeros((90, 100), dtype=bool)
-    missing[40:44, 50:60] = True
-    missing[:9, :15] = True  # a clock in a corner
-    assert without_rims(missing) is None
-    missing[:, 96:] = True
-    assert without_rims(missing) == (slice(0, 90), slice(0, 96))
-    missing[50:] = True
-    assert without_rims(missing) is None

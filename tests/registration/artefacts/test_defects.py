@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import ndimage
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
@@ -33,31 +32,12 @@ def test_hot_and_dead_pixels_do_not_pin_the_shifts(xp, value):
     np.testing.assert_array_equal(to_host(given), before)
 
 
-@pytest.mark.parametrize("place", [(0, 50), (95, 12), (40, 0), (17, 103), (0, 0), (95, 103)])
-def test_hot_pixels_at_the_rim(place):
-    stack = camera()
-    stack[:, *place] = 65535
-    result = estimate_shifts(stack, "first", 10)
-    np.testing.assert_allclose(result.shifts, -DRIFT, atol=0.1)
-    assert any(note.startswith("1 hot or dead pixel") for note in result.notes)
-
-
 def test_a_sound_camera_has_no_note_and_the_same_shifts(monkeypatch):
     stack = camera()
     result = estimate_shifts(stack, "first", 10)
     assert result.notes == ()
     monkeypatch.setattr("xcorr_app.registration.repairs.without_defects", lambda frames, *_, **__: frames)
     np.testing.assert_array_equal(result.shifts, estimate_shifts(stack, "first", 10).shifts)
-
-
-def test_points_of_the_scene_that_move_are_kept(rng):
-    stack = rng.normal(10, 1, (5, 64, 64))
-    points = rng.integers(12, 52, (30, 2))
-    for t in range(5):
-        stack[t, points[:, 0] + 2 * t, points[:, 1] - t] += 200
-    result = estimate_shifts(stack, "first", 10)
-    assert result.notes == ()
-    np.testing.assert_allclose(result.shifts, np.arange(5)[:, None] * (-2, 1), atol=0.2)
 
 
 @pytest.mark.parametrize("count", [4, 7, 11, 16, 30])
@@ -96,44 +76,11 @@ def test_points_that_drift_slowly_are_kept(count):
     np.testing.assert_allclose(result.shifts[:, 0], -(np.arange(count) // 2), atol=0.2)
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint16", "float32", "float64"])
-def test_a_defect_is_the_mean_of_the_four_beside_it(xp, rng, dtype):
-    stack = (rng.random((3, 17, 19)) * 250).astype(dtype)
-    places = np.array([(5, 6), (0, 9), (16, 3), (8, 0), (11, 18), (0, 0), (16, 18)])
-    mirrored = np.pad(stack.astype(float), ((0, 0), (1, 1), (1, 1)), mode="reflect")
-    expected = stack.copy()
-    for y, x in places + 1:
-        mean = (mirrored[:, y - 1, x] + mirrored[:, y + 1, x] + mirrored[:, y, x - 1] + mirrored[:, y, x + 1]) / 4
-        expected[:, y - 1, x - 1] = mean if dtype.startswith("float") else np.rint(mean)
-    repaired = RepairedFrames(ArrayFrames(xp.asarray(stack)), places[:, 0], places[:, 1])
-    np.testing.assert_array_equal(to_host(repaired.read(0, 3).frames), expected)
-
-
 @pytest.mark.parametrize(("count", "more"), [(5, "."), (6, ", ....")])
 def test_the_first_five_places_are_named(count, more):
     frames = RepairedFrames(ArrayFrames(np.zeros((1, 9, 9))), np.arange(count), np.arange(count) + 1)
     assert frames.note.startswith(f"{count} hot or dead pixels")
     assert frames.note.endswith(f"row and column (0, 1), (1, 2), (2, 3), (3, 4), (4, 5){more}")
-
-
-def test_warm_pixels_of_a_camera_do_not_pin_the_shifts(rng):
-    """As many as no sound camera has, each of its own strength."""
-    stack = camera().astype(np.int64)
-    places = rng.random(stack.shape[1:]) < 0.008
-    stack += np.where(places, rng.integers(300, 5000, stack.shape[1:]), 0)
-    result = estimate_shifts(np.minimum(stack, 65535).astype(np.uint16), "first", 10)
-    np.testing.assert_allclose(result.shifts, -DRIFT, atol=0.15)
-    assert any("hot or dead pixels" in note for note in result.notes)
-
-
-def test_so_many_points_that_optics_drew_are_kept(rng):
-    """Points of light on a scene that stands still are as many, and as steady, but reach their neighbours."""
-    points = np.where(rng.random((96, 104)) < 0.008, rng.uniform(800, 4000, (96, 104)), 0)
-    scene = 200 + ndimage.gaussian_filter(points, 0.55)
-    stack = np.stack([scene] * 5) + noise(np.empty((5, 96, 104)), 3)
-    result = estimate_shifts(stack.astype(np.float32), "first", 10)
-    assert not any("hot or dead" in note for note in result.notes)
-    np.testing.assert_allclose(result.shifts, 0, atol=0.02)
 
 
 def test_hot_pixels_next_to_each_other_are_all_repaired(xp):

@@ -87,13 +87,6 @@ def test_borders_of_frames_that_were_moved_before_are_left_out(xp):
     assert any("borders of a single value" in note for note in result.notes)
 
 
-def test_borders_where_the_reference_shows_nothing_do_no_harm():
-    """Frames that were moved once: what was filled lies beyond the overlap."""
-    stack = with_borders(recorded(), np.floor(DRIFT).astype(int))
-    assert without_drawn(ArrayFrames(stack)).borders
-    np.testing.assert_allclose(estimate_shifts(stack, "first", 20).shifts, -DRIFT, atol=0.12)
-
-
 def test_parts_of_a_scene_that_are_empty_or_saturated_are_not_drawn():
     stack = recorded().astype(int)
     assert not isinstance(without_drawn(ArrayFrames(stack)), FilledFrames)
@@ -101,35 +94,6 @@ def test_parts_of_a_scene_that_are_empty_or_saturated_are_not_drawn():
     assert not isinstance(without_drawn(ArrayFrames(np.clip(stack - 110, 0, None))), FilledFrames)
     still = np.repeat(recorded(0.0)[:1], 14, axis=0)
     assert not isinstance(without_drawn(ArrayFrames(still)), FilledFrames)
-
-
-def with_hot_pixels(stack):
-    y, x = np.random.default_rng(9).integers(5, 120, (2, 20))
-    stack = stack.astype(np.uint16)
-    stack[:, y, x] = 900
-    return stack
-
-
-@pytest.mark.share(2)
-@pytest.mark.parametrize("draw", [with_caption, lambda stack: with_borders(stack, BORDERS)])
-def test_hot_pixels_are_repaired_as_well(xp, draw):
-    result = estimate_shifts(xp.asarray(draw(with_hot_pixels(recorded()))), "first", 20)
-    np.testing.assert_allclose(result.shifts, -DRIFT, atol=0.15)
-    assert any("hot or dead" in note for note in result.notes)
-
-
-def test_holes_of_fresh_noise_do_not_decide(xp):
-    stack = recorded(deviation=1.5)
-    stack[:, 118:126, 90:140] = 180
-    error = estimate_shifts(xp.asarray(stack), "first", 20).shifts + DRIFT
-    assert np.sqrt(np.mean(error**2)) < 0.15
-
-
-def test_a_blank_frame_hides_nothing():
-    for blank in (0, 7, 13):
-        stack = with_caption(recorded())
-        stack[blank] = 40
-        assert isinstance(without_drawn(ArrayFrames(stack)), FilledFrames)
 
 
 def shaken(scene, step, count=16, seed=2):
@@ -150,19 +114,3 @@ def test_a_scene_that_ends_in_slopes_is_not_drawn(xp, saturated):
         stack = np.where(clean > 2, rng.poisson(clean.clip(0)), 0).astype(np.uint16)
     assert not isinstance(without_drawn(ArrayFrames(xp.asarray(stack))), FilledFrames)
     np.testing.assert_allclose(estimate_shifts(xp.asarray(stack), "first", 20).shifts, -path, atol=0.06)
-
-
-def test_a_chip_that_ends_within_the_frame_is_not_filled():
-    rng = np.random.default_rng(5)
-    chip = np.zeros(SHAPE)
-    chip[9:-8, 7:-10] = 100
-    chip = ndimage.gaussian_filter(chip, 0.8) * (1 + 0.3 * ndimage.gaussian_filter(rng.normal(size=SHAPE), 1.5))
-    clean, _ = shaken(chip, 0.8)
-    stack = np.where(clean > 3, rng.poisson(clean.clip(0)), 0).astype(np.uint16)
-    assert not isinstance(without_drawn(ArrayFrames(stack)), FilledFrames)
-
-
-def test_stuck_columns_are_not_drawn():
-    stack = recorded()
-    stack[:, :, 60:62] = 255
-    assert not isinstance(without_drawn(ArrayFrames(stack)), FilledFrames)

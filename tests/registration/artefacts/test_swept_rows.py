@@ -7,8 +7,6 @@ import pytest
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
-from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration.artefacts.swept_rows import odd_rows
 
 SHAPE = (151, 162)
 
@@ -36,14 +34,6 @@ def test_rows_that_are_swept_backwards_do_not_bend_the_shifts(offset, seed):
 def test_rows_that_lie_where_they_should_are_left_alone(deviation):
     stack, _ = swept(0.0, deviation=deviation)
     assert not any("other row" in note for note in estimate_shifts(stack, "first", 20).notes)
-
-
-@pytest.mark.parametrize("offset", [-3.3, -2.2, 1.6])
-def test_offset_of_odd_rows(xp, offset):
-    stack, _ = swept(offset, count=3)
-    found, deviations = odd_rows(xp.asarray(to_host(stack)))
-    np.testing.assert_allclose(found, offset, atol=0.3)
-    assert deviations.min() > 3
 
 
 @pytest.mark.parametrize("seed", [1, 2])

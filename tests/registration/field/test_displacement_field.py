@@ -93,16 +93,6 @@ def test_later_passes_reach_what_the_first_smoothes_over():
     assert np.abs(error).max() < 1.5
 
 
-def test_a_vector_that_does_not_belong_is_replaced():
-    displacement = np.zeros((2, 160, 160)) + np.array([1.5, 2.5])[:, None, None]
-    first, second = pair(5, displacement)
-    second[64:100, 64:100] = speckle((36, 36), 77)
-    field = xc.displacement_field(first, second)
-    assert field.replaced.any()
-    assert np.isnan(field.sigma[field.replaced]).all()
-    assert np.abs(field.displacement - [1.5, 2.5]).max() < 1
-
-
 @pytest.mark.share(2)
 def test_displacements_of_strain_gauges(shared_data):
     folder = shared_data / "dic_sample14"

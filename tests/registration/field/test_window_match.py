@@ -8,7 +8,6 @@ from scipy import ndimage
 
 from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.registration.field import window_match
-from xcorr_app.registration.field.window_icgn import refine_windows
 from xcorr_app.registration.field.window_match import Windows, match_windows
 
 SHAPE = (61, 74)
@@ -68,22 +67,6 @@ def test_planes_are_the_definition(xp, rng, monkeypatch, masked, reach, at_once)
                 np.testing.assert_allclose(plane[known], expected[known], atol=3e-5)
 
 
-@pytest.mark.parametrize("back", [False, True])
-def test_peaks_are_where_the_second_image_shows_the_window(xp, back):
-    shift = (0.3, -0.4) if back else (2.3, -3.4)
-    first, second = (xp.asarray(image.astype(np.float32)) for image in textures(3, shift))
-    rows, columns = (axis.ravel() for axis in np.meshgrid([10, 20, 30], [10, 26, 40], indexing="ij"))
-    windows = Windows(first, rows, columns, 20, 5)
-    other = Windows(second, rows, columns, 20, 5) if back else None
-    offset = np.zeros((9, 2), int) if back else np.tile([1, -1], (9, 1))
-    found = match_windows(windows, second, offset, back=other)
-    np.testing.assert_allclose(found.shift, np.tile(shift, (9, 1)), atol=0.12)
-    assert (found.score > 0.9).all()
-    assert not found.on_edge.any()
-    some = match_windows(windows, second, offset[:2], np.array([7, 1]), back=other)
-    np.testing.assert_allclose(some.shift, found.shift[[7, 1]], atol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("reach", "shift", "edge"), [(0, 0, False), (0, 1, True), (2, 1, False), (2, 2, True), (2, 3, True)]
 )
@@ -106,41 +89,3 @@ def test_flat_windows_have_no_shift(scale):
     assert np.isnan(found.score[0])
     np.testing.assert_allclose(found.shift[1], 0, atol=0.05)
     assert found.on_edge.tolist() == [False, False]
-
-
-@pytest.mark.parametrize("masked", [False, True])
-def test_windows_are_refined_to_where_they_went(xp, masked):
-    """Through a linear motion, from a guess half a pixel off; errors are as large as they are said to be."""
-    shape, linear, shift, size = (150, 160), np.array([[0.012, -0.02], [0.015, 0.008]]), np.array([1.3, -0.7]), 24
-    image = ndimage.gaussian_filter(np.random.default_rng(6).normal(size=[n + 60 for n in shape]), 1.5)
-    splines = ndimage.spline_filter(image / image.std(), 5)
-    y, x = np.mgrid[: shape[0], : shape[1]].astype(float)
-    places = np.stack([y, x]) - np.array([75.0, 80.0])[:, None, None]
-    displacement = np.tensordot(linear, places, 1) + shift[:, None, None]
-    rng = np.random.default_rng(7)
-    # The second image shows at x + d(x) what the first shows at x.
-    first, second = (
-        ndimage.map_coordinates(splines, np.stack([y, x]) + 30 + moved, order=5, prefilter=False)
-        + rng.normal(0, 0.05, shape)
-        for moved in (displacement, 0.0)
-    )
-    rows, columns = (axis.ravel() for axis in np.meshgrid(np.arange(8, 120, 12), np.arange(8, 128, 12), indexing="ij"))
-    middle = np.stack([rows, columns], axis=1) + (size - 1) / 2
-    truth = (middle - [75, 80]) @ linear.T + shift
-    counts = np.ones(shape, bool)
-    if masked:
-        first[60:64], counts[60:64] = 0.0, False
-    guess, slopes = np.add(truth, (0.4, -0.3)), np.zeros((len(rows), 2, 2))
-    given = [xp.asarray(each) for each in (first, second, counts)]
-    found = refine_windows(*given[:2], rows, columns, size, guess, slopes, counts=given[2] if masked else None)
-    assert found.settled.mean() > (0.9 if masked else 0.97)
-    error = (found.shift - truth)[found.settled]
-    assert np.abs(error).max() < 0.05
-    ratio = np.sqrt(np.mean((error / found.sigma[found.settled]) ** 2))
-    assert 0.8 < ratio < 1.25
-    assert (found.score[found.settled] > 0.99).all()
-    still = refine_windows(*given[:2], rows, columns, size, truth, np.tile(linear, (len(rows), 1, 1)), steps=0)
-    np.testing.assert_array_equal(still.shift, truth)
-    far = refine_windows(*given[:2], rows[:5], columns[:5], size, truth[:5] + 15, slopes[:5])
-    assert not far.settled.any()
-    np.testing.assert_array_equal(far.shift, truth[:5] + 15)

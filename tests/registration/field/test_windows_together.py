@@ -1,12 +1,9 @@
 """Windows of several images looked for together: as one by one, on the host and as a device does it."""
 
-import types
-
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from xcorr_app.registration.field import window_match
 from xcorr_app.registration.field.window_match import Search, Windows, match_together, match_windows
 
 
@@ -36,12 +33,3 @@ def test_together_as_one_by_one(searches):
         for name, values in vars(alone).items():
             np.testing.assert_array_equal(getattr(together, name)[part], values)
     np.testing.assert_allclose(np.median(together.shift[-3:], axis=0), [2, -2], atol=0.1)
-
-
-def test_what_a_device_does_gives_the_same_planes(searches, monkeypatch):
-    here = window_match._planes_together(searches)
-    elsewhere = types.SimpleNamespace(
-        **{name: getattr(np, name) for name in ("asarray", "concatenate", "stack", "clip")}
-    )
-    monkeypatch.setattr(window_match, "array_namespace", lambda _: elsewhere)
-    np.testing.assert_allclose(window_match._planes_together(searches), here, atol=2e-6)

@@ -63,32 +63,6 @@ def test_planes_are_those_of_the_definition(shape, dtype, error):
     np.testing.assert_allclose(planes[0], expected, atol=error)
 
 
-def test_masks_of_frames_and_their_order_do_not_mix():
-    """What is kept of one mask is of that mask."""
-    rng = np.random.default_rng(4)
-    image, frames = rng.normal(size=(61, 67)), rng.normal(size=(3, 61, 67))
-    counts, (one, other) = np.ones((61, 67), bool), rng.random((2, 61, 67)) < 0.7
-    window = ShiftWindow.symmetric(5, 6)
-    against = MaskedPlanes(image, counts, window, 0.25)
-    for own in ([one, one, one], [other, other, other], [one, other, one], [one, one, one]):
-        planes, _ = against.planes(frames * own, np.stack(own))
-        for plane, frame, mask in zip(planes, frames, own, strict=True):
-            expected, _ = definition(image, counts, frame * mask, mask, window, 0.25)
-            np.testing.assert_allclose(plane, expected, atol=1e-5)
-
-
-def test_a_faint_part_beside_a_bright_one_is_told_all_the_same():
-    """Overlaps that hold a millionth of the image's variance are nothing but rounding in float32."""
-    rng = np.random.default_rng(5)
-    image, frame = rng.normal(size=(2, 70, 74))
-    image[2, 3] = 3e5
-    counts = np.ones(image.shape, bool)
-    window = ShiftWindow.symmetric(9, 9)
-    planes, _ = MaskedPlanes(image, counts, window, 0.25).planes(frame[None], counts[None])
-    expected, _ = definition(image, counts, frame, counts, window, 0.25)
-    np.testing.assert_allclose(planes[0], expected, atol=1e-4)
-
-
 def test_what_is_masked_does_not_matter():
     frames, mask = moving(), blob((150, 171))
     rng = np.random.default_rng(1)

@@ -9,7 +9,6 @@ import tifffile
 from tests.registration.scenes import drifting, noise
 from tests.registration.test_real_stacks import in_natural_order, read
 from xcorr_app import estimate_shifts
-from xcorr_app.registration.measuring import icgn
 from xcorr_app.registration.measuring.icgn import Template, refine_shifts
 
 PLACES = np.array([(0, 0), (0.37, -0.21), (5.5, -3.49), (-8.12, 0.5), (2, 3), (-0.94, 7.75)])
@@ -29,23 +28,6 @@ def test_finds_exact_displacements_whatever_gain_and_offset(xp, rng, speckle):
     assert refined.settled.all()
     np.testing.assert_allclose(refined.shift, -PLACES, atol=5e-4)
     assert refined.shift.dtype == np.float64
-
-
-def test_a_frame_on_itself_stays(xp, speckle):
-    template = Template(xp.asarray(speckle[:1]), None)
-    refined = refine_shifts(template, xp.asarray(speckle[:1]), np.zeros((1, 2)))
-    np.testing.assert_allclose(refined.shift, 0, atol=1e-9)
-
-
-def test_each_with_its_own_reference_and_a_few_at_a_time(xp, monkeypatch, speckle):
-    frames, start = xp.asarray(speckle.astype(np.float32)), np.rint(-PLACES * 4) / 4
-    shared = refine_shifts(Template(frames[:1], None), frames, start)
-    assert shared.settled.all()
-    monkeypatch.setattr(icgn, "_PIXELS_AT_ONCE", dict.fromkeys((True, False), 2 * frames.shape[1] * frames.shape[2]))
-    few = refine_shifts(Template(frames[:1], None), frames, start)
-    own = refine_shifts(Template(frames[[0] * len(PLACES)], None), frames, start)
-    np.testing.assert_allclose(few.shift, shared.shift, atol=1e-6)
-    np.testing.assert_allclose(own.shift, shared.shift, atol=1e-6)
 
 
 def test_what_cannot_be_refined_is_untouched_to_the_last_bit(xp, rng, speckle):
@@ -83,31 +65,10 @@ def test_every_reference(xp, speckle, reference, dtype):
     assert not any("icgn" in note for note in result.notes)
 
 
-def test_is_better_than_a_polynomial_through_the_peak(xp, speckle):
-    stack = xp.asarray(speckle)
-    errors = [
-        np.abs(estimate_shifts(stack, "first", 12, subpixel=method, contrast="none").shifts + PLACES).max()
-        for method in ("gaussian", "icgn")
-    ]
-    assert errors[0] > 0.004
-    assert errors[1] < 5e-4
-
-
 @pytest.mark.parametrize("options", [{"roi": (slice(7, 90), slice(11, 100))}, {"prefilter": "gaussian:1"}])
 def test_part_of_a_frame_and_filtered_frames(xp, speckle, options):
     result = estimate_shifts(xp.asarray(speckle), "first", 12, subpixel="icgn", contrast="none", **options)
     np.testing.assert_allclose(result.shifts, -PLACES, atol=1e-3)
-
-
-def test_frames_that_are_not_refined_are_told(xp, rng, speckle):
-    stack = np.concatenate([speckle, -speckle[1:2] + noise(speckle[:1], 0.1)])
-    result = estimate_shifts(xp.asarray(stack), "first", 2, subpixel="icgn", contrast="none")
-    plain = estimate_shifts(xp.asarray(stack), "first", 2, contrast="none")
-    told = [note for note in result.notes if "icgn" in note]
-    assert len(told) == 1
-    kept = (result.shifts == plain.shifts).all(axis=1)
-    assert f"{kept.sum()} of {len(stack)} frames" in told[0]
-    assert kept[-1] or not np.isfinite(result.shifts[-1]).all()
 
 
 @pytest.mark.parametrize("deviation", [0.3, 1.0, 2.0])

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from xcorr_app import estimate_shifts
-from xcorr_app.correlation.weighting import autocorrelations, weighting_kernel
-from xcorr_app.registration.measuring.reweighted_fit import FINELY_NOISY, fit_reweighted, note
+from xcorr_app.registration.measuring.reweighted_fit import fit_reweighted, note
 
 SHAPE = (261, 283)
 DRIFT = np.random.default_rng(77).uniform(-5, 5, (6, 2))
@@ -52,36 +51,6 @@ def test_standard_errors_are_those_of_the_shifts(photons):
         ratios.append(((fit.shift + DRIFT) / fit.sigma)[1:])
     within = np.mean(np.abs(ratios) < 1)
     assert 0.5 < within < 0.85
-
-
-def test_slopes_are_smoothed_where_noise_is_too_faint_to_weight_a_plane():
-    errors = []
-    for seed in range(4):
-        stack = blinking(np.random.default_rng(seed), 0.3, 80.0, (4.5, 5.5))
-        own, other = autocorrelations(stack[:2])
-        assert weighting_kernel(own, other) is None
-        kernel = weighting_kernel(own, other, quiet=FINELY_NOISY)
-        errors.append([rms(fitted(np, stack, each).shift) for each in (None, kernel)])
-    without, smoothed = np.sqrt(np.mean(np.square(errors), axis=0))
-    assert smoothed < 0.85 * without
-    # The last of them, measured as a user would.
-    found = estimate_shifts(stack, max_shift=12).shifts[1:]
-    apart = [np.abs(found - fitted(np, stack, each).shift[1:]).max() for each in (None, kernel)]
-    assert apart[1] < 0.25 * apart[0]
-
-
-def test_without_noise_shifts_are_exact(rng):
-    y, x = (rng.uniform(0, size, 60) for size in SHAPE)
-
-    def frame(dy, dx):
-        of_rows = np.exp(-0.5 * ((np.arange(SHAPE[0])[:, None] - y - dy) / 3) ** 2)
-        return 5e8 + 1e9 * of_rows @ np.exp(-0.5 * ((np.arange(SHAPE[1])[:, None] - x - dx) / 3) ** 2).T
-
-    stack = np.array([frame(*place) for place in DRIFT])
-    stack[2:4] = 0.3 * stack[2:4] + 7e8  # another gain and level
-    assert rms(fitted(np, stack).shift) < 1e-3
-    still = fit_reweighted(stack[:1], stack[:1], np.zeros((1, 2)), None)
-    np.testing.assert_array_equal(still.shift, 0)
 
 
 def test_where_nothing_can_be_fitted_nothing_is_said(rng):

@@ -9,13 +9,7 @@ from scipy import ndimage
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.registration.measuring.measurement import Measurement
-from xcorr_app.registration.measuring.one_pass import OnePass
-from xcorr_app.registration.measuring.references import FixedImage
-from xcorr_app.registration.measuring.rivals import ALIKE, settled, stand_still
-from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack.frames import ArrayFrames
-from xcorr_app.registration.stack.passes import Pass
+from xcorr_app.registration.measuring.rivals import settled
 
 COUNT, SHAPE, PERIOD = 9, (147, 155), 9.7
 DRIFT = np.cumsum(np.random.default_rng(21).normal(0, 0.9, (COUNT, 2)), axis=0)
@@ -68,13 +62,6 @@ def test_the_right_period_is_found_from_a_wrong_one():
         assert np.abs(found + DRIFT)[1:].max() < 0.1
 
 
-def test_where_no_peak_is_almost_as_high_the_next_ones_are_the_rivals():
-    stack = drifting(DRIFT[:3], (90, 95), seed=2).astype(np.float32)
-    found, alike = settled(stack[:1], stack, -DRIFT[:3], ShiftWindow.symmetric(20, 20), 0.25)
-    np.testing.assert_array_equal(found, -DRIFT[:3])
-    assert (np.abs(alike[:, 1] + DRIFT[:3]).max(axis=1) > 1).all()
-
-
 def test_noise_settles_nothing():
     images = np.random.default_rng(8).normal(size=(5, 120, 131)).astype(np.float32)
     found, _ = settled(images[:1], images[1:], np.zeros((4, 2)), ShiftWindow.symmetric(24, 24), 0.25)
@@ -109,40 +96,6 @@ def test_a_lattice_in_which_something_moves_is_not_turned(seed):
     assert result.trusted[1:].all()
 
 
-def test_tiles_are_looked_at_again_where_a_frame_goes_to_another_period(monkeypatch):
-    settle, seen = Measurement._settle, []
-
-    def from_a_wrong_period(self, columns, reference):
-        frame = np.flatnonzero(np.isfinite(columns.alike))[-1]
-        right = columns.tiles[frame].copy()
-        columns.shifts[frame, 0] += PERIOD
-        columns.fft_shifts[frame, 0] += PERIOD
-        self._look(columns, reference, np.arange(COUNT) == frame)
-        wrong = columns.tiles[frame].copy()
-        settle(self, columns, reference)
-        seen.append((right, wrong, columns.tiles[frame].copy(), columns.shifts[frame] + DRIFT[frame]))
-
-    monkeypatch.setattr(Measurement, "_settle", from_a_wrong_period)
-    stack = lattice(DRIFT, flaws=12)
-    estimate_shifts((stack + noise(stack, 6)).astype(np.float32), max_shift=24)
-    [(right, wrong, again, away)] = seen
-    assert np.abs(away).max() < 0.1
-    assert (np.isfinite(wrong) != np.isfinite(right)).any()
-    np.testing.assert_array_equal(again, right)
-
-
-def test_nothing_is_asked_where_no_frame_is_usable():
-    stack = lattice(DRIFT).astype(np.float32)
-    stack[4:] = 0
-    walk = Pass(COUNT, stack[0].size, on_device=False)
-    one_pass = OnePass(ArrayFrames(stack), walk, Settings(max_shift=24), np)
-    asked = []
-    for chosen in (np.arange(COUNT) >= 4, np.arange(COUNT) >= 3):
-        found = one_pass.over_chosen("tiles", FixedImage(stack[0]), chosen, lambda *given: asked.append(given[2]))
-        assert sum(numbers.size for numbers, _ in found) == len(asked)
-    np.testing.assert_array_equal(np.concatenate(asked), [3])
-
-
 RAMP = np.stack([np.linspace(0, 11, COUNT), np.linspace(0, -6, COUNT)], axis=1)
 
 
@@ -157,42 +110,6 @@ def test_dust_that_stands_still_tells_no_period(size, depth, number):
     off = np.abs(result.shifts + RAMP).max(axis=1) > 1
     assert off.any()
     assert not result.trusted[off].any()
-
-
-def test_flaws_tell_the_period_of_a_lattice_that_leaves_the_first():
-    stack = lattice(RAMP, flaws=12)
-    result = estimate_shifts((stack + noise(stack, 6)).astype(np.float32), max_shift=24)
-    assert np.abs(result.shifts + RAMP).max() < 0.1
-    assert result.trusted.all()
-
-
-def _with_rivals(shifts):
-    """Shifts (T, 2) and those of periods around, with room for as many as are compared."""
-    alike = np.full((len(shifts), ALIKE, 2), np.nan)
-    for n, step in enumerate([(0, 0), (10, 0), (-10, 0), (0, 10), (0, -10)]):
-        alike[:, n] = shifts + step
-    return alike
-
-
-def test_what_stands_still_jumps_back_by_a_period():
-    path = np.stack([np.linspace(0, 9, 13), np.zeros(13)], axis=1)
-    nearest = path - 10 * np.rint(path / 10)
-    assert stand_still(nearest, _with_rivals(path))
-    assert not stand_still(path, _with_rivals(path))
-    assert not stand_still(nearest[:6], _with_rivals(path[:6]))
-    # Frames of which nothing is told are followed across half a period.
-    nearest[3:11] = np.nan
-    assert stand_still(nearest, _with_rivals(path))
-    assert not stand_still(np.full_like(path, np.nan), _with_rivals(path))
-
-
-def test_frames_without_rivals_say_where_the_scene_is():
-    path = np.stack([np.array([0.0, 2, 4, 6, 8]), np.zeros(5)], axis=1)
-    nearest, alike = path - 10 * np.rint(path / 10), _with_rivals(path)
-    alike[:3] = np.nan
-    assert stand_still(nearest, alike)
-    far = np.array([(12.0, 0), (-12, 0), (12, 0), (-4, 0), (-2, 0)])
-    assert not stand_still(far, alike)
 
 
 @pytest.mark.parametrize("axis", [0, 1])

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from tests.registration.scenes import drifting, noise
+from tests.registration.scenes import noise
 from xcorr_app import estimate_shifts
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.registration.parts import turned_frames
-from xcorr_app.registration.parts.tiles import Grid, look
+from xcorr_app.registration.parts.tiles import look
 
 SHAPE = (171, 193)
 MARGIN = 40
@@ -92,15 +92,6 @@ def test_frames_that_only_shift_do_not_turn(scene, deviation):
     assert (look(stack[:1], stack[1:], -PATH[1:]).edges < turned_frames.MIN_EDGE).all()
 
 
-def test_the_edge_moves_as_far_as_it_is_turned(xp):
-    stack = drifting(np.zeros((1, 2)), SHAPE, width=0.03, seed=3)[0]
-    middle = (np.array(SHAPE) - 1) / 2
-    back = np.linalg.inv(turn(0.5))
-    turned = ndimage.affine_transform(stack, back, middle - back @ middle, order=3, mode="nearest")
-    found = look(xp.asarray(stack[None]), xp.asarray(turned[None]), np.zeros((1, 2)))
-    assert found.edges[0] == pytest.approx(np.radians(0.5) * SHAPE[1] / 2, rel=0.15)
-
-
 @pytest.mark.parametrize("scene", [stars, blobs])
 def test_a_frame_of_another_scene_is_inconsistent(scene):
     stack = views(scene(), [np.eye(2)] * len(PATH), 0.05)
@@ -117,38 +108,6 @@ def test_a_frame_out_of_focus_or_faded_is_trusted():
     result = estimate_shifts(stack.round().astype(np.uint16), "first", 16)
     assert result.trusted.all()
     assert np.abs(result.shifts + PATH).max() < 0.2
-
-
-def test_the_error_of_an_edge_is_that_of_its_place(rng):
-    """Numbers of the model are y0, x0, then by how much rows and columns move along y and x with either."""
-    shape, root = (60, 130), rng.normal(size=(6, 6))
-    covariance = root @ root.T
-    expected = []
-    for place in ((shape[0] / 2, 0.0), (0.0, shape[1] / 2)):
-        for design in ((1, 0, place[0], place[1], 0, 0), (0, 1, 0, 0, place[0], place[1])):
-            variance = np.diag(covariance) * np.square(design)
-            expected.append(np.sqrt(variance.sum()))
-    assert turned_frames._edge_error(covariance, shape) == pytest.approx(max(expected))
-    for swapped in (covariance, np.diag([1.0, 1, 9, 0, 0, 0]), np.diag([1.0, 1, 0, 9, 0, 0])):
-        assert np.isfinite(turned_frames._edge_error(swapped, shape))
-    assert turned_frames._edge_error(np.diag([1.0, 1, 9, 0, 0, 0]), shape) == pytest.approx(np.sqrt(9 * 30**2 + 1))
-    assert turned_frames._edge_error(np.diag([1.0, 4, 0, 0, 0, 9]), shape) == pytest.approx(np.sqrt(9 * 65**2 + 4))
-    assert turned_frames._edge_error(np.full((6, 6), np.nan), shape) == np.inf
-
-
-@pytest.mark.parametrize("degrees", [0, 12, -25])
-def test_tiles_are_covered_whose_every_pixel_the_frame_shows(degrees):
-    grid = Grid(SHAPE)
-    motion = np.eye(3)
-    motion[:2, :2], motion[:2, 2] = turn(degrees), (21.3, -17.6)
-    found = turned_frames._covered(grid, motion)
-    middle = (np.array(SHAPE) - 1) / 2
-    for row, column in np.ndindex(*grid.count):
-        corners = [(y, x) for y in (row * grid.size, (row + 1) * grid.size - 1)
-                   for x in (column * grid.size, (column + 1) * grid.size - 1)]  # fmt: skip
-        places = (np.array(corners) - middle) @ motion[:2, :2].T + motion[:2, 2] + middle
-        assert found[0, row, column] == ((places >= 0) & (places <= np.array(SHAPE) - 1)).all()
-    assert 0.3 < found.mean() < 0.95
 
 
 def test_a_centre_beyond_the_window_is_refused():

@@ -11,13 +11,9 @@ from threadpoolctl import threadpool_limits
 import xcorr_app as xc
 from tests.registration.scenes import drifting
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, ShapeError
-from xcorr_app.registration.field.smooth_field import LocalLinear, local_linear, normalised_median
 from xcorr_app.registration.field.window_match import _first_of_inverse
-from xcorr_app.registration.warping import displacement
-from xcorr_app.registration.warping.displacement import at_every_pixel, warp_by_fields
+from xcorr_app.registration.warping.displacement import warp_by_fields
 from xcorr_app.registration.warping.field import Field
-from xcorr_app.registration.warping.grid import pixel_bases
-from xcorr_app.registration.warping.warp import warp_frames
 
 SHAPE = (221, 240)
 
@@ -149,25 +145,6 @@ def test_warping_is_what_scipy_does_with_type_and_border(dtype, order):
     np.testing.assert_array_equal(warp_by_fields(frame, 0 * field, nodes, order), frame)
 
 
-def test_opencv_moves_frames_where_it_looks_between_pixels():
-    """Version 5 does, those before it at every 1/32 of a pixel only."""
-    cv2 = pytest.importorskip("cv2")
-    assert displacement._is_exact_at(50, 60) == (int(cv2.__version__.split(".")[0]) >= 5)
-
-
-@pytest.mark.parametrize("shape", [(61, 83), (128, 257)])
-def test_places_between_pixels_are_not_rounded(shape):
-    """A frame that rises evenly shows where it was looked at."""
-    rng = np.random.default_rng(9)
-    y, x = np.mgrid[: shape[0], : shape[1]].astype(np.float32)
-    nodes = tuple(np.linspace(0, size - 1, 4) for size in shape)
-    field = rng.uniform(-2, 2, (1, 4, 4, 2))
-    for rise, axis in ((y, 0), (x, 1)):
-        seen = warp_by_fields(rise[None], field, nodes, 1, "nearest")[0]
-        expected = rise - at_every_pixel(field[0].transpose(2, 0, 1), pixel_bases(*nodes, shape))[axis]
-        np.testing.assert_allclose(seen, np.clip(expected, 0, rise.max()), atol=5e-4)
-
-
 @pytest.mark.parametrize(("length", "count"), [(72, 9), (75, 11), (64, 1)])
 def test_a_part_of_an_inverse_transform_is_that_of_the_whole(length, count):
     spectra = scipy.fft.rfft2(np.random.default_rng(length).normal(size=(5, length, length))).astype(np.complex64)
@@ -255,51 +232,6 @@ def test_the_answer_does_not_depend_on_threads(monkeypatch):
         np.testing.assert_array_equal(getattr(other.field, name), getattr(one.field, name))
 
 
-def test_local_linear_regression_by_its_definition():
-    rng = np.random.default_rng(2)
-    places, weights = rng.uniform(0, 10, (20, 2)), rng.uniform(0.1, 1, 20)
-    plane = np.array([[1.0, 2.0], [0.5, -0.3], [0.2, 0.7]])
-    at = rng.uniform(0, 10, (7, 2))
-    values = np.column_stack([np.ones(20), places]) @ plane
-    np.testing.assert_allclose(
-        local_linear(places, values, weights, at, 4.0), np.column_stack([np.ones(7), at]) @ plane, atol=0.02
-    )
-    values = rng.normal(size=(20, 2))
-    for place, found in zip(at, local_linear(places, values, weights, at, 4.0), strict=True):
-        away = places - place
-        root = np.sqrt(weights * np.exp(-(away**2).sum(axis=1) / 32))
-        exact = np.linalg.lstsq(
-            root[:, None] * np.column_stack([np.ones(20), away]), root[:, None] * values, rcond=None
-        )
-        np.testing.assert_allclose(found, exact[0][0], atol=0.05)
-
-
-def test_normalised_median_by_its_definition():
-    vectors = np.random.default_rng(3).normal(size=(5, 6, 2))
-    known = np.ones((5, 6), dtype=bool)
-    known[1, 1] = False
-    found = normalised_median(vectors, known)
-    around = [vectors[y, x] for y in range(1, 4) for x in range(1, 4) if (y, x) not in ((2, 2), (1, 1))]
-    middle = np.median(around, axis=0)
-    scatter = np.median(np.abs(around - middle), axis=0)
-    assert found[2, 2] == pytest.approx((np.abs(vectors[2, 2] - middle) / (scatter + 0.1)).max())
-
-
-def test_beyond_the_edge_is_the_pixel_at_the_edge():
-    frame = np.random.default_rng(2).uniform(1, 200, (1, 30, 36)).astype(np.float32)
-    shift = np.zeros((1, 2, 2, 2))
-    shift[..., 0] = 9.0
-    nodes = np.array([0.0, 29.0]), np.array([0.0, 35.0])
-    matrix = np.array([[[1, 0, -9.0], [0, 1, 0], [0, 0, 1]]])
-    for order in (0, 1, 3):
-        for moved in (
-            warp_by_fields(frame, shift, nodes, order, "nearest"),
-            warp_frames(frame, matrix, order, "nearest"),
-        ):
-            np.testing.assert_allclose(moved[0, 9:], frame[0, :-9], rtol=1e-5)
-            np.testing.assert_allclose(moved[0, :9], np.tile(frame[0, 0], (9, 1)), rtol=1e-5)
-
-
 def test_a_field_with_a_hole_moves_nothing_by_nan():
     frames = np.random.default_rng(5).uniform(size=(3, 30, 36)).astype(np.float32)
     nodes, shifts = (np.array([0.0, 29.0]), np.array([0.0, 35.0])), np.ones((3, 2, 2, 2))
@@ -321,17 +253,6 @@ def test_frames_of_another_size_are_refused(model):
     for other in (frames[:, :60], frames[:1]):
         with pytest.raises(ShapeError, match="2 frames of 64 x 70 were measured"):
             result.apply(other)
-
-
-@pytest.mark.parametrize("away", [0, 4000])
-def test_fields_through_the_same_places_are_those_through_any(away):
-    rng = np.random.default_rng(5)
-    places, at = rng.uniform(0, 100, (40, 2)), rng.uniform(-20, 120, (30, 2))
-    at[:3] += away
-    through = LocalLinear(places, at, 15.0)
-    for _ in range(3):
-        values, weights = rng.normal(size=(40, 2)), rng.uniform(0, 2, 40) * (rng.random(40) < 0.6)
-        np.testing.assert_allclose(through(values, weights), local_linear(places, values, weights, at, 15.0), atol=1e-5)
 
 
 def test_a_flat_first_frame_is_no_reference():

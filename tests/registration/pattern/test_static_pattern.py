@@ -6,13 +6,9 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from tests.registration.scenes import UnreliableFrames, drifting, noise
+from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
-from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration.pattern.layers import separated, shares
-from xcorr_app.registration.pattern.pattern_error import error_left, less_sure
-from xcorr_app.registration.pattern.static_pattern import PatternFreeFrames, Told
-from xcorr_app.registration.pattern.two_layers import TwoLayers
+from xcorr_app.registration.pattern.static_pattern import Told
 
 COUNT, SHAPE = 9, (149, 163)
 PHASE = np.arange(COUNT) / (COUNT - 1)
@@ -138,51 +134,6 @@ def test_a_pattern_is_not_looked_for_where_not_asked():
         assert not any("pattern" in note for note in estimate_shifts(stack, "first", 20, **options).notes)
 
 
-def test_two_layers_are_told_apart(xp):
-    still = pattern("dust")
-    stack = scene(0.02) + still
-    frames = xp.asarray((stack - stack.mean(axis=(1, 2), keepdims=True)).astype(np.float32))
-    found, shown = (to_host(part) for part in separated(frames, -DRIFT, 60))
-    # Widths of more than the drift cannot be told apart.
-    assert np.std(fine(found) - fine(still)) < 0.1 * np.std(fine(still))
-    clean = drifting(DRIFT[:1], SHAPE, width=0.05)[0]
-    assert np.std(fine(shown) - fine(clean)) < 0.1 * np.std(fine(clean))
-
-
-def fine(image):
-    return (image - gaussian_filter(image, 4))[8:-8, 8:-8]
-
-
-def test_what_stands_still_as_a_whole_has_no_pattern():
-    frames = scene(0.0, 0 * DRIFT)
-    found, _ = separated(frames, np.zeros((COUNT, 2)), 20)
-    assert np.abs(found).max() < 1e-9
-
-
-@pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
-def test_shares(xp, share):
-    stack = scene(0.5) + np.sqrt(share) * pattern("pixels")
-    found = shares(xp.asarray(stack), -DRIFT)
-    # One frame in nine is the mean of itself.
-    assert found.static == pytest.approx(share * (1 - 1 / COUNT) ** 2 / (1 + share / COUNT), abs=0.06)
-    assert 0 < found.chance < 0.03
-
-
-def test_flat_and_unreadable_frames_stay_so(xp):
-    stack = np.ones((3, 8, 9), dtype=np.uint16)
-    stack[0] += np.arange(9, dtype=np.uint16)
-    source = UnreliableFrames(xp.asarray(stack), {2: "broken"})
-    pattern = xp.arange(72, dtype=np.float32).reshape(8, 9)
-    frames = PatternFreeFrames(source, pattern, 1.0, pattern, np.zeros((3, 2)))
-    chunk = frames.read(0, 3)
-    assert frames.dtype == np.float32
-    assert chunk.unreadable == {2: "broken"}
-    read = to_host(chunk.frames)
-    np.testing.assert_array_equal(read[0], stack[0] - np.arange(72.0).reshape(8, 9))
-    assert (read[1] == 1).all()
-    assert (read[2] == 0).all()
-
-
 @pytest.mark.share(6)
 @pytest.mark.parametrize("length", [0.05, 0.1, 0.35])
 @pytest.mark.parametrize("reference", ["first", 3, "template"])
@@ -211,19 +162,6 @@ def test_what_enters_at_the_rim_is_no_pattern(shape, count, width):
     np.testing.assert_allclose(result.shifts, -drift, atol=0.1)
 
 
-def test_frames_beside_those_that_are_fitted(monkeypatch):
-    monkeypatch.setattr("xcorr_app.registration.pattern.static_pattern._MOST", 8)
-    monkeypatch.setattr("xcorr_app.registration.pattern.static_pattern._PIXELS", 1)
-    phase = np.linspace(0, 1, 21)
-    drift = np.stack([2 * np.sin(4 * phase), 1.5 * (np.cos(5 * phase) - 1)], axis=1)
-    stack = 500 + 40 * (scene(0.05, drift) + pattern("columns") + pattern("dust"))
-    result = estimate_shifts(stack, "first", 20)
-    assert any("fitted together" in note for note in result.notes)
-    assert np.abs(result.shifts + drift).max() < 0.1
-    assert result.trusted.all()
-    assert (result.sigma[1:] > 0).all()
-
-
 def test_noise_that_hides_how_far_the_scene_moves_is_doubted():
     drift = 0.1 * DRIFT
     stack = 500 + 40 * (scene(1.5, drift) + 1.2 * (pattern("columns") + pattern("dust")))
@@ -234,65 +172,6 @@ def test_noise_that_hides_how_far_the_scene_moves_is_doubted():
     assert any(note.startswith("Something stands still") for note in result.notes)
 
 
-def test_likelihood_of_two_layers_is_that_of_its_definition():
-    """Cost, slope and Hessian against a dense Gaussian model in float64, frequency by frequency."""
-    rng = np.random.default_rng(5)
-    layers = TwoLayers(rng.normal(size=(5, 61, 67)))
-    shifts = rng.normal(size=(5, 2))
-    few = np.arange(0, layers._mean.size, 40)
-    for name in ("_mean", "_total", "_noise", "_ratio"):
-        setattr(layers, name, getattr(layers, name)[few])
-    layers._spectra, layers._rest, layers._k = (each[:, few] for each in (layers._spectra, layers._rest, layers._k))
-    layers._places = tuple(place[few] for place in layers._places)
-
-    def by_definition(shifts):
-        cost = 0.0
-        for j in range(few.size):
-            phase = np.exp(1j * (shifts @ layers._k[:, j]))
-            # Any pattern is as likely as another: what is left of the frames without their mean.
-            free = np.linalg.qr(np.column_stack([np.ones(5), np.eye(5)[:, 1:]]))[0][:, 1:]
-            scene, noise = free.T @ phase, layers._noise[j]
-            covariance = noise * np.eye(4) + noise / layers._ratio[j] * np.outer(scene, scene.conj())
-            values = free.T @ layers._spectra[:, j]
-            cost += np.linalg.slogdet(covariance / noise)[1]
-            cost += (values.conj() @ np.linalg.solve(covariance, values)).real
-        return cost
-
-    assert layers.cost(shifts) == pytest.approx(by_definition(shifts), rel=1e-9)
-    slope = layers._slope_and_hessian(shifts)[0]
-    for t, axis in ((0, 0), (2, 1), (4, 0)):
-        step = np.zeros_like(shifts)
-        step[t, axis] = 1e-5
-        difference = (by_definition(shifts + step) - by_definition(shifts - step)) / 2e-5
-        assert slope[t, axis] == pytest.approx(difference, rel=1e-5, abs=1e-5)
-
-
-def test_the_noise_of_a_pattern_is_filtered(xp):
-    """Of noise alone next to nothing is taken for a pattern; columns are kept, and spots far above it."""
-    rng = np.random.default_rng(8)
-    noisy = xp.asarray(rng.normal(size=(COUNT, *SHAPE)))
-    assert to_host(separated(noisy, -DRIFT, 6)[0]).var() < 0.35 / COUNT
-    still = xp.asarray(20 * (pattern("columns") + pattern("dust")))
-    found = to_host(separated(noisy + still, -DRIFT, 60)[0])
-    assert np.corrcoef(fine(found).ravel(), fine(to_host(still)).ravel())[0, 1] > 0.99
-
-
-@pytest.mark.parametrize("count", [5, 9, 20])
-def test_shifts_that_made_the_pattern_are_less_sure(xp, count):
-    """Far apart, each of n frames loses what it gave to scene and pattern: errors grow by (n - 1) / (n - 2)."""
-    rng = np.random.default_rng(count)
-    taken = np.concatenate([np.zeros((1, 2)), rng.uniform(-40, 40, (count - 1, 2))])
-    scene = gaussian_filter(rng.normal(size=(131, 149)), 1.5)
-    factor = less_sure(taken, taken, xp.asarray(scene), 60)
-    np.testing.assert_array_equal(factor[0], 1)
-    assert factor[1:].mean() == pytest.approx((count - 1) / (count - 2), rel=0.05)
-    # A frame that made no part of the pattern carries over less than those that did.
-    further = np.array([[33.5, -21.2], [np.nan, np.nan]])
-    others = less_sure(further, taken, xp.asarray(scene), 60)
-    assert (others[0] < factor[1:].max(axis=0)).all()
-    assert np.isnan(others[1]).all()
-
-
 def test_frames_of_very_different_brightness_are_one_scene():
     """The gain of each frame is found however much it differs: what the bright ones show is no pattern."""
     still, moved = drifting(np.array([(0, 0), (3, 1)]), SHAPE, width=0.06)
@@ -300,11 +179,6 @@ def test_frames_of_very_different_brightness_are_one_scene():
     result = estimate_shifts(stack, "first", 10, weighting="none")
     assert not any("pattern" in note for note in result.notes)
     np.testing.assert_allclose(result.shifts[2:], np.tile([-3.0, -1.0], (3, 1)), atol=1e-3)
-
-
-def test_what_a_pattern_leaves_follows_the_width_of_the_scene(rng, xp):
-    fine, coarse = (xp.asarray(gaussian_filter(rng.normal(size=(211, 240)), width)) for width in (2.0, 4.0))
-    np.testing.assert_allclose(error_left(coarse, 9) / error_left(fine, 9), 2, rtol=0.15)
 
 
 @pytest.mark.share(2)

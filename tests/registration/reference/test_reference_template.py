@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import ShiftWindow, estimate_shifts
-from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration.measuring.placement import Placement, coverage, covered_part, fitted, moved
-from xcorr_app.registration.reference.stack_statistics import Statistics, _sums
-from xcorr_app.registration.reference.template import _FROM_EDGE, _centre, _median, frames_to_average
+from xcorr_app.registration.measuring.placement import moved
+from xcorr_app.registration.reference.stack_statistics import Statistics
+from xcorr_app.registration.reference.template import _FROM_EDGE, _centre
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames
 from xcorr_app.registration.stack.passes import Pass
@@ -89,30 +86,6 @@ def test_frames_that_are_not_trusted_take_no_part():
     np.testing.assert_allclose(result.shifts[kept], alone.shifts, atol=2e-3)
 
 
-def test_where_few_are_trusted_frames_inside_the_window_take_part():
-    """Not those at its edge, whose shift is as far as the window reaches."""
-    measured = SimpleNamespace(
-        score=np.array([1.0, 0.5, 0.4, np.nan, 0.6]),
-        on_edge=np.array([False, False, True, False, False]),
-        trusted=lambda _: np.array([True, False, False, False, False]),
-    )
-    np.testing.assert_array_equal(frames_to_average(measured, Settings()), [True, True, False, False, True])
-
-
-def test_of_a_mean_too():
-    displacements = path(61, 1.5)
-    clean = drifting(displacements, shape=(96, 96), seed=61)
-    stack = clean + noise(clean, 0.2, 62)
-    strange = stack.copy()
-    strange[3] = drifting([(0, 0)], shape=(96, 96), seed=98)[0]
-    for name in ("mean", "median"):
-        result = estimate_shifts(strange, name, 12, contrast="none")
-        assert "frames to be trusted (9)" in result.reference
-        kept = np.arange(COUNT) != 3
-        alone = estimate_shifts(stack[kept], name, 12, contrast="none")
-        np.testing.assert_allclose(result.shifts[kept], alone.shifts, atol=2e-3)
-
-
 def test_the_template_of_a_frame_is_the_mean_of_what_the_others_saw_there(xp):
     """Against the definition, one pixel at a time."""
     shape = (23, 31)
@@ -143,63 +116,6 @@ def test_the_template_of_a_frame_is_the_mean_of_what_the_others_saw_there(xp):
         seen = weights > 1e-9
         np.testing.assert_allclose(images[t][seen], total[seen] / weights[seen], atol=1e-9)
         np.testing.assert_allclose(images[t][~seen], (total[seen] / weights[seen]).mean(), atol=1e-9)
-
-
-def test_one_frame_does_not_move_the_middle_of_all():
-    """A frame whose shift jumps from one round to the next drags no other along; one without any says nothing."""
-    changes = np.array([(0.0, 1.0), (0.2, 1.2), (40.0, -30.0), (np.nan, np.nan), (0.1, 1.1)])
-    np.testing.assert_allclose(_median(changes), (0.15, 1.05))
-    np.testing.assert_array_equal(_median(changes[3:4]), 0)
-
-
-def test_sums_of_many_frames_keep_their_digits(xp, rng):
-    """One after the other in float32 they would be off by a hundred thousandth."""
-    values = rng.uniform(1, 2, (20_000, 2, 3)).astype(np.float32)
-    ones, zeros = np.ones(20_000), np.zeros(20_000)
-    total, weights = _sums(xp.asarray(values), Placement(np.zeros((20_000, 2)), ones, zeros, ones))
-    np.testing.assert_allclose(to_host(total), values.sum(axis=0, dtype=np.float64), rtol=1e-12)
-    np.testing.assert_array_equal(to_host(weights), 20_000)
-
-
-def test_frames_are_brought_to_the_level_of_an_image(xp, rng):
-    scene = drifting([(0, 0)], shape=(64, 72), seed=81)[0]
-    gain, offset = np.array([0.5, 2.0, -1.0]), np.array([3.0, -7.0, 0.0])
-    frames = gain[:, None, None] * scene + offset[:, None, None]
-    known = np.ones(scene.shape, dtype=bool)
-    known[:, 50:] = False
-    broken = np.where(known, scene, 1e6)
-    placement, _ = fitted(xp.asarray(frames), np.zeros((3, 2)), xp.asarray(broken), xp.asarray(known))
-    np.testing.assert_allclose(placement.gain[:2], gain[:2], rtol=1e-9)
-    np.testing.assert_allclose(placement.offset[:2], offset[:2], atol=1e-9)
-    np.testing.assert_allclose(placement.weight, [1, 1, 0], atol=1e-9)
-
-
-def test_the_part_that_is_measured_is_covered():
-    shifts = np.array([(6.5, -3.0), (2.0, 4.25), (-8.0, -1.0), (-2.5, 2.0), (0.5, 0.5)])
-    ones = np.ones(len(shifts))
-    placement = Placement(shifts, ones, 0 * ones, ones)
-    part = covered_part(placement, (60, 70), 2, (5, 5))
-    rows, columns = coverage(placement, (60, 70))
-    count = (rows > 0).T.astype(int) @ (columns > 0).astype(int)
-    assert count.min() < 2 <= count[part].min()
-    assert count[part].size > 0.75 * count.size
-    assert covered_part(Placement(0 * shifts, ones, 0 * ones, ones), (60, 70), 2, (5, 5)) is None
-    # Where nothing covers it, most is measured all the same.
-    far = covered_part(Placement(shifts + 100, ones, 0 * ones, ones), (60, 70), 2, (5, 5))
-    assert far[0].stop - far[0].start == 42
-
-
-def test_one_frame_unlike_the_others_does_not_decide_on_the_weights():
-    """Frames far from a first frame full of noise are measured as if that were like the others."""
-    displacements = path(91, 4)
-    clean = drifting(displacements, shape=(128, 128), seed=91)
-    stack = clean + noise(clean, 0.6, 92)
-    spoiled = stack.copy()
-    spoiled[0] += noise(clean[0], 4.0, 93)
-    found, alike = (estimate_shifts(each, 5, 12, contrast="none") for each in (spoiled, stack))
-    plain = estimate_shifts(stack, 5, 12, contrast="none", weighting="none")
-    change = np.abs(found.shifts - alike.shifts)[1:].max()
-    assert change < 0.15 * np.abs(alike.shifts - plain.shifts)[1:].max()
 
 
 def test_the_scene_is_that_of_frames_not_of_their_interpolated_noise():

@@ -7,8 +7,6 @@ import pytest
 
 from tests.registration.scenes import EVERY_REFERENCE, drifting, noise
 from xcorr_app import estimate_shifts
-from xcorr_app.registration.choice import decide_registration
-from xcorr_app.registration.measuring import one_pass
 from xcorr_app.registration.stack import passes
 from xcorr_app.registration.stack.passes import Pass
 
@@ -65,17 +63,6 @@ def test_the_size_of_a_chunk_does_not_matter(xp, monkeypatch, stack, reference, 
         assert result.flags == results[0].flags
 
 
-@pytest.mark.parametrize("reference", ["mean", "previous"])
-def test_the_size_of_a_chunk_does_not_matter_where_few_of_its_frames_are_verified(monkeypatch, stack, reference):
-    """Each has a reference of its own."""
-    results = []
-    for size in (2, COUNT):
-        chunks_of(monkeypatch, size)
-        results.append(estimate_shifts(stack, reference, 8, verify=4))
-    np.testing.assert_allclose(columns(results[0]), columns(results[1]), rtol=1e-5, atol=1e-5)
-    assert 0 < np.isfinite(results[0].fft_shifts).all(axis=1).sum() < COUNT - 1
-
-
 @pytest.mark.share(4)
 @pytest.mark.parametrize("reference", EVERY_REFERENCE)
 def test_the_number_of_threads_does_not_matter(monkeypatch, stack, reference):
@@ -101,32 +88,6 @@ def test_progress_counts_up_to_all_frames_in_every_stage(monkeypatch, stack, ref
     assert len({stage for stage, _, _ in calls}) == (2 if reference in ("mean", "median", "template") else 1)
 
 
-def test_ranges_come_in_order_and_cover_every_frame_once(monkeypatch):
-    chunks_of(monkeypatch, 3)
-    for workers in (1, 4):
-        monkeypatch.setattr(passes, "worker_count", lambda workers=workers: workers)
-        ranges = list(Pass(COUNT, PIXELS, on_device=False).over("any", lambda start, stop: (start, stop)))
-        assert ranges == [(0, 3), (3, 6), (6, 9), (9, 11)]
-
-
-def test_a_frame_larger_than_a_chunk_is_a_chunk(monkeypatch):
-    chunks_of(monkeypatch, 1)
-    walk = Pass(3, 50 * PIXELS, on_device=False)
-    assert list(walk.over("any", lambda start, stop: (start, stop))) == [(0, 1), (1, 2), (2, 3)]
-
-
-def test_chunks_of_many_frames_on_a_device_fill_products_of_64():
-    walks = [Pass(1000, pixels, on_device=True) for pixels in (505 * 505, 1024 * 1024, 512 * 512, 64)]
-    assert [walk.images_at_once for walk in walks] == [256, 64, 256, 512]
-    assert Pass(1000, 10_000, on_device=False).images_at_once == 209
-
-
-def test_ranges_are_longer_where_the_device_holds_the_frames():
-    walks = [Pass(5000, pixels, on_device=True, held=True) for pixels in (1024 * 1024, 512 * 512, 256 * 256)]
-    assert [walk.images_at_once for walk in walks] == [512, 2048, 4096]
-    assert Pass(5000, 10_000, on_device=False, held=True).images_at_once == 209
-
-
 def test_an_error_in_one_chunk_ends_the_pass(monkeypatch):
     chunks_of(monkeypatch, 1)
     monkeypatch.setattr(passes, "worker_count", lambda: 3)
@@ -138,26 +99,3 @@ def test_an_error_in_one_chunk_ends_the_pass(monkeypatch):
 
     with pytest.raises(OSError, match="frame 4"):
         list(Pass(COUNT, PIXELS, on_device=False).over("any", job))
-
-
-@pytest.mark.parametrize("count", [1, 3, 50])
-def test_the_choice_of_the_engine_knows_how_long_ranges_are(count):
-    for pixels in (1, PIXELS, 1 << 19, 1 << 30):
-        walk = Pass(count, pixels, on_device=False)
-        first = next(iter(walk.over("any", lambda start, stop: stop - start)))
-        assert walk.images_at_once == first
-
-
-def test_the_engine_of_phase_correlation_is_the_fft(monkeypatch, stack):
-    asked = []
-
-    def decide(shape, dtype, frames, settings, limits, **how):
-        asked.append((settings.normalization, frames, limits, how["shared_reference"]))
-        return decide_registration(shape, dtype, frames, settings, limits, **how)
-
-    monkeypatch.setattr(one_pass, "decide_registration", decide)
-    chunks_of(monkeypatch, 4)
-    for normalization in ("phase", "zncc"):
-        result = estimate_shifts(stack, max_shift=8, normalization=normalization)
-        assert result.engine == result.decision.engine == "fft"
-        assert asked[-1] == (normalization, 4, None, True)

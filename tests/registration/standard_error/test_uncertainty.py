@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.ndimage import convolve
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.correlation.weighting import RADIUS
 from xcorr_app.errors import ArgumentError
-from xcorr_app.registration.standard_error import reference_slopes, slope_tiles, uncertainty
-from xcorr_app.registration.standard_error.peak_shapes import PeakShapes, quartic_of
 from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes
 from xcorr_app.registration.standard_error.uncertainty import peak_shapes
 
@@ -45,72 +42,6 @@ def test_without_noise_the_error_is_of_interpolation(width, largest):
     error, sigma = (result.shifts + drift)[1:], result.sigma[1:]
     assert 0.35 < np.sqrt(np.mean(error**2)) / np.sqrt(np.mean(sigma**2)) < 1.4
     assert (sigma < largest).all()
-
-
-def test_the_fourth_derivative_of_a_peak(rng):
-    y, x = np.mgrid[-2:3, -2:3]
-    bend, quartic = rng.uniform(0.05, 0.2, (2, 3)), rng.uniform(-0.02, 0.02, (2, 3))
-    logarithm = sum(
-        -b[:, None, None] / 2 * a**2 + q[:, None, None] / 24 * a**4
-        for b, q, a in zip(bend, quartic, (y, x), strict=True)
-    )
-    np.testing.assert_allclose(quartic_of(0.3 * np.exp(logarithm)), -(quartic / bend).T, rtol=1e-9)
-    unknown = np.full((2, 5, 5), np.nan)
-    unknown[1] = -1
-    assert np.isnan(quartic_of(unknown)).all()
-
-
-def by_definition(reference, frame, kernel, peak, shift, clean):
-    """Scatter as the module's docstring defines it, in float64, pixel by pixel."""
-    g = np.asarray(reference, float) - np.mean(reference)
-    white = (1 - clean) * g.var()
-    rim = reference_slopes._MARGIN
-    wide = np.pad(g, rim, mode="edge")
-    smoothed = wide if kernel is None else convolve(wide, kernel, mode="constant")
-    along, across = np.array([[1, 0, -1]]) / 2, np.array([[1], [1], [1]]) / 3
-    slope = [convolve(smoothed, along.T * across.T), convolve(smoothed, across * along)]
-    s, *slope, dy, dx = (
-        im[rim:-rim, rim:-rim] for im in (smoothed, *slope, convolve(wide, along.T), convolve(wide, along))
-    )
-    plain = dy, dx
-    tiles, places = slope_tiles.Tiles.of(g.shape), []
-    for top in tiles.first_rows:
-        for left in tiles.left + tiles.shape[1] * np.arange(tiles.columns):
-            begin, end = np.array([top, left]), np.array([top, left]) + tiles.shape
-            if (begin - peak >= 0).all() and (end - peak <= g.shape).all():
-                places.append((slice(begin[0], end[0]), slice(begin[1], end[1])))
-    moved = np.roll(np.asarray(frame, float), peak, (0, 1))
-    inside = np.zeros(g.shape, bool)
-    for place in places:
-        inside[place] = True
-    f, g = moved - moved[inside].mean(), g - g[inside].mean()
-    residual = f - (s * f)[inside].sum() / ((s * g)[inside].sum() - inside.sum() * white) * (
-        g + sum((shift - peak)[i] * plain[i] for i in (0, 1))
-    )
-    t = np.array([[(w * residual)[place].sum() for w in slope] for place in places])
-    bends = np.array([[[(w * d)[place].sum() for d in plain] for w in slope] for place in places])
-    rest = t - bends @ np.linalg.solve(bends.sum(axis=0), t.sum(axis=0))
-    pixels = np.prod(np.array(g.shape) - np.abs(peak))
-    scatter = rest.T @ rest * len(places) / (len(places) - 3)
-    return scatter / (inside.sum() * pixels * f[inside].var() * g[inside].var())
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("shape", [(101, 119), (237, 131), (401, 97)])
-def test_scatter_is_as_defined(xp, rng, shape, weighted):
-    peak = np.array([(3, -7), (-9, 4)])
-    shift = peak + rng.uniform(-0.5, 0.5, (2, 2))
-    images = drifting([(0, 0), *-shift], shape=shape, width=0.06) + rng.normal(size=(3, *shape))
-    y, x = np.mgrid[-RADIUS : RADIUS + 1, -RADIUS : RADIUS + 1]
-    kernel = np.exp(-(y**2 + x**2) / 6) if weighted else None
-    near = np.tile([[0.8, 0.9, 0.8], [0.9, 1, 0.9], [0.8, 0.9, 0.8]], (2, 1, 1))
-    slopes = ReferenceSlopes(xp.asarray(images[:1]), kernel, np.array([0.6]))
-    found = peak_shapes(slopes, xp.asarray(images[1:]), peak, shift, near)
-    for i in range(2):
-        expected = by_definition(images[0], images[i + 1], kernel, peak[i], shift[i], 0.6)
-        edges = np.diag((uncertainty.AT_EDGES / np.array(shape)) ** 2)
-        expected += found.hessian[i] @ edges @ found.hessian[i]
-        np.testing.assert_allclose(found.scatter[i], expected, rtol=1e-4, atol=1e-5 * abs(expected).max())
 
 
 @pytest.mark.parametrize("dtype", [np.uint16, np.int16])
@@ -173,31 +104,6 @@ def test_shifts_less_certain_than_asked_for_are_flagged():
         estimate_shifts(stack, "first", 8, max_sigma=0)
 
 
-def shapes(height, curvature):
-    """Peaks of some heights and curvatures, all of whose slopes scatter alike."""
-    hessian = -np.asarray(curvature, dtype=float)[:, None, None] * np.eye(2)
-    scatter, height = np.broadcast_to(1e-4 * np.eye(2), hessian.shape), np.asarray(height, dtype=float)
-    return PeakShapes(scatter, hessian, height, np.zeros((height.size, 2)))
-
-
-def test_a_curvature_that_is_mostly_noise_is_replaced_by_that_of_the_stack():
-    noisy = shapes([0.1, 0.1, 0.1, 0.1, 0.2], [0.1, 0.1, 0.1, 0.02, 0.2])
-    found = noisy.standard_errors(np.full(5, 10.0))
-    np.testing.assert_allclose(found, np.outer([0.1, 0.1, 0.1, 0.1, 0.05], [1, 1]), rtol=1e-3)
-    own = noisy.standard_errors(np.array([10, 10, 10, 50, 10.0]))
-    np.testing.assert_allclose(own[3], 0.5, rtol=1e-3)
-    # A saddle is no peak by itself, but one of a stack's whose peaks are noisy.
-    noisy.hessian[1, 0, 0] = 0.1
-    assert np.isinf(noisy.standard_errors(np.full(5, 50.0))[1]).all()
-    np.testing.assert_allclose(noisy.standard_errors(np.full(5, 10.0))[1], 0.1, rtol=1e-3)
-
-
-def test_of_a_few_peaks_or_what_is_not_known_nothing_is_typical():
-    few = shapes([0.1, 0.1, 0.1], [0.1, 0.1, 0.02])
-    np.testing.assert_allclose(few.standard_errors(np.full(3, 10.0))[2], 0.5, rtol=1e-3)
-    assert np.isnan(PeakShapes.empty(3).standard_errors(np.full(3, np.nan))).all()
-
-
 @pytest.fixture
 def pair(xp):
     """A noisy reference, frames that lie elsewhere, and where: two of them the same."""
@@ -225,21 +131,6 @@ def test_frames_with_a_reference_each_are_as_certain_as_with_one_for_all(xp, pai
     np.testing.assert_allclose(own.scatter, one.scatter, rtol=1e-3, atol=1e-15)
     np.testing.assert_allclose(one.scatter[3], one.scatter[1], rtol=1e-9)
     np.testing.assert_array_equal(own.hessian, one.hessian)
-
-
-def test_a_part_of_a_large_frame_tells_as_much(monkeypatch, pair):
-    images, peak, near = pair
-
-    def standard_errors():
-        slopes = ReferenceSlopes(images[:1], None, np.ones(1))
-        shapes = peak_shapes(slopes, images, peak, peak, near)
-        return slopes.factors[0].size, shapes.standard_errors(np.full(4, 99.0))
-
-    size, part = standard_errors()
-    monkeypatch.setattr(slope_tiles, "_CHOSEN", ((0, slice(None)),))
-    all_pixels, whole = standard_errors()
-    assert size < 0.4 * all_pixels
-    np.testing.assert_allclose(part[1:], whole[1:], rtol=0.35)
 
 
 def test_a_single_bright_thing_is_looked_at_wherever_it_is(xp, rng):
