@@ -129,7 +129,7 @@ CASES: tuple[Case, ...] = (
     _case("lattice/flaws", scenes.lattice, 12, 10.0, ways=FIRST),
     _case("lattice/perfect", scenes.lattice, 0, 10.0, ways=FIRST, calibrated=False),
     _case("few/cells/2", scenes.few_cells, 2.0, ways=("first", "template")),
-    _case("few/cells/4", scenes.few_cells, 4.0, ways=("first", "template"), asked={"applied": 0.10}),
+    _case("few/cells/3", scenes.few_cells, 3.0, ways=("first", "template"), asked={"applied": 0.10}),
     # Frames that show something else, and shifts that are too large or unsure.
     *(
         _case(f"frames/{kind}", scenes.interrupted, kind, 3.0, ways=("first", "template"))

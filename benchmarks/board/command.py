@@ -100,18 +100,18 @@ def main(words: list[str] | None = None) -> None:
     arguments = parse_arguments(words)
     cases = [case for case in _ALL.values() if case.name.startswith(tuple(arguments.cases))]
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
+    path = arguments.json or (RESULTS / "board.json" if arguments.cases == [""] else None)
+    run = {"seeds": arguments.seeds, "first_seed": arguments.first_seed, "jobs": arguments.jobs}
+    before = json.loads(arguments.compare.read_text())["rows"] if arguments.compare else []
+    payload = {"environment": environment() | {"commit": commit()}, "parameters": run}
     console, rows = Console(width=240), []
     for row in rows_of(cases, seeds, arguments.jobs):
         rows.append(row)
         console.print(f"{row['case']}, {row['way']}: rms {row['rms']}; fails: {'; '.join(row['fails']) or 'nothing'}")
+        if path:  # after each row, so that a run that is broken off leaves those it has
+            path.write_text(json.dumps({**payload, "rows": rows}, indent=1, allow_nan=False) + "\n")
     for name in {case.name for case in cases} - {row["case"] for row in rows}:
         console.print(f"{name}: left out, there is no such folder in ../shared/data")
     console.print(table(rows))
-    if arguments.compare:
-        for name, worse, better in compared(rows, json.loads(arguments.compare.read_text())["rows"]):
-            console.print(f"{name}: " + "; ".join([*(f"worse: {w}" for w in worse), *(f"better: {b}" for b in better)]))
-    path = arguments.json or (RESULTS / "board.json" if arguments.cases == [""] else None)
-    if path:
-        run = {"seeds": arguments.seeds, "first_seed": arguments.first_seed, "jobs": arguments.jobs}
-        payload = {"environment": environment() | {"commit": commit()}, "parameters": run, "rows": rows}
-        path.write_text(json.dumps(payload, indent=1, allow_nan=False) + "\n")
+    for name, worse, better in compared(rows, before):
+        console.print(f"{name}: " + "; ".join([*(f"worse: {w}" for w in worse), *(f"better: {b}" for b in better)]))

@@ -377,15 +377,16 @@ def interrupted(rng: np.random.Generator, kind: str, snr: float) -> Series:
 
 
 def few_cells(rng: np.random.Generator, snr: float, count: int = 100) -> Series:
-    """Small frames, few things: four cells on 40 x 50 px that flash up and fade by a tenth a frame, and tremble.
+    """A cell in each quarter of 40 x 50 px; they flash up, fade by a tenth a frame, and tremble by 0.3 px.
 
-    Noise is over the height of a cell.
+    The SNR is that of a cell's height.
     """
     path = drift(count, rng, 3.0) + rng.normal(0, 0.3, (count, 2))
     flashes = (rng.random((count + 60, 4)) < 0.07).astype(float)
     bright = 1 + lfilter([1.0], [1.0, -0.9], flashes, axis=0)[60:]
     views = np.zeros((count, 40, 50))
-    for n, place in enumerate(rng.uniform((9, 9), (31, 41), (4, 2))):
+    quarters = np.array([(10, 12), (10, 37), (30, 12), (30, 37)])
+    for n, place in enumerate(quarters + rng.uniform(-3, 3, (4, 2))):
         for t, at in enumerate(place + path):
             views[t] += bright[t, n] * blob((40, 50), at, 8)
     return recorded(views, path, snr, rng)
@@ -414,13 +415,13 @@ def still(rng: np.random.Generator, kind: str, snr: float) -> Series:
 
 
 def framed(rng: np.random.Generator, count: int, snr: float) -> Series:
-    """A rim of a fifth of the picture on each side, of twice the scene's contrast, stands still; the scene moves on."""
-    size, wide = 200, 36
+    """A bright rim, a third of the picture, textured as the scene, stands still; the scene moves by 20 to 30 px."""
+    size, wide = 200, 19
     path = np.linspace(0, 1, count)[:, None] * rng.choice([-1, 1], 2) * rng.uniform(20, 30, 2)
     views = Texture(rng, size).along(path)
     rim = np.ones((size, size), bool)
     rim[wide:-wide, wide:-wide] = False
-    return recorded(np.where(rim, 3 + 2 * still_layer(rng, "texture", size), views), path, snr, rng)
+    return recorded(np.where(rim, 4 + still_layer(rng, "texture", size), views), path, snr, rng)
 
 
 def beyond(rng: np.random.Generator, snr: float) -> Series:

@@ -58,7 +58,6 @@ def test_engines_and_kernels() -> None:
 def test_defaults() -> None:
     assert plane.DEFAULT_MIN_OVERLAP == choices.MIN_OVERLAP
     assert settings.DEFAULT_MIN_SCORE == choices.MIN_SCORE
-    assert settings.DEFAULT_MAX_SIGMA == choices.MAX_SIGMA
     assert settings.MAX_SMOOTH_TIME == choices.MAX_SMOOTH_TIME
     assert settings.DEFAULT_TOLERANCE == choices.TOLERANCE
     assert Limits().max_pixels == choices.MAX_PIXELS

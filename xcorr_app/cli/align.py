@@ -160,9 +160,8 @@ _SHOWN = {
 @click.option(
     "--max-sigma",
     type=float,
-    default=choices.MAX_SIGMA,
-    show_default=True,
-    help="A shift with a larger standard error, in pixels, is flagged as uncertain.",
+    help="A shift with a larger standard error, in pixels, is flagged as uncertain.  [default: 0.5, or 2 % of the "
+    "range of the stack's shifts where that is more]",
 )
 @options.min_overlap("Smallest fraction of the frame that must overlap.")
 @click.option("--apply/--no-apply", default=True, help="Write the aligned stacks, or only measure.  [default: --apply]")
@@ -171,8 +170,9 @@ _SHOWN = {
     type=click.Choice(choices.DOUBTFUL),
     default="interpolate",
     show_default=True,
-    help="Frames whose shift cannot be trusted: moved by the shift interpolated between trusted neighbours, moved as "
-    "measured all the same, left in place, or dropped from the written stack.",
+    help="Frames whose shift cannot be trusted: moved by what is expected to be least wrong, of what was measured and "
+    "the shift interpolated between the frames around; moved as measured all the same; left in place; or dropped from "
+    "the written stack.",
 )
 @click.option("--move-doubtful", is_flag=True, hidden=True, help="Older name of --doubtful apply.")
 @click.option(
@@ -233,8 +233,8 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     """Align stacks: folders, files or globs of TIFF, OME-Zarr, PNG, ND2, CZI, LIF, MRC, HDF5 and other images.
 
     Each stack gets OUT/NAME/shifts.csv and OUT/NAME/NAME_aligned.tif (or .ome.zarr); the run gets OUT/report.html and
-    OUT/run.json. Exit code: 0 all good, 1 something failed, was flagged as failed, or most frames of a stack could
-    not be trusted, 2 wrong usage.
+    OUT/run.json. Exit code: 0 all good, 1 something failed, was flagged as failed, or nothing better than
+    the input could be made of a stack, 2 wrong usage.
 
     \b
     Examples:

@@ -33,6 +33,7 @@ from xcorr_app.pipeline.resources import Resources, StackResources
 from xcorr_app.pipeline.run import compute_stacks
 from xcorr_app.pipeline.state import begun_folder, checksums
 from xcorr_app.pipeline.work import Options, Plan, Work
+from xcorr_app.registration.one_blas_thread import one_blas_thread
 from xcorr_app.registration.stack.passes import Pass, sharing
 
 MOVE = "move"
@@ -89,6 +90,7 @@ class MeasuresInBlocks(Protocol):
         """Whether there are passes once frames are measured: planes are written, or drawn."""
 
 
+@one_blas_thread()
 def compute_stack(job: Job, spec: SeriesSpec, known: Sequence[Part] | None = None, key: str = "") -> Told:
     """Compute one stack on a worker; what is `known` of all its passes was computed in parts, kept under a `key`."""
     host = _begun(job, spec.name)
@@ -131,6 +133,7 @@ def number_of_blocks(job: Job, spec: SeriesSpec) -> tuple[bool, int]:
         return on_device, 0 if frames is None else Pass(*frames, on_device=on_device).blocks
 
 
+@one_blas_thread()
 def measure_part(of: tuple[Job, SeriesSpec, str], known: Sequence[Part], part: int, parts: int) -> Part:
     """Compute one of so many parts of the pass over a stack that follows those that are `known`."""
     job, spec, key = of

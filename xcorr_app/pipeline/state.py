@@ -78,9 +78,7 @@ class State:
             record = read_record(path)
             if not _is_whole(record):
                 continue
-            outputs = [
-                each for each in _outputs(record, self._out) if _is_result(each.relative_to(self._out), path.stem)
-            ]
+            outputs = [output for output in _outputs(record, self._out) if _is_result(output, self._out, path.stem)]
             for output in outputs:
                 output.unlink(missing_ok=True)
             if outputs and outputs[0].parent != self._out:
@@ -260,11 +258,12 @@ def _is_whole(record: dict[str, Any]) -> bool:
     return bool(record.get(_CHECKSUM) == _of_text(json.dumps(rest)))
 
 
-def _is_result(path: Path, name: str) -> bool:
+def _is_result(output: Path, out: Path, name: str) -> bool:
     """Whether a file of an output folder is called as results of a stack are."""
-    if path.parts[0] == name and len(path.parts) > 1:
-        return path.parts[1].startswith((f"{name}_aligned.", f"{name}_filtered.", "field", *_TABLES))
-    return path.name.startswith(f"{name}_unmixed.") and len(path.parts) == 1
+    folder, whole = out / name, (f"{name}_aligned.", f"{name}_filtered.", "field", *_TABLES)
+    if folder in output.parents:
+        return output.relative_to(folder).parts[0].startswith(whole)
+    return output.parent == out and output.name.startswith(f"{name}_unmixed.")
 
 
 def _of_text(text: str) -> str:

@@ -15,6 +15,7 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.gpu.runtime.placement import on_device_of
 from xcorr_app.registration.assessment_sums import AssessmentSums, shared_area
 from xcorr_app.registration.estimate import estimate_from
+from xcorr_app.registration.one_blas_thread import one_blas_thread
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames
@@ -70,6 +71,7 @@ _PAIRS = ("correlation", "crispness", "residual_shift")
 _UNKNOWN = BeforeAfter(math.nan, math.nan)
 
 
+@one_blas_thread()
 def assess(before: Array, after: Array, result: ShiftResult | None = None) -> Assessment:
     """Say how good a registration is, from the stack before and after it.
 

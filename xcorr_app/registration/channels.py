@@ -52,6 +52,7 @@ def together(channels: Sequence[Channel], names: Sequence[str], settings: Settin
         score=np.where(one, columns.score, result.score),
         peak_ratio=np.where(one, columns.peak_ratio, result.peak_ratio),
         significance=np.where(one, columns.significance, result.significance),
+        wrong=None if result.wrong is None else np.where(one, columns.wrong(settings), result.wrong),
         fft_shifts=np.where(pair, np.nan, result.fft_shifts),
         difference=np.where(one, np.nan, result.difference),
         flags=tuple(
@@ -98,6 +99,7 @@ def combined(results: Sequence[ShiftResult], names: Sequence[str]) -> ShiftResul
         score=score[best, frames],
         peak_ratio=np.stack([result.peak_ratio for result in results])[best, frames],
         significance=np.stack([result.significance for result in results])[best, frames],
+        wrong=_wrong(results, best),
         non_finite=np.stack([result.non_finite for result in results]).max(axis=0),
         flags=flags,
         difference=first.difference,
@@ -106,6 +108,12 @@ def combined(results: Sequence[ShiftResult], names: Sequence[str]) -> ShiftResul
             t: reason for result in results for t, reason in result.unreadable.items() if not trusted[:, t].any()
         },
     )
+
+
+def _wrong(results: Sequence[ShiftResult], best: NDArray[np.intp]) -> NDArray[np.float64] | None:
+    """Probability (T,) that peaks are not those of their frames, of the channel with the highest score."""
+    known = [result.wrong for result in results if result.wrong is not None]
+    return np.stack(known)[best, np.arange(best.size)] if len(known) == len(results) else None
 
 
 def _from_the_same_frame(result: ShiftResult, first: ShiftResult) -> ShiftResult:

@@ -166,7 +166,7 @@ def choose_contrast(
     known = measured.usable & np.isfinite(measured.sigma).all(axis=1) & (measured.sigma > 0).all(axis=1)
     in_part = float(np.median(measured.sigma[known].max(axis=1))) / pixels if known.any() else np.inf
     choice = _choice(
-        plain, locally, rows, settings.max_sigma, moves_apart, overlaid=overlaid, outshone=outshone, in_part=in_part
+        plain, locally, rows, settings.sure_sigma, moves_apart, overlaid=overlaid, outshone=outshone, in_part=in_part
     )
     # Of what is left, no tile tells beside the bright ones that both follow.
     told = (measured.crossed and not _most(measured.inconsistent)) or most_tell(measured.tiles, _ALL_BUT_FEW)

@@ -14,12 +14,12 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.host_fallback import with_host_fallback
 from xcorr_app.registration.masked.estimate import estimate_masked, masks_for
 from xcorr_app.registration.masked.rules import Masks
+from xcorr_app.registration.one_blas_thread import one_blas_thread
 from xcorr_app.registration.progress_bar import shown
 from xcorr_app.registration.repairs import repaired
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.second_looks import SECOND_LOOKS, Series
 from xcorr_app.registration.settings import (
-    DEFAULT_MAX_SIGMA,
     DEFAULT_MIN_SCORE,
     DEFAULT_TOLERANCE,
     Roi,
@@ -37,6 +37,7 @@ from xcorr_app.registration.stack_result import result_of
 _LOG = logging.getLogger("xcorr_app")
 
 
+@one_blas_thread()
 def estimate_shifts(
     stack: Array,
     reference: str | int | Array = "first",
@@ -55,7 +56,7 @@ def estimate_shifts(
     min_overlap: float = DEFAULT_MIN_OVERLAP,
     min_score: float = DEFAULT_MIN_SCORE,
     tolerance: float = DEFAULT_TOLERANCE,
-    max_sigma: float = DEFAULT_MAX_SIGMA,
+    max_sigma: float | None = None,
     smooth_time: int = 1,
     mask: str | Array | None = None,
     mask_moves: bool = False,
@@ -120,8 +121,9 @@ def estimate_shifts(
         A frame is flagged ``low-score`` below this fraction of the score its noise allows.
     tolerance : float
         Difference from the FFT reference in pixels above which a frame is flagged ``disagrees``.
-    max_sigma : float
-        Standard error in pixels above which a frame is flagged ``uncertain``. What neighbouring parts of a picture
+    max_sigma : float, optional
+        Standard error in pixels above which a frame is flagged ``uncertain``: by default 0.5, or 2 % of the range of
+        the stack's shifts where that is more. What neighbouring parts of a picture
         share (moving air, jitter of a scan) is in ``sigma``, and counts for no flag.
     smooth_time : int
         Number of frames around each that are averaged before measuring, for movies with few photons a frame: the drift

@@ -8,6 +8,7 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.motion.models import PATCHES, model_of
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.whole_frames import motion_of
+from xcorr_app.registration.one_blas_thread import one_blas_thread
 from xcorr_app.registration.patches.patch_fit import (
     DEFAULT_DEVIATION,
     DEFAULT_OVERLAP,
@@ -21,6 +22,7 @@ from xcorr_app.registration.stack.passes import Progress
 from xcorr_app.registration.stack.stack_input import Given, given_reference
 
 
+@one_blas_thread()
 def estimate_motion(
     stack: Array,
     model: str = "rigid",

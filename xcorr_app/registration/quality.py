@@ -27,6 +27,16 @@ FAILS_THE_RUN = FAILED - {FLAT}
 """The run does not count as good. A frame of one value, as of a closed shutter, is nothing that went wrong in it: what
 lies between its neighbours is all there is to know of its shift."""
 
+WRONG = {EDGE: 0.5, AMBIGUOUS: 0.5, DISAGREES: 0.5, INHERITED: 0.3}
+"""Probability that a frame's peak is not its own, of those flagged so; that of chance is known by itself."""
+_INCONSISTENT = 0.3
+"""The same of inconsistent frames, at least, and"""
+_TOLD = 0.5
+"""share of the tiles that resemble the reference, up to which it is more: of other scenes a tenth does."""
+_CHANCE = 30.0
+"""Odds of chance over the probability of a false alarm: near a height, peaks by chance are denser than those of scenes,
+which reach any."""
+
 AMBIGUOUS_RATIO = 1.1
 """First peak over second peak below which the second is as likely."""
 NOISE_PERIOD = 8
@@ -49,6 +59,19 @@ def is_trusted(flags: tuple[str, ...]) -> bool:
 def is_flagged(flags: tuple[str, ...]) -> bool:
     """Whether anything that is more than a remark is said of a frame."""
     return bool(set(flags) - REMARKS)
+
+
+def wrong_by_chance(false_alarm: NDArray[np.float64], *, below_chance: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Probability (T,) that peaks are those of noise, by that of noise reaching as high; or by whether scores do."""
+    odds = _CHANCE * false_alarm
+    found: NDArray[np.float64] = np.where(np.isfinite(odds), odds / (1 + odds), np.where(below_chance, 0.5, 0.0))
+    return found
+
+
+def wrong_if_inconsistent(alike: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probability (T,) that inconsistent frames lie elsewhere, by the share of tiles that resemble the reference."""
+    found: NDArray[np.float64] = np.fmax(_INCONSISTENT, 1 - alike / _TOLD)
+    return found
 
 
 def clean_fraction(

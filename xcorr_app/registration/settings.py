@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xcorr_app.arguments import is_number
 from xcorr_app.correlation.engines import canonical_engine, check_kernel_options
@@ -34,7 +35,9 @@ DEFAULT_TOLERANCE = 0.01
 """Largest accepted difference in pixels between an engine's shift and the float64 FFT reference's."""
 
 DEFAULT_MAX_SIGMA = 0.5
-"""Standard error in pixels above which a shift is uncertain."""
+"""Standard error in pixels above which a shift is uncertain, unless"""
+OF_MOTION = 0.02
+"""share of the range of a stack's shifts is more: what is left is a fiftieth of what was."""
 
 MAX_SMOOTH_TIME = 1000
 """Most frames that may be averaged around each."""
@@ -63,7 +66,7 @@ class Settings:
     min_overlap: float = DEFAULT_MIN_OVERLAP
     min_score: float = DEFAULT_MIN_SCORE
     tolerance: float = DEFAULT_TOLERANCE
-    max_sigma: float = DEFAULT_MAX_SIGMA
+    max_sigma: float | None = None
     smooth_time: int = 1
     masks: Masks | None = None
 
@@ -90,8 +93,21 @@ class Settings:
                 raise ArgumentError(f"{name} is {value!r}: it is a fraction in [0, 1]")
         for name in ("tolerance", "max_sigma"):
             value = getattr(self, name)
+            if name == "max_sigma" and value is None:
+                continue
             if not is_number(value) or not value > 0:
                 raise ArgumentError(f"{name} is {value!r}: give a positive number of pixels")
+
+    @property
+    def sure_sigma(self) -> float:
+        """Standard error in pixels up to which a shift is sure by itself, however far others move."""
+        return DEFAULT_MAX_SIGMA if self.max_sigma is None else self.max_sigma
+
+    def sigma_limit(self, shifts: NDArray[np.float64]) -> float:
+        """Standard error in pixels above which a shift is uncertain, in a stack known to move by these (n, 2)."""
+        if self.max_sigma is not None or not len(shifts):
+            return self.sure_sigma
+        return max(DEFAULT_MAX_SIGMA, OF_MOTION * float(np.ptp(shifts, axis=0).max()))
 
     @property
     def of_peak(self) -> str:

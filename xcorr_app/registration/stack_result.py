@@ -39,6 +39,7 @@ def result_of(series: Series) -> ShiftResult:
         sigma=measured.sigma if measured.shared is None else np.hypot(measured.sigma, measured.shared),
         significance=measured.significance,
         closure=measured.closure,
+        wrong=measured.wrong(series.settings),
         tiles=measured.tiles,
         contrast=estimation.settings.contrast if one_way else None,
         defects=series.given.defects,

@@ -30,14 +30,14 @@ def figures(stack: StackReport, summary: StackSummary) -> tuple[Figure, ...]:
     known = stack.assessment
     if known is None:
         return ()
-    same, level = stack.unmoved, "failed" if summary.is_untrusted else ""
+    same, level = stack.unmoved, "failed" if summary.is_no_better else ""
     corrected = Figure(
         "Frames corrected",
         "",
         f"{grouped(summary.corrected)} of {grouped(summary.frames)}",
         f"{100 * summary.trusted / max(summary.frames, 1):.0f} % have a shift that can be trusted"
         + (", too few to move any" if summary.trusted > summary.corrected else ""),
-        "failed" if summary.is_untrusted else "good" if summary.corrected == summary.frames else "doubtful",
+        "failed" if summary.is_no_better else "good" if summary.corrected == summary.frames else "doubtful",
     )
     ratio = known.crispness.after / known.crispness.before if known.crispness.before > 0 else math.nan
     alike = "of each frame with the mean of the others"

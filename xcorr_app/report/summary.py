@@ -21,6 +21,7 @@ _LARGE_RESIDUAL = 1.0
 """Pixels that remain after registration beyond which something is wrong with it."""
 _MORE_RESIDUAL = 0.2
 """Pixels by which the residual shift may be larger than what it was before."""
+_UNLIKE = "the frames resemble their mean less than before"
 _LOWER = 0.005
 """By how much the correlation with the mean may fall."""
 
@@ -106,7 +107,7 @@ class StackSummary:
         found = []
         # What stands still in frames that move is lost where they are moved back, as it should be.
         if known.correlation.after < known.correlation.before - _LOWER and not self.left_out:
-            found.append("the frames resemble their mean less than before")
+            found.append(_UNLIKE)
         before, after = known.residual_shift
         if after > _LARGE_RESIDUAL or after > before + _MORE_RESIDUAL:
             found.append(f"frames of the output registered again are off by {after:.2f} px")
@@ -114,17 +115,22 @@ class StackSummary:
 
     @property
     def is_untrusted(self) -> bool:
-        """More than half of its frames have no shift to trust: it counts as not registered."""
+        """More than half of its frames have no shift to trust."""
         return 2 * self.untrusted > self.frames
 
     @property
+    def is_no_better(self) -> bool:
+        """Most of its frames cannot be trusted, and they lie no better than before."""
+        return self.is_untrusted and (self.unmoved or _UNLIKE in self.objections)
+
+    @property
     def level(self) -> Level:
-        """How the stack fared: "failed" for no result, none to trust or a disagreement, "doubtful" for other flags.
+        """How the stack fared: "failed" for a disagreement or a result no better than none, "doubtful" for flags.
 
         A low score is a remark: a movie of few photons has hardly anything else. A few frames of one value, as of a
         closed shutter, are flagged: the others are none the worse for them.
         """
-        if self.failure is not None or self.disagreeing or self.unreadable or self.is_untrusted:
+        if self.failure is not None or self.disagreeing or self.unreadable or self.is_no_better:
             return "failed"
         return "doubtful" if self.flagged or self.objections else "good"
 
@@ -133,7 +139,7 @@ class StackSummary:
         """The same in words."""
         if self.failure is not None:
             return f"failed: {self.failure}"
-        parts = [f"failed: {self.distrust}"] if self.is_untrusted else []
+        parts = [f"{'failed: ' if self.is_no_better else ''}{self.distrust}"] if self.is_untrusted else []
         parts += self.objections
         if self.flagged and not (self.is_untrusted and self.flagged <= self.untrusted):
             parts.append(f"{grouped(self.flagged)} of {count(self.frames, 'frame')} flagged")

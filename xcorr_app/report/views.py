@@ -101,7 +101,7 @@ def charts(stack: StackReport, summary: StackSummary, points: int = ALONE.points
     return (
         _chart(
             "Trajectory",
-            trajectory_chart(rows, frozenset() if summary.is_untrusted else stack.replaced, units, points),
+            trajectory_chart(rows, frozenset() if summary.is_no_better else stack.replaced, units, points),
             f"Trajectory of the shift over {count(summary.frames, 'frame')}; {extent}.",
             _trajectory_caption(stack, summary),
             none,

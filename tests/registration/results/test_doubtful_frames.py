@@ -11,6 +11,7 @@ from tests.registration.scenes import drifting
 from xcorr_app import estimate_shifts
 from xcorr_app.errors import ArgumentError
 from xcorr_app.registration.results.doubtful_frames import POLICIES, applied_shifts
+from xcorr_app.registration.settings import Settings
 
 MEASURED = np.array(
     [(50, 50), (1, 2), (-70, 9), (np.nan, np.nan), (4, 8), (5, 9), (6, 10), (np.nan, np.nan)], dtype=float
@@ -102,3 +103,86 @@ def test_dark_frames_between_sure_ones_are_no_doubt():
     sure = np.arange(12) % 3 == 0
     dark = np.where(sure[:, None], shifts, np.nan)
     np.testing.assert_allclose(applied_shifts(dark, sure)[:10], shifts[:10], atol=1e-12)
+
+
+WINDOW = (129, 129)
+
+
+def rms(errors):
+    return np.sqrt(np.mean(np.square(errors)))
+
+
+def only_the_reference(count):
+    return np.arange(count) == 0
+
+
+def errors_of(truth, sigma, wrong, trusted, seed=0):
+    """Errors of what is applied and of what was measured, with noise of such standard errors."""
+    measured = truth + np.random.default_rng(seed).normal(size=truth.shape) * sigma
+    measured[0] = 0
+    applied = applied_shifts(measured, trusted, "interpolate", sigma, wrong, WINDOW)
+    return rms(applied - truth), rms(measured - truth)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_sections_that_drift_by_sixty_pixels_are_moved_though_all_are_flagged(seed):
+    truth = np.linspace(0, 1, 12)[:, None] * np.array([60.0, 25.0])
+    sigma = np.full((12, 2), 0.7)
+    applied, measured = errors_of(truth, sigma, np.zeros(12), only_the_reference(12), seed)
+    assert applied <= 1.05 * measured
+    assert applied < 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_short_series_that_jumps_is_not_made_worse_by_its_neighbours(seed):
+    truth = np.array([(0, 0), (9, -4), (2, 8), (-7, -6), (5, 3)], dtype=float)
+    applied, measured = errors_of(truth, np.full((5, 2), 0.33), np.full(5, 0.02), np.arange(5) % 3 == 0, seed)
+    assert applied <= 1.05 * measured
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_smooth_drift_says_more_than_a_shift_that_is_hardly_known(seed):
+    truth = np.arange(40)[:, None] * np.array([0.05, -0.03])
+    sigma, trusted = np.where(np.arange(40) % 4 == 3, 1.5, 0.02)[:, None] * np.ones(2), np.arange(40) % 4 != 3
+    applied, measured = errors_of(truth, sigma, np.zeros(40), trusted, seed)
+    assert applied < 0.1 * measured
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_shifts_that_follow_a_path_are_right_and_others_are_not(seed):
+    """Of a blinking scene all frames are flagged, and a third of the peaks are others."""
+    rng = np.random.default_rng(seed)
+    truth = np.cumsum(rng.normal(0, 0.7, (30, 2)), axis=0)
+    truth -= truth[0]
+    other = (rng.random(30) < 0.33) & ~only_the_reference(30)
+    measured = np.where(other[:, None], rng.uniform(-64, 64, (30, 2)), truth + rng.normal(0, 0.1, (30, 2)))
+    measured[0] = 0
+    wrong = np.where(only_the_reference(30), 0, 0.5)
+    applied = applied_shifts(measured, only_the_reference(30), "interpolate", np.full((30, 2), 0.2), wrong, WINDOW)
+    assert rms((applied - truth)[~other]) < 0.3
+    assert rms(applied - truth) < 2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_where_all_is_chance_no_frame_is_moved(seed):
+    rng = np.random.default_rng(seed)
+    measured, trusted = rng.uniform(-64, 64, (20, 2)), only_the_reference(20)
+    measured[0] = 0
+    lucky = trusted | (np.arange(20) == 11)  # one peak in twenty is as high as noise reaches in a hundred
+    wrong = np.where(trusted, 0, np.where(lucky, 0.23, 0.9))
+    for sure in (trusted, lucky):
+        assert not applied_shifts(measured, sure, "interpolate", np.full((20, 2), 0.6), wrong, WINDOW).any()
+
+
+def test_what_is_flagged_by_its_error_alone_is_weighed_but_what_is_trusted_stands():
+    measured = np.array([(0, 0), (1, 1), (30, 2), (3, 3), (4, 4)], dtype=float)
+    trusted = np.array([True, True, False, True, True])
+    sigma = np.full((5, 2), 0.05)
+    found = applied_shifts(measured, trusted, "interpolate", sigma, np.array([0, 0, 0.9, 0, 0]), WINDOW)
+    np.testing.assert_array_equal(found, [(0, 0), (1, 1), (2, 2), (3, 3), (4, 4)])
+
+
+def test_the_limit_of_the_flag_follows_the_motion():
+    assert Settings().sigma_limit(np.zeros((3, 2))) == 0.5
+    assert Settings().sigma_limit(np.array([(0, 0), (60.0, 5.0)])) == pytest.approx(1.2)
+    assert Settings(max_sigma=0.3).sigma_limit(np.array([(0, 0), (60.0, 5.0)])) == 0.3

@@ -43,7 +43,7 @@ def align_by_motion(
         reach = ShiftWindow.symmetric(*(size // 2 for size in frames.shape))  # what is tried of each rotation
         return turned, as_shifts(result, _ENGINE, told, reach)
 
-    measure = partial(motion_of, model=model, max_sigma=options.settings.max_sigma)
+    measure = partial(motion_of, model=model, max_sigma=options.settings.sure_sigma)
     return align_measured(measure, tell, spec, options, device, folder, resources)
 
 

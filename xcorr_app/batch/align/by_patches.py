@@ -59,7 +59,7 @@ def align_by_patches(
         return turned, as_shifts(result, ENGINE, _TOLD, settings.window(frames.shape))
 
     settings = options.settings
-    measure = partial(patches_of, options=options.patches, max_sigma=settings.max_sigma, max_shift=settings.max_shift)
+    measure = partial(patches_of, options=options.patches, max_sigma=settings.sure_sigma, max_shift=settings.max_shift)
     return align_measured(measure, tell, spec, options, device, folder, resources)
 
 

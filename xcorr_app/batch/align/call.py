@@ -49,7 +49,7 @@ class AlignKeywords(TypedDict, total=False):
     min_overlap: float
     min_score: float
     tolerance: float
-    max_sigma: float
+    max_sigma: float | None
     smooth_time: int
     device: str
     verify: Literal["auto", "all", "none"] | int

@@ -32,7 +32,7 @@ class AlignedStack:
     failure: str | None
     """Why nothing came of it."""
     failed: bool
-    """Nothing came of it, or it counts as failed: frames disagree with the check, or most cannot be trusted."""
+    """Nothing came of it, or it counts as failed: frames disagree with the check, or lie no better than before."""
     table: Path | None
     """``shifts.csv``."""
     path: Path | None

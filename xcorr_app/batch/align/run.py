@@ -38,6 +38,7 @@ from xcorr_app.pipeline.state import REPORT, asked_of, begun_folder
 from xcorr_app.pipeline.work import Finished, Plan, Watcher
 from xcorr_app.registration import quality
 from xcorr_app.registration.motion.models import PATCHES, is_more_than_a_shift
+from xcorr_app.registration.one_blas_thread import one_blas_thread
 from xcorr_app.report.html import StackView, load_template, render_report, stack_view
 from xcorr_app.report.page_budget import has_own_pages, room_for
 from xcorr_app.report.records import RunReport, StackReport, StageReport
@@ -86,6 +87,7 @@ def align_device(options: AlignOptions) -> Device:
     return device
 
 
+@one_blas_thread()
 def run_align(
     plan: Plan[AlignOptions],
     *,
@@ -228,7 +230,7 @@ class _Align:
 
     def is_flagged(self, finished: Finished[StackReport]) -> bool:
         rows = finished.result.rows
-        return any(quality.FAILS_THE_RUN & set(row.flags) for row in rows) or summarise(finished.result).is_untrusted
+        return any(quality.FAILS_THE_RUN & set(row.flags) for row in rows) or summarise(finished.result).is_no_better
 
 
 def _shown(outcome: Outcome[StackReport], options: AlignOptions) -> StackReport:

@@ -43,7 +43,8 @@ from xcorr_app.report.summary import count
 from xcorr_app.report.table import shifts_csv
 
 _BECAME = {
-    "interpolate": "moved by the shift interpolated between trusted neighbours in time",
+    "interpolate": "moved by what is expected to be least wrong, of what was measured and the shift interpolated "
+    "between the frames around",
     "apply": "moved by the shift interpolated between measured ones",
     "leave": "left in place",
     "drop": "dropped from the written stack, which holds frames {kept}",

@@ -113,7 +113,7 @@ def print_plan(console: Console, plan: Plan[AlignOptions]) -> None:
 def _remarks(stack: StackReport, summary: StackSummary) -> list[str]:
     if stack.failure is not None:
         return [stack.failure]
-    failed = [f"failed: {summary.distrust}"] if summary.is_untrusted else []
+    failed = [f"{'failed: ' if summary.is_no_better else ''}{summary.distrust}"] if summary.is_untrusted else []
     counts: dict[str, int] = {}
     for row in stack.rows:
         for flag in row.flags:

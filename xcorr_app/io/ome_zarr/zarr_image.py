@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io.ome_zarr.zarr_bounded import bounded
 from xcorr_app.io.ome_zarr.zarr_metadata import read_metadata
 from xcorr_app.io.ome_zarr.zarr_plain import PlainArray
 from xcorr_app.io.ome_zarr.zarr_store import attributes_of, open_node
@@ -158,8 +159,8 @@ def scan_zarr(path: Path, limits: Limits) -> ZarrImage:
         limits.check_pages(path, int(np.prod(shape[:-2], dtype=object)))
         metadata, order = read_metadata(path, attributes, shape, dtype)
         # A chunk is decoded whole, whatever part of it lies inside the array.
-        limits.check_plane(path, array.chunks[-2], array.chunks[-1], dtype)
-        return ZarrImage(path, metadata, array, order, PlainArray.of(array))
+        limits.check_chunk(path, array.chunks, shape, dtype)
+        return ZarrImage(path, metadata, bounded(path, array), order, PlainArray.of(array))
 
 
 def _without_image(node: Any, attributes: dict[str, Any]) -> str:

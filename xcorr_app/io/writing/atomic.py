@@ -140,7 +140,7 @@ def atomic_write_text(final: Path | str, text: str) -> None:
 
 
 def make_folder(folder: Path | str) -> None:
-    """Make a folder in one that exists; nothing happens if it is there, but where it is a link: that leads elsewhere."""
+    """Make a folder in one that exists; nothing happens if it is there. A link in its place is refused."""
     try:
         if Path(folder).is_symlink():
             raise OutputError(f"{folder}: is a link, and results would be written where it leads; remove it")

@@ -177,10 +177,9 @@ def _part(images: list[NDArray[np.generic]]) -> NDArray[np.bool_] | None:
     always = np.logical_and.reduce([image == images[0] for image in images[1:]])
     always &= ndimage.convolve(always.astype(np.int8), around, mode="constant") > _NEIGHBOURS
     height, width = always.shape
-    for line, across in (((height // 4, 1), (1, _WIDEST_LINE + 1)), ((1, width // 4), (_WIDEST_LINE + 1, 1))):
+    for axis, length in ((0, height // 4), (1, width // 4)):
         # Stuck lines of a camera are repaired.
-        long = ndimage.binary_opening(always, np.ones(line))
-        always &= ~long | ndimage.binary_opening(always, np.ones(across))
+        always &= ~_in_runs(always, length, axis) | _in_runs(always, _WIDEST_LINE + 1, 1 - axis)
     if not _MIN_SHARE < always.mean() < _LARGEST_SHARE:
         return None
     beside = ndimage.binary_dilation(always, around) & ~always
@@ -198,6 +197,18 @@ def _part(images: list[NDArray[np.generic]]) -> NDArray[np.bool_] | None:
     part = ndimage.binary_propagation(always, around, near[_GAP:-_GAP, _GAP:-_GAP])
     found: NDArray[np.bool_] = ndimage.binary_dilation(part, around, iterations=_RIM)
     return found if found.mean() < _LARGEST_SHARE else None
+
+
+def _in_runs(held: NDArray[np.bool_], length: int, axis: int) -> NDArray[np.bool_]:
+    """Pixels (h, w) of runs of at least so many along an axis."""
+    lines = np.pad(held if axis == 1 else held.T, ((0, 0), (1, 1))).astype(np.int8)
+    steps = np.diff(lines, axis=1)
+    begins, ends = np.argwhere(steps == 1), np.argwhere(steps == -1)
+    long = ends[:, 1] - begins[:, 1] >= length
+    marks = np.zeros_like(steps)
+    marks[tuple(begins[long].T)], marks[tuple(ends[long].T)] = 1, -1
+    found = np.cumsum(marks, axis=1, dtype=np.int8)[:, :-1] > 0
+    return found if axis == 1 else found.T
 
 
 def _ends_in_slopes(images: list[NDArray[np.generic]], held: NDArray[np.bool_]) -> NDArray[np.bool_]:

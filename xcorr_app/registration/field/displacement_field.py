@@ -12,6 +12,7 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.gpu.runtime.placement import on_device_of
 from xcorr_app.registration.field.field_passes import compared, with_last_step
 from xcorr_app.registration.field.measured_field import DisplacementField
+from xcorr_app.registration.one_blas_thread import one_blas_thread
 from xcorr_app.registration.warping.grid import Grid
 
 Refine = Literal["none", "icgn"]
@@ -21,6 +22,7 @@ DEFAULT_WINDOW, DEFAULT_STEP, DEFAULT_PASSES, DEFAULT_MEDIAN = 32, 16, 3, 3.0
 _SMALLEST = 8
 
 
+@one_blas_thread()
 def displacement_field(
     first: Array,
     second: Array,

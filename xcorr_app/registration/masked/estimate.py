@@ -155,7 +155,7 @@ class _Columns:
         unreadable = np.zeros(known.size, dtype=bool)
         unreadable[list(self.unreadable)] = True
         with np.errstate(invalid="ignore"):
-            uncertain = ~(self.sigma <= settings.max_sigma).all(axis=1)
+            uncertain = ~(self.sigma <= settings.sure_sigma).all(axis=1)
             uncertain |= self.score < self.chance_score
             uncertain |= (self.false_alarm > MAX_FALSE_ALARM) & ~ambiguous
         words = {

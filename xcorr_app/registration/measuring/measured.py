@@ -156,6 +156,19 @@ class Measured:
         found = {one: tuple(word for k, word in enumerate(words) if one >> k & 1) for one in np.unique(code).tolist()}
         return tuple([found[one] for one in code.tolist()])
 
+    def wrong(self, settings: Settings) -> NDArray[np.float64]:
+        """(T,) probability that the peak of a frame is not its own, by what is known of that frame."""
+        words = self._words(settings)
+        with np.errstate(invalid="ignore"):
+            by_chance = quality.wrong_by_chance(self.false_alarm, below_chance=self.score < self.chance_score)
+        # What fills the plane of a lattice is the lattice.
+        right = 1 - np.where(words[quality.AMBIGUOUS] | self.settled, 0.0, by_chance)
+        for word, probability in quality.WRONG.items():
+            if word in words:
+                right = right * np.where(words[word], 1 - probability, 1.0)
+        inconsistent: NDArray[np.float64] = quality.wrong_if_inconsistent(self.alike)
+        return 1 - right * np.where(words[quality.INCONSISTENT], 1 - inconsistent, 1.0)
+
     def lost(self, settings: Settings) -> NDArray[np.bool_]:
         """(T,) whether no peak of a frame is sure, nor several alike."""
         words = self._words(settings)
@@ -168,10 +181,14 @@ class Measured:
             difference = np.hypot(*(self.shifts - self.fft_shifts).T)
             known = np.isfinite(self.score)
             ambiguous = self.peak_ratio < quality.AMBIGUOUS_RATIO
-            uncertain = (self.sigma > settings.max_sigma).any(axis=1)
-            uncertain |= self.score < self.chance_score
+            uncertain = self.score < self.chance_score
             # What fills the plane of a lattice is the lattice: its peak is ambiguous, or told from it, none by chance.
             uncertain |= (self.false_alarm > MAX_FALSE_ALARM) & ~ambiguous & ~self.settled
+            doubtful = uncertain | self.on_edge | self.inconsistent | (ambiguous & ~self.settled)
+            # What a few of many frames move by may be chance.
+            sure = known & ~doubtful & np.isfinite(self.shifts).all(axis=1)
+            moves = self.shifts[sure] if 2 * sure.sum() > known.sum() else self.shifts[:0]
+            uncertain |= (self.sigma > settings.sigma_limit(moves)).any(axis=1)
             words = {
                 quality.EDGE: known & self.on_edge,
                 quality.LOW_SCORE: known & (self.score < self.score_limit),

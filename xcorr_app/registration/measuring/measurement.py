@@ -194,17 +194,23 @@ class Measurement:
         if not seen.any():
             return None
         image = StraightReference(reference.image[None])
-        for chosen in (_less_sure(columns.sigma, seen, self._few), trusted):
-            found = Turned.empty(self._count, Grid(self._pass.shape).count)
+        found = Turned.empty(self._count, Grid(self._pass.shape).count)
 
-            def compared(_: Array, frames: Array, numbers: NDArray[np.intp]) -> Turned:
-                return image.compared(frames, columns.shifts[numbers], self.window)
+        def compared(_: Array, frames: Array, numbers: NDArray[np.intp]) -> Turned:
+            return image.compared(frames, columns.shifts[numbers], self.window)
 
+        def compare(chosen: NDArray[np.bool_]) -> None:
             for numbers, turned in self._pass.over_chosen("turn", reference, chosen, compared):
                 found.write(numbers, turned)
-            if 2 * found.holds.sum() < chosen.sum():
+
+        few, every, failed = _less_sure(columns.sigma, seen, self._few), np.arange(self._count), 0
+        for number in np.flatnonzero(few):
+            compare(every == number)
+            failed += not found.holds[number]
+            if 2 * failed > few.sum():
                 return None
-        return columns.turned(found)
+        compare(trusted & ~few)
+        return columns.turned(found) if 2 * found.holds.sum() >= trusted.sum() else None
 
     def _in_part(
         self,

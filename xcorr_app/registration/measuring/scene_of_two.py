@@ -86,7 +86,7 @@ def scene_of_two(
         reference, stage, np.zeros_like(large), large, Rest(~(columns.tiles == AGREES) | ~large[:, None, None])
     )
     with np.errstate(invalid="ignore"):
-        sure = (rest.sigma <= settings.max_sigma).all(axis=1) & ~(rest.false_alarm > MAX_FALSE_ALARM)
+        sure = (rest.sigma <= settings.sure_sigma).all(axis=1) & ~(rest.false_alarm > MAX_FALSE_ALARM)
         sure &= ~(rest.peak_ratio < AMBIGUOUS_RATIO) & ~rest.on_edge & (rest.score > rest.chance_score)
         two = large & sure & are_two(without.tiles, rest.tiles, without.shifts, rest.shifts)
     if 2 * two.sum() < large.sum():

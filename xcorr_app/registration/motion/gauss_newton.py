@@ -94,13 +94,13 @@ def halved(image: Array) -> Array:
     return image[:height, :width].reshape(height // 2, 2, width // 2, 2).mean(axis=(1, 3))
 
 
-def refined(levels: list[Level], model: Model, frames: list[Array], motion: Matrix) -> Fit:
-    """Refine a motion of a frame, given at the sizes of `levels`; the smallest is looked at first."""
+def refined(levels: list[Level], model: Model, frames: list[Array], motion: Matrix, most_steps: int = MAX_STEPS) -> Fit:
+    """Refine a motion of a frame, given at the sizes of `levels`, in up to so many steps; the smallest goes first."""
     fit: Fit | None = None
     for level, frame in zip(reversed(levels), reversed(frames), strict=True):
         at_level = motion.copy()
         at_level[:2, 2] /= level.factor
-        fit = _at_level(level, model, coefficients(frame), at_level, fine=level.factor == 1)
+        fit = _at_level(level, model, coefficients(frame), at_level, most_steps, fine=level.factor == 1)
         if np.isnan(fit.score):
             return fit
         motion = fit.motion.copy()
@@ -115,12 +115,12 @@ def score_of(level: Level, frame: Array, motion: Matrix) -> float:
     return _correlation(level.image[inside], seen_through(coefficients(frame), motion)[inside])
 
 
-def _at_level(level: Level, model: Model, splines: Array, motion: Matrix, *, fine: bool) -> Fit:
+def _at_level(level: Level, model: Model, splines: Array, motion: Matrix, most_steps: int, *, fine: bool) -> Fit:
     xp = array_namespace(splines)
     settled, definite = False, True
     count = level.changes.shape[0]
     nothing = np.full((count, count), np.nan)
-    for _ in range(MAX_STEPS if fine else MAX_STEPS // 2):
+    for _ in range(most_steps if fine else most_steps // 2):
         inside = _inside(level, motion)
         pixels = int(inside.sum())
         if pixels < FEWEST:

@@ -42,6 +42,8 @@ _LEFT = 0.25
 """Pixels that a simpler motion may leave at an edge."""
 _BEYOND = 1.0
 """Pixels that a centre may lie outside the window, as the place of a peak may between whole shifts."""
+_MAX_STEPS = 16
+"""Of a fit: of frames that turn, it has settled by then."""
 _AFFINE = MODELS["affine"]
 
 
@@ -97,7 +99,7 @@ class StraightReference:
             most = max(_DIFFER, _OF_BEFORE * before[i]) if np.isfinite(before[i]) else _DIFFER
             rest = 1 - gauss_newton.score_of(self._levels[0], sizes[0], _shifted(shift[i]))
             for start in self._starts(shift[i], sizes[-1]):
-                fit = gauss_newton.refined(self._levels, _AFFINE, sizes, start)
+                fit = gauss_newton.refined(self._levels, _AFFINE, sizes, start, _MAX_STEPS)
                 if not (fit.settled and fit.definite and _edge_error(fit.covariance, grid.shape) < _KNOWN):
                     continue
                 if not _is_within(window, -fit.motion[:2, 2]):

@@ -27,8 +27,8 @@ import scipy  # whose parts are loaded when they are asked for
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+from xcorr_app.registration.one_blas_thread import one_blas_thread
 from xcorr_app.registration.patches.field_nodes import Nodes
-from xcorr_app.registration.patches.one_blas_thread import one_blas_thread
 from xcorr_app.registration.warping.displacement import linear_at, product
 from xcorr_app.registration.warping.ndimage import ndimage_of
 from xcorr_app.registration.warping.warp import inside_frame
@@ -148,8 +148,9 @@ class FieldReference:
             normal = self._normal(lost) if normal is None else normal
             # What no pixel tells is left to the bending; its modes must be finite all the same.
             normal[np.diag_indices_from(normal)] += 1e-9 * max(float(np.trace(normal)) / len(normal), 1e-300)
+            solve = scipy.linalg.eigh  # which loads SciPy's BLAS
             with one_blas_thread():
-                bends, shapes = scipy.linalg.eigh(self.nodes.bending, normal)
+                bends, shapes = solve(self.nodes.bending, normal)
             self._modes[lost] = Modes(np.maximum(bends, 0.0), shapes)
         return self._modes[lost]
 

@@ -108,5 +108,5 @@ def _of_scene(frames: Array, settings: Settings, measure: Measure) -> Measured |
     if not np.isfinite(found.shifts).all():
         return None
     with np.errstate(invalid="ignore"):
-        chance = (found.false_alarm[1:] > MAX_FALSE_ALARM) | ~(found.sigma[1:] <= settings.max_sigma).all(axis=1)
+        chance = (found.false_alarm[1:] > MAX_FALSE_ALARM) | ~(found.sigma[1:] <= settings.sure_sigma).all(axis=1)
     return None if 2 * chance.sum() >= chance.size else found

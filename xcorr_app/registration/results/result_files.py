@@ -57,6 +57,8 @@ def save(result: ShiftResult, path: Path) -> None:
         arrays = {name: getattr(result, name) for name in _ARRAYS} | {"applied": result.applied()}
         if result.closure is not None:
             arrays["closure"] = result.closure
+        if result.wrong is not None:
+            arrays["wrong"] = result.wrong
         if result.defects is not None:
             arrays["defects"] = result.defects
         content = io.BytesIO()
@@ -97,6 +99,7 @@ def _result_of(archive: Any) -> ShiftResult:
         notes=tuple(map(str, words["notes"])),
         unreadable={int(frame): str(reason) for frame, reason in words["unreadable"].items()},
         closure=archive.get("closure"),
+        wrong=archive.get("wrong"),
         defects=archive.get("defects"),
         left_out=bool(words.get("left_out")),
         contrast=None if words.get("contrast") is None else Contrast.parse(words["contrast"]),

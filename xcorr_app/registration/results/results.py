@@ -66,6 +66,9 @@ class ShiftResult:
     contrast: Contrast | None = None
     """How frames were compared: as they are, or by their local contrast. None where that was both, or where light or a
     pattern was taken from them first."""
+    wrong: NDArray[np.float64] | None = None
+    """(T,) probability that the peak is not the frame's, as far as it is known from that frame alone; None where it is
+    not known."""
     defects: NDArray[np.intp] | None = None
     """(n, 2) row and column of hot and dead pixels that were replaced for measuring; None where there are none."""
     left_out: bool = False
@@ -102,9 +105,10 @@ class ShiftResult:
         Parameters
         ----------
         policy : {'interpolate', 'apply', 'leave', 'drop'}
-            What becomes of a frame that is not trusted. ``interpolate``: it is moved by what lies on the line between
-            its trusted neighbours in time, at the ends as the nearest of them; no frame is moved where fewer than half
-            are trusted. ``apply``: by what was measured,
+            What becomes of a frame that is not trusted. ``interpolate``: it is moved by what is expected to be least
+            wrong: a shift that is more probably right than not by the mean of what was measured and what the frames
+            around it say, weighted by their errors; any other by what lies on the line between its neighbours in time,
+            at the ends as the nearest of them. ``apply``: by what was measured,
             interpolated only where nothing was. ``leave``: not at all. ``drop``: its shift is NaN, for you to leave the
             frame out. Where there is no shift to take, all are zero, or NaN.
 
@@ -132,7 +136,8 @@ class ShiftResult:
                [ 2., -1.],
                [ 4., -2.]])
         """
-        return applied_shifts(self.shifts, self.trusted, policy)
+        size = self.window.shape
+        return applied_shifts(self.shifts, self.trusted, policy, self.sigma, self.wrong, size)
 
     def save(self, path: Path | str) -> None:
         """Write the result to a file: everything but `decision` to ``.npz``, or a table of the frames to ``.csv``.

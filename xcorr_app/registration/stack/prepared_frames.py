@@ -1,7 +1,8 @@
-"""Frames of a stack as they are compared; where a device measures all of them at once, prepared once."""
+"""Frames of a stack as they are compared, prepared once where that costs time: filtered ones, and on a device."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from xcorr_app.registration.stack.preparation import Prepared, prepare
 
 AT_ONCE = 8
 """Frames that are looked at together."""
+_MOST_KEPT = 2**25
+"""Bytes of filtered frames that are kept on the host: several passes over a stack, and looks at some, take them."""
 
 
 class PreparedFrames:
@@ -23,6 +26,8 @@ class PreparedFrames:
     def __init__(self, frames: Frames, walk: Pass, settings: Settings, xp: Any) -> None:
         self._frames, self._walk, self._settings, self._xp = frames, walk, settings, xp
         self._kept: tuple[Chunk, Prepared] | None = None
+        self._ranges: dict[tuple[int, int], tuple[Chunk, Prepared]] = {}
+        self._is_filtered = settings.prefilter.name is not None or settings.contrast.sigma is not None
 
     def at_hand(self) -> Prepared | None:
         """Return all frames, prepared once, where a device measures them at once and this takes no memory; else None.
@@ -42,8 +47,15 @@ class PreparedFrames:
         """Frames as read and as prepared."""
         if stop - start == self._frames.count and self.at_hand() is not None and self._kept is not None:
             return self._kept
+        if (known := self._ranges.get((start, stop))) is not None:
+            return known
         chunk = self._frames.read(start, stop)
-        return chunk, prepare(chunk, self._settings)
+        found = chunk, prepare(chunk, self._settings)
+        if self._xp is np and self._is_filtered:
+            held = sum(prepared.frames.nbytes for _, prepared in list(self._ranges.values()))
+            if held + found[1].frames.nbytes <= _MOST_KEPT:
+                self._ranges[start, stop] = replace(chunk, frames=chunk.frames[:0]), found[1]
+        return found
 
     def usable(self, numbers: tuple[int, ...]) -> list[Array]:
         """Those of these frames that are usable, prepared.
@@ -51,14 +63,21 @@ class PreparedFrames:
         On a device at once, where every step costs the host as much time as many frames take.
         """
         if self._xp is np:
-            prepared = [prepare(self._frames.read(number, number + 1), self._settings) for number in numbers]
-            return [one.frames for one in prepared if one.usable[0]]
+            return [image for number in numbers if (image := self._usable(number)) is not None]
         everything = self.at_hand()
         if everything is not None and everything.is_judged:
             return [everything.frames[i : i + 1] for i in numbers if everything.usable[i]]
         some = prepare(PickedFrames(self._frames, numbers).read(0, len(numbers)), self._settings)
         rows = np.flatnonzero(some.usable)
         return [take(some.frames, rows)] if rows.size else []
+
+    def _usable(self, number: int) -> Array | None:
+        """A frame (1, h, w), prepared; None if it is not usable."""
+        for (start, stop), (_, held) in list(self._ranges.items()):
+            if start <= number < stop:
+                return held.frames[number - start : number - start + 1] if held.is_usable(number - start) else None
+        _, one = self.read(number, number + 1)
+        return one.frames if one.usable[0] else None
 
     @property
     def _as_stored(self) -> bool:
