@@ -146,6 +146,8 @@ class _Lattice:
     """Where rings begin in it."""
     count: Floats
     """Real values of a ring."""
+    doubts: tuple[Floats, ...]
+    """Of `_doubts`."""
 
     def summed(self, values: Array) -> Array:
         """Sums over cells (n, cells, cells / 2) of values (n, rows, columns)."""
@@ -166,9 +168,9 @@ def _lattice(height: int, width: int) -> _Lattice:
     ring = np.rint(np.hypot(y, x) * _CELLS).astype(np.intp)
     order = np.argsort(ring, axis=None, kind="stable")
     starts = np.searchsorted(ring.ravel()[order], np.arange(ring.max() + 1))
-    count = np.bincount(ring.ravel()) * 2.0 * rows * columns / _CELLS**2
+    count = np.bincount(ring.ravel()) * 2.0 * height * width / _CELLS**2
     axes: tuple[Any, Any] = np.fft.fftfreq(rows), np.fft.fftfreq(columns)[: columns // 2]
-    return _Lattice((rows, columns), axes, 2 * np.pi * y, 2 * np.pi * x, ring, order, starts, count)
+    return _Lattice((rows, columns), axes, 2 * np.pi * y, 2 * np.pi * x, ring, order, starts, count, _doubts(count))
 
 
 def _windows(shape: tuple[int, ...], start: Floats) -> tuple[list[NDArray[np.float32]], list[NDArray[np.float32]]]:
@@ -252,15 +254,13 @@ def _near(values: Floats, wide: int) -> Floats:
     return found
 
 
-@functools.lru_cache(maxsize=8)
-def _doubts(lattice_shape: tuple[int, int]) -> tuple[Floats, ...]:
-    """(1, rings) for every width of averages, the variance of a coherence near zero, times `_DOUBT`."""
-    count = _lattice(*lattice_shape).count[None]
+def _doubts(count: Floats) -> tuple[Floats, ...]:
+    """(rings,) for every width of averages: the variance of a coherence near zero, times `_DOUBT`."""
     doubts = []
     for wide in _WIDE:
         kernel = 1 - np.abs(np.arange(-wide, wide + 1)) / (wide + 1)
-        spread = np.convolve(count[0], kernel**2)[wide : wide + count.size]
-        values = _near(count, wide) ** 2 / np.maximum(spread, 1)
+        spread = np.convolve(count, kernel**2)[wide : wide + count.size]
+        values = _near(count[None], wide)[0] ** 2 / np.maximum(spread, 1)
         doubts.append(_DOUBT / np.maximum(values, 1))
     return tuple(doubts)
 
@@ -268,7 +268,7 @@ def _doubts(lattice_shape: tuple[int, int]) -> tuple[Floats, ...]:
 def _coherence(cross: Floats, rings: _Rings, lattice: _Lattice) -> Floats:
     """Coherence of rings (n, rings): of many together, and of fewer where these surely say something else."""
     sums, coherence = lattice.of_rings(cross), np.zeros_like(rings.power)
-    for wide, power, doubt in zip(_WIDE, rings.averaged, _doubts(lattice.shape), strict=True):
+    for wide, power, doubt in zip(_WIDE, rings.averaged, lattice.doubts, strict=True):
         apart = _near(sums, wide) / power - coherence
         unsure = doubt * (1 - np.clip(coherence, 0, 1) ** 2) ** 2
         coherence = coherence + apart * np.clip(1 - unsure / np.maximum(apart**2, 1e-300), 0, 1)
@@ -277,39 +277,73 @@ def _coherence(cross: Floats, rings: _Rings, lattice: _Lattice) -> Floats:
 
 def _solved(cross: NDArray[np.complex128], rings: _Rings, lattice: _Lattice, start: Floats, band: float) -> _Solved:
     """Steps from where the cells (n, cells, cells / 2) were computed, by frequencies up to `band`."""
-    fy, fx = lattice.y, lattice.x
-    inside = (np.arange(rings.power.shape[1]) <= band * _CELLS) / rings.power
-    found = _Solved(
-        start.copy(), np.full(start.shape, np.nan), np.full(len(start), np.nan), np.full(start.shape, np.nan)
-    )
+    step = start.copy()
     going = np.arange(len(start))
     for _ in range(_STEPS):
-        step, part = found.step[going], rings.of_rows(going)
-        turned = cross[going] * np.exp(-1j * fy * step[:, :1, None]) * np.exp(-1j * fx * step[:, 1:, None])
-        coherence = _coherence(turned.real, part, lattice)
-        weight = (inside[going] * coherence / (1 - coherence**2))[:, lattice.ring]
-        side, even = weight * turned.imag, weight * turned.real
-        ty, tx = fy * side, fx * side
-        a, b, c = ((f * even).sum(axis=(1, 2)) for f in (fy**2, fy * fx, fx**2))
-        determinant = a * c - b * b
-        with np.errstate(divide="ignore", invalid="ignore"):
-            inverse = np.stack([c, -b, -b, a], axis=-1).reshape(-1, 2, 2) / determinant[:, None, None]
-        slope = np.stack([ty.sum(axis=(1, 2)), tx.sum(axis=(1, 2))], axis=1)
+        terms = _Terms.of(cross[going], rings.of_rows(going), lattice, step[going], band)
+        move, inverse = terms.newton()
+        known = np.isfinite(move).all(axis=1)
+        step[going[known]] += np.clip(move[known], -_LARGEST_STEP, _LARGEST_STEP)
         with np.errstate(invalid="ignore"):
-            move = (inverse * slope[:, None, :]).sum(axis=2)
-        p, q, r = ((one * other).sum(axis=(1, 2)) for one, other in ((ty, ty), (ty, tx), (tx, tx)))
-        scatter = np.stack([p, q, q, r], axis=-1).reshape(-1, 2, 2)
-        with np.errstate(invalid="ignore"):
-            covariance = np.einsum("nij,njk,nki->ni", inverse, scatter, inverse)
-        curvature = np.abs(inverse[:, [0, 1], [0, 1]])
-        found.variance[going], found.curvature[going] = covariance, curvature
-        found.power[going] = even.sum(axis=(1, 2))
-        known = np.isfinite(move).all(axis=1) & (a > 0) & (determinant > 0)
-        found.variance[going[~known]] = np.nan
-        with np.errstate(invalid="ignore"):
-            settled = (np.abs(move) < _SETTLED * np.sqrt(curvature)).all(axis=1)
-        found.step[going[known]] += np.clip(move[known], -_LARGEST_STEP, _LARGEST_STEP)
+            settled = (np.abs(move) < _SETTLED * np.sqrt(np.abs(inverse[:, [0, 1], [0, 1]]))).all(axis=1)
         going = going[known & ~settled]
         if not going.size:
             break
+    terms = _Terms.of(cross, rings, lattice, step, band)
+    _, inverse = terms.newton()
+    with np.errstate(invalid="ignore"):
+        variance = np.einsum("nij,njk,nki->ni", inverse, terms.scatter(), inverse)
+    return _Solved(step, variance, terms.even.sum(axis=(1, 2)), np.abs(inverse[:, [0, 1], [0, 1]]))
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """What every cell of n frames contributes, at steps from where the cells were computed."""
+
+    lattice: _Lattice
+    even: Floats
+    """(n, cells, cells / 2) weighted real parts of the cross-spectrum."""
+    slopes: tuple[Floats, Floats]
+    """The derivatives of their sum along rows and columns."""
+
+    @classmethod
+    def of(cls, cross: NDArray[np.complex128], rings: _Rings, lattice: _Lattice, step: Floats, band: float) -> _Terms:
+        """By frequencies up to `band`."""
+        fy, fx = lattice.y, lattice.x
+        turned = cross * np.exp(-1j * fy * step[:, :1, None]) * np.exp(-1j * fx * step[:, 1:, None])
+        coherence = _coherence(turned.real, rings, lattice)
+        inside = (np.arange(rings.power.shape[1]) <= band * _CELLS) / rings.power
+        weight = (inside * coherence / (1 - coherence**2))[:, lattice.ring]
+        side = weight * turned.imag
+        return cls(lattice, weight * turned.real, (fy * side, fx * side))
+
+    def newton(self) -> tuple[Floats, Floats]:
+        """Newton's step (n, 2) and the inverse Hessian (n, 2, 2); NaN where there is no maximum."""
+        fy, fx = self.lattice.y, self.lattice.x
+        a, b, c = ((f * self.even).sum(axis=(1, 2)) for f in (fy**2, fy * fx, fx**2))
+        determinant = a * c - b * b
+        determinant = np.where((a > 0) & (determinant > 0), determinant, np.nan)
+        inverse = np.stack([c, -b, -b, a], axis=-1).reshape(-1, 2, 2) / determinant[:, None, None]
+        slope = np.stack([each.sum(axis=(1, 2)) for each in self.slopes], axis=1)
+        move: Floats = (inverse * slope[:, None, :]).sum(axis=2)
+        return move, inverse
+
+    def scatter(self) -> Floats:
+        """Covariance (n, 2, 2) of the sums of slopes, by products of each cell with itself and its neighbours.
+
+        Windows and padding make neighbours alike.
+        """
+        ty, tx = self.slopes
+        around_y, around_x = _around(ty), _around(tx)
+        p, q, r = ((one * near).sum(axis=(1, 2)) for one, near in ((ty, around_y), (ty, around_x), (tx, around_x)))
+        found: Floats = np.stack([p, q, q, r], axis=-1).reshape(-1, 2, 2)
+        return found
+
+
+def _around(values: Floats) -> Floats:
+    """Sums of each cell (n, cells, cells / 2) and its eight neighbours; rows of cells go round."""
+    rows = values + np.roll(values, 1, axis=1) + np.roll(values, -1, axis=1)
+    found = rows.copy()
+    found[:, :, 1:] += rows[:, :, :-1]
+    found[:, :, :-1] += rows[:, :, 1:]
     return found

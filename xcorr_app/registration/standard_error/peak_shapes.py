@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.subpixel import MIN_LOGARITHM
 
-STEADY = 20.0
+_STEADY = 20.0
 """Significance from which a peak's own curvature is steady enough."""
 _FEWEST_PEAKS = 4
 """Peaks of a stack whose median shape is better than the shape of one that is noisy."""
@@ -66,7 +66,7 @@ class PeakShapes:
         good = positive & is_peak
         if np.count_nonzero(good) >= _FEWEST_PEAKS:
             with np.errstate(invalid="ignore"):
-                noisy = positive & (significance < STEADY)
+                noisy = positive & (significance < _STEADY)
             if noisy.any() and _is_peak(typical := _typical(hessian[good], self.height[good]))[0]:
                 noisy &= np.isfinite(hessian).all(axis=(1, 2))
                 hessian = np.where(noisy[:, None, None], typical * self.height[:, None, None], hessian)
