@@ -115,6 +115,11 @@ class Settings:
         return "gaussian" if self.subpixel == ICGN else self.subpixel
 
     @property
+    def has_phase_ramps(self) -> bool:
+        """Whether shifts are refined by phase ramps where the fit to the plane is off."""
+        return self.subpixel == "gaussian" and self.normalization == "zncc"
+
+    @property
     def apart(self) -> int:
         """How far the number of a frame may be from another's that it shares averaged frames with."""
         return self.smooth_time // 2 * 2

@@ -12,6 +12,7 @@ from xcorr_app.registration.measuring.chunk_result import ChunkResult
 from xcorr_app.registration.measuring.icgn import refine_shifts
 from xcorr_app.registration.measuring.match import Match
 from xcorr_app.registration.measuring.matcher import Matcher, PreparedReference
+from xcorr_app.registration.measuring.phase_ramp import refine
 from xcorr_app.registration.measuring.verification import SCORE_TOLERANCE, scores_by_definition
 from xcorr_app.registration.settings import Settings
 
@@ -39,6 +40,11 @@ def verify(
         refined, _ = with_refined_shifts(result.exact, reference, planes.values)
         kept = result.not_refined[result.checked, None]
         result.exact = replace(refined, shift=np.where(kept, result.exact.shift, refined.shift))
+    if result.shapes is not None:
+        rows = np.flatnonzero(np.isfinite(result.shapes.refined[result.checked]).all(axis=1))
+        if rows.size:
+            images = reference.values if reference.values.shape[0] == 1 else reference.values[rows]
+            result.exact.shift[rows] = refine(images, planes.values[rows], result.exact.shift[rows]).shift
     scores = to_host(scores_at_peaks)
     known = np.isfinite(scores)
     # A value that the engine lacks is as wrong as one that is off, but the outer sixteen may be lacking together.

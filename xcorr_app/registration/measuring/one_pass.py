@@ -26,6 +26,7 @@ from xcorr_app.registration.measuring.chunk_result import ChunkResult
 from xcorr_app.registration.measuring.device_matcher import Begun
 from xcorr_app.registration.measuring.matcher import Matcher
 from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.phase_ramp_choice import with_phase_ramps
 from xcorr_app.registration.measuring.references import FixedImage, Reference
 from xcorr_app.registration.measuring.stack_weighting import StackWeighting
 from xcorr_app.registration.parts import masks
@@ -137,10 +138,12 @@ class OnePass:
             if self._settings.subpixel == ICGN:
                 match, result.not_refined = with_refined_shifts(match, prepared_reference, values)
                 result.shapes = None
-            result.match = match
             if result.shapes is None:
                 slopes = prepared_reference.slopes
                 result.shapes = peak_shapes(slopes, values, match.peak, match.shift, match.near, match.around)
+            if self._settings.has_phase_ramps and parts is None:
+                match, result.shapes = with_phase_ramps(match, result.shapes, prepared_reference.values, values)
+            result.match = match
             if looked_at[start:stop][result.rows].any():
                 result.seen = watched.seen(start + result.rows, match.shift, compared.others)
                 # Of a single range there are no others to wait for; a device may be checking meanwhile.

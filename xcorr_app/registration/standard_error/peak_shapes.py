@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,12 @@ class PeakShapes:
     """(T,) of the peak, in the units of the Hessian."""
     quartic: NDArray[np.float64]
     """(T, 2) fourth over second derivative of the logarithm of the plane at its peak, per square pixel."""
+    refined: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 2)))
+    """(T, 2) standard errors in pixels of shifts that were found by phase ramps; NaN of all others."""
+
+    def __post_init__(self) -> None:
+        if len(self.refined) != len(self.height):
+            self.refined = np.full((len(self.height), 2), np.nan)
 
     @classmethod
     def empty(cls, count: int) -> PeakShapes:
@@ -42,12 +48,12 @@ class PeakShapes:
 
     def replace(self, rows: NDArray[np.intp] | slice, other: PeakShapes) -> None:
         """Write the shapes of `other` into these rows."""
-        for field in fields(self):
-            getattr(self, field.name)[rows] = getattr(other, field.name)
+        for each in fields(self):
+            getattr(self, each.name)[rows] = getattr(other, each.name)
 
     def of(self, rows: NDArray[np.intp]) -> PeakShapes:
         """Shapes of some of the frames."""
-        return PeakShapes(*(getattr(self, field.name)[rows] for field in fields(self)))
+        return PeakShapes(*(getattr(self, each.name)[rows] for each in fields(self)))
 
     def standard_errors(self, significance: NDArray[np.float64]) -> NDArray[np.float64]:
         """(T, 2) in pixels; infinite where a peak is none.
@@ -73,11 +79,25 @@ class PeakShapes:
             of_rows, of_columns = c * c * p - 2 * b * c * q + b * b * r, b * b * p - 2 * a * b * q + a * a * r
             variance = np.stack([of_rows, of_columns], axis=1) / (determinant * determinant)[:, None]
             sigma = np.sqrt(variance + self._interpolation_error() ** 2)
+        refined = np.isfinite(self.refined)
+        if refined.any():
+            sigma = np.where(refined, self.refined, sigma)
         if is_peak.all() and np.isfinite(sigma).all():
             return np.asarray(sigma)
-        is_peak &= ~(np.isinf(p) | np.isinf(q) | np.isinf(r))
+        is_peak = (is_peak & ~(np.isinf(p) | np.isinf(q) | np.isinf(r))) | refined.all(axis=1)
         unknown = np.isnan(a) | np.isnan(b) | np.isnan(c) | np.isnan(p) | np.isnan(q) | np.isnan(r)
         return np.where(is_peak[:, None], sigma, np.where(unknown, np.nan, np.inf)[:, None])
+
+    def by_noise(self) -> NDArray[np.float64]:
+        """(T, 2) standard errors in pixels by noise alone, of each peak by itself; NaN or infinite where it is none."""
+        a, b, _, c = self.hessian.reshape(-1, 4).T
+        p, q, _, r = self.scatter.reshape(-1, 4).T
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            of_rows, of_columns = c * c * p - 2 * b * c * q + b * b * r, b * b * p - 2 * a * b * q + a * a * r
+            error: NDArray[np.float64] = (
+                np.sqrt(np.stack([of_rows, of_columns], axis=1)) / np.abs(a * c - b * b)[:, None]
+            )
+        return error
 
     def _interpolation_error(self) -> NDArray[np.float64]:
         """(2,) root mean square error in pixels of the Gaussian through 3 x 3 values of the plane.

@@ -1,0 +1,99 @@
+"""Shifts on fine textures by phase ramps, against true shifts and the Cramer-Rao bound."""
+
+import numpy as np
+import pytest
+from scipy.ndimage import gaussian_filter
+
+from xcorr_app import estimate_shifts
+from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.registration.measuring import phase_ramp_choice
+from xcorr_app.registration.measuring.phase_ramp import refine
+
+SHAPE = (187, 201)
+"""Odd, and no multiple of the cells."""
+
+
+def moved(blur, deviation, seed=0, count=9):
+    """Frames of one periodic scene, cut far from where it wraps round, and what must be added to land on the first."""
+    rng = np.random.default_rng(seed)
+    scene = rng.normal(size=(320, 320))
+    scene = gaussian_filter(scene, blur, mode="wrap") if blur else scene
+    spectrum = np.fft.rfft2(scene / scene.std())
+    fy, fx = np.fft.fftfreq(320)[:, None], np.fft.rfftfreq(320)[None]
+    shifts = rng.uniform(-5, 5, (count, 2))
+    shifts[0] = 0
+    turned = [spectrum * np.exp(2j * np.pi * (fy * y + fx * x)) for y, x in shifts]
+    frames = np.stack([np.fft.irfft2(each, s=(320, 320)) for each in turned])[:, 60 : 60 + SHAPE[0], 70 : 70 + SHAPE[1]]
+    return (frames + rng.normal(0, deviation, frames.shape)).astype(np.float32), shifts
+
+
+def bound(blur, deviation):
+    """Standard error along an axis, at least, of the shift between two noisy images of a Gaussian texture."""
+    f = np.fft.fftfreq(512)
+    fy, fx = np.meshgrid(f, f, indexing="ij")
+    power = np.exp(-4 * np.pi**2 * blur**2 * (fy**2 + fx**2))
+    snr = power / power.mean() / deviation**2
+    density = (2 * np.pi * fy) ** 2 * snr**2 / (1 + 2 * snr)
+    return 1 / np.sqrt(density.mean() * SHAPE[0] * SHAPE[1])
+
+
+@pytest.mark.parametrize(("blur", "deviation"), [(0, 0.2), (0, 1.0), (0.5, 0.2), (0.7, 1.0), (2, 0.2)])
+def test_errors_are_near_the_bound_and_known(xp, blur, deviation):
+    frames, shifts = moved(blur, deviation, count=25)
+    rough = shifts + np.random.default_rng(1).uniform(-0.3, 0.3, shifts.shape)
+    found = refine(xp.asarray(frames[:1]), xp.asarray(frames[1:]), rough[1:])
+    error = found.shift - shifts[1:]
+    rms = np.sqrt(np.mean(error**2))
+    # An overlap is smaller than a frame, and a window smaller still.
+    assert rms < 1.5 * bound(blur, deviation)
+    assert 0.7 < np.sqrt(np.mean((error / found.sigma) ** 2)) < 1.5
+
+
+def test_what_is_found_of_a_frame_depends_on_no_other(rng):
+    frames, shifts = moved(0.5, 0.5)
+    together = refine(frames[:1], frames[1:], shifts[1:])
+    for n in range(1, len(frames)):
+        alone = refine(frames[:1], frames[n : n + 1], shifts[n : n + 1])
+        np.testing.assert_array_equal(alone.shift[0], together.shift[n - 1])
+        np.testing.assert_array_equal(alone.sigma[0], together.sigma[n - 1])
+
+
+def test_each_frame_with_a_reference_of_its_own(xp):
+    frames, shifts = moved(0.5, 0.3)
+    lefts, rights = xp.asarray(np.repeat(frames[:1], 8, axis=0)), xp.asarray(frames[1:])
+    np.testing.assert_allclose(
+        refine(lefts, rights, shifts[1:]).shift, refine(lefts[:1], rights, shifts[1:]).shift, atol=1e-6
+    )
+
+
+def test_without_a_start_or_with_little_overlap_a_shift_stays(xp):
+    frames, shifts = moved(0.5, 0.3)
+    start = shifts[1:4].copy()
+    start[0], start[1] = np.nan, (160.3, 0)
+    found = refine(xp.asarray(frames[:1]), xp.asarray(frames[1:4]), start)
+    np.testing.assert_array_equal(found.shift[:2], start[:2])
+    assert np.isnan(found.sigma[:2]).all()
+    assert np.isfinite(found.sigma[2]).all()
+
+
+@pytest.mark.parametrize("blur", [0, 0.5, 0.7])
+def test_a_series_on_a_fine_texture(xp, blur):
+    """The fit to the plane alone is off by 0.015 to 0.3 px."""
+    frames, shifts = moved(blur, 0.2)
+    found = estimate_shifts(xp.asarray(frames), "first", 8, verify="all", contrast="none")
+    fitted = estimate_shifts(xp.asarray(frames), "first", 8, subpixel="quadratic", verify="none", contrast="none")
+    error, of_fit = (np.sqrt(np.mean((each.shifts - shifts)[1:] ** 2)) for each in (found, fitted))
+    assert error < 2 * bound(blur, 0.2)
+    assert error < 0.4 * of_fit
+    assert found.flags == ((),) * len(frames)
+    assert np.nanmax(found.difference) < 1e-3
+
+
+def test_smooth_scenes_are_left_to_the_fit(xp, monkeypatch):
+    def refuse(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(phase_ramp_choice, "refine", refuse)
+    frames, shifts = moved(2.5, 0.2)
+    found = estimate_shifts(xp.asarray(frames), "first", 8, contrast="none")
+    assert np.abs(to_host(found.shifts) - shifts).max() < 0.05
