@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+import tifffile
 
 from tests.io.samples import noise, write_plain
 from xcorr_app.errors import InputError
