@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parent / "kept"
 _ROUNDING_DECIDES = {"align-previous", "shifts-turning", "motion-odd", "motion-similarity", "motion-affine"}
 """Cases with a value at a threshold (pixels of an overlap, a tile that shows enough): another processor finds them
 otherwise, as `NPY_DISABLE_CPU_FEATURES` with `OPENCV_CPU_DISABLE` shows."""
-_OF_THE_MACHINE = frozenset({"decision"})
+_OF_THE_MACHINE = frozenset({"decision", "wrong"})
 
 
 def every_case() -> dict[str, library.Case]:
