@@ -34,7 +34,7 @@ def rows_of(out, name="m"):
     return rows, np.array([[float(row["applied_dy"]), float(row["applied_dx"])] for row in rows])
 
 
-@pytest.mark.parametrize(("window", "within"), [("70", 1.0), ("40", 8.0)])
+@pytest.mark.parametrize(("window", "within"), [("70", 1.0), ("40", 10.0)])
 def test_sections_that_are_sure_to_a_pixel_are_moved(tmp_path, window, within):
     stack, truth = sections(2)
     tifffile.imwrite(tmp_path / "m.tif", stack)
@@ -42,7 +42,7 @@ def test_sections_that_are_sure_to_a_pixel_are_moved(tmp_path, window, within):
     rows, applied = rows_of(tmp_path / "out")
     assert sum("uncertain" in row["flags"] for row in rows) > 6
     # In the smaller window frames are held at its edge: nearer to where they belong than they were.
-    assert np.sqrt(np.mean((applied - truth) ** 2)) < within < 0.35 * np.sqrt(np.mean(truth**2))
+    assert np.sqrt(np.mean((applied - truth) ** 2)) < within < 0.4 * np.sqrt(np.mean(truth**2))
     assert run.code == 0
     assert "m: good" not in run.stdout
     assert "could not be trusted" in run.stdout

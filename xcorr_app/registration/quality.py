@@ -27,8 +27,9 @@ FAILS_THE_RUN = FAILED - {FLAT}
 """The run does not count as good. A frame of one value, as of a closed shutter, is nothing that went wrong in it: what
 lies between its neighbours is all there is to know of its shift."""
 
-WRONG = {EDGE: 0.5, AMBIGUOUS: 0.5, DISAGREES: 0.5, INHERITED: 0.3}
-"""Probability that a frame's peak is not its own, of those flagged so; that of chance is known by itself."""
+WRONG = {EDGE: 0.5, AMBIGUOUS: 1.0, DISAGREES: 0.5, INHERITED: 0.3}
+"""Probability that a frame's peak is not its own, of those flagged so: of several alike none is known to be. That of
+chance is known by itself."""
 _INCONSISTENT = 0.3
 """The same of inconsistent frames, at least, and"""
 _TOLD = 0.5
@@ -61,10 +62,13 @@ def is_flagged(flags: tuple[str, ...]) -> bool:
     return bool(set(flags) - REMARKS)
 
 
-def wrong_by_chance(false_alarm: NDArray[np.float64], *, below_chance: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Probability (T,) that peaks are those of noise, by that of noise reaching as high; or by whether scores do."""
+def wrong_by_chance(false_alarm: NDArray[np.float64], uncertain: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Probability (T,) that peaks are those of noise, by that of noise reaching as high.
+
+    A peak that fills the window has nothing to be told from: where it is `uncertain` as well, it stands for nothing.
+    """
     odds = _CHANCE * false_alarm
-    found: NDArray[np.float64] = np.where(np.isfinite(odds), odds / (1 + odds), np.where(below_chance, 0.5, 0.0))
+    found: NDArray[np.float64] = np.where(np.isfinite(odds), odds / (1 + odds), np.where(uncertain, 1.0, 0.0))
     return found
 
 

@@ -169,7 +169,7 @@ class Measured:
         """(T,) probability that the peak of a frame is not its own, by what is known of that frame."""
         words = self._words(settings)
         with np.errstate(invalid="ignore"):
-            by_chance = quality.wrong_by_chance(self.false_alarm, below_chance=self.score < self.chance_score)
+            by_chance = quality.wrong_by_chance(self.false_alarm, words[quality.UNCERTAIN])
         # What fills the plane of a lattice is the lattice.
         right = 1 - np.where(words[quality.AMBIGUOUS] | self.settled, 0.0, by_chance)
         for word, probability in quality.WRONG.items():

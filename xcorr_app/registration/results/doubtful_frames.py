@@ -101,8 +101,9 @@ def _weighed(
     variance = np.minimum((own**2).mean(axis=1), anywhere)
     chance = np.where(np.isfinite(wrong), np.clip(wrong, _NEVER, 1 - _NEVER), 0.5)
     # A few that nothing speaks against, among many that are peaks by chance, may be so, too.
+    hopeless = wrong >= 1
     sure = trusted & ((2 * trusted.sum() >= known.sum()) | (chance < _SURELY))
-    right = np.where(sure, 1.0, np.where(known, 1 - chance, 0.0))
+    right = np.where(sure, 1.0, np.where(known & ~hopeless, 1 - chance, 0.0))
     numbers = np.flatnonzero(known)
     places, doubted = measured[numbers], ~sure[numbers]
     error = variance.copy()
@@ -116,7 +117,7 @@ def _weighed(
         for_it = share * (1 - chance[numbers]) * density
         against = (1 - share) * chance[numbers] / max(window[0] * window[1], 1)
         found = for_it / np.maximum(for_it + against, _TINY)
-        right[numbers[doubted]] = found[doubted]
+        right[numbers[doubted]] = np.where(hopeless[numbers], 0.0, found)[doubted]
         error = variance + np.where(sure, 0.0, (1 - right) / np.maximum(right, _NEVER) * anywhere)
     expected = variance.copy()
     if_wrong = np.minimum(spread, anywhere) + ((places - said) ** 2).mean(axis=1)
