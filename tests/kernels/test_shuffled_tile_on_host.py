@@ -36,3 +36,15 @@ def test_rows_distributed(host_builds, variant, tuning, distribution, problem):
     lefts, rights = integers(problem)
     planes = correlate_on_host(host_builds, lefts, rights, problem, variant, tuning={**tuning, **distribution})
     np.testing.assert_array_equal(planes, planes_by_definition(lefts, rights, problem))
+
+
+BLOCKS = [
+    ("overlap-wise", {"THREADS": 1}),
+    ("overlap-wise", {"THREADS": 96}),
+    ("shift-per-warp", {"SHIFTS_PER_BLOCK": 1}),
+    ("shift-per-warp", {"SHIFTS_PER_BLOCK": 7}),
+    ("row-per-warp", {"WARPS": 3}),
+    ("warp-shuffle", {"WARPS": 1}),
+    ("warp-shuffle", {"WARPS": 9}),
+    ("warp-shuffle-distributed", {"WARPS": 6}),
+]
