@@ -54,7 +54,7 @@ mutate: $(VENV)/.test-installed
 slow-test: $(VENV)/.test-installed
 	$(PYTEST) $(PARALLEL) -m slow
 
-# Every instantiation of every kernel for every architecture; `make test` compiles a sample.
+# Every instantiation of every kernel for every architecture; `make test` compiles one of each kernel.
 compile-test: $(VENV)/.test-installed
 	XCORR_TEST_SHARE=all $(PYTEST) $(PARALLEL) tests/kernels/test_compiles_everywhere.py
 

@@ -70,7 +70,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if not sampled or any(item.get_closest_marker(mark) for mark in left_out):
             others.append(item)
     config.hook.pytest_deselected(items=others)
-    items[:] = [item for item in items if item not in set(others)]
+    left_out_items = set(others)
+    items[:] = [item for item in items if item not in left_out_items]
 
 
 def _asked_for(config: pytest.Config, mark: str) -> bool:

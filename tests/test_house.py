@@ -7,12 +7,10 @@ import doctest
 import graphlib
 import importlib
 import pkgutil
-import zipfile
 from functools import cache
 from pathlib import Path
 
 import pytest
-from hatchling.builders.wheel import WheelBuilder
 
 import xcorr_app
 
@@ -111,29 +109,6 @@ def importable(node: ast.ImportFrom, name: ast.alias) -> bool:
         return hasattr(found, name.name) or importlib.import_module(f"{node.module}.{name.name}") is not None
     except ImportError:
         return False
-
-
-@pytest.fixture(scope="module")
-def wheel_names(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path_factory.mktemp("wheel")), versions=["standard"])
-    with zipfile.ZipFile(wheel) as archive:
-        return set(archive.namelist())
-
-
-def test_the_wheel_holds_every_kernel_template_and_table(wheel_names: set[str]) -> None:
-    kernels = [path for path in (ROOT / "kernels").rglob("*") if path.suffix in {".cu", ".cuh"}]
-    templates = list((ROOT / "xcorr_app" / "report" / "templates").iterdir())
-    tables = list((ROOT / "xcorr_app").rglob("*.json"))
-    assert kernels
-    assert templates
-    assert tables
-    expected = {f"xcorr_app/{path.relative_to(ROOT).as_posix()}" for path in kernels}
-    expected |= {path.relative_to(ROOT).as_posix() for path in templates + tables}
-    assert expected <= wheel_names
-
-
-def test_the_wheel_holds_nothing_but_the_package(wheel_names: set[str]) -> None:
-    assert {name.split("/")[0] for name in wheel_names if ".dist-info" not in name} == {"xcorr_app"}
 
 
 def test_everything_public_is_documented() -> None:

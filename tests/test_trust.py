@@ -57,17 +57,6 @@ def test_point_1_unnormalised_correlation_of_counts_prefers_bright_places(xp, rn
     assert np.abs(places["none"] - 16).max() > 5
 
 
-def test_point_1_a_periodic_lattice_works_while_the_drift_is_inside_the_window(xp):
-    y, x = np.indices((96, 96))
-    displacements = np.array([(0, 0), (2, -3), (-5, 4), (6, 6)], dtype=float)
-    clean = np.stack([np.cos(np.pi * (y - dy) / 8) + np.cos(np.pi * (x - dx) / 8) for dy, dx in displacements])
-    stack = xp.asarray(clean + noise(clean, 0.5))
-    result = estimate_shifts(stack, "first", 7)
-    assert worst(result, displacements) < 0.15
-    assert result.flags == ((),) * 4
-    assert worst(estimate_shifts(stack, "first", 7, normalization="phase"), displacements) > 2
-
-
 @pytest.mark.parametrize("reference", ["mean", "median", "template"])
 def test_point_2_a_frame_does_not_vote_for_itself(xp, rng, reference):
     stack = rng.normal(size=(8, 64, 64))  # nothing but noise: any shift is as good as zero
@@ -79,19 +68,6 @@ def test_point_2_a_frame_does_not_vote_for_itself(xp, rng, reference):
     # Where no two frames can be trusted to make a template of, one is the reference, and it lies on itself.
     itself = result.reference.startswith("only frame")
     assert sum(is_trusted(flags) for flags in result.flags) <= itself
-
-
-def test_point_2_noisy_frames_are_measured_by_the_others(xp):
-    drift = np.stack([np.linspace(-5, 5, 15), np.linspace(4, -4, 15)], axis=1)
-    clean = drifting(drift, shape=(96, 96), width=0.06)
-    stack = xp.asarray(clean + noise(clean, 4.0))
-    naive = estimate_shifts(stack, stack.mean(axis=0), 12, weighting="none")
-    left_out = estimate_shifts(stack, "mean", 12, weighting="none")
-    slope = {name: (r.shifts * -drift).sum() / (drift**2).sum() for name, r in (("naive", naive), ("out", left_out))}
-    assert slope["naive"] < 0.5  # pinned near zero
-    assert slope["out"] > slope["naive"] + 0.2
-    by_default = estimate_shifts(stack, "mean", 12)
-    assert (by_default.shifts * -drift).sum() / (drift**2).sum() > 0.8
 
 
 def test_point_3_a_drift_beyond_the_window_is_flagged_as_edge(xp):
@@ -151,12 +127,6 @@ def test_point_4_moving_changes_nothing_unasked(xp, rng, dtype, order):
     assert (moved[1, :, -3:] == 0).all()
     inside = moved[2, 6:-6, 6:-6].astype(float)
     assert abs(inside.mean() - stack[2, 6:-6, 6:-6].mean()) < 10  # nothing is rescaled
-
-
-def test_point_4_integers_are_rounded_and_clipped_not_wrapped(xp):
-    step = xp.asarray(np.repeat([[0, 0, 0, 255, 255, 255]], 6, axis=0).astype(np.uint8))
-    moved = to_host(apply_shifts(step, (0, 0.5), order=3))
-    np.testing.assert_array_equal(moved[0], [0, 0, 0, 128, 255, 255])
 
 
 def test_a_measured_stack_lands_on_its_reference(xp):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import time
-
 import numpy as np
 import tifffile
 import xxhash
@@ -57,25 +54,6 @@ def test_point_7_one_bad_file_does_not_stop_the_batch_and_is_never_forgotten(tmp
         ours, alone = (tmp_path / out / name / f"{name}_aligned.tif" for out in ("out", "good"))
         assert ours.read_bytes() == alone.read_bytes()
     refused(align(tmp_path / "nowhere", "-o", tmp_path / "other"), "nowhere")
-
-
-def test_point_8_killed_at_any_moment_and_resumed(tmp_path):
-    write_movie(tmp_path / "in" / "a.tif", shape=(200, 220), drift=DRIFT * 30)
-    write_movie(tmp_path / "in" / "b.tif")
-    out = tmp_path / "out"
-    with start("--device", "cpu", tmp_path / "in", "-o", out) as process:
-        while process.poll() is None and not list(out.glob("a/.a_aligned.tif*")):
-            time.sleep(0.0005)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-    assert process.returncode == -signal.SIGKILL
-    assert not (out / "a" / "a_aligned.tif").exists()
-    assert [name for name in files(out) if "partial" in name], "the kill came too late to leave anything half-written"
-    assert align(tmp_path / "in", "-o", out, "--resume").code == 0
-    assert align(tmp_path / "in", "-o", tmp_path / "undisturbed").code == 0
-    assert files(out) == files(tmp_path / "undisturbed")
-    for name in files(out) - {"run.json"}:
-        assert (out / name).read_bytes() == (tmp_path / "undisturbed" / name).read_bytes(), name
 
 
 def test_point_9_limits_before_allocation(tmp_path):

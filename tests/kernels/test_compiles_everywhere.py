@@ -1,8 +1,7 @@
 """Every instantiation that ships, compiled as at run time but without a device: no stack frame, no spills, anywhere.
 
 The compiler is CUDA 13's, whose oldest architecture is sm_75 (that of CUDA 12 is sm_50). All of it takes some minutes
-(``make compile-test``); otherwise each common instantiation is compiled for one of the architectures, and of all the
-rest a share, another with each commit.
+(``make compile-test``); otherwise one instantiation of each kernel, for one of the architectures.
 """
 
 from __future__ import annotations
@@ -60,8 +59,6 @@ _OTHERS += [*other_launches_of_resample(), *other_launches_of_field(), *other_la
 OTHERS = {name: launch for name, launch in distinct(_OTHERS).items() if name not in EVERYWHERE}
 """Other types, the tile of every narrow window, and tunables at their largest: compiled for one."""
 
-_PARTS = 150
-
 pytestmark = pytest.mark.skipif(nvrtc.library() is None, reason="nvidia-cuda-nvrtc is not installed")
 
 
@@ -84,15 +81,12 @@ def options(kernel, architecture):
 
 
 def chosen_jobs():
-    """Launches, each with an architecture: all of them, or one of each kernel and a share of the rest."""
-    chosen, begun = [], set()
-    for name, launch in EVERYWHERE.items():
-        known = architectures_of(launch)
-        own = () if launch.kernel in begun else known[-1:]
-        begun.add(launch.kernel)
-        chosen += [(launch, sm) for sm in known if sm in own or share.holds(f"{name} {sm}", _PARTS)]
-    others = [launch for name, launch in OTHERS.items() if share.holds(name, _PARTS)]
-    return [*chosen, *((launch, OF_ONE_ARCHITECTURE.get(launch.kernel, 90)) for launch in others)]
+    """Launches, each with an architecture: all of them, or one of each kernel."""
+    if not share.everything():
+        first = {launch.kernel: launch for launch in reversed(EVERYWHERE.values())}
+        return [(launch, architectures_of(launch)[-1]) for launch in first.values()]
+    chosen = [(launch, sm) for launch in EVERYWHERE.values() for sm in architectures_of(launch)]
+    return [*chosen, *((launch, OF_ONE_ARCHITECTURE.get(launch.kernel, 90)) for launch in OTHERS.values())]
 
 
 @pytest.mark.parametrize("kernel", sorted({launch.kernel for launch in EVERYWHERE.values()}))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
 
@@ -55,13 +54,6 @@ def macros_of(source: Path) -> set[str]:
     return set(re.findall(r"#ifndef (\w+)", text)).union(*map(macros_of, included))
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_every_source_is_some_kernel_s(family):
-    sources = {source for entry in ENTRIES for source in entry.sources}
-    assert {f"{family}/{path.stem}" for path in (kernel_root() / family).glob("*.cu")} <= sources
-    assert all((kernel_root() / f"{source}.cu").is_file() for source in sources)
-
-
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 def test_tunables_are_macros_of_the_sources(entry):
     known = set().union(*(macros_of(kernel_root() / f"{source}.cu") for source in entry.sources))
@@ -95,17 +87,3 @@ def test_kernels_say_why_they_do_not_take_a_problem():
     floats = MixingTask(PointwiseProblem(16, 48, 48, 2**16, density=True))
     refused = {name: entry.accepts(floats, H200) for name, entry in pointwise.KERNELS.items()}
     assert {name for name, why in refused.items() if why is None} == {"shallow", "blocking"}
-
-
-ORDER = ("runtime", "stencil", "pointwise", "im2win")
-
-
-@pytest.mark.parametrize("family", ORDER)
-def test_families_import_downwards_only(family):
-    folder = kernel_root().parent / "xcorr_app" / "gpu"
-    above = set(ORDER[ORDER.index(family) + 1 :])
-    for path in (folder / family).glob("*.py"):
-        names = [
-            node.module or "" for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)
-        ]
-        assert not {name.split(".")[2] for name in names if name.startswith("xcorr_app.gpu.")} & above, path.name

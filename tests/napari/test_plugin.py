@@ -33,18 +33,6 @@ def test_a_movie_is_measured_and_moved():
     assert [float(line[1]) for line in lines] == pytest.approx([dy for dy, _ in DRIFT], abs=0.05)
 
 
-def test_axes_between_time_and_rows_move_alike():
-    frames = movie()
-    volume = np.stack([frames, frames[:, ::-1], frames], axis=1)
-    result = measure(np.stack([frames, frames], axis=1), max_shift=8)
-    moved = move(volume, result)
-    assert moved.shape == volume.shape
-    for plane in range(3):
-        np.testing.assert_array_equal(
-            moved[:, plane], xc.apply_shifts(np.ascontiguousarray(volume[:, plane]), result.applied())
-        )
-
-
 def test_layers_that_are_no_movie_or_another_one_are_refused():
     with pytest.raises(ShapeError, match="no movie"):
         measure(movie()[0], max_shift=8)

@@ -2,8 +2,7 @@
 
 What is expected is the time of a call among many: the root of the sum of squares of the device's time and of the host's
 to start the work. The terms are fitted to the calls of `benchmarks/results/auto_fit.json`, of one H200, without the
-copies of banks and matrices that those calls still repeated; `tests/filtering/test_choice_measured.py` holds the
-choice to them.
+copies of banks and matrices that those calls still repeated.
 """
 
 from __future__ import annotations

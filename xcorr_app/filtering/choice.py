@@ -2,8 +2,8 @@
 
 `limits` of None stand for the CPU. The rules are those that measurements on an H200 set; expected times come from the
 families' cost models, which follow the same measurements (``--explain`` shows them beside each other), and are those of
-a call among many: the root of the sum of squares of the device's time and of the host's to start the work.
-`tests/filtering/test_choice_measured.py` holds the choice to the times in `benchmarks/results/auto_fit.json`.
+a call among many: the root of the sum of squares of the device's time and of the host's to start the work, as in
+`benchmarks/results/auto_fit.json`.
 """
 
 from __future__ import annotations
