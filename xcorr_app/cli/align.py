@@ -48,8 +48,8 @@ _SHOWN = {
 @options.max_shift("a quarter of the frame")
 @options.normalization
 @options.subpixel(
-    "How the peak is located between whole pixels; icgn refines gaussian over the whole overlap, for clean, finely "
-    "textured images.",
+    "How the peak is located between whole pixels; icgn and phase refine gaussian over the whole overlap: icgn for "
+    "clean images, phase for fine textures (speckle), near the least possible error.",
     choices.ALIGN_SUBPIXEL_METHODS,
 )
 @click.option(

@@ -25,7 +25,9 @@ WEIGHTINGS = ("auto", "none")
 
 ICGN = "icgn"
 """Sub-pixel step after the fit to the plane: see :mod:`xcorr_app.registration.measuring.icgn`."""
-Subpixel = Literal["gaussian", "dft", "quadratic", "parabolic", "none", "icgn"]
+PHASE = "phase"
+"""The same by the phase ramp of the cross-spectrum: see :mod:`xcorr_app.registration.measuring.phase_ramp`."""
+Subpixel = Literal["gaussian", "dft", "quadratic", "parabolic", "none", "icgn", "phase"]
 SUBPIXEL: tuple[str, ...] = get_args(Subpixel)
 
 DEFAULT_MIN_SCORE = 0.85
@@ -112,12 +114,7 @@ class Settings:
     @property
     def of_peak(self) -> str:
         """Sub-pixel method that is applied to the plane."""
-        return "gaussian" if self.subpixel == ICGN else self.subpixel
-
-    @property
-    def has_phase_ramps(self) -> bool:
-        """Whether shifts are refined by phase ramps where the fit to the plane is off."""
-        return self.subpixel == "gaussian" and self.normalization == "zncc"
+        return "gaussian" if self.subpixel in (ICGN, PHASE) else self.subpixel
 
     @property
     def apart(self) -> int:

@@ -26,13 +26,13 @@ from xcorr_app.registration.measuring.chunk_result import ChunkResult
 from xcorr_app.registration.measuring.device_matcher import Begun
 from xcorr_app.registration.measuring.matcher import Matcher
 from xcorr_app.registration.measuring.measured import Measured
-from xcorr_app.registration.measuring.phase_ramp_choice import with_phase_ramps
+from xcorr_app.registration.measuring.phase_ramp import with_phase_ramps
 from xcorr_app.registration.measuring.references import FixedImage, Reference
 from xcorr_app.registration.measuring.stack_weighting import StackWeighting
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts import tiles as tile_grid
 from xcorr_app.registration.parts.seen_tiles import Judged, Seen, Watched
-from xcorr_app.registration.settings import ICGN, Settings
+from xcorr_app.registration.settings import ICGN, PHASE, Settings
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.registration.stack.preparation import Prepared
@@ -107,7 +107,7 @@ class OnePass:
                 watched = Watched(reference.images(start, prepared), prepared.frames, np.flatnonzero(looked_at))
 
                 def meanwhile(written: Array, watched: Watched = watched) -> None:
-                    if self._settings.subpixel != ICGN:
+                    if self._settings.subpixel not in (ICGN, PHASE):
                         watched.look(written)
                     made()
 
@@ -141,7 +141,7 @@ class OnePass:
             if result.shapes is None:
                 slopes = prepared_reference.slopes
                 result.shapes = peak_shapes(slopes, values, match.peak, match.shift, match.near, match.around)
-            if self._settings.has_phase_ramps and parts is None:
+            if self._settings.subpixel == PHASE and parts is None:
                 match, result.shapes = with_phase_ramps(match, result.shapes, prepared_reference.values, values)
             result.match = match
             if looked_at[start:stop][result.rows].any():

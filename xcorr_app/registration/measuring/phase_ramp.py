@@ -11,12 +11,15 @@ Pa and Pb being the powers of the images and c their coherence at the shift foun
 Carter 1976, doi 10.1109/TASSP.1976.1162830). The covariance is the sandwich over cells, H^-1 (sum t t') H^-1. What lies
 near the Nyquist frequency is left out where lower frequencies alone say something else, by more than noise explains
 (Hausman 1978, doi 10.2307/1913827): it is aliased.
+
+What is fine and stands still, such as the pattern of a camera's pixels, counts as much as it is coherent, which is much
+in smooth scenes: this is for images whose own texture is fine (speckle, electron diffraction).
 """
 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +27,8 @@ import scipy.fft
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
+from xcorr_app.registration.measuring.match import Match
+from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
 
 Floats = NDArray[np.float64]
 
@@ -87,6 +92,12 @@ def refine(lefts: Array, rights: Array, start: Floats) -> Refined:
         good = np.isfinite(sigma).all(axis=1) & (np.abs(shift - start[rows]) < 1).all(axis=1)
         found.shift[rows[good]], found.sigma[rows[good]] = shift[good], sigma[good]
     return found
+
+
+def with_phase_ramps(match: Match, shapes: PeakShapes, images: Array, frames: Array) -> tuple[Match, PeakShapes]:
+    """Refine the shifts of frames (n, h, w), and their standard errors, against reference images (1 or n, h, w)."""
+    found = refine(images, frames, match.shift)
+    return replace(match, shift=found.shift), replace(shapes, refined=found.sigma)
 
 
 def _refined(
