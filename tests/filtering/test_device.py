@@ -190,20 +190,3 @@ def test_reuse_without_a_gpu_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transfer, "require_cuda", none)
     with pytest.raises(DeviceError, match="no usable CUDA device"):
         xc.convolve(np.ones((4, 4)), np.ones((3, 3)), engine="reuse")
-
-
-@pytest.mark.parametrize("kernel", ["reuse", "exchange", xc.ExchangeOptions(rows=5, column_reuse=False), "separable"])
-@pytest.mark.parametrize("mode", ["mirror", "constant", "valid"])
-def test_kernels_by_name(stand_in: list[Any], kernel: Any, mode: Any, rng: np.random.Generator) -> None:
-    images, taps = random_image(rng, (2, 19, 47), "float32"), np.outer(rng.random(4), rng.random(7))
-    taps /= taps.sum()
-    expected = filter_frames(images, taps, mode, cval=CVAL, engine="scipy")[0]
-    result, _ = filtered(images, taps, mode, kernel=kernel)
-    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-5)
-    name = kernel if isinstance(kernel, str) else "exchange"
-    found = device.planned(images, taps, mode, cval=CVAL, kernel=kernel)
-    assert (found.kernel, found.reason) == (name, "it was asked for")
-    # Those of dense taps are listed.
-    assert [launch.entry for launch in stand_in] == ([] if name == "separable" else [name])
-    if not isinstance(kernel, str):
-        assert stand_in[0].defines["COLUMN_REUSE"] == 0

@@ -55,6 +55,7 @@ def found(scan, path):
     )
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("kind", ["plain", "shaped", "ours", "pages"])
 def test_whatever_byte_differs_the_same_is_found(tmp_path, kind):
     WRITERS[kind](tmp_path / "first.tif", noise((4, 5)))
