@@ -1,6 +1,5 @@
 """One stack is moved while the next is measured: apart from each other, in bounded memory, with the same results."""
 
-import sys
 import threading
 import time
 
@@ -10,7 +9,6 @@ from tests.batch.movies import align, record, write_movie
 from tests.batch.test_killed import content
 from xcorr_app.batch.align import stack as of_stack
 from xcorr_app.errors import InputError
-from xcorr_app.pipeline import run
 from xcorr_app.pipeline.finisher import Finisher, Stopped
 from xcorr_app.registration.stack import passes
 
@@ -100,14 +98,3 @@ def test_who_works_is_told_to_stop_and_nothing_new_begins():
     assert told == [True]
     with pytest.raises(Stopped):
         finisher.submit(job, lambda: None)
-
-
-def test_runs_at_once_leave_python_as_it_was():
-    before = sys.getswitchinterval()
-    one, other = (run._handing_over_soon(on_device=True) for _ in range(2))
-    one.__enter__()
-    other.__enter__()
-    one.__exit__(None, None, None)
-    assert sys.getswitchinterval() < before / 5
-    other.__exit__(None, None, None)
-    assert sys.getswitchinterval() == before
