@@ -154,7 +154,12 @@ def run_case(case: Case, device: str, until: float) -> Found:
 @click.option("--only", default="", metavar="TEXT", help="Commands whose name contains this text.")
 @click.option("--device", default="cuda", show_default=True, help="Where to compute, as `xcorr align` takes it.")
 def same(minutes: float, only: str, device: str) -> None:
-    """Run commands over copies of one stack, again and again: every table and stack must be the same, byte for byte."""
+    """Run commands over copies of one stack, again and again: every table and stack must be the same, byte for byte.
+
+    \b
+    Example:
+      python -m benchmarks same --minutes 20 --only "align --no-apply"
+    """
     cases = [case for case in CASES if only in case.command]
     begin, results = time.monotonic(), list[Found]()
     for number, case in enumerate(cases, 1):

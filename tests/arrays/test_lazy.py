@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dask
 import dask.array as da
 import h5py
 import numpy as np
@@ -60,15 +59,6 @@ def test_arrays_stay_uncomputed(monkeypatch):
     xc.filter_bank(frames, np.ones((2, 3, 3)))
     xc.unmix(frames.rechunk((7, 37, 43)), np.ones((2, 7)))
     xc.cross_correlate(STACK[0], frames, "one-to-many", 4)
-
-
-def test_rows_and_columns_are_merged_with_a_warning():
-    with pytest.warns(ChunksMergedWarning, match="chunks .* are merged along axes"):
-        moved = xc.apply_shifts(lazy(STACK, (3, 20, 20)), (1, 0.5))
-    assert moved.chunks == ((3, 3, 1), (37,), (43,))
-    agree(moved, xc.apply_shifts(STACK, (1, 0.5)))
-    with pytest.warns(ChunksMergedWarning):
-        assert xc.estimate_shifts(lazy(STACK, (3, 20, 43)), max_shift=6) == xc.estimate_shifts(STACK, max_shift=6)
 
 
 @pytest.mark.parametrize("mode", ["reflect", "constant", "nearest", "mirror"])
@@ -148,10 +138,3 @@ def test_wrong_arguments_are_told_at_once(monkeypatch):
         xc.unmix(frames.rechunk((7, 37, 43)), np.ones((2, 3)))
     with pytest.raises(ShapeError, match="needs 2 axes"):
         xc.cross_correlate(frames, frames, "one-to-many")
-
-
-def test_schedulers_do_not_matter():
-    frames = lazy(STACK, (2, 37, 43))
-    with dask.config.set(scheduler="synchronous"):
-        alone = xc.estimate_shifts(frames, max_shift=6)
-    assert alone == xc.estimate_shifts(frames, max_shift=6)

@@ -44,17 +44,6 @@ def test_a_pattern_of_the_camera_no_longer_holds_the_frames(camera, tmp_path):
     np.testing.assert_array_equal(uncorrected[0], read_stack(folder / "m.tif").data[0])
 
 
-def test_the_definition():
-    rng = np.random.default_rng(2)
-    stack = rng.integers(0, 4000, (3, 7, 9)).astype(np.uint16)
-    flat, dark = rng.random((7, 9)) * 50 + 200, rng.random((7, 9)) * 30
-    light = flat - dark
-    np.testing.assert_allclose(
-        correct_frames(stack, flat=flat, dark=dark), (stack - dark) / light * light.mean(), rtol=2e-5, atol=1e-2
-    )
-    assert correct_frames(stack.astype(np.float64), flat=flat).dtype == np.float64
-
-
 def test_images_that_do_not_fit(camera, tmp_path):
     folder, _ = camera
     stack = np.ones((2, 5, 6))

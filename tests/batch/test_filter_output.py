@@ -35,12 +35,6 @@ def test_not_empty_is_refused_without_resume_or_overwrite(tmp_path, folder):
     assert (tmp_path / "out" / "notes.txt").read_text() == "precious"
 
 
-def test_overwriting_leaves_no_result_of_the_run_before(tmp_path, folder):
-    assert filtering(folder, "-o", tmp_path / "out", "--box", "3").code == 0
-    assert filtering(folder / "b.tif", "-o", tmp_path / "out", "--box", "3", "--overwrite").code == 0
-    assert files(tmp_path / "out") == {"run.json", "b/b_filtered.tif"}
-
-
 def test_resume_keeps_what_is_finished(tmp_path, folder):
     assert filtering(folder, "-o", tmp_path / "out", "--box", "3").code == 0
     before, known = stored(tmp_path / "out"), record(tmp_path / "out")
@@ -97,15 +91,6 @@ def test_resume_refuses_other_options(tmp_path, folder, options):
     before = stored(tmp_path / "out")
     refused(filtering(folder, "-o", tmp_path / "out", *options, "--resume"), "holds a run with", ", not ")
     assert stored(tmp_path / "out") == before
-
-
-def test_stack_that_fails_anew_leaves_no_result_of_the_run_before(tmp_path, folder):
-    options = ["--box", "1,45", "--mode", "valid"]
-    assert filtering(folder, "-o", tmp_path / "out", *options).code == 0
-    write_movie(folder / "b.tif", shape=(40, 30))
-    assert filtering(folder, "-o", tmp_path / "out", *options, "--resume").code == 1
-    assert files(tmp_path / "out") == {"run.json", "a/a_filtered.tif"}
-    assert "smaller than the filter" in record(tmp_path / "out")["stacks"]["b"]["failure"]
 
 
 def test_record_of_a_run(tmp_path, folder):

@@ -57,21 +57,6 @@ def test_type_of_the_result(tmp_path, dtype, wanted):
         assert f"{facts['clipped_pixels']} pixels did not fit {dtype}" in run.stdout
 
 
-def test_valid_leaves_what_needs_nothing_from_outside(tmp_path):
-    np.save(tmp_path / "taps.npy", TAPS)
-    path = write_movie(tmp_path / "m.tif", dtype="float64")
-    options = ["--taps", tmp_path / "taps.npy", "--mode", "valid"]
-    assert filtering(path, "-o", tmp_path / "out", *options).code == 0
-    found = result(tmp_path / "out")
-    assert found.shape == (4, 39, 46)
-    # ndimage's centre of two rows is the second after the flip, so its last row needs one from outside.
-    np.testing.assert_allclose(found, expected(movie(dtype="float64"), convolved)[:, :-1, 1:-1], rtol=1e-12)
-    write_plain(tmp_path / "tiny.tif", noise((2, 1, 9)))
-    run = filtering(tmp_path / "tiny.tif", "-o", tmp_path / "small", *options)
-    assert run.code == 1
-    assert "planes of 1 x 9 are smaller than the filter of 2 x 3" in run.stdout
-
-
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -99,12 +84,3 @@ def test_nan_stays_where_the_filter_meets_it(tmp_path):
     np.testing.assert_array_equal(np.isnan(result(tmp_path / "out")), missing)
     assert "9 pixels are NaN or infinite" in run.stdout
     assert record(tmp_path / "out")["stacks"]["m"]["non_finite_pixels"] == 9
-
-
-def test_values_too_large_for_float32(tmp_path):
-    frames = movie(dtype="float64") * 1e300
-    write_plain(tmp_path / "m.tif", frames)
-    run = filtering(tmp_path / "m.tif", "-o", tmp_path / "out", "--box", "3", "--dtype", "float32")
-    assert run.code == 0
-    assert np.isinf(result(tmp_path / "out")).all()
-    assert f"{frames.size} pixels are NaN or infinite" in run.stdout

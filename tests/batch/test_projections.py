@@ -77,16 +77,3 @@ def test_steady_bright_pixels_have_no_deviation(xp):
     for start in range(0, 200, 8):
         gathered.add(list(range(start, start + 8)), stack[start : start + 8], stack[start : start + 8])
     assert np.abs(gathered.pictures().std_before - 1.04).max() < 0.3
-
-
-def test_pixels_that_never_change_have_a_deviation_of_nothing(xp):
-    """Where the first frame has no value, rounding may leave less than nothing."""
-    scene = np.random.default_rng(4).uniform(0.1, 1, (16, 16)).astype(np.float32)
-    stack = np.repeat(scene[None], 7, axis=0)
-    shifts = np.zeros((7, 2))
-    shifts[0, 0] = 8
-    after = stack.copy()
-    after[0, :8] = 0
-    gathered = Projections((16, 16), shifts, [])
-    gathered.add(list(range(7)), xp.asarray(stack), xp.asarray(after))
-    np.testing.assert_allclose(gathered.pictures().std_after, 0, atol=2e-3)

@@ -23,11 +23,6 @@ def test_the_scene_moves_as_said(condition):
     assert np.isnan(series.bound_known_scene) == (condition != "plain")
 
 
-def found(error, sigma, trusted):
-    flags = [() if good else ("uncertain",) for good in trusted]
-    return accuracy.Found(np.array(error, float), np.array(sigma, float), np.array(trusted, bool), flags)
-
-
 def test_a_quick_run_measures(monkeypatch):
     arguments = accuracy.parse_arguments(["--quick", "--scenes", "spots", "--conditions", "plain", "hot"])
     arguments.frames, arguments.snr = 2, [1.0]

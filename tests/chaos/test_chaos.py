@@ -22,7 +22,7 @@ from tests.batch.movies import write_movie
 from tests.batch.test_changed import CHANGES
 from tests.batch.test_killed import content, rest_beside_what_is_whole
 
-COUNT = int(os.environ.get("XCORR_CHAOS", "4"))
+COUNT = int(os.environ.get("XCORR_CHAOS", "2"))
 SEED = int(os.environ.get("XCORR_CHAOS_SEED", "0"))
 COMMANDS = {"align": ["align", "--device", "cpu"], "filter": ["filter", "--device", "cpu", "--gaussian", "1"]}
 PARTS = max(1, COUNT // 25)

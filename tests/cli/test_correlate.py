@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 
 import numpy as np
@@ -48,22 +47,6 @@ def test_planes_of_every_form_are_the_definition(tmp_path, rng, form, normalizat
     stored = tifffile.imread(tmp_path / "p.tif")
     assert stored.dtype == np.float32
     np.testing.assert_array_equal(stored.reshape(found.shape), found)
-
-
-def test_stacks_of_stacks_and_doubles(tmp_path, rng):
-    left, right = (operand.astype(np.float64) for operand in small_operands(rng, "n-to-mn"))
-    files = write_operand(tmp_path / "l.npy", left), write_operand(tmp_path / "r.npy", right)
-    options = ("--form", "n-to-mn", "--normalization", "none")
-    assert correlate(*files, tmp_path / "p.npy", *options).code == 0
-    planes = np.load(tmp_path / "p.npy")
-    full = ShiftWindow.full((12, 15), (9, 16))
-    expected = plain.every_pair(left, right, "n-to-mn", lambda f, g: correlate_by_definition(f, g, full))
-    assert planes.dtype == np.float64
-    np.testing.assert_allclose(planes, expected, atol=1e-9)
-    # The same right images in one row of six are shared out in order.
-    flat = write_operand(tmp_path / "flat.npy", right.reshape(-1, *right.shape[-2:]))
-    assert correlate(files[0], flat, tmp_path / "q.npy", *options).code == 0
-    np.testing.assert_array_equal(np.load(tmp_path / "q.npy"), planes)
 
 
 @pytest.mark.parametrize("form", ["n-to-m", "n-to-mn"])
@@ -163,13 +146,3 @@ def test_the_kernels_find_the_drift(tmp_path):
     run = xcorr("correlate", tmp_path / "first.tif", stack, "-o", tmp_path / "p.tif", *options)
     assert run.code == 0
     assert [tuple(map(int, row[2:4])) for row in rows_of(run)] == list(DRIFT)
-
-
-def test_names_that_are_no_text(tmp_path):
-    left = write_operand(tmp_path / os.fsdecode(b"\xff.npy"), movie()[0])
-    out = tmp_path / os.fsdecode(b"p\xe9.tif")
-    run = correlate(left, left, out)
-    assert run.code == 0
-    assert "\\udcff.npy: one image" in run.stdout
-    with tifffile.TiffFile(out) as tif:
-        assert json.loads(tif.imagej_metadata["xcorr"])["left"] == str(left)

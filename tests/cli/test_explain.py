@@ -58,12 +58,6 @@ def test_planes_are_explained(tmp_path):
     assert not (tmp_path / "p.npy").exists()
 
 
-def test_phase_correlation_is_one_by_fft(tmp_path):
-    left = write_movie(tmp_path / "m.tif")
-    words = ("--form", "n-to-m", "--normalization", "phase", "--device", "cpu", "--explain")
-    assert xcorr("correlate", left, left, "-o", tmp_path / "p.npy", *words).stdout.startswith("p.npy: fft")
-
-
 def test_a_stack_that_would_fail_is_named(tmp_path, stacks):
     write_shaped(tmp_path / "channels" / "c.tif", noise((2, 20, 30)), "CYX")
     run = xcorr("unmix", stacks["unmix"], "-o", tmp_path / "out", "--matrix", "m.csv", "--explain")

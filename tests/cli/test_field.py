@@ -71,22 +71,3 @@ def test_what_cannot_be_measured_is_told(tmp_path, images):
     assert run.code == 1
     assert "flat" in run.stdout
     refused(measuring(images / "movie.tif", "-o", tmp_path / "x", "--mask", images / "none.tif"), "none.tif")
-
-
-def test_a_mask_is_one_image_that_is_zero_where_nothing_counts(tmp_path, images):
-    mask = np.full((96, 112), 7, np.uint8)
-    mask[:40] = 0
-    write_stack(tmp_path / "mask.tif", mask)
-    run = measuring(images / "movie.tif", "-o", tmp_path / "out", "--mask", tmp_path / "mask.tif", "--pictures", "none")
-    assert run.code == 0, run.stderr
-    with next((tmp_path / "out" / "movie").glob("*.csv")).open() as file:
-        rows = list(csv.DictReader(file))
-    seen = [row for row in rows if row["dy"]]
-    assert 0 < len(seen) < len(rows)
-    assert min(float(row["row"]) for row in seen) > max(float(row["row"]) for row in rows if not row["dy"])
-    found = np.array([(float(row["dy"]), float(row["dx"])) for row in seen])
-    np.testing.assert_allclose(np.median(found, axis=0), [1.25, -2.0], atol=0.05)
-    write_stack(tmp_path / "masks.tif", np.stack([mask, mask]))
-    run = measuring(images / "movie.tif", "-o", tmp_path / "no", "--mask", tmp_path / "masks.tif", "--pictures", "none")
-    assert run.code != 0
-    assert "a mask is one image" in run.stdout + run.stderr

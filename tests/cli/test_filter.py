@@ -5,12 +5,9 @@ import sys
 import numpy as np
 import pytest
 import tifffile
-from click.testing import CliRunner
 
 from tests.batch.filter_runs import filtering
 from tests.batch.movies import record, refused, write_movie, xcorr
-from xcorr_app.batch.filter import run as filter_run
-from xcorr_app.cli import main
 
 
 @pytest.fixture(scope="module")
@@ -164,25 +161,3 @@ def test_limit_on_pixels_fails_the_stack(tmp_path, stack):
     run = filtering(stack, "-o", tmp_path / "out", "--box", "3", "--max-pixels", "5")
     assert run.code == 1
     assert "allow it with --max-pixels 1920" in run.stdout
-
-
-@pytest.mark.parametrize("error", [RuntimeError("odd"), MemoryError()])
-def test_failure_that_nobody_foresaw_is_one_line(tmp_path, stack, monkeypatch, error):
-    other = write_movie(tmp_path / "other.tif")
-    real = filter_run.filter_stack
-
-    def failing(spec, *rest):
-        if spec.name == "m":
-            raise error
-        return real(spec, *rest)
-
-    monkeypatch.setattr(filter_run, "filter_stack", failing)
-    words = "needs more memory" if isinstance(error, MemoryError) else "the program failed with RuntimeError: odd"
-    arguments = ["filter", str(stack), str(other), "--box", "3"]
-    run = CliRunner().invoke(main, [*arguments, "-o", str(tmp_path / "out")])
-    assert run.exit_code == 1
-    assert words in run.stdout
-    assert (tmp_path / "out" / "other" / "other_filtered.tif").exists()
-    if isinstance(error, RuntimeError):
-        debugged = CliRunner().invoke(main, [*arguments, "-o", str(tmp_path / "debug"), "--debug"])
-        assert debugged.exception is error

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.batch.movies import align, start, write_movie, xcorr
+from tests.batch.movies import align, write_movie, xcorr
 from tests.conftest import ROOT
 
 
@@ -68,15 +68,6 @@ def test_terminal_shows_a_bar_and_leaves_the_table(tmp_path, stack):
     assert "Traceback" not in text
 
 
-def test_names_that_the_terminal_cannot_show(tmp_path):
-    path = write_movie(tmp_path / "µm 細胞.tif")
-    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
-    with start("--device", "cpu", path, "-o", tmp_path / "out", env=environment) as process:
-        stdout, stderr = process.communicate()
-    assert (process.returncode, stderr) == (0, "")
-    assert "\\xb5m" in stdout
-
-
 def test_standard_output_that_cannot_be_written(tmp_path, stack):
     command = [sys.executable, "-m", "xcorr_app", "align", "--device", "cpu", str(stack), "-o", str(tmp_path / "out")]
     with open("/dev/full", "w") as full:  # noqa: PTH123 - a device
@@ -84,14 +75,6 @@ def test_standard_output_that_cannot_be_written(tmp_path, stack):
     assert process.returncode == 1
     assert process.stderr == "xcorr: standard output cannot be written (No space left on device); the run goes on\n"
     assert list((tmp_path / "out").glob("*/shifts.csv"))
-
-
-def test_debug_shows_where(tmp_path):
-    with start(tmp_path / "nowhere", "-o", tmp_path / "out", "--debug") as process:
-        _, stderr = process.communicate()
-    assert process.returncode == 1
-    assert "Traceback" in stderr
-    assert "InputError" in stderr
 
 
 @pytest.mark.share(2)

@@ -59,19 +59,6 @@ def test_metadata_of_ome_is_kept_but_for_the_channels(tmp_path, matrix_file, axe
     assert new.metadata.channel_names == ("DAPI", "GFP")
 
 
-def test_channels_along_time_and_a_single_channel_out(tmp_path):
-    data = noise((3, 6, 7), "float32")
-    data[1, 2, 3] = np.nan
-    write_plain(tmp_path / "in.tif", data)
-    (tmp_path / "m.txt").write_text("0.5 0.25 0.25\n")
-    options = ("--matrix", tmp_path / "m.txt", "--channel-axis", "T")
-    assert run_unmix(tmp_path / "in.tif", tmp_path / "o.tif", *options).code == 0
-    stack = read_stack(tmp_path / "o.tif")
-    assert stack.metadata.axes == "YX"
-    np.testing.assert_array_equal(stack.data, unmix(data, [[0.5, 0.25, 0.25]])[0])
-    assert np.isnan(stack.data).sum() == 1
-
-
 def write_colours(path, data):
     if path.suffix == ".png":
         path.write_bytes(imagecodecs.png_encode(data))
@@ -138,18 +125,6 @@ def test_spectra_and_matrices_that_do_not_fit(tmp_path, option, text, words):
     run = run_unmix(tmp_path / "in.tif", tmp_path / "o.tif", option, tmp_path / "m.csv")
     refused(run, *words)
     assert not (tmp_path / "o.tif").exists()
-
-
-def test_clipped_values_are_counted(tmp_path):
-    write_shaped(tmp_path / "in.tif", np.array([[[200, 1]], [[0, 9]]], np.uint8), "CYX")
-    (tmp_path / "m.csv").write_text("2;0\n0;1\n")
-    run = run_unmix(tmp_path / "in.tif", tmp_path / "o.tif", "--matrix", tmp_path / "m.csv")
-    assert "1 of 4 values did not fit uint8 and were clipped" in run.stdout
-    assert json.loads((tmp_path / "o.tif.json").read_text())["clipped_values"] == 1
-    quiet = run_unmix(
-        tmp_path / "in.tif", tmp_path / "p.tif", "--matrix", tmp_path / "m.csv", "-q", "--dtype", "float32"
-    )
-    assert (quiet.code, quiet.stdout, quiet.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize(

@@ -58,16 +58,6 @@ def test_an_interrupted_folder_is_gone_on_with(tmp_path, slides):
     assert run_unmix(slides, out, "--stain", "he", "--overwrite").code == 0
 
 
-def test_folders_that_are_refused(tmp_path, slides):
-    (tmp_path / "empty").mkdir()
-    refused(run_unmix(tmp_path / "empty", tmp_path / "o", "--stain", "he"), "holds no TIFF or PNG file")
-    refused(run_unmix(slides, slides / "o", "--stain", "he"), "lies in the input folder")
-    refused(run_unmix(slides, slides / "notes.txt", "--stain", "he"), "is a file")
-    assert run_unmix(slides, tmp_path / "o", "--stain", "he", "--resume", "--overwrite").code == 2
-    assert run_unmix(slides / "s1.tif", tmp_path / "o.tif", "--stain", "he", "--resume").code == 2
-    assert not (tmp_path / "o").exists()
-
-
 def test_results_of_another_command_are_not_gone_on_with(tmp_path, slides):
     write_plain(tmp_path / "m.tif", noise((2, 20, 30)))
     assert xcorr("filter", "--device", "cpu", tmp_path / "m.tif", "-o", tmp_path / "out", "--box", "3").code == 0

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.batch.movies import movie, start, write_movie
+from tests.batch.movies import movie, start
 from tests.io.samples import write_plain
 
 
@@ -45,12 +45,3 @@ def test_empty_folder_and_help_with_warnings_as_errors(tmp_path):
         _, stderr = process.communicate()
     assert process.returncode == 2
     assert len(stderr.splitlines()) == 1
-
-
-def test_nothing_on_standard_error_by_default(tmp_path):
-    write_movie(tmp_path / "m.tif")
-    (tmp_path / "broken.tif").write_bytes(b"II*\0\x08\0\0\0\x01\0")
-    arguments = (tmp_path / "m.tif", tmp_path / "broken.tif", "-o", tmp_path / "out")
-    with start(*arguments, flags=("-W", "always")) as process:
-        _, stderr = process.communicate()
-    assert (process.returncode, stderr) == (1, "")

@@ -87,7 +87,7 @@ def same(one, other):
             assert repr(a) == repr(b), field.name
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(5)
 @pytest.mark.parametrize(
     ("kind", "options", "shared"),
     [

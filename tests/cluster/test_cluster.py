@@ -183,19 +183,6 @@ def test_the_command_and_the_call_take_an_address(folder, tmp_path, workers):
         assert set(same._client.nthreads()) == set(workers._client.nthreads())
 
 
-def visible():
-    return os.environ["CUDA_VISIBLE_DEVICES"]
-
-
-@pytest.mark.share(2)
-def test_a_worker_sees_one_gpu_alone(monkeypatch):
-    monkeypatch.setitem(sys.modules, "dask_cuda", None)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,GPU-5")
-    with connected("gpus", align_device) as started:
-        started._client.wait_for_workers(2, timeout=60)
-        assert sorted(started._client.run(visible).values()) == ["3", "GPU-5"]
-
-
 def test_what_is_no_cluster_is_refused(tmp_path):
     for text in ("", "local:0", "local:many", "here", str(tmp_path / "no.json")):
         with pytest.raises(ArgumentError, match="cluster"), connected(text, align_device):

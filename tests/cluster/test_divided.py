@@ -89,7 +89,7 @@ def aligned_as(tmp_path, name, **how):
     return xc.align(how.pop("stack"), tmp_path / name, device="cpu", max_shift=24, verify="none", **how)
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(6)
 @pytest.mark.parametrize(
     "how",
     [
@@ -116,7 +116,7 @@ def test_all_that_is_written_is_written_by_both(long, tmp_path, again, how, monk
     assert not [path for path in (tmp_path / "two").rglob(".*") if "partial" in path.name]
 
 
-@pytest.mark.share(2)
+@pytest.mark.slow
 def test_a_scheduler_lost_in_mid_pass_stops_the_run(long, tmp_path, monkeypatch, again, undisturbed):
     monkeypatch.setattr(divided_stacks, "BLOCKS_A_TASK", 1)
     with to_be_lost(tmp_path, workers=2) as (file, scheduler), connected(str(file), align_device) as lost:
@@ -171,6 +171,7 @@ def lose_file(lost):
         pathlib.Path.exists = pathlib.Path.kept_exists
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("lose", [lose_disk, lose_file])
 def test_a_part_that_fails_leaves_the_stack_to_one_worker(long, tmp_path, again, undisturbed, lose):
     first = next(iter(again._client.nthreads()))

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import pickle
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from xcorr_app.cluster.blocks import _Here
 from xcorr_app.cluster.kept_parts import KeptParts, begin, folder_of
 from xcorr_app.registration.measuring.chunk_result import ChunkResult
 from xcorr_app.registration.measuring.placement import Placement
 from xcorr_app.registration.motion.whole_frames import _Found
-from xcorr_app.registration.stack.passes import Pass
 
 OF = ("measure", False, 9, 32)
 KEY = "0123456789abcdef-and-more"
@@ -107,18 +104,3 @@ def test_a_frame_that_cannot_be_read_is_noticed():
     for one in (ChunkResult(0, None, np.arange(2), {1: "no such file"}), _Found(unreadable="no such file")):
         assert _could_not_read([one])
     assert not _could_not_read([ChunkResult(0, None, np.arange(2), {}), _Found(), None, np.zeros(3)])
-
-
-@pytest.mark.parametrize(("failing", "is_kept"), [(None, True), (5, False)])
-def test_nothing_goes_on_from_frames_that_could_not_be_read(tmp_path, failing, is_kept):
-    """They may be readable by then."""
-
-    def job(start, stop):
-        return SimpleNamespace(unreadable={start: "no such file"} if start == failing else {})
-
-    begin(tmp_path / "a", KEY, resume=True)
-    folder = folder_of(tmp_path / "a", KEY)
-    _Here(Pass(12, 1 << 21, on_device=False), "measure", job, None).part(0, 1, kept(folder, 0))
-    (folder / "left").write_text("")
-    begin(tmp_path / "a", KEY, resume=True)
-    assert (folder / "left").exists() is is_kept

@@ -5,18 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 
-def sums_in_loops(left, right, window):
-    """Scalar loops over every shift and every element of `right`, float64."""
-    plane = np.zeros(window.shape)
-    for i, dy in enumerate(range(window.dy_min, window.dy_max + 1)):
-        for j, dx in enumerate(range(window.dx_min, window.dx_max + 1)):
-            for y in range(right.shape[0]):
-                for x in range(right.shape[1]):
-                    if 0 <= y + dy < left.shape[0] and 0 <= x + dx < left.shape[1]:
-                        plane[i, j] += float(left[y + dy, x + dx]) * float(right[y, x])
-    return plane
-
-
 def windows_of(left, right, window, outside):
     """For every shift the part of an endless `left`, filled up by `outside`, that lies under `right`."""
     rows, columns = right.shape

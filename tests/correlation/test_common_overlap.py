@@ -67,21 +67,6 @@ def test_equals_the_correlation_of_the_crops(xp, rng, references, radius):
     assert np.abs(found - near)[1:].max(axis=(1, 2)).min() > 1e-3
 
 
-def test_parts_that_are_flat_or_too_small_keep_what_was_given(xp, rng):
-    left, right = rng.normal(size=(1, 12, 12)), rng.normal(size=(2, 12, 12))
-    right[0, :, :] = 0.0
-    right[0, 0] = rng.normal(size=12)
-    peaks = np.array([(3, 0), (11, 0)])
-    near = rng.uniform(-0.9, 0.9, size=(2, 3, 3))
-    near[1, 0, 0] = np.nan
-    sums = moments(left, peaks, 1, of_right=False), moments(right, peaks, 1, of_right=True)
-    arrays = (xp.asarray(part) for part in (near, left, right))
-    found = to_host(on_common_overlap(*arrays, peaks, *(xp.asarray(part) for part in sums)))
-    np.testing.assert_array_equal(found[0, 0], near[0, 0])
-    assert np.isnan(found[1, 0, 0])
-    np.testing.assert_array_equal(found[1, 2], near[1, 2])
-
-
 @pytest.mark.parametrize("radius", [1, 7])
 def test_single_precision_is_as_exact_as_the_images(rng, radius):
     left, right = (rng.uniform(-1, 1, size=(n, 61, 67)).astype(np.float32) for n in (1, len(PEAKS)))

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import scipy.fft
 
-from tests.correlation import plain
 from xcorr_app import ShiftWindow
 from xcorr_app.correlation.engines import fft_device, overlapping
 from xcorr_app.correlation.engines.fft import FFTCorrelator
@@ -21,12 +20,6 @@ OUTSIDE = [
     ShiftWindow(-FAR - 3, -FAR, -2, 2),
     ShiftWindow(-2, 2, FAR, FAR + 3),
     ShiftWindow(9, 9, 0, 3),  # touches the matrices from outside
-]
-PARTLY = [
-    ShiftWindow(-20_000, 3, -1, 1),
-    ShiftWindow(0, 2, 3, 20_000),
-    ShiftWindow(-9, 11, -10, 10),
-    ShiftWindow(8, 12, -9, -5),
 ]
 
 
@@ -60,14 +53,6 @@ def bound(request, monkeypatch):
     return bind
 
 
-def by_definition(left, right, window):
-    """Loops over the few shifts of the window that overlap."""
-    plane = np.zeros(window.shape)
-    near = ShiftWindow(max(window.dy_min, -12), min(window.dy_max, 12), max(window.dx_min, -12), min(window.dx_max, 12))
-    plane[near.inside(window)] = plain.sums_in_loops(left, right, near)
-    return plane
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("window", OUTSIDE, ids=str)
 def test_outside_there_are_zeros(bound, rng, window, dtype):
@@ -77,14 +62,3 @@ def test_outside_there_are_zeros(bound, rng, window, dtype):
     assert planes.shape == (2, 3, *window.shape)
     assert planes.dtype == dtype
     assert not planes.any()
-
-
-@pytest.mark.parametrize("window", PARTLY, ids=str)
-def test_a_window_that_reaches_far_out_is_right_within(bound, rng, window):
-    left, right = rng.normal(size=(9, 8)), rng.normal(size=(7, 6))
-    correlator = bound((9, 8), (7, 6), window)
-    plane = correlator.sums(correlator.left(left[None, None]), correlator.right(right[None, None]))[0, 0]
-    expected = by_definition(left, right, window)
-    assert expected.any()
-    np.testing.assert_allclose(plane, expected, atol=1e-12)
-    np.testing.assert_array_equal(plane[expected == 0], 0)

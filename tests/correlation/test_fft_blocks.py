@@ -10,7 +10,6 @@ import pytest
 
 from tests.correlation import plain
 from xcorr_app import ShiftWindow
-from xcorr_app.correlation.engines.fft import FFTCorrelator
 from xcorr_app.correlation.engines.fft_blocks import BlockFFTCorrelator, cut
 from xcorr_app.correlation.engines.fft_whole import WholeFFTCorrelator
 
@@ -57,14 +56,3 @@ def test_any_number_of_blocks_gives_the_same(rng, counts):
     by = correlator(left.shape, right.shape, window, counts)
     plane = transformed(by, left[None, None], right[None, None])[0, 0]
     np.testing.assert_allclose(plane, plain.sums(left, right, window), rtol=0, atol=bound(left, right))
-
-
-@pytest.mark.parametrize(("lefts", "rights"), [((1, 1), (1, 3)), ((3, 1), (3, 2)), ((2, 1), (1, 3)), ((1, 1), (1, 1))])
-@pytest.mark.parametrize("counts", [(1, 1), (4, 2)])
-def test_every_batch(rng, lefts, rights, counts):
-    shape, window = (150, 131), ShiftWindow.symmetric(9, 12)
-    left, right = rng.normal(size=(*lefts, *shape)), rng.normal(size=(*rights, *shape))
-    found = transformed(correlator(shape, shape, window, counts), left, right)
-    expected = transformed(FFTCorrelator(shape, shape, window, np), left, right)
-    assert found.shape == expected.shape
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)

@@ -75,18 +75,6 @@ def test_the_same_as_in_the_planes(rng, normalization, subpixel):
     np.testing.assert_allclose(found.score.ravel(), expected.value)
 
 
-@pytest.mark.parametrize("elements", [1, 3000, 20_000])
-@pytest.mark.parametrize("form", ["n-to-mn", "n-to-m", "one-to-many"])
-def test_parts_change_nothing(rng, monkeypatch, form, elements):
-    left, right = plain.operands(form, (23, 26), (21, 27), lambda shape: texture(rng, shape))
-    whole = find_shifts(left, right, form, WINDOW, engine="definition")
-    monkeypatch.setattr(pair_peaks, "_ELEMENTS_AT_ONCE", elements)
-    parts = find_shifts(left, right, form, WINDOW, engine="definition")
-    np.testing.assert_array_equal(parts.peak, whole.peak)
-    np.testing.assert_allclose(parts.shift, whole.shift, atol=1e-12)
-    np.testing.assert_allclose(parts.score, whole.score, rtol=1e-13)
-
-
 def test_of_equal_peaks_the_nearest_to_zero(rng):
     lattice = np.tile(rng.normal(size=(4, 4)), (6, 6))
     found = find_shifts(lattice, lattice, max_shift=9, min_overlap=0.1)

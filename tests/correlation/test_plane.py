@@ -37,20 +37,6 @@ def test_zncc_is_the_correlation_of_the_overlap(rng, engine, dtype, min_overlap,
     assert_same_plane(plane, expected, TOLERANCE[dtype])
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint16", "float32", "float64"])
-def test_zncc_in_every_form(xp, rng, form, dtype):
-    def random(shape):
-        return (1000 * rng.random(shape) / (4 if dtype == "uint8" else 1)).astype(dtype)
-
-    left, right = plain.operands(form, (14, 10), (12, 13), random)
-    window = ShiftWindow(-3, 5, -6, 2)
-    planes = normalised(xp, left, right, form, window)
-    expected = plain.every_pair(left, right, form, lambda f, g: plain.zncc(f, g, window, 0.25))
-    assert planes.dtype == ("float64" if dtype == "float64" else "float32")
-    assert_same_plane(planes, expected, TOLERANCE[str(planes.dtype)])
-
-
 def test_constant_overlaps_have_no_score(xp, rng):
     left = rng.normal(size=(16, 16))
     left[:8] = 3.0
@@ -112,16 +98,6 @@ def test_max_shift_is_rounded_up_and_never_beyond_the_matrices(xp, rng):
     assert normalised(xp, left, right, max_shift=(0, 3)).shape == (1, 7)
     assert normalised(xp, left, right, max_shift=1e9).shape == (2 * 7 + 1, 2 * 8 + 1)
     assert normalised(xp, left, right).shape == (8 + 5 - 1, 6 + 9 - 1)
-
-
-def test_inputs_are_not_changed(xp, rng):
-    for dtype in ("float32", "float64", "uint16"):
-        left, right = (100 * rng.random((2, 12, 12))).astype(dtype), (100 * rng.random((3, 12, 12))).astype(dtype)
-        given_left, given_right = xp.asarray(left.copy()), xp.asarray(right.copy())
-        for normalization in ("zncc", "none", "phase"):
-            cross_correlate(given_left, given_right, "n-to-m", normalization=normalization)
-        np.testing.assert_array_equal(to_host(given_left), left)
-        np.testing.assert_array_equal(to_host(given_right), right)
 
 
 SMALL = np.arange(12.0).reshape(3, 4)

@@ -53,14 +53,6 @@ def test_quadratic_surface_is_exact(xp, method):
     np.testing.assert_allclose(height, [top], atol=1e-12)
 
 
-def test_quadratic_is_exact_for_an_inclined_ridge_where_the_parabolas_are_not(xp):
-    y, x = grid("quadratic")
-    y, x = y - 0.2, x + 0.3
-    values = (1.0 - 0.1 * y**2 - 0.1 * x**2 + 0.12 * y * x)[None]
-    np.testing.assert_allclose(refined(xp, values, "quadratic")[0], [(0.2, -0.3)], atol=1e-12)
-    assert np.abs(refined(xp, values, "parabolic")[0] - (0.2, -0.3)).max() > 0.05
-
-
 def test_gaussian_is_exact_for_an_inclined_gaussian_of_any_width(xp):
     y, x = grid("gaussian")
     for scale in (0.3, 0.05, 0.004):
@@ -76,13 +68,6 @@ def test_a_gaussian_is_fitted_where_all_nine_values_stand_above_the_noise(xp):
     by_polynomial = refined(xp, narrow, "quadratic")[0]
     assert np.abs(by_polynomial - (0.1, -0.1)).max() > 1e-3
     np.testing.assert_allclose(refined(xp, narrow, "gaussian")[0], by_polynomial, atol=1e-12)
-
-
-def test_none_returns_the_integer_position_and_its_value(xp, rng):
-    values = rng.normal(size=(4, 1, 1))
-    offset, height = refined(xp, values, "none")
-    np.testing.assert_array_equal(offset, np.zeros((4, 2)))
-    np.testing.assert_array_equal(height, values[:, 0, 0])
 
 
 @pytest.mark.parametrize("method", REFINING)

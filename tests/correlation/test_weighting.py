@@ -31,16 +31,6 @@ def test_share_of_noise(share, width):
     assert noise_share(autocorrelation(share, width)) == pytest.approx(share, abs=0.02)
 
 
-def test_quiet_images_are_not_weighted():
-    assert weighting_kernel(autocorrelation(0.01), autocorrelation(0.0)) is None
-    assert weighting_kernel(autocorrelation(0.01), autocorrelation(0.0), quiet=0.005) is not None
-
-
-def test_one_noisy_image_is_enough():
-    assert weighting_kernel(autocorrelation(0.0), autocorrelation(0.5)) is not None
-    assert weighting_kernel(autocorrelation(0.5), autocorrelation(0.0)) is not None
-
-
 @pytest.mark.parametrize("shares", [(0.5, 0.5), (0.2, 0.6)])
 def test_the_kernel_is_that_of_hannan_and_thomson(shares):
     """S / (S (Nl + Nr) + Nl Nr), the noise being counted in units of the scene's variance."""

@@ -49,12 +49,6 @@ def test_a_window_is_made_of_whole_pixels(bound, which):
     assert ShiftWindow(*bounds).dys.dtype.kind == "i"
 
 
-def test_inside_cuts_a_window_out_of_a_larger_one():
-    inner, outer = ShiftWindow(-1, 2, 0, 3), ShiftWindow(-4, 5, -2, 3)
-    plane = outer.dys[:, None] * 100 + outer.dxs
-    np.testing.assert_array_equal(plane[inner.inside(outer)], inner.dys[:, None] * 100 + inner.dxs)
-
-
 sides = st.integers(1, 8)
 
 

@@ -38,17 +38,6 @@ def test_every_mode_and_type(mode: Any, dtype: str, shape: tuple[int, int], rng:
     assert_same_pixels(xc.filter_taps(images, taps, mode, cval=CVAL), correlated(images, taps, mode, cval=CVAL), unit)
 
 
-@pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("rank", [1, 2])
-@pytest.mark.parametrize("mode", BOUNDARIES)
-def test_low_rank_taps_in_every_mode_and_type(mode: Any, rank: int, dtype: str, rng: np.random.Generator) -> None:
-    images = random_image(rng, (33, 58), dtype)
-    taps = rng.standard_normal((12, rank)) @ rng.standard_normal((rank, 15))
-    taps /= np.abs(taps).sum()
-    exact = convolved(images, taps, mode, cval=CVAL)
-    assert_same_pixels(xc.convolve(images, taps, mode, cval=CVAL), exact, largest_sum(images, taps, mode, CVAL))
-
-
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3), (4, 4), (5, 8), (16, 16)])
 @pytest.mark.parametrize("engine", ["auto", "scipy", "fft"])
 def test_every_origin(shape: tuple[int, int], engine: Any, rng: np.random.Generator) -> None:
@@ -126,13 +115,3 @@ def test_an_array_given_for_the_result_is_filled_wholly(taps: Any, rng: np.rando
     assert np.shares_memory(filled, out)
     np.testing.assert_array_equal(out[:, 1], xc.convolve(images, taps))
     assert np.isnan(out[:, 0]).all()
-
-
-def test_frames_do_not_see_one_another(rng: np.random.Generator) -> None:
-    images = random_image(rng, (3, 20, 20), "float32")
-    poisoned = images.copy()
-    poisoned[1] = np.nan
-    for made in (xc.filters.gaussian(2), np.eye(3), np.eye(15), np.eye(64)):
-        actual, clean = xc.convolve(poisoned, made), xc.convolve(images, made)
-        np.testing.assert_array_equal(actual[[0, 2]], clean[[0, 2]])
-        assert np.isnan(actual[1]).all()

@@ -76,18 +76,6 @@ def test_nan_stays_local(shape: tuple[int, int], rng: np.random.Generator) -> No
     np.testing.assert_allclose(result, expected, rtol=0, atol=2e-6 * unit)
 
 
-@pytest.mark.parametrize("taps", [ASYMMETRIC, np.eye(65)])
-@pytest.mark.usefixtures("stand_in")
-def test_layouts_and_given_results(taps: Any, rng: np.random.Generator) -> None:
-    whole = random_image(rng, (2, 40, 60), "float32")
-    for view in (whole[:, ::-1, ::-1], whole[:, ::2, 1::3], whole.transpose(0, 2, 1), whole[None, 1:]):
-        expected = filter_frames(view, taps, cval=CVAL)[0]
-        np.testing.assert_allclose(filtered(view, taps)[0], expected, rtol=0, atol=1e-5)
-        for out in (np.full(view.shape, np.nan, "f4"), np.full((*view.shape, 2), np.nan, "f4")[..., 0]):
-            assert filtered(view, taps, out=out)[0] is out
-            np.testing.assert_allclose(out, expected, rtol=0, atol=1e-5)
-
-
 @pytest.mark.usefixtures("stand_in")
 def test_what_makes_no_sense_is_refused_as_on_the_cpu(rng: np.random.Generator) -> None:
     images = random_image(rng, (2, 9, 40), "float32")
@@ -190,20 +178,3 @@ def test_reuse_without_a_gpu_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transfer, "require_cuda", none)
     with pytest.raises(DeviceError, match="no usable CUDA device"):
         xc.convolve(np.ones((4, 4)), np.ones((3, 3)), engine="reuse")
-
-
-@pytest.mark.parametrize("kernel", ["reuse", "exchange", xc.ExchangeOptions(rows=5, column_reuse=False), "separable"])
-@pytest.mark.parametrize("mode", ["mirror", "constant", "valid"])
-def test_kernels_by_name(stand_in: list[Any], kernel: Any, mode: Any, rng: np.random.Generator) -> None:
-    images, taps = random_image(rng, (2, 19, 47), "float32"), np.outer(rng.random(4), rng.random(7))
-    taps /= taps.sum()
-    expected = filter_frames(images, taps, mode, cval=CVAL, engine="scipy")[0]
-    result, _ = filtered(images, taps, mode, kernel=kernel)
-    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-5)
-    name = kernel if isinstance(kernel, str) else "exchange"
-    found = device.planned(images, taps, mode, cval=CVAL, kernel=kernel)
-    assert (found.kernel, found.reason) == (name, "it was asked for")
-    # Those of dense taps are listed.
-    assert [launch.entry for launch in stand_in] == ([] if name == "separable" else [name])
-    if not isinstance(kernel, str):
-        assert stand_in[0].defines["COLUMN_REUSE"] == 0

@@ -120,13 +120,3 @@ def test_types_that_are_refused():
     for images in ([[1]], np.ones((4, 4), complex)):
         with pytest.raises(DataTypeError, match="NumPy or CuPy array"):
             filter_bank(images, np.ones((1, 1, 1)))
-
-
-@pytest.mark.parametrize("dtype", [">f8", ">f4", ">i4", ">u2"])
-def test_the_order_of_bytes_does_not_matter(dtype):
-    rng = np.random.default_rng(3)
-    images, bank = (rng.random((2, 19, 23)) * 1000).astype(dtype), rng.normal(size=(3, 4, 5))
-    native = filter_bank(images.astype(images.dtype.newbyteorder("=")), bank)
-    found = filter_bank(images, bank)
-    assert found.dtype == native.dtype
-    np.testing.assert_array_equal(found, native)

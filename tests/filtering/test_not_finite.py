@@ -63,8 +63,3 @@ def test_the_transform_refuses_a_bad_pixel(value: float) -> None:
     image[2, 2] = value
     with pytest.raises(ArgumentError, match="NaN or infinity"):
         xc.convolve(image, np.ones((3, 3)), engine="fft")
-
-
-def test_the_transform_refuses_an_outside_that_is_not_finite() -> None:
-    with pytest.raises(ArgumentError, match="NaN or infinity"):
-        xc.convolve(np.ones((8, 8)), np.ones((3, 3)), "constant", cval=np.nan, engine="fft")

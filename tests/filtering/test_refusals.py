@@ -82,11 +82,6 @@ def test_taps_of_full_rank_are_not_separable() -> None:
         xc.convolve(IMAGE, np.eye(5), engine="separable")
 
 
-def test_a_filter_too_large_to_be_multiplied_out_has_no_dense_engine() -> None:
-    with pytest.raises(ArgumentError, match="too many for engine 'opencv'"):
-        xc.convolve(IMAGE, xc.filters.gaussian(100), engine="opencv")
-
-
 @pytest.mark.parametrize("out", [np.empty((6, 6)), np.empty((6, 7), np.float32)])
 def test_an_unfit_array_for_the_result(out: Any) -> None:
     with pytest.raises(XcorrError, match="out must be float64 of shape"):

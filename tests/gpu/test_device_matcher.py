@@ -96,18 +96,6 @@ def test_flat_frames_are_told_with_the_others(cupy, planes_made, engine, dtype, 
     np.testing.assert_allclose(result.shifts, on_host.shifts, atol=2e-3)
 
 
-def test_smooth_frames_do_not_go_by_planes(cupy, planes_made, engine):
-    whole = np.rint(DRIFT)
-    stack = cupy.asarray(drifting(whole, shape=(128, 136), width=0.005), "float32")
-    # Without a look at whether shading stands still, which measures a few of them once more.
-    how = {"weighting": "none", "contrast": "none"}
-    result = estimate_shifts(stack, "first", 10, engine=engine, **how)
-    assert not planes_made
-    np.testing.assert_allclose(result.shifts, -whole, atol=0.5)
-    fft = estimate_shifts(stack, "first", 10, engine="fft", **how)
-    np.testing.assert_allclose(result.shifts, fft.shifts, atol=0.02)
-
-
 def test_values_that_would_round_badly_go_by_planes(cupy, planes_made, engine):
     stack = np.repeat(stack_of("float32")[:1], 5, axis=0)
     stack[2:] = stack_of("float32")[2]
@@ -139,9 +127,3 @@ def test_a_variant_that_was_asked_for(cupy, planes_made):
 def test_noisy_frames_are_weighted(cupy, engine):
     noise = np.random.default_rng(2).normal(scale=0.2, size=stack_of("float32").shape)
     assert_same(cupy, (stack_of("float32") + noise).astype("float32"), engine=engine)
-
-
-def test_frames_come_in_many_chunks(cupy, planes_made, engine, monkeypatch):
-    monkeypatch.setattr("xcorr_app.registration.stack.passes._HELD_FRAMES", 2)
-    assert_same(cupy, stack_of("uint16"), engine=engine, weighting="none")
-    assert not planes_made

@@ -10,11 +10,9 @@ from tests.filtering.test_filter_bank import by_definition, noise
 from tests.gpu.test_memory import Allocator, allocations
 from xcorr_app import filter_bank
 from xcorr_app.decision import Decision
-from xcorr_app.errors import DataTypeError, DeviceMemoryError, ShapeError
+from xcorr_app.errors import DeviceMemoryError
 from xcorr_app.filtering import bank_device
-from xcorr_app.filtering.banks import gabor, leung_malik
 from xcorr_app.filtering.boundary import MODES
-from xcorr_app.gpu.im2win.bank_run import bank_on_device
 
 pytestmark = NEEDS_DEVICE
 
@@ -58,14 +56,6 @@ def test_every_type(cupy, rng, dtype, channels):
     keeps_the_bound(found, images, bank, "reflect")
 
 
-@pytest.mark.parametrize("bank", [gabor([0.1, 0.25], 4), leung_malik()], ids=["gabor", "leung_malik"])
-def test_banks_of_texture(cupy, rng, bank):
-    images = noise(rng, (1, 150, 131), "uint16")
-    found = filter_bank(cupy.asarray(images), bank)
-    assert found.shape == (1, len(bank), 150, 131)
-    keeps_the_bound(found, images[:, None], bank[:, None], "reflect")
-
-
 @pytest.mark.parametrize("size", [(1, 1, 1), (1, 2, 31), (1, 5, 1)])
 def test_images_smaller_than_the_filters(cupy, rng, size):
     images, bank = noise(rng, size, "float32"), rng.normal(size=(15, 13, 12))
@@ -81,24 +71,6 @@ def test_a_bad_value_stays_in_its_footprint(cupy, rng, bad):
     images[1, 20, 3] = bad
     found = filter_bank(cupy.asarray(images), bank).get()
     np.testing.assert_array_equal(np.isnan(found), np.isnan(filter_bank(images, bank)))
-
-
-def test_views_and_shapes(cupy, rng):
-    images, bank = noise(rng, (3, 2, 24, 22), "uint16"), rng.normal(size=(16, 3, 3))
-    device = cupy.asarray(images)
-    found = filter_bank(device[:, ::-1, ::2, 1:], bank)
-    keeps_the_bound(found, images[:, ::-1, ::2, 1:][:, :, None], bank[:, None], "reflect")
-    assert filter_bank(device[0, 0], bank).shape == (16, 24, 22)
-
-
-def test_bands_of_a_large_image_have_the_same_sums(cupy, rng):
-    images, bank = cupy.asarray(noise(rng, (2, 1, 300, 257), "uint8")), rng.normal(size=(20, 1, 31, 30))
-    whole, parts = (cupy.full((2, 20, 300, 257), cupy.nan, "float32") for _ in range(2))
-    bank_on_device(images, bank, whole)
-    for padded_bytes in (2**19, 2**17, 1):
-        parts.fill(cupy.nan)
-        bank_on_device(images, bank, parts, padded_bytes=padded_bytes)
-        np.testing.assert_allclose(parts.get(), whole.get(), rtol=0, atol=1e-5 * float(abs(whole).max()))
 
 
 def test_a_large_image_with_large_filters(cupy, rng):
@@ -135,10 +107,3 @@ def test_where_the_nth_allocation_fails(cupy, rng, filters, channels):
         pytest.raises(DeviceMemoryError, match=r"GB of device memory are free.*--device cpu"),
     ):
         maps()
-
-
-def test_what_is_refused(cupy):
-    with pytest.raises(ShapeError, match="takes"):
-        filter_bank(cupy.ones((2, 8, 8)), np.ones((2, 3, 3, 3)))
-    with pytest.raises(DataTypeError, match="NumPy or CuPy array"):
-        filter_bank(cupy.ones((8, 8), complex), np.ones((2, 3, 3)))

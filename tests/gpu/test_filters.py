@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import statistics
-import time
 
 import numpy as np
 import pytest
@@ -25,7 +23,7 @@ from tests.filtering.oracle import (
 )
 from tests.gpu.test_memory import Allocator, allocations
 from tests.io.samples import noise, write_plain
-from xcorr_app.errors import ArgumentError, DataTypeError, DeviceError, DeviceMemoryError, ShapeError
+from xcorr_app.errors import DeviceError, DeviceMemoryError
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.filtering.device import planned
 from xcorr_app.gpu.runtime.memory import release_unused
@@ -36,7 +34,6 @@ pytestmark = pytest.mark.gpu
 
 CVAL = 3.0
 SHAPES = [(1, 1), (3, 3), (4, 2), (6, 11), (12, 12)]
-LARGE = [(31, 30), (63, 63), (70, 65)]
 
 
 @pytest.fixture
@@ -80,25 +77,6 @@ def test_every_mode_and_type(cupy, rng, mode, dtype, shape):
     assert single.dtype == np.float32
     assert_same_pixels(single.get(), correlated(images, taps, mode, CVAL), unit)
     np.testing.assert_array_equal(on_device.get(), images)
-
-
-@pytest.mark.parametrize("shape", LARGE)
-@pytest.mark.parametrize("number", range(5))
-def test_large_taps_in_some_mode_and_type(cupy, rng, number, shape):
-    mode, dtype = BOUNDARIES[number], TYPES[(2 * number + shape[0]) % 5]
-    images, taps = random_image(rng, (2, 23, 140), dtype), taps_of(rng, shape)
-    filtered = xc.convolve(cupy.asarray(images), taps, mode, cval=CVAL).get()
-    assert_same_pixels(filtered, convolved(images, taps, mode, CVAL), largest_sum(images, taps, mode, CVAL))
-
-
-@pytest.mark.parametrize("width", range(1, 64))
-def test_every_width_with_some_height_mode_and_type(cupy, width):
-    rng = np.random.default_rng(width)
-    height, shape = int(rng.integers(1, 64)), (int(rng.integers(1, 140)), int(rng.integers(1, 300)))
-    mode, dtype = BOUNDARIES[width % 5], TYPES[width // 5 % 5]
-    images, taps = random_image(rng, shape, dtype), taps_of(rng, (height, width))
-    filtered = xc.filter_taps(cupy.asarray(images), taps, mode, cval=CVAL).get()
-    assert_same_pixels(filtered, correlated(images, taps, mode, CVAL), largest_sum(images, taps, mode, CVAL))
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -162,37 +140,6 @@ def test_gaussians_of_any_width(cupy, rng, sigma, dtype):
         assert_same_pixels(same, exact, 1.0)
 
 
-@pytest.mark.parametrize("made", [xc.filters.log(30), xc.filters.dog(20, 20.5), xc.filters.unsharp(25, 2.0)])
-def test_wide_filters_of_two_terms(cupy, rng, made):
-    image = random_image(rng, (150, 170), "float32")
-    exact = xc.convolve(image.astype(np.float64), made)
-    unit = largest_sum(image, made.taps)
-    np.testing.assert_allclose(xc.convolve(cupy.asarray(image), made).get(), exact, rtol=0, atol=2e-6 * unit)
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (4, 4), (9, 8), (70, 64)])
-def test_every_origin(cupy, rng, shape):
-    image, taps = random_image(rng, (33, 77), "float64"), taps_of(rng, shape)
-    on_device = cupy.asarray(image)
-    rows, columns = ({-(size // 2), 0, (size - 1) // 2} for size in shape)
-    for origin in [(down, across) for down in rows for across in columns]:
-        filtered = xc.filter_taps(on_device, taps, "mirror", origin=origin).get()
-        np.testing.assert_allclose(filtered, correlated(image, taps, "mirror", origin=origin), atol=1e-12)
-    rows, columns = ({-((size - 1) // 2), 0, (size - 1) // 2} for size in shape)
-    for origin in [(down, across) for down in rows for across in columns]:
-        filtered = xc.convolve(on_device, taps, "wrap", origin=origin).get()
-        np.testing.assert_allclose(filtered, convolved(image, taps, "wrap", origin=origin), atol=1e-12)
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (3, 3), (30, 40), (13, 14)])
-@pytest.mark.parametrize("dtype", TYPES)
-def test_valid_keeps_what_needs_nothing_from_outside(cupy, rng, dtype, shape):
-    images, taps = random_image(rng, (2, 30, 40), dtype), taps_of(rng, shape)
-    exact = xc.filter_taps(images.astype(np.float64), taps, "valid", engine="scipy")
-    filtered = xc.filter_taps(cupy.asarray(images), taps, "valid").get()
-    assert_same_pixels(filtered, exact, largest_sum(images, taps))
-
-
 @pytest.mark.parametrize("shape", [(1, 1), (1, 40), (40, 1), (2, 2), (5, 3)])
 @pytest.mark.parametrize("mode", BOUNDARIES)
 def test_images_smaller_than_the_filter(cupy, rng, shape, mode):
@@ -226,46 +173,6 @@ def test_clipped_pixels_are_counted(cupy, rng, gain, dtype):
         filtered, clipped = filter_frames(cupy.asarray(images), gain * taps)
         assert_same_pixels(filtered.get(), convolved(images, gain * taps), 1.0)
         assert abs(clipped - np.count_nonzero((exact < limits.min) | (exact > limits.max))) <= 20
-
-
-LAYOUTS = {
-    "reversed": lambda a: a[..., ::-1, ::-1],
-    "every other": lambda a: a[:, ::2, 1::3],
-    "transposed": lambda a: a.transpose(2, 1, 0),
-    "no leading axis": lambda a: a[1],
-    "more axes": lambda a: a[None, :, None],
-}
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("dtype", ["uint16", "float32"])
-def test_layouts_and_given_results(cupy, rng, layout, dtype):
-    view = LAYOUTS[layout](random_image(rng, (3, 50, 61), dtype))
-    on_device = LAYOUTS[layout](cupy.asarray(np.ascontiguousarray(random_image(rng, (3, 50, 61), dtype))))
-    on_device[...] = cupy.asarray(np.ascontiguousarray(view))
-    for taps in (taps_of(rng, (3, 4)), xc.filters.gaussian(2), np.eye(65)):
-        wanted = xc.convolve(view, taps, engine="auto")
-        out, strided = cupy.empty(view.shape, dtype), cupy.empty((*view.shape, 2), dtype)[..., 0]
-        for given in (None, out, strided):
-            filtered, _ = filter_frames(on_device, taps, out=given)
-            assert given is None or filtered is given
-            tolerance = 1 if dtype == "uint16" else 1e-4
-            np.testing.assert_allclose(filtered.get().astype(float), wanted.astype(float), rtol=0, atol=tolerance)
-
-
-def test_what_makes_no_sense_is_refused(cupy):
-    images = cupy.ones((2, 9, 9), "float32")
-    with pytest.raises(ShapeError, match="not empty"):
-        xc.convolve(images[:0], np.ones((3, 3)))
-    with pytest.raises(DataTypeError, match="convert them to one of uint8"):
-        xc.convolve(images.astype("uint32"), np.ones((3, 3)))
-    for engine in ("opencv", "scipy"):
-        with pytest.raises(ArgumentError, match="runs on the CPU"):
-            xc.convolve(images, np.ones((3, 3)), engine=engine)
-    with pytest.raises(DataTypeError, match="both be in device memory"):
-        filter_frames(images, np.ones((3, 3)), out=np.empty((2, 9, 9), "float32"))
-    with pytest.raises(ArgumentError, match="overlap"):
-        filter_frames(images, np.ones((3, 3)), out=images)
 
 
 def test_the_arrays_device_does_the_work(cupy, rng):
@@ -333,30 +240,6 @@ def test_host_arrays_go_to_the_device_and_back(rng, little_memory, dtype):
         assert_same_pixels(native, exact, largest_sum(images[:3], taps))
 
 
-def test_a_call_neither_waits_nor_takes_long(cupy, rng):
-    image, taps = cupy.asarray(random_image(rng, (512, 512), "float32")), taps_of(rng, (3, 3))
-    before = xc.convolve(image, taps).get()
-    stream = cupy.cuda.Stream(non_blocking=True)
-    with stream:
-        xc.convolve(image, taps)
-        stream.synchronize()
-        stream.begin_capture()  # nothing that waits for the device can be recorded
-        filtered = xc.convolve(image, taps)
-        graph = stream.end_capture()
-        filtered.fill(np.nan)
-        graph.launch(stream)
-        stream.synchronize()
-    np.testing.assert_array_equal(filtered.get(), before)
-    times = []
-    for _ in range(300):
-        began = time.perf_counter()
-        xc.convolve(image, taps)
-        times.append(time.perf_counter() - began)
-        cupy.cuda.get_current_stream().synchronize()
-    print(f"{statistics.median(times) * 1e6:.1f} us a call")
-    assert statistics.median(times) < 60e-6
-
-
 PREFILTERS = ["gaussian:1.5", "highpass:3", "dog:1,3", "log:2", "sobel", "box:5", "laplacian", "unsharp:2,0.7"]
 
 
@@ -367,20 +250,6 @@ def test_prefilters_are_those_of_the_cpu(cupy, rng, text, dtype):
     filtered = Prefilter.parse(text)(cupy.asarray(frames))
     assert isinstance(filtered, cupy.ndarray)
     np.testing.assert_allclose(filtered.get(), Prefilter.parse(text)(frames), rtol=0, atol=2e-6 * 1000 * 16)
-
-
-@pytest.mark.parametrize("text", PREFILTERS)
-def test_prefilters_make_one_intermediate_stack(cupy, rng, text):
-    frames, kept = cupy.asarray(rng.random((8, 256, 256)), "float32"), []
-
-    def malloc(size):
-        kept.append(size)
-        return cupy.get_default_memory_pool().malloc(size)
-
-    Prefilter.parse(text)(frames)
-    with cupy.cuda.using_allocator(malloc):
-        Prefilter.parse(text)(frames)
-    assert sum(size >= frames.nbytes for size in kept) <= (2 if text == "sobel" else 1)
 
 
 @pytest.mark.parametrize("chosen", NAMED, ids=" ".join)
@@ -426,11 +295,3 @@ def test_the_command_where_memory_runs_out(tmp_path, monkeypatch, only_memory):
         assert_rounded(result(out), exact)
         assert bool(record(out)["stacks"]["m"]["notes"]) == falls_back
         assert run.stdout.count("the CPU filtered it from plane 0 on") == falls_back
-
-
-def test_a_bank_on_the_device(tmp_path):
-    write_plain(tmp_path / "m.tif", noise((3, 61, 63), "uint16", seed=3))
-    for device in ("cuda", "cpu"):
-        run = xcorr("filter", tmp_path / "m.tif", "-o", tmp_path / device, "--device", device, "--bank", "gabor:4,2")
-        assert run.code == 0, run
-    np.testing.assert_allclose(result(tmp_path / "cuda"), result(tmp_path / "cpu"), rtol=0, atol=1e-5 * 65535)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.correlation import plain
 from tests.correlation.test_find_shifts import texture
-from xcorr_app import KernelOptions, find_shifts
+from xcorr_app import find_shifts
 from xcorr_app.correlation import pair_peaks
 from xcorr_app.correlation.forms import FORMS
 
@@ -19,20 +19,6 @@ pytestmark = pytest.mark.gpu
 @pytest.fixture
 def cupy():
     return importlib.import_module("cupy")
-
-
-@pytest.fixture
-def kernels(monkeypatch):
-    """Kernels that finders were made for."""
-    seen = []
-    kept = pair_peaks._finder
-
-    def finder(*kind):
-        seen.append(kind[-1])
-        return kept(*kind)
-
-    monkeypatch.setattr(pair_peaks, "_finder", finder)
-    return seen
 
 
 def moved(rng, form, shape, dtype):
@@ -90,34 +76,10 @@ def test_every_engine(cupy, rng, engine, shape, normalization):
     assert_same(cupy, left, right, "n-to-m", 9, engine=engine, normalization=normalization)
 
 
-def test_small_windows_of_plain_sums_are_one_launch(cupy, rng, kernels):
-    left, right = moved(rng, "n-to-mn", (64, 64), "float32")
-    left, right = left - left.mean(), right - right.mean()
-    left, right = np.repeat(left, 200, axis=0), np.repeat(right, 200, axis=0)
-    assert_same(cupy, left, right, "n-to-mn", 16, normalization="none")
-    assert kernels == ["small-peaks"]
-
-
 def test_noise_that_fp16_does_not_decide(cupy, rng):
     left, right = rng.normal(size=(600, 40, 44)).astype("f4"), rng.normal(size=(600, 1, 40, 44)).astype("f4")
     for normalization in ("none", "zncc"):
         assert_same(cupy, left, right, "n-to-mn", 12, normalization=normalization, engine="tensor", rival=2e-2)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        KernelOptions("multi-row", "triangle", 4, phases=True),
-        KernelOptions("combined-shuffle", shifts=2),
-        KernelOptions(sums="float64"),
-        KernelOptions(precision="fp16"),
-        KernelOptions(precision="fp16x2"),
-    ],
-    ids=str,
-)
-def test_kernel_options(cupy, rng, options):
-    left, right = moved(rng, "n-to-m", (57, 63), "float32")
-    assert_same(cupy, left, right, "n-to-m", 8, kernel_options=options)
 
 
 def test_parts_change_nothing(cupy, rng, monkeypatch):

@@ -11,7 +11,6 @@ from tests.correlation import plain
 from tests.registration.scenes import drifting
 from xcorr_app import ShiftWindow, cross_correlate, estimate_shifts
 from xcorr_app.correlation.forms import FORMS
-from xcorr_app.errors import DataTypeError
 
 pytestmark = pytest.mark.gpu
 WINDOWS = [None, 0, 3, 40, ShiftWindow(-2, 9, 4, 11), ShiftWindow(-40, -20, 30, 45)]
@@ -48,9 +47,3 @@ def test_registration_agrees_with_the_fft(cupy, engine, reference):
     assert ours.engine == engine
     np.testing.assert_allclose(ours.shifts, fft.shifts, atol=1e-3)
     assert not any("disagrees" in flags for flags in ours.flags)
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_float64_is_refused(cupy, engine):
-    with pytest.raises(DataTypeError, match="float32"):
-        cross_correlate(cupy.ones((4, 4)), cupy.ones((4, 4)), normalization="none", engine=engine)

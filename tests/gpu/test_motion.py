@@ -39,16 +39,6 @@ def test_damaged_frames_are_flagged_as_on_the_cpu(cupy, dtype):
     np.testing.assert_allclose(there.sigma[sure][1:], here.sigma[sure][1:], rtol=0.05)
 
 
-def test_motions_of_chunks_are_those_of_all(cupy, monkeypatch):
-    frames, _ = series("rigid", 5, 4, shape=(96, 120), count=7)
-    stack = cupy.asarray(frames)
-    whole = xc.estimate_motion(stack, "rigid")
-    monkeypatch.setattr("xcorr_app.registration.stack.passes._PIXELS_PER_DEVICE_CHUNK", 2 << 18)
-    parts = xc.estimate_motion(stack, "rigid")
-    assert parts.flags == whole.flags
-    np.testing.assert_allclose(parts.matrices, whole.matrices, atol=1e-5)
-
-
 @pytest.mark.parametrize("order", [0, 1, 3])
 def test_warping_is_that_of_the_cpu(cupy, order):
     frames, _ = series("affine", 20, 2, shape=(64, 70))

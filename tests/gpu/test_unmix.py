@@ -66,18 +66,6 @@ def test_views(cupy):
     same(moved.get(), unmix(np.moveaxis(stack[..., :3], -1, 0), matrix))
 
 
-def test_the_call_does_not_wait_for_the_device(cupy):
-    stack, matrix = cupy.zeros((16, 8, 2048, 2048), "uint16"), random_matrix(8, 8)
-    unmix(stack, matrix)
-    cupy.cuda.Device().synchronize()
-    for _ in range(10):
-        unmix(stack, matrix)
-    event = cupy.cuda.Event()
-    event.record()
-    assert not event.done
-    event.synchronize()
-
-
 def test_where_the_nth_allocation_fails(cupy):
     stack, matrix = cupy.asarray(random_stack((3, 64, 64), "uint16")), random_matrix(3, 3)
     expected = unmix(stack, matrix).get()

@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from tests.io.samples import noise, write_ome, write_plain
+from tests.io.samples import noise, write_plain
 from xcorr_app.errors import DamagedFileError, InputError, LimitError
 from xcorr_app.io import Limits
 from xcorr_app.io.matrices import scan_matrices
@@ -27,16 +27,6 @@ def test_arrays_are_read_as_they_are(tmp_path, dtype, shape):
     found = file.read()
     assert found.dtype == file.dtype
     np.testing.assert_array_equal(found, values)
-
-
-@pytest.mark.parametrize("order", ["TZCYX", "ZTCYX", "CTZYX"])
-def test_one_channel_of_a_tiff_with_times_and_planes(tmp_path, order):
-    sizes = {"T": 2, "Z": 3, "C": 4, "Y": 5, "X": 6}
-    data = noise([sizes[axis] for axis in order])
-    write_ome(tmp_path / "a.ome.tif", data, order)
-    file = scan_matrices(tmp_path / "a.ome.tif", channel=3)
-    assert (file.shape, file.channels) == ((2, 3, 5, 6), 4)
-    np.testing.assert_array_equal(file.read(), data.transpose([order.index(axis) for axis in "TZCYX"])[:, :, 3])
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

@@ -1,6 +1,6 @@
 """Builds of the kernels for the host are made once for a test session; which of their many cases run.
 
-Of a test of more than `_FEW` cases the first runs on the host, a twentieth of the others, and each that shows a new
+Of a test of more than `_FEW` cases the first runs on the host, a fortieth of the others, and each that shows a new
 value of a parameter that has at most `_SHOWN`; ``make kernel-test`` runs them all.
 """
 
@@ -14,7 +14,7 @@ import pytest
 from tests import share
 from tests.kernels.build_cache import cache_folder
 
-_FEW, _SHOWN = 2, 3
+_FEW, _SHOWN = 1, 2
 
 
 @pytest.fixture(scope="session")
@@ -40,7 +40,7 @@ def pytest_collection_modifyitems(config, items):
         test = item.path, item.originalname
         values = {(name, repr(value)) for name, value in item.callspec.params.items()}
         values = {value for value in values if len(of_parameters[*test, value[0]]) <= _SHOWN}
-        if test in begun and cases[test] > _FEW and values <= shown[test] and not share.holds(item.name, 20):
+        if test in begun and cases[test] > _FEW and values <= shown[test] and not share.holds(item.name, 40):
             left_out.add(item)
         else:
             shown[test] |= values

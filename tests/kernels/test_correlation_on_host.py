@@ -59,16 +59,6 @@ def test_integers_are_converted_on_load(host_builds, variant, dtype):
     np.testing.assert_array_equal(planes, planes_by_definition(lefts, rights, problem))
 
 
-@pytest.mark.parametrize("distribution", [0, 1, 2])
-@pytest.mark.parametrize("rows", [1, 3])
-def test_work_distribution(host_builds, distribution, rows):
-    problem = Problem((20, 31), (9, 35), (-10, -40), (31, 70))
-    lefts, rights = integers(problem)
-    tuning = {"DISTRIBUTION": distribution, "MAX_ROWS": rows}
-    planes = correlate_on_host(host_builds, lefts, rights, problem, "warp-shuffle-distributed", tuning=tuning)
-    np.testing.assert_array_equal(planes, planes_by_definition(lefts, rights, problem))
-
-
 COMBINED_TILES = [
     # tiles, warps along x, y and for the same tile, chunk, segments
     {"TILE_X": 8, "TILE_Y": 8, "WARPS_X": 4, "WARPS_Y": 2, "WARPS_K": 1, "CHUNK_ROWS": 8, "CHUNK_COLUMNS": 16},

@@ -9,7 +9,6 @@ import pytest
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.tensor.hankel import hankel_launch
-from xcorr_app.gpu.tensor.hankel_pieces import pieces_launch
 
 
 @pytest.mark.parametrize("split", [1, 2])
@@ -23,22 +22,6 @@ def test_blocks_fit_the_least_shared_memory(split, rights):
             if split == 1 and device.shared_bytes > 200 * 1024:
                 launch = hankel_launch(problem, warpgroup=True, device=device).launch
                 assert launch.shared_bytes <= device.shared_bytes
-
-
-def test_pieces_fit_the_least_shared_memory_and_cover_the_matrix():
-    for rows, columns in itertools.product((1, 16, 33, 64, 129), repeat=2):
-        for height, width in ((1024, 1024), (300, 2000), (65, 65)):
-            problem = Problem((height, width), (height, width), (0, 0), (rows, columns))
-            chosen = pieces_launch(problem)
-            if chosen is None:  # too many tiles of the window
-                assert rows * columns > 33 * 33
-                continue
-            launch = chosen.launch
-            assert launch.shared_bytes <= DeviceLimits().shared_bytes
-            tiles_y, tiles_x, pieces, panels = launch.extra
-            assert launch.blocks == tiles_y * tiles_x * pieces
-            assert launch.defines["PIECE_ROWS"] * (pieces // panels) >= height
-            assert launch.defines["PANEL"] * panels >= width
 
 
 def test_large_matrices_are_cut_so_that_few_products_add_to_one_sum():

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from tests.kernels import test_hankel_on_host as hankel
-from xcorr_app.gpu.direct.problem import Problem
 
 PROBLEMS = {name: hankel.PROBLEMS[name] for name in ("one-to-many", "many over one right")}
 KINDS = {
@@ -35,14 +34,3 @@ def test_scaling_loses_nothing(host_builds, name, kind, scales):
     planes = hankel.sums_on_host(host_builds, lefts, rights, problem, **options)
     assert np.isfinite(planes).all()
     hankel.assert_close(planes, lefts, rights, problem, bound)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_one_hot_pixel_in_a_dark_frame(host_builds, kind):
-    options, bound = KINDS[kind]
-    problem = Problem((64, 64), (64, 64), (-3, -3), (7, 7), rights=4, rights_per_left=4)
-    rng = np.random.default_rng(6)
-    left, rights = (rng.poisson(3, (count, 64, 64)).astype(np.uint16) for count in (1, 4))
-    left[0, 20, 30] = rights[:, 22, 29] = 65535
-    planes = hankel.sums_on_host(host_builds, left, rights, problem, **options)
-    hankel.assert_close(planes, left, rights, problem, bound)

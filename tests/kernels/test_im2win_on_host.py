@@ -12,7 +12,6 @@ from tests.kernels.im2win_definition import (
     transform_on_host,
     window_tensor_by_definition,
 )
-from xcorr_app.gpu.im2win import tiles as im2win_tiles
 from xcorr_app.gpu.im2win.launches import ABLATION, STEPS
 from xcorr_app.gpu.im2win.problem import LAYERS, Im2winProblem
 from xcorr_app.gpu.im2win.tiles import TILES
@@ -78,43 +77,6 @@ TUNINGS = {
     "scalars, no buffer": {"VECTOR": 1, "MICRO_M": 3, "MICRO_N": 5, "LANES_M": 4, "BUFFERS": 1, "PREFETCH": 0},
 }
 TUNINGS["scalars, no buffer"] |= {"WARPS_M": 1, "WARPS_N": 1}
-
-
-TWO_PLANES = {"of whole vectors": (14, 18), "of odd ones": (13, 17)}
-
-
-@pytest.mark.parametrize("planes", TWO_PLANES)
-@pytest.mark.parametrize(("segments", "depth"), [(2, 16), (3, 16), (7, 9), (100, 16)])
-def test_segments_are_added_in_order(host_builds, monkeypatch, segments, depth, planes):
-    """Both forms give the same bits for the same number of segments, and as good ones as a single sum.
-
-    So do, of tiles 16 deep, segments that take turns and those that leave their sums in a workspace.
-    """
-    problem = Im2winProblem(2, 6, *TWO_PLANES[planes], 21, 3, 3)
-    images, filters = noise(problem)
-    outputs = []
-    for most in (0, 2**30):
-        monkeypatch.setattr(im2win_tiles, "_MAX_WORKSPACE", most)
-        for implicit in (False, True):
-            options = {"implicit": implicit, "segments": segments, "tuning": {"TILE_K": depth}}
-            outputs += [convolve_on_host(host_builds, images, filters, problem, **options)]
-    for output in outputs:
-        np.testing.assert_array_equal(output, outputs[0])
-    keeps_the_bound(outputs[0], images, filters, problem)
-
-
-def noise(problem):
-    rng = np.random.default_rng(7)
-    images = rng.normal(size=(problem.images, problem.channels, problem.height, problem.width))
-    filters = rng.normal(size=(problem.filters, problem.channels, problem.filter_height, problem.filter_width))
-    return images.astype(np.float32), filters.astype(np.float32)
-
-
-def keeps_the_bound(output, images, filters, problem):
-    """Products added one after the other: an error of at most their number times 2^-24 of the sum of their sizes."""
-    products = convolution_by_definition(np.abs(images), np.abs(filters), problem)
-    errors = np.abs(output - convolution_by_definition(images, filters, problem))
-    assert (errors <= problem.depth * 2.0**-24 * products).all()
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

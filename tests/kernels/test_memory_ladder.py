@@ -61,18 +61,6 @@ def test_an_item_that_does_not_fit_can_be_done_otherwise():
     assert list(in_parts(Room(0), 3, alone=lambda i: -i)) == [(1, 0), (2, -1), (3, -2)]
 
 
-def test_nothing_is_done_of_nothing():
-    assert list(in_parts(Room(0), 0)) == []
-
-
-def test_other_errors_pass():
-    def broken(start, stop):
-        raise MemoryError("of the host")
-
-    with pytest.raises(MemoryError, match="of the host"):
-        list(in_parts(broken, 2))
-
-
 def test_sizes_shrink_until_one_fits(released):
     def job(size):
         if size > 3:

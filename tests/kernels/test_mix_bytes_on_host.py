@@ -66,23 +66,6 @@ def test_extreme_values_and_elements(host_builds, dtype):
     check_mixed(host_builds, stack, matrix, clip=True)
 
 
-@pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("channels", [1, 12, 32])
-def test_halves_to_even_ends_and_their_number(host_builds, dtype, channels):
-    limits = np.iinfo(dtype)
-    values = np.array([limits.min, limits.max, 1, 2, 3, 5, 7, 254], dtype)
-    stack = np.zeros((1, channels, 8), dtype)
-    stack[0, -1] = values
-    gains = np.array([0.5, 1.5, -1.0, 3e9, 0.25, 2.0**-20, 1e30, -1e-30, 0.0])
-    matrix = np.zeros((len(gains), channels))
-    matrix[:, -1] = gains
-    result, counted = mixed_on_host(host_builds, stack, matrix, 1, kernel="mix_bytes")
-    exact = np.rint(gains[:, None] * values)
-    expected = np.clip(exact, limits.min, limits.max)
-    np.testing.assert_array_equal(result[0], expected)
-    assert counted == (expected != exact).sum()
-
-
 def test_who_takes_it():
     problem = PointwiseProblem(16, 32, 32, 2048 * 2048, "uint16", "uint16")
     for channels, filters in ((32, 32), (17, 32), (32, 9), (32, 3), (9, 32), (15, 12)):

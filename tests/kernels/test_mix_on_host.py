@@ -32,14 +32,6 @@ def test_every_type_and_place_of_the_channels(host_builds, dtype, target, shape,
     check(host_builds, shape, axis, 4, dtype, target=None if target == "same" else target)
 
 
-@pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("shape", [(3, 16, 16), (150, 3)])
-def test_optical_density(host_builds, dtype, shape):
-    axis, white = (0, 1)[len(shape) == 2], {"uint8": 255.0, "uint16": 4000.0, "int16": 32767.0, "float32": 80.0}[dtype]
-    check(host_builds, shape, axis, 3, dtype, white=white, target="float32")
-    check(host_builds, shape, axis, 3, dtype, white=white, clip=True)
-
-
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])
 @pytest.mark.parametrize("channels", [1, 12])
 def test_halves_to_even_ends_and_their_number(host_builds, dtype, channels):

@@ -13,12 +13,9 @@ from tests.kernels.pointwise_definition import (
     random_matrix,
     random_stack,
 )
-from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.pointwise.kernels import pointwise_launch
-from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 
-H200, T4 = KNOWN_DEVICES["h200"], KNOWN_DEVICES["t4"]
+H200 = KNOWN_DEVICES["h200"]
 FEW = replace(H200, multiprocessors=1)
 """A device on which a warp has several strips."""
 
@@ -57,17 +54,3 @@ def test_a_bad_value_stays_in_its_pixel(host_builds, bad):
     wrong = ~np.isfinite(result)
     assert wrong[1, :, 17].all()
     assert wrong.sum() == 25
-
-
-def test_what_it_does_not_compute_is_refused():
-    problem = PointwiseProblem(2, 32, 32, 64)
-    for other, options in (
-        (replace(problem, channels=33), {}),
-        (replace(problem, inner=66), {}),
-        (problem, {"alignment": 8}),
-        (problem, {"limits": T4}),
-    ):
-        with pytest.raises(ArgumentError, match="whole fours of up to 32 channels"):
-            pointwise_launch(other, "mix_split", **options)
-    with pytest.raises(ArgumentError, match="no tunable PIXELS"):
-        pointwise_launch(problem, "mix_split", tuning={"PIXELS": 4})

@@ -151,11 +151,3 @@ def test_of_equal_values_the_first_is_the_peak(host_builds):
     ones = np.ones((1, 8, 40), np.float32)
     record = records_on_host(host_builds, ones, ones, problem, launch, plane, normalize=False)[0]
     assert record[:4].tolist() == [3, 4, 2, 2]
-
-
-def test_windows_too_large_for_one_block_and_for_shared_memory_are_declined():
-    wide = Problem((64, 64), (64, 64), (-20, -20), (41, 41))
-    options = {"normalize": True, "device": DEVICE}
-    assert peak_launch(wide, left_type="float32", right_type="float32", **options) is None
-    assert plane_peak_launch(wide, **options) is not None
-    assert plane_peak_launch(Problem((64, 64), (64, 64), (-99, -99), (199, 199)), **options) is None

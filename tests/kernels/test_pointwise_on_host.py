@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 
 from tests.kernels.pointwise_definition import assert_mixed, mixed_on_host, random_matrix, random_stack
-from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.pointwise.kernels import pointwise_launch
-from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 
 H200 = KNOWN_DEVICES["h200"]
@@ -79,15 +76,3 @@ def test_a_bad_value_stays_in_its_pixel(host_builds, kernel, bad, shape):
     wrong = ~np.isfinite(np.moveaxis(result, 1, 0).reshape(50, -1))
     assert wrong[:, 17].all()
     assert wrong.sum() == 50
-
-
-def test_what_a_kernel_does_not_compute_is_refused():
-    with pytest.raises(ArgumentError, match="multiplies float32 alone"):
-        pointwise_launch(PointwiseProblem(1, 40, 40, 9, clip=True), "tiled")
-    for kernel in BOTH:
-        with pytest.raises(ArgumentError, match="in parts"):
-            pointwise_launch(PointwiseProblem(2**10, 1024, 40, 2**12), kernel)
-    with pytest.raises(ArgumentError, match="up to 32 channels"):
-        pointwise_launch(PointwiseProblem(1, 33, 1, 9), "mix")
-    with pytest.raises(ArgumentError, match="no block can hold"):
-        pointwise_launch(PointwiseProblem(1, 40, 40, 9), "tiled", tuning={"WARPS_M": 40})

@@ -70,40 +70,6 @@ def test_peaks_and_what_they_are_rated_by(host_builds, rng, shape, fisher):
     assert (found.row[4], found.column[4]) == tuple(tied[4])
 
 
-def test_peaks_that_nobody_rates(host_builds, rng):
-    planes = random_planes(rng, (5, 23, 31))
-    box = slice(2, 21), slice(2, 29)
-    tied = np.tile([11, 15], (5, 1))
-    planes[4, 11, 15] = planes[4].max()
-    expected = find_rated_peaks(Planes(planes, planes, planes, *NO), box, tied, plain=True, rate=False)
-    found, _ = on_host(host_builds, planes, planes, box, tied, fisher=False, rate=False)
-    for name in ("row", "column", "climbs", "value", "rival", "around", "near"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-    assert np.isnan(found.medians).all()
-    assert not found.samples.any()
-
-
-def test_of_equal_peaks_the_nearest_to_zero_counts(host_builds, rng):
-    planes = random_planes(rng, (5, 21, 24))
-    for row, column in ((4, 5), (9, 12), (15, 20), (11, 9)):
-        planes[1, row, column] = planes[4, row, column] = 0.97
-    planes[4, 9, 12] -= 1e-3
-    box = slice(2, 19), slice(2, 22)
-    expected = find_rated_peaks(Planes(planes, planes, planes, *NO), box, None, (10, 11), plain=True)
-    found, rating = on_host(host_builds, planes, planes, box, None, (10, 11), fisher=True)
-    same(found, rating, expected)
-    assert [(found.row[k], found.column[k]) for k in (1, 4)] == [(9, 12), (11, 9)]
-
-
-def test_smoothed_planes_have_their_scores_beside_them(host_builds, rng):
-    scores = np.clip(rng.normal(scale=0.3, size=(4, 45, 51)), -1, 1)
-    searched = random_planes(rng, (4, 21, 27))
-    box = slice(2, 19), slice(2, 25)
-    expected = find_rated_peaks(Planes(searched, searched, scores, *NO), box, None, plain=False)
-    found, rating = on_host(host_builds, searched, scores, box, None, fisher=False)
-    same(found, rating, expected)
-
-
 @pytest.mark.parametrize(("sums", "values"), [("float32",) * 2, ("float64",) * 2, ("float64", "float32")])
 @pytest.mark.parametrize("batch", [(1, 3, 3), (2, 2, 1), (2, 3, 3)])
 def test_scores_of_planes(host_builds, rng, sums, values, batch):

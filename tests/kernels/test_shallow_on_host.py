@@ -10,8 +10,6 @@ from tests.kernels.pointwise_definition import assert_mixed, mixed_on_host, rand
 from tests.kernels.shallow_host import shallow_on_host
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.im2win.problem import Im2winProblem
-from xcorr_app.gpu.pointwise.kernels import pointwise_launch
-from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 
 LAYERS = {
     "one element": Im2winProblem(1, 1, 1, 1, 1, 1, 1),
@@ -80,16 +78,3 @@ def test_a_bad_value_stays_in_its_pixel(host_builds, bad, inner, patch):
     wrong = ~np.isfinite(np.moveaxis(result, 1, 0).reshape(50, -1))
     assert wrong[:, 17].all()
     assert wrong.sum() == 50
-
-
-def test_what_the_kernel_does_not_compute_is_refused():
-    with pytest.raises(ArgumentError, match="not channels that lie side by side"):
-        pointwise_launch(PointwiseProblem(100, 20, 9, 1), "shallow")
-    with pytest.raises(ArgumentError, match="too many"):
-        pointwise_launch(PointwiseProblem(1, 240, 9, 50), "shallow")
-    with pytest.raises(ArgumentError, match="take fewer pixels"):
-        pointwise_launch(PointwiseProblem(1, 48, 9, 50), "shallow", tuning={"PIXELS_X": 4, "PIXELS_Y": 2})
-    with pytest.raises(ArgumentError, match="no tunable TILE_K"):
-        pointwise_launch(PointwiseProblem(1, 24, 9, 50), "shallow", tuning={"TILE_K": 9})
-    with pytest.raises(ArgumentError, match="more than one launch can have"):
-        pointwise_launch(PointwiseProblem(1, 24, 900, 50), "shallow", tuning={"SHARE": 10**5})

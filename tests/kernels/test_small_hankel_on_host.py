@@ -111,25 +111,3 @@ def test_constant_matrices(host_builds):
     records = records_on_host(host_builds, lefts, rights, problem)
     expected = records_by_definition(lefts, rights, problem, False, LEAST)
     np.testing.assert_array_equal(records, expected)
-
-
-@pytest.mark.parametrize(("behind", "marked"), [(0, True), (1, True), (16, False)])
-def test_a_rival_that_rounding_may_have_put_behind_is_marked(host_builds, behind, marked):
-    """The product of the norms is 5.8e7, 2^-9 of it 1.1e5; the rival is lower by 8192 times `behind`."""
-    problem = Problem((20, 20), (20, 20), (-4, -4), (9, 9))
-    lefts, rights = np.zeros((1, 20, 20), np.float32), np.zeros((1, 20, 20), np.float32)
-    rights[0, 10, 10], rights[0, 19, 19] = 4096.0, -4096.0
-    lefts[0, 8, 11], lefts[0, 12, 11] = 4096.0 + behind, 4096.0 - behind
-    lefts[0, 0, 0] = -8192.0
-    record = records_on_host(host_builds, lefts, rights, problem)[0]
-    assert record[0] == (-3 if marked else 2)
-    assert record[3] == pytest.approx(4096.0 * (4096.0 - behind), rel=1e-3)
-
-
-def test_what_does_not_fit_is_refused():
-    types = {"left_type": "float32", "right_type": "float32"}
-    large = Problem((65, 64), (64, 64), (-4, -4), (9, 9))
-    assert small_hankel_launch(large, device=DEVICE, **types) is None
-    full = Problem.full_plane((64, 64), (64, 64))
-    assert small_hankel_launch(full, device=DeviceLimits(), **types) is None
-    assert small_hankel_launch(Problem((64, 64), (64, 64), (-200, -200), (401, 401)), device=DEVICE, **types) is None

@@ -10,13 +10,10 @@ from tests.kernels.in_the_place_of_cupy import run_on_host
 from tests.registration.scenes import drifting, noise
 from xcorr_app.gpu.peaks import row_sums, tile_sums, tile_verdict
 from xcorr_app.gpu.peaks.row_sums import row_sums_launch
-from xcorr_app.gpu.peaks.tile_sums import tile_bins_launch, tile_sums_launch
 from xcorr_app.registration.parts import tiles
 from xcorr_app.registration.parts.linear_motion import edge_offsets
 from xcorr_app.registration.parts.tile_agreement import DIFFERS, LIMITS, judged
-from xcorr_app.registration.parts.tile_bins import covered_by, standard, sums_over_tiles
-
-MOVES = np.array([(0, 0), (-5, 13), (9, -2), (90, 0), (3, -300)])
+from xcorr_app.registration.parts.tile_bins import covered_by, sums_over_tiles
 
 
 def images_of(rng, count, shape, dtype):
@@ -34,42 +31,6 @@ def test_sums_of_rows(host_builds, rng, shape, period, dtype):
     assert guards_are_whole(sums)
     expected = np.stack([rows.sum(axis=2), (rows * rows).sum(axis=2)], axis=2)
     np.testing.assert_allclose(sums, expected, rtol=1e-12, atol=1e-9)
-
-
-@pytest.mark.parametrize("shape", [(61, 97), (34, 50)])
-@pytest.mark.parametrize("dtype", ["float32", "uint16"])
-def test_bins_of_moved_images(host_builds, rng, shape, dtype):
-    images = images_of(rng, len(MOVES), shape, dtype)
-    level, gain = rng.normal(900, 50, len(MOVES)), rng.uniform(0.1, 3, len(MOVES))
-    rows, columns = shape[0] // 2, shape[1] // 2
-    bins = guarded(np.full((len(MOVES), rows, columns), np.nan, np.float32))
-    launch = tile_bins_launch(len(MOVES), dtype, rows * columns)
-    levels = guarded(np.stack([level, gain, np.full(len(MOVES), np.nan)], axis=1))
-    arrays = guarded(images), guarded(MOVES.astype(np.int32)), levels, bins
-    run_kernel(host_builds, launch, arrays, (*shape, launch.blocks // len(MOVES)))
-    assert guards_are_whole(bins)
-    for image, (dy, dx), mean, factor, found in zip(images, MOVES, level, gain, bins, strict=True):
-        moved = np.zeros(shape)
-        if abs(dy) < shape[0] and abs(dx) < shape[1]:
-            to = slice(max(dy, 0), shape[0] + min(dy, 0)), slice(max(dx, 0), shape[1] + min(dx, 0))
-            of = slice(max(-dy, 0), shape[0] - max(dy, 0)), slice(max(-dx, 0), shape[1] - max(dx, 0))
-            moved[to] = image[of] - mean
-        expected = moved[: 2 * rows, : 2 * columns].reshape(rows, 2, columns, 2).mean(axis=(1, 3)) * factor
-        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
-
-
-@pytest.mark.parametrize(("shape", "size", "count"), [((37, 53), 7, (5, 7)), ((24, 41), 6, (4, 6))])
-@pytest.mark.parametrize("each", [False, True])
-def test_sums_over_tiles(host_builds, rng, shape, size, count, each):
-    f = rng.normal(size=(3, *shape)).astype(np.float32)
-    g = rng.normal(size=(3 if each else 1, *shape)).astype(np.float32)
-    offsets = rng.uniform(-0.5, 0.5, (3, 2))
-    sums = guarded(np.full((13, 3, *count), np.nan))
-    numbers = 3, int(not each), *shape, size, *count
-    run_kernel(host_builds, tile_sums_launch(3 * count[0] * count[1]), (*map(guarded, (f, g, offsets)), sums), numbers)
-    assert guards_are_whole(sums)
-    expected = sums_over_tiles(f.astype(np.float64), g.astype(np.float64), offsets, size, count)
-    np.testing.assert_allclose(sums, expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("deviation", [0.02, 0.3])
@@ -93,22 +54,6 @@ def test_tiles_agree_as_array_operations_say(host_builds, monkeypatch, deviation
     assert (found.tiles == DIFFERS).any()
     np.testing.assert_allclose(found.alike, expected.alike)
     np.testing.assert_allclose(found.edges, expected.edges, rtol=1e-5)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "uint16"])
-def test_levels_of_images(host_builds, monkeypatch, dtype):
-    images = drifting(np.zeros((3, 2)), (101, 123), width=0.06)
-    images = 1000 + 50 * (images + noise(images, 0.3))
-    images = (np.rint(images) if dtype == "uint16" else images).astype(dtype)
-    images[2] = 7
-    run_on_host(monkeypatch, host_builds, tile_sums, row_sums)
-    levels = tile_sums.tile_levels(images[:1], images[1:], 4, 8, 1e-3)
-    found = np.concatenate(levels)
-    places = np.zeros((3, 2), np.int32)
-    bins = tile_sums.tile_bins(images, places, found)
-    expected, of_noise = standard(images.astype(np.float64))
-    np.testing.assert_allclose(bins, expected, atol=1e-5)
-    np.testing.assert_allclose(found[:, 2], of_noise, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("count", "tiles_of"), [(3, (5, 9)), (2, (17, 23))])
@@ -146,19 +91,3 @@ def test_verdicts_by_sums(host_builds, monkeypatch, rng, count, tiles_of, correl
     np.testing.assert_allclose(found.alike, expected[1])
     np.testing.assert_allclose(found.edges, edges, rtol=1e-6)
     np.testing.assert_allclose(found.noise, levels[:, 2])
-
-
-def test_places_are_taken_from_what_is_written_of_frames(host_builds, monkeypatch, rng):
-    run_on_host(monkeypatch, host_builds, tile_sums)
-    written = np.full((9, 48), 77.0)
-    written[:, 31:33] = shifts = rng.uniform(-40, 40, (9, 2))
-    shifts[3], shifts[5] = (2.5, -0.5), (np.nan, 3.0)
-    written[:, 31:33] = shifts
-    numbers = np.array([8, 3, 5, 0])
-    places, offsets = tile_sums.tile_places(guarded(written), guarded(numbers), 2)
-    known = np.isfinite(shifts[numbers]).all(axis=1, keepdims=True)
-    whole = np.where(known, np.rint(shifts[numbers]), 0)
-    np.testing.assert_array_equal(places, np.concatenate([whole, np.zeros((2, 2))]))
-    np.testing.assert_array_equal(offsets, np.where(known, shifts[numbers] - whole, np.nan))
-    assert guards_are_whole(places)
-    assert guards_are_whole(offsets)

@@ -8,12 +8,10 @@ from scipy import ndimage
 
 from tests.kernels.resample_host import forget, numpy_as_device
 from tests.registration.moving.moving_definition import random_frame
-from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES
-from xcorr_app.gpu.resample.warping import WarpProblem, warp_launch, warp_on_device
 from xcorr_app.registration.warping.device_warp import splines_of, warped
 from xcorr_app.registration.warping.displacement import warp_by_fields
-from xcorr_app.registration.warping.grid import local_splines, pixel_bases
+from xcorr_app.registration.warping.grid import pixel_bases
 from xcorr_app.registration.warping.warp import warp_frames
 
 ORDERS = {0: "nearest", 1: "linear", 3: "cubic"}
@@ -109,17 +107,6 @@ def test_fields(device, outside, dtype, order):
         check(found, frames, places, order, outside, away=True)
 
 
-def test_local_splines_are_the_splines():
-    rng = np.random.default_rng(2)
-    for count in (1, 2, 3, 4, 9):
-        nodes = np.sort(rng.uniform(0, 50, count))
-        coefficients, starts, weights = local_splines(nodes, 53)
-        values = rng.normal(size=count)
-        chosen = (coefficients @ values)[starts[:, None] + np.arange(4)]
-        expected = pixel_bases(nodes, nodes, (53, 53))[0] @ values
-        np.testing.assert_allclose((chosen * weights).sum(axis=1), expected, atol=2e-6 * np.abs(coefficients).max())
-
-
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("mode", ["constant", "nearest"])
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
@@ -143,15 +130,3 @@ def test_the_cpu_gives_the_same(device, dtype, mode, order):
         else:
             assert (off > 1).mean() < 2e-3
             assert (off > 0).mean() < 2e-2
-
-
-def test_unfit_problems_are_refused(device):
-    frames = np.zeros((1, 8, 8), np.uint16)
-    with pytest.raises(ArgumentError, match="reads float32"):
-        warp_on_device(frames, np.eye(3)[None, :2], frames.dtype, "cubic")
-    with pytest.raises(ArgumentError, match="not known"):
-        WarpProblem((8, 8), 1, "uint16", "lanczos")
-    with pytest.raises(ShapeError, match="4 coefficients"):
-        WarpProblem((8, 8), 1, "uint16", "linear", (3, 9))
-    with pytest.raises(ArgumentError, match="ROWS"):
-        warp_launch(WarpProblem((8, 8)), tuning={"ROWS": 0})

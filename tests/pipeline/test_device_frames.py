@@ -5,7 +5,6 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-import tifffile
 
 from tests.io.samples import noise, write_plain
 from tests.pipeline.test_stack_upload import Carrier
@@ -87,23 +86,6 @@ def test_what_was_brought_ahead_and_is_not_asked_for_is_given_up(stack):
         for start in (0, 30, 4, 20, 0, 12):
             np.testing.assert_array_equal(frames.read(start, start + 8).frames, data[start : start + 8])
     assert frames._coming is None  # nor is memory held once it is closed
-
-
-def test_damaged_frames_are_named(tmp_path):
-    data = noise((30, 8, 9))
-    write_plain(tmp_path / "a.tif", data, compression="zlib")
-    with tifffile.TiffFile(tmp_path / "a.tif") as tif:
-        place, size = tif.pages[17].dataoffsets[0], tif.pages[17].databytecounts[0]
-    content = bytearray((tmp_path / "a.tif").read_bytes())
-    content[place + 2 : place + size] = bytes(size - 2)
-    (tmp_path / "a.tif").write_bytes(content)
-    source = series_of_file(tmp_path / "a.tif", Limits()).open()
-    with frames_on(SourceFrames(source, "T", 0, np), Room()) as frames:
-        chunk = frames.read(10, 20)
-    assert list(chunk.unreadable) == [17]
-    assert "page 17 cannot be decoded" in chunk.unreadable[17]
-    assert not chunk.frames[7].any()
-    np.testing.assert_array_equal(chunk.frames[:7], data[10:17])
 
 
 @pytest.mark.gpu

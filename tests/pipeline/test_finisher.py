@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from xcorr_app.pipeline.finisher import Finisher, Stopped
+from xcorr_app.pipeline.finisher import Finisher
 
 
 def test_outcomes_and_errors_are_those_of_the_jobs():
@@ -32,28 +32,3 @@ def test_an_error_abandons_what_waits_and_does_not_wait_long_for_what_runs():
     assert time.monotonic() - began < 5
     assert abandoned == ["waits"]
     gate.set()
-
-
-def test_who_waits_for_what_is_abandoned_is_told_to_stop():
-    gate, begun, told = threading.Event(), threading.Event(), []
-
-    def waits_for(other):
-        begun.set()
-        try:
-            other.result()
-        except Stopped:
-            told.append(True)
-            raise
-
-    def interrupted():
-        with Finisher(1) as finisher, Finisher(1) as assessor:
-            assessor.submit(gate.wait, lambda: None)
-            later = assessor.submit(lambda: 1, lambda: None)
-            finisher.submit(lambda: waits_for(later), lambda: None)
-            assert begun.wait(10)
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    gate.set()
-    assert told == [True]

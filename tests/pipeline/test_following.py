@@ -1,6 +1,5 @@
 """One stack is moved while the next is measured: apart from each other, in bounded memory, with the same results."""
 
-import sys
 import threading
 import time
 
@@ -9,12 +8,8 @@ import pytest
 from tests.batch.movies import align, record, write_movie
 from tests.batch.test_killed import content
 from xcorr_app.batch.align import stack as of_stack
-from xcorr_app.batch.align.options import AlignOptions
-from xcorr_app.batch.align.run import plan_align, run_align
 from xcorr_app.errors import InputError
-from xcorr_app.pipeline import run
 from xcorr_app.pipeline.finisher import Finisher, Stopped
-from xcorr_app.pipeline.output import prepared_output
 from xcorr_app.registration.stack import passes
 
 NAMES = ("a", "b", "c")
@@ -103,42 +98,3 @@ def test_who_works_is_told_to_stop_and_nothing_new_begins():
     assert told == [True]
     with pytest.raises(Stopped):
         finisher.submit(job, lambda: None)
-
-
-def test_runs_at_once_leave_python_as_it_was():
-    before = sys.getswitchinterval()
-    one, other = (run._handing_over_soon(on_device=True) for _ in range(2))
-    one.__enter__()
-    other.__enter__()
-    one.__exit__(None, None, None)
-    assert sys.getswitchinterval() < before / 5
-    other.__exit__(None, None, None)
-    assert sys.getswitchinterval() == before
-
-
-def test_a_stopped_run_completes_no_stack_that_is_still_assessed(tmp_path, folder, monkeypatch):
-    begun, gate, assess = threading.Event(), threading.Event(), of_stack.assessment_of
-
-    def held_up(*arguments):
-        begun.set()
-        assert gate.wait(10)
-        return assess(*arguments)
-
-    def measure(frames, *others, **how):
-        if frames.source.name != "a":
-            assert begun.wait(10)
-            raise KeyboardInterrupt
-        return measured(frames, *others, **how)
-
-    measured = of_stack.estimate_from
-    monkeypatch.setattr(of_stack, "assessment_of", held_up)
-    monkeypatch.setattr(of_stack, "estimate_from", measure)
-    before = set(threading.enumerate())
-    out = tmp_path / "out"
-    plan = plan_align([folder], out, AlignOptions(device="cpu"))
-    with prepared_output(out, resume=False, overwrite=False), pytest.raises(KeyboardInterrupt):
-        run_align(plan)
-    gate.set()
-    for thread in set(threading.enumerate()) - before:
-        thread.join(30)
-    assert [path for path in out.rglob("a*") if path.is_file()] == []

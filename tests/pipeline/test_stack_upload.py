@@ -14,7 +14,6 @@ from xcorr_app.io.finding.discover import series_of_file
 from xcorr_app.io.limits import Limits
 from xcorr_app.pipeline import stack_upload
 from xcorr_app.pipeline.stack_upload import StackUpload
-from xcorr_app.registration.stack.frames import ArrayFrames
 
 SHAPE = (50, 20, 24)
 
@@ -94,16 +93,6 @@ def test_what_failed_is_told_and_may_work_for_who_asks_next(stack, readers):
             except MemoryError:
                 failed += 1
     assert failed == 2
-
-
-def test_a_whole_stack_is_an_array(stack, readers, monkeypatch):
-    data, host = stack
-    with StackUpload(host, Carrier(), readers) as frames:
-        settled = frames.settled()
-        assert isinstance(settled, ArrayFrames)
-        np.testing.assert_array_equal(settled.read(7, 31).frames, data[7:31])
-        monkeypatch.setattr(stack_upload, "_WAITED_FOR", 49)
-        assert frames.settled() is frames
 
 
 def test_frames_that_cannot_be_read_are_named_and_zero(tmp_path, readers):

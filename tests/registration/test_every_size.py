@@ -22,7 +22,6 @@ OPTIONS = {
     "prefilter": ("gaussian:1", "median:3", "dog:1,3"),
     "verify": ("all",),
 }
-MODELS = ("translation", "rigid", "similarity", "affine", "patches")
 MEASURING = [
     *(partial(xc.estimate_shifts, **{name: value}) for name, values in OPTIONS.items() for value in values),
     *(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tracemalloc
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,11 +13,7 @@ from xcorr_app import estimate_shifts
 from xcorr_app.errors import DeviceMemoryError
 from xcorr_app.registration.host_fallback import NOTE
 from xcorr_app.registration.measuring import measurement
-from xcorr_app.registration.reference import stack_statistics
-from xcorr_app.registration.reference.stack_statistics import Statistics
-from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack import passes
-from xcorr_app.registration.stack.frames import ArrayFrames, Chunk
+from xcorr_app.registration.stack.frames import ArrayFrames
 from xcorr_app.registration.stack.passes import Pass
 
 
@@ -99,36 +94,3 @@ def test_what_no_device_holds_is_measured_on_the_cpu(monkeypatch, device, refere
     assert device.released == 1
     assert isinstance(calls[1], ArrayFrames)
     assert calls[1] is not calls[0]
-
-
-def test_a_median_keeps_no_more_than_a_strip_of_every_frame(monkeypatch):
-    """Peak memory is that of the strips, although every frame is read whole for each of them."""
-    count, rows, columns = 60, 128, 144
-    strip_bytes = count * columns * 8 * 4
-    monkeypatch.setattr(stack_statistics, "_STRIP_BYTES", strip_bytes)
-    monkeypatch.setattr(passes, "worker_count", lambda: 1)
-
-    class Frames:
-        dtype, shape = np.dtype(np.float64), (rows, columns)
-
-        def __init__(self):
-            self.count = count
-
-        def read(self, start, stop):
-            values = [np.random.default_rng(number).normal(size=self.shape) for number in range(start, stop)]
-            return Chunk(start, np.stack(values), {})
-
-    frames = Frames()
-    statistics = Statistics(frames, Pass(count, rows * columns, on_device=False), Settings(), np)
-    monkeypatch.setattr(passes, "_PIXELS_PER_CHUNK", rows * columns)
-    tracemalloc.start()
-    median = statistics.median_of_others()
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    one = rows * columns * 8
-    assert peak < 3 * strip_bytes + 10 * one < count * one
-    frames_read = frames.read(0, count).frames
-    mean, deviation = (each[:, None, None] for each in (frames_read.mean(axis=(1, 2)), frames_read.std(axis=(1, 2))))
-    everything = np.sort((frames_read - mean) / deviation, axis=0)
-    np.testing.assert_allclose(median.low, everything[count // 2 - 1], atol=1e-12)
-    np.testing.assert_allclose(median.high, everything[count // 2], atol=1e-12)

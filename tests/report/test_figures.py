@@ -11,7 +11,6 @@ import pytest
 
 from tests.report.builders import row, unread
 from xcorr_app.report.figures import (
-    Units,
     agreement_chart,
     error_chart,
     score_chart,
@@ -72,27 +71,6 @@ def test_every_chart_draws_every_case(name: str) -> None:
 @pytest.mark.parametrize("name", ["flags", "many frames"])
 def test_same_rows_same_bytes(name: str) -> None:
     assert draw(CASES[name]) == draw(CASES[name])
-
-
-def test_nothing_measured_is_no_chart() -> None:
-    rows = (unread(0), unread(1))
-    assert trajectory_chart(rows, frozenset({0, 1})) is None
-    assert shift_chart(rows, (8.0, 8.0)) is None
-    assert score_chart(rows) is None
-    assert agreement_chart(rows, 0.01) is None
-    assert error_chart(rows) is None
-
-
-def test_physical_axes_are_drawn_where_they_are_known() -> None:
-    rows = CASES["drift"]
-    plain = shift_chart(rows, (9.0, 9.0), Units())
-    pixel, both = Units((0.25, "µm")), Units((0.25, "µm"), (2.0, "s"))
-    assert "shift (µm)" in words(shift_chart(rows, (9.0, 9.0), pixel))
-    assert {"shift (µm)", "s"} <= set(words(shift_chart(rows, (9.0, 9.0), both)))
-    assert "dy (µm)" in words(trajectory_chart(rows, frozenset(), both))
-    assert not {"shift (µm)", "s"} & set(words(plain))
-    for senseless in (0.0, -1.0, math.nan, math.inf):
-        assert shift_chart(rows, (9.0, 9.0), Units((senseless, "µm"), (senseless, "s"))) == plain
 
 
 def test_points_lie_where_their_axes_say() -> None:

@@ -162,14 +162,6 @@ def test_names_that_are_not_text_can_be_written() -> None:
     assert b"\\udcff.tif" in text.encode("utf-8")
 
 
-def test_not_verified_is_said() -> None:
-    rows = tuple(row(frame, difference=None, fft_dy=None, fft_dx=None) for frame in range(3))
-    page = Page(render_report(run(stack(rows=rows))))
-    assert "Not verified: no frame of this stack was compared with the FFT reference." in page.text
-    assert len(page.all("img")) == 4
-    assert not page.all("summary")[0].get("class")
-
-
 def test_every_frame_is_in_the_page_of_a_short_stack() -> None:
     rows = (row(0), row(1, sigma_y=0.0625, applied_dx=7.0, flags=("edge",)), *(row(frame) for frame in range(2, 230)))
     page = Page(render_report(run(stack(rows=rows, interval=(0.5, "s")))))
@@ -220,14 +212,6 @@ def test_edges_render(name: str) -> None:
     assert "nan" not in Page(text).text.split()
     for one in EDGES[name]:
         assert one.name in Page(text).text
-
-
-def test_a_low_score_alone_is_a_remark_and_no_flag() -> None:
-    rows = (row(0), row(1, flags=("low-score",)), row(2, flags=("edge", "low-score")), row(3, flags=("low-score",)))
-    page = render_report(run(stack(rows=rows)))
-    assert "1 of 4 frames flagged" in Page(page).text
-    assert "2 x low-score" in Page(page).text
-    assert page.count('<tr class="flagged">') == 1
 
 
 def test_what_turns_a_name_around_is_shown() -> None:

@@ -36,18 +36,6 @@ def test_engines_agree(engine: Any, mode: Any, dtype: str, shape: tuple[int, int
     assert_same_pixels(actual, exact, largest_sum(images, taps, made, 5.0))
 
 
-@pytest.mark.share(6)
-@pytest.mark.parametrize("mode", BOUNDARIES)
-@pytest.mark.parametrize("made", [xc.filters.gaussian(9), xc.filters.log(9), xc.filters.unsharp(9, 2.5)])
-def test_filters_held_as_terms_only(mode: Any, made: Filter, rng: np.random.Generator) -> None:
-    image = rng.random((23, 31))
-    assert kernel(made).dense is None
-    exact = convolved(image, made.taps, mode, cval=4.0)
-    for engine in ("auto", "separable", "fft", "scipy"):
-        actual = xc.convolve(image, made, mode, cval=4.0, engine=engine)
-        np.testing.assert_allclose(actual, exact, rtol=0, atol=1e-12 * 5, err_msg=engine)
-
-
 @pytest.mark.parametrize("engine", ["opencv", "fft", "scipy"])
 @pytest.mark.parametrize("mode", BOUNDARIES)
 @pytest.mark.parametrize("shape", [(1, 1), (2, 2), (3, 5)])

@@ -45,23 +45,6 @@ def test_lengths_of_taps(cupy, rows):
     check(cupy, images, [(random_terms((rows, 1))[0][0],) * 2], "wrap")
 
 
-@pytest.mark.parametrize("width", [1, 31, 33, 127, 128, 129, 1000])
-def test_widths_of_images(cupy, width):
-    check(cupy, random_images((2, 67, width), "float32"), random_terms((9, 17)), "wrap")
-    check(cupy, random_images((2, 67, width), "float32"), random_terms((41, 33)))
-
-
-@pytest.mark.parametrize("boundary", BOUNDARIES[:-1])
-@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (1, 40), (33, 1)])
-def test_images_smaller_than_the_filter(cupy, boundary, shape):
-    check(cupy, random_images((2, *shape), "float32"), random_terms((35, 50)), boundary, -0.5)
-
-
-@pytest.mark.parametrize(("taps", "origin"), [((4, 6), (-2, 2)), ((5, 3), (2, -1)), ((33, 33), (3, -7))])
-def test_origin(cupy, taps, origin):
-    check(cupy, random_images((2, 61, 260), "float32"), random_terms(taps), "nearest", 0.0, origin)
-
-
 @pytest.mark.parametrize("sigma", [0.75, 2, 4, 8])
 def test_gaussians(cupy, sigma):
     images = random_images((2, 512, 640), "float32")

@@ -64,15 +64,6 @@ def test_full_planes_of_every_type(cupy, variant, shapes, dtype):
     assert_equal(computed(cupy, lefts, rights, problem, variant), planes_by_definition(lefts, rights, problem))
 
 
-@pytest.mark.parametrize("variant", KERNELS)
-def test_double_build(cupy, variant):
-    problem = Problem.full_plane((33, 30), (21, 64))
-    skip_unless_computed(variant, problem)
-    lefts, rights = random_batch(problem, "float32")
-    planes = computed(cupy, lefts, rights, problem, variant, sum_type="double")
-    assert_equal(planes, planes_by_definition(lefts, rights, problem), 1e-14)
-
-
 @pytest.mark.parametrize("variant", [name for name in KERNELS if name not in ATOMIC])
 def test_the_same_bits_every_run(cupy, variant):
     problem = Problem.full_plane((130, 131), (130, 131))
@@ -113,31 +104,6 @@ def test_left_and_right_of_different_types(cupy, variant, dtypes):
     problem = Problem((33, 30), (31, 40), (-9, -12), (20, 30), lefts=2, rights=2, rights_per_left=2)
     lefts, rights = (random_batch(problem, dtype)[side] for side, dtype in enumerate(dtypes))
     assert_equal(computed(cupy, lefts, rights, problem, variant), planes_by_definition(lefts, rights, problem))
-
-
-BANDS = [
-    Problem((64, 64), (64, 64), (-16, -16), (33, 33), lefts=13, rights=13),
-    Problem((63, 33), (31, 65), (-9, -30), (30, 40), lefts=3, rights=6, rights_per_left=2),
-    Problem((16, 17), (16, 17), (-4, -5), (9, 11), lefts=300, rights=300),
-    Problem((100, 40), (100, 40), (2, 3), (7, 9), lefts=3, rights=5, rights_per_left=5),
-]
-
-
-@pytest.mark.parametrize("dtype", INPUT_TYPES)
-@pytest.mark.parametrize("problem", BANDS)
-def test_band_product(cupy, problem, dtype):
-    lefts, rights = random_batch(problem, dtype)
-    planes = computed(cupy, lefts, rights, problem, "band-product")
-    assert_equal(planes, planes_by_definition(lefts, rights, problem))
-    np.testing.assert_array_equal(planes, computed(cupy, lefts, rights, problem, "band-product"))
-
-
-def test_arrays_that_are_not_dense_are_copied(cupy):
-    problem = Problem.full_plane((9, 8), (9, 8))
-    lefts, rights = random_batch(problem, "int16")
-    device = cupy.asarray(lefts.repeat(2, axis=2))[:, :, ::2], cupy.asarray(rights[:, ::-1])[:, ::-1]
-    planes = correlate_on_device(*device, problem, "combined").get()
-    np.testing.assert_array_equal(planes, planes_by_definition(lefts, rights, problem))
 
 
 def test_wrong_arrays_are_refused(cupy):

@@ -7,7 +7,6 @@ import pytest
 
 from tests.device import NEEDS_DEVICE
 from tests.kernels.filter_definition import TYPES, assert_filtered, filtered_by_definition, random_images, random_taps
-from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.gpu.stencil.problem import BOUNDARIES
 from xcorr_app.gpu.stencil.reuse import FILTER_KERNELS
 from xcorr_app.gpu.stencil.reuse_run import filter_on_device
@@ -44,24 +43,6 @@ def test_every_type(cupy, dtype, result, shape):
 def test_every_width_of_a_filter(cupy, width):
     images, taps = random_images((1, 70, 500), "float32"), random_taps((1 + width * 5 % 63, width))
     assert_filtered(filtered(cupy, images, taps), images, taps)
-
-
-@pytest.mark.parametrize("width", [1, 31, 32, 33, 127, 128, 129, 1000])
-@pytest.mark.parametrize("kernel", FILTER_KERNELS)
-def test_widths_of_images(cupy, kernel, width):
-    images, taps = random_images((2, 67, width), "float32"), random_taps(SHAPES[kernel])
-    assert_filtered(filtered(cupy, images, taps, kernel=kernel), images, taps)
-
-
-@pytest.mark.parametrize("steps", range(16))
-@pytest.mark.parametrize("shape", [(3, 3), (5, 5), (7, 12), (31, 63)])
-def test_every_step_of_the_published_kernel(cupy, shape, steps):
-    images, taps = random_images((2, 200, 333), "float32"), random_taps(shape)
-    names = ("COLUMN_REUSE", "ROW_REUSE", "SHARED_LAST", "EDGES_APART")
-    tuning = {name: steps >> i & 1 for i, name in enumerate(names)} | {"BLOCK_ROWS": 1 + 17 * (steps % 4)}
-    result = filtered(cupy, images, taps, kernel="exchange", tuning=tuning)
-    assert_filtered(result, images, taps)
-    np.testing.assert_array_equal(result, filtered(cupy, images, taps, kernel="exchange"))
 
 
 @pytest.mark.parametrize("width", range(1, 64))
@@ -110,22 +91,6 @@ def test_sums_in_double_precision(cupy, dtype, shape):
     np.testing.assert_array_equal(result[sure], np.clip(np.rint(exact), limits.min, limits.max)[sure])
 
 
-@pytest.mark.parametrize("shape", [(3, 3), (12, 12), (13, 13), (31, 31), (63, 63)])
-@pytest.mark.parametrize("dtype", ["uint16", "int16"])
-def test_bright_images_of_sixteen_bits(cupy, shape, dtype):
-    """The largest sums that there are: every addition rounds."""
-    rng, top = np.random.default_rng(3), np.iinfo(dtype).max
-    images, taps = rng.integers(top - 5000, top, (2, 150, 400)).astype(dtype), rng.random(shape, "float32") + 0.5
-    taps = (taps / taps.sum()).astype("float32")
-    assert_filtered(filtered(cupy, images, taps), images, taps)
-
-
-def test_images_that_are_not_dense(cupy):
-    images, taps = random_images((2, 60, 90), "uint16"), random_taps((3, 5))
-    result = filter_on_device(cupy.asarray(images)[:, ::2, 1::3], taps).get()
-    assert_filtered(result, np.ascontiguousarray(images[:, ::2, 1::3]), taps)
-
-
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("kernel", ["reuse", "reuse_wide"])
 def test_arrays_that_begin_off_a_16_byte_boundary(cupy, kernel, dtype):
@@ -148,20 +113,3 @@ def test_a_stack_beyond_two_to_the_31_elements(cupy, shape):
     result = filter_on_device(images, taps)
     assert int(result[-1, -1, -1]) == 100
     assert int(cupy.count_nonzero(result)) == 1
-
-
-def test_the_same_bits_every_run(cupy):
-    images, taps = cupy.asarray(random_images((4, 333, 444), "float32")), random_taps((31, 31))
-    first = filter_on_device(images, taps).get()
-    for _ in range(3):
-        np.testing.assert_array_equal(first, filter_on_device(images, taps).get())
-
-
-def test_what_does_not_fit_is_refused(cupy):
-    images = cupy.zeros((2, 9, 9), "float32")
-    with pytest.raises(ShapeError, match="two axes"):
-        filter_on_device(images, np.ones(3))
-    with pytest.raises(ShapeError, match="dense float32 array"):
-        filter_on_device(images, np.ones((3, 3)), out=cupy.empty((2, 9, 8), "float32"))
-    with pytest.raises(DataTypeError, match="int32"):
-        filter_on_device(images.astype("int32"), np.ones((3, 3)))

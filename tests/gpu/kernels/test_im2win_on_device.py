@@ -7,12 +7,8 @@ import pytest
 
 from tests.device import NEEDS_DEVICE
 from tests.kernels.im2win_definition import convolution_by_definition, integers
-from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
-from xcorr_app.gpu.im2win import tiles as im2win_tiles
-from xcorr_app.gpu.im2win.launches import ABLATION, STEPS
 from xcorr_app.gpu.im2win.problem import LAYERS, Im2winProblem
 from xcorr_app.gpu.im2win.run import FORMS, im2win_on_device
-from xcorr_app.gpu.im2win.tiles import TILE_DEPTHS, TILES
 
 pytestmark = NEEDS_DEVICE
 
@@ -92,21 +88,6 @@ def test_a_whole_layer(cupy, number):
     np.testing.assert_array_equal(im2win_on_device(images, filters, problem.stride)[77].get(), one)
 
 
-@pytest.mark.parametrize("size", [(61, 67), (63, 65)])
-def test_every_step_gives_the_same_bits(cupy, size):
-    problem = Im2winProblem(5, 7, *size, 100, 5, 3, 2)
-    rng = np.random.default_rng(7)
-    images = rng.normal(size=(5, 7, *size)).astype(np.float32)
-    filters = rng.normal(size=(100, 7, 5, 3)).astype(np.float32)
-    basic = computed(cupy, images, filters, problem, form="im2win-basic", vector=1)
-    tilings = [tile.defines() for tile in TILES]
-    deep = [{"TILE_K": depth} for depth in TILE_DEPTHS]
-    for tuning in (*STEPS.values(), *ABLATION.values(), *tilings, *deep):
-        for form in ("im2win", "implicit"):
-            output = computed(cupy, images, filters, problem, form=form, segments=1, tuning=tuning)
-            np.testing.assert_array_equal(output, basic)
-
-
 def test_the_implicit_form_makes_no_window_tensor(cupy):
     """It takes memory for the output and the filters alone."""
     problem = LAYERS[4].with_images(4)
@@ -122,59 +103,3 @@ def test_the_implicit_form_makes_no_window_tensor(cupy):
         im2win_on_device(images, filters, problem.stride, segments=1)
     outputs = 4 * problem.filters * problem.columns
     assert outputs <= sum(taken) <= 1.1 * outputs + 4 * filters.nbytes
-
-
-def test_segments_serial_take_no_memory(cupy):
-    """Layer 12 takes its output alone, once the counters of the stream are there."""
-    problem = LAYERS[12]
-    images = cupy.ones((problem.images, problem.channels, problem.height, problem.width), "float32")
-    filters = cupy.ones((problem.filters, problem.channels, problem.filter_height, problem.filter_width), "float32")
-    im2win_on_device(images, filters)
-    pool = cupy.cuda.MemoryPool()
-    with cupy.cuda.using_allocator(pool.malloc):
-        output = im2win_on_device(images, filters)
-    assert pool.total_bytes() == output.nbytes
-    assert (output == problem.depth).all()
-
-
-@pytest.mark.parametrize("size", [(15, 18), (16, 19)])
-@pytest.mark.parametrize("segments", [2, 5, 16])
-def test_turns_give_the_bits_of_a_workspace(cupy, monkeypatch, segments, size):
-    """In every run, and where launches of four streams run at once, each with counters of its own."""
-    problem = Im2winProblem(40, 70, *size, 130, 3, 3)
-    rng = np.random.default_rng(segments)
-    images = cupy.asarray(rng.normal(size=(40, 70, *size)).astype(np.float32))
-    filters = cupy.asarray(rng.normal(size=(130, 70, 3, 3)).astype(np.float32))
-    options = {"segments": segments, "tuning": {"TILE_K": 16}}
-    monkeypatch.setattr(im2win_tiles, "_MAX_WORKSPACE", 2**40)
-    expected = im2win_on_device(images, filters, **options).get()
-    monkeypatch.setattr(im2win_tiles, "_MAX_WORKSPACE", 0)
-    streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(4)]
-    outputs = [cupy.full(problem.out_shape, cupy.nan, "float32") for _ in range(24)]
-    cupy.cuda.Device().synchronize()
-    for i, out in enumerate(outputs):
-        with streams[i % 4]:
-            im2win_on_device(images, filters, out=out, **options)
-    cupy.cuda.Device().synchronize()
-    for out in outputs:
-        np.testing.assert_array_equal(out.get(), expected)
-
-
-def test_arrays_that_are_not_dense(cupy):
-    problem = Im2winProblem(2, 3, 20, 24, 6, 3, 3)
-    images, filters = integers(problem)
-    views = cupy.asarray(np.repeat(images, 2, 3))[..., ::2], cupy.asarray(np.repeat(filters, 2, 0))[::2]
-    expected = convolution_by_definition(images, filters, problem)
-    np.testing.assert_array_equal(im2win_on_device(*views).get(), expected)
-
-
-def test_what_does_not_belong_together_is_refused(cupy):
-    images, filters = cupy.ones((1, 2, 8, 8), "float32"), cupy.ones((4, 2, 3, 3), "float32")
-    with pytest.raises(ShapeError, match="as many channels"):
-        im2win_on_device(images, filters[:, :1])
-    with pytest.raises(DataTypeError, match="float32"):
-        im2win_on_device(images.astype("float64"), filters)
-    with pytest.raises(ArgumentError, match="auto, im2win, im2win-basic, implicit"):
-        im2win_on_device(images, filters, form="fast")
-    with pytest.raises(ShapeError, match="out must be"):
-        im2win_on_device(images, filters, out=cupy.empty((1, 4, 8, 8), "float32"))

@@ -122,25 +122,6 @@ def test_of_two_launches_one_takes_each_record(cupy):
     np.testing.assert_allclose(records.get(), exact, rtol=2e-6, atol=1e-5)
 
 
-def test_a_better_neighbour_marks_and_no_peak_stays(cupy):
-    problem = PROBLEMS["window inside"]
-    lefts, rights = map(cupy.asarray, pairs_with_a_peak(problem, seed=11))
-    finder = PeakFinder(problem, min_overlap_pixels=LEAST)
-    records = finder.find(lefts, rights, 1)[0]
-    row = records[0, 0].get()
-    records[0, 0] += 1 if row < 8 else -1
-    beside = records[0, 0].get()
-    records[1, 2] = np.nan
-    before = records.get()
-    launch = near_peak_launch(problem, normalize=True, left_type="float32", right_type="float32", device=DEVICE)
-    arrays, numbers = of_scores(problem, lefts, rights)
-    workspace = cupy.empty(problem.pairs * launch.segments * SHIFTS)
-    arrays = (lefts, rights, workspace, cupy.zeros(2, np.int32), *arrays, records)
-    started(launch, arrays, (*problem.arguments(), *launch.extra, *numbers))
-    assert records[0, 0].get() == -1 - beside
-    np.testing.assert_array_equal(records[1].get(), before[1])
-
-
 @pytest.mark.parametrize("name", ["window inside", "window beyond the matrices", "n-to-m", "n-to-mn"])
 @pytest.mark.parametrize("dtypes", [("float32", "float32"), ("uint16", "int16")])
 def test_scores_and_plain_sums_from_centred_sums(cupy, name, dtypes):

@@ -11,8 +11,6 @@ from xcorr_app.correlation.peak_finder import PeakFinder
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.records import PeakRecords
-from xcorr_app.gpu.peaks.search import finds_peaks
-from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
 pytestmark = NEEDS_DEVICE
@@ -74,8 +72,3 @@ def test_many_small_pairs_in_several_parts(cupy, monkeypatch):
     found = PeakFinder(problem, min_overlap_pixels=LEAST).find(cupy.asarray(lefts), cupy.asarray(rights), 1)[0].get()
     expected = records_by_definition(lefts, rights, problem, True, LEAST)
     np.testing.assert_array_equal(found[:, :2], expected[:, :2])
-
-
-def test_which_planes_fit(cupy):
-    assert finds_peaks((129, 129), device_limits(0))
-    assert not finds_peaks((2047, 2047), device_limits(0))

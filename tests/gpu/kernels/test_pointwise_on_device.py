@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -18,13 +16,10 @@ from tests.kernels.pointwise_definition import (
     random_stack,
 )
 from tests.kernels.pointwise_instantiations import DEEP_LAYERS, LAYERS
-from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.pointwise import run as pointwise_run
 from xcorr_app.gpu.pointwise.run import COUNTERS, pointwise_on_device
 from xcorr_app.gpu.pointwise.tile_shapes import TILES
 from xcorr_app.gpu.pointwise.tiles import stored_matrix
-from xcorr_app.gpu.runtime.device import cuda_status
-from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES, device_limits
 
 pytestmark = NEEDS_DEVICE
 
@@ -86,21 +81,6 @@ def test_very_many_channels(cupy, kernel, sizes):
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32"])
-@pytest.mark.parametrize("channels", [9, 16, 24, 32, 40, 48, 64])
-def test_few_channels_to_many(cupy, dtype, channels):
-    """Planes of whole vectors and not, filters in whole groups and not, arrays off a boundary."""
-    for inner in (784, 1250, 49):
-        for filters in (6 * channels, 13):
-            for options in ({}, {"clip": True}, {"white": 99.0, "target": "float32"}):
-                check(cupy, (33, channels, inner), 1, filters, dtype, kernel="shallow", **options)
-    stack, matrix = random_stack((3, channels, 784), dtype), random_matrix(96, channels)
-    buffer = cupy.empty(stack.size + 1, dtype)
-    buffer[1:] = cupy.asarray(stack.ravel())
-    found = pointwise_on_device(buffer[1:].reshape(stack.shape), matrix, 1, kernel="shallow").get()
-    assert_mixed(found, stack, matrix, 1)
-
-
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32"])
 @pytest.mark.parametrize("channels", [1, 8, 17, 31, 32])
 def test_few_channels_on_tensor_cores(cupy, dtype, channels):
     for inner in (4, 784, 9000):
@@ -134,31 +114,11 @@ def test_extreme_sums_of_bytes(cupy, dtype):
     assert_mixed_by_bytes(found.get(), stack, matrix, counted=int(clipped.sum()))
 
 
-def test_a_matrix_of_bytes_made_on_the_device(cupy):
-    """Elements that float32 holds: the same bits from a matrix in host memory, on the device, and stored before."""
-    stack, matrix = cupy.asarray(random_stack((2, 20, 784), "uint16")), np.rint(random_matrix(17, 20) * 4096) / 4096
-    found = pointwise_on_device(stack, matrix, 1, kernel="mix_bytes").get()
-    for factors in (cupy.asarray(matrix), cupy.asarray(matrix, np.float32), stored_matrix(matrix, cupy)):
-        np.testing.assert_array_equal(pointwise_on_device(stack, factors, 1, kernel="mix_bytes").get(), found)
-
-
 @pytest.mark.parametrize("layer", [*LAYERS, *DEEP_LAYERS], ids=str)
 @pytest.mark.parametrize("kernel", [*BOTH, "auto"])
 def test_layers(cupy, kernel, layer):
     channels, filters, side = layer
     check(cupy, (3, channels, side, side), 1, filters, kernel=kernel)
-
-
-@pytest.mark.parametrize("images", [1, 13])
-@pytest.mark.parametrize("side", [5, 7, 14, 15])
-@pytest.mark.parametrize("tile", TILES, ids=str)
-def test_every_tile_over_many_channels(cupy, tile, side, images):
-    """Groups of warps, rings of tiles, whole planes; the last tile of every axis is not full."""
-    if not tile.takes(side * side if side % 2 else 0):
-        return
-    buffers = 3 if tile.split or tile.warps_k > 1 else 2
-    tuning = {**tile.defines(), "TILE_K": tile.depths()[0], "BUFFERS": buffers, "SEGMENTS": 2}
-    check(cupy, (images, 204, side, side), 1, 116, kernel="tiled", tuning=tuning)
 
 
 @pytest.mark.parametrize("lowest", [0, 0.95])
@@ -173,14 +133,6 @@ def test_sums_of_many_positive_products_do_not_drift(cupy, tile, side, lowest):
         tuning = {**tile.defines(), "TILE_K": depth, "BUFFERS": 3, "SEGMENTS": 1}
         found = pointwise_on_device(cupy.asarray(stack), matrix, 1, kernel="tiled", tuning=tuning).get()
         assert_within_contract(found, stack, matrix)
-
-
-@pytest.mark.parametrize("lowest", [0, 0.95])
-@pytest.mark.parametrize("kernel", ["auto", "mix_split"])
-def test_sums_of_few_positive_products_do_not_drift(cupy, kernel, lowest):
-    stack, matrix = positive_problem((2, 32, 600, 600), 32, lowest)
-    found = pointwise_on_device(cupy.asarray(stack), matrix, 1, kernel=kernel).get()
-    assert_within_contract(found, stack, matrix)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -239,23 +191,3 @@ def test_many_channels_in_parts(cupy, monkeypatch):
     check(cupy, (8, 50, 90), 1, 40)
     pointwise_run._bound_parts.cache_clear()
     pointwise_run._kept_launches.cache_clear()
-
-
-def test_the_devices_limits_are_those_that_are_known_by_name(cupy):
-    found = device_limits(cupy.cuda.Device().id)
-    assert found.registers == 65536
-    assert found.shared_bytes + found.shared_bytes_reserved <= found.shared_bytes_per_multiprocessor
-    if cuda_status().name.startswith("NVIDIA H200"):
-        assert found == replace(KNOWN_DEVICES["h200"])
-
-
-def test_what_does_not_fit_is_refused(cupy):
-    stack = cupy.zeros((3, 4, 8), "float32")
-    with pytest.raises(ShapeError, match="as many columns"):
-        pointwise_on_device(stack, np.eye(2))
-    with pytest.raises(ShapeError, match="dense float32 array"):
-        pointwise_on_device(stack, np.eye(3), out=cupy.empty((3, 4, 9), "float32"))
-    with pytest.raises(DataTypeError, match="int32"):
-        pointwise_on_device(stack.astype("int32"), np.eye(3))
-    with pytest.raises(ArgumentError, match="unknown pointwise kernel"):
-        pointwise_on_device(stack, np.eye(3), kernel="fast")

@@ -37,15 +37,6 @@ def test_integers_are_converted_on_load(cupy, variant, tuning, dtype):
     assert_equal(planes, planes_by_definition(lefts, rights, problem))
 
 
-@pytest.mark.parametrize(("variant", "tuning"), SHAPES)
-def test_without_distribution_every_run_gives_the_same_bits(cupy, variant, tuning):
-    problem = PROBLEMS[-1]
-    lefts, rights = random_batch(problem, "float32")
-    first = computed(cupy, lefts, rights, problem, variant, tuning=tuning)
-    for _ in range(3):
-        np.testing.assert_array_equal(first, computed(cupy, lefts, rights, problem, variant, tuning=tuning))
-
-
 @pytest.mark.parametrize(("variant", "tuning"), BLOCKS)
 def test_blocks_of_any_size(cupy, variant, tuning):
     problem = PROBLEMS[0]

@@ -1,5 +1,3 @@
-import os
-
 import imagecodecs
 import numpy as np
 import pytest
@@ -181,15 +179,6 @@ def test_nothing_found_is_an_error_that_says_so(tmp_path):
             discover([f"{tmp_path}/{name}"])
     with pytest.raises(InputError, match="no input"):
         discover([])
-
-
-def test_a_folder_that_cannot_be_listed(tmp_path, monkeypatch):
-    def refuse(path):
-        raise PermissionError(13, "Permission denied", os.fspath(path))
-
-    monkeypatch.setattr(os, "scandir", refuse)
-    with pytest.raises(InputError, match=r"cannot be listed \(Permission denied\)"):
-        discover([tmp_path])
 
 
 def test_limits_reach_every_file(tmp_path):

@@ -1,12 +1,10 @@
 """Files that differ in their pixels alone are looked at once, and what is found is as if each was checked in full."""
 
 import os
-import struct
 from functools import partial
 
 import numpy as np
 import pytest
-import tifffile
 
 from tests.io.samples import noise, write_imagej, write_plain, write_shaped
 from xcorr_app.errors import InputError
@@ -55,6 +53,7 @@ def found(scan, path):
     )
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("kind", ["plain", "shaped", "ours", "pages"])
 def test_whatever_byte_differs_the_same_is_found(tmp_path, kind):
     WRITERS[kind](tmp_path / "first.tif", noise((4, 5)))
@@ -99,30 +98,3 @@ def test_a_file_that_changes_stands_for_no_other(tmp_path, monkeypatch, when):
         scan = ScanOfAlike(partial(change, scan_file))
     assert scan(write("first.tif", "of the first."), Limits()).metadata.tiff.description == b"of the first."
     assert scan(write("other.tif", "of the second"), Limits()).metadata.tiff.description == b"of the second"
-
-
-@pytest.mark.parametrize("what", ["values", "directory"])
-def test_a_file_described_within_its_pixels_stands_for_no_other(tmp_path, what):
-    first, other = tmp_path / "first.tif", tmp_path / "other.tif"
-    write_plain(first, np.zeros((16, 16), np.uint16), description="of the first.")
-    content = bytearray(first.read_bytes())
-    with tifffile.TiffFile(first) as tif:
-        (image,) = tif.pages
-        pixels, tags = image.dataoffsets[0], image.tags
-    if what == "values":
-        struct.pack_into("<I", content, tags["ImageDescription"].offset + 8, pixels)
-        at, values = pixels, (b"of the first.\0", b"of the second\0")
-    else:
-        # The first bytes of the pixels say where the next directory is: nowhere, or where the one of old is.
-        directory = content[image.offset : image.offset + 2 + 12 * len(tags)]
-        at, values = len(content) + len(directory), (bytes(4), struct.pack("<I", image.offset))
-        struct.pack_into("<I", directory, tags["StripOffsets"].offset + 8 - image.offset, at)
-        struct.pack_into("<I", content, 4, len(content))
-        content += directory + bytes(16 * 16 * 2)
-    for path, value in zip((first, other), values, strict=True):
-        content[at : at + len(value)] = value
-        path.write_bytes(content)
-    assert scan_file(first).metadata != scan_file(other).metadata
-    scan = ScanOfAlike(scan_file)
-    for path in (first, other):
-        assert found(scan, path) == found(scan_file, path)

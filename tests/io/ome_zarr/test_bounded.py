@@ -26,7 +26,8 @@ def ome(path, **how):
     how = {"chunks": PLANE, "shape": DATA.shape, "dtype": DATA.dtype} | how
     how.pop("zarr_format", None)
     array = group.create_array("0", **how)
-    array[: len(DATA)] = DATA[: array.shape[0], : array.shape[1], : array.shape[2]]
+    if np.prod(array.chunks) < 1 << 24:
+        array[: len(DATA)] = DATA[: array.shape[0], : array.shape[1], : array.shape[2]]
     axes = [{"name": name, "type": "time" if name == "t" else "space"} for name in "tyx"]
     scale = [{"type": "scale", "scale": [1.0, 1.0, 1.0]}]
     scales = [{"version": "0.4", "axes": axes, "datasets": [{"path": "0", "coordinateTransformations": scale}]}]
@@ -83,10 +84,10 @@ def test_inner_chunks_of_a_shard_are_bounded_too(tmp_path):
 
 
 def test_a_bomb_takes_no_memory(tmp_path):
-    """A gibibyte in a chunk of four kilobytes, by the process's own largest size."""
+    """Half a gibibyte in a chunk of four kilobytes, by the process's own largest size."""
     path = ome(tmp_path / "a.ome.zarr", compressors=codecs.GzipCodec())
-    stream = zlib.compressobj(9, zlib.DEFLATED, 31)
-    parts = [stream.compress(bytes(1 << 26)) for _ in range(16)]
+    stream = zlib.compressobj(1, zlib.DEFLATED, 31)
+    parts = [stream.compress(bytes(1 << 26)) for _ in range(8)]
     (path / "0/c/0/0/0").write_bytes(b"".join([*parts, stream.flush()]))
     code = (
         "import resource, sys, xcorr_app\n"

@@ -102,16 +102,6 @@ def test_a_pyramid_is_of_means_and_says_where_its_pixels_are(tmp_path):
     np.testing.assert_allclose(transforms[1]["translation"], [0, 0.15, 0.3])
 
 
-def test_shards_hold_blocks_of_time(tmp_path, monkeypatch):
-    monkeypatch.setattr("xcorr_app.io.ome_zarr.zarr_write._SHARD_BYTES", 3 * 2 * 33 * 41 * 2)
-    data = noise((7, 2, 33, 41))
-    path = write(tmp_path / "a.zarr", data, metadata_of(data, "TCYX"))
-    array = zarr.open(str(path), mode="r")["0"]
-    assert array.shards == (3, 2, 33, 41)
-    assert array.chunks == (1, 1, 33, 41)
-    np.testing.assert_array_equal(read_stack(path).data, data)
-
-
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("chunks", [(1, 1, 1, 31, 37), (3, 2, 1, 10, 37), (5, 2, 3, 31, 37), (2, 1, 2, 8, 9)])
 def test_groups_of_other_programs(tmp_path, zarr_format, chunks):
@@ -166,17 +156,6 @@ def test_calibration_and_rendering_settings_go_the_whole_way(tmp_path, zarr_form
     kept = zarr.open(str(tmp_path / "one.ome.zarr"), mode="r")
     kept = dict(kept.attrs) if zarr_format == 2 else kept.attrs["ome"]
     assert [channel["label"] for channel in kept["omero"]["channels"]] == ["B"]
-
-
-def test_cropping_moves_the_place_of_the_first_pixel():
-    data = noise((2, 20, 20))
-    known = metadata_of(data, "TYX", zarr=None)
-    assert known.with_plane_shape(10, 10, 3, 4).zarr is None
-    from xcorr_app.io.source import ZarrTags
-
-    tags = ZarrTags(translation=(("T", 1.0), ("Y", 5.0), ("X", 6.0)))
-    moved = replace(known, zarr=tags).with_plane_shape(10, 10, 3, 4).zarr
-    np.testing.assert_allclose([place for _, place in moved.translation], [1.0, 5.3, 6.8])
 
 
 def test_plates_are_stacks_of_every_field_of_view(tmp_path):

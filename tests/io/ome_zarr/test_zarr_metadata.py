@@ -90,26 +90,6 @@ def test_pixels_of_a_level_lie_amid_those_that_they_are_means_of(levels):
     assert [len(level["coordinateTransformations"]) for level in plain] == [1, *[2] * (levels - 1)]
 
 
-def test_steps_and_places_of_all_levels_come_after_those_of_one():
-    attributes = said("YX")
-    attributes["multiscales"][0]["coordinateTransformations"] = [
-        {"type": "scale", "scale": [10.0, 100.0]},
-        {"type": "translation", "translation": [1.0, 2.0]},
-        {"type": "identity"},
-    ]
-    found, _ = read(attributes, (5, 6))
-    assert found.pixel_size == (2.5, 12.5)
-    assert found.zarr.translation == (("Y", 111.0), ("X", 1302.0))
-
-
-def test_without_transforms_a_pixel_is_a_pixel():
-    attributes = said("YX", units={})
-    del attributes["multiscales"][0]["datasets"][0]["coordinateTransformations"]
-    found, _ = read(attributes, (5, 6))
-    assert (found.pixel_size, found.unit) == (None, None)
-    assert found.zarr.translation == (("Y", 0.0), ("X", 0.0))
-
-
 @pytest.mark.parametrize(("short", "long"), UNITS)
 def test_units_have_long_names_in_the_file(short, long):
     found, _ = read(said("YX", units=dict.fromkeys("YX", long)), (5, 6))

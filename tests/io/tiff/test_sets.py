@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tifffile
 
-from tests.io.samples import noise, page_tags, tiff_bytes
+from tests.io.samples import noise
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io import StackWriter, discover, read_stack, scan_file
 
@@ -116,12 +116,3 @@ def test_pyramids_are_read_at_full_resolution(tmp_path, in_chain):
                 tif.write(plane[::2, ::2], metadata=None, tile=(16, 16), subfiletype=1)
                 tif.write(plane[::4, ::4], metadata=None, tile=(16, 16), subfiletype=1)
     np.testing.assert_array_equal(read_stack(tmp_path / "p.tif").data, data)
-
-
-@pytest.mark.parametrize("size", [{"t256": None}, {"t257": None}, {"t256": 0}, {"t256": 12}, {"t257": 9}])
-def test_a_page_that_cannot_be_a_smaller_image_is_not_left_out(tmp_path, size):
-    """Whatever it says: without a width, or wider than the first."""
-    pages = [page_tags(8, 10, 8, 80), page_tags(8, 10, 8, 80, t254=1, **size)]
-    (tmp_path / "a.tif").write_bytes(tiff_bytes(pages, tail=bytes(200)))
-    with pytest.raises(InputError, match=r"a\.tif"):
-        scan_file(tmp_path / "a.tif")

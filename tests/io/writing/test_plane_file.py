@@ -10,7 +10,7 @@ import pytest
 import tifffile
 
 from xcorr_app.errors import ArgumentError, OutputError
-from xcorr_app.io.writing import atomic, plane_file, write
+from xcorr_app.io.writing import atomic
 from xcorr_app.io.writing.plane_file import check_plane_name, plane_writer
 
 FACTS = {"dy_min": -3, "left": 'µm=\n"\\.tif', "shape": [1, 2]}
@@ -88,17 +88,6 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path, name, monkeypatch):
     with pytest.raises(OutputError, match="No space left"):
         write_planes(tmp_path / name, planes_of((2, 4, 5)))
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("name", ["p.tif", "p.npy"])
-def test_an_output_that_cannot_be_opened(tmp_path, name, monkeypatch):
-    def refuse(_path):
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr(write, "open_output", refuse)
-    monkeypatch.setattr(plane_file, "open_output", refuse)
-    with pytest.raises(OutputError, match="Permission denied"):
-        write_planes(tmp_path / name, planes_of((4, 5)))
 
 
 @pytest.mark.parametrize("name", ["p", "p.png", "p.npz", "p.ome.tif", "p.OME.TIFF", "npy", "p.tif.gz"])

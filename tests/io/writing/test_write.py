@@ -9,7 +9,7 @@ import pytest
 import tifffile
 import xxhash
 
-from tests.io.samples import TYPES, noise, write_imagej, write_ome, write_shaped
+from tests.io.samples import TYPES, noise, write_imagej, write_ome
 from xcorr_app.errors import DamagedFileError, DataTypeError, OutputError, ShapeError
 from xcorr_app.io import StackMetadata, StackWriter, read_stack, write_stack
 from xcorr_app.io.source import TiffTags
@@ -152,12 +152,6 @@ def test_plain_stays_plain_with_resolution_and_description(tmp_path, dtype, byte
         assert "DateTime" not in tif.pages[0].tags
 
 
-def test_axes_of_plain_files_are_kept(tmp_path):
-    write_shaped(tmp_path / "in.tif", noise((3, 2, 6, 5)), "TCYX")
-    stack, written = _round_trip(tmp_path)
-    assert written.metadata.axes == stack.metadata.axes == "TCYX"
-
-
 def test_palette_is_kept(tmp_path):
     grey = np.tile(np.arange(256, dtype=np.uint16) * 257, (3, 1))
     tifffile.imwrite(tmp_path / "in.tif", noise((6, 5), "uint8"), photometric="palette", colormap=grey, metadata=None)
@@ -291,14 +285,6 @@ def test_bytes_do_not_depend_on_how_planes_are_gathered(tmp_path, monkeypatch, b
         for plane in data:
             writer.write(plane)
     assert (tmp_path / "a.tif").read_bytes() == (tmp_path / "expected.tif").read_bytes()
-
-
-def test_a_system_that_writes_less_than_asked_gets_the_rest(tmp_path, monkeypatch):
-    real = os.pwritev
-    monkeypatch.setattr(os, "pwritev", lambda file, parts, at: real(file, [memoryview(b"".join(parts))[:7]], at))
-    data = noise((3, 6, 5))
-    write_stack(tmp_path / "a.tif", data)
-    np.testing.assert_array_equal(tifffile.imread(tmp_path / "a.tif"), data)
 
 
 @pytest.mark.parametrize("compression", [None, "zlib"])

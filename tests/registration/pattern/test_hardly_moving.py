@@ -88,22 +88,3 @@ def test_a_charge_that_builds_up_is_no_pattern(seed):
     result = estimate_shifts(np.clip(np.rint(frames), 0, 255).astype(np.uint8))
     assert not any("fixed pattern" in note for note in result.notes)
     assert np.abs(result.shifts + path)[result.trusted].max() < 0.4
-
-
-@pytest.mark.share(3)
-@pytest.mark.parametrize(("seed", "width", "contrast"), [(0, 6.0, 0.1), (2, 6.0, 0.1), (0, 12.0, 0.15)])
-def test_the_edge_of_a_stop_is_not_surely_the_scene(seed, width, contrast):
-    """A bright round field with a sharp rim, in which a soft scene moves: by its power, the rim is the scene."""
-    count, shape = 20, (192, 200)
-    rng = np.random.default_rng(seed)
-    big = scene(seed, shape, width)
-    path = np.cumsum(rng.normal(0, 0.7, (count, 2)), axis=0)
-    path -= path[0]
-    y, x = np.mgrid[: shape[0], : shape[1]]
-    far = np.hypot(y - 94, x - 102)
-    light = 240 * np.exp(-((far / 110) ** 2)) * (far < 95)
-    views = np.stack([shift(big, step, order=3)[16:-16, 16:-16] for step in path])
-    stack = rng.poisson(light * (1 + contrast * views).clip(0) + 3).astype(np.uint16)
-    result = estimate_shifts(stack)
-    off = np.abs(result.shifts + path).max(axis=1) > 0.5
-    assert not (off & result.trusted).any()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -38,20 +36,3 @@ def test_it_prints_as_one_line(result):
     assert "\n" not in text
     assert len(text) < 120
     assert "5 frames, 4 trusted, largest shift 3.00 px" in text
-
-
-def test_a_bar_is_shown_for_true_and_a_callable_is_called():
-    code = (
-        "import numpy as np, xcorr_app as xc; from tests.batch.movies import movie;"
-        "xc.estimate_shifts(movie(), max_shift=6, progress={});"
-        "xc.estimate_motion(movie(), 'translation', progress={})"
-    )
-    shown = [
-        subprocess.run([sys.executable, "-c", code.format(on, on)], capture_output=True, text=True, check=True).stdout
-        for on in ("True", "False")
-    ]
-    assert "4/4" in shown[0]
-    assert shown[1] == ""
-    told = []
-    xc.estimate_shifts(movie(), max_shift=6, progress=lambda *step: told.append(step))
-    assert ("measure", 4, 4) in told
