@@ -71,7 +71,7 @@ def signals_end_programs():
 
 @pytest.mark.share(2)
 @pytest.mark.parametrize(
-    ("stacks", "number"), [(0, signal.SIGINT), (1, signal.SIGTERM), (1, signal.SIGHUP), (2, signal.SIGINT)]
+    ("stacks", "number"), [(1, signal.SIGTERM), (0, signal.SIGINT), (2, signal.SIGINT), (1, signal.SIGHUP)]
 )
 def test_interrupted_once_so_many_stacks_are_finished(whole, stacks, number):
     folder, arguments, expected = whole

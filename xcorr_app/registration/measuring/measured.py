@@ -191,9 +191,6 @@ class Measured:
             known = np.isfinite(self.score)
             ambiguous = self.peak_ratio < quality.AMBIGUOUS_RATIO
             uncertain = self.score < self.chance_score
-            # Of images of a single line nothing is known, neither errors nor how far peaks stand out.
-            if np.isnan(self.sigma).all() and np.isnan(self.significance).all():
-                uncertain |= known & ~self.on_edge
             # What fills the plane of a lattice is the lattice: its peak is ambiguous, or told from it, none by chance.
             uncertain |= (self.false_alarm > MAX_FALSE_ALARM) & ~ambiguous & ~self.settled
             doubtful = uncertain | self.on_edge | self.inconsistent | (ambiguous & ~self.settled)

@@ -175,6 +175,9 @@ class OnePass:
         looks += Seen.together(seen, shared=isinstance(reference, FixedImage))
         columns, shapes = made()
         columns.sigma = shapes.standard_errors(columns.significance)
+        if min(shape) == 1:
+            # Of a single line nothing is known of errors, nor of how far peaks stand out.
+            columns.false_alarm = np.where(columns.usable, 1.0, columns.false_alarm)
         for look in looks:
             columns.looked_at(*look())
         return columns
