@@ -94,6 +94,8 @@ def results_of(command: str, names: Sequence[str], folder: Path, device: str) ->
     ended = CliRunner().invoke(xcorr, words)
     if ended.exception is not None and not isinstance(ended.exception, SystemExit):
         raise ended.exception
+    if ended.exit_code > 128:
+        raise KeyboardInterrupt
     return {name: _digest(out, name) for name in names}, ended.stderr
 
 
@@ -171,6 +173,6 @@ def same(minutes: float, only: str, device: str) -> None:
             f"{found.different} stacks differ, {found.failed} failed {found.said}",
             flush=True,
         )
-    write_result("same", {"cases": [asdict(found) for found in results]})
+        write_result("same", {"cases": [asdict(found) for found in results]})  # of a run that is broken off, too
     if any(found.different or found.failed for found in results):
         raise SystemExit(1)
