@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -47,10 +48,17 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(20260101)
 
 
+_NEEDS = {"arrays": "dask", "cluster": "distributed", "ome_zarr": "zarr"}
+"""Folders of tests, and packages that they import, which a machine with a device may lack."""
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave files unread whose tests all need a device, unless those are asked for."""
+    """Leave files unread whose tests all need a device, unless those are asked for; then those for other machines."""
     of_device = collection_path == ROOT / "tests" / "gpu" or collection_path.name.endswith("_on_device.py")
-    return True if of_device and not _asked_for(config, "gpu") else None
+    if _asked_for(config, "gpu"):
+        needed = _NEEDS.get(collection_path.name)
+        return True if needed is not None and importlib.util.find_spec(needed) is None else None
+    return True if of_device else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
