@@ -112,7 +112,7 @@ def test_two_at_once(disturbed, moments, part):
             # Who came second was refused, or came when the other had ended.
             assert sorted(codes[-1]) in ([0, 0], [0, 2])
             assert content(run.out) == run.whole
-    # Of a few pairs, each first one may have ended before its second looked; tests/pipeline/test_lock.py holds the lock.
+    # Of a few pairs, each first one may have ended before its second looked; tests/pipeline/test_lock.py asks that.
     assert len(codes) < 10 or [0, 2] in map(sorted, codes)
     print(len(codes), "pairs")
 
