@@ -130,7 +130,8 @@ class StackSteps(Generic[ResultT]):
         except Exception as error:
             if is_lost(shared.plan.device.xp):
                 self.abandon()
-                raise DeviceLostError(f"the GPU stopped working at {name} ({str(error).splitlines()[0]})") from error
+                what = str(error).partition("\n")[0] or type(error).__name__
+                raise DeviceLostError(f"the GPU stopped working at {name} ({what})") from error
             return self._failed(error)
         except BaseException:
             self.abandon()
