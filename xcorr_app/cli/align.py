@@ -163,7 +163,11 @@ _SHOWN = {
     help="A shift with a larger standard error, in pixels, is flagged as uncertain.  [default: 0.5, or 2 % of the "
     "range of the stack's shifts where that is more]",
 )
-@options.min_overlap("Smallest fraction of the frame that must overlap.")
+@options.min_overlap(
+    "Smallest fraction of the frame that must overlap; with --mask, of the most pixels that count in both at any shift."
+    "  [default: 0.25; with --mask 0.1]",
+    None,
+)
 @click.option("--apply/--no-apply", default=True, help="Write the aligned stacks, or only measure.  [default: --apply]")
 @click.option(
     "--doubtful",
@@ -341,6 +345,7 @@ def _options(given: dict[str, Any]) -> AlignOptions:
     from xcorr_app.registration.stack.contrast import Contrast
     from xcorr_app.registration.stack.prefilter import Prefilter
 
+    masks = _masks(given)
     settings = Settings(
         max_shift=given["max_shift"],
         normalization=given["normalization"],
@@ -352,12 +357,12 @@ def _options(given: dict[str, Any]) -> AlignOptions:
         roi=given["roi"],
         engine=given["engine"],
         kernel_options=options.read_kernel_options(given),
-        min_overlap=given["min_overlap"],
+        min_overlap=Settings.overlap(given["min_overlap"], masks),
         min_score=given["min_score"],
         tolerance=given["tolerance"],
         max_sigma=given["max_sigma"],
         smooth_time=given["smooth_time"],
-        masks=_masks(given),
+        masks=masks,
     )
     same = (
         "reference",

@@ -177,9 +177,9 @@ def subpixel(text: str, methods: tuple[str, ...] = choices.SUBPIXEL_METHODS) -> 
     return click.option("--subpixel", type=click.Choice(methods), default="gaussian", show_default=True, help=text)
 
 
-def min_overlap(text: str) -> Decorator:
+def min_overlap(text: str, default: float | None = choices.MIN_OVERLAP) -> Decorator:
     """Add the option for the smallest overlap, explained by `text`."""
-    return click.option("--min-overlap", type=float, default=choices.MIN_OVERLAP, show_default=True, help=text)
+    return click.option("--min-overlap", type=float, default=default, show_default=default is not None, help=text)
 
 
 def tolerance(text: str) -> Decorator:

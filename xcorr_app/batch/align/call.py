@@ -46,7 +46,7 @@ class AlignKeywords(TypedDict, total=False):
     roi: Roi | None
     engine: str
     kernel_options: KernelOptions | None
-    min_overlap: float
+    min_overlap: float | None
     min_score: float
     tolerance: float
     max_sigma: float | None
@@ -191,6 +191,7 @@ def _options(given: AlignKeywords) -> AlignOptions:
     if mask is not None:
         image = read_stack(mask).data if isinstance(mask, Path) else mask
         settings["masks"] = Masks.of(image, moves=moves)
+    settings["min_overlap"] = Settings.overlap(settings.get("min_overlap"), settings.get("masks"))
     rest = {name: value for name, value in values.items() if name in others} | {"mask": mask}
     for name in ("flat", "dark", "background"):
         if isinstance(rest.get(name), Path):
