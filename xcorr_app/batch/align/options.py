@@ -11,6 +11,7 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.io import Limits
 from xcorr_app.io.single_channel import Channel
 from xcorr_app.registration.motion.models import PATCHES, is_more_than_a_shift
+from xcorr_app.registration.motion.other_references import OTHERS
 from xcorr_app.registration.patches.patch_fit import PatchOptions
 from xcorr_app.registration.patches.patch_references import REFERENCES
 from xcorr_app.registration.results.doubtful_frames import DEFAULT_POLICY, check_policy
@@ -104,7 +105,7 @@ class AlignOptions:
             raise ArgumentError(f"interpolation {self.interpolation!r} moves by shifts only: use {known} with --motion")
         if self.border == "crop":
             raise ArgumentError("border 'crop' is for shifts: use constant or nearest with --motion")
-        references = REFERENCES if self.motion == PATCHES else ("first", "last")
+        references = REFERENCES if self.motion == PATCHES else ("first", "last", *OTHERS)
         if isinstance(self.reference, str) and self.reference not in references:
             raise ArgumentError(
                 f"reference {self.reference!r} is for shifts: use {', '.join(references)}, a frame number or a file"
