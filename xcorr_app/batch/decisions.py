@@ -53,13 +53,13 @@ def decide_filter(metadata: StackMetadata, options: FilterOptions, xp: Any) -> D
 
         count, height, width = bank.filters.shape
         images, filters = (together, 1, rows, columns), (count, 1, height, width)
-        how_cut: Any = (options.mode, options.stride, options.kernel)
+        how_cut: Any = (options.mode, options.stride, options.asked_kernel)
         return decide_bank(images, metadata.dtype, filters, limits, *how_cut)
     shape, taps = (together, rows, columns), options.choice.taps
     how: Any = {name: getattr(options, name) for name in ("mode", "cval", "engine")}
     how["dtype"] = options.result_type(metadata.dtype)
     request = checked_request(shape, metadata.dtype, taps, origin=0, flip=True, **how)
-    named = kernel_name(options.kernel)
+    named = kernel_name(options.asked_kernel)
     return choose_filter(request, taps, shape, metadata.dtype, limits, options.engine, named=named)
 
 
@@ -72,7 +72,7 @@ def decide_unmix(plan: UnmixPlan, limits: DeviceLimits | None) -> Decision:
     how: Any = {
         "density": plan.options.by_density,
         "clip": plan.options.clip,
-        "named": mixing_name(plan.options.kernel),
+        "named": mixing_name(plan.options.asked_kernel),
     }
     return decide_mixing(source, target, matrix.shape, 1, pixels, limits, **how)
 

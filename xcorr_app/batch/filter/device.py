@@ -20,7 +20,7 @@ def filter_device(options: FilterOptions) -> Device:
     """Choose the device, and refuse an engine that cannot run there or on such taps, before any image is read."""
     device = Device(np, "CPU") if options.device == "auto" and options.engine in HOST_ENGINES else None
     device = device or select_device(options.device)
-    named = kernel_record(options.kernel)["kernel"]
+    named = kernel_record(options.asked_kernel)["kernel"]
     if named != "auto" and device.xp is np:
         why = device.note or "--device cpu was given"
         raise DeviceError(f"kernel {named!r} runs on a GPU ({why}); --kernel auto gives the same on the CPU")

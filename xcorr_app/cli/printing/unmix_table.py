@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from xcorr_app.batch.recorded_work import Facts
+from xcorr_app.batch.stack_work import Facts
 from xcorr_app.batch.unmix.stack import UnmixPlan, UnmixResult
 from xcorr_app.cli.printing.tables import print_decision, say
 from xcorr_app.decision import Decision
