@@ -101,7 +101,7 @@ max_shift = partial(
 )
 min_overlap = partial(
     option,
-    choices.MIN_OVERLAP,
+    default=choices.MIN_OVERLAP,
     text="Smallest fraction of the frame that must overlap.",
     kind=Within(0, 1, whole=False),
 )

@@ -174,6 +174,15 @@ def test_where_all_is_chance_no_frame_is_moved(seed):
         assert not applied_shifts(measured, sure, "interpolate", np.full((20, 2), 0.6), wrong, WINDOW).any()
 
 
+@pytest.mark.parametrize(("wrong", "moved"), [(0.55, False), (0.1, True)])
+def test_frames_that_agree_with_each_other_but_with_no_sure_one_stand_or_fall_together(wrong, moved):
+    measured = np.array([20, -15]) + np.cumsum(np.random.default_rng(0).integers(-1, 2, (12, 2)), axis=0)
+    chance = wrong + np.linspace(-0.1, 0.1, 12)  # against another scene, a few of them seem likely
+    nobody = np.zeros(12, dtype=bool)
+    applied = applied_shifts(measured.astype(float), nobody, "interpolate", np.full((12, 2), 0.8), chance, WINDOW)
+    assert applied.any(axis=1).all() == applied.any() == moved
+
+
 def test_what_is_flagged_by_its_error_alone_is_weighed_but_what_is_trusted_stands():
     measured = np.array([(0, 0), (1, 1), (30, 2), (3, 3), (4, 4)], dtype=float)
     trusted = np.array([True, True, False, True, True])

@@ -97,7 +97,13 @@ class AlignOptions(StackOptions):
         values.CONTRAST,
         needs=_SHIFTS,
     )
-    min_overlap: float = shared_options.min_overlap(needs=_SHIFTS)
+    min_overlap: float | None = shared_options.min_overlap(
+        default=None,
+        text="Smallest fraction of the frame that must overlap; with --mask, of the most pixels that count in both at "
+        "any shift.",
+        unit="0.25; with --mask 0.1",
+        needs=_SHIFTS,
+    )
     interpolation: Literal["nearest", "linear", "cubic", "fourier"] = shared_options.interpolation()
     axis: Axis | None = shared_options.axis(text="Axis to align along.")
     border: Literal["constant", "nearest", "crop"] = shared_options.border()
@@ -235,6 +241,7 @@ class AlignOptions(StackOptions):
 
                 image = read_stack(image, limits=self.limits).data
             own["masks"] = Masks.of(image, moves=self.mask_moves)
+        own["min_overlap"] = Settings.overlap(self.min_overlap, own["masks"])
         return Settings(**{name: value for name, value in own.items() if hasattr(self, name) or value is not None})
 
     @cached_property

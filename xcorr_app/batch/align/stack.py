@@ -145,7 +145,9 @@ def finish_stack(
     if turned is not None:
         covers, seen, defects = np.where(np.isfinite(moves), 0.0, np.nan), turned.seen, None
     roi = options.settings.roi
-    projections = Projections(frames.shape, covers, flagged, roi, seen, defects) if full else NoPictures()
+    projections = (
+        Projections(frames.shape, covers, flagged, roi, seen, defects, options.settings.masks) if full else NoPictures()
+    )
     moved = Moved(0, None, None)
     if full or target is not None:
         with resources.step("move"):

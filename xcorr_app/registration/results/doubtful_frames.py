@@ -103,6 +103,11 @@ def _weighed(
     # A few that nothing speaks against, among many that are peaks by chance, may be so, too.
     hopeless = wrong >= 1
     sure = trusted & ((2 * trusted.sum() >= known.sum()) | (chance < _SURELY))
+    if not sure.any():
+        # Frames of one scene meet another with peaks that move as they do: against an image that none of them surely
+        # resembles, their agreement with each other says nothing, and all stand or fall together.
+        right = np.where(known, 1 - np.median(chance[known]), 0.0)
+        return np.where(hopeless, 0.0, right), variance + (1 - right) * anywhere
     right = np.where(sure, 1.0, np.where(known & ~hopeless, 1 - chance, 0.0))
     numbers = np.flatnonzero(known)
     places, doubted = measured[numbers], ~sure[numbers]
