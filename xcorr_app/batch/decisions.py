@@ -22,7 +22,6 @@ from xcorr_app.registration.stack.passes import Pass
 if TYPE_CHECKING:
     from xcorr_app.batch.align.frames import SourceFrames
     from xcorr_app.batch.align.options import AlignOptions
-    from xcorr_app.batch.correlate.plan import CorrelationPlan
     from xcorr_app.batch.filter.options import FilterOptions
     from xcorr_app.batch.unmix.stack import UnmixPlan
     from xcorr_app.io import StackMetadata
@@ -75,8 +74,3 @@ def decide_unmix(plan: UnmixPlan, limits: DeviceLimits | None) -> Decision:
         "named": mixing_name(plan.options.asked_kernel),
     }
     return decide_mixing(source, target, matrix.shape, 1, pixels, limits, **how)
-
-
-def decide_correlate(plan: CorrelationPlan) -> Decision:
-    """What makes the planes of a block of pairs of images, or finds their peaks."""
-    return plan.decision()

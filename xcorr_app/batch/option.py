@@ -88,6 +88,8 @@ class Option:
     unit: str = ""
     """What a default of None means, in words."""
     required: bool = False
+    argument: bool = False
+    """Whether it stands on the command line without a name."""
     gather: Callable[[tuple[Any, ...]], Any] | None = None
     """Makes one value of those of an option that may be given several times."""
     role: Role = "result"
@@ -144,7 +146,7 @@ class CommandOptions:
     def _refuse_ignored(self, name: str, known: Option, given: Mapping[str, Option]) -> None:
         own = known.flag(name)
         for other, values in known.needs.items():
-            if getattr(self, other) not in values:
+            if getattr(self, other, values[0]) not in values:
                 flag = f"--{other.replace('_', '-')}"
                 words = [flag if value is True else f"{flag} {value}" for value in values if value is not None]
                 raise ArgumentError(f"{own} goes with {' or '.join(words)}: it would change nothing here; leave it out")

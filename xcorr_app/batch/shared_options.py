@@ -112,20 +112,6 @@ tolerance = partial(
     kind=Within(0, above=True, whole=False),
     group="Checks",
 )
-interpolation = partial(
-    option,
-    "linear",
-    text="How pixels are moved by fractions of a pixel.",
-    kind=OneOf(choices.INTERPOLATIONS),
-    group="Results",
-    brief=True,
-)
-border = partial(
-    option,
-    "constant",
-    text="What lies beyond the edge: zero, the edge pixel, or cropped away.",
-    kind=OneOf(choices.BORDERS),
-)
 engine = partial(
     option,
     "auto",
@@ -239,3 +225,24 @@ class StackOptions(ComputingOptions):
         memory = default_memory() if self.memory is None else MemoryBudget(self.memory)
         others: Any = {name: getattr(self, name) for name in ("compression", "pyramid") if hasattr(self, name)}
         return Resources(memory, **others)
+
+
+@dataclass(frozen=True)
+class MovingOptions(StackOptions):
+    """Of a command that moves frames."""
+
+    interpolation: Literal["nearest", "linear", "cubic", "fourier"] = option(
+        "linear",
+        "How pixels are moved by fractions of a pixel.",
+        OneOf(choices.INTERPOLATIONS),
+        group="Results",
+        brief=True,
+    )
+    border: Literal["constant", "nearest", "crop"] = option(
+        "constant",
+        "Beyond the frame: zero, the nearest pixel, or cut to what every frame covers.",
+        OneOf(choices.BORDERS),
+        group="Results",
+    )
+    axis: Axis | None = option(None, "Axis of the frames.", OneOf(("T", "Z")), unit="T, or Z where there is no T")
+    compression: str | None = compression(needs={"apply": (True,)})

@@ -6,30 +6,24 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from xcorr_app.batch.option import options_of
 from xcorr_app.batch.shared_options import StackOptions
 from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.select import OF_WORKERS, Device, select_device
-from xcorr_app.io import Discovery, SeriesSpec, discover
+from xcorr_app.io import Discovery, discover
 from xcorr_app.pipeline.outcome import Run
 from xcorr_app.pipeline.output import check_output
-from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.run import explain_stacks, run_stacks
 from xcorr_app.pipeline.state import asked_of
-from xcorr_app.pipeline.work import Finished, Plan
+from xcorr_app.pipeline.work import Plan, Work
 
 Facts = dict[str, Any]
 """What is known of a stack: counts, times, notes."""
 OptionsT = TypeVar("OptionsT", bound=StackOptions)
 
 
-class StackWork(Generic[OptionsT]):
-    """What a command does to stacks: see `xcorr_app.pipeline.work.Work`, of which it says what is the same for all.
-
-    What a command finds, where it computes and what it refuses is asked before anything is written.
-    """
-
-    program: str
-    less_memory: str = "use a machine with more"
+class StackWork(Work[Any], Generic[OptionsT]):
+    """What a command does to stacks; what it finds, where it computes and what it refuses is asked before it writes."""
 
     def __init__(self, plan: Plan[OptionsT]) -> None:
         self.plan, self.options = plan, plan.options
@@ -50,31 +44,10 @@ class StackWork(Generic[OptionsT]):
         return plan
 
     def files(self) -> dict[str, tuple[Path, ...]]:
-        """See `Work`."""
-        return {}
-
-    def decide(self, spec: SeriesSpec) -> Decision:
-        """See `Work`."""
-        raise NotImplementedError
-
-    def outputs(self, name: str) -> list[Path]:
-        """See `Work`."""
-        raise NotImplementedError
-
-    def ahead(self, spec: SeriesSpec, resources: StackResources) -> None:
-        """See `Work`: nothing is, unless a command says so."""
-
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[Any]:
-        """See `Work`."""
-        raise NotImplementedError
-
-    def restored(self, name: str, record: dict[str, Any]) -> Any:
-        """See `Work`: the facts, unless a command says otherwise."""
-        return record["facts"]
-
-    def is_flagged(self, finished: Finished[Any]) -> bool:
-        """See `Work`: nothing is, unless a command says so."""
-        return False
+        """See `Work`: all that options name."""
+        named = (each.name for each, known in options_of(type(self.options)) if known.role == "result")
+        given = {name: getattr(self.options, name) for name in named}
+        return {f"{name}_file": (path,) for name, path in given.items() if isinstance(path, Path)}
 
     def explain(self) -> list[tuple[str, Decision | str]]:
         """Say for every stack what would compute it, and why; nothing is computed."""

@@ -8,7 +8,7 @@ from xcorr_app.batch.apply.options import ApplyOptions
 from xcorr_app.cli import options as cli_options
 
 
-@cli_options.command("apply", ApplyOptions, cli_options.argument("shifts"), cli_options.inputs_argument())
+@cli_options.command("apply", ApplyOptions, cli_options.inputs_argument())
 def command(options: ApplyOptions, inputs: tuple[Path, ...]) -> int:
     """Move stacks by known shifts: other channels, cameras, raw data.
 

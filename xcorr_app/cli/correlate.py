@@ -36,7 +36,6 @@ def command(options: CorrelateOptions, left: Path, right: Path) -> int:
     """
     from xcorr_app.batch.correlate.plan import plan_correlation
     from xcorr_app.batch.correlate.run import run_correlation
-    from xcorr_app.batch.decisions import decide_correlate
     from xcorr_app.cli.printing.peak_table import failures_of, print_operands, print_peaks, print_verdict
     from xcorr_app.cli.printing.progress import display_for
     from xcorr_app.cli.printing.tables import console_for, print_decision, print_failures
@@ -45,7 +44,7 @@ def command(options: CorrelateOptions, left: Path, right: Path) -> int:
     with one_line_failures(WRONG_USAGE, debug=options.debug):
         plan = plan_correlation(left, right, options.output or Path(), options)
         if options.explain:
-            print_decision(console, plan.out.name, decide_correlate(plan))
+            print_decision(console, plan.out.name, plan.decision())
             return 0
     with one_line_failures(SOMETHING_FAILED, debug=options.debug):
         if not options.quiet:

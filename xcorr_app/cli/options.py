@@ -67,16 +67,15 @@ def command(
     def decorate(function: Callable[..., int]) -> GroupedCommand:
         @click.pass_context
         def callback(ctx: click.Context, /, **given: Any) -> None:
-            places = [
-                given.pop(argument.name) for argument in arguments if argument.name not in kind.__dataclass_fields__
-            ]
+            places = [given.pop(argument.name) for argument in arguments]
             with one_line_failures(WRONG_USAGE, debug=given["debug"]):
                 options = kind(**given)
             ctx.exit(function(options, *places))
 
-        made = [_click_option(each, known) for each, known in options_of(kind)]
+        own = [argument(each.name) for each, known in options_of(kind) if known.argument]
+        made = [_click_option(each, known) for each, known in options_of(kind) if not known.argument]
         told = inspect.cleandoc(function.__doc__ or "")
-        return GroupedCommand(name, params=[*arguments, *made], callback=callback, help=told)
+        return GroupedCommand(name, params=[*own, *arguments, *made], callback=callback, help=told)
 
     return decorate
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 from xcorr_app.errors import ArgumentError, DeviceError
 from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
@@ -39,14 +38,6 @@ def require_gpu(kernel: str) -> None:
     status = cuda_status()
     if not status.available:
         raise DeviceError(f"kernel {kernel!r} runs on a GPU ({status.reason}); 'auto' gives the same on the CPU")
-
-
-def kernel_record(kernel: str | ExchangeOptions | BlockingOptions) -> dict[str, Any]:
-    """What a run's record keeps of the kernel that was asked for, as plain values."""
-    if isinstance(kernel, str):
-        return {"kernel": kernel}
-    name = "exchange" if isinstance(kernel, ExchangeOptions) else "blocking"
-    return {"kernel": name, "kernel_options": asdict(kernel)}
 
 
 def macros_of(kernel: str | ExchangeOptions | BlockingOptions) -> dict[str, int]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from xcorr_app.batch import choices, shared_options, values
 from xcorr_app.batch.option import OneOf, Within, flag, option
-from xcorr_app.batch.shared_options import Axis, StackOptions
+from xcorr_app.batch.shared_options import MovingOptions
 from xcorr_app.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _PATCHES: Any = {"group": "Frames that bend (--motion patches)", "needs": {"moti
 
 
 @dataclass(frozen=True)
-class AlignOptions(StackOptions):
+class AlignOptions(MovingOptions):
     """Options of ``xcorr align``."""
 
     max_shift: float | tuple[float, float] | None = shared_options.max_shift()
@@ -104,9 +104,6 @@ class AlignOptions(StackOptions):
         unit="0.25; with --mask 0.1",
         needs=_SHIFTS,
     )
-    interpolation: Literal["nearest", "linear", "cubic", "fourier"] = shared_options.interpolation()
-    axis: Axis | None = shared_options.axis(text="Axis to align along.")
-    border: Literal["constant", "nearest", "crop"] = shared_options.border()
     doubtful: Literal["interpolate", "apply", "leave", "drop"] = option(
         "interpolate",
         "Frames whose shift cannot be trusted: moved by what is expected to be least wrong, of what was measured and "
@@ -193,7 +190,6 @@ class AlignOptions(StackOptions):
         role="run",
         needs={"apply": (True,), "format": ("same", "ome-zarr")},
     )
-    compression: str | None = shared_options.compression(needs={"apply": (True,)})
     cluster: str | None = shared_options.cluster()
     watch: bool = flag(
         "Wait in one folder for stacks, and align each as soon as its file is complete, until Ctrl-C; single frames "

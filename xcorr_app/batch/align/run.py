@@ -16,7 +16,6 @@ import numpy as np
 from xcorr_app.batch.align.by_motion import align_by_motion
 from xcorr_app.batch.align.by_patches import ENGINE as PATCHES_ENGINE
 from xcorr_app.batch.align.by_patches import FILES, align_by_patches
-from xcorr_app.batch.align.flat_and_dark import correction_files
 from xcorr_app.batch.align.frames import SourceFrames, begin_ahead, choose_axis
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.record import keep, restore
@@ -125,16 +124,6 @@ class Align(StackWork[AlignOptions]):
         run = super().run(report=write_report, resources=resources, finished=drawn, **how)
         self.result = AlignResult(run, reports[0], path)
         return run
-
-    def files(self) -> dict[str, tuple[Path, ...]]:
-        """See `Work`."""
-        reference = self.options.reference
-        mask = self.options.mask
-        return {
-            "reference_file": (reference,) if isinstance(reference, Path) else (),
-            "mask_file": (mask,) if isinstance(mask, Path) else (),
-            "correction_files": correction_files(self.options),
-        }
 
     def outputs(self, name: str) -> list[Path]:
         """See `Work`."""

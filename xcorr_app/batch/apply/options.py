@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from xcorr_app.batch import shared_options
+from xcorr_app.batch import shared_options, values
 from xcorr_app.batch.option import OneOf, Within, flag, option
-from xcorr_app.batch.shared_options import Axis, StackOptions
+from xcorr_app.batch.shared_options import MovingOptions
 
 
-@dataclass(frozen=True, kw_only=True)
-class ApplyOptions(StackOptions):
+@dataclass(frozen=True)
+class ApplyOptions(MovingOptions):
     """Options of ``xcorr apply``."""
 
-    shifts: Path
-    """A table, a file of fields, or the folder of a run of ``xcorr align``, where each stack's is taken by its name."""
-    interpolation: Literal["nearest", "linear", "cubic", "fourier"] = shared_options.interpolation()
-    border: Literal["constant", "nearest", "crop"] = shared_options.border(
-        text="Beyond the frame: zeros, the nearest pixel, or cut to what every frame covers.",
-        group="Results",
-        brief=True,
+    shifts: Path = option(
+        MISSING,
+        "A table, a file of fields, or the output folder of xcorr align, where each stack's is taken by its name.",
+        values.PATH,
+        group="Measuring",
+        required=True,
+        argument=True,
     )
     invert: bool = flag("Undo the shifts: move by minus what the table says.", group="Measuring", brief=True)
     scale: float = option(
@@ -45,10 +45,4 @@ class ApplyOptions(StackOptions):
         "name where the names agree.",
         OneOf(("auto", "number", "name")),
     )
-    axis: Axis | None = shared_options.axis()
     channel: str | int | None = shared_options.channel(unit="all")
-    compression: str | None = shared_options.compression()
-
-    def parameters(self) -> dict[str, Any]:
-        """As those of all commands; where the shifts come from decides, too."""
-        return {"shifts": str(self.shifts)} | super().parameters()

@@ -59,10 +59,6 @@ class Fields(StackWork[FieldOptions]):
             return plan
         return replace(plan, discovery=Discovery("frames", (joined_frames(pair, pair[-1].name),), ()))
 
-    def files(self) -> dict[str, tuple[Path, ...]]:
-        """See `Work`."""
-        return {"mask": () if self.options.mask is None else (self.options.mask,)}
-
     def outputs(self, name: str) -> list[Path]:
         """See `Work`."""
         return sorted((self.plan.out / name).glob("field*"))

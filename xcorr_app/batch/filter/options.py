@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from xcorr_app.filtering.engines.choice import EngineName
     from xcorr_app.filtering.rounding import ResultType
 
-_filter = partial(option, None, group="Filters", brief=True, role="run")
+_filter = partial(option, None, group="Filters", brief=True)
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class FilterOptions(StackOptions):
     gaussian: str | None = _filter("Smooth with a Gaussian; give two numbers for rows,columns.", Text("SIGMA", str))
     box: str | None = _filter("Mean over SIZE x SIZE pixels; give two numbers for rows,columns.", Text("SIZE", str))
     sobel: str | None = _filter("Gradient down the rows (y) or along the columns (x).", Text("y|x", str))
-    laplacian: bool = flag("Sum of the second differences along both axes.", group="Filters", brief=True, role="run")
+    laplacian: bool = flag("Sum of the second differences along both axes.", group="Filters", brief=True)
     log: str | None = _filter("Laplacian of a Gaussian: blobs and edges of that size.", Text("SIGMA", str))
     dog: str | None = _filter("Difference of two Gaussians: the first minus the second.", Text("SIGMA,SIGMA", str))
     unsharp: str | None = _filter("Sharpen: add AMOUNT times what a Gaussian removes.", Text("SIGMA,AMOUNT", str))
@@ -78,7 +78,6 @@ class FilterOptions(StackOptions):
         "(tensor cores) take filters of low rank, sliding wide Gaussians.",
         OneOf((*choices.FILTER_KERNELS, *choices.BANK_METHODS[1:])),
         group="Engines and kernels",
-        role="run",
     )
     kernel_options: tuple[str, ...] = option(
         (),
@@ -88,7 +87,6 @@ class FilterOptions(StackOptions):
         flags=("--kernel-option",),
         gather=tuple,
         group="Engines and kernels",
-        role="run",
     )
     stride: int = option(
         1,
@@ -140,10 +138,3 @@ class FilterOptions(StackOptions):
         if self.dtype is not None:
             return self.dtype
         return "float32" if self.choice.is_derivative and pixels.kind in "iu" else "same"
-
-    def parameters(self) -> dict[str, Any]:
-        """As those of all commands; the filter and the kernel by their names."""
-        from xcorr_app.filtering.kernel_names import kernel_record
-
-        chosen = {"filter": self.choice.name, "argument": self.choice.argument}
-        return chosen | super().parameters() | kernel_record(self.asked_kernel)

@@ -69,7 +69,6 @@ class UnmixOptions(StackOptions):
         "time, mix and shallow keep channels in registers, mix_bytes and mix_split are for tensor cores.",
         OneOf(choices.MIXING_KERNELS),
         group="Engines and kernels",
-        role="run",
     )
     kernel_options: tuple[str, ...] = option(
         (),
@@ -79,7 +78,6 @@ class UnmixOptions(StackOptions):
         flags=("--kernel-option",),
         gather=tuple,
         group="Engines and kernels",
-        role="run",
     )
     explain: bool = shared_options.explain()
     explain_for: str | None = option(
@@ -118,12 +116,6 @@ class UnmixOptions(StackOptions):
     def file(self) -> Path | None:
         """File of the matrix or of the spectra."""
         return self.matrix or self.spectra
-
-    def parameters(self) -> dict[str, Any]:
-        """As those of all commands; the kernel by its name."""
-        from xcorr_app.filtering.kernel_names import kernel_record
-
-        return super().parameters() | kernel_record(self.asked_kernel)
 
     def computes_on(self, device: Device) -> Device:
         """Return the device; raise DeviceError where a kernel was asked for and the CPU would compute."""

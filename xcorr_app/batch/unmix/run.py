@@ -66,11 +66,6 @@ class Unmix(StackWork[UnmixOptions]):
             raise OutputError(f"{plan.out}: holds the input itself; results must go elsewhere: choose another -o")
         return plan
 
-    def files(self) -> dict[str, tuple[Path, ...]]:
-        """See `Work`."""
-        matrix = self.options.file
-        return {"matrix_file": () if matrix is None else (matrix,)}
-
     def outputs(self, name: str) -> list[Path]:
         """See `Work`."""
         stems = [self.plan.out / f"{name}_unmixed{ending}" for ending in (".tif", ".ome.tif")]

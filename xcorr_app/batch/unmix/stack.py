@@ -14,7 +14,6 @@ import numpy as np
 
 from xcorr_app.batch.unmix.options import UnmixOptions
 from xcorr_app.errors import ArgumentError, DeviceMemoryError, InputError
-from xcorr_app.filtering.kernel_names import kernel_record
 from xcorr_app.filtering.spectra import condition_number, inverted_spectra
 from xcorr_app.filtering.stains import stain_matrix
 from xcorr_app.filtering.unmix import checked_matrix, mixed_type, unmix_counted
@@ -273,7 +272,8 @@ def _facts(plan: UnmixPlan, result: UnmixResult) -> dict[str, Any]:
         "clip": options.clip,
         "dtype": plan.metadata.dtype.name,
         "device": plan.device.description,
-        **kernel_record(options.asked_kernel),
+        "kernel": options.kernel,
+        "kernel_options": list(options.kernel_options),
         "notes": list(result.notes),
         "clipped_values": result.clipped,
         "versions": versions(),
