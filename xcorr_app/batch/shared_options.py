@@ -133,6 +133,17 @@ kernel_options = partial(
     gather=values.kernel_options,
 )
 
+kernel = partial(option, "auto", text="A kernel by name; needs a GPU.", group="Engines and kernels")
+kernel_words = partial(
+    option,
+    (),
+    text="Option of the kernel that is named, as often as needed.",
+    kind=values.KERNEL_WORD,
+    flags=("--kernel-option",),
+    gather=tuple,
+    group="Engines and kernels",
+)
+
 
 @dataclass(frozen=True)
 class ComputingOptions(CommandOptions):
@@ -246,3 +257,18 @@ class MovingOptions(StackOptions):
     )
     axis: Axis | None = option(None, "Axis of the frames.", OneOf(("T", "Z")), unit="T, or Z where there is no T")
     compression: str | None = compression(needs={"apply": (True,)})
+
+
+@dataclass(frozen=True)
+class NamedKernelOptions(StackOptions):
+    """Of a command whose kernels go by names, each with options of its own."""
+
+    kernel: Any = kernel()
+    kernel_options: tuple[str, ...] = kernel_words()
+    compression: str | None = compression()
+    explain: bool = explain()
+
+    @cached_property
+    def asked_kernel(self) -> Any:
+        """The kernel, with its options."""
+        return values.named_kernel(self.kernel, self.kernel_options)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,14 +44,14 @@ def command(options: UnmixOptions, inputs: tuple[Path, ...]) -> int:
         return _unmix_file(inputs[0], options)
     from xcorr_app.batch.unmix.run import Unmix
     from xcorr_app.batch.unmix.stack import spectra_condition
-    from xcorr_app.cli.printing.unmix_table import print_outcomes, told_of_spectra
+    from xcorr_app.cli.printing.unmix_table import print_mixed, told_of_spectra
     from xcorr_app.cli.stack_run import run_command
 
     return run_command(
         Unmix,
         inputs,
         options,
-        partial(print_outcomes, out=options.output or Path()),
+        print_mixed,
         told=lambda plan: told_of_spectra(spectra_condition(plan.options)),
         explained=_print_explained,
         unit="images",

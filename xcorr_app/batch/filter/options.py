@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from xcorr_app.batch import choices, shared_options, values
+from xcorr_app.batch import choices, shared_options
 from xcorr_app.batch.option import OneOf, Text, Within, flag, option
-from xcorr_app.batch.shared_options import StackOptions
+from xcorr_app.batch.shared_options import NamedKernelOptions
 from xcorr_app.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _filter = partial(option, None, group="Filters", brief=True)
 
 
 @dataclass(frozen=True)
-class FilterOptions(StackOptions):
+class FilterOptions(NamedKernelOptions):
     """Options of ``xcorr filter``: one of the filters, and how it is applied."""
 
     gaussian: str | None = _filter("Smooth with a Gaussian; give two numbers for rows,columns.", Text("SIGMA", str))
@@ -71,22 +71,15 @@ class FilterOptions(StackOptions):
         OneOf(choices.FILTER_ENGINES),
         group="Engines and kernels",
     )
-    kernel: Any = option(
-        "auto",
-        f"A kernel by name; needs a GPU. {', '.join(choices.BANK_METHODS[1:])} are for --bank, the others for single "
+    kernel: Any = shared_options.kernel(
+        text=f"A kernel by name; needs a GPU. {', '.join(choices.BANK_METHODS[1:])} are for --bank, others for single "
         "filters: reuse has ring buffers of rows, exchange is column and row reuse as published, separable and banded "
         "(tensor cores) take filters of low rank, sliding wide Gaussians.",
-        OneOf((*choices.FILTER_KERNELS, *choices.BANK_METHODS[1:])),
-        group="Engines and kernels",
+        kind=OneOf((*choices.FILTER_KERNELS, *choices.BANK_METHODS[1:])),
     )
-    kernel_options: tuple[str, ...] = option(
-        (),
-        "Option of --kernel exchange, as often as needed: rows (of a sub-block, 56 as published) and warps, numbers; "
-        "column-reuse, row-reuse, shared-taps, share-last, edges-apart, yes or no.",
-        values.KERNEL_WORD,
-        flags=("--kernel-option",),
-        gather=tuple,
-        group="Engines and kernels",
+    kernel_options: tuple[str, ...] = shared_options.kernel_words(
+        text="Option of --kernel exchange, as often as needed: rows (of a sub-block, 56 as published) and warps, "
+        "numbers; column-reuse, row-reuse, shared-taps, share-last, edges-apart, yes or no.",
     )
     stride: int = option(
         1,
@@ -95,9 +88,7 @@ class FilterOptions(StackOptions):
         group="Engines and kernels",
     )
     channel: str | int | None = shared_options.channel()
-    compression: str | None = shared_options.compression()
     cluster: str | None = shared_options.cluster()
-    explain: bool = shared_options.explain()
     verbose: bool = shared_options.verbose(text="Name every plane that cannot be read.")
 
     def __post_init__(self) -> None:
@@ -127,11 +118,6 @@ class FilterOptions(StackOptions):
             raise ArgumentError(f"{listed}: give one filter; run the command again on its results for another")
         ((name, argument),) = given.items()
         return FilterChoice.parse(name, "" if argument is True else argument)
-
-    @cached_property
-    def asked_kernel(self) -> Any:
-        """The kernel, with its options."""
-        return values.named_kernel(self.kernel, self.kernel_options)
 
     def result_type(self, pixels: np.dtype[Any]) -> ResultType:
         """Type of the result for images of a type: half of what a derivative of integers gives is negative."""

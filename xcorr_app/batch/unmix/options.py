@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xcorr_app.batch import choices, shared_options, values
 from xcorr_app.batch.option import OneOf, flag, option
-from xcorr_app.batch.shared_options import StackOptions
+from xcorr_app.batch.shared_options import NamedKernelOptions
 from xcorr_app.errors import ArgumentError, DeviceError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _mixing = partial(option, group="Mixing", brief=True)
 
 
 @dataclass(frozen=True)
-class UnmixOptions(StackOptions):
+class UnmixOptions(NamedKernelOptions):
     """Options of ``xcorr unmix``: the matrix, the channels that it meets, and how they are mixed."""
 
     output: Path | None = shared_options.output(
@@ -63,23 +63,15 @@ class UnmixOptions(StackOptions):
         brief=True,
     )
     overwrite: bool = shared_options.overwrite(text="Replace the output file, or results in the output folder.")
-    kernel: Any = option(
-        "auto",
-        "A kernel by name; needs a GPU. blocking is dynamic blocking as published, tiled takes tiles by a model of the "
-        "time, mix and shallow keep channels in registers, mix_bytes and mix_split are for tensor cores.",
-        OneOf(choices.MIXING_KERNELS),
-        group="Engines and kernels",
+    kernel: Any = shared_options.kernel(
+        text="A kernel by name; needs a GPU. blocking is dynamic blocking as published, tiled takes tiles by a model "
+        "of the time, mix and shallow keep channels in registers, mix_bytes and mix_split are for tensor cores.",
+        kind=OneOf(choices.MIXING_KERNELS),
     )
-    kernel_options: tuple[str, ...] = option(
-        (),
-        "Constant of the planner of --kernel blocking, as often as needed: warps, blocks, channel-count, registers, "
-        "shared-bytes, filters-for-l1, rounds, numbers; staging, async or registers.",
-        values.KERNEL_WORD,
-        flags=("--kernel-option",),
-        gather=tuple,
-        group="Engines and kernels",
+    kernel_options: tuple[str, ...] = shared_options.kernel_words(
+        text="Constant of the planner of --kernel blocking, as often as needed: warps, blocks, channel-count, "
+        "registers, shared-bytes, filters-for-l1, rounds, numbers; staging, async or registers.",
     )
-    explain: bool = shared_options.explain()
     explain_for: str | None = option(
         None,
         "Like --explain, for a GPU that need not be present.",
@@ -87,7 +79,6 @@ class UnmixOptions(StackOptions):
         group="Engines and kernels",
         role="terminal",
     )
-    compression: str | None = shared_options.compression()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -101,11 +92,6 @@ class UnmixOptions(StackOptions):
                 raise ArgumentError("--white is the intensity of an empty field for --from-log or --stain; add one")
             if not (math.isfinite(self.white) and self.white > 0):
                 raise ArgumentError(f"--white {self.white:g}: give the intensity of an empty field, above 0")
-
-    @cached_property
-    def asked_kernel(self) -> Any:
-        """The kernel, with its options."""
-        return values.named_kernel(self.kernel, self.kernel_options)
 
     @property
     def by_density(self) -> bool:
