@@ -39,7 +39,8 @@ def align_by_motion(
         matrices = np.round(result.applied(options.doubtful), 9)
         files = {"motion.csv": motion_csv(frames, result, matrices).encode()}
         told = f"Measured as {result.model} motion; shifts are those of the middle of the frame (see motion.csv)."
-        turned = Turned(ByMatrices(matrices), files, seen_by_all(matrices, frames.shape))
+        turns = tuple(zip(result.angle.tolist(), result.scale.tolist(), strict=True))
+        turned = Turned(ByMatrices(matrices), files, seen_by_all(matrices, frames.shape), turns=turns)
         reach = ShiftWindow.symmetric(*(size // 2 for size in frames.shape))  # what is tried of each rotation
         return turned, as_shifts(result, _ENGINE, told, reach)
 

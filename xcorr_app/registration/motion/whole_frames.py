@@ -46,6 +46,8 @@ _ALIKE = 1.05
 """Ratio of the scores of two motions below which either may be the true one."""
 _TRIED = 3
 """Candidates that are refined at most."""
+_NOTHING = 1e-3
+"""Radians by which nothing turns."""
 _WINDOWS = 1e4
 """Independent angles and shifts that are searched, for the score that chance reaches."""
 
@@ -89,7 +91,7 @@ def motion_of(
     found = over(range(frames.count), lambda _: [], progress)
     unreadable = {t: one.unreadable for t, one in enumerate(found) if one.unreadable is not None}
     # What noise hides in a spectrum may be near what frames before and after it do.
-    doubtful = [t for t in range(frames.count) if found[t].flags and found[t].can_improve]
+    doubtful = [t for t in range(frames.count) if found[t].flags and found[t].can_improve and _neighbours(found, t)]
     again = over(doubtful, lambda t: _neighbours(found, t), None)
     for t, one in zip(doubtful, again, strict=True):
         if not one.flags or one.score > found[t].score:
@@ -250,7 +252,8 @@ def _neighbours(found: list[_Found], t: int) -> list[Matrix]:
     known = []
     for numbers in (range(t - 1, -1, -1), range(t + 1, len(found))):
         motion = next((found[i].motion for i in numbers if not found[i].flags), None)
-        if motion is not None:
+        # Frames that are not turned have been tried.
+        if motion is not None and not np.allclose(motion[:2, :2], np.eye(2), atol=_NOTHING):
             known.append(motion)
     return known
 
