@@ -11,7 +11,9 @@ from rich.text import Text
 
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.run import AlignResult
+from xcorr_app.batch.stack_work import StackWork
 from xcorr_app.cli.failures import one_line
+from xcorr_app.cli.printing import tables
 from xcorr_app.cli.printing.tables import say, say_of
 from xcorr_app.io.outputs import output_ending
 from xcorr_app.pipeline.work import Plan
@@ -22,8 +24,10 @@ from xcorr_app.report.summary import StackSummary, summarise, verdict
 _STYLES = {"good": "green", "doubtful": "yellow", "failed": "red"}
 
 
-def print_results(console: Console, result: AlignResult) -> None:
-    """One line a stack, the reasons of failures, notes, and where the report is."""
+def print_results(console: Console, result: AlignResult, *, every: bool = False) -> None:
+    """One line a stack, the reasons of failures, notes, and where the report is; before it, `every` frame if wanted."""
+    for stack in result.report.stacks if every else ():
+        print_frames(console, stack)
     summaries = [summarise(stack) for stack in result.report.stacks]
     turned = any(summary.largest_turn is not None for summary in summaries)
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -93,8 +97,15 @@ def print_frames(console: Console, stack: StackReport) -> None:
     console.print(table)
 
 
-def print_plan(console: Console, plan: Plan[AlignOptions]) -> None:
-    """What a run would do."""
+def print_explained(console: Console, work: StackWork[AlignOptions]) -> None:
+    """What would compute each stack, or with ``--dry-run`` what a run would do."""
+    if work.options.dry_run:
+        _print_plan(console, work.plan)
+    else:
+        tables.print_explained(console, work)
+
+
+def _print_plan(console: Console, plan: Plan[AlignOptions]) -> None:
     options = plan.options
     place = f"Layout: {plan.discovery.layout}. Device: {plan.device.description}. Output: {plan.out}"
     say(console, place)

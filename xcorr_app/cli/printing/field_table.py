@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from xcorr_app.batch.recorded_work import Facts
+from xcorr_app.batch.stack_work import Facts
 from xcorr_app.cli.printing.run_table import notes_of, print_run
 from xcorr_app.pipeline.outcome import Outcome, Run
 
