@@ -138,7 +138,8 @@ class CommandOptions:
             if isinstance(value, Path) and getattr(self, "cluster", None):
                 value = Path(os.path.abspath(value))  # noqa: PTH100 - workers have another folder, links stay
             object.__setattr__(self, each.name, value)
-            if each.default is not MISSING and value != _read(each.name, known, each.default):
+            # An array, such as a mask, is no default, and would be compared pixel by pixel.
+            if each.default is not MISSING and (value != _read(each.name, known, each.default)) is not False:
                 given[each.name] = known
         for name, known in given.items():
             self._refuse_ignored(name, known, given)
