@@ -268,6 +268,7 @@ class AlignOptions(MovingOptions):
 
     def _check_motion(self) -> None:
         """Refuse values that only go with shifts."""
+        from xcorr_app.registration.motion.other_references import OTHERS
         from xcorr_app.registration.patches.patch_references import REFERENCES
 
         if self.more_channels != ():
@@ -277,7 +278,7 @@ class AlignOptions(MovingOptions):
             raise ArgumentError(f"interpolation {self.interpolation!r} moves by shifts only: use {known} with --motion")
         if self.border == "crop":
             raise ArgumentError("border 'crop' is for shifts: use constant or nearest with --motion")
-        references = REFERENCES if self.motion == "patches" else ("first", "last")
+        references = REFERENCES if self.motion == "patches" else ("first", "last", *OTHERS)
         if isinstance(self.reference, str) and self.reference not in references:
             raise ArgumentError(
                 f"reference {self.reference!r} is for shifts: use {', '.join(references)}, a frame number or a file"
