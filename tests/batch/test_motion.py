@@ -90,7 +90,7 @@ def test_a_binned_copy_moves_by_half(turning, tmp_path):
     [
         (["--motion", "rigid", "--border", "crop"], "crop"),
         (["--motion", "rigid", "--interpolation", "fourier"], "moves by shifts only"),
-        (["--motion", "affine", "--reference", "rolling:3"], "is for shifts"),
+        (["--motion", "affine", "--reference", "median"], "is for shifts"),
         (["--motion", "rigid", "--mask", "nonzero"], "--mask goes with --motion translation"),
         (["--motion", "elastic"], "elastic"),
         (["--mask", "dark"], "is no rule"),

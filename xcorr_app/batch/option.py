@@ -138,7 +138,8 @@ class CommandOptions:
             if isinstance(value, Path) and getattr(self, "cluster", None):
                 value = Path(os.path.abspath(value))  # noqa: PTH100 - workers have another folder, links stay
             object.__setattr__(self, each.name, value)
-            if each.default is not MISSING and not _is_default(value, _read(each.name, known, each.default)):
+            # An array, such as a mask, is no default, and would be compared pixel by pixel.
+            if each.default is not MISSING and (value != _read(each.name, known, each.default)) is not False:
                 given[each.name] = known
         for name, known in given.items():
             self._refuse_ignored(name, known, given)
@@ -171,11 +172,6 @@ class CommandOptions:
         """Everything that decides the results, as plain values: part of ``run.json`` and of what a resume compares."""
         recorded = (each.name for each, known in options_of(type(self)) if known.role == "result")
         return {name: _plain(getattr(self, name)) for name in recorded}
-
-
-def _is_default(value: Any, default: Any) -> bool:
-    """Whether a value is that of an option that is not given; an array never is."""
-    return not hasattr(value, "shape") and bool(value == default)
 
 
 def _read(name: str, known: Option, value: Any) -> Any:

@@ -11,7 +11,15 @@ from xcorr_app.cli.options import command as new_command
 from xcorr_app.cli.options import inputs_argument
 
 
-@new_command("align", AlignOptions, inputs_argument())
+def _begin_loading(given: dict[str, Any]) -> None:
+    """Let what a device needs be loaded while what reads options is."""
+    if given["cluster"] is None:
+        from xcorr_app.gpu.runtime.select import begin_loading
+
+        begin_loading(given["device"])
+
+
+@new_command("align", AlignOptions, inputs_argument(), begin=_begin_loading)
 def command(options: AlignOptions, inputs: tuple[Path, ...]) -> int:
     """Align stacks: folders, files or globs of TIFF, OME-Zarr, PNG, ND2, CZI, LIF, MRC, HDF5 and other images.
 
@@ -26,10 +34,6 @@ def command(options: AlignOptions, inputs: tuple[Path, ...]) -> int:
       xcorr align movie.tif -o OUT --motion rigid      frames that turn
       xcorr align FOLDER -o OUT --no-apply             measure only
     """
-    from xcorr_app.gpu.runtime.select import begin_loading
-
-    if options.cluster is None:
-        begin_loading(options.device)
     from xcorr_app.batch.align.run import Align
     from xcorr_app.cli.printing.align_table import failures_of, print_explained, print_results
     from xcorr_app.cli.stack_run import run_command

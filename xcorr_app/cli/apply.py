@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from xcorr_app.batch.apply.options import ApplyOptions
 from xcorr_app.cli import options as cli_options
+
+_HEADINGS = ("frames", "largest shift", "matched", "clipped", "seconds")
 
 
 @cli_options.command("apply", ApplyOptions, cli_options.inputs_argument())
@@ -27,7 +31,13 @@ def command(options: ApplyOptions, inputs: tuple[Path, ...]) -> int:
       xcorr apply drift.csv binned.tif -o out --scale 0.5 --border crop
     """
     from xcorr_app.batch.apply.run import Apply
-    from xcorr_app.cli.printing.apply_table import print_applied
+    from xcorr_app.cli.printing.run_table import print_run
     from xcorr_app.cli.stack_run import planes_of, run_command
 
-    return run_command(Apply, inputs, options, print_applied, counted=planes_of)
+    shown = partial(print_run, headings=_HEADINGS, numbers=_numbers, done="moved")
+    return run_command(Apply, inputs, options, shown, counted=planes_of)
+
+
+def _numbers(facts: dict[str, Any]) -> list[str]:
+    largest, seconds = f"{facts['largest_shift_px']:.2f} px", f"{facts['seconds']['move']:.2f}"
+    return [str(facts["frames"]), largest, facts["matched"], str(facts["clipped_pixels"]), seconds]

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from xcorr_app.batch.field.options import FieldOptions
 from xcorr_app.cli import options as cli_options
+
+_HEADINGS = ("fields", "grid", "largest", "standard error", "replaced")
+_ADVICE = "most vectors had to be replaced: larger windows may help, --window"
+"""Where a stack is flagged."""
 
 
 @cli_options.command("field", FieldOptions, cli_options.inputs_argument("A B | STACK..."))
@@ -24,7 +30,18 @@ def command(options: FieldOptions, inputs: tuple[Path, ...]) -> int:
       xcorr field movie.tif -o out --reference previous --window 64 --step 32
     """
     from xcorr_app.batch.field.run import Fields
-    from xcorr_app.cli.printing.field_table import print_fields
+    from xcorr_app.cli.printing.run_table import print_run
     from xcorr_app.cli.stack_run import run_command
 
-    return run_command(Fields, inputs, options, print_fields, counted=lambda sizes: max(sizes["T"], sizes["Z"]))
+    shown = partial(print_run, headings=_HEADINGS, numbers=_numbers, done="measured", advice=_ADVICE)
+    return run_command(Fields, inputs, options, shown, counted=lambda sizes: max(sizes["T"], sizes["Z"]))
+
+
+def _numbers(facts: dict[str, Any]) -> list[str]:
+    return [
+        str(facts["fields"]),
+        " x ".join(map(str, facts["grid"])),
+        f"{facts['largest_displacement_px']:.3f} px",
+        f"{facts['median_sigma_px']:.4f} px",
+        f"{100 * facts['replaced']:.1f} %",
+    ]

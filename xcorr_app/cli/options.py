@@ -35,8 +35,8 @@ class Value(click.ParamType):  # type: ignore[type-arg]  # older releases of cli
         return self.name
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read the text; a value that is no text was made by us and is kept, and completion asks for none."""
-        if not isinstance(value, str) or (ctx is not None and ctx.resilient_parsing):
+        """Read the text; what was read before is kept, and a default is read when it is needed."""
+        if not isinstance(value, str) or (param is not None and value == param.default):
             return value
         try:
             return self._read(value)
@@ -60,14 +60,21 @@ class _Name(click.Choice):  # type: ignore[type-arg]  # older releases of click 
 
 
 def command(
-    name: str, kind: type[OptionsT], *arguments: click.Argument
+    name: str,
+    kind: type[OptionsT],
+    *arguments: click.Argument,
+    begin: Callable[[dict[str, Any]], object] = dict,
 ) -> Callable[[Callable[..., int]], GroupedCommand]:
-    """Make a command of a function of its options and arguments that returns the exit code."""
+    """Make a command of a function of its options and arguments that returns the exit code.
+
+    It may `begin` something as soon as the values are known, before they are checked.
+    """
 
     def decorate(function: Callable[..., int]) -> GroupedCommand:
         @click.pass_context
         def callback(ctx: click.Context, /, **given: Any) -> None:
             places = [given.pop(argument.name) for argument in arguments]
+            begin(given)
             with one_line_failures(WRONG_USAGE, debug=given["debug"]):
                 options = kind(**given)
             ctx.exit(function(options, *places))

@@ -38,7 +38,7 @@ def run_command(
     show: Callable[[Console, Any], None],
     *,
     failures: Callable[[Any], list[tuple[str, str]]] | None = None,
-    told: Callable[[Plan[Any]], Sequence[str]] | None = None,
+    remarks: Callable[[Plan[Any]], Sequence[str]] | None = None,
     explained: Callable[[Console, StackWork[Any]], None] | None = None,
     counted: Callable[[Sizes], int] | None = None,
     halves: bool = False,
@@ -48,7 +48,7 @@ def run_command(
 ) -> int:
     """Do what a command's options say; returns the exit code.
 
-    What is `told` of a plan is said before it begins, `show` prints the results, with ``-q`` only `failures`;
+    `remarks` on a plan are printed before it begins, `show` prints the results, with ``-q`` only `failures`;
     `explained` prints what would be done, where only that is wanted. What is `counted` of a stack is a `unit` of its
     progress, in two `halves` where each is measured and moved. A plan of what will be `found` later is `taken` over.
     """
@@ -83,7 +83,7 @@ def run_command(
     with one_line_failures(SOMETHING_FAILED, debug=options.debug):
         if not quiet and found is None:
             print_found(console, plan.discovery, device_note(plan.device, options))
-            for line in told(plan) if told else ():
+            for line in remarks(plan) if remarks else ():
                 say(console, line)
         silent = quiet or found is not None
         count = None if silent or cluster or counted is None else count_of(plan.discovery, counted, halves=halves)
@@ -91,12 +91,12 @@ def run_command(
         stages = resources.stages if options.timings else None
         with (
             workers_of(cluster, kind.device) as elsewhere,
-            taken(plan) as seen,
+            taken(plan) as final,
             display_for(
                 console, quiet=silent, unit="stacks" if cluster else unit, count=count, stages=stages
             ) as display,
         ):
-            work = kind(seen)
+            work = kind(final)
             run: Run[Any] = work.run(
                 stop_at_defects=options.debug, watcher=display.watch, resources=resources, elsewhere=elsewhere
             )

@@ -52,7 +52,7 @@ def command(options: UnmixOptions, inputs: tuple[Path, ...]) -> int:
         inputs,
         options,
         print_mixed,
-        told=lambda plan: told_of_spectra(spectra_condition(plan.options)),
+        remarks=lambda plan: told_of_spectra(spectra_condition(plan.options)),
         explained=_print_explained,
         unit="images",
     )

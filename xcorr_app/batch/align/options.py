@@ -208,7 +208,7 @@ class AlignOptions(MovingOptions):
         super().__post_init__()
         if self.correct and not self.corrects:
             raise ArgumentError("--correct needs an image to correct by: --flat, --dark or --background")
-        if self.mask_moves and not isinstance(self.mask, Path):
+        if self.mask_moves and self.mask is None:
             raise ArgumentError("--mask-moves goes with --mask FILE")
         if self.motion != "translation":
             self._check_motion()
