@@ -57,6 +57,57 @@ def test_strain_and_turning_are_those_of_the_motion():
     assert np.median(field.vorticity[inner, inner]) == pytest.approx(0.01, abs=5e-4)
 
 
+def particles(shift, diameter, seed, shape=(256, 256), noise=2.0):
+    """A pair of images of particles, as a camera of 8 bits takes them."""
+    rng = np.random.default_rng(seed)
+    places = rng.uniform(-20, shape[0] + 20, (3000, 2))
+    bright = rng.uniform(100, 200, len(places))
+    near = np.arange(-6, 7)
+    images = []
+    for moved in (places, places + shift):
+        image = np.zeros((shape[0] + 64, shape[1] + 64))
+        for place, height in zip(moved + 32, bright, strict=True):
+            whole = place.astype(int)
+            along = [np.exp(-8 * ((near + w - p) / diameter) ** 2) for w, p in zip(whole, place, strict=True)]
+            image[whole[0] - 6 : whole[0] + 7, whole[1] - 6 : whole[1] + 7] += height * np.outer(*along)
+        image = image[32:-32, 32:-32] + noise * rng.normal(size=shape)
+        images.append(np.clip(image, 0, 255).round().astype(np.uint8))
+    return images
+
+
+@pytest.mark.parametrize("window", [16, 32])
+def test_a_single_pass_is_not_drawn_to_whole_pixels(window):
+    errors = []
+    for seed, shift in enumerate(((1.37, -2.6), (0.5, -0.25), (-1.62, 2.13))):
+        first, second = particles(shift, 2.0, seed)
+        field = xc.displacement_field(first, second, window, window // 2, 1)
+        error = (field.displacement - shift)[1:-1, 1:-1]
+        errors.append(error)
+        # Nor is the mean: three values around a peak leave .03 px.
+        assert np.abs(np.median(error, axis=(0, 1))).max() < 0.012
+    assert np.sqrt(np.mean(np.square(errors))) < (0.06 if window == 16 else 0.03)
+
+
+def test_errors_of_a_single_pass_are_predicted():
+    displacement = np.zeros((2, 300, 320)) + np.array([1.4, -3.2])[:, None, None]
+    first, second = pair(5, displacement, noise=0.3)
+    field = xc.displacement_field(first, second, passes=1)
+    error = (field.displacement - truth(displacement, field)) / field.sigma
+    assert 0.75 < np.sqrt(np.nanmean(error[1:-1, 1:-1] ** 2)) < 1.33
+
+
+def test_what_is_masked_takes_no_part_in_a_single_pass():
+    displacement = np.zeros((2, 160, 170)) + np.array([1.4, -2.3])[:, None, None]
+    images = pair(6, displacement)
+    mask = np.ones((160, 170), dtype=bool)
+    mask[:, 100:] = False
+    found = []
+    for poison in (0.0, 1e6):
+        first, second = (np.where(mask, image, poison) for image in images)
+        found.append(xc.displacement_field(first, second, 32, 16, 1, mask=mask).displacement)
+    np.testing.assert_array_equal(*found)
+
+
 def test_errors_are_predicted():
     displacement = np.zeros((2, 260, 260)) + 1.37
     first, second = pair(3, displacement, noise=0.3)

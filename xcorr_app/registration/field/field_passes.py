@@ -13,6 +13,7 @@ from xcorr_app.registration.field.measured_field import DisplacementField, slope
 from xcorr_app.registration.field.smooth_field import local_linear, normalised_median
 from xcorr_app.registration.field.window_icgn import RefinedWindows, refine_windows
 from xcorr_app.registration.field.window_match import WindowMatch, Windows, match_windows
+from xcorr_app.registration.field.window_shifts import refine_shifts
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
 from xcorr_app.registration.warping.displacement import at_every_pixel, places_of
 from xcorr_app.registration.warping.grid import Grid, pixel_bases, with_edges
@@ -91,6 +92,23 @@ def _replaced(field: DisplacementField, threshold: float) -> DisplacementField:
         good[lost] = local_linear(places[known], values, np.ones(len(values)), places[lost], reach)
     good[field.masked] = np.nan
     return replace(field, displacement=good, replaced=lost)
+
+
+def with_shifts_refined(
+    images: list[Array], grid: Grid, field: DisplacementField, seen: Array | None
+) -> DisplacementField:
+    """The vectors of a single pass, and their standard errors, by a fit of each window's shift to its pixels."""
+    rows, columns = _firsts(grid)
+    known = ~field.replaced & ~field.masked
+    start = np.where(known[..., None], field.displacement, np.nan).reshape(-1, 2)
+    found = refine_shifts(images[0], images[1], rows, columns, grid.rows.window, start, seen)
+    settled = found.settled.reshape(grid.shape)
+    return replace(
+        field,
+        displacement=np.where(settled[..., None], found.shift.reshape(*grid.shape, 2), field.displacement),
+        sigma=np.where(known[..., None], found.sigma.reshape(*grid.shape, 2), np.nan),
+        score=np.where(settled, found.score.reshape(grid.shape), field.score),
+    )
 
 
 def with_last_step(
