@@ -84,6 +84,23 @@ def test_the_motion_is_found_over_the_whole_range(model, speckle):
     assert result.score.min() > 0.95
 
 
+@pytest.mark.parametrize("model", list(MODELS))
+def test_transforms_are_those_of_scikit_image(model):
+    transform = pytest.importorskip("skimage.transform")
+    frames, _ = series(model, 20, seed=7, count=2, turn=0.2)
+    frames = np.concatenate([frames, np.zeros_like(frames[:1])]).astype(np.float32)
+    result = xc.estimate_motion(frames, model)
+    kinds = {"similarity": transform.SimilarityTransform, "affine": transform.AffineTransform}
+    itself, moved, nowhere = result.transforms
+    assert type(moved) is kinds.get(model, transform.EuclideanTransform)
+    np.testing.assert_allclose(itself.params, np.eye(3), atol=1e-5)
+    assert nowhere is None
+    ours = result.apply(frames)[1]
+    theirs = transform.warp(frames[1], moved, order=1, preserve_range=True)
+    inside = (slice(40, -40),) * 2
+    np.testing.assert_allclose(theirs[inside], ours[inside], atol=1e-3)
+
+
 @pytest.mark.share(3)
 @pytest.mark.parametrize("seed", range(3))
 def test_angle_and_shift_at_signal_to_noise_five(seed):

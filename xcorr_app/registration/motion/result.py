@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ from xcorr_app.registration.warping.field import Field
 from xcorr_app.registration.warping.matrices import about_corner, about_middle, angle_of, scale_of, turned
 from xcorr_app.registration.warping.warp import Mode, warp_frames
 from xcorr_app.registration.warping.warps import in_threads
+
+if TYPE_CHECKING:
+    from skimage.transform import AffineTransform
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +77,20 @@ class MotionResult:
     def scale(self) -> NDArray[np.float64]:
         """(T,) factor by which to enlarge each frame to land on the reference."""
         return scale_of(self.matrices)
+
+    @property
+    def transforms(self) -> tuple[AffineTransform | None, ...]:
+        """What ``skimage.transform.warp`` takes to bring each frame onto the reference; None where nothing is known.
+
+        ``EuclideanTransform`` of translations and rigid motions, ``SimilarityTransform``, ``AffineTransform``; of
+        patches, that of their mean shift. They map (x, y), column before row, from the reference to the frame.
+        """
+        from skimage import transform  # half a second that few calls need
+
+        kinds = {"similarity": transform.SimilarityTransform, "affine": transform.AffineTransform}
+        kind = kinds.get(self.model, transform.EuclideanTransform)
+        swapped = self.matrices[:, [1, 0, 2]][:, :, [1, 0, 2]]
+        return tuple(kind(matrix=matrix) if np.isfinite(matrix).all() else None for matrix in swapped)
 
     def applied(self, policy: str = DEFAULT_POLICY) -> NDArray[np.float64]:
         """Matrices (T, 3, 3) to warp by, those that are not trusted replaced as `ShiftResult.applied` replaces shifts.
