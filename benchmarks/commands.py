@@ -25,8 +25,8 @@ from benchmarks.pipeline.command import run_pipeline
 from benchmarks.same import same
 from benchmarks.work.command import check_request, run_suite
 from xcorr_app.cli.failures import SOMETHING_FAILED, one_line_failures
+from xcorr_app.cli.options import PATH, Value
 from xcorr_app.cli.printing.tables import console_for
-from xcorr_app.cli.values import PATH, Value
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.select import select_device
 from xcorr_app.tuning.domains import DOMAINS

@@ -19,6 +19,11 @@ def test_the_drawing_is_what_its_script_draws() -> None:
     assert script.drawing() == (ROOT / "docs" / "tensor_cores.svg").read_text(encoding="utf-8")
 
 
+def test_the_table_of_options_is_what_the_commands_declare() -> None:
+    script = module_at(ROOT / "docs" / "write_options.py")
+    assert script.page() == (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_to_files(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))

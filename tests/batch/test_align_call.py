@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import json
 
 import numpy as np
@@ -12,7 +13,10 @@ import tifffile
 import xcorr_app as xc
 from tests.batch.movies import DRIFT, write_movie, xcorr
 from tests.batch.test_killed import content
-from xcorr_app.errors import OutputError
+from xcorr_app.batch.align.options import AlignOptions
+from xcorr_app.errors import ArgumentError, OutputError
+from xcorr_app.registration.patches.patch_fit import PatchOptions
+from xcorr_app.registration.settings import Settings
 
 
 @pytest.fixture(scope="module")
@@ -67,3 +71,41 @@ def test_it_resumes_and_refuses_as_the_command_does(folder, tmp_path):
     again = xc.align(folder / "m0.tif", tmp_path, device="cpu", apply=False, report="none", resume=True)
     assert json.loads(again.record.read_text())["resumed"] == ["m0"]
     assert np.array_equal(again["m0"].shifts, first["m0"].shifts)
+
+
+def test_its_keywords_are_the_options_of_the_command():
+    known = inspect.signature(xc.align).parameters
+    assert list(known)[:3] == ["inputs", "out", "progress"]
+    assert known["interpolation"].default == "linear"
+    assert {"max_shift", "resume", "cluster", "pyramid", "field_formats"} <= set(known)
+    assert not {"output", "quiet", "verbose", "debug", "explain", "dry_run", "watch"} & set(known)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"maxshift": 3}, "unknown option maxshift: the options are align_channel, apply"),
+        ({"quiet": True}, "unknown option quiet"),
+        ({"interpolation": "sinc"}, "unknown interpolation 'sinc': use nearest, linear, cubic, fourier"),
+        ({"smooth_time": 0}, "smooth_time is 0: use a whole number, 1 to 1000"),
+        ({"patch": 64}, "--patch goes with --motion patches"),
+        ({"prefilter": "blur:1"}, "prefilter 'blur"),
+        ({"max_shift": "5,x"}, "give pixels, or rows,columns"),
+        ({"align_channel": -1}, "align channel -1 does not exist"),
+        ({"motion": "rigid", "align_channel": "sum"}, "several channels are measured for shifts"),
+    ],
+)
+def test_keywords_that_make_no_sense(folder, tmp_path, given, words):
+    with pytest.raises(ArgumentError) as raised:
+        xc.align(folder, tmp_path / "out", device="cpu", **given)
+    assert words in str(raised.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_defaults_are_those_of_the_measurement():
+    """Settings, and how frames are cut, have defaults of their own."""
+    options = AlignOptions()
+    assert options.settings == Settings()
+    assert options.patches == PatchOptions()
+    dft = AlignOptions(subpixel="dft:16").settings
+    assert (dft.subpixel, dft.upsample) == ("dft", 16)

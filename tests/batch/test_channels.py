@@ -70,7 +70,7 @@ def test_the_command(tmp_path, words):
     error, errors = (np.sqrt(np.mean((s - DRIFT) ** 2)) for s in (found, np.stack(alone)))
     assert error < errors
     assert "2 channels (red, green)" in run.stdout
-    assert record(tmp_path / "out")["parameters"]["align_channel"] == 0
+    assert record(tmp_path / "out")["parameters"]["align_channel"] == ([0, 1] if words == "0,1" else "sum")
     wrong = align(tmp_path / "m.ome.tif", "-o", tmp_path / "w", "--align-channel", "0,5")
     assert wrong.code == 1
     assert "2 channel" in wrong.stdout

@@ -11,7 +11,6 @@ from tests.batch.filter_runs import filtering, result
 from tests.batch.movies import record
 from tests.io.samples import noise, write_plain
 from xcorr_app.batch.filter.banks import BANKS, FilterBank, parse_bank
-from xcorr_app.batch.filter.choice import FilterChoice
 from xcorr_app.batch.filter.metadata import bank_metadata
 from xcorr_app.batch.filter.options import FilterOptions
 from xcorr_app.errors import ArgumentError
@@ -96,6 +95,6 @@ def test_a_file_that_holds_no_bank(tmp_path, shape):
 def test_channels_of_a_result_say_which_channel_and_filter_they_are(channels, names, expected):
     bank = FilterBank(np.ones((2, 3, 5)), ("a", "b"))
     given = StackMetadata("TCYX", (4, channels, 20, 30), np.dtype(np.uint16), "ome", channel_names=names)
-    found = bank_metadata(given, bank, FilterOptions(FilterChoice("gaussian", "1", bank.filters[0]), mode="valid"))
+    found = bank_metadata(given, bank, FilterOptions(gaussian="1", mode="valid"))
     assert found.channel_names == expected
     assert (found.axes, found.shape, found.dtype) == ("TCYX", (4, 2 * channels, 18, 26), np.float32)

@@ -101,12 +101,14 @@ def test_record_of_a_run(tmp_path, folder):
     assert json.dumps(known, allow_nan=False)
     assert known["program"] == "xcorr filter"
     assert known["parameters"] == {
-        "filter": "taps",
-        "argument": str(tmp_path / "taps.csv"),
+        **dict.fromkeys(("gaussian", "box", "sobel", "log", "dog", "unsharp", "bank")),
+        "laplacian": False,
+        "taps": str(tmp_path / "taps.csv"),
         "mode": "constant",
         "cval": 5.0,
         "dtype": None,
         "kernel": "auto",
+        "kernel_options": [],
         "stride": 1,
         "engine": "auto",
         "device": "cpu",

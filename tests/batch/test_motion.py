@@ -60,7 +60,7 @@ def test_motion_travels_to_other_channels_and_back(turning):
     again = read_stack(folder / "again" / "t" / "t_aligned.tif").data
     np.testing.assert_array_equal(again, read_stack(folder / "out" / "t" / "t_aligned.tif").data)
     assert moved.shape == frames.shape
-    assert xcorr("apply", folder / "out", folder / "t.tif", "-o", folder / "crop", "--crop").code == 1
+    assert xcorr("apply", folder / "out", folder / "t.tif", "-o", folder / "crop", "--border", "crop").code == 1
     with pytest.raises(InputError, match="holds motions"):
         load_shifts(folder / "out" / "t" / "motion.csv")
     assert len(rows) == 4
@@ -90,8 +90,8 @@ def test_a_binned_copy_moves_by_half(turning, tmp_path):
     [
         (["--motion", "rigid", "--border", "crop"], "crop"),
         (["--motion", "rigid", "--interpolation", "fourier"], "moves by shifts only"),
-        (["--motion", "affine", "--reference", "template"], "is for shifts"),
-        (["--motion", "rigid", "--mask", "nonzero"], "leave them out with --motion"),
+        (["--motion", "affine", "--reference", "median"], "is for shifts"),
+        (["--motion", "rigid", "--mask", "nonzero"], "--mask goes with --motion translation"),
         (["--motion", "elastic"], "elastic"),
         (["--mask", "dark"], "is no rule"),
         (["--mask-moves"], "goes with --mask FILE"),

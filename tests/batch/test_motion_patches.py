@@ -20,8 +20,10 @@ WORDS = (
     48,
     "--interpolation",
     "cubic",
-    "--field-csv",
-    "--field-ome-tiff",
+    "--field-format",
+    "csv",
+    "--field-format",
+    "ome-tiff",
     "--device",
     "cpu",
 )
@@ -94,7 +96,7 @@ def test_doubtful_frames_follow_their_neighbours(tmp_path):
     frames, _ = bent(3, 20, amplitude=2.0, count=4, shape=(100, 110))
     frames[2] = 0.0
     write_plain(tmp_path / "f.tif", frames)
-    words = ("--motion", "patches", "--patch", 40, "--field-csv", "--report", "none")
+    words = ("--motion", "patches", "--patch", 40, "--field-format", "csv", "--report", "none")
     run = align(tmp_path / "f.tif", "-o", tmp_path / "out", *words)
     rows = table(tmp_path / "out" / "f" / "patches.csv")
     assert "flat" in rows[2]["flags"]
@@ -114,9 +116,8 @@ def test_doubtful_frames_follow_their_neighbours(tmp_path):
         (["--motion", "patches", "--border", "crop"], "crop"),
         (["--motion", "patches", "--reference", "previous"], "is for shifts"),
         (["--motion", "patches", "--patch", 48, "--max-deviation", 60], "at most a patch"),
-        (["--patch", 64], "go with --motion patches"),
-        (["--motion", "rigid", "--field-csv"], "go with --motion patches"),
-        (["--motion", "rigid", "--field-ome-tiff"], "go with --motion patches"),
+        (["--patch", 64], "--patch goes with --motion patches"),
+        (["--motion", "rigid", "--field-format", "csv"], "--field-format goes with --motion patches"),
     ],
 )
 def test_what_does_not_go_together(bending, tmp_path, words, message):
@@ -165,7 +166,7 @@ def test_a_field_is_applied_to_other_channels(two_channels, tmp_path, source):
     [
         (["--invert"], "holds fields, which have no inverse"),
         (["--match", "name"], "match by number"),
-        (["--crop"], "no --crop"),
+        (["--border", "crop"], "no --border crop"),
         (["--interpolation", "fourier"], "use nearest, linear or cubic"),
         (["--scale", 0.5], "are of frames of 120 x 135"),
     ],

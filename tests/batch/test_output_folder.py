@@ -209,3 +209,15 @@ def test_record_of_a_run(tmp_path, folder):
         assert set(facts["seconds"]) == {"measure", "move", "assess"}
         assert all(seconds >= 0 for seconds in facts["seconds"].values())
         assert (facts["frames"], facts["engine"]) == (4, "fft")
+
+
+def test_a_folder_of_an_earlier_version_is_not_continued(tmp_path, folder):
+    out = tmp_path / "out"
+    assert align(folder, "-o", out).code == 0
+    for path in (out / "run.json", out / ".xcorr" / "run"):
+        known = json.loads(path.read_text())
+        del known["record_version"]
+        path.write_text(json.dumps(known))
+    refused(align(folder, "-o", out, "--resume"), "results of another version of xcorr", "or --overwrite")
+    assert align(folder, "-o", out, "--overwrite").code == 0
+    assert align(folder, "-o", out, "--resume").code == 0

@@ -56,7 +56,7 @@ def test_other_channels_type_and_calibration_are_kept(tmp_path, aligned):
 
 def test_inverted_and_scaled_and_cropped(tmp_path, aligned):
     out, stack = aligned
-    run = applying(out, stack, "-o", tmp_path / "out", "--invert", "--scale", 0.5, "--crop")
+    run = applying(out, stack, "-o", tmp_path / "out", "--invert", "--scale", 0.5, "--border", "crop")
     assert run.code == 0, run.stderr
     whole = apply_shifts(read_stack(stack).data, -0.5 * load_shifts(out / "m" / "shifts.csv"))
     cropped = result(tmp_path / "out").data

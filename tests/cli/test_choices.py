@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
+from xcorr_app.batch import choices
 from xcorr_app.batch.align import options as align_options
 from xcorr_app.batch.filter.banks import BANKS
 from xcorr_app.batch.filter.choice import FILTERS
-from xcorr_app.cli import choices
 from xcorr_app.correlation import engines, forms, plane, subpixel
 from xcorr_app.filtering import bank_request, boundary, kernel_names, rounding, stains
 from xcorr_app.filtering.engines.choice import EVERY_ENGINE
-from xcorr_app.gpu.direct import options as kernel_options
-from xcorr_app.gpu.direct.kernels import KERNELS
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 from xcorr_app.io import Limits
 from xcorr_app.io.writing import compression
 from xcorr_app.registration import settings
+from xcorr_app.registration.field import field_files
 from xcorr_app.registration.reference import strategies
 from xcorr_app.registration.results import doubtful_frames
 
@@ -27,12 +24,10 @@ def test_choices() -> None:
     assert settings.SUBPIXEL == choices.ALIGN_SUBPIXEL_METHODS
     assert strategies.REFERENCES == choices.REFERENCES
     assert strategies.NUMBERED_REFERENCES == choices.NUMBERED_REFERENCES
-    assert settings.WEIGHTINGS == choices.WEIGHTINGS
     assert tuple(align_options.INTERPOLATIONS) == choices.INTERPOLATIONS
-    assert align_options.BORDERS == choices.BORDERS
-    assert align_options.REPORTS == choices.REPORTS
     assert compression.COMPRESSIONS == choices.COMPRESSIONS
     assert doubtful_frames.POLICIES == choices.DOUBTFUL
+    assert set(choices.PATCH_FIELD_FORMATS) < set(choices.FIELD_FORMATS) == set(field_files.ENDINGS)
     assert tuple(forms.FORMS) == choices.FORMS
     assert tuple(FILTERS) == choices.FILTERS
     assert tuple(BANKS.values()) == choices.BANKS
@@ -45,19 +40,13 @@ def test_choices() -> None:
     assert tuple(stains.STAINS) == choices.STAINS
 
 
-def test_engines_and_kernels() -> None:
+def test_engines_and_devices() -> None:
     assert tuple(engines.ENGINES) == choices.ENGINES
-    assert tuple(KERNELS) == choices.VARIANTS
-    assert tuple(kernel_options.DISTRIBUTIONS) == choices.DISTRIBUTIONS
-    assert tuple(kernel_options.PRECISIONS) == choices.PRECISIONS
-    assert tuple(kernel_options.SUMS) == choices.SUMS
-    assert tuple(field.name for field in fields(kernel_options.KernelOptions)) == choices.KERNEL_OPTIONS
     assert tuple(KNOWN_DEVICES) == choices.DEVICES
 
 
 def test_defaults() -> None:
     assert plane.DEFAULT_MIN_OVERLAP == choices.MIN_OVERLAP
-    assert settings.DEFAULT_MIN_SCORE == choices.MIN_SCORE
     assert settings.MAX_SMOOTH_TIME == choices.MAX_SMOOTH_TIME
     assert settings.DEFAULT_TOLERANCE == choices.TOLERANCE
     assert Limits().max_pixels == choices.MAX_PIXELS

@@ -130,7 +130,8 @@ def test_the_kernels_write_the_definition(tmp_path, rng, form):
 @pytest.mark.gpu
 def test_the_variant_asked_for_is_the_one_that_runs(tmp_path, rng):
     files = [write_operand(tmp_path / f"{i}.npy", side) for i, side in enumerate(small_operands(rng, "one-to-many"))]
-    options = ("--form", "one-to-many", "--device", "cuda", "--variant", "multi-right", "--rights", "2")
+    options = ("--form", "one-to-many", "--device", "cuda", "--kernel-option", "variant=multi-right")
+    options += ("--kernel-option", "rights=2")
     assert xcorr("correlate", *files, "-o", tmp_path / "p.tif", *options).code == 0
     with tifffile.TiffFile(tmp_path / "p.tif") as tif:
         facts = json.loads(tif.imagej_metadata["xcorr"])

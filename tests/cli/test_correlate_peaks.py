@@ -87,7 +87,7 @@ def test_a_pair_without_a_peak_is_told(tmp_path, rng):
         ("p.npy", ("--peaks",), "peaks are written as .csv or .npz"),
         ("p.tif", ("--peaks",), "peaks are written as .csv or .npz"),
         ("p.csv", (), "planes are written as .tif"),
-        ("p.csv", ("--peaks", "--variant", "combined"), "'direct' cannot run on numpy arrays"),
+        ("p.csv", ("--peaks", "--kernel-option", "variant=combined"), "'direct' cannot run on numpy arrays"),
     ],
 )
 def test_wrong_usage(tmp_path, rng, out, words, message):

@@ -37,7 +37,7 @@ def stack(tmp_path_factory):
         (["--unsharp", "2,inf"], "unsharp '2,inf': the amount"),
         (["--box", "3", "--mode", "edge"], "--mode"),
         (["--box", "3", "--mode", "constant", "--cval", "nan"], "cval is nan"),
-        (["--box", "3", "--cval", "5"], "only used by mode constant, not by mode reflect"),
+        (["--box", "3", "--cval", "5"], "--cval goes with --mode constant"),
         (["--box", "3", "--dtype", "uint8"], "--dtype"),
         (["--box", "3", "--engine", "cuda"], "--engine"),
         (
@@ -58,7 +58,10 @@ def stack(tmp_path_factory):
         (["--box", "3", "--layout", "heap"], "--layout"),
         (["--box", "3", "--max-pixels", "0"], "--max-pixels"),
         (["--box", "3", "--resume", "--overwrite"], "give one of them"),
-        (["--box", "3", "--gpu-memory", "1GB", "--cluster", "local:1"], "for a run without --cluster"),
+        (
+            ["--box", "3", "--gpu-memory", "1GB", "--cluster", "local:1"],
+            "--gpu-memory and --cluster exclude each other",
+        ),
         (["--taps", "nowhere.npy"], "nowhere.npy: cannot be read (No such file"),
         (["--taps", ""], "the name of the file is empty"),
     ],

@@ -43,6 +43,29 @@ def test_every_default_is_shown(name):
             assert option.show_default or without, option.name
 
 
+@pytest.mark.parametrize("name", ["align", "apply", "correlate", "field", "filter", "unmix"])
+def test_help_fits_a_screen(name):
+    context = click.Context(command_of((name,)), info_name=f"xcorr {name}", terminal_width=98)
+    lines = context.get_help().splitlines()
+    assert len(lines) <= 50
+    assert max(map(len, lines)) <= 100
+    assert xcorr(name, "--help-all").stdout.count("\n  -") > xcorr(name, "--help").stdout.count("\n  -")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help_is_a_command_too(name):
+    assert xcorr("help", name).stdout == xcorr(name, "--help").stdout
+
+
+def test_help_of_everything():
+    run = xcorr("help")
+    assert run.stdout == xcorr("--help").stdout
+    commands, _, kernels = run.stdout.partition("Correlation planes and kernels:")
+    assert "  align " in commands
+    assert "  tune " in kernels
+    assert xcorr("help", "algin").code == 2
+
+
 def test_version():
     assert xcorr("--version").stdout == f"xcorr, version {__version__}\n"
 

@@ -31,8 +31,9 @@ def test_a_folder_of_files_of_which_one_is_damaged(tmp_path, slides):
     run = run_unmix(slides, out, "--stain", "he")
     assert run.code == 1
     lines = run.stdout.splitlines()
-    assert next(line for line in lines if line.startswith("failed: ")).startswith(f"failed: {slides / 's2.tif'}")
-    assert lines[-1] == f"2 of 3 stacks mixed: {out}"
+    assert [line.split()[0] for line in lines if line.endswith("failed")] == ["s2.tif"]
+    assert any(line.startswith("  s2.tif: ") for line in lines)
+    assert lines[-2:] == ["1 of 3 stacks failed.", f"Record: {out / 'run.json'}"]
     assert {path.name for path in out.glob("*.tif")} == {"s1_unmixed.tif", "s10_unmixed.tif"}
     for number in (1, 10):
         data = np.moveaxis(tifffile.imread(slides / f"s{number}.tif"), -1, 0)
@@ -50,7 +51,7 @@ def test_an_interrupted_folder_is_gone_on_with(tmp_path, slides):
     refused(run_unmix(slides, out, "--stain", "he"), "is not empty; use --resume")
     run = run_unmix(slides, out, "--stain", "he", "--resume")
     assert run.code == 0
-    assert [line.endswith("finished before") for line in run.stdout.splitlines()[-4:-1]] == [True, False, False]
+    assert "Finished before: s1\n" in run.stdout
     assert (out / "s1_unmixed.tif").stat().st_mtime_ns == before
     assert (out / "s10_unmixed.tif").read_bytes() == contents["s10_unmixed.tif"]
     assert (out / "s2_unmixed.tif").exists()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.batch.movies import align, write_movie
+from tests.batch.movies import align, record, write_movie
 
 
 @pytest.fixture(scope="module")
@@ -33,13 +33,13 @@ def stack(tmp_path_factory):
         ("--prefilter", "gaussian:0", "above 0"),
         ("--contrast", "local", "use none, auto or local:S"),
         ("--max-sigma", "0", "max_sigma is 0"),
-        ("--upsample", "0", "--upsample"),
+        ("--subpixel", "dft:0", "dft:N with 1 to 10000"),
+        ("--subpixel", "icgn:100", "dft:N with 1 to 10000"),
         ("--align-channel", "-1", "--align-channel"),
         ("--max-pixels", "0", "--max-pixels"),
         ("--tolerance", "nan", "tolerance is nan"),
         ("--tolerance", "inf", "tolerance is infinite"),
         ("--tolerance", "0", "tolerance is 0"),
-        ("--min-score", "nan", "min_score is nan"),
         ("--min-overlap", "2", "min_overlap is 2"),
         ("--axis", "X", "--axis"),
         ("--interpolation", "sinc", "--interpolation"),
@@ -73,3 +73,33 @@ def test_extreme_windows(tmp_path, stack, value, code):
     run = align(stack, "-o", tmp_path / "out", "--max-shift", value, "--no-apply")
     assert run.code == code
     assert ("could not be trusted" in run.stdout) == bool(code)  # the frames moved farther than the window
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--no-apply --format ome-zarr", "--format goes with --apply"),
+        ("--no-apply --compression zlib", "--compression goes with --apply"),
+        ("--format ome-tiff --pyramid 2", "--pyramid goes with --format same or --format ome-zarr"),
+        ("--motion rigid --subpixel icgn", "--subpixel goes with --motion translation"),
+        ("--motion patches --engine fft", "--engine goes with --motion translation"),
+        ("--motion rigid --kernel-option precision=fp16", "--kernel-option goes with --motion translation"),
+        ("--verify none --tolerance 0.1", "--tolerance is for the check that --verify none leaves out"),
+        ("--gpu-memory 1GB", "--gpu-memory is for a GPU, and this run computes on the CPU"),
+        ("--watch --dry-run", "--watch and --dry-run exclude each other"),
+        ("--resume --overwrite", "exclude each other: give one of them"),
+        ("--correct", "--correct needs an image to correct by"),
+    ],
+)
+def test_what_would_change_nothing_is_refused(tmp_path, stack, words, message):
+    run = align(stack, "-o", tmp_path / "out", *words.split())
+    assert run.code == 2
+    assert message in run.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_short_names(tmp_path, stack):
+    words = ("-o", tmp_path / "out", "-m", "5", "-r", "last", "--no-apply", "--report", "none")
+    assert align(stack, *words).code == 0
+    parameters = record(tmp_path / "out")["parameters"]
+    assert (parameters["max_shift"], parameters["reference"]) == (5.0, "last")

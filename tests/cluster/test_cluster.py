@@ -21,7 +21,8 @@ import xcorr_app as xc
 from tests.batch.movies import write_movie, xcorr
 from tests.batch.test_killed import content
 from xcorr_app.batch.align.options import AlignOptions
-from xcorr_app.batch.align.run import align_device, plan_align, run_align
+from xcorr_app.batch.align.run import Align
+from xcorr_app.batch.stack_work import plan_stacks
 from xcorr_app.cluster.connect import connected
 from xcorr_app.cluster.task import BEGUN
 from xcorr_app.cluster.workers import Workers
@@ -35,7 +36,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pyte
 
 @pytest.fixture(scope="module")
 def workers():
-    with connected("local:2", align_device) as started:
+    with connected("local:2", Align.device) as started:
         yield started
 
 
@@ -43,7 +44,7 @@ def workers():
 def again(workers):
     """The same workers, of which a new run takes note."""
     workers._client.wait_for_workers(2, timeout=60)  # one may be begun in the place of one that was killed
-    return Workers(workers._client, align_device)
+    return Workers(workers._client, Align.device)
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +56,17 @@ def folder(tmp_path_factory):
 
 
 def aligned(folder, out, elsewhere=None, *, report="none", **how):
-    plan = plan_align([folder], out, replace(OPTIONS, report=report), elsewhere=elsewhere is not None, **how)
-    with prepared_output(out, resume=how.get("resume", False), overwrite=False):
-        return run_align(plan, elsewhere=elsewhere, resume=how.get("resume", False))
+    options = replace(OPTIONS, report=report, **how)
+    plan = plan_stacks(Align, [folder], out, options, elsewhere=elsewhere is not None)
+    with prepared_output(out, resume=options.resume, overwrite=False):
+        return computed(plan, elsewhere)
+
+
+def computed(plan, elsewhere):
+    """What became of a plan."""
+    work = Align(plan)
+    work.run(elsewhere=elsewhere)
+    return work.result
 
 
 def results(out):
@@ -129,13 +138,13 @@ def test_a_killed_worker_costs_one_task(folder, tmp_path, again, undisturbed):
 
 def test_a_file_that_workers_lack_fails_its_stack_in_words(folder, tmp_path, again):
     mine = shutil.copytree(folder, tmp_path / "in")
-    plan = plan_align([mine], tmp_path / "out", OPTIONS, elsewhere=True)
+    plan = plan_stacks(Align, [mine], tmp_path / "out", OPTIONS, elsewhere=True)
     with prepared_output(plan.out, resume=False, overwrite=False):
         (mine / "m1.tif").unlink()
-        done = run_align(plan, elsewhere=again)
-    assert [outcome.name for outcome in done.run.outcomes if outcome.failed] == ["m1"]
-    assert "Frame 0 is unreadable" in " ".join(done.report.stacks[1].notes)
-    assert "m1.tif" in " ".join(done.report.stacks[1].notes)
+        found = computed(plan, again)
+    assert [outcome.name for outcome in found.run.outcomes if outcome.failed] == ["m1"]
+    assert "Frame 0 is unreadable" in " ".join(found.report.stacks[1].notes)
+    assert "m1.tif" in " ".join(found.report.stacks[1].notes)
 
 
 def limit_files(size):
@@ -179,13 +188,13 @@ def test_the_command_and_the_call_take_an_address(folder, tmp_path, workers):
     assert run.code == 0, run.stderr
     scheduler = tmp_path / "scheduler.json"
     scheduler.write_text(json.dumps({"address": address}))
-    with connected(str(scheduler), align_device) as same:
+    with connected(str(scheduler), Align.device) as same:
         assert set(same._client.nthreads()) == set(workers._client.nthreads())
 
 
 def test_what_is_no_cluster_is_refused(tmp_path):
     for text in ("", "local:0", "local:many", "here", str(tmp_path / "no.json")):
-        with pytest.raises(ArgumentError, match="cluster"), connected(text, align_device):
+        with pytest.raises(ArgumentError, match="cluster"), connected(text, Align.device):
             pass
     run = xcorr("align", tmp_path, "-o", tmp_path / "out", "--cluster", "nowhere")
     assert run.code == 2
@@ -216,7 +225,7 @@ def to_be_lost(folder, workers):
 
 @pytest.mark.share(2)
 def test_a_lost_scheduler_stops_the_run_and_resume_goes_on(folder, tmp_path, undisturbed):
-    with to_be_lost(tmp_path, workers=1) as (file, scheduler), connected(str(file), align_device) as lost:
+    with to_be_lost(tmp_path, workers=1) as (file, scheduler), connected(str(file), Align.device) as lost:
         when_begun(lost, lambda said: said["stack"] == "m2" and threading.Timer(0, scheduler.kill).start())
         with pytest.raises(ClusterError, match="--resume"):
             aligned(folder, tmp_path / "out", lost)

@@ -17,7 +17,7 @@ from scipy.ndimage import gaussian_filter
 import xcorr_app as xc
 from tests.cluster.test_cluster import aligned, failures, results, to_be_lost, when_begun
 from xcorr_app.batch.align import moving
-from xcorr_app.batch.align.run import align_device
+from xcorr_app.batch.align.run import Align
 from xcorr_app.cluster import divided_stacks
 from xcorr_app.cluster.connect import connected
 from xcorr_app.cluster.workers import Workers
@@ -38,7 +38,7 @@ class ShortBlocks(WorkerPlugin):
 
 @pytest.fixture(scope="module")
 def workers():
-    with connected("local:2", align_device) as started:
+    with connected("local:2", Align.device) as started:
         started._client.register_plugin(ShortBlocks())
         yield started
 
@@ -53,7 +53,7 @@ def again(workers, monkeypatch):
     """The same workers, of which a new run takes note; a block is worth a task."""
     monkeypatch.setattr(divided_stacks, "BLOCKS_A_TASK", 1)
     workers._client.wait_for_workers(2, timeout=60)
-    return Workers(workers._client, align_device)
+    return Workers(workers._client, Align.device)
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ def test_all_that_is_written_is_written_by_both(long, tmp_path, again, how, monk
 @pytest.mark.slow
 def test_a_scheduler_lost_in_mid_pass_stops_the_run(long, tmp_path, monkeypatch, again, undisturbed):
     monkeypatch.setattr(divided_stacks, "BLOCKS_A_TASK", 1)
-    with to_be_lost(tmp_path, workers=2) as (file, scheduler), connected(str(file), align_device) as lost:
+    with to_be_lost(tmp_path, workers=2) as (file, scheduler), connected(str(file), Align.device) as lost:
         lost._client.wait_for_workers(2, timeout=60)
         lost._client.register_plugin(ShortBlocks())
 

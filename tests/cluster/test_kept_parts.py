@@ -11,7 +11,7 @@ import pytest
 from xcorr_app.cluster.kept_parts import KeptParts, begin, folder_of
 from xcorr_app.registration.measuring.chunk_result import ChunkResult
 from xcorr_app.registration.measuring.placement import Placement
-from xcorr_app.registration.motion.whole_frames import _Found
+from xcorr_app.registration.motion.whole_frames import Found
 
 OF = ("measure", False, 9, 32)
 KEY = "0123456789abcdef-and-more"
@@ -101,6 +101,6 @@ def test_another_run_begins_anew(tmp_path):
 def test_a_frame_that_cannot_be_read_is_noticed():
     from xcorr_app.cluster.blocks import _could_not_read
 
-    for one in (ChunkResult(0, None, np.arange(2), {1: "no such file"}), _Found(unreadable="no such file")):
+    for one in (ChunkResult(0, None, np.arange(2), {1: "no such file"}), Found(unreadable="no such file")):
         assert _could_not_read([one])
-    assert not _could_not_read([ChunkResult(0, None, np.arange(2), {}), _Found(), None, np.zeros(3)])
+    assert not _could_not_read([ChunkResult(0, None, np.arange(2), {}), Found(), None, np.zeros(3)])

@@ -80,7 +80,7 @@ def prepared(frames, model, monkeypatch):
         return [size for size in sizes if size is not None]
 
     monkeypatch.setattr(whole_frames, "sizes_of", sizes_of)
-    alone, together = (whole_frames._Against(frames[0], model_of(model), 0.5) for _ in range(2))
+    alone, together = (whole_frames.Against(frames[0], model_of(model), 0.5) for _ in range(2))
     together._device = DeviceMotion(together._levels, model_of(model))
     return alone, together
 

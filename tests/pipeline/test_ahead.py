@@ -7,7 +7,7 @@ from tests.batch.movies import align, write_movie
 from tests.batch.test_killed import content
 from xcorr_app.batch.align import frames as of_frames
 from xcorr_app.batch.align import stack as of_stack
-from xcorr_app.batch.align.run import _Align
+from xcorr_app.batch.align.run import Align
 from xcorr_app.errors import InputError
 
 NAMES = ("a", "b", "c", "d", "e")
@@ -29,7 +29,7 @@ def events(monkeypatch):
         told.append(("ahead", spec.name))
         if spec.name == "c":
             raise InputError("c: not now")
-        of_frames.begin_stack(spec, self._plan.options, np, resources)
+        of_frames.begin_stack(spec, self.options, np, resources)
 
     def begin(spec, *others, **how):
         told.append(("begin", spec.name))
@@ -39,7 +39,7 @@ def events(monkeypatch):
         told.append(("measure", frames.source.name))
         return real_measure(frames, *others, **how)
 
-    monkeypatch.setattr(_Align, "ahead", ahead)
+    monkeypatch.setattr(Align, "ahead", ahead)
     monkeypatch.setattr(of_frames, "_begun", begin)
     monkeypatch.setattr(of_stack, "estimate_from", measure)
     return told
@@ -54,7 +54,7 @@ def test_two_stacks_are_begun_ahead_once_and_the_results_are_the_same(tmp_path, 
     assert events.index(("measure", "a")) < events.index(("ahead", "d"))
     # What failed ahead is tried again in its turn.
     assert events.index(("measure", "b")) < events.index(("begin", "c"))
-    monkeypatch.setattr(_Align, "ahead", lambda *_: None)
+    monkeypatch.setattr(Align, "ahead", lambda *_: None)
     assert align(folder, "-o", tmp_path / "alone", "--memory", "0MB").code == 0
     assert content(tmp_path / "out") == content(tmp_path / "alone")
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from xcorr_app.cli.values import SIZE
+from xcorr_app.batch.values import SIZE
 from xcorr_app.gpu.runtime.memory import limit_pool
 from xcorr_app.pipeline.resources import StackResources
 
@@ -14,7 +14,7 @@ from xcorr_app.pipeline.resources import StackResources
     ("text", "size"), [("500MB", 500_000_000), ("2GB", 2_000_000_000), ("1.5g", 1_500_000_000), ("7", 7), ("0MB", 0)]
 )
 def test_sizes(text, size):
-    assert SIZE.convert(text, None, None) == size
+    assert SIZE.read(text) == size
 
 
 def test_device_memory_is_limited_where_there_is_a_device(monkeypatch):

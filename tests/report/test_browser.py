@@ -37,7 +37,7 @@ def dump(page: Path, profile: Path, width: int) -> str:
 @pytest.mark.skipif(not CHROMIUM.exists(), reason="needs Chromium")
 @pytest.mark.parametrize("width", [1280, 800, 500])
 def test_pictures_load_and_fit(tmp_path: Path, width: int) -> None:
-    rows = (row(0), row(1, source="long" * 60 + ".tif", flags=("edge", "low-score")), unread(2))
+    rows = (row(0), row(1, source="long" * 60 + ".tif", flags=("edge",), remarks=("low-score",)), unread(2))
     wide = dataclasses.replace(pictures((20, 60), 3, (1,)), preview=preview())
     quality = assessment(closure=0.1)
     text = render_report(

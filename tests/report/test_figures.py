@@ -107,7 +107,7 @@ def test_flagged_frames_get_marks_of_their_own() -> None:
 
 
 def test_a_remark_is_no_flag() -> None:
-    plain, remarked = (tuple(row(frame, flags=flags) for frame in range(5)) for flags in ((), ("low-score",)))
+    plain, remarked = (tuple(row(frame, remarks=words) for frame in range(5)) for words in ((), ("low-score",)))
     assert draw(remarked) == draw(plain)
-    doubtful = (*remarked[:4], row(4, flags=("low-score", "edge")))
+    doubtful = (*remarked[:4], row(4, flags=("edge",), remarks=("low-score",)))
     assert [len(marks(chart, "ring")) for chart in draw(doubtful)[:3]] == [1, 2, 1]

@@ -45,7 +45,7 @@ class Page(HTMLParser):
 def full() -> RunReport:
     rows = (
         row(0),
-        row(1, flags=("edge", "low-score"), applied_dy=0.125),
+        row(1, flags=("edge",), remarks=("low-score",), applied_dy=0.125),
         unread(2),
         row(3, flags=("disagrees",)),
         row(4),
@@ -112,7 +112,7 @@ def test_a_stack_that_could_not_be_registered_says_so() -> None:
     assert "Frames corrected 0 of 3" in page.text
     assert "Correlation with the mean −0.250 after equals before" in page.text
     assert page.text.count("after equals before: no frame was moved") == 3
-    assert "Failed: no frame could be trusted; none was moved, so after equals before" in page.text
+    assert "Failed: 3 of 3 frames could not be trusted; no frame was moved, so after equals before" in page.text
     assert page.text.count("No frame was moved: after equals before.") == 3
     assert "verdict failed" in [attributes.get("class") for attributes in page.all("p")]
 

@@ -44,8 +44,40 @@ def test_a_stack_of_which_more_than_half_could_not_be_trusted_failed() -> None:
     level, text = verdict([most, half])
     assert level == "failed"
     assert "most frames of 1 stack could not be trusted" in text
-    remarked = summarise(stack(rows=tuple(row(frame, flags=("low-score",)) for frame in range(4))))
+    remarked = summarise(stack(rows=tuple(row(frame, remarks=("low-score",)) for frame in range(4))))
     assert (remarked.level, remarked.untrusted, remarked.replaced) == ("good", 0, 0)
+
+
+def test_nothing_is_good_that_got_no_better_and_resembles_the_reference_little() -> None:
+    unlike = tuple(row(frame, remarks=("low-score",)) for frame in range(1, 4))
+    for correlation, after, level in (
+        (BeforeAfter(0.526, 0.527), 0.09, "doubtful"),
+        (BeforeAfter(0.046, 0.523), 0.09, "good"),
+        (BeforeAfter(0.526, 0.527), 0.01, "good"),
+    ):
+        known = assessment(correlation=correlation, residual_shift=BeforeAfter(0.04, after))
+        found = summarise(stack(rows=(row(0), *unlike), reference_frame=0, assessment=known))
+        assert found.level == level
+        assert ("nothing got better" in found.result) == (level == "doubtful")
+    # Frames that resemble each other as their noise allows are shown to stand still.
+    still = assessment(correlation=BeforeAfter(0.526, 0.526), residual_shift=BeforeAfter(0.04, 0.04))
+    assert summarise(stack(assessment=still)).level == "good"
+
+
+def test_the_reference_never_counts() -> None:
+    pair = (row(0), row(1, flags=("uncertain",), applied_dy=0.0, applied_dx=0.0))
+    found = summarise(stack(rows=pair, reference_frame=0))
+    assert (found.level, found.corrected, found.compared) == ("failed", 0, 1)
+    level, text = verdict([found])
+    assert (level, text.partition(" frame")[0]) == ("failed", "0 of 1")
+    assert "FFT" not in text
+
+
+def test_a_single_image_is_told_in_its_own_words() -> None:
+    alone = summarise(stack(rows=(row(0),), reference_frame=0))
+    assert (alone.level, alone.result) == ("good", "one image: nothing to compare")
+    assert verdict([alone]) == ("good", "one image: nothing to compare.")
+    assert verdict([alone, summarise(stack())])[1].startswith("5 of 5 frames in 1 stack corrected; one image: nothing")
 
 
 def test_verdicts() -> None:
@@ -70,7 +102,7 @@ def test_verdicts() -> None:
 
 
 def test_a_run_that_was_not_verified_says_so() -> None:
-    rows = (row(0, difference=None, fft_dy=None, fft_dx=None),)
+    rows = tuple(row(frame, difference=None, fft_dy=None, fft_dx=None) for frame in range(2))
     assert "none checked by an FFT" in verdict([summarise(stack(rows=rows))])[1]
 
 

@@ -17,7 +17,8 @@ from xcorr_app.report.records import FLAG_MEANINGS, FrameRow
 from xcorr_app.report.table import COLUMNS, parse_shifts_csv, shifts_csv
 
 HEADER = (
-    "frame,source,page,dy,dx,score,peak_ratio,fft_dy,fft_dx,difference,flags,sigma_y,sigma_x,applied_dy,applied_dx\n"
+    "frame,source,page,dy,dx,score,peak_ratio,fft_dy,fft_dx,difference,flags,sigma_y,sigma_x,applied_dy,applied_dx,"
+    "remarks\n"
 )
 
 
@@ -26,14 +27,17 @@ def test_text_is_exactly_this() -> None:
         row(0, dy=0.0, dx=-0.0, score=1.0, peak_ratio=math.inf, fft_dy=None, fft_dx=None, difference=None),
         row(1, dy=-1.23456789, dx=1e-9, score=0.5, fft_dy=-1.2, fft_dx=-4e-7, difference=0.25),
         unread(2),
-        row(3, source='a "b", c.tif', flags=("edge", "low-score"), sigma_x=math.inf, applied_dy=1.4, applied_dx=-0.7),
+        row(3, source='a "b", c.tif', flags=("edge", "uncertain"), sigma_x=math.inf, applied_dy=1.4, applied_dx=-0.7),
+        row(4, remarks=("low-score",)),
     ]
     assert shifts_csv(rows) == HEADER + (
-        "0,cells.tif,0,0.000000,0.000000,1.000000,inf,,,,,0.010000,0.020000,0.000000,0.000000\n"
-        "1,cells.tif,1,-1.234568,0.000000,0.500000,2.500000,-1.200000,0.000000,0.250000,,0.010000,0.020000,-1.234568,0.000000\n"
-        "2,cells.tif,2,,,,,,,,unreadable,,,0.000000,0.000000\n"
-        '3,"a ""b"", c.tif",3,1.500000,-0.750000,0.950000,2.500000,1.500000,-0.749000,0.001000,edge|low-score,'
-        "0.010000,inf,1.400000,-0.700000\n"
+        "0,cells.tif,0,0.000000,0.000000,1.000000,inf,,,,,0.010000,0.020000,0.000000,0.000000,\n"
+        "1,cells.tif,1,-1.234568,0.000000,0.500000,2.500000,-1.200000,0.000000,0.250000,,0.010000,0.020000,-1.234568,0.000000,\n"
+        "2,cells.tif,2,,,,,,,,unreadable,,,0.000000,0.000000,\n"
+        '3,"a ""b"", c.tif",3,1.500000,-0.750000,0.950000,2.500000,1.500000,-0.749000,0.001000,edge|uncertain,'
+        "0.010000,inf,1.400000,-0.700000,\n"
+        "4,cells.tif,4,2.000000,-1.000000,0.950000,2.500000,2.000000,-0.999000,0.001000,,0.010000,0.020000,2.000000,"
+        "-1.000000,low-score\n"
     )
 
 
@@ -106,7 +110,7 @@ def test_text_that_breaks_off_never_reads_as_other_numbers(rows: list[FrameRow],
         (HEADER + "0,cells.tif,0,1.0\n", "line 2.*4 fields"),
         (HEADER + "0,cells.tif,0,one,0,0,0,0,0,0,,0,0,0,0\n", "line 2.*one"),
         (HEADER + '0,"cells.tif,0,1,0,0,0,0,0,0,\n', "line 2"),
-        (HEADER + "0,cells.tif,0,1,0,0,0,0,0,0,edge||flat,0,0,0,0\n", "line 2.*flag"),
+        (HEADER + "0,cells.tif,0,1,0,0,0,0,0,0,edge||flat,0,0,0,0,\n", "line 2.*flag"),
     ],
 )
 def test_other_text_is_refused(text: str, reason: str) -> None:

@@ -22,7 +22,6 @@ from xcorr_app.registration.stack.passes import Pass
 if TYPE_CHECKING:
     from xcorr_app.batch.align.frames import SourceFrames
     from xcorr_app.batch.align.options import AlignOptions
-    from xcorr_app.batch.correlate.plan import CorrelationPlan
     from xcorr_app.batch.filter.options import FilterOptions
     from xcorr_app.batch.unmix.stack import UnmixPlan
     from xcorr_app.io import StackMetadata
@@ -53,13 +52,13 @@ def decide_filter(metadata: StackMetadata, options: FilterOptions, xp: Any) -> D
 
         count, height, width = bank.filters.shape
         images, filters = (together, 1, rows, columns), (count, 1, height, width)
-        how_cut: Any = (options.mode, options.stride, options.kernel)
+        how_cut: Any = (options.mode, options.stride, options.asked_kernel)
         return decide_bank(images, metadata.dtype, filters, limits, *how_cut)
     shape, taps = (together, rows, columns), options.choice.taps
     how: Any = {name: getattr(options, name) for name in ("mode", "cval", "engine")}
     how["dtype"] = options.result_type(metadata.dtype)
     request = checked_request(shape, metadata.dtype, taps, origin=0, flip=True, **how)
-    named = kernel_name(options.kernel)
+    named = kernel_name(options.asked_kernel)
     return choose_filter(request, taps, shape, metadata.dtype, limits, options.engine, named=named)
 
 
@@ -72,11 +71,6 @@ def decide_unmix(plan: UnmixPlan, limits: DeviceLimits | None) -> Decision:
     how: Any = {
         "density": plan.options.by_density,
         "clip": plan.options.clip,
-        "named": mixing_name(plan.options.kernel),
+        "named": mixing_name(plan.options.asked_kernel),
     }
     return decide_mixing(source, target, matrix.shape, 1, pixels, limits, **how)
-
-
-def decide_correlate(plan: CorrelationPlan) -> Decision:
-    """What makes the planes of a block of pairs of images, or finds their peaks."""
-    return plan.decision()

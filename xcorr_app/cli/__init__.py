@@ -16,18 +16,26 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
-COMMANDS = {
-    "align": "Align stacks: folders, files or globs of TIFF, OME-Zarr, PNG, ND2, CZI, LIF, MRC, HDF5 and other images.",
-    "apply": "Move stacks by known shifts: other channels, cameras, raw data.",
-    "completion": "Print the script that completes xcorr's commands and options in a shell.",
-    "correlate": "Cross-correlate images: write the plane, print its peak.",
-    "env": "Print device, driver, versions, cache folder, and which engines can run.",
-    "field": "Measure the displacement of a pattern on a grid: flow (PIV), strain (DIC), deformation.",
-    "filter": "Filter every plane of stacks: folders, files or globs of TIFF, LSM, PNG, BMP, JPEG or .npy images.",
-    "tune": "Time every candidate on this GPU, so that engine auto chooses by these measurements.",
-    "unmix": "Mix channels: spectral unmixing, stain separation.",
+GROUPS = {
+    "Commands": {
+        "align": "Align stacks: folders, files or globs of TIFF, OME-Zarr, PNG, ND2, CZI, LIF, MRC, HDF5 and others.",
+        "apply": "Move stacks by known shifts: other channels, cameras, raw data.",
+        "field": "Measure the displacement of a pattern on a grid: flow (PIV), strain (DIC), deformation.",
+        "filter": "Filter every plane of stacks: folders, files or globs of images.",
+        "unmix": "Mix channels: spectral unmixing, stain separation.",
+    },
+    "Correlation planes and kernels": {
+        "correlate": "Cross-correlate images: write the plane, print its peak.",
+        "tune": "Time every candidate on this GPU, so that engine auto chooses by these measurements.",
+        "env": "Print device, driver, versions, cache folder, and which engines can run.",
+    },
+    "Help": {
+        "help": "Show the help of a command: xcorr help align.",
+        "completion": "Print the script that completes xcorr's commands and options in a shell.",
+    },
 }
 """First line of each command's help; the command ``NAME`` is ``command`` in the module ``NAME``."""
+COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items() if name != "help"}
 
 
 class _Lazy(click.Group):
@@ -45,6 +53,12 @@ class _Lazy(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] == "help":
+            # As `git help` and its like: what follows is asked for its own help.
+            if not args[1:]:
+                click.echo(ctx.get_help())
+                ctx.exit()
+            args = [args[1], "--help"]
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             from difflib import get_close_matches
 
@@ -71,13 +85,15 @@ class _Lazy(click.Group):
             raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
 
-        names = [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
+        known = {name: text for group in GROUPS.values() for name, text in group.items()}
+        names = [CompletionItem(name, help=text) for name, text in known.items() if name.startswith(incomplete)]
         return names + click.Command.shell_complete(self, ctx, incomplete)
 
 

@@ -2,79 +2,18 @@
 
 from __future__ import annotations
 
-import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import click
+from xcorr_app.batch.apply.options import ApplyOptions
+from xcorr_app.cli import options as cli_options
 
-from xcorr_app.cli import choices, options, values
-from xcorr_app.cli.failures import WRONG_USAGE, one_line_failures
-from xcorr_app.cli.help import GroupedCommand
-
-_SHOWN = {
-    "Results": ("output", "interpolation", "border", "crop", "resume", "overwrite"),
-    "Shifts": ("missing", "invert", "scale"),
-}
-"""Options that ``--help`` shows."""
+_HEADINGS = ("frames", "largest shift", "matched", "clipped", "seconds")
 
 
-@click.command("apply", cls=GroupedCommand, groups=_SHOWN)
-@click.argument("shifts", metavar="SHIFTS", type=values.PATH)
-@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=values.PATH)
-@options.output("Folder for the results.")
-@click.option(
-    "--match",
-    type=click.Choice(("auto", "number", "name")),
-    default="auto",
-    show_default=True,
-    help="How lines of the table find their frames: by number, or by file name where each frame is a file; auto goes "
-    "by name where the names agree.",
-)
-@click.option(
-    "--missing",
-    type=click.Choice(("refuse", "interpolate")),
-    default="refuse",
-    show_default=True,
-    help="What becomes of frames that the table lacks: the stack fails and names them, or their shifts are "
-    "interpolated between their neighbours.",
-)
-@click.option("--invert", is_flag=True, help="Undo the shifts: move by minus what the table says.")
-@click.option(
-    "--scale", type=float, default=1.0, show_default=True, help="Multiply the shifts: 0.5 for a copy binned 2 x 2."
-)
-@click.option(
-    "--interpolation",
-    type=click.Choice(choices.INTERPOLATIONS),
-    default="linear",
-    show_default=True,
-    help="How values between pixels are computed.",
-)
-@click.option(
-    "--border",
-    type=click.Choice(choices.BORDERS),
-    default="constant",
-    show_default=True,
-    help="Beyond the frame: zeros, the nearest pixel, or cut to what every frame covers.",
-)
-@click.option("--crop", is_flag=True, help="Short for --border crop.")
-@click.option(
-    "--axis", type=click.Choice(("T", "Z")), help="Axis of the frames.  [default: T, or Z where there is no T]"
-)
-@options.device
-@options.channel(
-    "Read one channel alone: R, G, B or gray of colour images, or a number counted from 0.  [default: all]"
-)
-@options.compression
-@options.running
-@options.layout
-@options.max_pixels("Refuse images that declare more pixels than this.")
-@options.resume
-@options.overwrite("Replace results in a folder that is not empty.")
-@options.quiet
-@options.debug
-@click.pass_context
-def command(ctx: click.Context, /, shifts: Path, inputs: tuple[Path, ...], **given: Any) -> None:
+@cli_options.command("apply", ApplyOptions, cli_options.inputs_argument())
+def command(options: ApplyOptions, inputs: tuple[Path, ...]) -> int:
     """Move stacks by known shifts: other channels, cameras, raw data.
 
     SHIFTS is a table with columns dy and dx (shifts.csv of xcorr align, or your own), a .npy array of (frames, 2),
@@ -89,29 +28,16 @@ def command(ctx: click.Context, /, shifts: Path, inputs: tuple[Path, ...], **giv
       xcorr apply out/green/shifts.csv red.tif -o out_red
       xcorr apply out RAW_FOLDER -o out_raw --interpolation cubic
       xcorr apply out/green/motion.npz red.tif -o out_red
-      xcorr apply drift.csv binned.tif -o out --scale 0.5 --crop
+      xcorr apply drift.csv binned.tif -o out --scale 0.5 --border crop
     """
-    options.check_modes(given)
-    from xcorr_app.batch.apply.options import ApplyOptions
-    from xcorr_app.batch.apply.run import plan_apply, work_of
-    from xcorr_app.cli.memory import keep_freed_memory
-    from xcorr_app.cli.printing.apply_table import print_applied
-    from xcorr_app.cli.printing.tables import console_for
-    from xcorr_app.cli.stack_run import planes_of, run_plan
-    from xcorr_app.io import Limits
-    from xcorr_app.pipeline.output import prepared_output
+    from xcorr_app.batch.apply.run import Apply
+    from xcorr_app.cli.printing.run_table import print_run
+    from xcorr_app.cli.stack_run import planes_of, run_command
 
-    console = console_for(sys.stdout)
-    keep_freed_memory()
-    modes = {"resume": given["resume"], "overwrite": given["overwrite"]}
-    same = ("match", "missing", "invert", "scale", "interpolation", "axis", "device", "layout", "channel")
-    with one_line_failures(WRONG_USAGE, debug=given["debug"]):
-        asked = ApplyOptions(
-            shifts=shifts,
-            border="crop" if given["crop"] else given["border"],
-            limits=Limits(max_pixels=given["max_pixels"]),
-            **{name: given[name] for name in same},
-        )
-        plan = plan_apply(list(inputs), given["output"], asked, **modes)
-        ctx.with_resource(prepared_output(plan.out, **modes))
-    ctx.exit(run_plan(console, given, plan, work_of(plan), print_applied, counted=planes_of))
+    shown = partial(print_run, headings=_HEADINGS, numbers=_numbers, done="moved")
+    return run_command(Apply, inputs, options, shown, counted=planes_of)
+
+
+def _numbers(facts: dict[str, Any]) -> list[str]:
+    largest, seconds = f"{facts['largest_shift_px']:.2f} px", f"{facts['seconds']['move']:.2f}"
+    return [str(facts["frames"]), largest, facts["matched"], str(facts["clipped_pixels"]), seconds]

@@ -1,20 +1,27 @@
-"""A command's run over stacks, from a plan whose output folder is ready to what is printed of the results."""
+"""A command's run over stacks, from its options to what is printed of the results: one for all commands."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+import click
 
-from xcorr_app.cli import options
-from xcorr_app.cli.failures import SOMETHING_FAILED, one_line_failures
-from xcorr_app.cli.printing.progress import count_of, display_for
-from xcorr_app.cli.printing.tables import failures_in, print_failures, print_found, print_pace, print_timings, say
-from xcorr_app.pipeline.outcome import Run
-from xcorr_app.pipeline.run import Elsewhere, run_stacks
-from xcorr_app.pipeline.work import Plan, Work
+from xcorr_app.batch.shared_options import StackOptions
+from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
+from xcorr_app.cli.options import device_note
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from xcorr_app.batch.stack_work import StackWork
+    from xcorr_app.io import Discovery
+    from xcorr_app.pipeline.outcome import Run
+    from xcorr_app.pipeline.work import Plan
 
 Sizes = dict[str, int]
 
@@ -24,51 +31,81 @@ def planes_of(sizes: Sizes) -> int:
     return sizes["T"] * sizes["Z"] * sizes["C"]
 
 
-def run_plan(
-    console: Console,
-    given: dict[str, Any],
-    plan: Plan[Any],
-    work: Work[Any],
-    show: Callable[[Console, Run[Any]], None],
+def run_command(
+    kind: type[StackWork[Any]],
+    inputs: Sequence[Path],
+    options: StackOptions,
+    show: Callable[[Console, Any], None],
     *,
-    failures: Callable[[Run[Any]], list[tuple[str, str]]] = lambda run: failures_in(run.outcomes),
-    told: Sequence[str] = (),
+    failures: Callable[[Any], list[tuple[str, str]]] | None = None,
+    remarks: Callable[[Plan[Any]], Sequence[str]] | None = None,
+    explained: Callable[[Console, StackWork[Any]], None] | None = None,
     counted: Callable[[Sizes], int] | None = None,
+    halves: bool = False,
     unit: str = "frames",
-    workers: AbstractContextManager[Elsewhere | None] | None = None,
+    found: Discovery | None = None,
+    taken: Callable[[Plan[Any]], AbstractContextManager[Plan[Any]]] = nullcontext,
 ) -> int:
-    """Do the `work` of a plan as a command's parameters say; returns the exit code.
+    """Do what a command's options say; returns the exit code.
 
-    `told` is said before it begins, `show` prints the results; with ``-q`` only `failures` are printed. What is
-    `counted` of a stack is a `unit` of its progress.
+    `remarks` on a plan are printed before it begins, `show` prints the results, with ``-q`` only `failures`;
+    `explained` prints what would be done, where only that is wanted. What is `counted` of a stack is a `unit` of its
+    progress, in two `halves` where each is measured and moved. A plan of what will be `found` later is `taken` over.
     """
-    quiet = given["quiet"]
-    with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
-        if not quiet:
-            print_found(console, plan.discovery, options.device_note(plan.device, given))
-            for line in told:
+    from xcorr_app.batch.stack_work import plan_stacks
+    from xcorr_app.cli.memory import keep_freed_memory
+    from xcorr_app.cli.printing.progress import count_of, display_for
+    from xcorr_app.cli.printing.tables import (
+        console_for,
+        failures_in,
+        print_explained,
+        print_failures,
+        print_found,
+        print_pace,
+        print_timings,
+        say,
+    )
+    from xcorr_app.cluster.connect import workers_of
+    from xcorr_app.pipeline.output import prepared_output
+
+    console, cluster, out = console_for(sys.stdout), getattr(options, "cluster", None), options.output or Path()
+    if cluster:
+        inputs = [Path(os.path.abspath(path)) for path in inputs]  # noqa: PTH100 - links stay
+    keep_freed_memory()
+    with one_line_failures(WRONG_USAGE, debug=options.debug):
+        plan = plan_stacks(kind, inputs, out, options, found=found, elsewhere=cluster is not None)
+        if any(getattr(options, name, None) for name in ("explain", "explain_for", "dry_run")):
+            (explained or print_explained)(console, kind(plan))
+            return 0
+        held = prepared_output(plan.out, resume=options.resume, overwrite=options.overwrite)
+        click.get_current_context().with_resource(held)
+    quiet = options.quiet
+    with one_line_failures(SOMETHING_FAILED, debug=options.debug):
+        if not quiet and found is None:
+            print_found(console, plan.discovery, device_note(plan.device, options))
+            for line in remarks(plan) if remarks else ():
                 say(console, line)
-        count = None if quiet or counted is None else count_of(plan.discovery, counted)
-        resources = options.read_resources(given)
-        stages = resources.stages if given["timings"] else None
+        silent = quiet or found is not None
+        count = None if silent or cluster or counted is None else count_of(plan.discovery, counted, halves=halves)
+        resources = options.resources()
+        stages = resources.stages if options.timings else None
         with (
-            workers or nullcontext() as elsewhere,
-            display_for(console, quiet=quiet, unit=unit, count=count, stages=stages) as display,
+            workers_of(cluster, kind.device) as elsewhere,
+            taken(plan) as final,
+            display_for(
+                console, quiet=silent, unit="stacks" if cluster else unit, count=count, stages=stages
+            ) as display,
         ):
-            run = run_stacks(
-                plan,
-                work,
-                resume=given["resume"],
-                stop_at_defects=given["debug"],
-                watcher=display.watch,
-                resources=resources,
-                elsewhere=elsewhere,
+            work = kind(final)
+            run: Run[Any] = work.run(
+                stop_at_defects=options.debug, watcher=display.watch, resources=resources, elsewhere=elsewhere
             )
+        result = getattr(work, "result", run)
         if quiet:
-            print_failures(failures(run))
+            print_failures(failures(result) if failures else failures_in(run.outcomes))
         else:
-            show(console, run)
-        if given["timings"]:
+            show(console, result)
+        if options.timings:
             print_timings(console, run.stages)
             print_pace(console, run.stages)
     return SOMETHING_FAILED if run.failed else 0

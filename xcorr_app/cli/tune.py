@@ -6,8 +6,8 @@ import sys
 
 import click
 
-from xcorr_app.cli import values
 from xcorr_app.cli.failures import SOMETHING_FAILED, one_line_failures
+from xcorr_app.cli.options import Value
 from xcorr_app.errors import ArgumentError
 
 
@@ -33,12 +33,12 @@ def _sizes(text: str) -> tuple[tuple[int, int], ...]:
 )
 @click.option(
     "--sizes",
-    type=values.Value("YxX,...", _sizes),
+    type=Value("YxX,...", _sizes),
     help="Measure frames of these sizes alone, where they are what you work on.  [default: sizes of all kinds]",
 )
 @click.option(
     "--device",
-    type=values.Value("cuda[:N]", str),
+    type=Value("cuda[:N]", str),
     default="cuda",
     show_default=True,
     help="The GPU to measure.",

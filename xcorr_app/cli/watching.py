@@ -5,15 +5,17 @@ from __future__ import annotations
 import signal
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from xcorr_app.cli.failures import WRONG_USAGE, one_line_failures
 from xcorr_app.errors import XcorrError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from xcorr_app.batch.align.options import AlignOptions
     from xcorr_app.batch.align.watched_frames import FramesSoFar
@@ -22,18 +24,23 @@ if TYPE_CHECKING:
     from xcorr_app.pipeline.work import Plan
 
 
-def arrivals_of(inputs: tuple[Path, ...], options: AlignOptions, *, quiet: bool) -> Arrivals:
-    """Watch the one folder that was named."""
+def watch_of(inputs: tuple[Path, ...], options: AlignOptions) -> dict[str, Any]:
+    """How a run watches the one folder that was named; nothing where it is not to."""
+    if not options.watch:
+        return {}
+    from xcorr_app.io import Discovery
     from xcorr_app.io.finding.watch import Arrivals
 
     if len(inputs) != 1:
         raise click.UsageError("--watch waits for files in one folder: name that alone")
 
     def tell(name: str) -> None:
-        if not quiet:
+        if not options.quiet:
             click.echo(f"{name}: complete")
 
-    return Arrivals(inputs[0], options.limits, options.layout, options.channel, tell)
+    with one_line_failures(WRONG_USAGE, debug=options.debug):
+        arrivals = Arrivals(inputs[0], options.limits, options.layout, options.channel, tell)
+    return {"found": Discovery("stacks", (), ()), "taken": partial(watching, arrivals=arrivals)}
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 _INSTALL = "--cluster needs dask.distributed: pip install 'xcorr-app[cluster]'"
 _SECONDS_TO_CONNECT = 20
+
+
+def workers_of(cluster: str | None, choose_device: Callable[[Any], Device]) -> AbstractContextManager[Workers | None]:
+    """Reach the workers of a cluster for as long as they are needed; None without one."""
+    return nullcontext() if cluster is None else connected(cluster, choose_device)
 
 
 @contextmanager

@@ -35,7 +35,7 @@ _CLASSES = {
     "registration.masked.estimate": {"_Columns"},
     "registration.measuring.match": {"Match"},
     "registration.patches.fitted_fields": {"FittedFields"},
-    "registration.motion.whole_frames": {"_Found"},
+    "registration.motion.whole_frames": {"Found"},
     "registration.measuring.placement": {"Placement"},
     "registration.stack.preparation": {"Prepared"},
     "registration.measuring.reweighted_fit": {"Fit"},

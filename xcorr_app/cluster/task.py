@@ -108,7 +108,8 @@ def compute_stack(job: Job, spec: SeriesSpec, known: Sequence[Part] | None = Non
             names = [glob.escape(path.name) for path in work.outputs(spec.name)]
             known = known if any(list(begun.glob(f"{name}*")) for name in names) else known[:-1]
         if known:
-            work = _Known(work, known, root, begun)
+            replayed: Any = _Known(work, known, root, begun)
+            work = replayed
         else:
             kept_parts.remove(root)
         files = {name: checksums(paths) for name, paths in work.files().items()}

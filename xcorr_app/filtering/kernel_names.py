@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, fields
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 from xcorr_app.errors import ArgumentError, DeviceError
 from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
@@ -40,42 +38,6 @@ def require_gpu(kernel: str) -> None:
     status = cuda_status()
     if not status.available:
         raise DeviceError(f"kernel {kernel!r} runs on a GPU ({status.reason}); 'auto' gives the same on the CPU")
-
-
-def kernel_of(name: str, words: Sequence[str]) -> Any:
-    """Read a kernel's options, each written ``NAME=VALUE``; without any, its name is the answer."""
-    kinds = {"exchange": ExchangeOptions, "blocking": BlockingOptions}
-    if not words:
-        return name
-    if name not in kinds:
-        raise ArgumentError(f"kernel {name!r} has no options; {' and '.join(kinds)} have")
-    defaults, values = {option.name: option.default for option in fields(kinds[name])}, {}
-    for word in words:
-        option, _, text = word.partition("=")
-        option = option.replace("-", "_")
-        if option not in defaults:
-            raise ArgumentError(f"kernel option {word!r}: kernel {name!r} has {', '.join(defaults)}; write NAME=VALUE")
-        values[option] = _value(word, text, defaults[option])
-    made: Any = kinds[name](**values)
-    return made
-
-
-def _value(word: str, text: str, default: object) -> Any:
-    if isinstance(default, str):
-        return text
-    try:
-        return {"yes": True, "no": False}[text] if isinstance(default, bool) else int(text)
-    except (KeyError, ValueError):
-        wanted = "yes or no" if isinstance(default, bool) else "a whole number"
-        raise ArgumentError(f"kernel option {word!r}: write {wanted} after the equals sign") from None
-
-
-def kernel_record(kernel: str | ExchangeOptions | BlockingOptions) -> dict[str, Any]:
-    """What a run's record keeps of the kernel that was asked for, as plain values."""
-    if isinstance(kernel, str):
-        return {"kernel": kernel}
-    name = "exchange" if isinstance(kernel, ExchangeOptions) else "blocking"
-    return {"kernel": name, "kernel_options": asdict(kernel)}
 
 
 def macros_of(kernel: str | ExchangeOptions | BlockingOptions) -> dict[str, int]:

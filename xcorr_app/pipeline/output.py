@@ -120,6 +120,8 @@ def _other_run(out: Path, asked: Asked) -> str | None:
         return None
     if before.program != asked.program:
         return f"results of `{before.program}`"
+    if before.record_version != asked.record_version:
+        return "results of another version of xcorr, whose options had other names"
     given = asked.parameters
     for name in sorted((given.keys() & before.parameters.keys()) - {"device"}):
         if given[name] != before.parameters[name]:

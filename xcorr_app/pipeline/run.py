@@ -28,7 +28,7 @@ from xcorr_app.pipeline.finisher import Finisher, Later
 from xcorr_app.pipeline.outcome import Known, Outcome, Run
 from xcorr_app.pipeline.resources import Resources
 from xcorr_app.pipeline.stack_steps import Entry, Shared, StackSteps, outcome_of
-from xcorr_app.pipeline.state import RECORD, State, asked_of, checksums
+from xcorr_app.pipeline.state import RECORD, RECORD_VERSION, State, asked_of, checksums
 from xcorr_app.pipeline.work import Options, Plan, ResultT, Watcher, Work
 from xcorr_app.registration.stack.passes import worker_count
 
@@ -87,6 +87,7 @@ def run_stacks(
     seconds = (datetime.now(UTC) - started).total_seconds()
     record = {
         "program": work.program,
+        "record_version": RECORD_VERSION,
         "versions": found,
         "device": plan.device.description,
         "processor": processor(),

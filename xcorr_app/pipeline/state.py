@@ -48,12 +48,17 @@ def begun_folder(out: Path, name: str) -> Path:
     return out / FOLDER / f"{name}.begun"
 
 
+RECORD_VERSION = 2
+"""Of what records say a run was asked: options of another one had other names."""
+
+
 class Asked(NamedTuple):
     """What a run was asked to do; names are those of its record."""
 
     program: str
     parameters: dict[str, Any]
     inputs: list[str]
+    record_version: int = RECORD_VERSION
 
 
 class Recorded(NamedTuple):
@@ -107,9 +112,9 @@ class State:
         """What the run was asked that filled the folder; None where nothing says so."""
         for path in (self._folder / ASKED, self._out / RECORD):
             known = read_record(path)
-            program, parameters, inputs = (known.get(name) for name in Asked._fields)
+            program, parameters, inputs, version = (known.get(name) for name in Asked._fields)
             if isinstance(program, str) and isinstance(parameters, dict) and isinstance(inputs, list):
-                return Asked(program, parameters, [path for path in inputs if isinstance(path, str)])
+                return Asked(program, parameters, [path for path in inputs if isinstance(path, str)], version or 1)
         return None
 
     def inputs(self) -> dict[str, Recorded]:

@@ -52,22 +52,25 @@ class Finished(Generic[ResultT]):
     values from which :meth:`Work.restored` makes the result again."""
 
 
-class Work(Protocol[ResultT]):
+class Work(Generic[ResultT]):
     """What one command does to a stack; made of a plan, by a class whose only argument that is."""
 
     program: str
     """As a user types it, such as ``xcorr align``."""
-    less_memory: str
+    less_memory = "use a machine with more"
     """What a user can do where memory ran out."""
 
     def files(self) -> dict[str, tuple[Path, ...]]:
         """Files besides the inputs that decide the results, by their name in ``run.json``."""
+        return {}
 
     def outputs(self, name: str) -> list[Path]:
         """Files that the results of a stack of this name may have; removed before they are computed again."""
+        raise NotImplementedError
 
     def decide(self, spec: SeriesSpec) -> Decision:
         """Say what would compute the results of a stack, and why."""
+        raise NotImplementedError
 
     def ahead(self, spec: SeriesSpec, resources: StackResources) -> None:
         """Begin to read what `process` will need, while the stack before is computed; `process` meets errors again."""
@@ -77,9 +80,13 @@ class Work(Protocol[ResultT]):
 
         Files begun through `resources` are completed, and sources opened through it closed, afterwards.
         """
+        raise NotImplementedError
 
     def restored(self, name: str, record: dict[str, Any]) -> ResultT | None:
         """Return the result that the record of an earlier run speaks of; None where it cannot be used."""
+        found: ResultT = record["facts"]
+        return found
 
     def is_flagged(self, finished: Finished[ResultT]) -> bool:
         """Whether a part of a stack that was finished counts as failed."""
+        return False

@@ -15,6 +15,7 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.gpu.runtime.placement import on_device_of
 from xcorr_app.registration.assessment_sums import AssessmentSums, shared_area
 from xcorr_app.registration.estimate import estimate_from
+from xcorr_app.registration.masked.assessment import MaskedSums
 from xcorr_app.registration.one_blas_thread import one_blas_thread
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.settings import Settings
@@ -149,7 +150,7 @@ def assess(before: Array, after: Array, result: ShiftResult | None = None) -> As
 
 
 def assessment_of(
-    sums: AssessmentSums | None, settings: Settings, shape: tuple[int, int], result: ShiftResult
+    sums: AssessmentSums | MaskedSums | None, settings: Settings, shape: tuple[int, int], result: ShiftResult
 ) -> Assessment:
     """Assessment from sums over all frames of a `shape`, None where the frames have no part in common.
 
@@ -162,7 +163,7 @@ def assessment_of(
 
 
 def _assessment(
-    sums: AssessmentSums | None,
+    sums: AssessmentSums | MaskedSums | None,
     settings: Settings,
     shape: tuple[int, int],
     corrected: float,
@@ -172,7 +173,8 @@ def _assessment(
     if sums is None:
         return Assessment(_UNKNOWN, _UNKNOWN, _UNKNOWN, 0, 0, corrected)
     correlation, crispness = BeforeAfter(*sums.correlation()), BeforeAfter(*sums.crispness())
-    residual, registered = _residual_shift(sums.to_register(), settings, shape, shifts)
+    again = replace(settings, masks=sums.masks if isinstance(sums, MaskedSums) else None)
+    residual, registered = _residual_shift(sums.to_register(), again, shape, shifts)
     return Assessment(correlation, crispness, residual, registered, int(sums.kept.size), corrected)
 
 
@@ -196,7 +198,6 @@ def _residual_shift(
         engine="auto",
         kernel_options=None,
         smooth_time=1,  # the frames kept lie far apart
-        masks=None if settings.masks is None or settings.masks.given is not None else settings.masks,
     )
     xp = array_namespace(are)
     frames = xp.concatenate([were, are]) if before is None else are

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from xcorr_app.arrays.kinds import as_array
-from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, Normalization
+from xcorr_app.correlation.plane import Normalization
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.runtime.arrays import Array
@@ -53,7 +53,7 @@ def estimate_shifts(
     engine: str = "auto",
     kernel_options: KernelOptions | None = None,
     verify: Literal["auto", "all", "none"] | int = "none",
-    min_overlap: float = DEFAULT_MIN_OVERLAP,
+    min_overlap: float | None = None,
     min_score: float = DEFAULT_MIN_SCORE,
     tolerance: float = DEFAULT_TOLERANCE,
     max_sigma: float | None = None,
@@ -117,8 +117,9 @@ def estimate_shifts(
         Frames to measure again by a float64 zero-padded FFT and, around the peak, by the definition; an int is a
         number of frames spread evenly over the stack. ``auto``: all on a GPU; 32 on a CPU, whose engine is an FFT
         itself.
-    min_overlap : float
-        Shifts that leave less than this fraction of the image overlapping are not considered.
+    min_overlap : float, optional
+        Shifts that leave less than this fraction of the image overlapping are not considered: by default 0.25, and with
+        a `mask` 0.1 of the most pixels that count in both at any shift.
     min_score : float
         A frame is flagged ``low-score`` below this fraction of the score its noise allows.
     tolerance : float
@@ -134,7 +135,7 @@ def estimate_shifts(
     mask : str or ndarray, optional
         Which pixels count: ``nonzero``, ``finite``, ``saturated`` (all but those), ``threshold:V`` (those above V), or
         an array, nonzero where they do, (Y, X) for every frame or (T, Y, X). Only pixels that count in both images at
-        a shift take part in its score (Padfield 2012); `min_overlap` is the share of the largest overlap in pixels.
+        a shift take part in its score (Padfield 2012).
         NaN and infinite pixels never do, and those that all frames lack are a mask without being asked. The reference
         is ``first``, ``last``, a frame number or an image.
     mask_moves : bool
@@ -178,6 +179,7 @@ def estimate_shifts(
     array([[ 0.,  0.],
            [ 3., -2.]])
     """
+    masks = None if mask is None else _masks(mask, moves=mask_moves)
     settings = Settings(
         max_shift=max_shift,
         normalization=normalization,
@@ -189,12 +191,12 @@ def estimate_shifts(
         roi=roi,
         engine=engine,
         kernel_options=kernel_options,
-        min_overlap=min_overlap,
+        min_overlap=Settings.overlap(min_overlap, masks),
         min_score=min_score,
         tolerance=tolerance,
         max_sigma=max_sigma,
         smooth_time=smooth_time,
-        masks=None if mask is None else _masks(mask, moves=mask_moves),
+        masks=masks,
     )
     given, reference = Given(stack, axes, channel), given_reference(reference)
     if given.mask is not None:

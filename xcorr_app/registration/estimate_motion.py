@@ -6,8 +6,8 @@ from xcorr_app.arguments import as_number
 from xcorr_app.errors import ArgumentError, DataTypeError
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.motion.models import PATCHES, model_of
+from xcorr_app.registration.motion.other_references import motion_against
 from xcorr_app.registration.motion.result import MotionResult
-from xcorr_app.registration.motion.whole_frames import motion_of
 from xcorr_app.registration.one_blas_thread import one_blas_thread
 from xcorr_app.registration.patches.patch_fit import (
     DEFAULT_DEVIATION,
@@ -54,10 +54,12 @@ def estimate_motion(
     model : {'rigid', 'similarity', 'affine', 'translation', 'patches'}
         Shift and rotation; with a scale; any linear motion; a shift alone, for which :func:`xcorr_app.estimate_shifts`
         is faster; a smooth field of shifts.
-    reference : {'first', 'last'}, int or ndarray
-        Frame that the others are compared with, or an image (Y, X). Of ``patches`` also ``mean``, ``median`` and
-        ``template``: the shifts of whole frames are found against that, their patches against the mean of all frames
-        so aligned but the one measured.
+    reference : {'first', 'last', 'previous', 'mean', 'template'}, int or ndarray
+        Frame that the others are compared with, or an image (Y, X). ``previous``: motions are summed from frame to
+        frame, for series whose look changes. ``mean``: the mean of the other frames as they are; ``template``: of the
+        other frames as they were aligned, in rounds, which is less noisy than one frame. ``patches`` take ``median``
+        as well, and not ``previous``: the shifts of whole frames are found against that, their patches against the mean
+        of all frames so aligned but the one measured.
     patch : int
         Rows and columns of a patch; of ``patches`` alone, as the next two.
     patch_overlap : float
@@ -106,4 +108,4 @@ def estimate_motion(
         if model == PATCHES:
             options = PatchOptions(patch, patch_overlap, max_deviation)
             return patches_of(given.frames, reference, options, max_sigma=max_sigma, progress=told)
-        return motion_of(given.frames, model_of(model), reference, max_sigma=max_sigma, progress=told)
+        return motion_against(given.frames, model_of(model), reference, max_sigma=max_sigma, progress=told)

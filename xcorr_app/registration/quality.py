@@ -57,9 +57,9 @@ def is_trusted(flags: tuple[str, ...]) -> bool:
 
 
 @lru_cache(maxsize=256)
-def is_flagged(flags: tuple[str, ...]) -> bool:
-    """Whether anything that is more than a remark is said of a frame."""
-    return bool(set(flags) - REMARKS)
+def without_remarks(flags: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What is doubtful about a frame, and what is only remarked."""
+    return tuple(word for word in flags if word not in REMARKS), tuple(word for word in flags if word in REMARKS)
 
 
 def wrong_by_chance(false_alarm: NDArray[np.float64], uncertain: NDArray[np.bool_]) -> NDArray[np.float64]:

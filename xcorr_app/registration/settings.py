@@ -36,6 +36,9 @@ DEFAULT_MIN_SCORE = 0.85
 DEFAULT_TOLERANCE = 0.01
 """Largest accepted difference in pixels between an engine's shift and the float64 FFT reference's."""
 
+MIN_OVERLAP_OF_MASKS = 0.1
+"""Share of the most pixels that count in two images at any shift, which meet at least."""
+
 DEFAULT_MAX_SIGMA = 0.5
 """Standard error in pixels above which a shift is uncertain, unless"""
 OF_MOTION = 0.02
@@ -99,6 +102,11 @@ class Settings:
                 continue
             if not is_number(value) or not value > 0:
                 raise ArgumentError(f"{name} is {value!r}: give a positive number of pixels")
+
+    @staticmethod
+    def overlap(wanted: float | None, masks: Masks | None) -> float:
+        """Smallest overlap, where it is not given: of what counts in two images little may meet."""
+        return wanted if wanted is not None else DEFAULT_MIN_OVERLAP if masks is None else MIN_OVERLAP_OF_MASKS
 
     @property
     def sure_sigma(self) -> float:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _DY, _DX, _FFT, _QUIET = "#0072B2", "#D55E00", "#00724F", "#6b6b6b"  # after Okabe and Ito, told apart by all
 _MIN_SPAN = 0.5  # pixels; a smaller range of shifts is not blown up to fill the chart
 _MANY = 800  # frames beyond which marks and lines are thin
+_STILL = 1e-4  # degrees or shares by which nothing is seen to turn or grow
 _MAX_ARROWS = 12  # along a side
 _SQUARE_MARK, _TRIANGLE = "m-3.5 -3.5h7v7h-7z", "m-4 3.5h8l-4 -7z"
 
@@ -115,6 +116,23 @@ def score_chart(rows: Sequence[FrameRow], points: int = MAX_POINTS) -> bytes | N
     flagged = _flagged(rows)
     _ring(chart, frame[flagged], score[flagged], len(rows))
     _mark_missing(chart, frame, ~np.isfinite(score))
+    return chart.svg()
+
+
+def turn_chart(
+    frames: Sequence[int], values: Sequence[float], label: str, middle: float, points: int = MAX_POINTS
+) -> bytes | None:
+    """Draw the angle, or the scale, of each frame; of one that stays at its `middle` there is nothing to draw."""
+    frame, value = np.array(frames, dtype=np.float64), np.array(values, dtype=np.float64)
+    finite = value[np.isfinite(value)]
+    if not finite.size or np.abs(finite - middle).max() < _STILL:
+        return None
+    margin = 0.06 * max(float(np.ptp(finite)), 10 * _STILL)
+    chart = Chart(
+        _frames(frame), Axis(float(finite.min()) - margin, float(finite.max()) + margin, label), points=points
+    )
+    _line(chart, frame, value, _DY, label.partition(" ")[0])
+    _mark_missing(chart, frame, ~np.isfinite(value))
     return chart.svg()
 
 

@@ -83,9 +83,9 @@ class StackView:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What is said of frames that are not flagged, with how many there are."""
-        counts = Counter(flag for row in self.stack.rows if not row.is_flagged for flag in row.flags)
-        return tuple(f"{number} x {flag}: {FLAG_MEANINGS.get(flag, '')}" for flag, number in counts.items())
+        """What is remarked of frames, with how many there are."""
+        counts = Counter(word for row in self.stack.rows for word in row.remarks)
+        return tuple(f"{number} x {word}: {FLAG_MEANINGS.get(word, '')}" for word, number in counts.items())
 
 
 def render_report(run: RunReport, drawn: Mapping[int, StackView] | None = None) -> str:

@@ -28,16 +28,16 @@ class Figure:
 def figures(stack: StackReport, summary: StackSummary) -> tuple[Figure, ...]:
     """How good the result is, before and after; empty where that was not looked at."""
     known = stack.assessment
-    if known is None:
+    if known is None or summary.is_lone:
         return ()
     same, level = stack.unmoved, "failed" if summary.is_no_better else ""
     corrected = Figure(
         "Frames corrected",
         "",
-        f"{grouped(summary.corrected)} of {grouped(summary.frames)}",
-        f"{100 * summary.trusted / max(summary.frames, 1):.0f} % have a shift that can be trusted"
+        f"{grouped(summary.corrected)} of {grouped(summary.compared)}",
+        f"{100 * summary.trusted / max(summary.compared, 1):.0f} % have a shift that can be trusted"
         + (", too few to move any" if summary.trusted > summary.corrected else ""),
-        "failed" if summary.is_no_better else "good" if summary.corrected == summary.frames else "doubtful",
+        "failed" if summary.is_no_better else "good" if summary.corrected == summary.compared else "doubtful",
     )
     ratio = known.crispness.after / known.crispness.before if known.crispness.before > 0 else math.nan
     alike = "of each frame with the mean of the others"
@@ -61,6 +61,10 @@ def figures(stack: StackReport, summary: StackSummary) -> tuple[Figure, ...]:
     else:
         remark = f"rms; {known.registered_again} of {known.sampled} frames tried, registered again"
     shown.append(_figure("Residual shift (px)", residual, 3, remark, same, level))
+    if stack.turns is not None and summary.largest_turn is not None:
+        scales = [scale for _, scale in stack.turns if math.isfinite(scale)]
+        remark = f"scale from {min(scales):.5g} to {max(scales):.5g}" if scales else ""
+        shown.append(Figure("Largest turn (degrees)", "", f"{summary.largest_turn:.3f}", remark))
     if known.closure is not None:
         shown.append(Figure("Closure (px)", "", f"{known.closure:.3f}", "rms error of sums of shifts around loops"))
     return tuple(shown)

@@ -13,7 +13,6 @@ from typing import Any
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.registration.assessment import Assessment
-from xcorr_app.registration.quality import is_flagged
 from xcorr_app.report.pictures import Pictures
 
 __all__ = ["FLAG_MEANINGS", "Bends", "FrameRow", "Pictures", "RunReport", "StackReport"]
@@ -59,6 +58,8 @@ class FrameRow:
         Shift of the FFT reference in pixels and its distance from (dy, dx); None where not verified.
     flags : tuple of str
         What is doubtful, in words of `FLAG_MEANINGS`.
+    remarks : tuple of str
+        What else is said of it, in such words: no reason to look at it.
     sigma_y, sigma_x : float
         Predicted standard errors of (dy, dx) in pixels; nan where not known.
     applied_dy, applied_dx : float
@@ -80,6 +81,7 @@ class FrameRow:
     sigma_x: float
     applied_dy: float
     applied_dx: float
+    remarks: tuple[str, ...] = ()
 
     @property
     def as_measured(self) -> bool:
@@ -88,8 +90,8 @@ class FrameRow:
 
     @property
     def is_flagged(self) -> bool:
-        """Something is said of it that is more than a remark."""
-        return bool(self.flags) and is_flagged(self.flags)
+        """Something about it is doubtful."""
+        return bool(self.flags)
 
     @property
     def is_dropped(self) -> bool:
@@ -102,7 +104,7 @@ class FrameRow:
         return max(abs(self.applied_dy), abs(self.applied_dx)) >= _UNMOVED
 
     def __post_init__(self) -> None:
-        for flag in self.flags:
+        for flag in (*self.flags, *self.remarks):
             if not flag.strip() or set(flag) & set("|\r\n"):
                 raise ArgumentError(f"frame {self.frame}: flag {flag!r} must be a word without '|'; rename it")
 
@@ -201,11 +203,22 @@ class StackReport:
     """Only a drawing of its shifts is wanted, which takes no time."""
     left_out: bool = False
     """Something that is part of the frames, and may stand still, was left out for measuring."""
+    reference_frame: int | None = None
+    """The frame that others are compared with, whose shift is none; None where there is no such frame."""
+    advice: str | None = None
+    """What to try where the result is doubtful, as found by trying it on a few frames."""
+    turns: tuple[tuple[float, float], ...] | None = None
+    """Angle in degrees and scale of each frame, nan where not known; None where frames do not turn."""
 
     @cached_property
     def replaced(self) -> frozenset[int]:
         """Frames that are not moved by their measured shift."""
         return frozenset(row.frame for row in self.rows if not row.as_measured)
+
+    @cached_property
+    def remarked(self) -> bool:
+        """Whether anything is remarked of a frame."""
+        return any(row.remarks for row in self.rows)
 
     @property
     def unmoved(self) -> bool:

@@ -7,7 +7,7 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from xcorr_app.registration.quality import UNREADABLE, is_trusted
+from xcorr_app.registration.quality import LOW_SCORE, UNREADABLE, is_trusted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +22,12 @@ _LARGE_RESIDUAL = 1.0
 _MORE_RESIDUAL = 0.2
 """Pixels by which the residual shift may be larger than what it was before."""
 _UNLIKE = "the frames resemble their mean less than before"
+_NOTHING = "nothing got better, and the frames resemble the reference less than their noise explains"
+_LONE = "one image: nothing to compare"
+_BETTER = 0.98
+"""Share of what the correlation with the mean lacks of one, that may be left where it is called better."""
+_LESS_RESIDUAL = 0.5
+"""Share of the shifts that may be left where frames are called nearer to each other."""
 _LOWER = 0.005
 """By how much the correlation with the mean may fall."""
 
@@ -34,10 +40,11 @@ class StackSummary:
     ----------
     name : str
         Name of the stack.
-    frames, flagged, unmeasured, unreadable, untrusted, replaced, verified, disagreeing : int
-        How many frames there are, carry a flag that is more than a remark, have no shift, could not be read, have no
-        shift to trust, were not moved by what was measured, were compared with the FFT reference, and differ from it
-        by more than `tolerance`.
+    frames, compared, flagged, unlike, unmeasured, unreadable, untrusted, replaced, verified, disagreeing : int
+        How many frames there are, and are compared with another image, which a frame that is the reference is not;
+        carry a flag; resemble the reference less than their noise explains; have no shift; could not be read; have
+        no shift to trust; were not moved by what was measured; were compared with the FFT reference; and differ from
+        it by more than `tolerance`.
     unmoved : bool
         No frame was moved at all.
     largest_shift : float or None
@@ -54,11 +61,15 @@ class StackSummary:
         How good the result is.
     left_out : bool
         Something that may stand still was left out for measuring.
+    largest_turn : float or None
+        Largest angle by which a frame is turned, in degrees; None where none is.
     """
 
     name: str
     frames: int
+    compared: int
     flagged: int
+    unlike: int
     unmeasured: int
     unreadable: int
     untrusted: int
@@ -73,6 +84,7 @@ class StackSummary:
     failure: str | None
     assessment: Assessment | None
     left_out: bool = False
+    largest_turn: float | None = None
 
     @property
     def corrected(self) -> int:
@@ -82,7 +94,12 @@ class StackSummary:
     @property
     def trusted(self) -> int:
         """How many frames have a shift to trust."""
-        return self.frames - self.untrusted
+        return self.compared - self.untrusted
+
+    @property
+    def is_lone(self) -> bool:
+        """There is a single image."""
+        return self.frames == 1 and self.failure is None
 
     @property
     def quality(self) -> str:
@@ -111,17 +128,28 @@ class StackSummary:
         before, after = known.residual_shift
         if after > _LARGE_RESIDUAL or after > before + _MORE_RESIDUAL:
             found.append(f"frames of the output registered again are off by {after:.2f} px")
+        if not found and 2 * self.unlike > self.compared and not self.is_better:
+            found.append(_NOTHING)
         return tuple(found)
 
     @property
+    def is_better(self) -> bool:
+        """The frames resemble each other more, or lie nearer to each other, by more than their moving explains."""
+        known = self.assessment
+        if known is None:
+            return True
+        (before, after), (was, is_now) = known.correlation, known.residual_shift
+        return 1 - after < _BETTER * (1 - before) or is_now < _LESS_RESIDUAL * was
+
+    @property
     def is_untrusted(self) -> bool:
-        """More than half of its frames have no shift to trust."""
-        return 2 * self.untrusted > self.frames
+        """More than half of the frames that are compared have no shift to trust."""
+        return 2 * self.untrusted > self.compared
 
     @property
     def is_no_better(self) -> bool:
         """Most of its frames cannot be trusted, and they lie no better than before."""
-        return self.is_untrusted and (self.unmoved or _UNLIKE in self.objections)
+        return self.is_untrusted and (self.unmoved or bool({_UNLIKE, _NOTHING} & set(self.objections)))
 
     @property
     def level(self) -> Level:
@@ -139,6 +167,8 @@ class StackSummary:
         """The same in words."""
         if self.failure is not None:
             return f"failed: {self.failure}"
+        if self.is_lone and not self.flagged:
+            return _LONE
         parts = [f"{'failed: ' if self.is_no_better else ''}{self.distrust}"] if self.is_untrusted else []
         parts += self.objections
         if self.flagged and not (self.is_untrusted and self.flagged <= self.untrusted):
@@ -156,11 +186,8 @@ class StackSummary:
     @property
     def distrust(self) -> str:
         """How many frames could not be trusted, and whether the output is as good as the input for it."""
-        if self.trusted:
-            lost, none = f"{grouped(self.untrusted)} of {count(self.frames, 'frame')} could not be trusted", "no frame"
-        else:
-            lost, none = "no frame could be trusted", "none"
-        return f"{lost}; {none} was moved, so after equals before" if self.unmoved else lost
+        lost = f"{grouped(self.untrusted)} of {count(self.compared, 'frame')} could not be trusted"
+        return f"{lost}; no frame was moved, so after equals before" if self.unmoved else lost
 
 
 def summarise(stack: StackReport) -> StackSummary:
@@ -168,13 +195,16 @@ def summarise(stack: StackReport) -> StackSummary:
     lengths = [math.hypot(row.applied_dy, row.applied_dx) for row in stack.rows if not math.isnan(row.dy)]
     differences = [row.difference for row in stack.rows if row.difference is not None]
     scores = _finite([row.score for row in stack.rows])
+    others = [row for row in stack.rows if row.frame != stack.reference_frame]
     return StackSummary(
         name=stack.name,
         frames=len(stack.rows),
+        compared=len(others),
+        unlike=sum(LOW_SCORE in row.remarks for row in others),
         flagged=sum(row.is_flagged for row in stack.rows),
         unmeasured=sum(math.isnan(row.dy) for row in stack.rows),
         unreadable=sum(UNREADABLE in row.flags for row in stack.rows),
-        untrusted=sum(math.isnan(row.dy) or not is_trusted(row.flags) for row in stack.rows),
+        untrusted=sum(math.isnan(row.dy) or not is_trusted(row.flags) for row in others),
         replaced=len(stack.replaced),
         unmoved=stack.unmoved,
         verified=len(_finite(differences)),
@@ -186,6 +216,7 @@ def summarise(stack: StackReport) -> StackSummary:
         failure=stack.failure,
         assessment=stack.assessment,
         left_out=stack.left_out,
+        largest_turn=None if stack.turns is None else max((abs(a) for a, _ in stack.turns if a == a), default=None),
     )
 
 
@@ -201,10 +232,17 @@ def verdict(summaries: Sequence[StackSummary]) -> tuple[Level, str]:
     replaced = sum(summary.replaced for summary in summaries if not summary.unmoved)
     untrusted = sum(summary.is_untrusted for summary in summaries)
     verified = sum(summary.verified for summary in summaries)
-    corrected = sum(summary.corrected for summary in summaries)
-    parts = [f"{grouped(corrected)} of {count(frames, 'frame')} in {count(len(summaries) - failed, 'stack')} corrected"]
+    corrected = sum(summary.corrected for summary in summaries if not summary.is_lone)
+    compared = sum(summary.compared for summary in summaries if not summary.is_lone)
+    lone = sum(summary.is_lone for summary in summaries)
+    stacks = len(summaries) - failed - lone
+    parts = (
+        [f"{grouped(corrected)} of {count(compared, 'frame')} in {count(stacks, 'stack')} corrected"] if stacks else []
+    )
+    if lone:
+        parts.append(_LONE if lone == 1 else f"{grouped(lone)} single images: nothing to compare")
     alone = summaries[0] if len(summaries) == 1 else None
-    if alone is not None and alone.quality and not (alone.is_untrusted and alone.unmoved):
+    if alone is not None and alone.quality and not alone.is_lone and not (alone.is_untrusted and alone.unmoved):
         parts.append(alone.quality)
     objected = sum(bool(summary.objections) for summary in summaries)
     if failed:
@@ -215,7 +253,7 @@ def verdict(summaries: Sequence[StackSummary]) -> tuple[Level, str]:
         parts.append(f"most frames of {count(untrusted, 'stack')} could not be trusted")
     if objected:
         parts.append(f"{count(objected, 'stack')} no better than before")
-    if alone is None or not alone.is_untrusted or flagged > alone.untrusted:
+    if (alone is None or not alone.is_untrusted or flagged > alone.untrusted) and (flagged or stacks):
         parts.append(f"{count(flagged, 'frame')} flagged" if flagged else "no frame flagged")
     if unmeasured:
         parts.append(f"{grouped(unmeasured)} without a shift")
@@ -223,10 +261,10 @@ def verdict(summaries: Sequence[StackSummary]) -> tuple[Level, str]:
         parts.append(f"{grouped(replaced)} not moved as measured")
     if disagreeing:
         parts.append(f"{grouped(disagreeing)} in disagreement with the FFT")
-    elif verified:
+    elif verified and stacks and all(summary.level == "good" for summary in summaries):
         within = "all within" if verified > 1 else "within"
         parts.append(f"{grouped(verified)} checked by an FFT, {within} the tolerance")
-    elif unmeasured < frames:
+    elif not verified and stacks and unmeasured < frames:
         parts.append("none checked by an FFT")
     levels = {summary.level for summary in summaries}
     level: Level = "failed" if "failed" in levels else "doubtful" if "doubtful" in levels else "good"

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 COLUMNS = (
-    "frame,source,page,dy,dx,score,peak_ratio,fft_dy,fft_dx,difference,flags,sigma_y,sigma_x,applied_dy,applied_dx"
+    "frame,source,page,dy,dx,score,peak_ratio,fft_dy,fft_dx,difference,flags,sigma_y,sigma_x,applied_dy,applied_dx,"
+    "remarks"
 )
 _WIDTH = COLUMNS.count(",") + 1
 _FOUR, _THREE = ("%.6f" + ",%.6f" * others for others in (3, 2))
@@ -30,10 +31,10 @@ _MARKED = re.compile(r"'+[=+\-@\t\r]")
 def shifts_csv(rows: Iterable[FrameRow]) -> str:
     r"""Write the table as text: a line of column names, then a line for each frame.
 
-    Numbers have six decimals (pixels for shifts and differences) and are empty where there is none; flags are
-    joined by ``|``; fields are quoted as in RFC 4180 where they need it; lines end with ``\n``. Bytes of a file
-    name that are not valid text appear as escapes such as ``\udc80``, so that the table is always UTF-8. Names that a
-    spreadsheet would take for a formula (``=1+2.tif``) have an apostrophe before them, which it does not show.
+    Numbers have six decimals (pixels for shifts and differences) and are empty where there is none; flags, and
+    remarks, are joined by ``|``; fields are quoted as in RFC 4180 where they need it; lines end with ``\n``. Bytes of a
+    file name that are not valid text appear as escapes such as ``\udc80``, so that the table is always UTF-8. Names
+    that a spreadsheet would take for a formula (``=1+2.tif``) have an apostrophe before them, which it does not show.
     """
     lines = [COLUMNS]
     for row in rows:
@@ -41,8 +42,8 @@ def shifts_csv(rows: Iterable[FrameRow]) -> str:
         measured = _written(_FOUR, (row.dy, row.dx, row.score, row.peak_ratio))
         checked = ",," if verified == _NOT_VERIFIED else _written(_THREE, verified)
         behind = _written(_FOUR, (row.sigma_y, row.sigma_x, row.applied_dy, row.applied_dx))
-        flags = _quoted("|".join(row.flags)) if row.flags else ""
-        lines.append(f"{row.frame},{_name(row.source)},{row.page},{measured},{checked},{flags},{behind}")
+        flags, remarks = (_quoted("|".join(words)) if words else "" for words in (row.flags, row.remarks))
+        lines.append(f"{row.frame},{_name(row.source)},{row.page},{measured},{checked},{flags},{behind},{remarks}")
     text = "\n".join(lines) + "\n"
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
@@ -67,7 +68,8 @@ def parse_shifts_csv(text: str) -> tuple[FrameRow, ...]:
 def _row(fields: Sequence[str]) -> FrameRow:
     if len(fields) != _WIDTH:
         raise ArgumentError(f"{len(fields)} fields in place of {_WIDTH}")
-    frame, source, page, dy, dx, score, ratio, fft_dy, fft_dx, difference, flags, *behind = fields
+    frame, source, page, dy, dx, score, ratio, fft_dy, fft_dx, difference, flags, *behind, remarks = fields
+    sigma_y, sigma_x, applied_dy, applied_dx = (float(field or _NAN) for field in behind)
     return FrameRow(
         int(frame),
         source[1:] if source.startswith("'") and _MARKED.match(source) else source,
@@ -80,7 +82,11 @@ def _row(fields: Sequence[str]) -> FrameRow:
         float(fft_dx) if fft_dx else None,
         float(difference) if difference else None,
         tuple(flags.split("|")) if flags else (),
-        *[float(field or _NAN) for field in behind],
+        sigma_y,
+        sigma_x,
+        applied_dy,
+        applied_dx,
+        tuple(remarks.split("|")) if remarks else (),
     )
 
 

@@ -20,6 +20,7 @@ from xcorr_app.report.figures import (
     shift_chart,
     tiles_chart,
     trajectory_chart,
+    turn_chart,
 )
 from xcorr_app.report.images import GreyScale, ScaleBar, grey_scale, scale_bar
 from xcorr_app.report.page_budget import ALONE, Room
@@ -115,6 +116,7 @@ def charts(stack: StackReport, summary: StackSummary, points: int = ALONE.points
             + (" Dotted: the shifts applied, where they are not those measured." if stack.replaced else ""),
             none,
         ),
+        *_turns(stack, points),
         _chart(
             "Score of each frame",
             score_chart(rows, points),
@@ -132,6 +134,20 @@ def charts(stack: StackReport, summary: StackSummary, points: int = ALONE.points
         *_tiles(stack),
         *_bends(stack),
     )
+
+
+def _turns(stack: StackReport, points: int) -> list[Chart]:
+    """Angle and scale of each frame, of those that are more than none."""
+    found, frames = [], [row.frame for row in stack.rows]
+    for place, (name, label, middle) in enumerate((("Angle", "angle (degrees)", 0.0), ("Scale", "scale", 1.0))):
+        values = [turn[place] for turn in stack.turns or ()]
+        if (drawn := turn_chart(frames, values, label, middle, points) if values else None) is not None:
+            known = [value for value in values if math.isfinite(value)]
+            extent = f"from {min(known):.4g} to {max(known):.4g}"
+            how = "turned, clockwise as displayed," if name == "Angle" else "enlarged"
+            caption = f"By how much each frame is {how} to land on the reference: {extent}."
+            found.append(_chart(f"{name} of each frame", drawn, f"{name} against frame number, {extent}.", caption, ""))
+    return found
 
 
 def quick_charts(stack: StackReport, points: int = ALONE.points) -> tuple[Chart, ...]:

@@ -215,3 +215,12 @@ def test_what_moves_over_a_still_scene_is_no_motion_of_it():
     result = estimate_shifts(stack.astype(np.float32), "first", 20)
     assert result.trusted.all()
     assert np.abs(result.shifts).max() < 0.1
+
+
+@pytest.mark.parametrize("deviation", [1.0, 0.3])
+def test_frames_that_repeat_share_their_noise_and_are_no_pattern(deviation):
+    """A camera that sends a frame twice, a movie that is looped: the same shifts as once, and no note."""
+    once = scene(deviation, np.stack([np.arange(12) % 7, -np.arange(12) % 5], axis=1).astype(float))
+    found, twice = estimate_shifts(once, max_shift=12), estimate_shifts(np.concatenate([once, once]), max_shift=12)
+    assert twice.notes == found.notes == ()
+    np.testing.assert_allclose(twice.shifts, np.concatenate([found.shifts, found.shifts]), atol=5e-4)

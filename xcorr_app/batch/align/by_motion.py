@@ -19,8 +19,8 @@ from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.motion.models import model_of
+from xcorr_app.registration.motion.other_references import motion_against
 from xcorr_app.registration.motion.result import MotionResult
-from xcorr_app.registration.motion.whole_frames import motion_of
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.warping.matrices import angle_of, scale_of
 from xcorr_app.registration.warping.warps import ByMatrices
@@ -39,11 +39,12 @@ def align_by_motion(
         matrices = np.round(result.applied(options.doubtful), 9)
         files = {"motion.csv": motion_csv(frames, result, matrices).encode()}
         told = f"Measured as {result.model} motion; shifts are those of the middle of the frame (see motion.csv)."
-        turned = Turned(ByMatrices(matrices), files, seen_by_all(matrices, frames.shape))
+        turns = tuple(zip(result.angle.tolist(), result.scale.tolist(), strict=True))
+        turned = Turned(ByMatrices(matrices), files, seen_by_all(matrices, frames.shape), turns=turns)
         reach = ShiftWindow.symmetric(*(size // 2 for size in frames.shape))  # what is tried of each rotation
         return turned, as_shifts(result, _ENGINE, told, reach)
 
-    measure = partial(motion_of, model=model, max_sigma=options.settings.sure_sigma)
+    measure = partial(motion_against, model=model, max_sigma=options.settings.sure_sigma)
     return align_measured(measure, tell, spec, options, device, folder, resources)
 
 

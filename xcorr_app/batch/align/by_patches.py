@@ -49,9 +49,9 @@ def align_by_patches(
         # What is moved later by this file moves as this stack does.
         kept = replace(result, doubtful=options.doubtful)
         files = {"motion.npz": content_of(kept), "patches.csv": _frames_csv(frames, result, field).encode()}
-        if options.field_csv:
+        if "csv" in options.field_formats:
             files["field.csv"] = _field_csv(field, applied).encode()
-        if options.field_ome_tiff:
+        if "ome-tiff" in options.field_formats:
             metadata = frames.source.metadata
             files["field.ome.tif"] = _field_image(field, PixelSize.of(metadata.pixel_size, metadata.unit))
         warp = ByFields(applied, field.rows, field.columns)

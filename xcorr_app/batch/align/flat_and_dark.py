@@ -15,11 +15,6 @@ from xcorr_app.registration.correction import CorrectedFrames, Correction, corre
 from xcorr_app.registration.stack.frames import Frames
 
 
-def correction_files(options: AlignOptions) -> tuple[Path, ...]:
-    """Files of the images."""
-    return tuple(path for path in (options.flat, options.dark, options.background) if isinstance(path, Path))
-
-
 def correction_of(options: AlignOptions, frames: Frames) -> Correction | None:
     """Correction of a stack; None where none was asked for."""
     if not options.corrects:

@@ -160,7 +160,7 @@ def _begun(
     spec: SeriesSpec, options: AlignOptions, xp: Any, resources: StackResources, *, ahead: bool = False
 ) -> BegunStack | None:
     source = spec.open()
-    frames = SourceFrames(source, choose_axis(source, options.axis), options.align_channel, xp)
+    frames = SourceFrames(source, choose_axis(source, options.axis), options.first_channel, xp)
     # Frames that are all there is of the stack are kept once: where they are measured.
     alone = xp is not np and frames.count == source.metadata.planes
     elsewhere = alone and resources.fits_on_device(source.metadata.planes * source.metadata.plane_bytes)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from xcorr_app.batch.align.frames import SourceFrames
 from xcorr_app.batch.align.options import INTERPOLATIONS
 from xcorr_app.batch.align.projections import Projections
 from xcorr_app.batch.align.without_pictures import NoPictures
+from xcorr_app.batch.shared_options import MovingOptions
 from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import Array
@@ -38,18 +39,6 @@ from xcorr_app.registration.warping.warps import Warp
 _RANGES_A_BLOCK, _PLANES_A_BLOCK = 16, 64
 """At least, of pictures, whose sums take as much memory as thirty planes: of a CPU 128 frames of 512 x 512, of a device
 4096."""
-
-
-class HowToMove(Protocol):
-    """What of a run's options tells how planes are moved."""
-
-    @property
-    def interpolation(self) -> str:
-        """A name of `INTERPOLATIONS`."""
-
-    @property
-    def border(self) -> str:
-        """A name of `BORDERS`."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +76,7 @@ class _Block:
 def move_stack(
     frames: SourceFrames,
     shifts: NDArray[np.float64],
-    options: HowToMove,
+    options: MovingOptions,
     target: Path | None,
     unreadable: Collection[int],
     projections: Projections | NoPictures,

@@ -3,92 +3,263 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from xcorr_app.batch import choices, shared_options, values
+from xcorr_app.batch.option import OneOf, Within, flag, option
+from xcorr_app.batch.shared_options import MovingOptions
 from xcorr_app.errors import ArgumentError
-from xcorr_app.io import Limits
-from xcorr_app.io.single_channel import Channel
-from xcorr_app.registration.motion.models import PATCHES, is_more_than_a_shift
-from xcorr_app.registration.patches.patch_fit import PatchOptions
-from xcorr_app.registration.patches.patch_references import REFERENCES
-from xcorr_app.registration.results.doubtful_frames import DEFAULT_POLICY, check_policy
-from xcorr_app.registration.settings import Settings
+
+if TYPE_CHECKING:
+    from xcorr_app.gpu.direct.options import KernelOptions
+    from xcorr_app.registration.patches.patch_fit import PatchOptions
+    from xcorr_app.registration.settings import Roi, Settings
+    from xcorr_app.registration.stack.contrast import Contrast
+    from xcorr_app.registration.stack.prefilter import Prefilter
 
 INTERPOLATIONS: dict[str, Any] = {"nearest": 0, "linear": 1, "cubic": 3, "fourier": "fourier"}
 MOTION_INTERPOLATIONS: dict[str, int] = {"nearest": 0, "linear": 1, "cubic": 3}
 """Those by which frames are turned; cubic is a spline here."""
-REPORTS = ("none", "quick", "full")
-FORMATS = ("same", "ome-tiff", "ome-zarr")
-BORDERS = ("constant", "nearest", "crop")
+_SHIFTS = {"motion": ("translation",)}
+"""What only goes with shifts."""
+_PATCHES: Any = {"group": "Frames that bend (--motion patches)", "needs": {"motion": ("patches",)}}
 
 
 @dataclass(frozen=True)
-class AlignOptions:
-    """Options of a run beyond the measurement's own `Settings`."""
+class AlignOptions(MovingOptions):
+    """Options of ``xcorr align``."""
 
-    settings: Settings = field(default_factory=Settings)
-    reference: str | int | Path = "first"
-    """A name, a frame number, or the file of a reference image."""
-    device: str = "auto"
-    verify: Literal["auto", "all", "none"] | int = "auto"
-    apply: bool = True
-    doubtful: str = DEFAULT_POLICY
-    """What becomes of frames whose shift is not trusted: see :mod:`xcorr_app.registration.results.doubtful_frames`."""
-    interpolation: str = "linear"
-    border: str = "constant"
-    layout: Literal["auto", "frames", "stacks"] = "auto"
-    axis: Literal["T", "Z"] | None = None
-    align_channel: int = 0
-    more_channels: tuple[int, ...] | None = ()
-    """Others that are measured, too; None: all."""
-    channel: Channel | None = None
-    """The one that is read; all of them without."""
-    format: str = "same"
-    """Of the aligned stacks: ``same``, ``ome-tiff`` or ``ome-zarr``."""
-    mask: str | Path | None = None
-    """Name of what the settings' masks were made of: a rule, or a file."""
-    motion: str = "translation"
-    """What a frame may do: a name of :data:`xcorr_app.registration.motion.models.MODELS`, or ``patches``."""
-    patches: PatchOptions = field(default_factory=PatchOptions)
-    """How frames are cut; of the motion ``patches`` alone."""
-    field_csv: bool = False
-    """Whether the field of patches is written as a table, too."""
-    field_ome_tiff: bool = False
-    """Whether it is written as an image, too."""
-    flat: Path | None = None
-    dark: Path | None = None
-    background: str | Path | None = None
-    """Images that frames are corrected by before measuring: see :mod:`xcorr_app.registration.correction`."""
-    correct: bool = False
-    """Whether what is written is corrected, too."""
-    report: str = "full"
-    """``none``, ``quick`` (no pictures, one drawing a stack) or ``full``."""
-    limits: Limits = field(default_factory=Limits)
+    max_shift: float | tuple[float, float] | None = shared_options.max_shift()
+    reference: str | int | Path = option(
+        "first",
+        "What frames are compared with; the frame that is measured is left out of means. For series that change: "
+        "previous; rolling:N, the mean of N aligned frames; pairs:K, each of K frames before.",
+        values.REFERENCE,
+        flags=("-r",),
+        group="Measuring",
+        brief=True,
+    )
+    motion: Literal["translation", "rigid", "similarity", "affine", "patches"] = option(
+        "translation",
+        "What a frame may do: shift, turn (rigid), scale (similarity), any linear motion, or bend (patches).",
+        OneOf(choices.MOTIONS),
+        group="Measuring",
+        brief=True,
+    )
+    smooth_time: int = option(
+        1,
+        "Average so many frames for measuring, where photons are few.",
+        Within(1, choices.MAX_SMOOTH_TIME),
+        group="Measuring",
+        brief=True,
+        needs=_SHIFTS,
+    )
+    align_channel: int | Literal["sum"] | Sequence[int] = option(
+        0, "Channels that are measured (sum: all); all are moved.", values.CHANNELS, group="Measuring", brief=True
+    )
+    channel: str | int | None = shared_options.channel(group="Measuring", brief=True)
+    mask: str | Path | None = option(
+        None,
+        "Pixels that count; of an image or a stack, those that are nonzero there.",
+        values.MASK,
+        group="Measuring",
+        brief=True,
+        needs=_SHIFTS,
+    )
+    roi: Roi | None = option(
+        None, "Part of the frame that is measured.", values.ROI, group="Measuring", brief=True, needs=_SHIFTS
+    )
+    mask_moves: bool = flag("The image of --mask belongs to the reference and moves with the scene.")
+    subpixel: str = option(
+        "gaussian",
+        "How the peak is located between whole pixels; icgn and phase refine gaussian over the whole overlap: icgn for "
+        "clean images, phase for fine textures (speckle), near the least possible error; dft:N has N grid points per "
+        "pixel, 100 without.",
+        values.SUBPIXEL,
+        needs=_SHIFTS,
+    )
+    normalization: Literal["zncc", "none", "phase"] = shared_options.normalization(needs=_SHIFTS)
+    prefilter: Prefilter | str | None = option(
+        None,
+        "Filter for measuring only: gaussian:S, highpass:S, dog:S1,S2, log:S, median:N, box:N, unsharp:S,AMOUNT, sobel "
+        "or laplacian.",
+        values.PREFILTER,
+        needs=_SHIFTS,
+    )
+    contrast: Contrast | str = option(
+        "auto",
+        "none, local:S (pixels minus the mean, over the standard deviation, of what is around them: sigma S pixels) or "
+        "auto; for measuring only.",
+        values.CONTRAST,
+        needs=_SHIFTS,
+    )
+    min_overlap: float | None = shared_options.min_overlap(
+        default=None,
+        text="Smallest fraction of the frame that must overlap; with --mask, of the most pixels that count in both at "
+        "any shift.",
+        unit="0.25; with --mask 0.1",
+        needs=_SHIFTS,
+    )
+    doubtful: Literal["interpolate", "apply", "leave", "drop"] = option(
+        "interpolate",
+        "Frames whose shift cannot be trusted: moved by what is expected to be least wrong, of what was measured and "
+        "the shift interpolated between the frames around; moved as measured all the same; left in place; or dropped "
+        "from the written stack.",
+        OneOf(choices.DOUBTFUL),
+    )
+    max_sigma: float | None = option(
+        None,
+        "A shift with a larger standard error, in pixels, is flagged as uncertain.",
+        Within(0, above=True, whole=False),
+        unit="0.5, or 2 % of the range of the stack's shifts where that is more",
+    )
+    patch: int = option(128, "Rows and columns of a patch in pixels.", Within(16), **_PATCHES)
+    patch_overlap: float = option(
+        0.5,
+        "Fraction of a patch that its neighbour shares, at least.",
+        Within(0, 1, below=True, whole=False),
+        **_PATCHES,
+    )
+    max_deviation: float = option(
+        6.0,
+        "Pixels by which a patch may be off the shift of its frame.",
+        Within(0, above=True, whole=False),
+        **_PATCHES,
+    )
+    field_formats: tuple[str, ...] = option(
+        (),
+        "Write the field as OUT/NAME/field.csv or field.ome.tif, too. May be given twice.",
+        OneOf(choices.PATCH_FIELD_FORMATS),
+        flags=("--field-format",),
+        gather=values.names_of(choices.PATCH_FIELD_FORMATS),
+        **_PATCHES,
+    )
+    flat: Path | None = option(
+        None,
+        "Image of an even field, by which frames are divided for measuring.",
+        values.PATH,
+        group="Correction of frames",
+    )
+    dark: Path | None = option(
+        None,
+        "Image without light, which is subtracted from frames for measuring.",
+        values.PATH,
+        group="Correction of frames",
+    )
+    background: str | Path | None = option(
+        None,
+        "What stands still and is subtracted for measuring: the median over time, or an image.",
+        values.BACKGROUND,
+        group="Correction of frames",
+    )
+    correct: bool = flag(
+        "Write frames corrected by --flat, --dark and --background, too.",
+        group="Correction of frames",
+    )
+    verify: Literal["auto", "all", "none"] | int = option(
+        "auto",
+        "Frames to check against the float64 FFT and the definition; auto: all on a GPU, 32 of a stack on a CPU, which "
+        "measures by an FFT itself.",
+        values.VERIFY,
+        group="Checks",
+    )
+    tolerance: float = shared_options.tolerance()
+    apply: bool = flag("Write the aligned stacks, or only measure.", on=True, group="Run")
+    report: Literal["none", "quick", "full"] = option(
+        "full",
+        "The page that shows the run: full; quick, without pictures and figures of before and after; or none.",
+        OneOf(choices.REPORTS),
+        group="Run",
+    )
+    format: Literal["same", "ome-tiff", "ome-zarr"] = option(
+        "same",
+        "Format of the aligned stacks: same is OME-Zarr for OME-Zarr and TIFF for all else.",
+        OneOf(choices.FORMATS),
+        group="Run",
+        needs={"apply": (True,)},
+    )
+    pyramid: int = option(
+        1,
+        "Levels of resolution in OME-Zarr, each half the size of the one before, for viewers.",
+        Within(1, 12),
+        group="Run",
+        role="run",
+        needs={"apply": (True,), "format": ("same", "ome-zarr")},
+    )
+    cluster: str | None = shared_options.cluster()
+    watch: bool = flag(
+        "Wait in one folder for stacks, and align each as soon as its file is complete, until Ctrl-C; single frames "
+        "are measured as they come, and aligned in the end.",
+        group="Run",
+        role="terminal",
+        excludes=("dry_run", "explain", "cluster"),
+    )
+    dry_run: bool = flag("Print what would be done; write nothing.", group="Run", role="terminal")
+    engine: str = shared_options.engine(needs=_SHIFTS)
+    kernel_options: KernelOptions | None = shared_options.kernel_options(needs=_SHIFTS)
+    explain: bool = shared_options.explain()
+    verbose: bool = shared_options.verbose(text="Print every frame.")
 
     def __post_init__(self) -> None:
-        if self.interpolation not in INTERPOLATIONS:
-            raise ArgumentError(f"unknown interpolation {self.interpolation!r}: use {', '.join(INTERPOLATIONS)}")
-        if self.border not in BORDERS:
-            raise ArgumentError(f"unknown border {self.border!r}: use {', '.join(BORDERS)}")
-        if self.format not in FORMATS:
-            raise ArgumentError(f"unknown format {self.format!r}: use {', '.join(FORMATS)}")
-        if self.report not in REPORTS:
-            raise ArgumentError(f"unknown report {self.report!r}: use {', '.join(REPORTS)}")
-        check_policy(self.doubtful)
+        super().__post_init__()
         if self.correct and not self.corrects:
-            raise ArgumentError("correct needs an image to correct by: flat, dark or background")
-        if is_more_than_a_shift(self.motion):
+            raise ArgumentError("--correct needs an image to correct by: --flat, --dark or --background")
+        if self.mask_moves and self.mask is None:
+            raise ArgumentError("--mask-moves goes with --mask FILE")
+        if self.motion != "translation":
             self._check_motion()
-        if self.motion != PATCHES and (self.patches != PatchOptions() or self.field_csv or self.field_ome_tiff):
-            raise ArgumentError(
-                "patch, patch_overlap, max_deviation, field_csv and field_ome_tiff go with --motion patches"
-            )
-        if not math.isfinite(self.settings.tolerance):
+        if self.verify in ("none", 0) and self.tolerance != choices.TOLERANCE:
+            raise ArgumentError("--tolerance is for the check that --verify none leaves out: give one of them")
+        if not math.isfinite(self.tolerance):
             raise ArgumentError("tolerance is infinite: give a number of pixels, or use --verify none")
-        if self.align_channel < 0:
-            raise ArgumentError(f"align channel {self.align_channel} does not exist: channels count from 0")
+        if self.first_channel < 0:
+            raise ArgumentError(f"align channel {self.first_channel} does not exist: channels count from 0")
+        _ = self.settings, self.patches  # which check their values
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Of the measurement."""
+        from xcorr_app.registration.masked.rules import Masks
+        from xcorr_app.registration.settings import Settings
+        from xcorr_app.registration.stack.prefilter import Prefilter
+
+        own: dict[str, Any] = {each.name: getattr(self, each.name, None) for each in fields(Settings)}
+        method, _, points = self.subpixel.partition(":")
+        own |= {"subpixel": method, "upsample": int(points or 100), "prefilter": self.prefilter or Prefilter()}
+        if self.mask is not None:
+            image: Any = self.mask
+            if isinstance(image, Path):
+                from xcorr_app.io import read_stack
+
+                image = read_stack(image, limits=self.limits).data
+            own["masks"] = Masks.of(image, moves=self.mask_moves)
+        own["min_overlap"] = Settings.overlap(self.min_overlap, own["masks"])
+        return Settings(**{name: value for name, value in own.items() if hasattr(self, name) or value is not None})
+
+    @cached_property
+    def patches(self) -> PatchOptions:
+        """How frames are cut; of the motion ``patches`` alone."""
+        from xcorr_app.registration.patches.patch_fit import PatchOptions
+
+        return PatchOptions(self.patch, self.patch_overlap, self.max_deviation)
+
+    @property
+    def first_channel(self) -> int:
+        """The channel that is measured, and shown."""
+        if isinstance(self.align_channel, int):
+            return self.align_channel
+        return 0 if self.align_channel == "sum" else int(self.align_channel[0])
+
+    @property
+    def more_channels(self) -> tuple[int, ...] | None:
+        """Others that are measured, too; None: all."""
+        if isinstance(self.align_channel, int):
+            return ()
+        return None if self.align_channel == "sum" else tuple(map(int, self.align_channel[1:]))
 
     @property
     def corrects(self) -> bool:
@@ -96,7 +267,10 @@ class AlignOptions:
         return any(image is not None for image in (self.flat, self.dark, self.background))
 
     def _check_motion(self) -> None:
-        """Refuse what only goes with shifts."""
+        """Refuse values that only go with shifts."""
+        from xcorr_app.registration.motion.other_references import OTHERS
+        from xcorr_app.registration.patches.patch_references import REFERENCES
+
         if self.more_channels != ():
             raise ArgumentError("several channels are measured for shifts: use one --align-channel with --motion")
         if self.interpolation not in MOTION_INTERPOLATIONS:
@@ -104,55 +278,8 @@ class AlignOptions:
             raise ArgumentError(f"interpolation {self.interpolation!r} moves by shifts only: use {known} with --motion")
         if self.border == "crop":
             raise ArgumentError("border 'crop' is for shifts: use constant or nearest with --motion")
-        references = REFERENCES if self.motion == PATCHES else ("first", "last")
+        references = REFERENCES if self.motion == "patches" else ("first", "last", *OTHERS)
         if isinstance(self.reference, str) and self.reference not in references:
             raise ArgumentError(
                 f"reference {self.reference!r} is for shifts: use {', '.join(references)}, a frame number or a file"
             )
-        if self.mask is not None or self.settings.roi is not None or self.settings.prefilter.name:
-            raise ArgumentError("mask, roi and prefilter are for shifts: leave them out with --motion")
-
-    def parameters(self) -> dict[str, Any]:
-        """Everything that decides the results, as plain values: part of ``run.json`` and of what a resume compares."""
-        s = self.settings
-        return {
-            "reference": str(self.reference),
-            "max_shift": s.max_shift,
-            "normalization": s.normalization,
-            "subpixel": s.subpixel,
-            "upsample": s.upsample,
-            "weighting": s.weighting,
-            "prefilter": str(s.prefilter),
-            "contrast": str(s.contrast),
-            "roi": None if s.roi is None else [[part.start, part.stop] for part in s.roi],
-            "engine": s.engine,
-            "kernel_options": None if s.kernel_options is None else asdict(s.kernel_options),
-            "device": self.device,
-            "min_overlap": s.min_overlap,
-            "min_score": s.min_score,
-            "tolerance": s.tolerance,
-            "max_sigma": s.max_sigma,
-            "smooth_time": s.smooth_time,
-            "verify": self.verify,
-            "apply": self.apply,
-            "doubtful": self.doubtful,
-            "interpolation": self.interpolation,
-            "border": self.border,
-            "layout": self.layout,
-            "axis": self.axis,
-            "align_channel": self.align_channel,
-            "more_channels": "all" if self.more_channels is None else list(self.more_channels),
-            "channel": self.channel,
-            "format": self.format,
-            "report": self.report,
-            "mask": None if self.mask is None else str(self.mask),
-            "mask_moves": s.masks is not None and s.masks.moves,
-            "motion": self.motion,
-            "patches": asdict(self.patches) if self.motion == PATCHES else None,
-            "field_csv": self.field_csv,
-            "field_ome_tiff": self.field_ome_tiff,
-            "flat": None if self.flat is None else str(self.flat),
-            "dark": None if self.dark is None else str(self.dark),
-            "background": None if self.background is None else str(self.background),
-            "correct": self.correct,
-        }

@@ -16,6 +16,8 @@ from xcorr_app.batch.align.pixel_sums import PixelSums
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.memory import attempt, bytes_within_limit, release_unused
 from xcorr_app.registration.assessment_sums import AssessmentSums, Shared, Side, extents_of, shared_area
+from xcorr_app.registration.masked.assessment import MaskedFrames, MaskedSums
+from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.settings import Roi
 from xcorr_app.report.pictures import PREVIEW_SIDE, THUMBNAIL_SIDE, Pictures, block_mean, block_side, preview_of
 
@@ -34,7 +36,7 @@ class Gathered:
 
     before: PixelSums
     after: PixelSums
-    sums: AssessmentSums | None = None
+    sums: AssessmentSums | MaskedSums | None = None
     numbers: list[int] = field(default_factory=list)
     thumbnails: dict[int, NDArray[np.float32]] = field(default_factory=dict)
     preview: list[tuple[NDArray[Any], NDArray[Any]]] = field(default_factory=list)
@@ -55,7 +57,8 @@ class Gathered:
         if self.sums is None:
             self.sums = other.sums
         elif other.sums is not None:
-            self.sums.join(other.sums)
+            sums: Any = self.sums
+            sums.join(other.sums)
         self.numbers += other.numbers
         self.thumbnails |= other.thumbnails
         self.preview += other.preview
@@ -78,6 +81,8 @@ class Projections:
         Part that all frames cover once they are moved, where that does not follow from their shifts.
     defects : (n, 2) array, optional
         Hot and dead pixels, which say nothing of how good the result is.
+    masks : Masks, optional
+        Pixels that count: others are in no figure and in no picture.
     """
 
     def __init__(
@@ -88,6 +93,7 @@ class Projections:
         roi: Roi | None = None,
         seen: tuple[slice, slice] | None = None,
         defects: NDArray[np.intp] | None = None,
+        masks: Masks | None = None,
     ) -> None:
         self._extents = extents_of(shape, shifts)
         kept = np.isfinite(shifts).all(axis=1)
@@ -96,7 +102,12 @@ class Projections:
         shared = shared_area(shape, self._extents[kept])
         if seen is not None:
             shared = Shared(seen, np.ones(int(kept.sum()), dtype=bool)) if kept.sum() > 1 else None
-        self._assessed = None if shared is None else AssessmentSums(shared, roi, defects, shifts[kept])
+        self._assessed: AssessmentSums | MaskedSums | None = None
+        if masks is not None:
+            self._assessed = MaskedSums(int(kept.sum())) if kept.sum() > 1 else None
+        elif shared is not None:
+            self._assessed = AssessmentSums(shared, roi, defects, shifts[kept])
+        self._masked = None if masks is None else MaskedFrames(masks, shifts)
         middle = shape[0] // 2
         self._band = slice(max(0, middle - _BAND // 2), min(shape[0], middle + _BAND // 2 + 1))
         self._shape = shape
@@ -106,7 +117,7 @@ class Projections:
         self._gathered = self.begun()
 
     @property
-    def sums(self) -> AssessmentSums | None:
+    def sums(self) -> AssessmentSums | MaskedSums | None:
         """For :func:`xcorr_app.registration.assessment.assessment_of`."""
         return self._gathered.sums
 
@@ -135,6 +146,8 @@ class Projections:
             to.sums = self._assessed.begun_at(int(self._places[numbers[0]]))
         if xp is np and not to.on_host:
             to.to_host()
+        if self._masked is not None:
+            before, after = self._masked.of(list(numbers), before, after)
         extents = self._extents[list(numbers)]
         # Values near the limit of float64 may overflow: a picture is for looking at only.
         with np.errstate(over="ignore", invalid="ignore"), _beside(to.sums, before, after):
@@ -193,7 +206,7 @@ class Projections:
 
 
 @contextmanager
-def _beside(sums: AssessmentSums | None, before: Array, after: Array) -> Iterator[None]:
+def _beside(sums: AssessmentSums | MaskedSums | None, before: Array, after: Array) -> Iterator[None]:
     """Add frames to sums, on a host by another thread: all that is gathered in turn takes longer than moving frames."""
     if sums is None or is_device_array(before):
         yield
@@ -208,6 +221,8 @@ def _beside(sums: AssessmentSums | None, before: Array, after: Array) -> Iterato
 
 def _copied(sums: Any) -> Any:
     """Sums as they are now, though more is added; what is gathered in lists does not change."""
+    if isinstance(sums, MaskedSums):
+        return sums.copied()
     if isinstance(sums, (PixelSums, AssessmentSums, Side)):
         one = copy.copy(sums)
         vars(one).update((name, _copied(value)) for name, value in vars(sums).items())

@@ -32,13 +32,16 @@ def keep(report: StackReport, out: Path) -> dict[str, Any]:
             "unit": report.unit,
             "tolerance": report.tolerance,
             "notes": report.notes,
-            "tiles": report.tiles and [[None if math.isnan(share) else share for share in row] for row in report.tiles],
+            "tiles": report.tiles and _without_nan(report.tiles),
             "bends": None if report.bends is None else report.bends.as_record(),
             "pictures": pictures,
             "assessment": None if report.assessment is None else report.assessment.as_record(),
             "interval": report.interval,
             "is_quick": report.is_quick,
             "left_out": report.left_out,
+            "reference_frame": report.reference_frame,
+            "advice": report.advice,
+            "turns": report.turns and _without_nan(report.turns),
         }
     }
 
@@ -64,16 +67,28 @@ def restore(name: str, record: dict[str, Any], out: Path) -> StackReport | None:
             failure=None,
             assessment=None if known["assessment"] is None else Assessment.from_record(known["assessment"]),
             interval=None if known["interval"] is None else (known["interval"][0], known["interval"][1]),
-            tiles=_tiles(known["tiles"]),
+            tiles=_with_nan(known["tiles"]),
             bends=None if known["bends"] is None else Bends.from_record(known["bends"]),
             is_quick=known["is_quick"],
             left_out=known["left_out"],
+            reference_frame=known["reference_frame"],
+            advice=known["advice"],
+            turns=_turns(known["turns"]),
         )
     except (OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError):
         return None
 
 
-def _tiles(kept: list[list[float | None]] | None) -> tuple[tuple[float, ...], ...] | None:
+def _without_nan(table: tuple[tuple[float, ...], ...]) -> list[list[float | None]]:
+    return [[None if math.isnan(value) else value for value in row] for row in table]
+
+
+def _turns(kept: list[list[float | None]] | None) -> tuple[tuple[float, float], ...] | None:
+    table = _with_nan(kept)
+    return None if table is None else tuple((row[0], row[1]) for row in table)
+
+
+def _with_nan(kept: list[list[float | None]] | None) -> tuple[tuple[float, ...], ...] | None:
     if kept is None:
         return None
-    return tuple(tuple(math.nan if share is None else share for share in row) for row in kept)
+    return tuple(tuple(math.nan if value is None else value for value in row) for row in kept)

@@ -16,26 +16,24 @@ import numpy as np
 from xcorr_app.batch.align.by_motion import align_by_motion
 from xcorr_app.batch.align.by_patches import ENGINE as PATCHES_ENGINE
 from xcorr_app.batch.align.by_patches import FILES, align_by_patches
-from xcorr_app.batch.align.flat_and_dark import correction_files
 from xcorr_app.batch.align.frames import SourceFrames, begin_ahead, choose_axis
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.record import keep, restore
 from xcorr_app.batch.align.stack import align_stack, scan_reference
 from xcorr_app.batch.decisions import decide_align
+from xcorr_app.batch.stack_work import StackWork
 from xcorr_app.correlation.engines import choose_engine
 from xcorr_app.decision import Decision
-from xcorr_app.gpu.runtime.select import OF_WORKERS, Device, select_device
-from xcorr_app.io import Discovery, SeriesSpec, atomic_write_text, discover
+from xcorr_app.gpu.runtime.select import Device, select_device
+from xcorr_app.io import SeriesSpec, atomic_write_text
 from xcorr_app.io.meter import timed
 from xcorr_app.io.outputs import ENDINGS
 from xcorr_app.pipeline.environment import own_version, processor, versions
 from xcorr_app.pipeline.outcome import Outcome, Run
-from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import Resources, StackResources
-from xcorr_app.pipeline.run import Elsewhere, explain_stacks, run_stacks
 from xcorr_app.pipeline.stages import Stages
-from xcorr_app.pipeline.state import REPORT, asked_of, begun_folder
-from xcorr_app.pipeline.work import Finished, Plan, Watcher
+from xcorr_app.pipeline.state import REPORT, begun_folder
+from xcorr_app.pipeline.work import Finished, Plan
 from xcorr_app.registration import quality
 from xcorr_app.registration.motion.models import PATCHES, is_more_than_a_shift
 from xcorr_app.registration.one_blas_thread import one_blas_thread
@@ -43,8 +41,6 @@ from xcorr_app.report.html import StackView, load_template, render_report, stack
 from xcorr_app.report.page_budget import has_own_pages, room_for
 from xcorr_app.report.records import RunReport, StackReport, StageReport
 from xcorr_app.report.summary import summarise
-
-PROGRAM = "xcorr align"
 
 
 @dataclass(frozen=True)
@@ -57,137 +53,88 @@ class AlignResult:
     """None where no report was asked for."""
 
 
-def plan_align(
-    inputs: list[Path],
-    out: Path,
-    options: AlignOptions,
-    *,
-    resume: bool = False,
-    overwrite: bool = False,
-    found: Discovery | None = None,
-    elsewhere: bool = False,
-) -> Plan[AlignOptions]:
-    """Find the series, unless they are `found`, choose the device, check the output folder; nothing is written.
+class Align(StackWork[AlignOptions]):
+    """Aligns stacks; once it has run, `result` says what came of it."""
 
-    With `elsewhere`, workers choose their devices, by `align_device`.
-    """
-    discovery = found or discover(inputs, options.layout, options.limits, channel=options.channel)
-    if isinstance(options.reference, Path):
-        scan_reference(options)
-    asked = asked_of(PROGRAM, options.parameters(), inputs)
-    check_output(out, discovery, inputs, asked, resume=resume, overwrite=overwrite)
-    device = OF_WORKERS if elsewhere else align_device(options)
-    return Plan(discovery, device, tuple(inputs), out, options)
-
-
-def align_device(options: AlignOptions) -> Device:
-    """Choose the device, and refuse an engine that cannot run there."""
-    device = select_device(options.device)
-    choose_engine(options.settings.engine, device.xp, kernel_options=options.settings.kernel_options)
-    return device
-
-
-@one_blas_thread()
-def run_align(
-    plan: Plan[AlignOptions],
-    *,
-    resume: bool = False,
-    stop_at_defects: bool = False,
-    watcher: Watcher | None = None,
-    resources: Resources | None = None,
-    elsewhere: Elsewhere | None = None,
-    timings: bool = False,
-) -> AlignResult:
-    """Align every series of a plan whose output folder is ready, and write results, report and record.
-
-    What the report shows of a stack is drawn as soon as that is finished, while the next one is computed. With
-    `timings` it shows as well what the stages of the run took, which is never the same again.
-    """
-    path = None if plan.options.report == "none" else plan.out / REPORT
-    resources = resources or Resources()
-    reports: list[RunReport] = []
-    views: dict[int, StackView] = {}
-    if path is not None:
-        threading.Thread(target=load_template, name="xcorr-template", daemon=True).start()
-
-    def write_report(outcomes: Sequence[Outcome[StackReport]]) -> None:
-        stacks = tuple(_shown(outcome, plan.options) for outcome in outcomes)
-        stages = _stages(resources.stages) if timings else ()
-        reports.append(replace(_report(plan, outcomes, stacks, _title(plan)), stages=stages))
-        if path is None:
-            # That of an earlier run would show something else.
-            (plan.out / REPORT).unlink(missing_ok=True)
-        else:
-            atomic_write_text(path, render_report(reports[0], views))
-
-    number_of_stacks = len(plan.discovery.series) + len(plan.discovery.failures)
-    room = room_for(number_of_stacks)
-    # What a quick report leaves out is in the tables of shifts.
-    apart = plan.options.report == "full" and has_own_pages(number_of_stacks)
-
-    def drawn(number: int, outcome: Outcome[StackReport]) -> Outcome[StackReport]:
-        """Draw a stack, of which no more than that is kept: pictures of all stacks together would fill the memory."""
-        shown = _shown(outcome, plan.options)
-        has_page = path is not None and apart and outcome.result is not None
-        if path is not None:
-            with timed(resources.stages.meter, "draw"):
-                page = f"{quote(os.fsencode(outcome.name))}/{REPORT}" if has_page else ""
-                views[number] = stack_view(number + 1, shown, room, page)
-        if has_page:
-            with timed(resources.stages.meter, "draw"):
-                alone = render_report(_report(plan, [outcome], (shown,), outcome.name))
-            atomic_write_text(plan.out / outcome.name / REPORT, alone)
-        elif outcome.result is not None:
-            (plan.out / outcome.name / REPORT).unlink(missing_ok=True)
-        if outcome.result is None:
-            return outcome
-        return replace(outcome, result=replace(outcome.result, pictures=None))
-
-    run = run_stacks(
-        plan,
-        _Align(plan),
-        resume=resume,
-        stop_at_defects=stop_at_defects,
-        watcher=watcher,
-        report=write_report,
-        resources=resources,
-        finished=drawn,
-        elsewhere=elsewhere,
-    )
-    return AlignResult(run, reports[0], path)
-
-
-def explain_align(plan: Plan[AlignOptions]) -> list[tuple[str, Decision | str]]:
-    """Say for every stack what would measure it, and why; nothing is measured."""
-    return explain_stacks(plan, _Align(plan))
-
-
-class _Align:
-    """Aligns one stack, for the run loop."""
-
-    program = PROGRAM
+    program = "xcorr align"
     less_memory = "measure a part with --roi, or use a machine with more"
+    result: AlignResult
 
-    def __init__(self, plan: Plan[AlignOptions]) -> None:
-        self._plan = plan
+    @classmethod
+    def device(cls, options: AlignOptions) -> Device:
+        """Choose the device, and refuse an engine that cannot run there."""
+        device = select_device(options.device)
+        choose_engine(options.settings.engine, device.xp, kernel_options=options.settings.kernel_options)
+        return device
 
-    def files(self) -> dict[str, tuple[Path, ...]]:
-        reference = self._plan.options.reference
-        mask = self._plan.options.mask
-        return {
-            "reference_file": (reference,) if isinstance(reference, Path) else (),
-            "mask_file": (mask,) if isinstance(mask, Path) else (),
-            "correction_files": correction_files(self._plan.options),
-        }
+    @classmethod
+    def check(cls, plan: Plan[AlignOptions]) -> Plan[AlignOptions]:
+        """Refuse a reference that cannot be used."""
+        if isinstance(plan.options.reference, Path):
+            scan_reference(plan.options)
+        return plan
+
+    @one_blas_thread()
+    def run(self, *, resources: Resources | None = None, **how: Any) -> Run[StackReport]:
+        """Align every series and write results, report and record.
+
+        What the report shows of a stack is drawn as soon as that is finished, while the next one is computed. With
+        ``--timings`` it shows as well what the stages of the run took, which is never the same again.
+        """
+        plan, resources = self.plan, resources or Resources()
+        path = None if plan.options.report == "none" else plan.out / REPORT
+        reports: list[RunReport] = []
+        views: dict[int, StackView] = {}
+        if path is not None:
+            threading.Thread(target=load_template, name="xcorr-template", daemon=True).start()
+
+        def write_report(outcomes: Sequence[Outcome[StackReport]]) -> None:
+            stacks = tuple(_shown(outcome, plan.options) for outcome in outcomes)
+            stages = _stages(resources.stages) if plan.options.timings else ()
+            reports.append(replace(_report(plan, outcomes, stacks, _title(plan)), stages=stages))
+            if path is None:
+                # That of an earlier run would show something else.
+                (plan.out / REPORT).unlink(missing_ok=True)
+            else:
+                atomic_write_text(path, render_report(reports[0], views))
+
+        number_of_stacks = len(plan.discovery.series) + len(plan.discovery.failures)
+        room = room_for(number_of_stacks)
+        # What a quick report leaves out is in the tables of shifts.
+        apart = plan.options.report == "full" and has_own_pages(number_of_stacks)
+
+        def drawn(number: int, outcome: Outcome[StackReport]) -> Outcome[StackReport]:
+            """Draw a stack, of which no more than that is kept: pictures of all together would fill the memory."""
+            shown = _shown(outcome, plan.options)
+            has_page = path is not None and apart and outcome.result is not None
+            if path is not None:
+                with timed(resources.stages.meter, "draw"):
+                    page = f"{quote(os.fsencode(outcome.name))}/{REPORT}" if has_page else ""
+                    views[number] = stack_view(number + 1, shown, room, page)
+            if has_page:
+                with timed(resources.stages.meter, "draw"):
+                    alone = render_report(_report(plan, [outcome], (shown,), outcome.name))
+                atomic_write_text(plan.out / outcome.name / REPORT, alone)
+            elif outcome.result is not None:
+                (plan.out / outcome.name / REPORT).unlink(missing_ok=True)
+            if outcome.result is None:
+                return outcome
+            return replace(outcome, result=replace(outcome.result, pictures=None))
+
+        run = super().run(report=write_report, resources=resources, finished=drawn, **how)
+        self.result = AlignResult(run, reports[0], path)
+        return run
 
     def outputs(self, name: str) -> list[Path]:
-        folder = self._plan.out / name
+        """See `Work`."""
+        folder = self.plan.out / name
         stacks = [f"{name}_aligned{ending}" for ending in ENDINGS.values()]
         files = [folder / file for file in ("shifts.csv", "motion.csv", *FILES, REPORT, *stacks)]
-        return [*files, begun_folder(self._plan.out, name)]
+        return [*files, begun_folder(self.plan.out, name)]
 
     def decide(self, spec: SeriesSpec) -> Decision:
-        options, xp = self._plan.options, self._plan.device.xp
+        """See `Work`."""
+        options, xp = self.options, self.plan.device.xp
         if options.motion == PATCHES:
             cut = f"{options.patches.patch} x {options.patches.patch} pixels"
             why = f"from the shift of each frame, patches of {cut} are matched, and one smooth field is fitted to all"
@@ -196,29 +143,31 @@ class _Align:
             why = "frames that turn are found by the Fourier-Mellin transform and refined by Gauss-Newton"
             return Decision("gauss-newton", reason=why)
         with spec.open() as source:
-            frames = SourceFrames(source, choose_axis(source, options.axis), options.align_channel, xp)
+            frames = SourceFrames(source, choose_axis(source, options.axis), options.first_channel, xp)
             return decide_align(frames, options)
 
     def ahead(self, spec: SeriesSpec, resources: StackResources) -> None:
-        begin_ahead(spec, self._plan.options, self._plan.device.xp, resources)
+        """See `Work`."""
+        begin_ahead(spec, self.options, self.plan.device.xp, resources)
 
     def measured_frames(self, spec: SeriesSpec) -> tuple[int, int] | None:
         """Number of frames and pixels of one, where workers of a cluster can share the passes over them."""
-        options = self._plan.options
+        options = self.options
         with spec.open() as source:
-            frames = SourceFrames(source, choose_axis(source, options.axis), options.align_channel, np)
+            frames = SourceFrames(source, choose_axis(source, options.axis), options.first_channel, np)
             return frames.count, frames.shape[0] * frames.shape[1]
 
     def places_planes(self) -> bool:
         """Whether planes are written, once they are measured."""
-        return self._plan.options.apply
+        return self.options.apply
 
     def walks_on(self) -> bool:
         """Whether planes are walked over once they are measured: to be written, or drawn."""
-        return self._plan.options.apply or self._plan.options.report == "full"
+        return self.options.apply or self.options.report == "full"
 
     def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[StackReport]:
-        plan = self._plan
+        """See `Work`."""
+        plan = self.plan
         align = align_by_motion if is_more_than_a_shift(plan.options.motion) else align_stack
         if plan.options.motion == PATCHES:
             align = align_by_patches
@@ -226,9 +175,11 @@ class _Align:
         return Finished(done.facts, done.outputs, done.report, lambda: keep(done.report, plan.out))
 
     def restored(self, name: str, record: dict[str, Any]) -> StackReport | None:
-        return restore(name, record, self._plan.out)
+        """See `Work`."""
+        return restore(name, record, self.plan.out)
 
     def is_flagged(self, finished: Finished[StackReport]) -> bool:
+        """See `Work`."""
         rows = finished.result.rows
         return any(quality.FAILS_THE_RUN & set(row.flags) for row in rows) or summarise(finished.result).is_no_better
 

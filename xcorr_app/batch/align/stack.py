@@ -25,6 +25,7 @@ from xcorr_app.io.outputs import output_ending
 from xcorr_app.io.single_channel import scan_channel
 from xcorr_app.io.source import ImageFile, runs_of
 from xcorr_app.pipeline.resources import StackResources
+from xcorr_app.registration.advice import advise
 from xcorr_app.registration.assessment import assessment_of
 from xcorr_app.registration.channel_planes import Channel
 from xcorr_app.registration.channels import together
@@ -33,7 +34,8 @@ from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.motion.models import PATCHES, is_more_than_a_shift
 from xcorr_app.registration.parts.masks import two_motions
 from xcorr_app.registration.parts.tile_agreement import DIFFERS
-from xcorr_app.registration.quality import is_trusted
+from xcorr_app.registration.quality import is_trusted, without_remarks
+from xcorr_app.registration.reference.reference_names import reference_frame
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.needs import check_memory
@@ -78,6 +80,8 @@ class Turned:
     """Part of the reference that every frame shows."""
     bends: Bends | None = None
     """What the report shows of frames whose parts move otherwise."""
+    turns: tuple[tuple[float, float], ...] | None = None
+    """Angle in degrees and scale of each frame."""
 
 
 def align_stack(
@@ -100,6 +104,9 @@ def align_stack(
             return Channel(frames, reference, estimate_from(frames, reference, options.settings, **how))
 
         results = [estimated(begun.to_measure, reference)]
+        advice = advise(
+            corrected(begun.to_measure, correction), reference, options.settings, results[0].result, device.xp
+        )
         others = [replace(frames, channel=channel) for channel in other_channels(options, frames)]
         results += [estimated(resources.on_device(other, device.xp), reference_of(options, other)) for other in others]
         names = source.metadata.channel_names
@@ -107,7 +114,7 @@ def align_stack(
         said = [names[c] if c < len(names) else str(c) for c in channels]
         result = together(results, said, options.settings, device.xp)
     written = correction if options.correct else None
-    return finish_stack(spec, options, folder, resources, frames, measured, result, correction=written)
+    return finish_stack(spec, options, folder, resources, frames, measured, result, correction=written, advice=advice)
 
 
 def finish_stack(
@@ -120,6 +127,7 @@ def finish_stack(
     result: ShiftResult,
     turned: Turned | None = None,
     correction: Correction | None = None,
+    advice: str | None = None,
 ) -> Aligned:
     """Tabulate, move and assess a stack whose shifts are known, or of which frames are turned, too."""
     source = frames.source
@@ -145,7 +153,9 @@ def finish_stack(
     if turned is not None:
         covers, seen, defects = np.where(np.isfinite(moves), 0.0, np.nan), turned.seen, None
     roi = options.settings.roi
-    projections = Projections(frames.shape, covers, flagged, roi, seen, defects) if full else NoPictures()
+    projections = (
+        Projections(frames.shape, covers, flagged, roi, seen, defects, options.settings.masks) if full else NoPictures()
+    )
     moved = Moved(0, None, None)
     if full or target is not None:
         with resources.step("move"):
@@ -193,6 +203,9 @@ def finish_stack(
         bends=None if turned is None else turned.bends,
         is_quick=options.report == "quick",
         left_out=result.left_out,
+        reference_frame=reference_frame(options.reference, result.reference),
+        advice=advice,
+        turns=None if turned is None else turned.turns,
     )
     facts = {
         "frames": frames.count,
@@ -253,9 +266,9 @@ def frame_rows(frames: SourceFrames, result: ShiftResult, doubtful: str) -> Iter
     for t, (dy, dx, score, ratio, *checked, sigma_y, sigma_x, applied_dy, applied_dx) in enumerate(columns):
         source, page = frames.origin(t)
         fft_dy, fft_dx, difference = checked if verified[t] else (None, None, None)
-        flags = result.flags[t]
+        flags, remarks = without_remarks(result.flags[t])
         measured = (dy, dx, score, ratio, fft_dy, fft_dx, difference, flags)
-        yield FrameRow(t, source, page, *measured, sigma_y, sigma_x, applied_dy, applied_dx)
+        yield FrameRow(t, source, page, *measured, sigma_y, sigma_x, applied_dy, applied_dx, remarks)
 
 
 def _tiles(result: ShiftResult) -> tuple[tuple[float, ...], ...] | None:

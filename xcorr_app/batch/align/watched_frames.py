@@ -54,7 +54,7 @@ class FramesSoFar:
         if not self._waiting:
             return
         source = joined_frames(self._waiting, self._waiting[0].name).open()
-        frames = SourceFrames(source, "T", self._options.align_channel, self._device.xp)
+        frames = SourceFrames(source, "T", self._options.first_channel, self._device.xp)
         if self._reference is None:
             self._reference = self._known_reference(frames)
         if self._reference is None:

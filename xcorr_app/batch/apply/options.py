@@ -2,55 +2,47 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from xcorr_app.errors import ArgumentError
-from xcorr_app.io import Limits
-from xcorr_app.io.shift_table import Missing
-from xcorr_app.io.single_channel import Channel
-
-Match = Literal["auto", "number", "name"]
-"""How a table's lines find their frames: by their numbers, or by the names of the files that the frames are."""
+from xcorr_app.batch import shared_options, values
+from xcorr_app.batch.option import OneOf, Within, flag, option
+from xcorr_app.batch.shared_options import MovingOptions
 
 
 @dataclass(frozen=True)
-class ApplyOptions:
-    """Shifts, what is made of them, and how frames are moved."""
+class ApplyOptions(MovingOptions):
+    """Options of ``xcorr apply``."""
 
-    shifts: Path
-    """A table, a file of fields, or the folder of a run of ``xcorr align``, where each stack's is taken by its name."""
-    match: Match = "auto"
-    missing: Missing = "refuse"
-    invert: bool = False
-    scale: float = 1.0
-    interpolation: str = "linear"
-    border: str = "constant"
-    device: str = "auto"
-    layout: Literal["auto", "frames", "stacks"] = "auto"
-    axis: Literal["T", "Z"] | None = None
-    channel: Channel | None = None
-    """The one that is read; all of them without."""
-    limits: Limits = field(default_factory=Limits)
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.scale) and self.scale > 0):
-            raise ArgumentError(f"scale is {self.scale}: give a positive number, such as 0.5 for a copy binned 2 x 2")
-
-    def parameters(self) -> dict[str, Any]:
-        """Everything that decides the results, as plain values: part of ``run.json`` and of what a resume compares."""
-        return {
-            "shifts": str(self.shifts),
-            "match": self.match,
-            "missing": self.missing,
-            "invert": self.invert,
-            "scale": self.scale,
-            "interpolation": self.interpolation,
-            "border": self.border,
-            "device": self.device,
-            "layout": self.layout,
-            "axis": self.axis,
-            "channel": self.channel,
-        }
+    shifts: Path = option(
+        MISSING,
+        "A table, a file of fields, or the output folder of xcorr align, where each stack's is taken by its name.",
+        values.PATH,
+        group="Measuring",
+        required=True,
+        argument=True,
+    )
+    invert: bool = flag("Undo the shifts: move by minus what the table says.", group="Measuring", brief=True)
+    scale: float = option(
+        1.0,
+        "Multiply the shifts: 0.5 for a copy binned 2 x 2.",
+        Within(0, above=True, whole=False),
+        group="Measuring",
+        brief=True,
+    )
+    missing: Literal["refuse", "interpolate"] = option(
+        "refuse",
+        "What becomes of frames that the table lacks: the stack fails and names them, or their shifts are interpolated "
+        "between their neighbours.",
+        OneOf(("refuse", "interpolate")),
+        group="Measuring",
+        brief=True,
+    )
+    match: Literal["auto", "number", "name"] = option(
+        "auto",
+        "How lines of the table find their frames: by number, or by file name where each frame is a file; auto goes by "
+        "name where the names agree.",
+        OneOf(("auto", "number", "name")),
+    )
+    channel: str | int | None = shared_options.channel(unit="all")

@@ -14,64 +14,54 @@ from xcorr_app.batch.align.options import INTERPOLATIONS, MOTION_INTERPOLATIONS
 from xcorr_app.batch.align.without_pictures import NoPictures
 from xcorr_app.batch.apply.options import ApplyOptions
 from xcorr_app.batch.apply.tables import moves_of, table_files
-from xcorr_app.batch.recorded_work import Facts, RecordedWork
+from xcorr_app.batch.stack_work import Facts, StackWork
 from xcorr_app.correlation.engines import limits_of
 from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
-from xcorr_app.gpu.runtime.select import select_device
-from xcorr_app.io import SeriesSpec, discover, make_folder
+from xcorr_app.io import SeriesSpec, make_folder
 from xcorr_app.io.source import runs_of
-from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.state import asked_of
-from xcorr_app.pipeline.work import Finished, Plan, Work
+from xcorr_app.pipeline.work import Finished, Plan
 from xcorr_app.registration.moving.moving_choice import decide_moving
 
-PROGRAM = "xcorr apply"
 
+class Apply(StackWork[ApplyOptions]):
+    """Moves stacks."""
 
-def plan_apply(
-    inputs: list[Path], out: Path, options: ApplyOptions, *, resume: bool = False, overwrite: bool = False
-) -> Plan[ApplyOptions]:
-    """Find series and tables, choose the device and check the output folder; nothing is written."""
-    discovery = discover(inputs, options.layout, options.limits, channel=options.channel)
-    table_files(options, discovery)
-    asked = asked_of(PROGRAM, options.parameters(), inputs)
-    check_output(out, discovery, inputs, asked, resume=resume, overwrite=overwrite)
-    return Plan(discovery, select_device(options.device), tuple(inputs), out, options)
-
-
-def work_of(plan: Plan[ApplyOptions]) -> Work[Facts]:
-    """What is done to each stack of a plan."""
-    return _Apply(plan)
-
-
-class _Apply(RecordedWork):
-    """Moves one stack, for the run loop."""
-
-    program = PROGRAM
+    program = "xcorr apply"
 
     def __init__(self, plan: Plan[ApplyOptions]) -> None:
-        self._plan = plan
+        super().__init__(plan)
         self._tables = table_files(plan.options, plan.discovery)
 
+    @classmethod
+    def check(cls, plan: Plan[ApplyOptions]) -> Plan[ApplyOptions]:
+        """Refuse tables that cannot be read, or are of no stack."""
+        table_files(plan.options, plan.discovery)
+        return plan
+
     def files(self) -> dict[str, tuple[Path, ...]]:
+        """See `Work`."""
         return {"shift_tables": tuple(dict.fromkeys(path for path in self._tables.values() if isinstance(path, Path)))}
 
     def outputs(self, name: str) -> list[Path]:
-        return [self._plan.out / name / f"{name}_aligned.tif"]
+        """See `Work`."""
+        return [self.plan.out / name / f"{name}_aligned.tif"]
 
     def decide(self, spec: SeriesSpec) -> Decision:
+        """See `Work`."""
         with spec.open() as source:
             frames = self._frames(source)
             planes = int(np.prod(source.metadata.shape[:-2]))
-            order = INTERPOLATIONS[self._plan.options.interpolation]
-            return decide_moving(frames.shape, planes, frames.dtype.name, order, limits_of(self._plan.device.xp))
+            order = INTERPOLATIONS[self.options.interpolation]
+            return decide_moving(frames.shape, planes, frames.dtype.name, order, limits_of(self.plan.device.xp))
 
     def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[Facts]:
+        """See `Work`."""
         source = resources.open(spec.open(), once=True)
         frames = self._frames(source)
-        moves, options = moves_of(self._tables[spec.name], frames, self._plan.options), self._plan.options
+        options = self.options
+        moves = moves_of(self._tables[spec.name], frames, options)
         if not moves.kept.any():
             raise InputError(f"{self._tables[spec.name]}: has no shift for any frame of this stack")
         if moves.largest > math.hypot(*frames.shape):
@@ -80,14 +70,16 @@ class _Apply(RecordedWork):
                 f"left: frames have {frames.shape[0]} x {frames.shape[1]} pixels; --scale is {options.scale:g}"
             )
         if moves.warp and (options.border == "crop" or options.interpolation not in MOTION_INTERPOLATIONS):
-            raise InputError(f"{self._tables[spec.name]}: holds motions: use nearest, linear or cubic, and no --crop")
+            raise InputError(
+                f"{self._tables[spec.name]}: holds motions: use nearest, linear or cubic, and no --border crop"
+            )
         (target,) = self.outputs(spec.name)
         make_folder(target.parent)
         with resources.step("move"):
             moved = move_stack(
                 frames,
                 moves.shifts,
-                self._plan.options,
+                options,
                 target,
                 (),
                 NoPictures(),
@@ -114,4 +106,4 @@ class _Apply(RecordedWork):
         return Finished(facts, [target], facts)
 
     def _frames(self, source: Any) -> SourceFrames:
-        return SourceFrames(source, choose_axis(source, self._plan.options.axis), 0, self._plan.device.xp)
+        return SourceFrames(source, choose_axis(source, self.options.axis), 0, self.plan.device.xp)

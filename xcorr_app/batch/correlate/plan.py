@@ -1,21 +1,21 @@
-"""What ``xcorr correlate`` is asked to do, and what it will do with two files; nothing is computed here."""
+"""What ``xcorr correlate`` will do with two files; nothing is computed here."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from xcorr_app.batch.correlate.operands import blocks, operand_shapes
+from xcorr_app.batch.correlate.options import CorrelateOptions
 from xcorr_app.batch.correlate.peaks_file import check_peaks_name
 from xcorr_app.correlation.arrangement import engine_dtypes, plane_dtype
 from xcorr_app.correlation.choice import decide_planes
 from xcorr_app.correlation.engines import choose_engine, limits_of
 from xcorr_app.correlation.find_shifts import handed_dtypes
-from xcorr_app.correlation.forms import FORMS, Form
 from xcorr_app.correlation.pair_peaks import decide_shifts
 from xcorr_app.correlation.problem import problem_of
 from xcorr_app.correlation.window import ShiftWindow, as_window
@@ -23,39 +23,15 @@ from xcorr_app.decision import Decision
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime.select import Device, select_device
-from xcorr_app.io import Limits
 from xcorr_app.io.matrices import MatrixFile, scan_matrices
-from xcorr_app.io.single_channel import Channel
 from xcorr_app.io.writing.plane_file import check_plane_name
 from xcorr_app.pipeline.output_file import check_output_file
-from xcorr_app.registration.settings import Settings
 
 _ELEMENTS_AT_ONCE = 2**22
 """Elements of planes, or of padded matrices, that are in work together: some 400 MB of work arrays."""
 
 _ELEMENTS_READ_AT_ONCE = 2**25
 """Elements of matrices that are in work together where their planes are not kept."""
-
-
-@dataclass(frozen=True)
-class CorrelateOptions:
-    """What one run of ``xcorr correlate`` is asked to do."""
-
-    settings: Settings = field(default_factory=Settings)
-    """Of these, what concerns a plane and its peak: window, normalisation, engine, overlap, sub-pixel, tolerance."""
-    form: Form = "one-to-one"
-    device: str = "auto"
-    verify: bool = True
-    peaks: bool = False
-    """Find peaks alone, and write no plane."""
-    channel: Channel | None = None
-    limits: Limits = field(default_factory=Limits)
-
-    def __post_init__(self) -> None:
-        if self.form not in FORMS:
-            raise ArgumentError(f"unknown form {self.form!r}: use one of {', '.join(FORMS)}")
-        if not math.isfinite(self.settings.tolerance):
-            raise ArgumentError("tolerance is infinite: give a number of pixels, or use --no-verify")
 
 
 @dataclass(frozen=True)
@@ -109,13 +85,11 @@ class CorrelationPlan:
         return (*leading.get(self.options.form, both), *self.window.shape)
 
 
-def plan_correlation(
-    left: Path, right: Path, out: Path, options: CorrelateOptions, *, overwrite: bool = False
-) -> CorrelationPlan:
+def plan_correlation(left: Path, right: Path, out: Path, options: CorrelateOptions) -> CorrelationPlan:
     """Check both files and the output's name, and choose the device; no pixel is read, nothing is written."""
     settings = options.settings
     (check_peaks_name if options.peaks else check_plane_name)(out)
-    check_output_file(out, (left, right), overwrite=overwrite)
+    check_output_file(out, (left, right), overwrite=options.overwrite)
     lefts, rights = (scan_matrices(path, options.channel, options.limits) for path in (left, right))
     if options.channel not in (None, 0, "gray") and lefts.channels == rights.channels == 1:
         raise ArgumentError(f"channel {options.channel} was asked for, and neither file has channels")

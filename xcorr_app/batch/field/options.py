@@ -2,41 +2,68 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
+from xcorr_app.batch import choices, shared_options, values
+from xcorr_app.batch.option import OneOf, Within, option
+from xcorr_app.batch.shared_options import Axis, StackOptions
 from xcorr_app.errors import ArgumentError
-from xcorr_app.io import Limits
-from xcorr_app.io.single_channel import Channel
+
+_measuring = partial(option, group="Measuring", brief=True)
 
 
 @dataclass(frozen=True)
-class FieldOptions:
-    """Windows, passes, and what is written."""
+class FieldOptions(StackOptions):
+    """Options of ``xcorr field``."""
 
-    window: int = 32
-    step: int = 16
-    passes: int = 3
-    max_displacement: float | None = None
-    median_threshold: float = 3.0
-    refine: Literal["none", "icgn"] = "none"
-    mask: Path | None = None
-    reference: Literal["first", "previous"] = "first"
-    formats: tuple[str, ...] = ("csv",)
-    pictures: Literal["png", "svg", "none"] = "png"
-    device: str = "auto"
-    layout: Literal["auto", "frames", "stacks"] = "auto"
-    axis: Literal["T", "Z"] | None = None
-    channel: Channel | None = None
-    limits: Limits = field(default_factory=Limits)
+    formats: tuple[str, ...] = option(
+        ("csv",),
+        "Files of each field: table, VTK legacy text, NetCDF 3, NumPy archive, OME-TIFF. May be given several times.",
+        OneOf(choices.FIELD_FORMATS),
+        flags=("--format",),
+        gather=values.names_of(choices.FIELD_FORMATS),
+        group="Results",
+        brief=True,
+    )
+    pictures: Literal["png", "svg", "none"] = option(
+        "png",
+        "Draw arrows, magnitude, strains and vorticity.",
+        OneOf(("png", "svg", "none")),
+        group="Results",
+        brief=True,
+    )
+    window: int = _measuring(32, "Rows and columns of a window, in pixels.", int)
+    step: int = _measuring(16, "Pixels, at most, from one window to the next.", int)
+    max_displacement: float | None = _measuring(
+        None, "Largest displacement in pixels along each axis.", float, unit="half a window"
+    )
+    refine: Literal["none", "icgn"] = _measuring(
+        "none",
+        "Last step: icgn is inverse-compositional Gauss-Newton with first-order shape functions, for strain on clean "
+        "speckle.",
+        OneOf(("none", "icgn")),
+    )
+    reference: Literal["first", "previous"] = _measuring(
+        "first", "What each frame of a stack is compared with.", OneOf(("first", "previous")), flags=("-r",)
+    )
+    mask: Path | None = _measuring(None, "Image that is nonzero where pixels count.", values.PATH, unit="all count")
+    passes: int = option(
+        3,
+        "The first compares windows of twice the size; those that follow deform the windows by what was found.",
+        Within(1, 20),
+    )
+    median_threshold: float = option(
+        3.0,
+        "Residual of the normalised median test above which a vector is interpolated from its neighbours.",
+        float,
+    )
+    axis: Axis | None = shared_options.axis()
+    channel: str | int | None = shared_options.channel(unit="the first")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.formats:
-            raise ArgumentError("no format was named: give csv, vtk, nc, npz or ome-tiff")
-
-    def parameters(self) -> dict[str, Any]:
-        """Everything that decides the results, as plain values: part of ``run.json`` and of what a resume compares."""
-        names = ("window", "step", "passes", "max_displacement", "median_threshold", "refine", "reference", "pictures")
-        more = ("device", "layout", "axis", "channel")
-        return {name: getattr(self, name) for name in (*names, *more)} | {"formats": list(self.formats)}
+            raise ArgumentError(f"no format was named: give {', '.join(choices.FIELD_FORMATS)}")

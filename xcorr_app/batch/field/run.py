@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,85 +11,70 @@ import numpy as np
 from xcorr_app.batch.align.frames import SourceFrames, choose_axis
 from xcorr_app.batch.field.options import FieldOptions
 from xcorr_app.batch.field.pictures import pictures_of
-from xcorr_app.batch.recorded_work import Facts, RecordedWork
+from xcorr_app.batch.stack_work import Facts, StackWork
 from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.gpu.runtime.select import select_device
-from xcorr_app.io import Discovery, SeriesSpec, discover, make_folder, read_stack
+from xcorr_app.io import Discovery, SeriesSpec, make_folder, read_stack
 from xcorr_app.io.finding.found import joined_frames
 from xcorr_app.io.writing.atomic import atomic_write_bytes
-from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.state import asked_of
-from xcorr_app.pipeline.work import Finished, Plan, Work
+from xcorr_app.pipeline.work import Finished, Plan
 from xcorr_app.registration.field.displacement_field import displacement_field
 from xcorr_app.registration.field.field_files import ENDINGS
 from xcorr_app.registration.field.measured_field import DisplacementField
 
-PROGRAM = "xcorr field"
 _MAX_REPLACED = 0.5
 """Share of replaced vectors above which a field counts as failed."""
 
 
-def plan_field(
-    inputs: list[Path], out: Path, options: FieldOptions, *, resume: bool = False, overwrite: bool = False
-) -> Plan[FieldOptions]:
-    """Find series, choose the device and check the output folder; nothing is written."""
-    pair = _pair(inputs, options)
-    discovery = pair or discover(inputs, options.layout, options.limits, channel=options.channel)
-    if options.mask is not None:
-        _mask(options.mask)
-    asked = asked_of(PROGRAM, options.parameters(), inputs)
-    check_output(out, discovery, inputs, asked, resume=resume, overwrite=overwrite)
-    if pair is not None:
-        discovery = Discovery("frames", (joined_frames(pair.series, pair.series[-1].name),), ())
-    return Plan(discovery, select_device(options.device), tuple(inputs), out, options)
+class Fields(StackWork[FieldOptions]):
+    """Measures the fields of stacks."""
 
-
-def _pair(inputs: list[Path], options: FieldOptions) -> Discovery | None:
-    """Two images A and B in the order in which they were named, which their names need not sort into; else None."""
-    if len(inputs) != 2 or not all(path.is_file() for path in inputs):
-        return None
-    found = [discover(path, options.layout, options.limits, channel=options.channel) for path in inputs]
-    series = [each for one in found for each in one.series]
-    sizes = [each.open().metadata.sizes for each in series]
-    if len(series) != 2 or any(size["T"] * size["Z"] > 1 for size in sizes):
-        return None
-    return Discovery("frames", [replace(each, name=series[1].name) for each in series], ())
-
-
-def work_of(plan: Plan[FieldOptions]) -> Work[Facts]:
-    """What is done to each stack of a plan."""
-    return _Fields(plan)
-
-
-class _Fields(RecordedWork):
-    """Measures one series, for the run loop."""
-
-    program = PROGRAM
+    program = "xcorr field"
     less_memory = "give a larger --step, or use a machine with more"
 
     def __init__(self, plan: Plan[FieldOptions]) -> None:
-        self._plan, self._options = plan, plan.options
-        self._seen = None if plan.options.mask is None else _mask(plan.options.mask)
+        super().__init__(plan)
+        self._seen = None if self.options.mask is None else _mask(self.options.mask)
 
-    def files(self) -> dict[str, tuple[Path, ...]]:
-        return {"mask": () if self._options.mask is None else (self._options.mask,)}
+    @classmethod
+    def found(cls, inputs: Sequence[Path], options: FieldOptions) -> Discovery:
+        """Two images A and B in the order in which they were named, which their names need not sort into; or stacks."""
+        if len(inputs) != 2 or not all(path.is_file() for path in inputs):
+            return super().found(inputs, options)
+        series = [each for path in inputs for each in super(Fields, cls).found([path], options).series]
+        sizes = [each.open().metadata.sizes for each in series]
+        if len(series) != 2 or any(size["T"] * size["Z"] > 1 for size in sizes):
+            return super().found(inputs, options)
+        return Discovery("frames", [replace(each, name=series[1].name) for each in series], ())
+
+    @classmethod
+    def check(cls, plan: Plan[FieldOptions]) -> Plan[FieldOptions]:
+        """Refuse a mask that is none, and let two images be the frames of one stack."""
+        if plan.options.mask is not None:
+            _mask(plan.options.mask)
+        pair = plan.discovery.series
+        if len({spec.name for spec in pair}) == len(pair):  # no two images that are to become one stack
+            return plan
+        return replace(plan, discovery=Discovery("frames", (joined_frames(pair, pair[-1].name),), ()))
 
     def outputs(self, name: str) -> list[Path]:
-        return sorted((self._plan.out / name).glob("field*"))
+        """See `Work`."""
+        return sorted((self.plan.out / name).glob("field*"))
 
     def decide(self, spec: SeriesSpec) -> Decision:
-        engine = "fft" if self._plan.device.xp is np else "auto"
+        """See `Work`."""
+        engine = "fft" if self.plan.device.xp is np else "auto"
         return Decision(engine, reason="the windows of a pass are correlated together")
 
     def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[Facts]:
-        options, folder = self._options, self._plan.out / spec.name
+        """See `Work`."""
+        options, folder = self.options, self.plan.out / spec.name
         outputs: list[Path] = []
         fields: list[Facts] = []
         with resources.open(spec.open()) as source:
-            frames = SourceFrames(source, choose_axis(source, options.axis), 0, self._plan.device.xp)
+            frames = SourceFrames(source, choose_axis(source, options.axis), 0, self.plan.device.xp)
             if frames.count < 2:
                 raise InputError(
                     f"{spec.paths[0]}: holds one image: a displacement needs two, as two files or a stack of frames"
@@ -120,10 +106,11 @@ class _Fields(RecordedWork):
         return Finished(facts, outputs, facts)
 
     def is_flagged(self, finished: Finished[Facts]) -> bool:
+        """See `Work`."""
         return bool(finished.facts["replaced"] > _MAX_REPLACED)
 
     def _measured(self, first: Array, second: Array) -> DisplacementField:
-        options = self._options
+        options = self.options
         return displacement_field(
             first,
             second,
@@ -137,12 +124,12 @@ class _Fields(RecordedWork):
         )
 
     def _written(self, found: DisplacementField, base: Path) -> list[Path]:
-        written = [base.with_name(f"{base.name}{ENDINGS[kind]}") for kind in self._options.formats]
+        written = [base.with_name(f"{base.name}{ENDINGS[kind]}") for kind in self.options.formats]
         for path in written:
             found.save(path)
-        if self._options.pictures != "none":
-            for name, content in pictures_of(found, self._options.pictures).items():
-                path = base.with_name(f"{base.name}_{name}.{self._options.pictures}")
+        if self.options.pictures != "none":
+            for name, content in pictures_of(found, self.options.pictures).items():
+                path = base.with_name(f"{base.name}_{name}.{self.options.pictures}")
                 atomic_write_bytes(path, content)
                 written.append(path)
         return written

@@ -8,7 +8,6 @@ from xcorr_app.batch.filter.options import FilterOptions
 from xcorr_app.errors import ArgumentError, DeviceError
 from xcorr_app.filtering.choice import check_device_engine
 from xcorr_app.filtering.convolve import filter_frames
-from xcorr_app.filtering.kernel_names import kernel_record
 from xcorr_app.filtering.taps import correlation_kernel
 from xcorr_app.gpu.runtime.select import Device, select_device
 
@@ -20,10 +19,9 @@ def filter_device(options: FilterOptions) -> Device:
     """Choose the device, and refuse an engine that cannot run there or on such taps, before any image is read."""
     device = Device(np, "CPU") if options.device == "auto" and options.engine in HOST_ENGINES else None
     device = device or select_device(options.device)
-    named = kernel_record(options.kernel)["kernel"]
-    if named != "auto" and device.xp is np:
+    if options.kernel != "auto" and device.xp is np:
         why = device.note or "--device cpu was given"
-        raise DeviceError(f"kernel {named!r} runs on a GPU ({why}); --kernel auto gives the same on the CPU")
+        raise DeviceError(f"kernel {options.kernel!r} runs on a GPU ({why}); --kernel auto gives the same on the CPU")
     if options.engine == "reuse" and device.xp is np:
         why = device.note or "--device cpu was given"
         raise DeviceError(f"engine 'reuse' runs on a GPU ({why}); --engine auto gives the same on the CPU")

@@ -3,73 +3,124 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from xcorr_app.batch.filter.choice import FilterChoice
+from xcorr_app.batch import choices, shared_options
+from xcorr_app.batch.option import OneOf, Text, Within, flag, option
+from xcorr_app.batch.shared_options import NamedKernelOptions
 from xcorr_app.errors import ArgumentError
-from xcorr_app.filtering.bank_request import BANK_METHODS, BankMethod
-from xcorr_app.filtering.boundary import Mode
-from xcorr_app.filtering.engines.choice import EngineName
-from xcorr_app.filtering.kernel_names import FilterKernel, kernel_name, kernel_record
-from xcorr_app.filtering.rounding import ResultType
-from xcorr_app.gpu.stencil.exchange import ExchangeOptions
-from xcorr_app.io import Limits
-from xcorr_app.io.single_channel import Channel
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from xcorr_app.batch.filter.choice import FilterChoice
+    from xcorr_app.filtering.boundary import Mode
+    from xcorr_app.filtering.engines.choice import EngineName
+    from xcorr_app.filtering.rounding import ResultType
+
+_filter = partial(option, None, group="Filters", brief=True)
 
 
 @dataclass(frozen=True)
-class FilterOptions:
-    """Filter, boundary, type of the result, and how it is computed."""
+class FilterOptions(NamedKernelOptions):
+    """Options of ``xcorr filter``: one of the filters, and how it is applied."""
 
-    choice: FilterChoice
-    mode: Mode = "reflect"
-    cval: float = 0.0
-    """Value beyond the edge; only where `mode` is constant."""
-    dtype: ResultType | None = None
-    """None: as `result_type` has it."""
-    engine: EngineName = "auto"
-    kernel: FilterKernel | BankMethod | ExchangeOptions = "auto"
-    stride: int = 1
-    """Pixels from one result of a bank to the next."""
-    device: str = "auto"
-    layout: Literal["auto", "frames", "stacks"] = "auto"
-    channel: Channel | None = None
-    """The one that is read; all of them without."""
-    limits: Limits = field(default_factory=Limits)
+    gaussian: str | None = _filter("Smooth with a Gaussian; give two numbers for rows,columns.", Text("SIGMA", str))
+    box: str | None = _filter("Mean over SIZE x SIZE pixels; give two numbers for rows,columns.", Text("SIZE", str))
+    sobel: str | None = _filter("Gradient down the rows (y) or along the columns (x).", Text("y|x", str))
+    laplacian: bool = flag("Sum of the second differences along both axes.", group="Filters", brief=True)
+    log: str | None = _filter("Laplacian of a Gaussian: blobs and edges of that size.", Text("SIGMA", str))
+    dog: str | None = _filter("Difference of two Gaussians: the first minus the second.", Text("SIGMA,SIGMA", str))
+    unsharp: str | None = _filter("Sharpen: add AMOUNT times what a Gaussian removes.", Text("SIGMA,AMOUNT", str))
+    taps: str | None = _filter("Convolve with the numbers in a .npy, .csv or .txt file.", Text("FILE", str))
+    bank: str | None = _filter(
+        f"Correlate with many filters, one channel each, in floating point: {', '.join(choices.BANKS)} (lengths in "
+        "pixels; gabor's waves are 4 px long at the first scale and longer by sqrt(2) at each further one), or a .npy "
+        "file of (filters, rows, columns).",
+        Text("NAME:ARGS", str),
+    )
+    mode: Mode = option(
+        "reflect",
+        "What lies beyond the edge, as scipy.ndimage names it; valid leaves out the pixels that need it.",
+        OneOf(choices.BOUNDARIES),
+        group="Filters",
+        brief=True,
+    )
+    cval: float = option(
+        0.0,
+        "Value beyond the edge of --mode constant.",
+        float,
+        group="Filters",
+        brief=True,
+        needs={"mode": ("constant",)},
+    )
+    dtype: ResultType | None = option(
+        None,
+        "Type of the result; same rounds integers and clips them to their range.",
+        OneOf(choices.FILTER_TYPES),
+        unit="same; float32 for sobel, laplacian, log and dog of integers",
+        group="Results",
+        brief=True,
+    )
+    engine: EngineName = option(
+        "auto",
+        "What computes the result; auto takes the fastest that is exact enough. reuse needs a GPU, opencv and scipy "
+        "the CPU.",
+        OneOf(choices.FILTER_ENGINES),
+        group="Engines and kernels",
+    )
+    kernel: Any = shared_options.kernel(
+        text=f"A kernel by name; needs a GPU. {', '.join(choices.BANK_METHODS[1:])} are for --bank, others for single "
+        "filters: reuse has ring buffers of rows, exchange is column and row reuse as published, separable and banded "
+        "(tensor cores) take filters of low rank, sliding wide Gaussians.",
+        kind=OneOf((*choices.FILTER_KERNELS, *choices.BANK_METHODS[1:])),
+    )
+    kernel_options: tuple[str, ...] = shared_options.kernel_words(
+        text="Option of --kernel exchange, as often as needed: rows (of a sub-block, 56 as published) and warps, "
+        "numbers; column-reuse, row-reuse, shared-taps, share-last, edges-apart, yes or no.",
+    )
+    stride: int = option(
+        1,
+        "Of --bank: pixels from one result to the next, down and across.",
+        Within(1),
+        group="Engines and kernels",
+    )
+    channel: str | int | None = shared_options.channel()
+    cluster: str | None = shared_options.cluster()
+    verbose: bool = shared_options.verbose(text="Name every plane that cannot be read.")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
+        from xcorr_app.filtering.bank_request import BANK_METHODS
+        from xcorr_app.filtering.kernel_names import kernel_name
+
         if not math.isfinite(self.cval):
             raise ArgumentError(f"cval is {self.cval}: give the value beyond the edge as a finite number")
-        if self.cval != 0 and self.mode != "constant":
-            raise ArgumentError(f"cval {self.cval:g} is only used by mode constant, not by mode {self.mode}")
         if self.choice.bank is None:
-            kernel_name(self.kernel, self.engine)
+            kernel_name(self.asked_kernel, self.engine)
             if self.stride != 1:
                 raise ArgumentError(f"stride {self.stride} is for banks of filters: take --bank, or leave it out")
-        elif self.kernel not in BANK_METHODS:
+        elif self.asked_kernel not in BANK_METHODS:
             raise ArgumentError(f"kernel {self.kernel!r} is for single filters; banks have {', '.join(BANK_METHODS)}")
+
+    @cached_property
+    def choice(self) -> FilterChoice:
+        """The one filter that was asked for."""
+        from xcorr_app.batch.filter.choice import FilterChoice
+
+        given = {name: getattr(self, name) for name in choices.FILTERS if getattr(self, name) not in (None, False)}
+        listed = ", ".join(f"--{name}" for name in given or choices.FILTERS)
+        if not given:
+            raise ArgumentError(f"no filter was given: give one of {listed}")
+        if len(given) > 1:
+            raise ArgumentError(f"{listed}: give one filter; run the command again on its results for another")
+        ((name, argument),) = given.items()
+        return FilterChoice.parse(name, "" if argument is True else argument)
 
     def result_type(self, pixels: np.dtype[Any]) -> ResultType:
         """Type of the result for images of a type: half of what a derivative of integers gives is negative."""
         if self.dtype is not None:
             return self.dtype
         return "float32" if self.choice.is_derivative and pixels.kind in "iu" else "same"
-
-    def parameters(self) -> dict[str, Any]:
-        """Everything that decides the results, as plain values: part of ``run.json`` and of what a resume compares."""
-        return {
-            "filter": self.choice.name,
-            "argument": self.choice.argument,
-            "mode": self.mode,
-            "cval": self.cval,
-            "dtype": self.dtype,
-            "engine": self.engine,
-            **kernel_record(self.kernel),
-            "stride": self.stride,
-            "device": self.device,
-            "layout": self.layout,
-            "channel": self.channel,
-        }

@@ -102,7 +102,9 @@ def begin_filtering(
 def _filtered(images: Array, options: FilterOptions) -> tuple[Array, int, str]:
     """Filtered images, number of clipped pixels, and what computed them."""
     if options.choice.bank is not None:
-        named: Any = options.kernel if is_device_array(images) else "auto"  # the CPU takes over where memory runs out
+        named: Any = (
+            options.asked_kernel if is_device_array(images) else "auto"
+        )  # the CPU takes over where memory runs out
         strided: Any = {"stride": options.stride, "method": named}
         maps = filter_bank(images, options.choice.bank.filters, mode=options.mode, cval=options.cval, **strided)
         return maps, 0, "bank"
@@ -110,7 +112,7 @@ def _filtered(images: Array, options: FilterOptions) -> tuple[Array, int, str]:
     how: Any = {name: getattr(options, name) for name in ("mode", "cval", "engine")}
     how["dtype"] = options.result_type(images.dtype)
     if is_device_array(images):
-        how["kernel"] = options.kernel
+        how["kernel"] = options.asked_kernel
         after, count = filter_frames(images, taps, **how)
         return after, count, planned_engine(images, taps, **how)
     after, count = filter_frames(images, taps, **how)

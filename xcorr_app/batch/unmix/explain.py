@@ -61,11 +61,11 @@ def _planned(plan: UnmixPlan, device: str | None) -> list[str]:
         problem = PointwiseProblem(
             1, channels, filters, pixels, source.name, target.name, plan.options.by_density, plan.options.clip
         )
-        named, tuning = mixing_name(plan.options.kernel), macros_of(plan.options.kernel)
+        named, tuning = mixing_name(plan.options.asked_kernel), macros_of(plan.options.asked_kernel)
         lines += _explained(pointwise_launch(problem, named, limits=limits, tuning=tuning))
     else:
         lines.append(f"no kernel mixes {channels} channels of {source} into {filters} of {target}: the library does")
-    blocking = plan.options.kernel if isinstance(plan.options.kernel, BlockingOptions) else AS_PUBLISHED
+    blocking = plan.options.asked_kernel if isinstance(plan.options.asked_kernel, BlockingOptions) else AS_PUBLISHED
     tiles = plan_pointwise(filters, channels, pixels, limits, blocking).explain().splitlines()
     return [lines[0], *(f"  {line}" for line in [*lines[1:], "dynamic blocking (kernel pointwise):", *tiles])]
 

@@ -3,43 +3,91 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from xcorr_app.batch import choices, shared_options, values
+from xcorr_app.batch.option import OneOf, flag, option
+from xcorr_app.batch.shared_options import NamedKernelOptions
 from xcorr_app.errors import ArgumentError, DeviceError
-from xcorr_app.filtering.kernel_names import MixingKernel, kernel_record, mixing_name
-from xcorr_app.filtering.unmix import MixedType
-from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
-from xcorr_app.gpu.runtime.select import Device
-from xcorr_app.io import Limits
+
+if TYPE_CHECKING:
+    from xcorr_app.filtering.unmix import MixedType
+    from xcorr_app.gpu.runtime.select import Device
+
+_mixing = partial(option, group="Mixing", brief=True)
 
 
 @dataclass(frozen=True)
-class UnmixOptions:
-    """The matrix, the channels that it meets, and how they are mixed."""
+class UnmixOptions(NamedKernelOptions):
+    """Options of ``xcorr unmix``: the matrix, the channels that it meets, and how they are mixed."""
 
-    matrix: Path | None = None
-    spectra: Path | None = None
-    """File of the spectra of the dyes as they are measured, in place of a matrix."""
-    stain: str | None = None
-    """A name that `stain_matrix` knows; stains are always separated by optical density."""
-    channel_axis: str = "C"
-    from_log: bool = False
-    white: float | None = None
-    clip: bool = False
-    dtype: MixedType | None = None
-    kernel: MixingKernel | BlockingOptions = "auto"
-    device: str = "auto"
-    layout: Literal["auto", "frames", "stacks"] = "auto"
-    limits: Limits = field(default_factory=Limits)
+    output: Path | None = shared_options.output(
+        text="Output file, .tif or .ome.tif (FILE.json records how it was made); an output folder for several files or "
+        "a folder."
+    )
+    stain: str | None = _mixing(
+        None,
+        "Separate stains of a colour image: he is hematoxylin and eosin, hdab hematoxylin and DAB, hed all three.",
+        OneOf(choices.STAINS),
+    )
+    spectra: Path | None = _mixing(
+        None,
+        "Spectra of the dyes as they are measured (.csv, .txt, .npy): one row per channel of INPUT, one column per "
+        "dye; a first line may name the dyes. They are inverted by least squares.",
+        values.PATH,
+    )
+    matrix: Path | None = _mixing(
+        None,
+        "Matrix that is already inverted (.csv, .txt, .npy): one row per channel of the result, one column per channel "
+        "of INPUT. In text files, a row may begin with its name.",
+        values.PATH,
+    )
+    channel_axis: str = _mixing("C", "Axis of the file that holds the channels.", OneOf(("C", "T", "Z")))
+    from_log: bool = flag("Convert to optical density first; --stain always does.", group="Mixing", brief=True)
+    white: float | None = _mixing(
+        None,
+        "Intensity of an empty field, for the optical density.",
+        float,
+        unit="the largest value of an integer type, 1 for floats",
+    )
+    clip: bool = flag("Replace negative results with zero.", group="Results", brief=True)
+    dtype: MixedType | None = option(
+        None,
+        "Type of the result; same rounds integers and clips them.",
+        OneOf(("same", "float32")),
+        unit="same; float32 for densities of integers",
+        group="Results",
+        brief=True,
+    )
+    overwrite: bool = shared_options.overwrite(text="Replace the output file, or results in the output folder.")
+    kernel: Any = shared_options.kernel(
+        text="A kernel by name; needs a GPU. blocking is dynamic blocking as published but for asynchronous copies "
+        "(--kernel-option staging=registers), tiled takes tiles by a model of the time, mix and shallow keep channels "
+        "in registers, mix_bytes and mix_split are for tensor cores.",
+        kind=OneOf(choices.MIXING_KERNELS),
+    )
+    kernel_options: tuple[str, ...] = shared_options.kernel_words(
+        text="Constant of the planner of --kernel blocking, as often as needed: warps, blocks, channel-count, "
+        "registers, shared-bytes, filters-for-l1, rounds, numbers; staging, async or registers.",
+    )
+    explain_for: str | None = option(
+        None,
+        "Like --explain, for a GPU that need not be present.",
+        OneOf(choices.DEVICES),
+        group="Engines and kernels",
+        role="terminal",
+    )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
+        from xcorr_app.filtering.kernel_names import mixing_name
+
         if sum(each is not None for each in (self.matrix, self.spectra, self.stain)) != 1:
             raise ArgumentError("give one of --spectra FILE, --matrix FILE and --stain NAME")
-        mixing_name(self.kernel)
+        mixing_name(self.asked_kernel)
         if self.white is not None:
             if not self.by_density:
                 raise ArgumentError("--white is the intensity of an empty field for --from-log or --stain; add one")
@@ -56,19 +104,11 @@ class UnmixOptions:
         """File of the matrix or of the spectra."""
         return self.matrix or self.spectra
 
-    def _files(self) -> dict[str, Path | None]:
-        return {"matrix": self.matrix, "spectra": self.spectra}
-
-    def parameters(self) -> dict[str, Any]:
-        """Everything that decides the results, as plain values: part of ``run.json`` and of what a resume compares."""
-        names = ("stain", "channel_axis", "from_log", "white", "clip", "dtype", "device", "layout")
-        files = {name: None if path is None else str(path) for name, path in self._files().items()}
-        return files | {name: getattr(self, name) for name in names} | kernel_record(self.kernel)
-
     def computes_on(self, device: Device) -> Device:
         """Return the device; raise DeviceError where a kernel was asked for and the CPU would compute."""
-        named = mixing_name(self.kernel)
-        if named != "auto" and device.xp is np:
+        import numpy as np
+
+        if self.kernel != "auto" and device.xp is np:
             why = device.note or "--device cpu was given"
-            raise DeviceError(f"kernel {named!r} runs on a GPU ({why}); --kernel auto gives the same on the CPU")
+            raise DeviceError(f"kernel {self.kernel!r} runs on a GPU ({why}); --kernel auto gives the same on the CPU")
         return device

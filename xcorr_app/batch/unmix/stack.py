@@ -14,7 +14,6 @@ import numpy as np
 
 from xcorr_app.batch.unmix.options import UnmixOptions
 from xcorr_app.errors import ArgumentError, DeviceMemoryError, InputError
-from xcorr_app.filtering.kernel_names import kernel_record
 from xcorr_app.filtering.spectra import condition_number, inverted_spectra
 from xcorr_app.filtering.stains import stain_matrix
 from xcorr_app.filtering.unmix import checked_matrix, mixed_type, unmix_counted
@@ -101,16 +100,16 @@ def spectra_condition(options: UnmixOptions) -> float | None:
     return None if options.spectra is None else condition_number(read_spectra(options.spectra).matrix)
 
 
-def plan_file(path: Path, out: Path, options: UnmixOptions, *, overwrite: bool = False) -> UnmixPlan:
+def plan_file(path: Path, out: Path, options: UnmixOptions) -> UnmixPlan:
     """Check a file, the matrix, the output's name and the device; no pixel is read, nothing is written."""
     device = options.computes_on(select_device(options.device))
     if not out.name.lower().endswith((".tif", ".tiff")):
         raise ArgumentError(f"{out}: mixed channels are written as .tif or .ome.tif; choose one by the ending")
     inputs = (path,) if options.file is None else (path, options.file)
-    check_output_file(out, inputs, overwrite=overwrite)
+    check_output_file(out, inputs, overwrite=options.overwrite)
     spec = series_of_file(path, options.limits, scan_with_colours)
     plan = plan_stack(spec, out, mixing_of(options), device, options)
-    check_output_file(plan.record, inputs, overwrite=overwrite)
+    check_output_file(plan.record, inputs, overwrite=options.overwrite)
     return plan
 
 
@@ -254,7 +253,7 @@ class _Mixer:
     def _mixed(self, stack: Array) -> tuple[Array, int]:
         options = self._plan.options
         how: Any = {"white": options.white, "clip": options.clip, "dtype": options.dtype}
-        how["kernel"] = options.kernel if is_device_array(stack) else "auto"
+        how["kernel"] = options.asked_kernel if is_device_array(stack) else "auto"
         return unmix_counted(stack, self._plan.matrix, from_log=options.by_density, **how)
 
 
@@ -273,7 +272,8 @@ def _facts(plan: UnmixPlan, result: UnmixResult) -> dict[str, Any]:
         "clip": options.clip,
         "dtype": plan.metadata.dtype.name,
         "device": plan.device.description,
-        **kernel_record(options.kernel),
+        "kernel": options.kernel,
+        "kernel_options": list(options.kernel_options),
         "notes": list(result.notes),
         "clipped_values": result.clipped,
         "versions": versions(),

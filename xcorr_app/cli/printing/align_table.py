@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 from rich.console import Console
 from rich.table import Table
@@ -10,7 +11,9 @@ from rich.text import Text
 
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.run import AlignResult
+from xcorr_app.batch.stack_work import StackWork
 from xcorr_app.cli.failures import one_line
+from xcorr_app.cli.printing import tables
 from xcorr_app.cli.printing.tables import say, say_of
 from xcorr_app.io.outputs import output_ending
 from xcorr_app.pipeline.work import Plan
@@ -21,14 +24,25 @@ from xcorr_app.report.summary import StackSummary, summarise, verdict
 _STYLES = {"good": "green", "doubtful": "yellow", "failed": "red"}
 
 
-def print_results(console: Console, result: AlignResult) -> None:
-    """One line a stack, the reasons of failures, notes, and where the report is."""
+def print_results(console: Console, result: AlignResult, *, every: bool = False) -> None:
+    """One line a stack, the reasons of failures, notes, and where the report is; before it, `every` frame if wanted."""
+    for stack in result.report.stacks if every else ():
+        print_frames(console, stack)
+    summaries = [summarise(stack) for stack in result.report.stacks]
+    turned = any(summary.largest_turn is not None for summary in summaries)
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("stack", overflow="fold", min_width=14)
-    for heading in ("frames", "corrected", "correlation", "crispness", "residual", "largest shift", "flagged"):
+    for heading in (
+        "frames",
+        "corrected",
+        "correlation",
+        "crispness",
+        "residual",
+        "largest motion" if turned else "largest shift",
+        "flagged",
+    ):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("result", no_wrap=True)
-    summaries = [summarise(stack) for stack in result.report.stacks]
     for summary in summaries:
         known = summary.assessment
         pairs = (
@@ -43,9 +57,9 @@ def print_results(console: Console, result: AlignResult) -> None:
         table.add_row(
             Text(one_line(summary.name)),
             str(summary.frames),
-            str(summary.corrected),
+            "" if summary.is_lone else f"{summary.corrected} of {summary.compared}",
             *pairs,
-            _number(summary.largest_shift, "{:.2f} px"),
+            ", ".join(filter(None, (_number(summary.largest_shift, "{:.2f} px"), _turn(summary.largest_turn)))),
             str(summary.flagged),
             Text(summary.level, style=_STYLES[summary.level]),
         )
@@ -73,17 +87,25 @@ def print_frames(console: Console, stack: StackReport) -> None:
     for heading in ("frame", "dy", "dx", "applied dy", "applied dx", "score", "peak ratio", "difference"):
         table.add_column(heading, justify="right")
     table.add_column("flags")
+    table.add_column("remarks")
     for row in stack.rows:
         difference = "" if row.difference is None else f"{row.difference:.6f}"
         applied = ("", "") if row.as_measured else (f"{row.applied_dy:.3f}", f"{row.applied_dx:.3f}")
         applied = ("dropped", "dropped") if row.is_dropped else applied
         numbers = (f"{row.dy:.3f}", f"{row.dx:.3f}", *applied, f"{row.score:.4f}", f"{row.peak_ratio:.2f}")
-        table.add_row(str(row.frame), *numbers, difference, "|".join(row.flags))
+        table.add_row(str(row.frame), *numbers, difference, "|".join(row.flags), "|".join(row.remarks))
     console.print(table)
 
 
-def print_plan(console: Console, plan: Plan[AlignOptions]) -> None:
-    """What a run would do."""
+def print_explained(console: Console, work: StackWork[AlignOptions]) -> None:
+    """What would compute each stack, or with ``--dry-run`` what a run would do."""
+    if work.options.dry_run:
+        _print_plan(console, work.plan)
+    else:
+        tables.print_explained(console, work)
+
+
+def _print_plan(console: Console, plan: Plan[AlignOptions]) -> None:
     options = plan.options
     place = f"Layout: {plan.discovery.layout}. Device: {plan.device.description}. Output: {plan.out}"
     say(console, place)
@@ -114,12 +136,15 @@ def _remarks(stack: StackReport, summary: StackSummary) -> list[str]:
     if stack.failure is not None:
         return [stack.failure]
     failed = [f"{'failed: ' if summary.is_no_better else ''}{summary.distrust}"] if summary.is_untrusted else []
-    counts: dict[str, int] = {}
-    for row in stack.rows:
-        for flag in row.flags:
-            counts[flag] = counts.get(flag, 0) + 1
-    flags = [f"{number} x {flag}: {FLAG_MEANINGS.get(flag, '')}" for flag, number in counts.items()]
-    return [*failed, *summary.objections, *stack.notes, *flags]
+    advice = [] if stack.advice is None else [f"Try this: {stack.advice}"]
+    flags, remarks = (
+        [f"{number} x {word}: {FLAG_MEANINGS.get(word, '')}" for word, number in Counter(words).items()]
+        for words in (
+            [word for row in stack.rows for word in row.flags],
+            [word for row in stack.rows for word in row.remarks],
+        )
+    )
+    return [*failed, *advice, *summary.objections, *stack.notes, *flags, *remarks]
 
 
 def _pair(pair: BeforeAfter, form: str, unit: str = "") -> str:
@@ -128,6 +153,10 @@ def _pair(pair: BeforeAfter, form: str, unit: str = "") -> str:
         return ""
     before, after = (form.format(value) if math.isfinite(value) else "?" for value in pair)
     return f"{before} > {after}{unit}"
+
+
+def _turn(angle: float | None) -> str:
+    return "" if angle is None else f"{angle:.2f} degrees"
 
 
 def _number(value: float | None, form: str) -> str:

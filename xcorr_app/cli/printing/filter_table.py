@@ -6,7 +6,7 @@ from functools import partial
 
 from rich.console import Console
 
-from xcorr_app.batch.recorded_work import Facts
+from xcorr_app.batch.stack_work import Facts
 from xcorr_app.cli.printing.run_table import print_run
 from xcorr_app.pipeline.outcome import Outcome, Run
 

@@ -23,10 +23,12 @@ def print_run(
     done: str,
     *,
     remarks: Callable[[Outcome[Any]], list[str]] | None = None,
+    advice: str = "",
 ) -> None:
     """One line a stack, what is wrong or worth knowing, and where the record is.
 
-    `numbers` are those of a stack's facts, one a heading; `done` says what became of stacks that did not fail.
+    `numbers` are those of a stack's facts, one a heading; `done` says what became of stacks that did not fail, and
+    `advice` what to do about those of which a part did.
     """
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("stack", overflow="fold", min_width=14)
@@ -39,7 +41,7 @@ def print_run(
         table.add_row(Text(one_line(outcome.name)), *shown, verdict)
     console.print(table)
     for outcome in run.outcomes:
-        for line in (remarks or notes_of)(outcome):
+        for line in [*(remarks or _notes_of)(outcome), *([advice] if advice and outcome.flagged else [])]:
             say_of(console, outcome.name, line)
     if run.resumed:
         say(console, f"Finished before: {', '.join(run.resumed)}")
@@ -48,6 +50,6 @@ def print_run(
     say(console, f"Record: {run.record}")
 
 
-def notes_of(outcome: Outcome[Any]) -> list[str]:
+def _notes_of(outcome: Outcome[Any]) -> list[str]:
     """Why a stack failed, or its notes."""
     return [outcome.failure] if outcome.failure is not None else list(outcome.facts["notes"])

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from xcorr_app.batch.stack_work import StackWork
 from xcorr_app.cli.failures import one_line
 from xcorr_app.cli.standard_output import LastingOutput
 from xcorr_app.decision import Decision
@@ -92,6 +93,12 @@ def print_decision(console: Console, name: str, decision: Decision | str) -> Non
     say(console, f"{name}: {first}")
     for line in others:
         say(console, line)
+
+
+def print_explained(console: Console, work: StackWork[Any]) -> None:
+    """What would compute each stack of a run."""
+    for name, decision in work.explain():
+        print_decision(console, name, decision)
 
 
 def print_timings(console: Console, stages: Stages) -> None:

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from rich.console import Console
 
-from xcorr_app.batch.recorded_work import Facts
+from xcorr_app.batch.stack_work import Facts
 from xcorr_app.batch.unmix.stack import UnmixPlan, UnmixResult
+from xcorr_app.cli.printing.run_table import print_run
 from xcorr_app.cli.printing.tables import print_decision, say
 from xcorr_app.decision import Decision
-from xcorr_app.pipeline.outcome import Outcome, Run
+from xcorr_app.pipeline.outcome import Run
 
+_HEADINGS = ("shape", "axes", "type", "clipped", "seconds")
 _SHOWN = 8
 _ILL_CONDITIONED = 100
 
 
-def print_outcomes(console: Console, run: Run[Facts], out: Path) -> None:
-    """One line a stack, and where the results are."""
-    for outcome in run.outcomes:
-        _print_outcome(console, outcome)
-    mixed = sum(outcome.failure is None for outcome in run.outcomes)
-    say(console, f"{mixed} of {len(run.outcomes)} stacks mixed: {out}")
+def print_mixed(console: Console, run: Run[Facts]) -> None:
+    """One line a stack, what is wrong or worth knowing, and where the record is."""
+    print_run(console, run, _HEADINGS, _numbers, "mixed")
 
 
 def print_explained(console: Console, name: str, decision: Decision | str, lines: list[str]) -> None:
@@ -67,10 +64,6 @@ def print_result(console: Console, plan: UnmixPlan, result: UnmixResult) -> None
     say(console, f"Mixed channels: {plan.out}")
 
 
-def _print_outcome(console: Console, outcome: Outcome[Facts]) -> None:
-    if outcome.failure is not None:
-        say(console, f"failed: {outcome.failure}")
-        return
-    remarks = ["finished before"] if outcome.resumed else []
-    remarks += [f"{clipped} values clipped"] if (clipped := outcome.facts["clipped_values"]) else []
-    say(console, f"{outcome.name}: {'; '.join([*remarks, *outcome.facts['notes']]) or 'good'}")
+def _numbers(facts: Facts) -> list[str]:
+    shape, clipped, seconds = " x ".join(map(str, facts["shape"])), facts["clipped_values"], facts["seconds"]["unmix"]
+    return [shape, facts["axes"], facts["dtype"], str(clipped), f"{seconds:.2f}"]

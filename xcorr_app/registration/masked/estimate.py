@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xcorr_app.correlation.peaks import find_peaks, nearest_of_equals, neighbourhoods, prefer
 from xcorr_app.correlation.plane_peaks import lacks_neighbours
@@ -98,6 +99,7 @@ def estimate_masked(
         notes=(masks.note(float(counts.mean())),),
         unreadable=found.unreadable,
         sigma=found.sigma,
+        wrong=found.wrong(settings),
         significance=found.significance,
         tiles=np.full((frames.count, 0, 0), np.nan, np.float32),
     )
@@ -148,17 +150,32 @@ class _Columns:
                 getattr(self, name)[start:stop] = column
         self.unreadable |= part.unreadable
 
+    def wrong(self, settings: Settings) -> NDArray[np.float64]:
+        """(T,) probability that the peak of a frame is not its own."""
+        words = self._words(settings)
+        right = 1 - quality.wrong_by_chance(self.false_alarm, words[quality.UNCERTAIN])
+        for word, probability in quality.WRONG.items():
+            right = right * np.where(words[word], 1 - probability, 1.0) if word in words else right
+        return 1 - right
+
     def flags(self, settings: Settings) -> tuple[tuple[str, ...], ...]:
         """Words for every frame."""
+        words = self._words(settings)
+        return tuple(tuple(word for word, column in words.items() if column[t]) for t in range(self.score.size))
+
+    def _words(self, settings: Settings) -> dict[str, NDArray[np.bool_]]:
+        """Frames (T,) that each word is said of."""
         known = np.isfinite(self.score)
         ambiguous = self.peak_ratio < quality.AMBIGUOUS_RATIO
         unreadable = np.zeros(known.size, dtype=bool)
         unreadable[list(self.unreadable)] = True
         with np.errstate(invalid="ignore"):
-            uncertain = ~(self.sigma <= settings.sure_sigma).all(axis=1)
-            uncertain |= self.score < self.chance_score
+            uncertain = self.score < self.chance_score
             uncertain |= (self.false_alarm > MAX_FALSE_ALARM) & ~ambiguous
-        words = {
+            sure = known & ~uncertain & ~ambiguous & ~self.on_edge & np.isfinite(self.shifts).all(axis=1)
+            moves = self.shifts[sure] if 2 * sure.sum() > known.sum() else self.shifts[:0]
+            uncertain |= ~(self.sigma <= settings.sigma_limit(moves)).all(axis=1)
+        return {
             quality.EDGE: known & self.on_edge,
             quality.AMBIGUOUS: known & ambiguous,
             quality.UNCERTAIN: known & uncertain,
@@ -166,7 +183,6 @@ class _Columns:
             # Pixels that are no numbers are masked like others: no reason to look at a frame.
             quality.UNREADABLE: unreadable,
         }
-        return tuple(tuple(word for word, column in words.items() if column[t]) for t in range(known.size))
 
 
 def _problem(settings: Settings) -> str | None:

@@ -16,7 +16,7 @@ from xcorr_app.registration.stack.preparation import prepare
 
 
 def near_each_other(measured: Measured, shape: tuple[int, int]) -> NDArray[np.intp]:
-    """Frames with shifts, but for those that would leave half of what the others share.
+    """Frames with shifts, but for those that would leave half of what the others share, and for repetitions.
 
     On the edge of the window there is no peak: where most others have one, such frames were not found.
     """
@@ -26,7 +26,18 @@ def near_each_other(measured: Measured, shape: tuple[int, int]) -> NDArray[np.in
     if known.any():
         distance = np.abs(np.nan_to_num(measured.shifts) - _median(measured.shifts[known]))
         known &= (distance <= np.array(shape) / 4).all(axis=1)
-    return np.flatnonzero(known)
+    return _distinct(measured, np.flatnonzero(known))
+
+
+def _distinct(measured: Measured, numbers: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Numbers of frames less those that show the same as another to the last bit: they share its noise.
+
+    A camera that sends a frame twice, or a movie that is looped: what such frames have in common stands still.
+    """
+    columns = np.column_stack([measured.shifts, measured.sigma, measured.score, measured.significance])[numbers]
+    first = np.unique(np.nan_to_num(columns, nan=-1.0), axis=0, return_index=True)[1]
+    distinct: NDArray[np.intp] = numbers[np.sort(first)]
+    return distinct
 
 
 def spread(numbers: NDArray[np.intp], count: int) -> NDArray[np.intp]:

@@ -160,6 +160,7 @@ def _prefers(
     power = (g * g).sum(axis=1)
     left = [power - _over((g * each).sum(axis=1) ** 2, (each * each).sum(axis=1)) for each in (f, other)]
     least_left = _LEAST * power + 1e-12 * float(power.max())
+    least_left = np.maximum(least_left, 1e-300)  # of images of one value
     ratio = np.log((left[1] + least_left) / (left[0] + least_left))
     least = _DEVIATIONS * math.sqrt(4 * _REACH / (h * w))
     better, worse = int((ratio > least).sum()), int((ratio < -least).sum())

@@ -28,6 +28,9 @@ SETTLED = 1e-3
 COARSE = 20
 """Times as much is enough on images that are not the largest; of steps, half."""
 MAX_STEPS = 40
+_STEPS_WITHOUT_HOLD = 4
+_BY_CHANCE = 4.3
+"""Deviations of the correlation of noise that the best of ten thousand motions reaches."""
 _RIM = 3
 """Pixels along the edges of both images that are not compared."""
 FEWEST = 64
@@ -97,16 +100,26 @@ def halved(image: Array) -> Array:
 def refined(levels: list[Level], model: Model, frames: list[Array], motion: Matrix, most_steps: int = MAX_STEPS) -> Fit:
     """Refine a motion of a frame, given at the sizes of `levels`, in up to so many steps; the smallest goes first."""
     fit: Fit | None = None
+    has_hold = True
     for level, frame in zip(reversed(levels), reversed(frames), strict=True):
         at_level = motion.copy()
         at_level[:2, 2] /= level.factor
-        fit = _at_level(level, model, coefficients(frame), at_level, most_steps, fine=level.factor == 1)
+        fine, steps = level.factor == 1, most_steps if level.factor == 1 else most_steps // 2
+        # What found no hold at half the size finds one soon or not at all.
+        steps = steps if has_hold else min(steps, _STEPS_WITHOUT_HOLD)
+        fit = _at_level(level, model, coefficients(frame), at_level, steps, fine=fine)
         if np.isnan(fit.score):
             return fit
+        has_hold = fit.settled and not _is_chance(fit, level)
         motion = fit.motion.copy()
         motion[:2, 2] *= level.factor
     assert fit is not None  # noqa: S101 - there is at least one level
     return fit
+
+
+def _is_chance(fit: Fit, level: Level) -> bool:
+    """Whether unrelated images of that size would correlate as well after a search."""
+    return bool(fit.score < _BY_CHANCE / np.sqrt(max(fit.overlap * level.image.size, 1.0)))
 
 
 def score_of(level: Level, frame: Array, motion: Matrix) -> float:
@@ -120,7 +133,7 @@ def _at_level(level: Level, model: Model, splines: Array, motion: Matrix, most_s
     settled, definite = False, True
     count = level.changes.shape[0]
     nothing = np.full((count, count), np.nan)
-    for _ in range(most_steps if fine else most_steps // 2):
+    for _ in range(most_steps):
         inside = _inside(level, motion)
         pixels = int(inside.sum())
         if pixels < FEWEST:

@@ -46,6 +46,8 @@ _ALIKE = 1.05
 """Ratio of the scores of two motions below which either may be the true one."""
 _TRIED = 3
 """Candidates that are refined at most."""
+_NOTHING = 1e-3
+"""Radians by which nothing turns."""
 _WINDOWS = 1e4
 """Independent angles and shifts that are searched, for the score that chance reaches."""
 
@@ -61,11 +63,12 @@ def motion_of(
     """Measure frames that are read as needed."""
     if min(frames.shape) < _SMALLEST:
         raise ShapeError(f"frames are {frames.shape[0]} x {frames.shape[1]}: motion needs {_SMALLEST} pixels a side")
-    refusal = f"unknown reference {reference!r}: use {', '.join(SINGLE)}, a frame number or an image"
+    known = ", ".join((*SINGLE, "previous", "mean", "template"))
+    refusal = f"unknown reference {reference!r}: use {known}, a frame number or an image"
     image, _, described = read_reference(frames, reference, refusal)
-    against = _Against(image, model, max_sigma)
+    against = Against(image, model, max_sigma)
 
-    def measure(numbers: Sequence[int], known: Callable[[int], list[Matrix]]) -> list[_Found]:
+    def measure(numbers: Sequence[int], known: Callable[[int], list[Matrix]]) -> list[Found]:
         chunks = [frames.read(first, last) for first, last in _runs(numbers)]
         why = {t: words for chunk in chunks for t, words in chunk.unreadable.items()}
         xp = array_namespace(image)
@@ -73,13 +76,13 @@ def motion_of(
         seen = [i for i, t in enumerate(numbers) if t not in why]
         if why:
             images = images[xp.asarray(seen, dtype=np.intp)]
-        found = [_Found(flags=(quality.UNREADABLE,), unreadable=why.get(t)) for t in numbers]
+        found = [Found(flags=(quality.UNREADABLE,), unreadable=why.get(t)) for t in numbers]
         for i, one in zip(seen, against.measured(images, [known(numbers[i]) for i in seen]), strict=True):
             found[i] = one
         return found
 
-    def over(numbers: Sequence[int], known: Callable[[int], list[Matrix]], told: Progress | None) -> list[_Found]:
-        def job(start: int, stop: int) -> list[_Found]:
+    def over(numbers: Sequence[int], known: Callable[[int], list[Matrix]], told: Progress | None) -> list[Found]:
+        def job(start: int, stop: int) -> list[Found]:
             return measure(numbers[start:stop], known)
 
         on_device, pixels = array_namespace(image) is not np, frames.shape[0] * frames.shape[1]
@@ -89,16 +92,16 @@ def motion_of(
     found = over(range(frames.count), lambda _: [], progress)
     unreadable = {t: one.unreadable for t, one in enumerate(found) if one.unreadable is not None}
     # What noise hides in a spectrum may be near what frames before and after it do.
-    doubtful = [t for t in range(frames.count) if found[t].flags and found[t].can_improve]
+    doubtful = [t for t in range(frames.count) if found[t].flags and found[t].can_improve and _neighbours(found, t)]
     again = over(doubtful, lambda t: _neighbours(found, t), None)
     for t, one in zip(doubtful, again, strict=True):
         if not one.flags or one.score > found[t].score:
             found[t] = one
-    return _result(model, found, frames.shape, described, unreadable)
+    return motion_result(model, found, frames.shape, described, unreadable)
 
 
 @dataclass(frozen=True)
-class _Found:
+class Found:
     """What was found of one frame; motions are about its middle."""
 
     motion: Matrix | None = None
@@ -111,10 +114,11 @@ class _Found:
 
     @property
     def can_improve(self) -> bool:
+        """Whether there is anything that another start might find."""
         return not {quality.UNREADABLE, quality.FLAT} & set(self.flags)
 
 
-class _Against:
+class Against:
     """Measures frames against one image."""
 
     def __init__(self, image: Array, model: Model, max_sigma: float) -> None:
@@ -128,13 +132,13 @@ class _Against:
         self._of_corners = _changes_of_corners(model, self._levels[0].shape)
         self._device = None if array_namespace(image) is np else DeviceMotion(self._levels, model)
 
-    def measured(self, frames: Array, known: list[list[Matrix]]) -> list[_Found]:
+    def measured(self, frames: Array, known: list[list[Matrix]]) -> list[Found]:
         """Measure frames (T, Y, X); `known` are, for each, motions worth trying."""
         if self._device is None or not len(frames):
             return [self._alone(*each) for each in zip(frames, known, strict=True)]
         return self._together(frames, known)
 
-    def _alone(self, frame: Array, known: list[Matrix]) -> _Found:
+    def _alone(self, frame: Array, known: list[Matrix]) -> Found:
         values, replaced = _prepared(frame)
         if self._is_flat or not float(values.std()) > 0:
             return _nothing_in(replaced)
@@ -144,7 +148,7 @@ class _Against:
         tried = self._tried(self._starts.of(sizes[-1], known))
         return self._found([refined(self._levels, self._model, sizes, motion) for motion in tried], replaced)
 
-    def _together(self, frames: Array, known: list[list[Matrix]]) -> list[_Found]:
+    def _together(self, frames: Array, known: list[list[Matrix]]) -> list[Found]:
         """Frames (T, Y, X) on a device."""
         assert self._device is not None  # noqa: S101 - the caller asked before
         replaced, flat = _damage(frames)
@@ -173,13 +177,13 @@ class _Against:
                 tried.append(motion)
         return tried[:_TRIED]
 
-    def _found(self, fits: list[Fit], replaced: bool) -> _Found:
+    def _found(self, fits: list[Fit], replaced: bool) -> Found:
         """The best motion, and whether it may be another one."""
         flags = [quality.NON_FINITE] if replaced else []
         fits = sorted(fits, key=lambda fit: -fit.score if np.isfinite(fit.score) else np.inf)
         best = fits[0]
         if np.isnan(best.score):
-            return _Found(flags=(*flags, quality.EDGE))
+            return Found(flags=(*flags, quality.EDGE))
         others = [fit for fit in fits[1:] if apart(fit.motion, best.motion, self._levels[0].shape)]
         if others and np.isfinite(others[0].score) and best.score < _ALIKE * others[0].score:
             flags.append(quality.AMBIGUOUS)
@@ -187,7 +191,7 @@ class _Against:
             flags.append(quality.UNCERTAIN)
         elif best.score < self._by_chance(best.overlap):
             flags += [quality.LOW_SCORE, quality.UNCERTAIN]
-        return _Found(best.motion, best.score, best.covariance, best.overlap, tuple(flags))
+        return Found(best.motion, best.score, best.covariance, best.overlap, tuple(flags))
 
     def _corner_error(self, fit: Fit) -> float:
         """Largest standard error, in pixels, of where a corner of the frame goes."""
@@ -214,8 +218,8 @@ def _changes_of_corners(model: Model, shape: tuple[int, int]) -> NDArray[np.floa
     return np.array(found)
 
 
-def _nothing_in(replaced: bool) -> _Found:
-    return _Found(flags=(quality.NON_FINITE, quality.FLAT) if replaced else (quality.FLAT,))
+def _nothing_in(replaced: bool) -> Found:
+    return Found(flags=(quality.NON_FINITE, quality.FLAT) if replaced else (quality.FLAT,))
 
 
 def _damage(frames: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -245,19 +249,21 @@ def _prepared(image: Array) -> tuple[Array, bool]:
     return xp.where(finite, values - mean, 0.0).astype(np.float32), replaced
 
 
-def _neighbours(found: list[_Found], t: int) -> list[Matrix]:
+def _neighbours(found: list[Found], t: int) -> list[Matrix]:
     """Motions of the nearest frames before and after that are trusted."""
     known = []
     for numbers in (range(t - 1, -1, -1), range(t + 1, len(found))):
         motion = next((found[i].motion for i in numbers if not found[i].flags), None)
-        if motion is not None:
+        # Frames that are not turned have been tried.
+        if motion is not None and not np.allclose(motion[:2, :2], np.eye(2), atol=_NOTHING):
             known.append(motion)
     return known
 
 
-def _result(
-    model: Model, found: list[_Found], shape: tuple[int, int], described: str, unreadable: dict[int, str]
+def motion_result(
+    model: Model, found: list[Found], shape: tuple[int, int], described: str, unreadable: dict[int, str]
 ) -> MotionResult:
+    """Make a result of what was found of each frame, about the middles of frames."""
     nothing = np.full((3, 3), np.nan)
     motions = np.stack([nothing if one.motion is None else one.motion for one in found])
     sigma, sigma_angle = np.full((len(found), 2), np.nan), np.full(len(found), np.nan)

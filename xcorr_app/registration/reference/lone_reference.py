@@ -36,7 +36,13 @@ def other_reference(
     if not isinstance(reference, str) or reference not in ("first", "last", TEMPLATE) or usable.size < _FEWEST:
         return None
     from_it = usable[::-1] if reference == "last" else usable
-    if measured.undoubted(settings)[from_it[1:]].mean() > _FOUND_BY_CHANCE:
+    others = from_it[1:]
+    if measured.undoubted(settings)[others].mean() > _FOUND_BY_CHANCE:
+        return None
+    # What resembles it at the edge of the window has gone farther, and is no other scene.
+    with np.errstate(invalid="ignore"):
+        gone = measured.on_edge & (measured.score > measured.chance_score)
+    if 2 * gone[others].sum() > others.size:
         return None
     places = np.linspace(0, usable.size - 1, min(_SPREAD, usable.size)).round().astype(int)
     numbers = from_it[np.union1d(places, np.arange(min(_NEXT_TO_IT, usable.size)))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,14 @@ def parse_reference(text: str) -> tuple[str, int]:
 def compares_neighbours(reference: Any) -> bool:
     """Whether frames are compared with frames shortly before them, not with one image of the whole stack."""
     return isinstance(reference, str) and reference.partition(":")[0] in ("previous", *NUMBERED_REFERENCES)
+
+
+def reference_frame(reference: Any, described: str) -> int | None:
+    """Frame that is its own reference, by what was asked for and how a result describes it; None where none is."""
+    if compares_neighbours(reference):
+        return 0
+    single = re.fullmatch(r"(?:.*frame|first|last) \((\d+)\)", described)
+    return None if single is None or reference == "template" else int(single[1])
 
 
 def frame_number(reference: Any, count: int) -> int | None:

@@ -10,13 +10,14 @@ SUBPIXEL_METHODS = ("gaussian", "dft", "quadratic", "parabolic", "none")
 ALIGN_SUBPIXEL_METHODS = (*SUBPIXEL_METHODS, "icgn", "phase")
 REFERENCES = ("first", "last", "mean", "median", "previous", "template")
 NUMBERED_REFERENCES = ("rolling", "pairs")
-WEIGHTINGS = ("auto", "none")
 INTERPOLATIONS = ("nearest", "linear", "cubic", "fourier")
 MOTIONS = ("translation", "rigid", "similarity", "affine", "patches")
 BORDERS = ("constant", "nearest", "crop")
 FORMATS = ("same", "ome-tiff", "ome-zarr")
 REPORTS = ("none", "quick", "full")
 COMPRESSIONS = ("zlib", "zstd", "lzw")
+PATCH_FIELD_FORMATS = ("csv", "ome-tiff")
+FIELD_FORMATS = ("csv", "vtk", "nc", "npz", "ome-tiff")
 DOUBTFUL = ("interpolate", "apply", "leave", "drop")
 FORMS = ("one-to-one", "one-to-many", "n-to-mn", "n-to-m")
 
@@ -35,25 +36,6 @@ VARIANTS = (
     "row-product",
     "band-product",
 )
-DISTRIBUTIONS = ("none", "rectangle", "triangle")
-PRECISIONS = ("fp16", "fp16x2", "int8")
-SUMS = ("float32", "float64")
-KERNEL_OPTIONS = (
-    "variant",
-    "distribution",
-    "rows_per_worker",
-    "rights",
-    "lefts",
-    "shifts",
-    "left_rows",
-    "precision",
-    "warps",
-    "threads",
-    "shifts_per_block",
-    "phases",
-    "sums",
-)
-
 FILTERS = ("gaussian", "box", "sobel", "laplacian", "log", "dog", "unsharp", "taps", "bank")
 BANKS = ("gabor:ORIENTATIONS,SCALES", "derivatives:SIGMA[,SIGMA...]", "schmid", "leung-malik")
 BOUNDARIES = ("reflect", "constant", "nearest", "mirror", "wrap", "valid")
@@ -66,7 +48,6 @@ STAINS = ("he", "hdab", "hed")
 DEVICES = ("h200", "h100", "a100", "rtx4090", "t4")
 
 MIN_OVERLAP = 0.25
-MIN_SCORE = 0.85
 MAX_SMOOTH_TIME = 1000
 TOLERANCE = 0.01
 MAX_PIXELS = 2**28

@@ -1,0 +1,161 @@
+"""What a run says of its result: nothing is called good without evidence, and where it is not, what to try."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tifffile
+from scipy.ndimage import gaussian_filter, rotate
+
+import xcorr_app as xc
+from tests.batch.movies import align, movie, table
+from tests.report.test_html import Page
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+PAIRS = [("X75Y75", (75, -75)), ("X-130Y130", (130, 130)), ("X130Y130", (130, -130))]
+needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="no real stacks")
+
+
+def scene(side, seed=0, blur=2.0):
+    found = gaussian_filter(np.random.default_rng(seed).normal(size=(side, side)), blur)
+    return 1000 + 300 * found / found.std()
+
+
+def pair_of(tmp_path, name):
+    stack = np.stack([xc.read_stack(DATA / "padfield_masked" / f"{which}{name}.png").data for which in PARTS])
+    tifffile.imwrite(tmp_path / "m.tif", stack, photometric="minisblack")
+    return tmp_path / "m.tif"
+
+
+PARTS = ("Original", "Transformed")
+
+
+@needs_data
+@pytest.mark.parametrize(("name", "shift"), PAIRS)
+def test_a_rim_that_stands_still_is_never_good(tmp_path, name, shift):
+    run = align(pair_of(tmp_path, name), "-o", tmp_path / "out", "--max-shift", "150")
+    (row,) = table(tmp_path / "out" / "m" / "shifts.csv")[1:]
+    if abs(float(row["applied_dy"]) - shift[0]) > 1:
+        assert "Try this: a mask would help" in run.stdout
+        assert "nothing got better" in run.stdout
+    assert " good" not in run.stdout
+    assert "within the tolerance" not in run.stdout
+
+
+@needs_data
+@pytest.mark.parametrize(("name", "shift"), PAIRS)
+def test_figures_of_a_masked_run_count_the_mask_alone(tmp_path, name, shift):
+    run = align(pair_of(tmp_path, name), "-o", tmp_path / "out", "--max-shift", "150", "--mask", "nonzero")
+    rows = table(tmp_path / "out" / "m" / "shifts.csv")
+    found = np.array([float(rows[1]["dy"]), float(rows[1]["dx"])])
+    sigma = np.array([[float(row["sigma_y"]), float(row["sigma_x"])] for row in rows])
+    assert (sigma > 0).all()
+    assert (np.abs(found - shift) < 4 * sigma[1]).all()
+    assert run.code == 0
+    assert "1 of 1 frame in 1 stack corrected" in run.stdout
+    (known,) = xc.align(tmp_path / "m.tif", tmp_path / "again", max_shift=150, mask="nonzero", device="cpu").values()
+    assert known.assessment.correlation.after > known.assessment.correlation.before + 0.4
+    assert known.assessment.crispness.after > 5 * known.assessment.crispness.before
+    assert known.assessment.residual_shift.after < 0.1
+
+
+def test_what_is_masked_counts_in_no_figure(tmp_path):
+    rng = np.random.default_rng(0)
+    frames = np.stack([scene(140)[20 + t : 120 + t, 20 - t : 120 - t] for t in range(5)])
+    mask = np.zeros((5, 100, 100), bool)
+    mask[:, 12:88, 15:85] = True
+    found = []
+    for poison in (0.0, 4000.0):
+        stack = np.where(mask, frames, poison * rng.random(frames.shape)).astype(np.float32)
+        result = xc.align(
+            _written(tmp_path, stack), tmp_path / f"o{poison:.0f}", mask=mask[0], max_shift=8, device="cpu"
+        )
+        found.append(result["m"].assessment)
+    assert found[0].correlation == pytest.approx(found[1].correlation, abs=1e-6)
+    assert found[0].crispness == pytest.approx(found[1].crispness, rel=1e-5)
+    assert found[0].correlation.after > 0.999 > 0.9 > found[0].correlation.before
+
+
+def _written(tmp_path, stack):
+    tifffile.imwrite(tmp_path / "m.tif", stack, photometric="minisblack")
+    return tmp_path / "m.tif"
+
+
+def test_a_pair_of_which_nothing_is_known_fails(tmp_path):
+    frames = np.stack([scene(128, seed) for seed in (1, 2)])
+    run = align(_written(tmp_path, frames.astype(np.uint16)), "-o", tmp_path / "out")
+    assert run.code == 1
+    assert "0 of 1 frame in 1 stack corrected" in run.stdout
+    assert "1 of 1 frame could not be trusted; no frame was moved" in run.stdout
+
+
+def test_a_single_image(tmp_path):
+    run = align(_written(tmp_path, scene(96).astype(np.uint16)), "-o", tmp_path / "out")
+    assert run.code == 0
+    assert "one image: nothing to compare." in run.stdout
+    assert "corrected;" not in run.stdout
+
+
+def test_turned_frames_are_told_to_be(tmp_path):
+    large = scene(300, blur=2.5)
+    frames = np.stack([rotate(large, 12 * t, reshape=False, order=3)[75:225, 75:225] for t in range(4)])
+    path = _written(tmp_path, frames.astype(np.uint16))
+    run = align(path, "-o", tmp_path / "out")
+    (line,) = [line for line in run.stdout.splitlines() if "Try this" in line]
+    # Of the frames tried, the nearest to the reference that turns.
+    assert re.fullmatch(r" *m: Try this: the frames turn by about (12|24|36) degrees: --motion rigid", line)
+    assert run.stdout.index("Try this") < run.stdout.index("were searched")
+    assert " good" not in run.stdout
+    page = Page((tmp_path / "out" / "report.html").read_text())
+    assert line.strip().removeprefix("m: ") in page.text
+    rigid = align(path, "-o", tmp_path / "rigid", "--motion", "rigid")
+    assert rigid.code == 0
+    assert re.search(r"(35.99|36.0)\d* degrees", rigid.stdout)
+    page = Page((tmp_path / "rigid" / "report.html").read_text())
+    for words in ("Angle of each frame", "Largest turn (degrees) 3", "angle (°)"):
+        assert words in page.text
+
+
+def test_a_drift_beyond_the_window_is_told_first(tmp_path):
+    large = scene(200, blur=3)
+    frames = np.stack([large[20 + 7 * t : 140 + 7 * t, 20:140] for t in range(4)])
+    run = align(_written(tmp_path, frames.astype(np.uint16)), "-o", tmp_path / "out", "--max-shift", "5")
+    lines = run.stdout.splitlines()
+    (place,) = [number for number, line in enumerate(lines) if "Try this: the drift exceeds the window" in line]
+    most = int(lines[place].rpartition(" ")[2])
+    assert 21 <= most <= 30
+    assert "another scene" not in run.stdout
+    assert align(tmp_path / "m.tif", "-o", tmp_path / "again", "--max-shift", str(most)).code == 0
+
+
+def test_a_remark_has_a_column_of_its_own(tmp_path):
+    rng = np.random.default_rng(4)
+    own = [0.8 * scene(120, seed, 4) for seed in range(1, 5)]
+    frames = np.stack([scene(120, 0, 4) + each + rng.normal(size=each.shape) for each in own])
+    run = align(_written(tmp_path, frames.astype(np.uint16)), "-o", tmp_path / "out", "--max-shift", "10")
+    rows = table(tmp_path / "out" / "m" / "shifts.csv")
+    assert any(row["remarks"] == "low-score" for row in rows)
+    assert not any("low-score" in row["flags"] for row in rows)
+    assert "remarks" in Page((tmp_path / "out" / "report.html").read_text()).text
+    flagged = sum(bool(row["flags"]) for row in rows)
+    assert ("no frame flagged" in run.stdout) == (flagged == 0)
+
+
+def test_frames_that_are_the_same_get_no_note(tmp_path):
+    rng = np.random.default_rng(5)
+    frame = (scene(128) + 20 * rng.normal(size=(128, 128))).astype(np.uint16)
+    frame[74] += 40
+    run = align(_written(tmp_path, np.stack([frame] * 6)), "-o", tmp_path / "out", "--max-shift", "10")
+    assert "stuck" not in run.stdout
+    assert "5 of 5 frames in 1 stack corrected; no frame was moved, so after equals before" in run.stdout
+    assert run.code == 0
+
+
+def test_a_stack_that_moves_is_still_good(tmp_path):
+    run = align(_written(tmp_path, movie()), "-o", tmp_path / "out")
+    assert run.code == 0
+    assert "3 of 3 frames in 1 stack corrected" in run.stdout
+    assert "Try this" not in run.stdout
