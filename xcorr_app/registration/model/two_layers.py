@@ -33,11 +33,11 @@ _FIRST_NOISE = 1e-3
 """Share of the power of frames that is noise before anything is known: little, so that layers follow the frames."""
 _LONGEST = 0.7
 """Pixels that a step takes at most."""
-_SETTLED, _ENOUGH = 5e-4, 0.02
+_SETTLED, _ENOUGH = 1e-3, 0.05
 """Pixels, and standard errors, of a step from which the shifts have settled."""
 _APART, _ROUNDS, _OF_FRAMES = 3, 40, 8
 """Rounds in which layers are found by known shifts, in which shifts settle, and of frames over known layers."""
-_FIRST, _FARTHEST = 5, 8.0
+_FIRST, _FARTHEST = 3, 8.0
 """Rounds before which nothing has settled, and times a step that is gone on by at most."""
 _LARGER = 10.0
 """Factor by which a prior variance changes in a round at most."""
