@@ -191,7 +191,8 @@ def fixed_pattern(series: Series) -> Series:
         found = replace(found, measured=told.joint.replacing(found.measured))
     if told.frames is not None:
         found = series.measurement.measure(told.frames, series.reference)
-        found.measured.sigma = told.frames.less_sure(found.measured.sigma, found.measured.shifts)
+    if told.still is not None:
+        found = replace(found, measured=told.still.placed(series.frames, found.measured))
     found.measured.inconsistent |= told.contested
     return replace(series, frames=told.frames or series.frames, found=found, pattern=told)
 

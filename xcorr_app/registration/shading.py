@@ -18,7 +18,7 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.measuring.few_frames import near_each_other, spread
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.pattern.one_layer import left_over_of
-from xcorr_app.registration.pattern.pattern_in_turns import Measure
+from xcorr_app.registration.pattern.pattern_search import Measure
 from xcorr_app.registration.pattern.static_pattern import without_pattern
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.contrast import Contrast

@@ -37,7 +37,11 @@ def figures(stack: StackReport, summary: StackSummary) -> tuple[Figure, ...]:
         f"{grouped(summary.corrected)} of {grouped(summary.compared)}",
         f"{100 * summary.trusted / max(summary.compared, 1):.0f} % have a shift that can be trusted"
         + (", too few to move any" if summary.trusted > summary.corrected else ""),
-        "failed" if summary.is_no_better else "good" if summary.corrected == summary.compared else "doubtful",
+        "failed"
+        if summary.is_no_better
+        else "good"
+        if summary.corrected == summary.compared and summary.level == "good"
+        else "doubtful",
     )
     ratio = known.crispness.after / known.crispness.before if known.crispness.before > 0 else math.nan
     alike = "of each frame with the mean of the others"

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.model.two_layers import TwoLayers as WholeFrames
 from xcorr_app.registration.pattern.two_layers import TwoLayers
 
 _LARGEST_MOTION, _OF_SIZE = 16.0, 1 / 15
@@ -46,6 +47,8 @@ number of the frames in which they may: a still layer holds them back, and drive
 _ROUNDING = 1e-4
 """Pixels that the shift of the reference itself may be off zero."""
 _AT_ONCE = 16
+_FAR, _NEAR = 3.0, 0.5
+"""Pixels of motion from which rims tell more than they confuse, and by which shifts then change at most."""
 _FOLLOWED, _MIN_REACH = 0.5, 1.0
 """Share of the scene's motion below which shifts measured are none of it, and pixels that it moves by at least."""
 _NOT_MEASURED = 0.3
@@ -181,6 +184,9 @@ def fitted_together(
     count = measured.shifts.shape[0]
     shifts, sigma = np.full((count, 2), np.nan), np.full((count, 2), np.nan)
     shifts[numbers], sigma[numbers] = fit.shifts, fit.sigma
+    nearer = _to_the_rim(stack, fit.shifts, held) if reach >= _FAR else None
+    if nearer is not None:
+        shifts[numbers], sigma[numbers] = nearer[0].shifts, nearer[1]
     others = np.setdiff1d(np.flatnonzero(measured.usable & np.isfinite(measured.shifts).all(axis=1)), numbers)
     # How shifts of the scene follow from those measured.
     centre, of_fit = measured.shifts[numbers].mean(axis=0), fit.shifts.mean(axis=0)
@@ -191,12 +197,20 @@ def fitted_together(
         if elsewhere:
             about = np.stack([np.interp(some, numbers, axis) for axis in fit.shifts.T], axis=1)
         try:
-            shifts[some], sigma[some] = layers.placed(taken(some), about, fit)
+            placed = layers.placed(taken(some), about, fit) if nearer is None else nearer[0].placed(taken(some), about)
+            shifts[some], sigma[some] = placed
         except np.linalg.LinAlgError:
             return None, False
     if np.abs(measured.shifts[numbers[held]]).max() > _ROUNDING:  # a mean of frames, where it lies itself
         shifts += np.nanmedian(measured.shifts - shifts, axis=0)
     return JointShifts(shifts, sigma, float(np.sqrt(pattern / max(scene, 1e-300)))), False
+
+
+def _to_the_rim(stack: Array, shifts: NDArray[np.float64], held: int) -> tuple[WholeFrames, NDArray[np.float64]] | None:
+    """Both layers by all of the frames, not only what does not fade; None where these lead elsewhere."""
+    layers = WholeFrames(stack, shifts, held)
+    sigma = layers.fit()
+    return (layers, sigma) if np.abs(layers.shifts - shifts).max() < _NEAR else None
 
 
 def _is_contradicted(fitted: NDArray[np.float64], measured: NDArray[np.float64], sigma: NDArray[np.float64]) -> bool:

@@ -1,12 +1,4 @@
-"""Two layers of a series: a scene that moves by known shifts, and a pattern that stands still.
-
-Frame t shows ``s(x + d_t) + p(x) + noise``, d_t being the shift that aligns it. Of a series that moves, both follow by
-least squares: the mean of the aligned frames less the pattern is the scene, the mean of the frames less the moved scene
-is the pattern, in turns (the Gauss-Seidel iteration of the normal equations, known as backfitting: Buja, Hastie and
-Tibshirani 1989, doi 10.1214/aos/1176347115), with over-relaxation w. Begun with no pattern, n rounds find a share
-``1 - (1 - w (1 - |m|^2))^n`` of it at each frequency, m being the mean of the phases ``exp(i k d_t)``: a series that
-stands still (m = 1) has no pattern, whatever it shows, and what cannot be told apart stays with the scene.
-"""
+"""What frames share once they are moved onto each other, and where they are."""
 
 from __future__ import annotations
 
@@ -15,12 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
-from xcorr_app.registration.moving.apply import shift_frames
-from xcorr_app.registration.moving.interpolation import Order
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.quality import clean_fraction
 
-_RELAXATION = 1.5
 _BLOCKS = 8
 """Blocks along each axis whose scatter tells what is chance."""
 _GAIN_ROUNDS, _MIN_GAIN = 12, 1e-6
@@ -65,51 +54,6 @@ class Canvas:
         xp = array_namespace(like)
         count = self.gathered(xp.broadcast_to(weights * xp.ones_like(like[:1]), like.shape))
         return xp.where(count > 0, count, 1)
-
-
-def separated(frames: Array, shifts: NDArray[np.float64], rounds: int, *, roughly: bool = False) -> tuple[Array, Array]:
-    """Pattern (h, w) and scene (h, w), as the first frame shows it, of float frames (n, h, w) with known shifts (n, 2).
-
-    The pattern has zero mean. Frames are moved by Lanczos interpolation; `roughly`, by cubic, which bends fine scenes.
-    """
-    xp = array_namespace(frames)
-    canvas = Canvas((int(frames.shape[1]), int(frames.shape[2])), shifts)
-    fraction = canvas.shifts - canvas.whole
-    count = canvas.counted(frames)
-    order: Order = 3 if roughly else "lanczos"
-    pattern = xp.zeros_like(frames[0])
-    for _ in range(rounds):
-        clean = shift_frames(frames - pattern, fraction, order=order, mode="nearest")[0]
-        shown = canvas.shown(canvas.gathered(clean) / count)
-        left = frames - pattern - shift_frames(shown, -fraction, order=order, mode="nearest")[0]
-        rest = left.mean(axis=0)
-        pattern += _RELAXATION * (rest - rest.mean())
-    return _without_noise(pattern, float(left.var(axis=0).mean()) / max(len(shifts) - 1, 1)), shown[0]
-
-
-def share_found(mean_phase: NDArray[np.complex128], rounds: int) -> NDArray[np.float64]:
-    """Share of a pattern that so many rounds find at frequencies where the scene moves by phases of this mean."""
-    share: NDArray[np.float64] = 1 - (1 - _RELAXATION * (1 - np.abs(mean_phase) ** 2)) ** rounds
-    return share
-
-
-def _without_noise(pattern: Array, noise: float) -> Array:
-    """Pattern (h, w) whose noise has this variance, less what of it is noise as a rule: Wiener's filter, by rings.
-
-    A pattern holds a part of every frame's noise, moved by every difference of shifts: subtracted as it is, it makes
-    frames alike at the very shifts that were assumed. Rows and columns are means over many pixels, without noise.
-    """
-    xp, fft = array_namespace(pattern), fft_namespace(pattern)
-    lines = pattern.mean(axis=0) + pattern.mean(axis=1)[:, None] - pattern.mean()
-    height, width = pattern.shape
-    spectrum = fft.rfft2(pattern - lines)
-    y, x = xp.fft.fftfreq(height)[:, None], xp.fft.rfftfreq(width)[None]
-    ring = xp.rint(xp.hypot(y, x) * min(height, width)).astype(np.int64)
-    number = xp.bincount(ring.ravel())
-    power = xp.bincount(ring.ravel(), (abs(spectrum) ** 2).ravel()) / xp.maximum(number * height * width, 1)
-    kept = xp.maximum(1 - noise / xp.where(power > 0, power, np.inf), 0)
-    filtered = fft.irfft2(spectrum * kept[ring], (height, width)) + lines
-    return filtered.astype(pattern.dtype)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.measuring.few_frames import near_each_other, spread, taken
 from xcorr_app.registration.measuring.measured import Measured
-from xcorr_app.registration.moving.apply import shift_frames
+from xcorr_app.registration.model.still_layer import StillLayer
+from xcorr_app.registration.model.two_layers import TwoLayers
 from xcorr_app.registration.pattern.joint_shifts import (
     DOUBTED,
     FIRST_SIGN,
@@ -32,13 +33,10 @@ from xcorr_app.registration.pattern.joint_shifts import (
     hardly_moves,
     signs_of_two_layers,
 )
-from xcorr_app.registration.pattern.layers import separated, shares
+from xcorr_app.registration.pattern.layers import shares
 from xcorr_app.registration.pattern.one_layer import LeftOver, left_over, left_over_of
-from xcorr_app.registration.pattern.pattern_error import error_left, less_sure
-from xcorr_app.registration.pattern.pattern_in_turns import (
-    FIRST_ROUNDS,
+from xcorr_app.registration.pattern.pattern_search import (
     LARGE,
-    ROUNDS,
     Measure,
     has_pattern,
     in_turns,
@@ -99,15 +97,6 @@ class PatternFreeFrames(FramesOver):
     pattern: Array
     strength: float
     """Standard deviation of the pattern over that of the scene."""
-    scene: Array
-    """(Y, X) less the pattern, and"""
-    taken: NDArray[np.float64]
-    """(n, 2) shifts of the frames by which the two were told apart."""
-
-    def less_sure(self, sigma: NDArray[np.float64], shifts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Standard errors (T, 2) of shifts measured without the pattern, which follows from them."""
-        factor = less_sure(shifts, self.taken, self.scene, ROUNDS)
-        return np.hypot(sigma * factor, error_left(self.scene, len(self.taken)))
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -123,7 +112,7 @@ class PatternFreeFrames(FramesOver):
 
     def on_host(self) -> PatternFreeFrames:
         """Return the same frames, handed out as NumPy arrays."""
-        return replace(self, source=self.source.on_host(), pattern=to_host(self.pattern), scene=to_host(self.scene))
+        return replace(self, source=self.source.on_host(), pattern=to_host(self.pattern))
 
     @property
     def note(self) -> str:
@@ -140,6 +129,8 @@ class Told:
 
     frames: PatternFreeFrames | None = None
     """Without it; None where there is none, or none that can be told from the scene."""
+    still: StillLayer | None = None
+    """The same, and the scene, by which all frames are placed."""
     joint: JointShifts | None = None
     """Shifts of a scene that hardly moves over a pattern, fitted together with both."""
     contested: bool = False
@@ -202,21 +193,25 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     unexplained = one.unexplained > _UNEXPLAINED and rest.share > max(_UNEXPLAINED, _BY_CHANCE * rest.chance)
     if not (has_pattern(one, shifts) or unexplained):
         return Told(contested=doubted)
-    stack = taken(frames, many, plain)
-    trial = replace(plain, engine="fft", contrast=Contrast(), roi=settings.roi)
+    within = replace(plain, roi=settings.roi)
+    stack = taken(frames, many, within)
     is_seen = has_pattern(one, shifts)
+    trial = replace(plain, engine="fft")
     begin = measured.shifts[many] if is_seen else search_pattern(stack, trial, measure)
-    layers = None if begin is None else in_turns(stack, begin, trial, measure)
-    if layers is None:
+    begin = None if begin is None else in_turns(stack, begin, trial, measure)
+    if begin is None:
         return Told(contested=doubted)
-    shifts, pattern, scene = layers
+    layers = TwoLayers(stack, begin, int(np.argmin(np.abs(measured.shifts[many]).max(axis=1))))
+    sigma, shifts = layers.fit(), layers.shifts
     # What frames show that went to the edge of the window, which is no peak, stood still while "the scene" went there.
     inside = np.flatnonzero(~_at_edge(shifts, settings.window(frames.shape)))
     if inside.size < len(shifts):
         if inside.size < _FEWEST:
             return Told(contested=doubted)
         many, shifts, stack = many[inside], shifts[inside], stack[array_namespace(stack).asarray(inside)]
-        pattern, scene = separated(stack, shifts, ROUNDS)
+        layers = TwoLayers(stack, shifts, int(np.argmin(np.abs(measured.shifts[many]).max(axis=1))))
+        sigma, shifts = layers.fit(), layers.shifts
+    pattern, scene = layers.pattern, layers.scene(shifts[0])
     found = shares(stack, shifts)
     if not (has_pattern(found, shifts) if is_seen else stands_still(found)):
         return Told(contested=led)
@@ -238,12 +233,25 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     # Shifts measured that the scene without the pattern confirms did not follow it.
     followed = float((shifts - measured.shifts[many]).std(axis=0).max()) > _CLOSE
     moves_little = float(np.ptp(shifts, axis=0).max()) < _TOLD_APART
-    contested = not is_seen and followed and larger < (_CLEARLY_LARGER if moves_little else _EITHER)
+    # What is white from pixel to pixel is the camera's, whatever was followed.
+    contested = not is_seen and followed and 0 < larger < (_CLEARLY_LARGER if moves_little else _EITHER)
     if larger > _LARGEST_LAYER or not moves(shifts):
         return Told(contested=contested or led)
     contested &= moves_little
     strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
-    return Told(PatternFreeFrames(frames, pattern, strength, scene, shifts), contested=contested)
+    still = StillLayer(layers, many, sigma, within)
+    return Told(
+        PatternFreeFrames(frames, _of_frame(pattern, frames, settings.roi), strength), still, contested=contested
+    )
+
+
+def _of_frame(pattern: Array, frames: Frames, part: Roi | None) -> Array:
+    """Pattern (Y, X) of whole frames, of which a part was looked at."""
+    if part is None:
+        return pattern
+    whole = array_namespace(pattern).zeros(frames.shape, dtype=pattern.dtype)
+    whole[part] = pattern
+    return whole
 
 
 def _at_edge(shifts: NDArray[np.float64], window: ShiftWindow) -> NDArray[np.bool_]:
@@ -289,9 +297,8 @@ def _shows_more(stack: Array, shifts: NDArray[np.float64]) -> tuple[bool, bool]:
     """
     xp, both = array_namespace(stack), []
     for half in (slice(0, None, 2), slice(1, None, 2)):
-        pattern, scene = separated(stack[half], shifts[half], FIRST_ROUNDS, roughly=True)
-        scene = shift_frames(scene[None], (shifts[half][:1] - shifts[:1]), order=3, mode="nearest")[0][0]
-        both.append(_without_lines(xp.stack([pattern, scene])))
+        layers = TwoLayers(stack[half], shifts[half])
+        both.append(_without_lines(xp.stack([layers.pattern, layers.scene(shifts[0])])))
     if float(clean_fraction(both[0][:1] + both[1][:1])[0]) < _WHITE:
         return False, False
     bands = []

@@ -1,10 +1,4 @@
-"""A scene's shifts and the pattern that it moves over, in turns: each follows from the other.
-
-Without the pattern the frames show by how much the scene has moved; by these shifts scene and pattern are told apart
-(``pattern/layers.py``). Where the shifts measured are no beginning, since they followed the
-pattern, the mean of all frames is the first pattern. That is a guess which mostly leads nowhere, as where parts of a
-scene blink or move otherwise: it is tried on bins of pixels, and given up once nothing is left that stands still.
-"""
+"""Whether something stands still while a scene moves, and what moves where frames are led by what stands still."""
 
 from __future__ import annotations
 
@@ -16,8 +10,9 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.model.two_layers import TwoLayers
 from xcorr_app.registration.parts.tile_bins import binned
-from xcorr_app.registration.pattern.layers import Shares, separated, shares
+from xcorr_app.registration.pattern.layers import Shares, shares
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames, Frames
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
@@ -29,13 +24,9 @@ _MIN_MOTION = 3.0
 _MIN_SHARE = 0.004
 """Of the variance that aligned frames share, which a pattern has at least; less bends nothing."""
 _DEVIATIONS = 6.0
-ROUNDS, FIRST_ROUNDS = 10, 6
-"""In which a pattern is found, and is to begin with."""
-_MAX_ITERATIONS = 8
-_SETTLED = 0.1
-"""Change of the shifts, in standard errors, from which no further turn is taken."""
-_SLOWEST = 0.9
-"""Factor by which the steps of the shifts shrink beyond which it says nothing of where they lead."""
+_MAX_ITERATIONS = 4
+_SETTLED = 0.3
+"""Change of the shifts, in pixels, from which the likelihood of both layers finds the rest."""
 
 
 class Measure(Protocol):
@@ -73,33 +64,23 @@ def search_pattern(stack: Array, settings: Settings, measure: Measure) -> NDArra
     found = _of_scene(stack - stack.mean(axis=0), settings, measure)
     if found is None or not has_pattern(shares(stack, found.shifts), scale * found.shifts):
         return None
-    layers = in_turns(stack, found.shifts, settings, measure)
-    return None if layers is None else scale * layers[0]
+    shifts = in_turns(stack, found.shifts, settings, measure)
+    return None if shifts is None else scale * shifts
 
 
 def in_turns(
     stack: Array, shifts: NDArray[np.float64], settings: Settings, measure: Measure
-) -> tuple[NDArray[np.float64], Array, Array] | None:
-    """Shifts (n, 2) of the scene, pattern and scene of float frames (n, h, w), from shifts to begin with."""
-    last: NDArray[np.float64] | None = None
+) -> NDArray[np.float64] | None:
+    """Shifts (n, 2) of the scene of float frames (n, h, w) to half a pixel, from shifts to begin with."""
     for _ in range(_MAX_ITERATIONS):
-        found = _of_scene(stack - separated(stack, shifts, FIRST_ROUNDS, roughly=True)[0], settings, measure)
-        if found is None:
+        if (found := _of_scene(stack - TwoLayers(stack, shifts).pattern, settings, measure)) is None:
             return None
-        before, shifts = shifts, found.shifts
-        step = shifts - before
-        if np.abs(step).max() < _SETTLED * np.nanmedian(found.sigma[1:]):
+        step, shifts = np.abs(found.shifts - (shifts - shifts[0])).max(), found.shifts
+        if step < _SETTLED:
             break
-        if last is None:
-            last = step
-            continue
-        # Steps shrink by the same factor each turn: where they lead to is taken at once (Aitken 1926).
-        factor = float((step * last).sum() / (last * last).sum())
-        shifts = shifts + step * (factor / (1 - factor) if 0 < factor < _SLOWEST else 0.0)
-        last = None
         if not stands_still(shares(stack, shifts)):
             return None
-    return shifts, *separated(stack, shifts, ROUNDS)
+    return shifts
 
 
 def _of_scene(frames: Array, settings: Settings, measure: Measure) -> Measured | None:
