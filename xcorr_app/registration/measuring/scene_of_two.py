@@ -31,6 +31,8 @@ _NEARER = 0.25
 _STILL = 1.0
 """Pixels by which what is not the scene moves at least, as a rule, if it crosses it: less, and it may be a pattern of
 the camera's."""
+_MOST_MOVES = 0.5
+"""Share of the tiles that can tell which move, from which what stands still is not known to be the scene."""
 
 Rows = NDArray[np.bool_]
 
@@ -113,6 +115,12 @@ def scene_of_two(
         elsewhere = columns.usable & ~two & ~same
         astray = elsewhere & (from_line(columns.shifts, line, told) > may_lie_off(line, told))
         doubtful = (two & ~kept & ~behind) | astray
+    # A rim that stands still, of a detector or a stop, is around a scene that moves as it is around one that does not.
+    with np.errstate(invalid="ignore"):
+        of_still, of_moving = masks.shares(rest.tiles), masks.shares(without.tiles)
+        still = behind & (np.hypot(*fine.shifts.T) < _STILL) & (of_still > _MOST_MOVES) & (of_moving < of_still)
+    if 2 * still.sum() > behind.sum():
+        kept, behind, doubtful = kept | still, behind & ~still, doubtful | still
     if not behind.any() and 2 * two.sum() < columns.usable.sum():
         # Parts of a few frames that move otherwise, never taken for the scene: that may be as jerky as it likes.
         return None

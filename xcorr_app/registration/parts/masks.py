@@ -172,6 +172,6 @@ def note(partial: NDArray[np.bool_], tiles: NDArray[np.float32]) -> str:
     """Say of how many frames (T,) a part was left out, and how large it was."""
     share = float(np.nanmedian(shares(tiles[partial])))
     return (
-        f"In {int(partial.sum())} of {partial.size} frames a part of the picture (as a rule {100 * share:.0f} % of it) "
+        f"In {int(partial.sum())} of {partial.size} frames a part of the picture (typically {100 * share:.0f} % of it) "
         "moves otherwise than the rest: it was left out of the measurement."
     )

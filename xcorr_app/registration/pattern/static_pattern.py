@@ -71,7 +71,7 @@ _CLOSE = 0.3
 """Pixels (standard deviation) up to which shifts without the pattern confirm those measured."""
 _MUST_LEAVE_LESS = 0.3
 """Share of what aligned frames left with the pattern, or of the scene, which they leave without it at most."""
-_LARGEST_LAYER = 0.68
+_LARGEST_LAYER = 0.65
 """Share of the frame where the static layer shows more than the moving one beyond which it is the scene."""
 _EITHER = 0.72
 """Share up to which it may be the scene or not, and the shifts measured are those of either."""
