@@ -29,6 +29,7 @@ COARSE = 20
 """Times as much is enough on images that are not the largest; of steps, half."""
 MAX_STEPS = 40
 _STEPS_WITHOUT_HOLD = 4
+"""Steps of a motion that did not settle at half the size, or fits no better there than chance."""
 _BY_CHANCE = 4.3
 """Deviations of the correlation of noise that the best of ten thousand motions reaches."""
 _RIM = 3
