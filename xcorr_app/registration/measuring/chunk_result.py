@@ -16,7 +16,7 @@ from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.parts.seen_tiles import Judged, Seen
 from xcorr_app.registration.parts.tiles import Look
 from xcorr_app.registration.stack.preparation import Prepared
-from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
+from xcorr_app.registration.standard_error.peak_shapes import PeakShapes, narrowness_of
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,7 @@ class ChunkResult:
         if self.shapes is not None:
             shapes.replace(frames, self.shapes)
         columns.significance[frames], columns.false_alarm[frames] = self.match.significance, self.match.false_alarm
+        columns.narrowness[frames] = narrowness_of(self.match.around)
         # Shifts beyond the peak may lie outside the window, or leave too little overlap to score.
         unknown = lacks_neighbours(self.match.around[:, 1:4, 1:4], window)
         columns.on_edge[frames] = quality.on_edge(self.match.peak, window) | self.match.climbs | unknown

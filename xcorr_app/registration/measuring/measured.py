@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.registration import quality
+from xcorr_app.registration.measuring.phase_ramp import Refined
 from xcorr_app.registration.measuring.reweighted_fit import Fit
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tiles import Look
@@ -54,6 +55,8 @@ class Measured:
     """Refined with less weight on pixels that differ."""
     settled: NDArray[np.bool_]
     """The picture tells the shift from others at which the plane is almost as high."""
+    narrowness: NDArray[np.float64]
+    """(T,) of peaks, see :func:`xcorr_app.registration.standard_error.peak_shapes.narrowness_of`."""
     crossed: bool = False
     """Something large moves over the scene, and was told from it, or all is doubted."""
     shared: NDArray[np.float64] | None = None
@@ -73,13 +76,13 @@ class Measured:
         """Columns for `count` frames of so many tiles, nothing known yet."""
         # Few arrays are made, and views of them handed out: that many take as long as hundreds of frames.
         shifts, fft_shifts, sigma = np.full((3, count, 2), np.nan)
-        score, ratio, least, chance, significance, false_alarm, alike, edges = np.full((8, count), np.nan)
+        score, ratio, least, chance, significance, false_alarm, alike, edges, narrow = np.full((9, count), np.nan)
         edge, disagrees, not_refined, usable, flat, unreadable, *differences = np.zeros((10, count), dtype=bool)
         non_finite = np.zeros(count, dtype=np.int64)
         found = (shifts, score, ratio, fft_shifts, least, chance, sigma, significance, false_alarm)
         maps = np.full((count, *tiles), np.nan, dtype=np.float32)
         partial, inconsistent, reweighted, settled = differences
-        said = partial, inconsistent, alike, edges, reweighted, settled
+        said = partial, inconsistent, alike, edges, reweighted, settled, narrow
         return cls(*found, edge, disagrees, not_refined, usable, flat, unreadable, non_finite, {}, maps, *said)
 
     def looked_at(self, numbers: NDArray[np.intp], look: Look) -> None:
@@ -139,6 +142,16 @@ class Measured:
             sigma=np.where(taken[:, None], fit.sigma, self.sigma),
             partial=self.partial & ~taken,
             reweighted=taken,
+        )
+
+    def by_phase(self, found: Refined, taken: NDArray[np.bool_]) -> Measured:
+        """Take shifts of frames (T,) from the phase of their cross-spectra."""
+        shifts = np.where(taken[:, None], found.shift, self.shifts)
+        return replace(
+            self,
+            shifts=shifts,
+            fft_shifts=self.fft_shifts + (shifts - self.shifts),
+            sigma=np.where(taken[:, None], found.sigma, self.sigma),
         )
 
     def turned(self, found: Turned) -> Measured:

@@ -10,10 +10,8 @@ their cross-spectrum C at the shift found so far, summed over cells of the frequ
 Pa and Pb being the powers of the images and c their coherence at the shift found, by rings of frequencies (Knapp and
 Carter 1976, doi 10.1109/TASSP.1976.1162830). The covariance is the sandwich over cells, H^-1 (sum t t') H^-1. What lies
 near the Nyquist frequency is left out where lower frequencies alone say something else, by more than noise explains
-(Hausman 1978, doi 10.2307/1913827): it is aliased.
-
-What is fine and stands still, such as the pattern of a camera's pixels, counts as much as it is coherent, which is much
-in smooth scenes: this is for images whose own texture is fine (speckle, electron diffraction).
+(Hausman 1978, doi 10.2307/1913827): it is aliased. Where very low frequencies contradict all others, fine and coarse
+structures move differently, as over the fixed pattern of a camera's pixels: nothing is refined.
 """
 
 from __future__ import annotations
@@ -40,10 +38,13 @@ _WIDE = (8, 2, 0)
 """Rings averaged on either side of one, from coarse to fine."""
 _DOUBT = 4.0
 """Variances of the coherence by which fewer rings must differ from more to be believed."""
-_BANDS = (1.0, 0.35, 0.25, 0.17)
-"""Cycles per pixel below which frequencies count, from all to those that no aliasing reaches."""
-_DIFFER = 9.0
-"""Squared standard errors, three of them, by which a lower band contradicts a higher one."""
+_BANDS = (1.0, 0.35, 0.25, 0.17, 0.12, 0.085, 0.06)
+"""Cycles per pixel below which frequencies count, from all to those that hold no aliasing, and few fixed patterns."""
+_NOT_ALIASED = 0.17
+"""Cycles per pixel; where lower bands contradict those up to here, another layer lies over the scene."""
+_DIFFER = 25.0
+"""Squared standard errors, five of them, by which a lower band contradicts a higher one: six are asked, along two axes,
+and the lowest is hundreds of times less sure than all of a fine texture."""
 _PULL = 0.25
 """Standard errors by which windows at the start's place may pull before all is computed again from the shift found."""
 _STEPS = 30
@@ -105,35 +106,31 @@ def _refined(
 ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     """Shifts and standard errors of some frames, and which windows were too far from the shift found."""
     xp = array_namespace(rights)
-    lattice = _lattice(rights.shape[1], rights.shape[2])
+    height, width = rights.shape[1:]
+    lattice = _lattice(height, width, _BANDS[0])
     of_left, of_right = _windows(rights.shape[1:], start)
     a = _spectra(lefts if lefts.shape[0] == 1 else lefts[rows], of_left, lattice)
     b = _spectra(rights[rows], of_right, lattice)
-    powers = [lattice.summed(each.real**2 + each.imag**2) for each in (a, b)]
-    rings = _Rings.of(powers, lattice)
     ramps = [np.exp(-2j * np.pi * start[:, i, None] * f).astype(np.complex64) for i, f in enumerate(lattice.axes)]
     cross = xp.conj(a) * b
     cross *= xp.asarray(ramps[0])[:, :, None]
     cross *= xp.asarray(ramps[1])[:, None, :]
-    cells = to_host(lattice.summed(cross)).astype(np.complex128)
-    whole = _solved(cells, rings, lattice, np.zeros_like(start), _BANDS[0])
-    step, variance, power, curvature = (each.copy() for each in whole)
-    going = np.ones(len(step), dtype=bool)
+    cells = _Cells(
+        to_host(lattice.summed(cross)).astype(np.complex128),
+        *(to_host(lattice.summed(each.real**2 + each.imag**2)).astype(np.float64) for each in (a, b)),
+    )
+    step, variance, information, power = _solved(cells, lattice, np.zeros_like(start))
     for band in _BANDS[1:]:
-        at = np.flatnonzero(going)
-        if not at.size:
-            break
-        low = _solved(cells[at], rings.of_rows(at), lattice, step[at], band)
-        doubt = np.maximum(low.variance - variance[at], 0.25 * low.variance)
-        agrees = ((low.step - step[at]) ** 2 <= _DIFFER * doubt).all(axis=1) | (np.abs(low.step) > 1).any(axis=1)
-        agrees |= ~np.isfinite(low.step).all(axis=1)
-        going[at[agrees]] = False
-        other = at[~agrees]
-        step[other], variance[other] = low.step[~agrees], low.variance[~agrees]
-        power[other], curvature[other] = low.power[~agrees], low.curvature[~agrees]
+        lower = _lattice(height, width, band)
+        low = _solved(cells.within(lower), lower, step)
+        doubt = np.maximum(low.variance - information, 0.25 * low.variance)
+        with np.errstate(invalid="ignore"):
+            differs = ((low.step - step) ** 2 > _DIFFER * doubt).any(axis=1) & (np.abs(low.step) <= 1).all(axis=1)
+        for of_whole, of_low in zip((step, variance, information, power), low, strict=True):
+            of_whole[differs] = of_low[differs] if band >= _NOT_ALIASED else np.nan
     # A window that is late by a pixel pulls by its mean squared slope over that of the scene.
     size = np.array(rights.shape[1:]) - np.abs(np.rint(start))
-    pull = np.abs(step) * (np.pi**2 / 4 / _FLANK / size) * power[:, None] * curvature
+    pull = np.abs(step) * (np.pi**2 / 4 / _FLANK / size) * power[:, None] * information
     sigma: Floats = np.sqrt(np.where(variance > 0, variance, np.nan))
     late: NDArray[np.bool_] = np.zeros(len(step), dtype=bool)
     late[:] = (pull > _PULL * sigma).any(axis=1) & (np.abs(step) < 1).all(axis=1)
@@ -142,14 +139,18 @@ def _refined(
 
 @dataclass(frozen=True)
 class _Lattice:
-    """Frequencies of padded images, and cells of them."""
+    """Frequencies of padded images, and cells of them: those of a band, and what is averaged beside it."""
 
     shape: tuple[int, int]
     axes: tuple[Floats, Floats]
     """Frequencies in cycles per pixel of rows, and of columns up to below the Nyquist frequency."""
+    rows: NDArray[np.intp]
+    """Of all rows of cells, those of the band; columns are the first."""
     y: Floats
     x: Floats
-    """Angular frequencies of the middles of cells, (cells, 1) and (1, cells / 2)."""
+    """Angular frequencies of the middles of cells, (rows, 1) and (1, columns)."""
+    inside: NDArray[np.bool_]
+    """Rings of the band."""
     ring: NDArray[np.intp]
     order: NDArray[np.intp]
     """Cells by their rings."""
@@ -166,22 +167,31 @@ class _Lattice:
         return 2 * rows.reshape(len(values), _CELLS, _CELLS // 2, -1).sum(axis=3)
 
     def of_rings(self, values: NDArray[Any]) -> Floats:
-        """Sums over rings (n, rings) of values (n, cells, cells / 2)."""
+        """Sums over rings (n, rings) of values (n, rows, columns)."""
         found: Floats = np.add.reduceat(values.reshape(len(values), -1)[:, self.order], self.starts, axis=1)
         return found
 
 
-@functools.lru_cache(maxsize=8)
-def _lattice(height: int, width: int) -> _Lattice:
-    rows, columns = (_CELLS * int(scipy.fft.next_fast_len(-(-n // _CELLS), real=True)) for n in (height, width))
-    middle_y, middle_x = ((np.arange(_CELLS) + 0.5) / _CELLS - 0.5 / n for n in (rows, columns))
-    y, x = np.where(middle_y >= 0.5, middle_y - 1, middle_y)[:, None], middle_x[None, : _CELLS // 2]
+@functools.lru_cache(maxsize=8 * len(_BANDS))
+def _lattice(height: int, width: int, band: float) -> _Lattice:
+    shape = (_whole_cells(height), _whole_cells(width))
+    place_y, place_x = np.fft.fftfreq(_CELLS, 1 / _CELLS), np.arange(_CELLS // 2)
+    most = band * _CELLS + _WIDE[0] + 1
+    rows, columns = np.flatnonzero(np.abs(place_y) <= most), place_x <= most
+    y, x = ((place + 0.5) / _CELLS - 0.5 / n for place, n in zip((place_y[rows], place_x[columns]), shape, strict=True))
+    y, x = y[:, None], x[None]
     ring = np.rint(np.hypot(y, x) * _CELLS).astype(np.intp)
     order = np.argsort(ring, axis=None, kind="stable")
     starts = np.searchsorted(ring.ravel()[order], np.arange(ring.max() + 1))
     count = np.bincount(ring.ravel()) * 2.0 * height * width / _CELLS**2
-    axes: tuple[Any, Any] = np.fft.fftfreq(rows), np.fft.fftfreq(columns)[: columns // 2]
-    return _Lattice((rows, columns), axes, 2 * np.pi * y, 2 * np.pi * x, ring, order, starts, count, _doubts(count))
+    inside = np.arange(count.size) <= band * _CELLS
+    axes: tuple[Any, Any] = np.fft.fftfreq(shape[0]), np.fft.fftfreq(shape[1])[: shape[1] // 2]
+    return _Lattice(shape, axes, rows, 2 * np.pi * y, 2 * np.pi * x, inside, ring, order, starts, count, _doubts(count))
+
+
+def _whole_cells(size: int) -> int:
+    """A length that is padded to cells, and transformed fast."""
+    return _CELLS * int(scipy.fft.next_fast_len(-(-size // _CELLS), real=True))
 
 
 def _windows(shape: tuple[int, ...], start: Floats) -> tuple[list[NDArray[np.float32]], list[NDArray[np.float32]]]:
@@ -217,17 +227,32 @@ def _spectra(images: Array, windows: list[NDArray[np.float32]], lattice: _Lattic
     return spectra
 
 
+class _Cells(NamedTuple):
+    """Sums over cells of the spectra of n frames."""
+
+    cross: NDArray[np.complex128]
+    """(n, rows, columns) of the cross-spectrum."""
+    left: Floats
+    """(1 or n, rows, columns) of the power of reference images, and"""
+    right: Floats
+    """of frames."""
+
+    def within(self, lattice: _Lattice) -> _Cells:
+        """Those of a band."""
+        return _Cells(*(each[:, lattice.rows, : lattice.x.size] for each in self))
+
+
 class _Solved(NamedTuple):
     """Of n frames."""
 
     step: Floats
     """(n, 2) from the start."""
     variance: Floats
-    """(n, 2)"""
+    """(n, 2) by the scatter of cells, and not below what the coherence allows: few cells misjudge their scatter."""
+    information: Floats
+    """(n, 2) diagonal of the inverse Hessian: the variance that the coherence allows."""
     power: Floats
     """(n,) weighted real part of the cross-spectrum."""
-    curvature: Floats
-    """(n, 2) diagonal of the inverse Hessian."""
 
 
 @dataclass(frozen=True)
@@ -240,9 +265,9 @@ class _Rings:
     """(n, rings) for every width of averages."""
 
     @classmethod
-    def of(cls, powers: list[Array], lattice: _Lattice) -> _Rings:
-        """From sums of power over cells, of both images."""
-        a, b = (lattice.of_rings(to_host(each).astype(np.float64)) for each in powers)
+    def of(cls, cells: _Cells, lattice: _Lattice) -> _Rings:
+        """From sums over cells."""
+        a, b = lattice.of_rings(cells.left), lattice.of_rings(cells.right)
         if len(a) < len(b):
             a = np.broadcast_to(a, b.shape)
         averaged = tuple(np.sqrt(np.maximum(_near(a, wide) * _near(b, wide), 1e-300)) for wide in _WIDE)
@@ -286,12 +311,12 @@ def _coherence(cross: Floats, rings: _Rings, lattice: _Lattice) -> Floats:
     return np.clip(coherence, 0, 1 - 1e-7)
 
 
-def _solved(cross: NDArray[np.complex128], rings: _Rings, lattice: _Lattice, start: Floats, band: float) -> _Solved:
-    """Steps from where the cells (n, cells, cells / 2) were computed, by frequencies up to `band`."""
-    step = start.copy()
+def _solved(cells: _Cells, lattice: _Lattice, start: Floats) -> _Solved:
+    """Steps from where the cells were computed."""
+    cross, rings, step = cells.cross, _Rings.of(cells, lattice), start.copy()
     going = np.arange(len(start))
     for _ in range(_STEPS):
-        terms = _Terms.of(cross[going], rings.of_rows(going), lattice, step[going], band)
+        terms = _Terms.of(cross[going], rings.of_rows(going), lattice, step[going])
         move, inverse = terms.newton()
         known = np.isfinite(move).all(axis=1)
         step[going[known]] += np.clip(move[known], -_LARGEST_STEP, _LARGEST_STEP)
@@ -300,11 +325,12 @@ def _solved(cross: NDArray[np.complex128], rings: _Rings, lattice: _Lattice, sta
         going = going[known & ~settled]
         if not going.size:
             break
-    terms = _Terms.of(cross, rings, lattice, step, band)
+    terms = _Terms.of(cross, rings, lattice, step)
     _, inverse = terms.newton()
+    information = np.abs(inverse[:, [0, 1], [0, 1]])
     with np.errstate(invalid="ignore"):
-        variance = np.einsum("nij,njk,nki->ni", inverse, terms.scatter(), inverse)
-    return _Solved(step, variance, terms.even.sum(axis=(1, 2)), np.abs(inverse[:, [0, 1], [0, 1]]))
+        variance = np.fmax(np.einsum("nij,njk,nki->ni", inverse, terms.scatter(), inverse), information)
+    return _Solved(step, variance, information, terms.even.sum(axis=(1, 2)))
 
 
 @dataclass(frozen=True)
@@ -313,17 +339,17 @@ class _Terms:
 
     lattice: _Lattice
     even: Floats
-    """(n, cells, cells / 2) weighted real parts of the cross-spectrum."""
+    """(n, rows, columns) weighted real parts of the cross-spectrum."""
     slopes: tuple[Floats, Floats]
     """The derivatives of their sum along rows and columns."""
 
     @classmethod
-    def of(cls, cross: NDArray[np.complex128], rings: _Rings, lattice: _Lattice, step: Floats, band: float) -> _Terms:
-        """By frequencies up to `band`."""
+    def of(cls, cross: NDArray[np.complex128], rings: _Rings, lattice: _Lattice, step: Floats) -> _Terms:
+        """By frequencies of the band."""
         fy, fx = lattice.y, lattice.x
         turned = cross * np.exp(-1j * fy * step[:, :1, None]) * np.exp(-1j * fx * step[:, 1:, None])
         coherence = _coherence(turned.real, rings, lattice)
-        inside = (np.arange(rings.power.shape[1]) <= band * _CELLS) / rings.power
+        inside = lattice.inside / rings.power
         weight = (inside * coherence / (1 - coherence**2))[:, lattice.ring]
         side = weight * turned.imag
         return cls(lattice, weight * turned.real, (fy * side, fx * side))
@@ -352,7 +378,7 @@ class _Terms:
 
 
 def _around(values: Floats) -> Floats:
-    """Sums of each cell (n, cells, cells / 2) and its eight neighbours; rows of cells go round."""
+    """Sums of each cell (n, rows, columns) and its eight neighbours; rows of cells go round."""
     rows = values + np.roll(values, 1, axis=1) + np.roll(values, -1, axis=1)
     found = rows.copy()
     found[:, :, 1:] += rows[:, :, :-1]
