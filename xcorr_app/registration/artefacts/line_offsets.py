@@ -29,6 +29,8 @@ Kind = Literal["changing", "still", "open"]
 
 Trial = Callable[[Frames, int, Settings], Measured]
 
+_FEWEST = 2
+"""Frames whose lines can be compared."""
 _TRIED = 2 * OF_LEVELS
 """Levelled frames that are measured before all are: enough to do without some that are not found."""
 _SMALLEST = 64
@@ -85,7 +87,7 @@ def levelled(frames: Frames, measured: Measured, settings: Settings) -> Levelled
     if not settings.contrast.auto or settings.normalization != "zncc" or settings.kernel_options is not None:
         return None
     usable = near_each_other(measured, frames.shape)
-    if usable.size < OF_LEVELS or min(settings.measured_shape(frames.shape)) < _SMALLEST:
+    if usable.size < _FEWEST or min(settings.measured_shape(frames.shape)) < _SMALLEST:
         return None
     some = spread(usable, OF_LEVELS)
     # Sums of values at the limits of their type are infinite: then nothing is known.
