@@ -77,3 +77,15 @@ def test_lines_of_the_scene_that_move_with_it_are_kept():
     result = estimate_shifts(clean + noise(clean, 0.3), "first", 20)
     assert not any("offsets of their own" in note for note in result.notes)
     np.testing.assert_allclose(result.shifts, -path, atol=0.05)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 4])
+def test_columns_do_not_pin_a_pair(seed):
+    """Two frames tell, too: the pair was pinned at rest, without a flag."""
+    path = np.array([[0, 0], [3.3, -4.6]])
+    clean = drifting(path, SHAPE, width=0.06, seed=seed + 1)
+    columns = np.random.default_rng(seed).normal(0, 1.5, SHAPE[1])
+    found = estimate_shifts(clean + noise(clean, 0.2, seed) + columns, "first", 20)
+    np.testing.assert_allclose(found.shifts, -path, atol=0.06)
+    assert found.trusted.all()
+    assert any(note.startswith("Columns") for note in found.notes)

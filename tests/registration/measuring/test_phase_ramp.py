@@ -89,3 +89,33 @@ def test_a_series_on_a_fine_texture(xp, blur):
     assert found.flags == ((),) * len(frames)
     assert np.nanmax(found.difference) < 1e-3
     assert np.abs(found.shifts[0]).max() < 1e-6
+
+
+@pytest.mark.parametrize("blur", [0, 0.5, 0.7])
+def test_fine_textures_are_refined_by_default_and_others_are_not(xp, blur):
+    frames, shifts = moved(blur, 0.2)
+    found = estimate_shifts(xp.asarray(frames), "first", 8)
+    error = (found.shifts - shifts)[1:]
+    assert np.sqrt(np.mean(error**2)) < 2.5 * bound(blur, 0.2)
+    assert np.sqrt(np.mean((error / found.sigma[1:]) ** 2)) < 2
+    assert found.trusted.all()
+    smooth, _ = moved(3, 0.2)
+    by_default, by_name = (
+        estimate_shifts(xp.asarray(smooth), "first", 8, subpixel=how) for how in ("gaussian", "phase")
+    )
+    assert np.abs(by_default.shifts - by_name.shifts).max() > 1e-6
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_fine_and_coarse_structures_contradict_each_other_nothing_is_refined(xp, seed):
+    """White pixels of a camera stand still over a smooth scene that moves by a third of a pixel."""
+    rng = np.random.default_rng(seed)
+    scene = gaussian_filter(rng.normal(size=(220, 240)), 4)
+    scene /= scene.std()
+    wide = np.fft.fft2(scene)
+    ramp = np.exp(-2j * np.pi * 0.3 * (np.fft.fftfreq(220)[:, None] + np.fft.fftfreq(240)[None]))
+    moving = np.stack([scene, np.fft.ifft2(wide * ramp).real])[:, 30:-30, 30:-30]
+    frames = moving + 0.5 * rng.normal(size=moving.shape[1:]) + rng.normal(0, 0.05, moving.shape)
+    found = refine(xp.asarray(frames[:1]), xp.asarray(frames[1:]), np.zeros((1, 2)))
+    assert np.isnan(found.sigma).all()
+    np.testing.assert_array_equal(found.shift, 0)

@@ -32,6 +32,11 @@ _NOT_ALIGNED = (
     "The reference 'template' aligns the frames first."
 )
 
+_WOULD_BLUR = (
+    "Parts of the picture move otherwise, or come and go, and would blur a template: "
+    "each frame was compared with one of them."
+)
+
 Outcome: TypeAlias = tuple[Measured, str, tuple[str, ...]]
 """What was measured, the reference in words, and notes on the whole stack."""
 
@@ -149,6 +154,8 @@ class Estimation:
         if found.taking_part < 2:
             return self._only_frame("template", verified)
         begun = f"frame {number}" if self.begin else f"first frame ({number})"
+        if found.would_blur:
+            return found.measured, f"{begun}, for a template", (*_instead(self.begin, number), _WOULD_BLUR)
         described = (
             f"mean of {found.taking_part} aligned frames but the one measured, rounds: {found.rounds}, "
             f"begun with {begun}"

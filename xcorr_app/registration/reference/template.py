@@ -45,6 +45,8 @@ class Template:
     rounds: int
     change: float
     """Largest change of a shift in the last round, pixels."""
+    would_blur: bool = False
+    """Parts of most frames move otherwise, or come and go: frames were compared with the one begun with instead."""
 
     @property
     def is_settled(self) -> bool:
@@ -63,6 +65,11 @@ def against_template(
     none = np.zeros_like(verified)
     origin, image = begun_with
     measured = measurement.run(FixedImage(image), "measure", none)
+    if 2 * (measured.partial | measured.reweighted).sum() > measured.usable.sum():
+        # Aligned by the scene, the mean shows whatever else moves as a blur that no shift explains.
+        if verified.any():
+            measured = measurement.run(FixedImage(image), "measure", verified)
+        return Template(measured, int(measured.usable.sum()), 0, 0.0, would_blur=True)
     began, known = measured.shifts.copy(), statistics.xp.ones(image.shape, dtype=bool)
     shifts = measured.shifts
     # Of zero mean and unit deviation, so that the template is, too.
