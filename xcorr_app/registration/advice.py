@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import Array, to_host
+from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.contrast_choice import BinnedFrames
 from xcorr_app.registration.estimate import estimate_from
-from xcorr_app.registration.masked.rules import Masks
+from xcorr_app.registration.masked.without_value import lie_elsewhere
 from xcorr_app.registration.motion.models import model_of
 from xcorr_app.registration.motion.whole_frames import motion_of
 from xcorr_app.registration.parts.tile_bins import binned
@@ -33,10 +33,7 @@ _TURNED = 0.5
 """Degrees from which a turn is one."""
 _AS_ROOM = 1.25
 """A window is larger than what was found in it by this factor."""
-_WITHOUT_VALUE = 0.02
-"""Share of the pixels that are zero, from which they may be no part of the scene."""
-_ELSEWHERE = 1.0
-"""Pixels from which a shift is another."""
+_MASK = "a mask would help, since pixels without a value stand still: --mask nonzero"
 
 
 def advise(
@@ -66,11 +63,12 @@ def advise(
     against: Any = reference if by_image else "first"
     plain = replace(settings, contrast=Contrast(), smooth_time=1, engine="auto", kernel_options=None)
     known = result.shifts[numbers] - (0 if by_image else np.nan_to_num(result.shifts[first]))
+    score = result.score[numbers]
     tried = slice(0 if by_image else 1, None)
     return (
         _window(sample, against, plain, xp, tried)
         or _turn(sample, against, tried)
-        or _mask(sample, against, plain, xp, known, tried)
+        or (_MASK if _most(lie_elsewhere(sample, against, plain, xp, known, score)[tried]) else None)
     )
 
 
@@ -109,18 +107,3 @@ def _turn(frames: Frames, against: Any, tried: slice) -> str | None:
     if not _most(turned[tried]):
         return None
     return f"the frames turn by about {np.abs(found.angle[tried][turned[tried]]).min():.2g} degrees: --motion rigid"
-
-
-def _mask(
-    frames: Frames, against: Any, settings: Settings, xp: Any, known: NDArray[np.float64], tried: slice
-) -> str | None:
-    image = to_host(frames.read(0, 1).frames[0])
-    if not _WITHOUT_VALUE < (image == 0).mean() < 1 - _WITHOUT_VALUE:
-        return None
-    masked = replace(settings, masks=Masks("nonzero"), min_overlap=Settings.overlap(None, Masks("nonzero")))
-    found = estimate_from(frames, against, masked, xp=xp)
-    with np.errstate(invalid="ignore"):
-        elsewhere = ~(np.abs(found.shifts - known) < _ELSEWHERE).all(axis=1)
-    if not _most((found.trusted & elsewhere)[tried]):
-        return None
-    return "a mask would help, since pixels without a value stand still: --mask nonzero"

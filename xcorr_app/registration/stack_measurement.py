@@ -64,7 +64,7 @@ class StackMeasurement:
     """
 
     def __init__(self, frames: Frames, settings: Settings, xp: Any, verify: Verify, progress: Progress | None) -> None:
-        self.settings, self._xp, self._progress = settings, xp, progress
+        self.settings, self.xp, self._progress = settings, xp, progress
         self.is_whole = True
         """All that was asked for is measured, no part that was found to be fit for it."""
         self.begin = 0
@@ -128,10 +128,10 @@ class StackMeasurement:
         return Findings(measured, estimation, described, notes, rest)
 
     def _job(self, frames: Frames, settings: Settings, progress: Progress | None, **how: bool) -> Estimation:
-        walk = Pass(frames.count, frames.shape[0] * frames.shape[1], self._xp is not np, progress, self._held)
-        measurement = Measurement(frames, walk, settings, self._xp, **how)
-        statistics = Statistics(frames, walk, settings, self._xp)
-        return Estimation(frames, settings, measurement, statistics, self._xp, self.begin)
+        walk = Pass(frames.count, frames.shape[0] * frames.shape[1], self.xp is not np, progress, self._held)
+        measurement = Measurement(frames, walk, settings, self.xp, **how)
+        statistics = Statistics(frames, walk, settings, self.xp)
+        return Estimation(frames, settings, measurement, statistics, self.xp, self.begin)
 
 
 def _verified_frames(verify: str | int, count: int) -> NDArray[np.bool_]:

@@ -24,7 +24,9 @@ from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, Frames, Fram
 
 _FRAMES = 5
 """Looked at, spread over the stack; a defect stands out in all of them."""
-_FEWEST_FRAMES = 3
+_FEWEST_FRAMES = 2
+_FEW_FRAMES = 3
+"""Below which only what no optics could have drawn is a defect: a point of light may stand still in two."""
 _FLICKERING_FRAMES, _FLICKERING_SHARE = 16, 0.2
 """Looked at where single pixels stand out, and the share of them in which one that flickers does so at least."""
 _FEWEST_FLICKERING = 10
@@ -182,7 +184,8 @@ def _defective_pixels(frames: Frames) -> tuple[NDArray[np.intp], NDArray[np.intp
             break
     if always is None or sharp is None or ever is None:
         return nowhere
-    defective = to_host(always) | _come_back(to_host(sharp), to_host(ever))
+    defective = to_host(sharp) >= looked_at if looked_at < _FEW_FRAMES else to_host(always)
+    defective |= _come_back(to_host(sharp), to_host(ever))
     if looked_at >= _FEWEST_FLICKERING:
         defective |= to_host(sharp) >= max(3.0, _FLICKERING_SHARE * looked_at)
     rows, columns = np.nonzero(defective)

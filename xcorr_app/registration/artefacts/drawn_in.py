@@ -24,8 +24,9 @@ from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.settings import Roi
 from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, Frames, FramesOver
 
-_LOOKED_AT, _FEWEST = 16, 4
-"""Frames that are looked at, spread over the stack; of fewer than the latter, what changes is not known."""
+_LOOKED_AT, _FEWEST, _FEWEST_CHANGE = 16, 2, 4
+"""Frames that are looked at, spread over the stack; of fewer than the latter, what changes is not known, and borders
+alone are told: a flat scene of 8 bits holds its values in two frames as well."""
 _MIN_SHARE, _LARGEST_SHARE = 0.002, 0.7
 """Of the pixels: less than the former is left to the search for defects, more leaves no scene."""
 _NEIGHBOURS = 3
@@ -109,11 +110,12 @@ def without_drawn(frames: Frames, roi: tuple[slice, slice] | None = None) -> Fra
     images, later = _usable(frames, order[:_AT_ONCE]), order[_AT_ONCE:]
     while len(images) < _AT_ONCE and later:
         images, later = [*images, *_usable(frames, later[:1])], later[1:]
-    if len(images) < _AT_ONCE or not _may_hold(array_namespace(images[0]).stack(images)):
+    if len(images) < min(_AT_ONCE, frames.count) or not _may_hold(array_namespace(images[0]).stack(images)):
         return frames
     images += _usable(frames, later)
     seen = to_host(array_namespace(images[0]).stack(images))
-    part, borders = _part([image if roi is None else image[roi] for image in seen]), _filled_at_the_rim(seen)
+    part = None if len(seen) < _FEWEST_CHANGE else _part([image if roi is None else image[roi] for image in seen])
+    borders = _filled_at_the_rim(seen)
     if roi is not None and part is not None:
         inside, part = part, np.zeros(frames.shape, dtype=bool)
         part[roi] = inside

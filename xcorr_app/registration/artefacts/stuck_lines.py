@@ -16,7 +16,8 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.stack.frames import Chunk, Frames
 
-_LOOKED_AT, _FEWEST = 5, 3
+_LOOKED_AT, _FEWEST, _FEWEST_PARTS = 5, 2, 3
+"""Frames; of fewer than the last, parts of lines may be the scene's own, and whole lines alone are told."""
 _PARTS = 8
 """Of a line, each looked at by itself."""
 _OF_PART = 9
@@ -61,6 +62,8 @@ def stuck_lines(frames: Frames, first: Chunk, *, may_be: bool = True) -> NDArray
     for (alone, pairs), image in zip(always, (stuck.T, stuck), strict=True):
         found = alone | pairs
         found[:, 1:] |= pairs[:, :-1]
+        if looked_at < _FEWEST_PARTS:
+            found &= found.all(axis=0)
         if found.mean() <= _LARGEST_SHARE:
             image |= np.repeat(found, np.diff(_ends(image.shape[0])), axis=0)
     return stuck if stuck.any() else None

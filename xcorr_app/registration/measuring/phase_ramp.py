@@ -178,8 +178,8 @@ def _lattice(height: int, width: int, band: float) -> _Lattice:
     place_y, place_x = np.fft.fftfreq(_CELLS, 1 / _CELLS), np.arange(_CELLS // 2)
     most = band * _CELLS + _WIDE[0] + 1
     rows, columns = np.flatnonzero(np.abs(place_y) <= most), place_x <= most
-    y, x = ((place + 0.5) / _CELLS - 0.5 / n for place, n in zip((place_y[rows], place_x[columns]), shape, strict=True))
-    y, x = y[:, None], x[None]
+    y: Floats = (place_y[rows, None] + 0.5) / _CELLS - 0.5 / shape[0]
+    x: Floats = (place_x[None, columns] + 0.5) / _CELLS - 0.5 / shape[1]
     ring = np.rint(np.hypot(y, x) * _CELLS).astype(np.intp)
     order = np.argsort(ring, axis=None, kind="stable")
     starts = np.searchsorted(ring.ravel()[order], np.arange(ring.max() + 1))
@@ -239,7 +239,8 @@ class _Cells(NamedTuple):
 
     def within(self, lattice: _Lattice) -> _Cells:
         """Those of a band."""
-        return _Cells(*(each[:, lattice.rows, : lattice.x.size] for each in self))
+        part = np.s_[:, lattice.rows, : lattice.x.size]
+        return _Cells(self.cross[part], self.left[part], self.right[part])
 
 
 class _Solved(NamedTuple):
