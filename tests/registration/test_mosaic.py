@@ -25,7 +25,7 @@ def test_raw_frames_of_a_colour_camera(xp, gains):
     assert not plain.trusted[1:].any()
     found = estimate_shifts(xp.asarray(stack), max_shift=16)
     assert found.trusted.all()
-    np.testing.assert_allclose(found.shifts, -DRIFT, atol=0.15)
+    np.testing.assert_allclose(found.shifts, -DRIFT, atol=0.03)
     assert any("colour camera" in note for note in found.notes)
 
 

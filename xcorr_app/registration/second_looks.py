@@ -128,15 +128,16 @@ def rims_without_values(series: Series) -> Series:
 
 
 def mosaic(series: Series) -> Series:
-    """Has the camera a mosaic of colours, which allows even shifts alone? It is evened, if more frames are sure."""
-    if not by_frames(series.reference):
+    """Has the camera a mosaic of colours, which allows even shifts alone? It is evened, if no fewer frames are sure."""
+    rest = series.found.rest
+    if not by_frames(series.reference) or (rest.is_little and rest.is_sure):
         return series
     even = even_mosaic(series.frames, series.measured, series.settings)
     if even is None:
         return series
     found = series.without(even)
     sure, sure_before = (one.measured.undoubted(series.settings).sum() for one in (found, series))
-    return found if sure > sure_before else series
+    return found if sure >= sure_before else series
 
 
 def still_shading(series: Series) -> Series:

@@ -1,12 +1,11 @@
 """Raw frames of a colour camera: each pixel sees one colour, in a mosaic that repeats every two rows and columns.
 
 Pixels two apart are then more alike than neighbours, as in no picture that optics draws, and frames lie on each other
-best by even shifts. The four kinds of pixels are brought to one mean and one contrast.
+best by even shifts. Each pixel becomes the mean of four, of one of each kind: what alternates from pixel to pixel is
+gone, and all frames are displaced alike.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,59 +19,41 @@ from xcorr_app.registration.stack.frames import Chunk, FloatFramesOver, Frames
 _LOOKED_AT = 5
 _SMALLEST = 32
 """Rows and columns below which nothing is looked for."""
-_MORE_ALIKE = 0.1
+_MORE_ALIKE = 0.03
 """Of the variance, by which pixels two apart covary more than neighbours, along rows and columns, in every frame."""
 
 
-@dataclass(frozen=True)
 class EvenMosaicFrames(FloatFramesOver):
-    """Frames whose four kinds of pixels have one mean and one contrast."""
-
-    gain: NDArray[np.float64]
-    """(2, 2) and"""
-    offset: NDArray[np.float64]
-    """(2, 2) of what each kind is multiplied by and what is then added, by even and odd rows and columns."""
+    """Frames of means over two rows and two columns."""
 
     def changed(self, chunk: Chunk) -> Array:
-        """Make the kinds even."""
+        """Average each row, then each column, with the next; the last is as the one before."""
         frames = chunk.frames
-        for y in (0, 1):
-            for x in (0, 1):
-                frames[:, y::2, x::2] *= self.gain[y, x]
-                frames[:, y::2, x::2] += self.offset[y, x]
+        for lines in (frames, frames.transpose(0, 2, 1)):
+            lines[:, :-1] = (lines[:, :-1] + lines[:, 1:]) / 2
+            lines[:, -1] = lines[:, -2]
         return frames
 
     @property
     def note(self) -> str:
         """What was done, in words."""
         return (
-            "Pixels differ by even and odd rows and columns (raw frames of a colour camera): the four kinds were "
-            "brought to one mean and contrast for measuring. Moved by other than even pixels, colours mix: interpolate "
+            "Pixels differ by even and odd rows and columns (raw frames of a colour camera): means over two rows and "
+            "columns were measured. Moved by other than even pixels, colours mix: interpolate "
             "them first, and apply these shifts."
         )
 
 
 def even_mosaic(frames: Frames, measured: Measured, settings: Settings) -> EvenMosaicFrames | None:
-    """Frames without a mosaic; None where there is none. Looked for where most shifts are not trusted."""
-    if not settings.contrast.auto or min(frames.shape) < _SMALLEST:
-        return None
+    """Frames without a mosaic; None where there is none."""
     usable = np.flatnonzero(measured.usable)
-    if usable.size < 2 or 2 * measured.undoubted(settings).sum() > usable.size:
+    if not settings.contrast.auto or min(frames.shape) < _SMALLEST or usable.size < 2:
         return None
-    images = []
     for number in spread(usable, _LOOKED_AT).tolist():
         image = to_host(frames.read(number, number + 1).frames[0]).astype(np.float64)
         if not np.isfinite(image).all() or not _has_mosaic(image):
             return None
-        images.append(image)
-    stack = np.stack(images)
-    kinds = [[stack[:, y::2, x::2] for x in (0, 1)] for y in (0, 1)]
-    mean = np.array([[kind.mean() for kind in row] for row in kinds])
-    deviation = np.array([[kind.std() for kind in row] for row in kinds])
-    if not deviation.all():
-        return None
-    gain = deviation.mean() / deviation
-    return EvenMosaicFrames(frames, gain, mean.mean() - gain * mean)
+    return EvenMosaicFrames(frames)
 
 
 def _has_mosaic(image: NDArray[np.float64]) -> bool:

@@ -159,7 +159,7 @@ class Measurement:
         for numbers, these in self._pass.over_chosen("refine", reference, chosen, refined):
             found.shift[numbers], found.sigma[numbers] = these
         with np.errstate(invalid="ignore"):
-            taken: NDArray[np.bool_] = np.isfinite(found.sigma).all(axis=1)
+            taken = np.asarray(np.isfinite(found.sigma).all(axis=1))
             taken &= (np.abs(found.shift - shifts) < _OF_ONE_PEAK).all(axis=1)
         # Another layer over some frames lies over all.
         return columns.by_phase(found, taken) if taken.sum() > _MOST_REFINED * chosen.sum() else columns
