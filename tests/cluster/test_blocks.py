@@ -104,7 +104,7 @@ def same(one, other):
         ("clear", {"reference": "rolling:5"}, {"measure", "closure"}),
         ("faint", {"reference": "pairs:2", "smooth_time": 3}, {"measure"}),
         ("clear", {"mask": "threshold:100"}, {"measure"}),
-        ("clear", {"reference": 20, "subpixel": "icgn"}, {"measure"}),
+        ("clear", {"reference": 20, "subpixel": "phase"}, {"measure"}),
     ],
 )
 def test_parts_give_the_same_bits(kind, options, shared):

@@ -99,7 +99,7 @@ def test_where_no_shift_counts(rng):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"subpixel": "icgn"}, ArgumentError, "unknown subpixel method 'icgn'"),
+        ({"subpixel": "phase"}, ArgumentError, "unknown subpixel method 'phase'"),
         ({"normalization": "ncc"}, ArgumentError, "unknown normalization"),
         ({"form": "n-to-m"}, ShapeError, "needs 3 axes"),
         ({"left": [[1.0]]}, DataTypeError, "list"),

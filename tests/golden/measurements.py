@@ -24,7 +24,7 @@ PLAIN: dict[str, dict[str, Any]] = {
     "number": {"reference": 3},
     "dft": {"subpixel": "dft", "upsample": 16},
     "whole": {"subpixel": "none"},
-    "icgn": {"subpixel": "icgn"},
+    "by-phase": {"subpixel": "phase"},
     "plain-sums": {"normalization": "none"},
     "phase": {"normalization": "phase"},
     "unweighted": {"weighting": "none"},

@@ -15,7 +15,7 @@ from xcorr_app.errors import XcorrError
 LENGTHS = (*range(1, 20), 23, 31, 32, 33)
 SIZES = [(n, n) for n in LENGTHS] + [(n, 40) for n in LENGTHS] + [(40, n) for n in LENGTHS]
 OPTIONS = {
-    "subpixel": ("gaussian", "dft", "quadratic", "parabolic", "none", "icgn"),
+    "subpixel": ("gaussian", "dft", "quadratic", "parabolic", "none", "phase"),
     "reference": ("first", "last", "previous", "mean", "median", "template", "pairs:2", "rolling:2"),
     "normalization": ("zncc", "phase", "none"),
     "contrast": ("none", "auto", "local:3", "gradient"),

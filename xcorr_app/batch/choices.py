@@ -7,7 +7,7 @@ from __future__ import annotations
 
 NORMALIZATIONS = ("zncc", "none", "phase")
 SUBPIXEL_METHODS = ("gaussian", "dft", "quadratic", "parabolic", "none")
-ALIGN_SUBPIXEL_METHODS = (*SUBPIXEL_METHODS, "icgn", "phase")
+ALIGN_SUBPIXEL_METHODS = (*SUBPIXEL_METHODS, "phase")
 REFERENCES = ("first", "last", "mean", "median", "previous", "template")
 NUMBERED_REFERENCES = ("rolling", "pairs")
 INTERPOLATIONS = ("nearest", "linear", "cubic", "fourier")

@@ -86,11 +86,11 @@ def estimate_shifts(
         Largest shift in pixels along rows and columns. Default: a quarter of the measured part.
     normalization : {'zncc', 'none', 'phase'}
         See :func:`xcorr_app.cross_correlate`; here every image has lost its mean before.
-    subpixel : {'gaussian', 'dft', 'quadratic', 'parabolic', 'none', 'icgn', 'phase'}
-        See :mod:`xcorr_app.correlation.subpixel`. ``icgn`` refines ``gaussian`` by inverse-compositional Gauss-Newton
-        over the whole overlap, for clean, finely textured images: see :mod:`xcorr_app.registration.measuring.icgn`.
-        ``phase`` refines it by the phase ramp of the cross-spectrum, near the Cramer-Rao bound on fine textures, which
-        the fits to the plane are not: see :mod:`xcorr_app.registration.measuring.phase_ramp`.
+    subpixel : {'gaussian', 'dft', 'quadratic', 'parabolic', 'none', 'phase'}
+        See :mod:`xcorr_app.correlation.subpixel`. ``phase`` refines ``gaussian`` by the phase ramp of the
+        cross-spectrum, near the Cramer-Rao bound: see :mod:`xcorr_app.registration.measuring.phase_ramp`. By default
+        frames of fine texture (speckle, noise of single pixels) are refined so, whose peaks no fit to 3 x 3 values
+        follows.
     upsample : int
         Grid points per pixel of ``dft``.
     weighting : {'auto', 'none'}

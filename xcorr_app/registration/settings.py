@@ -23,11 +23,9 @@ Roi: TypeAlias = tuple[slice, slice]
 
 WEIGHTINGS = ("auto", "none")
 
-ICGN = "icgn"
-"""Sub-pixel step after the fit to the plane: see :mod:`xcorr_app.registration.measuring.icgn`."""
 PHASE = "phase"
-"""The same by the phase ramp of the cross-spectrum: see :mod:`xcorr_app.registration.measuring.phase_ramp`."""
-Subpixel = Literal["gaussian", "dft", "quadratic", "parabolic", "none", "icgn", "phase"]
+"""Sub-pixel step after the fit to the plane: see :mod:`xcorr_app.registration.measuring.phase_ramp`."""
+Subpixel = Literal["gaussian", "dft", "quadratic", "parabolic", "none", "phase"]
 SUBPIXEL: tuple[str, ...] = get_args(Subpixel)
 
 DEFAULT_MIN_SCORE = 0.85
@@ -122,7 +120,7 @@ class Settings:
     @property
     def of_peak(self) -> str:
         """Sub-pixel method that is applied to the plane."""
-        return "gaussian" if self.subpixel in (ICGN, PHASE) else self.subpixel
+        return "gaussian" if self.subpixel == PHASE else self.subpixel
 
     @property
     def apart(self) -> int:

@@ -50,9 +50,6 @@ def result_of(series: Series) -> ShiftResult:
 def _notes(series: Series) -> tuple[str, ...]:
     measured, settings, window = series.measured, series.settings, series.found.estimation.measurement.window
     notes = [*series.found.notes, *series.pattern.notes, *series.notes, *series.given.notes]
-    if kept := int((measured.not_refined & np.isfinite(measured.score)).sum()):
-        count = measured.score.size
-        notes.append(f"icgn did not converge on {kept} of {count} frames: they keep the fit to the plane.")
     if measured.linear is not None:
         notes.append(turned_frames.note(measured.linear, settings.measured_shape(series.frames.shape)))
     if measured.partial.any():

@@ -160,7 +160,7 @@ def test_what_cannot_go_with_a_mask():
         "takes no mask: use first": {"mask": "nonzero", "reference": "template"},
         "use 'zncc'": {"mask": "nonzero", "normalization": "phase"},
         "would smear": {"mask": "nonzero", "prefilter": "gaussian:1"},
-        "'icgn' takes no mask": {"mask": "nonzero", "subpixel": "icgn"},
+        "'phase' takes no mask": {"mask": "nonzero", "subpixel": "phase"},
         "is one image": {"mask": "nonzero", "mask_moves": True},
         "of the reference counts": {"mask": "threshold:1e9"},
     }.items():

@@ -103,7 +103,7 @@ def test_fine_textures_are_refined_by_default_and_others_are_not(xp, blur):
     by_default, by_name = (
         estimate_shifts(xp.asarray(smooth), "first", 8, subpixel=how) for how in ("gaussian", "phase")
     )
-    assert np.abs(by_default.shifts - by_name.shifts).max() > 1e-6
+    assert np.abs(fits[0] - fits[1]).max() > 1e-6
 
 
 @pytest.mark.parametrize("seed", range(3))

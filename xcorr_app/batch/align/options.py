@@ -76,9 +76,9 @@ class AlignOptions(MovingOptions):
     mask_moves: bool = flag("The image of --mask belongs to the reference and moves with the scene.")
     subpixel: str = option(
         "gaussian",
-        "How the peak is located between whole pixels; icgn and phase refine gaussian over the whole overlap: icgn for "
-        "clean images, phase for fine textures (speckle), near the least possible error; dft:N has N grid points per "
-        "pixel, 100 without.",
+        "How the peak is located between whole pixels; phase refines gaussian over the whole overlap, near the least "
+        "possible error, as gaussian does by itself on fine textures (speckle); dft:N has N grid points per pixel, 100 "
+        "without.",
         values.SUBPIXEL,
         needs=_SHIFTS,
     )

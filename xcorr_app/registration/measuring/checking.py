@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
-from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.registration.measuring.chunk_result import ChunkResult
-from xcorr_app.registration.measuring.icgn import refine_shifts
 from xcorr_app.registration.measuring.match import Match
 from xcorr_app.registration.measuring.matcher import Matcher, PreparedReference
 from xcorr_app.registration.measuring.phase_ramp import refine
@@ -35,11 +31,6 @@ def verify(
     scores_at_peaks = scores_by_definition(reference.values, planes.values, peaks, settings.min_overlap)
     # Images of a few pixels score the same at several shifts; which of them is first is decided by rounding.
     result.exact = verifier.match(planes, tied=peaks)
-    if result.not_refined is not None:
-        # From where the reference's own estimate is, in double precision; what was not refined is compared as it is.
-        refined, _ = with_refined_shifts(result.exact, reference, planes.values)
-        kept = result.not_refined[result.checked, None]
-        result.exact = replace(refined, shift=np.where(kept, result.exact.shift, refined.shift))
     if result.shapes is not None:
         rows = np.flatnonzero(np.isfinite(result.shapes.refined[result.checked]).all(axis=1))
         if rows.size:
@@ -53,9 +44,3 @@ def verify(
     error = np.where(known & np.isfinite(around), np.abs(scores - around), np.where(needed, np.inf, 0.0))
     no_shift = np.isfinite(result.exact.shift).all(axis=1) & ~np.isfinite(match.shift[result.checked]).all(axis=1)
     result.disagrees = (error.max(axis=(1, 2)) > SCORE_TOLERANCE) | no_shift
-
-
-def with_refined_shifts(match: Match, reference: PreparedReference, frames: Array) -> tuple[Match, NDArray[np.bool_]]:
-    """Match with shifts refined over the whole overlap, and which of them stayed as they were."""
-    refined = refine_shifts(reference.template, frames, match.shift)
-    return replace(match, shift=refined.shift), ~refined.settled

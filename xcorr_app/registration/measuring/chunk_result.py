@@ -39,7 +39,6 @@ class ChunkResult:
     rows: NDArray[np.intp]
     unreadable: dict[int, str]
     match: Match | None = None
-    not_refined: NDArray[np.bool_] | None = None
     seen: Seen | None = None
     look: Judged | None = None
     score_limit: NDArray[np.float64] | None = None
@@ -68,8 +67,6 @@ class ChunkResult:
         frames = part if self.rows.size == prepared.usable.size else numbers
         columns.shifts[frames], columns.score[frames] = self.match.shift, self.match.score
         columns.peak_ratio[frames] = self.match.ratio
-        if self.not_refined is not None:
-            columns.not_refined[frames] = self.not_refined
         columns.score_limit[frames], columns.chance_score[frames] = self.score_limit, self.chance_score
         if self.shapes is not None:
             shapes.replace(frames, self.shapes)

@@ -26,7 +26,6 @@ from xcorr_app.gpu.peaks.noise_sums import RowsAndProducts
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
 from xcorr_app.registration.choice import why_planes
 from xcorr_app.registration.measuring.device_matcher import Begun, DeviceMatcher
-from xcorr_app.registration.measuring.icgn import Template
 from xcorr_app.registration.measuring.match import Compared, Match
 from xcorr_app.registration.measuring.rated_peaks import Planes, find_rated_peaks
 from xcorr_app.registration.quality import clean_fraction
@@ -76,11 +75,6 @@ class PreparedReference:
         """Their summed-area tables, for matching on a device."""
         assert self._matcher.on_device is not None  # noqa: S101 - asked for by that matcher only
         return self._matcher.on_device.tables(self.values)
-
-    @cached_property
-    def template(self) -> Template:
-        """The images and their steepest-descent images, for refining shifts."""
-        return Template(self.values, self._matcher.kernel)
 
     @cached_property
     def slopes(self) -> ReferenceSlopes:

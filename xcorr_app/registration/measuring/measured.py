@@ -35,7 +35,6 @@ class Measured:
     false_alarm: NDArray[np.float64]
     on_edge: NDArray[np.bool_]
     definition_disagrees: NDArray[np.bool_]
-    not_refined: NDArray[np.bool_]
     usable: NDArray[np.bool_]
     flat: NDArray[np.bool_]
     unreadable: NDArray[np.bool_]
@@ -77,13 +76,13 @@ class Measured:
         # Few arrays are made, and views of them handed out: that many take as long as hundreds of frames.
         shifts, fft_shifts, sigma = np.full((3, count, 2), np.nan)
         score, ratio, least, chance, significance, false_alarm, alike, edges, narrow = np.full((9, count), np.nan)
-        edge, disagrees, not_refined, usable, flat, unreadable, *differences = np.zeros((10, count), dtype=bool)
+        edge, disagrees, usable, flat, unreadable, *differences = np.zeros((9, count), dtype=bool)
         non_finite = np.zeros(count, dtype=np.int64)
         found = (shifts, score, ratio, fft_shifts, least, chance, sigma, significance, false_alarm)
         maps = np.full((count, *tiles), np.nan, dtype=np.float32)
         partial, inconsistent, reweighted, settled = differences
         said = partial, inconsistent, alike, edges, reweighted, settled, narrow
-        return cls(*found, edge, disagrees, not_refined, usable, flat, unreadable, non_finite, {}, maps, *said)
+        return cls(*found, edge, disagrees, usable, flat, unreadable, non_finite, {}, maps, *said)
 
     def looked_at(self, numbers: NDArray[np.intp], look: Look) -> None:
         """Fill in what the tiles of these frames say."""

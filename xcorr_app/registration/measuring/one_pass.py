@@ -21,7 +21,7 @@ from xcorr_app.gpu.runtime.types import name_of
 from xcorr_app.registration import quality
 from xcorr_app.registration.choice import decide_registration
 from xcorr_app.registration.light.lit_pairs import LitImage
-from xcorr_app.registration.measuring.checking import verify, with_refined_shifts
+from xcorr_app.registration.measuring.checking import verify
 from xcorr_app.registration.measuring.chunk_result import ChunkResult
 from xcorr_app.registration.measuring.device_matcher import Begun
 from xcorr_app.registration.measuring.matcher import Matcher
@@ -32,7 +32,7 @@ from xcorr_app.registration.measuring.stack_weighting import StackWeighting
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts import tiles as tile_grid
 from xcorr_app.registration.parts.seen_tiles import Judged, Seen, Watched
-from xcorr_app.registration.settings import ICGN, PHASE, Settings
+from xcorr_app.registration.settings import PHASE, Settings
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.registration.stack.preparation import Prepared
@@ -107,7 +107,7 @@ class OnePass:
                 watched = Watched(reference.images(start, prepared), prepared.frames, np.flatnonzero(looked_at))
 
                 def meanwhile(written: Array, watched: Watched = watched) -> None:
-                    if self._settings.subpixel not in (ICGN, PHASE):
+                    if self._settings.subpixel != PHASE:
                         watched.look(written)
                     made()
 
@@ -135,9 +135,6 @@ class OnePass:
             else:
                 compared = compared.of(result.rows)
             match, values, result.shapes = compared.match, compared.values, compared.shapes
-            if self._settings.subpixel == ICGN:
-                match, result.not_refined = with_refined_shifts(match, prepared_reference, values)
-                result.shapes = None
             if result.shapes is None:
                 slopes = prepared_reference.slopes
                 result.shapes = peak_shapes(slopes, values, match.peak, match.shift, match.near, match.around)

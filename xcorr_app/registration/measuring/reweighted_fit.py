@@ -7,7 +7,7 @@ fitted: shift, gain and offset. Noise is what the two differ by as a rule (the m
 are as bright as there, since photons scatter more on bright parts. Differences are smoothed before they are judged, so
 that faint spots are told from noise; what is fitted is not.
 
-Of the reference, g and its slopes D, smoothed by the weighting's kernel as in ``measuring/icgn.py``, even where too
+Of the reference, g and its slopes D, smoothed by the weighting's kernel (``measuring/interpolated.py``), even where too
 little is noise for a plane to be weighted: slopes of spots that are wide for their noise show mostly that. Of
 the frame at the present shift, v of gain a and its slopes V. With r = v - level - a g the step solves
 
@@ -28,7 +28,7 @@ from xcorr_app.correlation.standardize import standardize, working_dtype
 from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.measuring.icgn import Template, has_inside, interpolated
+from xcorr_app.registration.measuring.interpolated import Template, has_inside, interpolated
 
 FINELY_NOISY = 0.005
 """Share of noise in the variance from which slopes are smoothed: they show it sooner than what they are slopes of."""
