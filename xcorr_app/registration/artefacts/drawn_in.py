@@ -134,7 +134,7 @@ def without_drawn(frames: Frames, roi: tuple[slice, slice] | None = None) -> Fra
 
 def compared_on_device(frames: Frames) -> tuple[Array, ...]:
     """Frames (Y, X) that tell as a rule, where a device holds all of them and its kernels compare them; else none."""
-    if not isinstance(frames, ArrayFrames) or frames.count < _FEWEST or min(frames.shape) < _SMALLEST:
+    if not isinstance(frames, ArrayFrames) or frames.count < _AT_ONCE or min(frames.shape) < _SMALLEST:
         return ()
     images = tuple(frames.read(number, number + 1).frames[0] for number in _order(frames.count)[:_AT_ONCE])
     return images if is_device_array(images[0]) and name_of(images[0].dtype) in INPUT_TYPES else ()

@@ -83,15 +83,12 @@ def refine(lefts: Array, rights: Array, start: Floats) -> Refined:
     found = Refined(start.copy(), np.full(start.shape, np.nan))
     inside: NDArray[np.bool_] = np.asarray(np.isfinite(start).all(axis=1))
     inside[inside] = (np.array(shape) - np.abs(np.rint(start[inside])) >= SMALLEST).all(axis=1)
-    at_once = max(1, _PIXELS_AT_ONCE[array_namespace(rights) is not np] // (shape[0] * shape[1]))
-    chosen = np.flatnonzero(inside)
-    for first in range(0, chosen.size, at_once):
-        rows = chosen[first : first + at_once]
-        shift, sigma, late = _refined(lefts, rights, rows, start[rows])
-        if late.any():
-            shift[late], sigma[late], _ = _refined(lefts, rights, rows[late], shift[late])
-        good = np.isfinite(sigma).all(axis=1) & (np.abs(shift - start[rows]) < 1).all(axis=1)
-        found.shift[rows[good]], found.sigma[rows[good]] = shift[good], sigma[good]
+    rows = np.flatnonzero(inside)
+    shift, sigma, late = _refined(lefts, rights, rows, start[rows])
+    if late.any():
+        shift[late], sigma[late], _ = _refined(lefts, rights, rows[late], shift[late])
+    good = np.isfinite(sigma).all(axis=1) & (np.abs(shift - start[rows]) < 1).all(axis=1)
+    found.shift[rows[good]], found.sigma[rows[good]] = shift[good], sigma[good]
     return found
 
 
@@ -105,88 +102,70 @@ def _refined(
     lefts: Array, rights: Array, rows: NDArray[np.intp], start: Floats
 ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     """Shifts and standard errors of some frames, and which windows were too far from the shift found."""
-    xp = array_namespace(rights)
-    height, width = rights.shape[1:]
-    lattice = _lattice(height, width, _BANDS[0])
-    of_left, of_right = _windows(rights.shape[1:], start)
-    a = _spectra(lefts if lefts.shape[0] == 1 else lefts[rows], of_left, lattice)
-    b = _spectra(rights[rows], of_right, lattice)
-    ramps = [np.exp(-2j * np.pi * start[:, i, None] * f).astype(np.complex64) for i, f in enumerate(lattice.axes)]
-    cross = xp.conj(a) * b
-    cross *= xp.asarray(ramps[0])[:, :, None]
-    cross *= xp.asarray(ramps[1])[:, None, :]
-    cells = _Cells(
-        to_host(lattice.summed(cross)).astype(np.complex128),
-        *(to_host(lattice.summed(each.real**2 + each.imag**2)).astype(np.float64) for each in (a, b)),
-    )
-    step, variance, information, power = _solved(cells, lattice, np.zeros_like(start))
-    for band in _BANDS[1:]:
-        lower = _lattice(height, width, band)
-        low = _solved(cells.within(lower), lower, step)
-        doubt = np.maximum(low.variance - information, 0.25 * low.variance)
-        with np.errstate(invalid="ignore"):
-            differs = ((low.step - step) ** 2 > _DIFFER * doubt).any(axis=1) & (np.abs(low.step) <= 1).all(axis=1)
-        for of_whole, of_low in zip((step, variance, information, power), low, strict=True):
-            of_whole[differs] = of_low[differs] if band >= _NOT_ALIASED else np.nan
+    shape = (int(rights.shape[1]), int(rights.shape[2]))
+    lattice = _lattice(*shape)
+    at_once = max(1, _PIXELS_AT_ONCE[array_namespace(rights) is not np] // (shape[0] * shape[1]))
+    parts = [slice(first, first + at_once) for first in range(0, rows.size, at_once)]
+    if not parts:
+        return start.copy(), np.full_like(start, np.nan), np.zeros(0, dtype=bool)
+    cells = _Cells.joined([_cells(lefts, rights, rows[part], start[part], lattice) for part in parts])
+    found = _solved(cells, lattice, np.zeros_like(start), _BANDS[0])
+    # Asked of all by one step, and of the few where a band says something else to the end.
+    for row in np.flatnonzero(_some_band_differs(found)):
+        found.replace(int(row), _by_bands(cells.of_rows(np.array([row])), lattice, found.step[row]))
     # A window that is late by a pixel pulls by its mean squared slope over that of the scene.
-    size = np.array(rights.shape[1:]) - np.abs(np.rint(start))
-    pull = np.abs(step) * (np.pi**2 / 4 / _FLANK / size) * power[:, None] * information
-    sigma: Floats = np.sqrt(np.where(variance > 0, variance, np.nan))
-    late: NDArray[np.bool_] = np.zeros(len(step), dtype=bool)
-    late[:] = (pull > _PULL * sigma).any(axis=1) & (np.abs(step) < 1).all(axis=1)
-    return start + step, sigma, late
+    size = np.array(shape) - np.abs(np.rint(start))
+    pull = np.abs(found.step) * (np.pi**2 / 4 / _FLANK / size) * found.power[:, None] * found.information
+    with np.errstate(invalid="ignore"):
+        sigma: Floats = np.sqrt(np.where(found.variance > 0, found.variance, np.nan))
+        late: NDArray[np.bool_] = np.asarray((pull > _PULL * sigma).any(axis=1))
+        late &= (np.abs(found.step) < 1).all(axis=1)
+    return start + found.step, sigma, late
 
 
 @dataclass(frozen=True)
 class _Lattice:
-    """Frequencies of padded images, and cells of them: those of a band, and what is averaged beside it."""
+    """Frequencies of padded images, and cells of them."""
 
     shape: tuple[int, int]
     axes: tuple[Floats, Floats]
     """Frequencies in cycles per pixel of rows, and of columns up to below the Nyquist frequency."""
-    rows: NDArray[np.intp]
-    """Of all rows of cells, those of the band; columns are the first."""
     y: Floats
     x: Floats
-    """Angular frequencies of the middles of cells, (rows, 1) and (1, columns)."""
-    inside: NDArray[np.bool_]
-    """Rings of the band."""
+    """(m,) angular frequencies of the middles of cells."""
     ring: NDArray[np.intp]
-    order: NDArray[np.intp]
-    """Cells by their rings."""
-    starts: NDArray[np.intp]
-    """Where rings begin in it."""
+    """(m,)"""
+    members: Floats
+    """(m, rings) one where a cell is of a ring."""
+    squares: Floats
+    """(m, 3) products of y and x, with which real parts of the cross-spectrum make the Hessian."""
     count: Floats
     """Real values of a ring."""
     doubts: tuple[Floats, ...]
     """Of `_doubts`."""
 
+    def within(self, band: float) -> NDArray[np.bool_]:
+        """(rings,) those of a band."""
+        return np.arange(self.count.size) <= band * _CELLS
+
     def summed(self, values: Array) -> Array:
-        """Sums over cells (n, cells, cells / 2) of values (n, rows, columns)."""
+        """Sums over cells (n, m) of values (n, rows, columns)."""
         rows = values.reshape(len(values), _CELLS, -1, values.shape[2]).sum(axis=2)
-        return 2 * rows.reshape(len(values), _CELLS, _CELLS // 2, -1).sum(axis=3)
-
-    def of_rings(self, values: NDArray[Any]) -> Floats:
-        """Sums over rings (n, rings) of values (n, rows, columns)."""
-        found: Floats = np.add.reduceat(values.reshape(len(values), -1)[:, self.order], self.starts, axis=1)
-        return found
+        return 2 * rows.reshape(len(values), _CELLS * _CELLS // 2, -1).sum(axis=2)
 
 
-@functools.lru_cache(maxsize=8 * len(_BANDS))
-def _lattice(height: int, width: int, band: float) -> _Lattice:
+@functools.lru_cache(maxsize=8)
+def _lattice(height: int, width: int) -> _Lattice:
     shape = (_whole_cells(height), _whole_cells(width))
-    place_y, place_x = np.fft.fftfreq(_CELLS, 1 / _CELLS), np.arange(_CELLS // 2)
-    most = band * _CELLS + _WIDE[0] + 1
-    rows, columns = np.flatnonzero(np.abs(place_y) <= most), place_x <= most
-    y: Floats = (place_y[rows, None] + 0.5) / _CELLS - 0.5 / shape[0]
-    x: Floats = (place_x[None, columns] + 0.5) / _CELLS - 0.5 / shape[1]
+    y: Floats = (np.fft.fftfreq(_CELLS, 1 / _CELLS)[:, None] + 0.5) / _CELLS - 0.5 / shape[0]
+    x: Floats = (np.arange(_CELLS // 2)[None] + 0.5) / _CELLS - 0.5 / shape[1]
+    y, x = (each.ravel() for each in np.broadcast_arrays(y, x))
     ring = np.rint(np.hypot(y, x) * _CELLS).astype(np.intp)
-    order = np.argsort(ring, axis=None, kind="stable")
-    starts = np.searchsorted(ring.ravel()[order], np.arange(ring.max() + 1))
-    count = np.bincount(ring.ravel()) * 2.0 * height * width / _CELLS**2
-    inside = np.arange(count.size) <= band * _CELLS
+    members = (ring[:, None] == np.arange(ring.max() + 1)).astype(np.float64)
+    count = members.sum(axis=0) * 2.0 * height * width / _CELLS**2
     axes: tuple[Any, Any] = np.fft.fftfreq(shape[0]), np.fft.fftfreq(shape[1])[: shape[1] // 2]
-    return _Lattice(shape, axes, rows, 2 * np.pi * y, 2 * np.pi * x, inside, ring, order, starts, count, _doubts(count))
+    y, x = 2 * np.pi * y, 2 * np.pi * x
+    return _Lattice(shape, axes, y, x, ring, members, np.stack([y * y, y * x, x * x], axis=1), count, _doubts(count))
 
 
 def _whole_cells(size: int) -> int:
@@ -227,24 +206,53 @@ def _spectra(images: Array, windows: list[NDArray[np.float32]], lattice: _Lattic
     return spectra
 
 
-class _Cells(NamedTuple):
-    """Sums over cells of the spectra of n frames."""
+@dataclass(frozen=True)
+class _Cells:
+    """Of n frames, where they live."""
 
-    cross: NDArray[np.complex128]
-    """(n, rows, columns) of the cross-spectrum."""
-    left: Floats
-    """(1 or n, rows, columns) of the power of reference images, and"""
-    right: Floats
-    """of frames."""
+    cross: Array
+    """(n, m) sums of the cross-spectrum over cells, complex."""
+    power: Array
+    """(n, rings), of both images, of one real value."""
+    averaged: tuple[Array, ...]
+    """(n, rings) of both images, for every width of averages."""
 
-    def within(self, lattice: _Lattice) -> _Cells:
-        """Those of a band."""
-        part = np.s_[:, lattice.rows, : lattice.x.size]
-        return _Cells(self.cross[part], self.left[part], self.right[part])
+    @classmethod
+    def joined(cls, parts: list[_Cells]) -> _Cells:
+        """Of all frames."""
+        xp = array_namespace(parts[0].cross)
+        averaged = tuple(xp.concatenate(each) for each in zip(*(part.averaged for part in parts), strict=True))
+        cross, power = (xp.concatenate([getattr(part, name) for part in parts]) for name in ("cross", "power"))
+        return cls(cross, power, averaged)
+
+    def of_rows(self, rows: NDArray[np.intp]) -> _Cells:
+        """Of some frames; nothing is copied where it is all of them."""
+        if rows.size == len(self.cross):
+            return self
+        at = array_namespace(self.cross).asarray(rows)
+        return _Cells(self.cross[at], self.power[at], tuple(each[at] for each in self.averaged))
 
 
-class _Solved(NamedTuple):
-    """Of n frames."""
+def _cells(lefts: Array, rights: Array, rows: NDArray[np.intp], start: Floats, lattice: _Lattice) -> _Cells:
+    """Transform images of frames under their windows, moved by where they start."""
+    xp = array_namespace(rights)
+    of_left, of_right = _windows(rights.shape[1:], start)
+    a = _spectra(lefts if lefts.shape[0] == 1 else lefts[rows], of_left, lattice)
+    b = _spectra(rights[rows], of_right, lattice)
+    ramps = [np.exp(-2j * np.pi * start[:, i, None] * f).astype(np.complex64) for i, f in enumerate(lattice.axes)]
+    cross = xp.conj(a) * b
+    cross *= xp.asarray(ramps[0])[:, :, None]
+    cross *= xp.asarray(ramps[1])[:, None, :]
+    members = xp.asarray(lattice.members)
+    left, right = (_times(lattice.summed(each.real**2 + each.imag**2).astype(np.float64), members) for each in (a, b))
+    averaged = tuple(xp.sqrt(xp.maximum(_near(left, wide) * _near(right, wide), 1e-300)) for wide in _WIDE)
+    power = xp.sqrt(xp.maximum(left * right, 1e-300)) / xp.asarray(np.maximum(lattice.count, 1))
+    return _Cells(lattice.summed(cross).astype(np.complex128), power, averaged)
+
+
+@dataclass(frozen=True)
+class _Solved:
+    """Of n frames, on the host."""
 
     step: Floats
     """(n, 2) from the start."""
@@ -254,41 +262,56 @@ class _Solved(NamedTuple):
     """(n, 2) diagonal of the inverse Hessian: the variance that the coherence allows."""
     power: Floats
     """(n,) weighted real part of the cross-spectrum."""
+    hessian: Floats
+    """(n, bands, 3) of the cells of each band at the step found, and"""
+    slope: Floats
+    """(n, bands, 2)."""
+
+    def replace(self, row: int, other: _Solved) -> None:
+        """Take a frame from another."""
+        self.step[row], self.variance[row] = other.step[0], other.variance[0]
+        self.information[row], self.power[row] = other.information[0], other.power[0]
 
 
-@dataclass(frozen=True)
-class _Rings:
-    """What the coherence of n frames rests on beside the cross-spectrum."""
-
-    power: Floats
-    """(n, rings), of both images, of one real value."""
-    averaged: tuple[Floats, ...]
-    """(n, rings) for every width of averages."""
-
-    @classmethod
-    def of(cls, cells: _Cells, lattice: _Lattice) -> _Rings:
-        """From sums over cells."""
-        a, b = lattice.of_rings(cells.left), lattice.of_rings(cells.right)
-        if len(a) < len(b):
-            a = np.broadcast_to(a, b.shape)
-        averaged = tuple(np.sqrt(np.maximum(_near(a, wide) * _near(b, wide), 1e-300)) for wide in _WIDE)
-        return cls(np.sqrt(np.maximum(a * b, 1e-300)) / np.maximum(lattice.count, 1), averaged)
-
-    def of_rows(self, rows: NDArray[np.intp]) -> _Rings:
-        """Of some frames."""
-        return _Rings(self.power[rows], tuple(each[rows] for each in self.averaged))
+def _some_band_differs(found: _Solved) -> NDArray[np.bool_]:
+    """(n,) whether a step from what was found, by lower frequencies alone, contradicts it."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        move, inverse = _newton(found.hessian, found.slope)
+        low = inverse[..., [0, 2]] * np.maximum(found.variance / found.information, 1)[:, None]
+        doubt = np.maximum(low - found.information[:, None], 0.25 * low)
+        return np.asarray((move**2 > _DIFFER * doubt).any(axis=(1, 2)))
 
 
-def _near(values: Floats, wide: int) -> Floats:
+def _by_bands(cells: _Cells, lattice: _Lattice, step: Floats) -> _Solved:
+    """Of one frame, by the highest band that no lower one contradicts; NaN where very low ones do."""
+    found = _solved(cells, lattice, step[None], _BANDS[0])
+    for band in _BANDS[1:]:
+        low = _solved(cells, lattice, found.step, band)
+        with np.errstate(invalid="ignore"):
+            doubt = np.maximum(low.variance - found.information, 0.25 * low.variance)
+            differs = ((low.step - found.step) ** 2 > _DIFFER * doubt).any() & (np.abs(low.step) <= 1).all()
+        if differs:
+            found = low
+            if band < _NOT_ALIASED:
+                found.variance[:] = np.nan
+                break
+    return found
+
+
+def _times(values: Array, matrix: Array) -> Array:
+    """Product of values (n, k) with a matrix; on a host row by row, for sums not to depend on how many there are."""
+    if array_namespace(values) is not np:
+        return values @ matrix
+    return np.stack([row @ matrix for row in values])
+
+
+def _near(values: Array, wide: int) -> Array:
     """Sums of rings (n, rings) and their neighbours, those further away weighing less."""
     if wide == 0:
         return values
-    count = values.shape[1]
-    padded = np.pad(values, ((0, 0), (wide, wide)))
-    found = np.zeros_like(values)
-    for place, weight in enumerate(1 - np.abs(np.arange(-wide, wide + 1)) / (wide + 1)):
-        found += weight * padded[:, place : place + count]
-    return found
+    xp, count = array_namespace(values), values.shape[1]
+    apart = np.abs(np.arange(count)[:, None] - np.arange(count))
+    return _times(values, xp.asarray(np.maximum(1 - apart / (wide + 1), 0)))
 
 
 def _doubts(count: Floats) -> tuple[Floats, ...]:
@@ -302,85 +325,86 @@ def _doubts(count: Floats) -> tuple[Floats, ...]:
     return tuple(doubts)
 
 
-def _coherence(cross: Floats, rings: _Rings, lattice: _Lattice) -> Floats:
+def _coherence(cross: Array, cells: _Cells, lattice: _Lattice) -> Array:
     """Coherence of rings (n, rings): of many together, and of fewer where these surely say something else."""
-    sums, coherence = lattice.of_rings(cross), np.zeros_like(rings.power)
-    for wide, power, doubt in zip(_WIDE, rings.averaged, lattice.doubts, strict=True):
+    xp = array_namespace(cross)
+    sums, coherence = _times(cross, xp.asarray(lattice.members)), xp.zeros_like(cells.power)
+    for wide, power, doubt in zip(_WIDE, cells.averaged, lattice.doubts, strict=True):
         apart = _near(sums, wide) / power - coherence
-        unsure = doubt * (1 - np.clip(coherence, 0, 1) ** 2) ** 2
-        coherence = coherence + apart * np.clip(1 - unsure / np.maximum(apart**2, 1e-300), 0, 1)
-    return np.clip(coherence, 0, 1 - 1e-7)
+        unsure = xp.asarray(doubt) * (1 - xp.clip(coherence, 0, 1) ** 2) ** 2
+        coherence = coherence + apart * xp.clip(1 - unsure / xp.maximum(apart**2, 1e-300), 0, 1)
+    return xp.clip(coherence, 0, 1 - 1e-7)
 
 
-def _solved(cells: _Cells, lattice: _Lattice, start: Floats) -> _Solved:
-    """Steps from where the cells were computed."""
-    cross, rings, step = cells.cross, _Rings.of(cells, lattice), start.copy()
-    going = np.arange(len(start))
+def _weighted(cells: _Cells, lattice: _Lattice, step: Floats, band: float) -> tuple[Array, Array]:
+    """What cells (n, m) contribute at steps (n, 2): real and imaginary parts of the cross-spectrum, weighted."""
+    xp = array_namespace(cells.cross)
+    turn = _times(xp.asarray(step), xp.asarray(np.stack([lattice.y, lattice.x])))
+    turned = cells.cross * xp.exp(-1j * turn)
+    coherence = _coherence(turned.real, cells, lattice)
+    weight = xp.asarray(lattice.within(band)) * coherence / ((1 - coherence**2) * cells.power)
+    weight = weight[:, xp.asarray(lattice.ring)]
+    return weight * turned.real, weight * turned.imag
+
+
+def _newton(hessian: Floats, slope: Floats) -> tuple[Floats, Floats]:
+    """Newton's steps (..., 2) and inverse Hessians (..., 3); NaN where there is no maximum."""
+    a, b, c = np.moveaxis(hessian, -1, 0)
+    determinant = a * c - b * b
+    with np.errstate(invalid="ignore", divide="ignore"):
+        determinant = np.where((a > 0) & (determinant > 0), determinant, np.nan)
+        inverse = np.stack([c, -b, a], axis=-1) / determinant[..., None]
+        y, x = np.moveaxis(slope, -1, 0)
+        step = np.stack([inverse[..., 0] * y + inverse[..., 1] * x, inverse[..., 1] * y + inverse[..., 2] * x], axis=-1)
+    return step, inverse
+
+
+def _solved(cells: _Cells, lattice: _Lattice, start: Floats, band: float) -> _Solved:
+    """Steps from where the cells were computed, by frequencies of a band."""
+    xp, step, going = array_namespace(cells.cross), start.copy(), np.arange(len(start))
+    squares, ramps = xp.asarray(lattice.squares), xp.asarray(np.stack([lattice.y, lattice.x], axis=1))
     for _ in range(_STEPS):
-        terms = _Terms.of(cross[going], rings.of_rows(going), lattice, step[going])
-        move, inverse = terms.newton()
+        even, side = _weighted(cells.of_rows(going), lattice, step[going], band)
+        move, inverse = _newton(to_host(_times(even, squares)), to_host(_times(side, ramps)))
         known = np.isfinite(move).all(axis=1)
         step[going[known]] += np.clip(move[known], -_LARGEST_STEP, _LARGEST_STEP)
         with np.errstate(invalid="ignore"):
-            settled = (np.abs(move) < _SETTLED * np.sqrt(np.abs(inverse[:, [0, 1], [0, 1]]))).all(axis=1)
+            settled = (np.abs(move) < _SETTLED * np.sqrt(np.abs(inverse[:, [0, 2]]))).all(axis=1)
         going = going[known & ~settled]
         if not going.size:
             break
-    terms = _Terms.of(cross, rings, lattice, step)
-    _, inverse = terms.newton()
-    information = np.abs(inverse[:, [0, 1], [0, 1]])
+    even, side = _weighted(cells, lattice, step, band)
+    inside = np.stack([lattice.within(min(lower, band))[lattice.ring] for lower in _BANDS], axis=1)
+    hessian, slope = (
+        to_host(_times(values, xp.asarray((inside[:, :, None] * to_host(each)[:, None]).reshape(len(inside), -1))))
+        for values, each in ((even, squares), (side, ramps))
+    )
+    hessian, slope = hessian.reshape(len(step), -1, 3), slope.reshape(len(step), -1, 2)
+    _, inverse = _newton(hessian[:, 0], slope[:, 0])
+    i = np.stack([inverse[:, [0, 1]], inverse[:, [1, 2]]], axis=1)
+    information = np.abs(inverse[:, [0, 2]])
     with np.errstate(invalid="ignore"):
-        variance = np.fmax(np.einsum("nij,njk,nki->ni", inverse, terms.scatter(), inverse), information)
-    return _Solved(step, variance, information, terms.even.sum(axis=(1, 2)))
+        variance = np.fmax(np.einsum("nij,njk,nki->ni", i, _scatter(side, ramps), i), information)
+    return _Solved(step, variance, information, to_host(even.sum(axis=1)), hessian, slope)
 
 
-@dataclass(frozen=True)
-class _Terms:
-    """What every cell of n frames contributes, at steps from where the cells were computed."""
+def _scatter(side: Array, ramps: Array) -> Floats:
+    """Covariance (n, 2, 2) of sums of slopes, by products of each cell with itself and its neighbours.
 
-    lattice: _Lattice
-    even: Floats
-    """(n, rows, columns) weighted real parts of the cross-spectrum."""
-    slopes: tuple[Floats, Floats]
-    """The derivatives of their sum along rows and columns."""
-
-    @classmethod
-    def of(cls, cross: NDArray[np.complex128], rings: _Rings, lattice: _Lattice, step: Floats) -> _Terms:
-        """By frequencies of the band."""
-        fy, fx = lattice.y, lattice.x
-        turned = cross * np.exp(-1j * fy * step[:, :1, None]) * np.exp(-1j * fx * step[:, 1:, None])
-        coherence = _coherence(turned.real, rings, lattice)
-        inside = lattice.inside / rings.power
-        weight = (inside * coherence / (1 - coherence**2))[:, lattice.ring]
-        side = weight * turned.imag
-        return cls(lattice, weight * turned.real, (fy * side, fx * side))
-
-    def newton(self) -> tuple[Floats, Floats]:
-        """Newton's step (n, 2) and the inverse Hessian (n, 2, 2); NaN where there is no maximum."""
-        fy, fx = self.lattice.y, self.lattice.x
-        a, b, c = ((f * self.even).sum(axis=(1, 2)) for f in (fy**2, fy * fx, fx**2))
-        determinant = a * c - b * b
-        determinant = np.where((a > 0) & (determinant > 0), determinant, np.nan)
-        inverse = np.stack([c, -b, -b, a], axis=-1).reshape(-1, 2, 2) / determinant[:, None, None]
-        slope = np.stack([each.sum(axis=(1, 2)) for each in self.slopes], axis=1)
-        move: Floats = (inverse * slope[:, None, :]).sum(axis=2)
-        return move, inverse
-
-    def scatter(self) -> Floats:
-        """Covariance (n, 2, 2) of the sums of slopes, by products of each cell with itself and its neighbours.
-
-        Windows and padding make neighbours alike.
-        """
-        ty, tx = self.slopes
-        around_y, around_x = _around(ty), _around(tx)
-        p, q, r = ((one * near).sum(axis=(1, 2)) for one, near in ((ty, around_y), (ty, around_x), (tx, around_x)))
-        found: Floats = np.stack([p, q, q, r], axis=-1).reshape(-1, 2, 2)
-        return found
+    Windows and padding make neighbours alike.
+    """
+    xp = array_namespace(side)
+    ty, tx = ((side * ramps[:, axis]).reshape(len(side), _CELLS, _CELLS // 2) for axis in (0, 1))
+    around_y, around_x = _around(ty), _around(tx)
+    p, q, r = ((one * near).sum(axis=(1, 2)) for one, near in ((ty, around_y), (ty, around_x), (tx, around_x)))
+    found: Floats = to_host(xp.stack([p, q, q, r], axis=-1)).reshape(-1, 2, 2)
+    return found
 
 
-def _around(values: Floats) -> Floats:
+def _around(values: Array) -> Array:
     """Sums of each cell (n, rows, columns) and its eight neighbours; rows of cells go round."""
-    rows = values + np.roll(values, 1, axis=1) + np.roll(values, -1, axis=1)
+    xp = array_namespace(values)
+    rows = values + xp.roll(values, 1, axis=1) + xp.roll(values, -1, axis=1)
     found = rows.copy()
     found[:, :, 1:] += rows[:, :, :-1]
     found[:, :, :-1] += rows[:, :, 1:]
