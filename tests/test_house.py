@@ -44,7 +44,7 @@ LARGEST = {
     "xcorr_app/io": 6330,
     "xcorr_app/napari": 120,
     "xcorr_app/pipeline": 1270,
-    "xcorr_app/registration": 13080,
+    "xcorr_app/registration": 13110,
     "xcorr_app/report": 1270,
     "xcorr_app/tuning": 740,
     "benchmarks": 6430,

@@ -130,28 +130,32 @@ class _Lattice:
     shape: tuple[int, int]
     axes: tuple[Floats, Floats]
     """Frequencies in cycles per pixel of rows, and of columns up to below the Nyquist frequency."""
+    order: NDArray[np.intp]
+    """(m,) cells from inner rings outwards, in which all else counts them."""
     y: Floats
     x: Floats
-    """(m,) angular frequencies of the middles of cells."""
+    """(m,) angular frequencies of their middles."""
     ring: NDArray[np.intp]
     """(m,)"""
-    members: Floats
-    """(m, rings) one where a cell is of a ring."""
-    squares: Floats
-    """(m, 3) products of y and x, with which real parts of the cross-spectrum make the Hessian."""
+    starts: NDArray[np.intp]
+    """Where rings begin."""
     count: Floats
     """Real values of a ring."""
     doubts: tuple[Floats, ...]
     """Of `_doubts`."""
 
-    def within(self, band: float) -> NDArray[np.bool_]:
-        """(rings,) those of a band."""
-        return np.arange(self.count.size) <= band * _CELLS
-
     def summed(self, values: Array) -> Array:
         """Sums over cells (n, m) of values (n, rows, columns)."""
         rows = values.reshape(len(values), _CELLS, -1, values.shape[2]).sum(axis=2)
-        return 2 * rows.reshape(len(values), _CELLS * _CELLS // 2, -1).sum(axis=2)
+        sums = rows.reshape(len(values), _CELLS * _CELLS // 2, -1).sum(axis=2)
+        return 2 * sums[:, array_namespace(values).asarray(self.order)]
+
+    def of_rings(self, values: Array) -> Array:
+        """Sums over rings (n, rings) of values (n, m); on a host what comes of a frame depends on no other."""
+        xp = array_namespace(values)
+        if xp is np:
+            return np.add.reduceat(values, self.starts, axis=1)
+        return values @ xp.asarray((self.ring[:, None] == np.arange(self.count.size)).astype(np.float64))
 
 
 @functools.lru_cache(maxsize=8)
@@ -159,13 +163,13 @@ def _lattice(height: int, width: int) -> _Lattice:
     shape = (_whole_cells(height), _whole_cells(width))
     y: Floats = (np.fft.fftfreq(_CELLS, 1 / _CELLS)[:, None] + 0.5) / _CELLS - 0.5 / shape[0]
     x: Floats = (np.arange(_CELLS // 2)[None] + 0.5) / _CELLS - 0.5 / shape[1]
-    y, x = (each.ravel() for each in np.broadcast_arrays(y, x))
-    ring = np.rint(np.hypot(y, x) * _CELLS).astype(np.intp)
-    members = (ring[:, None] == np.arange(ring.max() + 1)).astype(np.float64)
-    count = members.sum(axis=0) * 2.0 * height * width / _CELLS**2
+    ring = np.rint(np.hypot(y, x) * _CELLS).astype(np.intp).ravel()
+    order = np.argsort(ring, kind="stable")
+    count = np.bincount(ring) * 2.0 * height * width / _CELLS**2
+    y, x = (2 * np.pi * each.ravel()[order] for each in np.broadcast_arrays(y, x))
+    starts = np.searchsorted(ring[order], np.arange(count.size))
     axes: tuple[Any, Any] = np.fft.fftfreq(shape[0]), np.fft.fftfreq(shape[1])[: shape[1] // 2]
-    y, x = 2 * np.pi * y, 2 * np.pi * x
-    return _Lattice(shape, axes, y, x, ring, members, np.stack([y * y, y * x, x * x], axis=1), count, _doubts(count))
+    return _Lattice(shape, axes, order, y, x, ring[order], starts, count, _doubts(count))
 
 
 def _whole_cells(size: int) -> int:
@@ -243,8 +247,7 @@ def _cells(lefts: Array, rights: Array, rows: NDArray[np.intp], start: Floats, l
     cross = xp.conj(a) * b
     cross *= xp.asarray(ramps[0])[:, :, None]
     cross *= xp.asarray(ramps[1])[:, None, :]
-    members = xp.asarray(lattice.members)
-    left, right = (_times(lattice.summed(each.real**2 + each.imag**2).astype(np.float64), members) for each in (a, b))
+    left, right = (lattice.of_rings(lattice.summed(each.real**2 + each.imag**2).astype(np.float64)) for each in (a, b))
     averaged = tuple(xp.sqrt(xp.maximum(_near(left, wide) * _near(right, wide), 1e-300)) for wide in _WIDE)
     power = xp.sqrt(xp.maximum(left * right, 1e-300)) / xp.asarray(np.maximum(lattice.count, 1))
     return _Cells(lattice.summed(cross).astype(np.complex128), power, averaged)
@@ -263,7 +266,7 @@ class _Solved:
     power: Floats
     """(n,) weighted real part of the cross-spectrum."""
     hessian: Floats
-    """(n, bands, 3) of the cells of each band at the step found, and"""
+    """(n, bands, 3) of the cells of each lower band at the step found, and"""
     slope: Floats
     """(n, bands, 2)."""
 
@@ -298,20 +301,15 @@ def _by_bands(cells: _Cells, lattice: _Lattice, step: Floats) -> _Solved:
     return found
 
 
-def _times(values: Array, matrix: Array) -> Array:
-    """Product of values (n, k) with a matrix; on a host row by row, for sums not to depend on how many there are."""
-    if array_namespace(values) is not np:
-        return values @ matrix
-    return np.stack([row @ matrix for row in values])
-
-
 def _near(values: Array, wide: int) -> Array:
     """Sums of rings (n, rings) and their neighbours, those further away weighing less."""
     if wide == 0:
         return values
-    xp, count = array_namespace(values), values.shape[1]
-    apart = np.abs(np.arange(count)[:, None] - np.arange(count))
-    return _times(values, xp.asarray(np.maximum(1 - apart / (wide + 1), 0)))
+    found = (wide + 1) * values
+    for apart in range(1, wide + 1):
+        found[:, apart:] += (wide + 1 - apart) * values[:, :-apart]
+        found[:, :-apart] += (wide + 1 - apart) * values[:, apart:]
+    return found / (wide + 1)
 
 
 def _doubts(count: Floats) -> tuple[Floats, ...]:
@@ -328,7 +326,7 @@ def _doubts(count: Floats) -> tuple[Floats, ...]:
 def _coherence(cross: Array, cells: _Cells, lattice: _Lattice) -> Array:
     """Coherence of rings (n, rings): of many together, and of fewer where these surely say something else."""
     xp = array_namespace(cross)
-    sums, coherence = _times(cross, xp.asarray(lattice.members)), xp.zeros_like(cells.power)
+    sums, coherence = lattice.of_rings(cross), xp.zeros_like(cells.power)
     for wide, power, doubt in zip(_WIDE, cells.averaged, lattice.doubts, strict=True):
         apart = _near(sums, wide) / power - coherence
         unsure = xp.asarray(doubt) * (1 - xp.clip(coherence, 0, 1) ** 2) ** 2
@@ -336,15 +334,31 @@ def _coherence(cross: Array, cells: _Cells, lattice: _Lattice) -> Array:
     return xp.clip(coherence, 0, 1 - 1e-7)
 
 
-def _weighted(cells: _Cells, lattice: _Lattice, step: Floats, band: float) -> tuple[Array, Array]:
+def _weighted(cells: _Cells, lattice: _Lattice, step: Floats) -> tuple[Array, Array]:
     """What cells (n, m) contribute at steps (n, 2): real and imaginary parts of the cross-spectrum, weighted."""
     xp = array_namespace(cells.cross)
-    turn = _times(xp.asarray(step), xp.asarray(np.stack([lattice.y, lattice.x])))
-    turned = cells.cross * xp.exp(-1j * turn)
-    coherence = _coherence(turned.real, cells, lattice)
-    weight = xp.asarray(lattice.within(band)) * coherence / ((1 - coherence**2) * cells.power)
-    weight = weight[:, xp.asarray(lattice.ring)]
-    return weight * turned.real, weight * turned.imag
+    y, x, steps = xp.asarray(lattice.y), xp.asarray(lattice.x), xp.asarray(step)
+    turn = y * steps[:, :1] + x * steps[:, 1:]
+    # Not as a product of complex numbers, whose last bit depends on where in memory they lie.
+    cosine, sine, real, imaginary = xp.cos(turn), xp.sin(turn), cells.cross.real, cells.cross.imag
+    even, side = real * cosine + imaginary * sine, imaginary * cosine - real * sine
+    coherence = _coherence(even, cells, lattice)
+    weight = (coherence / ((1 - coherence**2) * cells.power))[:, xp.asarray(lattice.ring)]
+    return weight * even, weight * side
+
+
+def _sums(even: Array, side: Array, lattice: _Lattice) -> tuple[Floats, Floats]:
+    """Hessians (n, rings, 3) and slopes (n, rings, 2) of what cells contribute, from the middle to each ring."""
+    xp = array_namespace(even)
+    y, x = xp.asarray(lattice.y), xp.asarray(lattice.x)
+    terms = (even * (y * y), even * (y * x), even * (x * x), side * y, side * x)
+    sums = np.cumsum(to_host(xp.stack([lattice.of_rings(each) for each in terms], axis=2)), axis=1)
+    return sums[..., :3], sums[..., 3:]
+
+
+def _last(band: float, lattice: _Lattice) -> int:
+    """The last ring of a band."""
+    return min(int(band * _CELLS), lattice.count.size - 1)
 
 
 def _newton(hessian: Floats, slope: Floats) -> tuple[Floats, Floats]:
@@ -361,11 +375,10 @@ def _newton(hessian: Floats, slope: Floats) -> tuple[Floats, Floats]:
 
 def _solved(cells: _Cells, lattice: _Lattice, start: Floats, band: float) -> _Solved:
     """Steps from where the cells were computed, by frequencies of a band."""
-    xp, step, going = array_namespace(cells.cross), start.copy(), np.arange(len(start))
-    squares, ramps = xp.asarray(lattice.squares), xp.asarray(np.stack([lattice.y, lattice.x], axis=1))
+    step, going, last = start.copy(), np.arange(len(start)), _last(band, lattice)
     for _ in range(_STEPS):
-        even, side = _weighted(cells.of_rows(going), lattice, step[going], band)
-        move, inverse = _newton(to_host(_times(even, squares)), to_host(_times(side, ramps)))
+        hessian, slope = _sums(*_weighted(cells.of_rows(going), lattice, step[going]), lattice)
+        move, inverse = _newton(hessian[:, last], slope[:, last])
         known = np.isfinite(move).all(axis=1)
         step[going[known]] += np.clip(move[known], -_LARGEST_STEP, _LARGEST_STEP)
         with np.errstate(invalid="ignore"):
@@ -373,28 +386,29 @@ def _solved(cells: _Cells, lattice: _Lattice, start: Floats, band: float) -> _So
         going = going[known & ~settled]
         if not going.size:
             break
-    even, side = _weighted(cells, lattice, step, band)
-    inside = np.stack([lattice.within(min(lower, band))[lattice.ring] for lower in _BANDS], axis=1)
-    hessian, slope = (
-        to_host(_times(values, xp.asarray((inside[:, :, None] * to_host(each)[:, None]).reshape(len(inside), -1))))
-        for values, each in ((even, squares), (side, ramps))
-    )
-    hessian, slope = hessian.reshape(len(step), -1, 3), slope.reshape(len(step), -1, 2)
-    _, inverse = _newton(hessian[:, 0], slope[:, 0])
+    even, side = _weighted(cells, lattice, step)
+    hessian, slope = _sums(even, side, lattice)
+    _, inverse = _newton(hessian[:, last], slope[:, last])
     i = np.stack([inverse[:, [0, 1]], inverse[:, [1, 2]]], axis=1)
-    information = np.abs(inverse[:, [0, 2]])
+    inside = array_namespace(side).asarray(lattice.ring <= last)
+    information, scatter = np.abs(inverse[:, [0, 2]]), _scatter(side * inside, lattice)
     with np.errstate(invalid="ignore"):
-        variance = np.fmax(np.einsum("nij,njk,nki->ni", i, _scatter(side, ramps), i), information)
-    return _Solved(step, variance, information, to_host(even.sum(axis=1)), hessian, slope)
+        variance = np.fmax((i @ scatter * i).sum(axis=2), information)
+    rings = [_last(each, lattice) for each in _BANDS[1:]]
+    power = to_host((even * inside).sum(axis=1))
+    return _Solved(step, variance, information, power, hessian[:, rings], slope[:, rings])
 
 
-def _scatter(side: Array, ramps: Array) -> Floats:
+def _scatter(side: Array, lattice: _Lattice) -> Floats:
     """Covariance (n, 2, 2) of sums of slopes, by products of each cell with itself and its neighbours.
 
     Windows and padding make neighbours alike.
     """
     xp = array_namespace(side)
-    ty, tx = ((side * ramps[:, axis]).reshape(len(side), _CELLS, _CELLS // 2) for axis in (0, 1))
+    back = np.argsort(lattice.order)
+    ty, tx = (
+        (side * xp.asarray(each))[:, xp.asarray(back)].reshape(len(side), _CELLS, -1) for each in (lattice.y, lattice.x)
+    )
     around_y, around_x = _around(ty), _around(tx)
     p, q, r = ((one * near).sum(axis=(1, 2)) for one, near in ((ty, around_y), (ty, around_x), (tx, around_x)))
     found: Floats = to_host(xp.stack([p, q, q, r], axis=-1)).reshape(-1, 2, 2)
