@@ -8,7 +8,7 @@ from scipy import ndimage
 
 import xcorr_app as xc
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
-from xcorr_app.registration.motion.models import MODELS
+from xcorr_app.registration.solver.basis import BASES
 from xcorr_app.registration.warping.matrices import turned
 from xcorr_app.registration.warping.warp import warp_frames
 
@@ -32,8 +32,8 @@ def motions(model, count, seed, turn=np.pi):
     rng = np.random.default_rng(seed)
     found = [np.eye(3)]
     for _ in range(count - 1):
-        angle = rng.uniform(-turn, turn) if MODELS[model].turns else 0.0
-        motion = turned(angle, rng.uniform(0.8, 1.25) if MODELS[model].scales else 1.0)
+        angle = rng.uniform(-turn, turn) if BASES[model].turns else 0.0
+        motion = turned(angle, rng.uniform(0.8, 1.25) if BASES[model].scales else 1.0)
         if model == "affine":
             motion = motion @ SHEAR
         motion[:2, 2] = rng.uniform(-12, 12, 2)
@@ -74,7 +74,7 @@ def corner_errors(found, truth, shape):
 
 
 @pytest.mark.share(2)
-@pytest.mark.parametrize("model", list(MODELS))
+@pytest.mark.parametrize("model", list(BASES))
 @pytest.mark.parametrize("speckle", [False, True], ids=["spots", "speckle"])
 def test_the_motion_is_found_over_the_whole_range(model, speckle):
     frames, truth = series(model, 20, seed=len(model), speckle=speckle)
@@ -84,7 +84,7 @@ def test_the_motion_is_found_over_the_whole_range(model, speckle):
     assert result.score.min() > 0.95
 
 
-@pytest.mark.parametrize("model", list(MODELS))
+@pytest.mark.parametrize("model", list(BASES))
 def test_transforms_are_those_of_scikit_image(model):
     transform = pytest.importorskip("skimage.transform")
     frames, _ = series(model, 20, seed=7, count=2, turn=0.2)

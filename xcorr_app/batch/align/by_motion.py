@@ -18,12 +18,12 @@ from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.registration.motion.models import model_of
-from xcorr_app.registration.motion.other_references import motion_against
 from xcorr_app.registration.motion.result import MotionResult
+from xcorr_app.registration.motion.series import motion_against
 from xcorr_app.registration.results.results import ShiftResult
+from xcorr_app.registration.solver.basis import basis_of
 from xcorr_app.registration.warping.matrices import angle_of, scale_of
-from xcorr_app.registration.warping.warps import ByMatrices
+from xcorr_app.registration.warping.warp import ByMatrices
 
 _ENGINE = "gauss-newton"
 _ELEMENTS = ("m00", "m01", "m02", "m10", "m11", "m12")
@@ -33,7 +33,7 @@ def align_by_motion(
     spec: SeriesSpec, options: AlignOptions, device: Device, folder: Path, resources: StackResources
 ) -> Aligned:
     """Measure one series of frames, warp them into `folder` and tell of it."""
-    model = model_of(options.motion)
+    basis = basis_of(options.motion)
 
     def tell(frames: SourceFrames, result: MotionResult) -> tuple[Turned, ShiftResult]:
         matrices = np.round(result.applied(options.doubtful), 9)
@@ -44,7 +44,7 @@ def align_by_motion(
         reach = ShiftWindow.symmetric(*(size // 2 for size in frames.shape))  # what is tried of each rotation
         return turned, as_shifts(result, _ENGINE, told, reach)
 
-    measure = partial(motion_against, model=model, max_sigma=options.settings.sure_sigma)
+    measure = partial(motion_against, basis=basis, max_sigma=options.settings.sure_sigma)
     return align_measured(measure, tell, spec, options, device, folder, resources)
 
 

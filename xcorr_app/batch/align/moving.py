@@ -34,7 +34,7 @@ from xcorr_app.registration.moving.apply import common_area, shift_frames
 from xcorr_app.registration.moving.moving_choice import decide_moving
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Progress
-from xcorr_app.registration.warping.warps import Warp
+from xcorr_app.registration.warping.warp import Warp
 
 _RANGES_A_BLOCK, _PLANES_A_BLOCK = 16, 64
 """At least, of pictures, whose sums take as much memory as thirty planes: of a CPU 128 frames of 512 x 512, of a device
