@@ -34,7 +34,7 @@ _CLASSES = {
     "registration.light.light_field": {"Light"},
     "registration.masked.estimate": {"_Columns"},
     "registration.measuring.match": {"Match"},
-    "registration.patches.fitted_fields": {"FittedFields"},
+    "registration.patches.patch_fit": {"FittedPatches"},
     "registration.motion.whole_frames": {"Found"},
     "registration.measuring.placement": {"Placement"},
     "registration.stack.preparation": {"Prepared"},

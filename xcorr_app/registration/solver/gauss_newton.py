@@ -144,11 +144,11 @@ class Solver:
         for step in range(int(steps.max(initial=0)) + 1):
             if not active.size:
                 break
-            reference = _rows(self.view.reference, active)
-            found = compared(reference, self.view.seen(motion[active], active), _rows(weight, active))
+            reference = rows_of(self.view.reference, active)
+            found = compared(reference, self.view.seen(motion[active], active), rows_of(weight, active))
             score[active], power[active] = found.score, dots(found.residual, found.residual)
             goes_on = definite[active] & (steps[active] > step) & (found.score > 0)  # not turned inside out
-            right = to_host(_rows(self.view.changes, active) @ found.residual.reshape(active.size, -1, 1))[goes_on, :, 0]
+            right = to_host(rows_of(self.view.changes, active) @ found.residual.reshape(active.size, -1, 1))[goes_on, :, 0]
             active = active[goes_on]
             change = (inverse[active] @ right[:, :, None])[:, :, 0] * self._scale
             after = motion[active] @ np.linalg.inv(self.basis.step(change))
@@ -170,9 +170,9 @@ class Solver:
         10.2307/1912934, with tiles as clusters).
         """
         seen, weight = self.view.seen(motion, items), self.view.weight(motion, items)
-        reference = _rows(self.view.reference, items)
+        reference = rows_of(self.view.reference, items)
         found = compared(reference, seen, weight)
-        changes = _rows(self.view.changes, items), self.basis.changes(slopes_of(seen))
+        changes = rows_of(self.view.changes, items), self.basis.changes(slopes_of(seen))
         own, other = (_weighted(each, weight) for each in changes)
         shared = to_host(own @ other.transpose(0, 2, 1)).astype(np.float64) * found.gain[:, None, None]
         shared = (shared + shared.transpose(0, 2, 1)) / 2
@@ -196,7 +196,7 @@ class Solver:
         return normal
 
 
-def _rows(images: Array, items: Numbers) -> Array:
+def rows_of(images: Array, items: Numbers) -> Array:
     """Those of some items, of images (n, ...) or the same for all."""
     if len(images) == 1 or len(images) == len(items):
         return images
