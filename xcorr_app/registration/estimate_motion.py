@@ -118,6 +118,4 @@ def estimate_motion(
         if model == PATCHES:
             options = PatchOptions(patch, patch_overlap, max_deviation)
             return patches_of(given.frames, reference, options, max_sigma=max_sigma, progress=told)
-        return motion_against(
-            given.frames, basis_of(model), reference, max_sigma=max_sigma, masks=masks, progress=told
-        )
+        return motion_against(given.frames, basis_of(model), reference, max_sigma=max_sigma, masks=masks, progress=told)

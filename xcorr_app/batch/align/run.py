@@ -35,8 +35,8 @@ from xcorr_app.pipeline.stages import Stages
 from xcorr_app.pipeline.state import REPORT, begun_folder
 from xcorr_app.pipeline.work import Finished, Plan
 from xcorr_app.registration import quality
-from xcorr_app.registration.solver.basis import PATCHES, is_more_than_a_shift
 from xcorr_app.registration.one_blas_thread import one_blas_thread
+from xcorr_app.registration.solver.basis import PATCHES, is_more_than_a_shift
 from xcorr_app.report.html import StackView, load_template, render_report, stack_view
 from xcorr_app.report.page_budget import has_own_pages, room_for
 from xcorr_app.report.records import RunReport, StackReport, StageReport

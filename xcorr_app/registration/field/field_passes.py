@@ -12,9 +12,11 @@ from xcorr_app.registration.field.measured_field import DisplacementField, slope
 from xcorr_app.registration.field.smooth_field import local_linear, normalised_median
 from xcorr_app.registration.field.window_match import Search, Windows, match_windows
 from xcorr_app.registration.field.windows import refine_windows
+from xcorr_app.registration.solver.sampling import coefficients
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
 from xcorr_app.registration.warping.grid import Grid, pixel_bases, with_edges
-from xcorr_app.registration.warping.warp import at_every_pixel, places_of, values_at
+from xcorr_app.registration.warping.ndimage import ndimage_of
+from xcorr_app.registration.warping.warp import at_every_pixel, places_of
 
 Floats = NDArray[np.float64]
 
@@ -37,7 +39,8 @@ def compared(
     xp, predicted = array_namespace(first), np.zeros((*grid.shape, 2))
     if before is not None:
         pixels = _at_pixels(before, grid, first.shape)
-        second = values_at(second, places_of(xp.asarray(pixels, dtype=np.float32)), 3)
+        places, splines = places_of(xp.asarray(pixels, dtype=np.float32)), coefficients(second[None])[0]
+        second = ndimage_of(xp).map_coordinates(splines, places, order=3, mode="nearest", prefilter=False)
         predicted = _at_points(pixels, grid)
     place, window = grid.firsts, grid.rows.window
     masked = np.zeros(grid.shape, dtype=bool) if seen is None else _share(seen, grid) < _MIN_SEEN
@@ -82,7 +85,7 @@ def refined(
     if how == "shift":
         start, slopes = np.where(known[..., None], field.displacement, np.nan), None
     else:
-        start = _filled(field, np.isfinite(field.displacement).all(axis=2))
+        start = _filled(field, np.asarray(np.isfinite(field.displacement).all(axis=2)))
         slopes = slopes_of(start, field.rows, field.columns).reshape(-1, 2, 2)
     window = grid.rows.window
     found = refine_windows(images, grid.firsts, window, start.reshape(-1, 2), slopes, seen, moves=how != "none")
@@ -142,8 +145,6 @@ def _spacing(field: DisplacementField) -> float:
 def _share(seen: Array, grid: Grid) -> Floats:
     """Share (gy, gx) of each window that is not masked."""
     pixels, (rows, columns) = np.arange(max(seen.shape)), (grid.rows, grid.columns)
-    within = [
-        np.abs(pixels[: axis.size] - axis.middles[:, None]) < axis.window / 2 for axis in (rows, columns)
-    ]
+    within = [np.abs(pixels[: axis.size] - axis.middles[:, None]) < axis.window / 2 for axis in (rows, columns)]
     share: Floats = within[0] @ to_host(seen).astype(np.float64) @ within[1].T / (rows.window * columns.window)
     return share

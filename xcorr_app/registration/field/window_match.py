@@ -55,8 +55,8 @@ class WindowMatch:
 class Windows:
     """Windows of an image (Y, X), to be looked for in other images.
 
-    They have `size` pixels a side, begin at places (n, 2), and are looked for up to `reach` pixels away. Pixels that are
-    not `seen` (Y, X) take no part.
+    They have `size` pixels a side, begin at places (n, 2), and are looked for up to `reach` pixels away. Pixels that
+    are not `seen` (Y, X) take no part.
     """
 
     def __init__(self, image: Array, place: Numbers, size: int, reach: int, seen: Array | None = None) -> None:
@@ -97,7 +97,8 @@ class Windows:
     def _conjugate(self, numbers: Numbers, length: int) -> NDArray[np.complex64]:
         """Conjugate spectra of some windows; those of few windows are kept for the next image."""
         if len(self.place) * length**2 > _PIXELS_AT_ONCE:
-            return np.conj(scipy.fft.rfft2(self.values[numbers], (length, length)))
+            own: NDArray[np.complex64] = np.conj(scipy.fft.rfft2(self.values[numbers], (length, length)))
+            return own
         if length not in self._spectra:
             self._spectra[length] = np.conj(scipy.fft.rfft2(self.values, (length, length)))
         kept: NDArray[np.complex64] = self._spectra[length]

@@ -1,8 +1,8 @@
 """Windows refined by the solver, and their standard errors: the last step of a field.
 
-A parabola or Gaussian through three values of a plane of whole shifts draws fine textures to whole pixels; this asks the
-pixels themselves. The second image is interpolated by quintic splines, whose error on fine speckle is a thousandth of a
-pixel; of windows that move as one it is sampled along rows and columns apart.
+A parabola or Gaussian through three values of a plane of whole shifts draws fine textures to whole pixels; this asks
+the pixels themselves. The second image is interpolated by quintic splines, whose error on fine speckle is a thousandth
+of a pixel; of windows that move as one it is sampled along rows and columns apart.
 """
 
 from __future__ import annotations
@@ -113,6 +113,8 @@ def refine_windows(
         view = _Windows(basis, cut, splines, counts, place[part], size)
         solver = Solver(view, basis, _SETTLED[basis.is_shift], _FARTHEST, _MIN_SEEN * size**2)
         parts.append(solver.fitted(motion[part], _MAX_STEPS[basis.is_shift] if moves else 0))
-    found, settled, score = (np.concatenate([getattr(each, name) for each in parts]) for name in ("motion", "settled", "score"))
+    found, settled, score = (
+        np.concatenate([getattr(each, name) for each in parts]) for name in ("motion", "settled", "score")
+    )
     variance = np.concatenate([np.diagonal(each.covariance, axis1=1, axis2=2)[:, :2] for each in parts])
     return RefinedWindows(np.where(settled[:, None], found[:, :2, 2], shift), np.sqrt(variance), score, settled)

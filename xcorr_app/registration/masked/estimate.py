@@ -83,7 +83,9 @@ def estimate_masked(
         if seen.dtype.kind == "f":
             part.non_finite[:] = to_host((~xp.isfinite(seen)).sum(axis=(1, 2)))
         beside = part.rate(*against.planes(values, own), window, alike)
-        part.shifts, part.sigma = refining.of(values, own, part.peak, np.where(part.on_edge[:, None, None], np.nan, beside))
+        part.shifts, part.sigma = refining.of(
+            values, own, part.peak, np.where(part.on_edge[:, None, None], np.nan, beside)
+        )
         return part
 
     done = 0

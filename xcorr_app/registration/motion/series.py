@@ -8,6 +8,7 @@ no corner moves any more; noise of the first frame is in all motions against it,
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -101,7 +102,7 @@ def _image(measuring: Measuring, t: int) -> tuple[Array, Array | None]:
 def _in_steps(measuring: Measuring, found: list[Found], known: list[int]) -> MotionResult:
     """Motions from frame to frame, summed: doubtful where any before is."""
     total = found[known[0]]
-    for done, (before, t) in enumerate(zip(known[:-1], known[1:], strict=True), 1):
+    for done, (before, t) in enumerate(itertools.pairwise(known), 1):
         (step,) = measuring.of(measuring.against(*_image(measuring, before)), [t], lambda _: [])
         flags = tuple(flag for flag in step.flags if flag != quality.INHERITED)
         if total.motion is None or step.motion is None or set(total.flags) & quality.DOUBTFUL:

@@ -90,7 +90,7 @@ class Measuring:
         """Measure frames with these numbers; `known` are, for each, motions worth trying."""
         found: dict[int, Found] = {}
         for first, last in _runs(numbers):
-            chunk, seen = self.frames.read(first, last), [t for t in range(first, last)]
+            chunk, seen = self.frames.read(first, last), list(range(first, last))
             counts, images = self.counts(chunk), chunk.frames
             found |= {t: Found(flags=(quality.UNREADABLE,), unreadable=why) for t, why in chunk.unreadable.items()}
             if chunk.unreadable:
@@ -190,17 +190,17 @@ class Against:
         """Motions that are refined: the likely ones that are not the same."""
         tried: list[Matrix] = []
         for one in candidates:
-            if one.score >= _AS_LIKELY * candidates[0].score:
-                if all(apart(one.motion, other, self._shape) for other in tried):
-                    tried.append(one.motion)
+            likely = one.score >= _AS_LIKELY * candidates[0].score
+            if likely and all(apart(one.motion, other, self._shape) for other in tried):
+                tried.append(one.motion)
         return tried[:_TRIED]
 
     def _found(self, fits: Fits, rows: NDArray[np.intp], remarks: tuple[str, ...]) -> Found:
         """The best motion of those of a frame, and whether it may be another one."""
-        score = fits.score[rows]
-        if np.isnan(score).all():
+        scores = fits.score[rows]
+        if np.isnan(scores).all():
             return Found(flags=(*remarks, quality.EDGE))
-        best = rows[np.nanargmax(score)]
+        best = rows[np.nanargmax(scores)]
         motion, flags, score = fits.motion[best], list(remarks), float(fits.score[best])
         others = [fits.score[row] for row in rows if apart(fits.motion[row], motion, self._shape)]
         if others and score < _ALIKE * np.nan_to_num(others).max():

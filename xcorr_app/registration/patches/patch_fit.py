@@ -119,9 +119,9 @@ class PatchFit:
     def measured(self, frames: Array, first: int, shifts: NDArray[np.float64]) -> FittedPatches:
         """Measure consecutive frames (T, Y, X), which rigid shifts (T, 2) bring near; NaN where there is no shift."""
         count, patches = len(frames), len(self.grid.middles)
-        fields = np.full((2, count, 2, *self.nodes), np.nan)
+        field, sigma = np.full((2, count, 2, *self.nodes), np.nan)
         nothing = np.full((count, patches), np.nan)
-        found = FittedPatches(*fields, np.full(count, np.nan), np.zeros((count, patches), dtype=bool), nothing)
+        found = FittedPatches(field, sigma, np.full(count, np.nan), np.zeros(nothing.shape, dtype=bool), nothing)
         known = np.flatnonzero(np.isfinite(shifts).all(axis=1))
         # A device takes all at once; on the host what a frame needs stays in the cache.
         for rows in [known] if self._xp is not np and known.size else known[:, None]:

@@ -53,7 +53,7 @@ class PatchMatcher:
         return Windows(image, self.grid.firsts // self._smaller, self._side, self._reach)
 
     def matched(self, windows: Sequence[Windows], images: Array, sigma: float, starts: Floats) -> Matched:
-        """Match patches of images (T, y, x) under a Gaussian of `sigma` pixels, displaced by `starts` (T, 2) as a whole.
+        """Match patches of images (T, y, x) under a Gaussian of `sigma` pixels, displaced by `starts` (T, 2).
 
         Those lost are looked for once more around what their neighbours say.
         """
@@ -64,12 +64,14 @@ class PatchMatcher:
         found = vars(match_windows(searches))
         match = {name: values.reshape(frames, count, *values.shape[1:]) for name, values in found.items()}
         trusted = self.trusted(WindowMatch(**match), sigma)
-        some = trusted.any(axis=1) & ~trusted.all(axis=1)
+        some: NDArray[np.bool_] = np.asarray(trusted.any(axis=1) & ~trusted.all(axis=1))
         if some.any():
             lost = ~trusted & some[:, None]
-            near = self._around(np.where(trusted[some][..., None], match["shift"][some], 0.0), 1.0 * trusted[some])
+            near = self._around(
+                np.where(trusted[some][..., None], match["shift"][some], 0.0), trusted[some].astype(np.float64)
+            )
             limit, searches = 2 * self._reach, []
-            for t, places in zip(np.flatnonzero(some), near, strict=True):
+            for t, places in zip(np.flatnonzero(some).tolist(), near, strict=True):
                 nearby = np.rint(np.clip(places[lost[t]], whole[t] - limit, whole[t] + limit)).astype(np.intp)
                 searches.append(Search(windows[t], images[t], nearby, np.flatnonzero(lost[t])))
             for name, values in vars(match_windows(searches)).items():
@@ -78,7 +80,7 @@ class PatchMatcher:
         return Matched(self._smaller * match["shift"], match["score"], match["significance"], trusted)
 
     def fields_through(self, match: Matched, rigid: Floats) -> Floats:
-        """Displacements (T, m, 2) at the places, smooth through the trusted patches; a frame's own if there are none."""
+        """Displacements (T, m, 2) at the places, smooth through trusted patches; a frame's own without any."""
         score = np.clip(match.score, 0.01, 0.99)
         weights = np.where(match.trusted, score**2 / (1 - score**2), 0.0)
         some = match.trusted.any(axis=1)

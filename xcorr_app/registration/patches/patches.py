@@ -143,7 +143,7 @@ def _rigid(
 def _references(
     frames: Frames, reference: str | int | Array, rigid: _Rigid, xp: Any
 ) -> tuple[Array, Callable[[int], Array] | None]:
-    """The image that all frames are compared with; or the mean of all aligned frames, and for each that of the others."""
+    """The image that frames are compared with; or the mean of all aligned frames, and for each that of the others."""
     if not isinstance(reference, (str, int, np.integer)):
         return reference, None
     if reference not in _LEFT_OUT:
@@ -169,9 +169,7 @@ def _references(
     return whole, own
 
 
-def _result(
-    found: FittedPatches, rigid: _Rigid, grid: Grid, shape: tuple[int, int], max_sigma: float
-) -> MotionResult:
+def _result(found: FittedPatches, rigid: _Rigid, grid: Grid, shape: tuple[int, int], max_sigma: float) -> MotionResult:
     """What `estimate_motion` returns of patches of frames of a shape."""
     count = len(found.field)
     # At an edge, the nearest patch.

@@ -63,7 +63,9 @@ class Basis:
         y, x = (xp.asarray(((np.arange(n) - (n - 1) / 2) * 2 / max(shape)).astype(np.float32)) for n in shape)
         found = xp.zeros((len(slopes[0]), len(self.numbers), *shape), np.float32)
         for number, change in zip(self.numbers, found.swapaxes(0, 1), strict=True):
-            for factor, slope, place in zip(number, (0, 1, 0, 0, 1, 1), (1, 1, y[:, None], x, y[:, None], x), strict=True):
+            for factor, slope, place in zip(
+                number, (0, 1, 0, 0, 1, 1), (1, 1, y[:, None], x, y[:, None], x), strict=True
+            ):
                 if factor:
                     change += slopes[slope] * (factor * place)
         return found.reshape(*found.shape[:2], -1)

@@ -148,7 +148,9 @@ class Solver:
             found = compared(reference, self.view.seen(motion[active], active), rows_of(weight, active))
             score[active], power[active] = found.score, dots(found.residual, found.residual)
             goes_on = definite[active] & (steps[active] > step) & (found.score > 0)  # not turned inside out
-            right = to_host(rows_of(self.view.changes, active) @ found.residual.reshape(active.size, -1, 1))[goes_on, :, 0]
+            right = to_host(rows_of(self.view.changes, active) @ found.residual.reshape(active.size, -1, 1))[
+                goes_on, :, 0
+            ]
             active = active[goes_on]
             change = (inverse[active] @ right[:, :, None])[:, :, 0] * self._scale
             after = motion[active] @ np.linalg.inv(self.basis.step(change))

@@ -65,7 +65,10 @@ class Nodes:
         pairs = [(basis[:, :, None] * basis[:, None, :]).reshape(len(basis), -1) for basis in bases]
         # Linear splines, of local offsets.
         pixels = [np.arange(size, dtype=np.float64) for size in shape]
-        hats = [np.stack([np.interp(at, nodes, row) for row in np.eye(nodes.size)], axis=1) for at, nodes in zip(pixels, (rows, columns), strict=True)]
+        hats = [
+            np.stack([np.interp(at, nodes, row) for row in np.eye(nodes.size)], axis=1)
+            for at, nodes in zip(pixels, (rows, columns), strict=True)
+        ]
         self.bases, self.pairs, self.hats = (
             tuple(xp.asarray(each, dtype=np.float32) for each in both) for both in (bases, pairs, hats)
         )
@@ -73,7 +76,7 @@ class Nodes:
         identity = [np.eye(each.size) for each in (rows, columns)]
         energy = np.kron(second.T @ second, identity[1]) + np.kron(identity[0], bent.T @ bent)
         energy += 2 * np.kron(first.T @ first, across.T @ across)
-        self.bending: Floats = np.kron(np.eye(2), energy)
+        self.bending: Floats = np.kron(np.eye(2), energy).astype(np.float64)
         """Quadratic form of both components: second differences of the field over its nodes, mixed ones twice."""
         self.bends = 2 * (rows.size * columns.size - 1 - int(rows.size > 1) - int(columns.size > 1))
         """In how many ways a field can bend: what is even or rises evenly does not."""
@@ -85,7 +88,8 @@ class Nodes:
 
     def sums(self, images: Array) -> Floats:
         """Sums (n, gy gx) of images times the spline of each node."""
-        return to_host(self.bases[0].T @ images @ self.bases[1]).astype(np.float64).reshape(len(images), -1)
+        sums: Floats = to_host(self.bases[0].T @ images @ self.bases[1]).astype(np.float64)
+        return sums.reshape(len(images), -1)
 
     def seen(self, frames: Array, field: Floats) -> tuple[Array, Array]:
         """Frames (n, Y, X) through fields (n, 2, gy, gx), and which of their pixels lie in the frame."""
@@ -196,9 +200,7 @@ def fitted(levels: list[FieldReference], sizes: list[Array], start: Floats, move
 class _Fit:
     """Steps from fields that are right to about a pixel, of frames of one size."""
 
-    def __init__(
-        self, reference: FieldReference, frames: Array, modes: list[Modes], steps: int, near: float
-    ) -> None:
+    def __init__(self, reference: FieldReference, frames: Array, modes: list[Modes], steps: int, near: float) -> None:
         self._reference, self._frames, self._modes, self._steps, self._near = reference, frames, modes, steps, near
         self.sigma: Floats = np.zeros(0)
         self.score: Floats = np.full(len(frames), np.nan)
@@ -279,5 +281,5 @@ def _lost_at(moved: Floats, shape: tuple[int, int]) -> list[Sides]:
     """Rows and columns at top, bottom, left and right that frames `moved` (T, 2) do not show of a reference."""
     lost = np.stack([-moved[:, 0], moved[:, 0], -moved[:, 1], moved[:, 1]], axis=1)
     # A few pixels more or less change nothing: frames that moved alike share the matrix.
-    lost = np.clip(lost, 0, np.repeat(shape, 2) // 2).astype(np.intp) // _ROUNDED * _ROUNDED
-    return [(top, bottom, left, right) for top, bottom, left, right in lost.tolist()]
+    whole = np.clip(lost, 0, np.repeat(shape, 2) // 2).astype(np.intp) // _ROUNDED * _ROUNDED
+    return [(top, bottom, left, right) for top, bottom, left, right in whole.tolist()]

@@ -75,12 +75,12 @@ def centred(frames: Array, counts: Array | None = None) -> tuple[Array, Array]:
         small = frames.dtype.kind != "f" and frames.dtype.itemsize <= 2  # which float32 holds as they are
         values = frames.astype(np.float32) - mean.astype(np.float32) if small else (frames - mean).astype(np.float32)
         return values, xp.zeros(len(frames), bool)
-    known = finite if counts is None else counts if finite is None else counts & finite
+    everything = xp.ones(frames.shape, bool) if counts is None else counts
+    known = everything if finite is None else everything & finite
     total = xp.where(known, frames, 0).sum(axis=(1, 2), dtype=np.float64)
     mean = total / xp.maximum(known.sum(axis=(1, 2)), 1)
     values = xp.where(known, frames - mean[:, None, None], 0.0).astype(np.float32)
-    lost = known != (xp.ones_like(known) if counts is None else counts)
-    return values, lost.any(axis=(1, 2))
+    return values, (known != everything).any(axis=(1, 2))
 
 
 def inner(counts: Array, before: int = _BEFORE, behind: int = _BEHIND) -> Array:
