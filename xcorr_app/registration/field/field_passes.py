@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.field.measured_field import DisplacementField, slopes_of
 from xcorr_app.registration.field.smooth_field import local_linear, normalised_median
-from xcorr_app.registration.field.window_match import Search, Windows, match_windows
+from xcorr_app.registration.field.window_match import Search, WindowMatch, Windows, match_windows
 from xcorr_app.registration.field.windows import refine_windows
 from xcorr_app.registration.solver.sampling import coefficients
+from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
 from xcorr_app.registration.warping.grid import Grid, pixel_bases, with_edges
 from xcorr_app.registration.warping.ndimage import ndimage_of
@@ -44,9 +45,16 @@ def compared(
         predicted = _at_points(pixels, grid)
     place, window = grid.firsts, grid.rows.window
     masked = np.zeros(grid.shape, dtype=bool) if seen is None else _share(seen, grid) < _MIN_SEEN
-    windows = Windows(first, place, window, reach, seen)
-    back = None if before is None else Windows(second, place, window, reach, seen)
-    match = match_windows([Search(windows, second, np.zeros_like(place))], back)
+
+    def job(start: int, stop: int) -> WindowMatch:
+        part = place[start:stop]
+        windows = Windows(first, part, window, reach, seen)
+        back = None if before is None else Windows(second, part, window, reach, seen)
+        return match_windows([Search(windows, second, np.zeros_like(part))], back)
+
+    walk = Pass(len(place), (window + 2 * reach) ** 2, xp is not np)
+    parts = [vars(part).values() for part in walk.alone("windows", job)]
+    match = WindowMatch(*(np.concatenate(each) for each in zip(*parts, strict=True)))
     measured = match.shift.reshape(*grid.shape, 2) + predicted
     with np.errstate(invalid="ignore"):
         by_chance = (match.false_alarm > MAX_FALSE_ALARM).reshape(grid.shape)

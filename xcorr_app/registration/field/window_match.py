@@ -128,11 +128,11 @@ def match_windows(searches: Sequence[Search], back: Windows | None = None) -> Wi
         planes = (planes + _planes([Search(back, one.image, searches[0].offset)])[:, ::-1, ::-1]) / 2
     flat = xp.concatenate([search.windows.flat[search.which] for search in searches])
     offset = np.concatenate([search.offset for search in searches])
-    planes = xp.where(flat[:, None, None], np.nan, xp.clip(planes.astype(np.float64), -1.0, 1.0))
+    planes = xp.where(flat[:, None, None], np.float32(np.nan), xp.clip(planes, -1.0, 1.0))
     row, column, top = _highest(planes[:, _RIM:-_RIM, _RIM:-_RIM])
     row, column = row + _RIM, column + _RIM
     near = to_host(neighbourhoods(planes, row, column, 1)).astype(np.float64)
-    rating = significance(planes, row, column, top, scores=True)
+    rating = significance(planes, row, column, top.astype(np.float64), scores=True)
     value = to_host(top).astype(np.float64)
     found = np.isfinite(value)
     fraction, _ = refine(np.where(found[:, None, None], near, 0.0), "gaussian", 1)

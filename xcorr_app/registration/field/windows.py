@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.solver.basis import BASES, Basis, slopes_of
-from xcorr_app.registration.solver.gauss_newton import Solver
+from xcorr_app.registration.solver.gauss_newton import Fits, Solver
 from xcorr_app.registration.solver.sampling import Numbers, coefficients, shifted_windows, windows_of
+from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.registration.warping.matrices import Matrix
 from xcorr_app.registration.warping.ndimage import ndimage_of
-from xcorr_app.registration.warping.warp import inside_frame
 
 Floats = NDArray[np.float64]
 
@@ -26,8 +26,8 @@ _MAX_STEPS, _SETTLED = {True: 12, False: 25}, {True: 2e-3, False: 2e-4}
 """Of windows that move as one, and that are strained: some tenth of what noise leaves at best."""
 _FARTHEST = 1.0
 """Pixels from the start beyond which another place was found."""
-_AT_ONCE = 1 << 20
-"""Pixels of the windows that are refined together."""
+_AS_LARGE_AS = 2
+"""Windows are refined in as much memory as so many times their pixels are correlated in."""
 _MIN_SEEN = 0.4
 """Share of a window that must be seen in both images."""
 _ORDER, _RIM = 5, 12
@@ -61,26 +61,29 @@ class _Windows:
 
     def weight(self, motions: Matrix, items: Numbers) -> Array:
         """What counts in the first image and lies in the second."""
-        xp = array_namespace(self.reference)
-        weight = inside_frame(self._places(motions, items), self._shape)
+        xp, places = array_namespace(self.reference), self._places(motions, items)
+        inside = [(each >= 0) & (each <= size - 1) for each, size in zip(places, self._shape, strict=True)]
+        weight = inside[0] & inside[1]
         return (weight if self._counts is None else weight & self._counts[xp.asarray(items)]).astype(np.float32)
 
     def seen(self, motions: Matrix, items: Numbers) -> Array:
         """Windows of the second image."""
+        xp = array_namespace(self.reference)
         if self._shifts:
             size = self._size, self._size
             return shifted_windows(self._splines, _ORDER, self._place[items] + _RIM, size, motions[:, :2, 2])
-        places, ndimage = self._places(motions, items) + _RIM, ndimage_of(array_namespace(self.reference))
-        places = places.swapaxes(0, 1)
+        places, ndimage = xp.stack(self._places(motions, items)) + _RIM, ndimage_of(xp)
         return ndimage.map_coordinates(self._splines[0], places, order=_ORDER, mode="nearest", prefilter=False)
 
-    def _places(self, motions: Matrix, items: Numbers) -> Array:
-        """Places (n, 2, h, w) in the second image."""
+    def _places(self, motions: Matrix, items: Numbers) -> list[Array]:
+        """Rows and columns (n, h, w) in the second image; of windows that move as one (n, h, 1) and (n, 1, w)."""
         xp = array_namespace(self.reference)
-        offset = xp.arange(self._size) - (self._size - 1) / 2
-        matrix = xp.asarray(motions[:, :2, :, None, None])
+        x = xp.arange(self._size) - (self._size - 1) / 2
+        y, matrix = x[:, None], xp.asarray(motions[:, :2, :, None, None])
         middle = xp.asarray(self._place[items] + (self._size - 1) / 2)[:, :, None, None]
-        return (matrix[:, :, 0] * offset[:, None] + (matrix[:, :, 2] + middle)) + matrix[:, :, 1] * offset
+        if self._shifts:
+            return [y + (matrix[:, 0, 2] + middle[:, 0]), x + (matrix[:, 1, 2] + middle[:, 1])]
+        return [(matrix[:, i, 0] * y + (matrix[:, i, 2] + middle[:, i])) + matrix[:, i, 1] * x for i in (0, 1)]
 
 
 def refine_windows(
@@ -107,12 +110,14 @@ def refine_windows(
     motion[:, :2, 2] = shift
     if slopes is not None:
         motion[:, :2, :2] += slopes
-    at_once, parts = max(1, _AT_ONCE // size**2), []
-    for first in range(0, len(shift), at_once):
-        part = slice(first, first + at_once)
-        view = _Windows(basis, cut, splines, counts, place[part], size)
+
+    def job(start: int, stop: int) -> Fits:
+        view = _Windows(basis, cut, splines, counts, place[start:stop], size)
         solver = Solver(view, basis, _SETTLED[basis.is_shift], _FARTHEST, _MIN_SEEN * size**2)
-        parts.append(solver.fitted(motion[part], _MAX_STEPS[basis.is_shift] if moves else 0))
+        return solver.fitted(motion[start:stop], _MAX_STEPS[basis.is_shift] if moves else 0)
+
+    walk = Pass(len(shift), _AS_LARGE_AS * size**2, xp is not np)
+    parts = list(walk.alone("windows", job))
     found, settled, score = (
         np.concatenate([getattr(each, name) for each in parts]) for name in ("motion", "settled", "score")
     )

@@ -19,7 +19,7 @@ from xcorr_app.registration import quality
 from xcorr_app.registration.field.window_match import Windows
 from xcorr_app.registration.patches.patch_match import PatchMatcher
 from xcorr_app.registration.solver.smooth_field import FieldReference, Nodes, fitted
-from xcorr_app.registration.solver.whole_frames import centred, halved, smoothed
+from xcorr_app.registration.solver.whole_frames import TOGETHER, centred, halved, in_blocks, smoothed
 from xcorr_app.registration.warping.grid import Grid, with_edges
 
 DEFAULT_PATCH, DEFAULT_OVERLAP, DEFAULT_DEVIATION = 128, 0.5, 6.0
@@ -123,8 +123,8 @@ class PatchFit:
         nothing = np.full((count, patches), np.nan)
         found = FittedPatches(field, sigma, np.full(count, np.nan), np.zeros(nothing.shape, dtype=bool), nothing)
         known = np.flatnonzero(np.isfinite(shifts).all(axis=1))
-        # A device takes all at once; on the host what a frame needs stays in the cache.
-        for rows in [known] if self._xp is not np and known.size else known[:, None]:
+        together = TOGETHER[True] if self._xp is not np else 1 if self._own is not None else max(known.size, 1)
+        for rows in (known[block] for block in in_blocks(known.size, together)):
             references, windows = self._references, self._windows * len(rows)
             if self._own is not None:
                 images = self._xp.stack([self._own(first + t) for t in rows.tolist()])

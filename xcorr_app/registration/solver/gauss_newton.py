@@ -140,29 +140,35 @@ class Solver:
         definite = seen & (eigenvalues[:, 0] > _CONDITION * eigenvalues[:, -1])
         inverse = np.linalg.inv(np.where(definite[:, None, None], normal, np.eye(len(self._scale))))
         score, power, settled = np.full(count, np.nan), np.full(count, np.nan), np.zeros(count, dtype=bool)
-        active = np.flatnonzero(seen)
-        for step in range(int(steps.max(initial=0)) + 1):
-            if not active.size:
-                break
-            reference = rows_of(self.view.reference, active)
-            found = compared(reference, self.view.seen(motion[active], active), rows_of(weight, active))
-            score[active], power[active] = found.score, dots(found.residual, found.residual)
-            goes_on = definite[active] & (steps[active] > step) & (found.score > 0)  # not turned inside out
-            right = to_host(rows_of(self.view.changes, active) @ found.residual.reshape(active.size, -1, 1))[
-                goes_on, :, 0
-            ]
-            active = active[goes_on]
-            change = (inverse[active] @ right[:, :, None])[:, :, 0] * self._scale
-            after = motion[active] @ np.linalg.inv(self.basis.step(change))
-            near = np.abs(after - start[active])[:, :2, 2].max(axis=1, initial=0) < self.farthest
-            still = corner_moves(after - motion[active], self._shape) < self.settled
-            motion[active[near]] = after[near]
-            settled[active] = still & near
-            active = active[near & ~still]
+        going, step = seen.copy(), 0
+        while going.any():
+            items = self._looked_at(going)
+            found = compared(
+                rows_of(self.view.reference, items), self.view.seen(motion[items], items), rows_of(weight, items)
+            )
+            right = to_host(rows_of(self.view.changes, items) @ found.residual.reshape(len(items), -1, 1))[:, :, 0]
+            left = dots(found.residual, found.residual)
+            live = going[items]
+            rows, right = items[live], right[live]
+            score[rows], power[rows] = found.score[live], left[live]
+            going[rows] = definite[rows] & (steps[rows] > step) & (score[rows] > 0)  # not turned inside out
+            change = (inverse[rows] @ right[:, :, None])[:, :, 0] * self._scale
+            after = motion[rows] @ np.linalg.inv(self.basis.step(change))
+            near = np.abs(after - start[rows])[:, :2, 2].max(axis=1, initial=0) < self.farthest
+            moves = going[rows] & near
+            still = moves & (corner_moves(after - motion[rows], self._shape) < self.settled)
+            motion[rows[moves]] = after[moves]
+            settled[rows], going[rows] = still, moves & ~still
+            step += 1
         variance = power / np.maximum(pixels - len(self._scale) - 2, 1)
         covariance = inverse * np.outer(self._scale, self._scale) * variance[:, None, None]
         covariance[~definite] = np.nan
         return Fits(motion, score, settled, definite, np.where(seen, pixels, 0.0), covariance)
+
+    def _looked_at(self, going: NDArray[np.bool_]) -> Numbers:
+        """Items that are looked at; of frames on a device all are, so that what comes of one depends on no other."""
+        together = len(self.view.reference) == 1 and array_namespace(self.view.reference) is not np
+        return np.arange(going.size) if together else np.flatnonzero(going)
 
     def scatter(self, motion: Matrix, items: Numbers) -> Floats:
         """Covariances (n, k, k) of motions of some items, for residuals that neighbours share and that differ.

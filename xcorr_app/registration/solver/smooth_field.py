@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.resample.warping import warp_on_device
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.solver.basis import slopes_of
-from xcorr_app.registration.solver.gauss_newton import compared, dots, rows_of
+from xcorr_app.registration.solver.gauss_newton import compared, dots
 from xcorr_app.registration.warping.device_warp import splines_of
 from xcorr_app.registration.warping.grid import pixel_bases
 from xcorr_app.registration.warping.ndimage import ndimage_of
@@ -183,6 +183,10 @@ def fitted(levels: list[FieldReference], sizes: list[Array], start: Floats, move
 
     They begin with `start` (T, 2, gy, gx); `moved` (T, 2) are the displacements of the frames as a whole.
     """
+    if array_namespace(sizes[0]) is np and len(start) > 1:  # what one frame needs stays in the cache
+        each = [slice(t, t + 1) for t in range(len(start))]
+        parts = [fitted(levels, [size[part] for size in sizes], start[part], moved[part]) for part in each]
+        return FittedFields(*(np.concatenate(part) for part in zip(*parts, strict=True)))
     field, bend = start, np.ones(len(start))
     lost = _lost_at(moved, levels[0].nodes.shape)
     for number in range(len(levels) - 1, -1, -1):
@@ -207,42 +211,39 @@ class _Fit:
 
     def run(self, start: Floats, bend: Floats) -> tuple[Floats, Floats]:
         """Fields (T, 2, gy, gx) and expected squares of their bends (T,), both to start from."""
-        count, nodes = len(start), self._reference.nodes
-        field, bend, self.sigma = start.reshape(count, -1).copy(), bend.copy(), np.full(start.shape, np.inf)
-        alike, active = np.zeros(count), np.arange(count)
+        nodes, count, shape = self._reference.nodes, len(start), start.shape
+        field, bend, alike = start.reshape(count, -1).copy(), bend.copy(), np.ones(count)
+        sigma, going = np.full(field.shape, np.inf), np.ones(count, dtype=bool)
         for step in range(self._steps):
-            residual, self.score[active], pixels = self._residual(field[active].reshape(-1, *start.shape[1:]), active)
+            residual, score, pixels = self._residual(field.reshape(shape))
             if step == 0:
                 alike = _alike(residual)  # smoothed noise: neighbours are alike, and add up
-            variance = np.maximum(dots(residual, residual) / np.maximum(pixels, 1) * alike[active], 1e-12)
-            slopes = (rows_of(slope, active) for slope in self._reference.slopes)
-            right = np.concatenate([nodes.sums(slope * residual) for slope in slopes], axis=1)
-            settled = np.zeros(active.size, dtype=bool)
-            for kind in {id(self._modes[t]): self._modes[t] for t in active.tolist()}.values():
-                of = np.array([self._modes[t] is kind for t in active.tolist()])
-                rows, v, b = active[of], variance[of, None], bend[active[of], None]
-                spread = 1 / (1 / v + kind.bends / b)
-                change = (spread * ((right[of] / v + field[rows] @ nodes.bending / b) @ kind.shapes)) @ kind.shapes.T
-                field[rows] -= change
-                sigma = np.sqrt(spread @ np.square(kind.shapes).T)
-                self.sigma[rows] = sigma.reshape(-1, *start.shape[1:])
+            variance = np.maximum(dots(residual, residual) / np.maximum(pixels, 1) * alike, 1e-12)[:, None]
+            right = np.concatenate([nodes.sums(slope * residual) for slope in self._reference.slopes], axis=1)
+            self.score[going] = score[going]
+            old, before = field.copy(), bend[:, None].copy()
+            for modes in {id(each): each for each in self._modes}.values():
+                rows = going & np.array([each is modes for each in self._modes])
+                spread = 1 / (1 / variance + modes.bends / before)
+                force = (right / variance + old @ nodes.bending / before) @ modes.shapes
+                field[rows] = (old - (spread * force) @ modes.shapes.T)[rows]
+                sigma[rows] = np.sqrt(spread @ np.square(modes.shapes).T)[rows]
                 if nodes.bends:
-                    free = np.maximum(nodes.bends - (kind.bends * spread).sum(axis=1) / b[:, 0], 1e-3)
-                    energy = ((field[rows] @ nodes.bending) * field[rows]).sum(axis=1)
-                    bend[rows] = np.clip(energy / free, _BENDS[0] ** 2, _BENDS[1] ** 2)
-                settled[of] = np.abs(change).max(axis=1) < _SETTLED
-                settled[of] |= np.square(change / sigma).mean(axis=1) < self._near**2
-            active = active[~settled]
-            if not active.size:
+                    free = np.maximum(nodes.bends - (modes.bends * spread / before).sum(axis=1), 1e-3)
+                    bend[rows] = (((field @ nodes.bending) * field).sum(axis=1) / free)[rows]
+            bend = np.clip(bend, _BENDS[0] ** 2, _BENDS[1] ** 2)
+            change = np.abs(field - old)
+            going &= (change.max(axis=1) >= _SETTLED) & (np.square(change / sigma).mean(axis=1) >= self._near**2)
+            if not going.any():
                 break
-        return field.reshape(start.shape), bend
+        self.sigma = sigma.reshape(shape)
+        return field.reshape(shape), bend
 
-    def _residual(self, field: Floats, items: NDArray[np.intp]) -> tuple[Array, Floats, Floats]:
-        """What frames and references do not share (n, Y, X), zero where not compared; scores; pixels compared."""
+    def _residual(self, field: Floats) -> tuple[Array, Floats, Floats]:
+        """What frames and references do not share (T, Y, X), zero where not compared; scores; pixels compared."""
         xp, (rows, columns) = array_namespace(self._frames), self._reference.nodes.hats
-        frames, images = rows_of(self._frames, items), rows_of(self._reference.images, items)
-        seen, weight = self._reference.nodes.seen(frames, field)
-        found = compared(images, seen, weight, attenuated=True)
+        seen, weight = self._reference.nodes.seen(self._frames, field)
+        found = compared(self._reference.images, seen, weight, attenuated=True)
         local = rows.T @ found.residual @ columns / xp.maximum(rows.T @ weight @ columns, 1.0)
         residual = found.residual
         residual -= weight * (rows @ local @ columns.T)

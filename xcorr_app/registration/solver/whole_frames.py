@@ -30,8 +30,9 @@ _RIM = 3
 """Pixels along the edges of both images that are not compared."""
 _BEFORE, _BEHIND = 3, 4
 """Pixels around one that does not count whose interpolation takes part of it."""
-_AT_ONCE = {True: 1 << 26, False: 1 << 20}
-"""Pixels of the frames that are refined together, on a device and on the host."""
+TOGETHER = {True: 64, False: 1}
+"""Frames that are refined together, on a device and on the host: always so many, since sums of products of matrices
+depend on how many there are."""
 _SMOOTHING = ((0.97, 0.0), (0.7, 0.7), (0.35, 1.0), (0.0, 1.5))
 """Share of the variance that is no noise, and the sigma in pixels of the Gaussian that noisier images are smoothed by:
 noise in the slopes of the reference would pass for signal. By trial on spots and speckle at SNR 20 to 0.5."""
@@ -56,11 +57,13 @@ def smoothed(images: Array, sigma: float) -> Array:
 
 def halved(images: Array) -> Array:
     """Means of 2 x 2 pixels of images (n, h, w), as float32; a last odd row or column is left out."""
-    height, width = (size // 2 * 2 for size in images.shape[1:])
-    images = images[:, :height, :width].astype(np.float32, copy=False)
-    return (images[:, ::2, ::2] + images[:, 1::2, ::2] + images[:, ::2, 1::2] + images[:, 1::2, 1::2]) * np.float32(
-        0.25
-    )
+    height, width = (size // 2 for size in images.shape[1:])
+    even = images[:, : 2 * height, : 2 * width].astype(np.float32, copy=False)
+    if array_namespace(images) is np:
+        import cv2
+
+        return np.stack([cv2.resize(each, (width, height), interpolation=cv2.INTER_AREA) for each in even])
+    return even.reshape(-1, height, 2, width, 2).mean(axis=(2, 4))
 
 
 def centred(frames: Array, counts: Array | None = None) -> tuple[Array, Array]:
@@ -191,12 +194,11 @@ class Pyramid:
 
         The covariances are those of residuals as they are; `counts` (T, h, w) says which pixels of the frames count.
         """
-        frames = sizes[0]
-        at_once = max(1, _AT_ONCE[array_namespace(frames) is not np] // (frames.shape[1] * frames.shape[2]))
-        if len(numbers) > at_once:
-            parts = [slice(first, first + at_once) for first in range(0, len(numbers), at_once)]
+        together = TOGETHER[array_namespace(sizes[0]) is not np]
+        if len(numbers) != together:
+            parts = in_blocks(len(numbers), together)
             found = [self.refined(sizes, numbers[part], motions[part], counts, most_steps) for part in parts]
-            return Fits(*map(np.concatenate, zip(*found, strict=True)))
+            return Fits(*(np.concatenate(each)[: len(numbers)] for each in zip(*found, strict=True)))
         all_counts = [counts]
         while counts is not None and len(all_counts) < len(sizes):
             all_counts.append(halved(all_counts[-1]) == 1)
@@ -214,10 +216,14 @@ class Pyramid:
             hold = fits.settled & (fits.score >= _BY_CHANCE / np.sqrt(np.maximum(fits.pixels, 1)))
             steps = np.where(hold, most_steps, np.minimum(most_steps, _STEPS_WITHOUT_HOLD))
             motions[np.isnan(fits.score)] = np.nan
-        known = np.flatnonzero(fits.definite)
-        if known.size:
-            fits.covariance[known] = solver.scatter(motions[known], known)
-        return fits._replace(motion=motions)
+        covariance = solver.scatter(np.nan_to_num(motions), np.arange(together))
+        covariance[~fits.definite] = np.nan
+        return fits._replace(motion=motions, covariance=covariance)
+
+
+def in_blocks(count: int, together: int) -> list[Numbers]:
+    """Numbers of so many items in blocks of one size, the last one filled up with the last item."""
+    return [np.minimum(np.arange(first, first + together), count - 1) for first in range(0, count, together)]
 
 
 def score_of(level: Level, frames: Array, motions: Matrix) -> Floats:

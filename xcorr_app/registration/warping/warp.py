@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.one_blas_thread import one_blas_thread
 from xcorr_app.registration.stack.passes import worker_count
 from xcorr_app.registration.warping.device_warp import splines_of, takes, warped
 from xcorr_app.registration.warping.grid import pixel_bases
@@ -49,6 +50,7 @@ def warp_frames(stack: Array, matrices: Floats, order: int = 1, mode: Mode = "co
     return _moved(stack, lambda: matrices, places, (matrices == np.eye(3)).all(axis=(1, 2)), order, mode, cval)
 
 
+@one_blas_thread()
 def warp_by_fields(
     stack: Array, fields: Floats, nodes: tuple[Floats, Floats], order: int = 1, mode: Mode = "constant", cval: float = 0
 ) -> Array:
