@@ -158,6 +158,26 @@ def test_doubt_is_told_apart():
     assert {"uncertain", "ambiguous"} & set(discs.flags[1])
 
 
+@pytest.mark.parametrize("model", ["rigid", "affine"])
+def test_what_is_masked_takes_no_part(model):
+    """A bright thing that stands still in front of a scene that turns, whatever it looks like."""
+    frames, truth = series(model, 20, 3, shape=(150, 160), turn=0.2)
+    mask = np.ones((150, 160), bool)
+    mask[50:90, 60:120] = False
+    found = []
+    for still in (30.0, np.nan, 50 * np.random.default_rng(0).normal(size=(150, 160))):
+        stack = np.where(mask, frames, still)
+        found.append(xc.estimate_motion(stack, model, mask=mask))
+        assert found[-1].flags == ((),) * len(frames)
+        np.testing.assert_array_equal(found[-1].matrices, found[0].matrices)
+    assert corner_errors(found[0].matrices, truth, mask.shape).max() < 0.06
+    held = xc.estimate_motion(np.ma.array(frames, mask=np.broadcast_to(~mask, frames.shape)), model, "template")
+    assert corner_errors(held.matrices, truth, mask.shape).max() < 0.06
+    assert "mask: given" in held.notes[0]
+    with pytest.raises(ArgumentError, match="patches take none"):
+        xc.estimate_motion(frames, "patches", mask=mask)
+
+
 def test_frames_that_cannot_be_trusted_are_interpolated():
     frames, _ = series("rigid", 20, 4, shape=(96, 96), turn=0.2)
     frames = np.concatenate([frames[:2], np.zeros((1, 96, 96)), frames[2:3]])
