@@ -22,7 +22,6 @@ LAYERS = (
     "arrays",
     "correlation",
     "filtering",
-    "tuning",
     "registration",
     "io",
     "report",
@@ -46,7 +45,6 @@ LARGEST = {
     "xcorr_app/pipeline": 1270,
     "xcorr_app/registration": 13110,
     "xcorr_app/report": 1270,
-    "xcorr_app/tuning": 740,
     "benchmarks": 6430,
     "tests": 25400,
 }
