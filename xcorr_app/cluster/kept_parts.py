@@ -39,7 +39,6 @@ _CLASSES = {
     "registration.measuring.placement": {"Placement"},
     "registration.stack.preparation": {"Prepared"},
     "registration.measuring.reweighted_fit": {"Fit"},
-    "registration.parts.seen_tiles": {"Seen"},
     "registration.parts.tiles": {"Look"},
     "registration.parts.turned_frames": {"Turned"},
     "registration.standard_error.peak_shapes": {"PeakShapes"},

@@ -13,8 +13,7 @@ from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.registration import quality
 from xcorr_app.registration.measuring.match import Match
 from xcorr_app.registration.measuring.measured import Measured
-from xcorr_app.registration.parts.seen_tiles import Judged, Seen
-from xcorr_app.registration.parts.tiles import Look
+from xcorr_app.registration.parts.tiles import Judged, Look
 from xcorr_app.registration.stack.preparation import Prepared
 from xcorr_app.registration.standard_error.peak_shapes import PeakShapes, narrowness_of
 
@@ -39,7 +38,6 @@ class ChunkResult:
     rows: NDArray[np.intp]
     unreadable: dict[int, str]
     match: Match | None = None
-    seen: Seen | None = None
     look: Judged | None = None
     score_limit: NDArray[np.float64] | None = None
     chance_score: NDArray[np.float64] | None = None
@@ -49,7 +47,7 @@ class ChunkResult:
     disagrees: NDArray[np.bool_] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """What travels to another process: no pixels but those of the few frames whose tiles are looked at."""
+        """What travels to another process: no pixels."""
         look = None if self.look is None else Looked(self.look())
         return self.__dict__ | {"prepared": self.prepared.without_frames(), "look": look}
 

@@ -31,7 +31,7 @@ from xcorr_app.registration.measuring.references import FixedImage, Reference
 from xcorr_app.registration.measuring.stack_weighting import StackWeighting
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts import tiles as tile_grid
-from xcorr_app.registration.parts.seen_tiles import Judged, Seen, Watched
+from xcorr_app.registration.parts.tiles import Judged, started_look
 from xcorr_app.registration.settings import PHASE, Settings
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Pass
@@ -98,19 +98,15 @@ class OnePass:
             fixed = matcher.prepare_reference(reference.image[None])
             fixed_exactly = verifier.prepare_reference(reference.image[None]) if verifier else None
 
+        def meanwhile(_: Array) -> None:
+            made()
+
         def job(start: int, stop: int) -> ChunkResult:
             chunk, prepared = self.prepared.read(start, stop)
             if isinstance(reference, LitImage):
                 prepared = reference.weighted(start, prepared)
-            compared = watched = None
+            compared = None
             if fixed is not None and prepared is together and begun is not None:
-                watched = Watched(reference.images(start, prepared), prepared.frames, np.flatnonzero(looked_at))
-
-                def meanwhile(written: Array, watched: Watched = watched) -> None:
-                    if self._settings.subpixel != PHASE:
-                        watched.look(written)
-                    made()
-
                 compared = matcher.compare(fixed, prepared.frames, meanwhile, begun)
                 if compared.flat is not None:
                     prepared.flat = compared.flat & ~prepared.unreadable
@@ -125,15 +121,8 @@ class OnePass:
             if parts is not None:
                 images, frames = parts.leave_out(images, frames, start + result.rows, noisy=kernel is not None)
             result.checked = np.flatnonzero(verified[start:stop][result.rows])
-            if frames is not prepared.frames:
-                watched = None  # begun with flat frames among the others
             prepared_reference = fixed or matcher.prepare_reference(images)
-            if watched is None:
-                watched = Watched(*whole, np.flatnonzero(looked_at[start:stop][result.rows]))
-            if compared is None:
-                compared = matcher.compare(prepared_reference, frames, lambda _: watched.start())
-            else:
-                compared = compared.of(result.rows)
+            compared = matcher.compare(prepared_reference, frames) if compared is None else compared.of(result.rows)
             match, values, result.shapes = compared.match, compared.values, compared.shapes
             if result.shapes is None:
                 slopes = prepared_reference.slopes
@@ -141,11 +130,11 @@ class OnePass:
             if self._settings.subpixel == PHASE and parts is None:
                 match, result.shapes = with_phase_ramps(match, result.shapes, prepared_reference.values, values)
             result.match = match
-            if looked_at[start:stop][result.rows].any():
-                result.seen = watched.seen(start + result.rows, match.shift, compared.others)
-                # Of a single range there are no others to wait for; a device may be checking meanwhile.
-                if parts is not None or frames.shape[0] == self._frames.count:
-                    result.look, result.seen = result.seen.started(), None
+            if (rows := np.flatnonzero(looked_at[start:stop][result.rows])).size:
+                images_of = whole[0] if whole[0].shape[0] == 1 else take(whole[0], rows)
+                result.look = started_look(
+                    images_of, take(whole[1], rows), match.shift[rows], start + result.rows[rows]
+                )
             overlap = np.prod(np.maximum(np.array(shape) - np.abs(match.peak), 0), axis=1)
             result.chance_score = quality.score_by_chance(overlap, self.window)
             result.score_limit = quality.doubtful_below(
@@ -160,16 +149,12 @@ class OnePass:
                 verify(verifier, result, match, exact, take(frames, result.checked), self._settings)
             return result
 
-        seen, looks = list[Seen](), list[Judged]()
+        looks = list[Judged]()
         for result in self._walk.over(stage, job, small=True):
             columns, shapes = made()
             result.write(columns, shapes, self.window)
-            if result.seen is not None:
-                seen.append(result.seen)
             if result.look is not None:
                 looks.append(result.look)
-        # The few frames that are looked at, all at once; a device does so while the host goes on.
-        looks += Seen.together(seen, shared=isinstance(reference, FixedImage))
         columns, shapes = made()
         columns.sigma = shapes.standard_errors(columns.significance)
         if min(shape) == 1:
