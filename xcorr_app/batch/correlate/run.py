@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -23,7 +24,7 @@ from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.io.writing.plane_file import Write, plane_writer
 from xcorr_app.pipeline.environment import own_version, versions
 from xcorr_app.pipeline.failures import memory_as_limit
-from xcorr_app.pipeline.finisher import Finisher, Later
+from xcorr_app.pipeline.finisher import Finisher
 from xcorr_app.registration.stack.passes import Progress
 
 _WAITING = 2
@@ -96,8 +97,8 @@ def _writer(plan: CorrelationPlan) -> Iterator[Write | None]:
     if plan.options.peaks:
         yield None
         return
-    with plane_writer(plan.out, plan.shape, plan.dtype, _facts(plan)) as write, Finisher[None](1) as thread:
-        waiting = deque[Later[None]]()
+    with plane_writer(plan.out, plan.shape, plan.dtype, _facts(plan)) as write, Finisher(1) as thread:
+        waiting = deque[Future[None]]()
 
         def hand_over(planes: np.ndarray) -> None:
             while len(waiting) >= _WAITING:
