@@ -48,7 +48,8 @@ class Align(Work[AlignOptions]):
     def device(cls, options: AlignOptions) -> Device:
         """Choose the device, and refuse an engine that cannot run there."""
         device = select_device(options.device)
-        choose_engine(options.settings.engine, device.xp, kernel_options=options.settings.kernel_options)
+        if not options.explain_for:
+            choose_engine(options.settings.engine, device.xp, kernel_options=options.settings.kernel_options)
         return device
 
     @classmethod
