@@ -19,14 +19,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from xcorr_app.errors import DeviceLostError
-from xcorr_app.io import atomic_write_text
+from xcorr_app.io import Checksums, atomic_write_text
 from xcorr_app.io.opened import announce
 from xcorr_app.pipeline.environment import processor, versions
 from xcorr_app.pipeline.finisher import Finisher
 from xcorr_app.pipeline.outcome import Outcome, Run
 from xcorr_app.pipeline.resources import Resources
 from xcorr_app.pipeline.stack_steps import Shared, StackSteps
-from xcorr_app.pipeline.state import RECORD, RECORD_VERSION, State, asked_of, checksums
+from xcorr_app.pipeline.state import RECORD, RECORD_VERSION, State, asked_of
 from xcorr_app.pipeline.work import Watcher, Work
 from xcorr_app.registration.stack.passes import worker_count
 
@@ -76,7 +76,7 @@ def run_stacks(
     started, resources, plan = datetime.now(UTC), resources or Resources(), work.plan
     stages, found = resources.stages, versions()
     State(plan.out).begin(asked_of(work.program, plan.options.parameters(), plan.inputs))
-    files = {name: checksums(paths) for name, paths in work.files().items()}
+    files = {name: Checksums(paths).finished() for name, paths in work.files().items()}
     compute = compute_stacks if elsewhere is None else elsewhere.compute_stacks
     how: Any = {"resume": plan.options.resume, "stop_at_defects": stop_at_defects, "watcher": watcher}
     computed = compute(work, resources, files, **how)

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import xxhash
 
 from xcorr_app.errors import InputError, OutputError
-from xcorr_app.io import Checksums, atomic_write_text, make_folder
+from xcorr_app.io import atomic_write_text, make_folder
 from xcorr_app.io.checksum import checksum_of
 from xcorr_app.io.container_paths import ZARR
 from xcorr_app.io.opened import opened
@@ -265,11 +265,6 @@ def _is_result(output: Path, out: Path, name: str) -> bool:
 def _of_text(text: str) -> str:
     """Checksum of a record as it reads: a tuple has become a list, a number that is a key text."""
     return xxhash.xxh3_128_hexdigest(json.dumps(json.loads(text), sort_keys=True).encode())
-
-
-def checksums(paths: tuple[Path, ...]) -> dict[str, str]:
-    """XXH3-128 of every file, by path as given; a file that cannot be read has the reason instead."""
-    return Checksums(paths).finished()
 
 
 def fingerprint(parameters: dict[str, Any], inputs: dict[str, str], versions: dict[str, str]) -> str:

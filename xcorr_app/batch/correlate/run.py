@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.batch.correlate.operands import blocks
-from xcorr_app.batch.correlate.peaks_file import write_peaks
+from xcorr_app.batch.correlate.peaks_file import PlaneRecord, write_peaks
 from xcorr_app.batch.correlate.plan import CorrelationPlan
 from xcorr_app.correlation.find_shifts import find_shifts
 from xcorr_app.correlation.forms import Form
@@ -29,28 +29,6 @@ from xcorr_app.registration.stack.passes import Progress
 
 _WAITING = 2
 """Blocks of planes that are written or wait for it, at most."""
-
-
-@dataclass(frozen=True)
-class PlaneRecord:
-    """What is known of one plane."""
-
-    left: int
-    right: int
-    """Which images were correlated: their numbers in the files, counted from 0."""
-    peak: tuple[int, int] | None
-    """Whole shift (dy, dx); None where no shift is valid."""
-    shift: tuple[float, float] | None
-    value: float
-    ratio: float
-    """The peak over the highest other local maximum; infinite where none is positive."""
-    on_edge: bool
-    reference: tuple[float, float] | None
-    """Shift by the FFT reference; None where not verified or where it has none."""
-    difference: float | None
-    """Pixels between the two."""
-    problem: str | None
-    """Why the plane counts as failed."""
 
 
 @dataclass(frozen=True)
