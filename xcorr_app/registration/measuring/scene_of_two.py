@@ -30,7 +30,11 @@ _AT_RIM, _MORE = 2.0, 1.5
 """How many times more of the rim, or of the picture, agrees with the scene's shift."""
 _NOT_LESS = 0.5
 """Share of the picture of the other that what reaches the rim fills at least."""
+_MOST_MOVES = 0.5
+"""Share of the tiles that can tell which move, from which what stands still is not known to be the scene."""
 _ALL, _INNER = np.s_[:, :, :], np.s_[:, 1:-1, 1:-1]
+_SAME = 1.0
+"""Pixels up to which what was left out lies where it was, once all else is left out."""
 _STILL = 1.0
 """Pixels by which what is not the scene moves at least, as a rule, if it crosses it: less, and it may be a pattern of
 the camera's."""
@@ -71,29 +75,33 @@ def scene_of_two(
         return None
     nobody = np.zeros_like(large)
     rest = once.compare(reference, stage, nobody, large, _Rest(~(columns.tiles == AGREES) | ~large[:, None, None]))
+    one, other = (_alone(*pair) for pair in ((without.tiles, rest.tiles), (rest.tiles, without.tiles)))
     with np.errstate(invalid="ignore"):
         two = large & rest.trusted(settings) & (np.hypot(*(rest.shifts - without.shifts).T) > _APART)
+        two &= np.minimum(one.sum(axis=(1, 2)), other.sum(axis=(1, 2))) >= _FEWEST
     if 2 * two.sum() < large.sum():
         return None
-    one, other = (_alone(*pair) for pair in ((without.tiles, rest.tiles), (rest.tiles, without.tiles)))
-    kept, behind = two & _is_behind(one, other), two & _is_behind(other, one)
-    doubtful = two & ~kept & ~behind
+    kept, behind = two & _is_behind(one, other, without), two & _is_behind(other, one, rest)
+    fine = rest
+    if behind.any():
+        shifts = np.where(behind[:, None], rest.shifts, without.shifts)
+        parts = masks.Parts(np.where(behind[:, None, None], rest.tiles, without.tiles) == DIFFERS, shifts)
+        fine = once.compare(reference, stage, verified, behind, parts)
+        with np.errstate(invalid="ignore"):
+            behind &= (np.abs(fine.shifts - rest.shifts) < _SAME).all(axis=1)
     if not behind.any() and 2 * two.sum() < columns.usable.sum():
         # Parts of a few frames that move otherwise, never taken for the scene.
         return None
-    crossing = np.where(behind[:, None], without.shifts, rest.shifts)[kept | behind]
+    moves = np.hypot(*np.stack([without.shifts, rest.shifts], axis=-1).transpose(1, 2, 0))
+    crossing = np.where(kept, moves[1], np.where(behind, moves[0], moves.min(axis=0)))[two]
     chosen = columns.replaced(without, taken)
-    for rows, measured in ((kept, without), (behind, rest)):
-        if measured is rest and rows.any():
-            shifts = np.where(rows[:, None], rest.shifts, without.shifts)
-            parts = masks.Parts(np.where(rows[:, None, None], rest.tiles, without.tiles) == DIFFERS, shifts)
-            measured = once.compare(reference, stage, verified, rows, parts)
+    for rows, measured in ((kept, without), (behind, fine)):
         before, chosen = chosen, chosen.replaced(measured, rows)
         chosen.partial = before.partial | rows
         chosen.inconsistent = before.inconsistent & ~rows
         chosen.settled = before.settled | rows
-    chosen.inconsistent |= doubtful
-    chosen.crossed = not (len(crossing) and np.median(np.hypot(*crossing.T)) < _STILL)
+    chosen.inconsistent |= two & ~kept & ~behind
+    chosen.crossed = not np.median(crossing) < _STILL
     return chosen
 
 
@@ -102,10 +110,13 @@ def _alone(one: NDArray[np.float32], other: NDArray[np.float32]) -> Rows:
     return np.asarray((one == AGREES) & (other != AGREES))
 
 
-def _is_behind(one: Rows, other: Rows) -> Rows:
-    """Frames (T,) in which the tiles of one motion are those of the scene: it fills more of the rim, and of the rest."""
+def _is_behind(one: Rows, other: Rows, of_one: Measured) -> Rows:
+    """Frames (T,) in which the tiles of one motion are those of the scene: it fills more of the rim and of the rest."""
     area, inner = (np.array([tiles[part].sum(axis=(1, 2)) for tiles in (one, other)]) for part in (_ALL, _INNER))
     rim = area - inner
-    reaches = (rim[0] >= _AT_RIM * rim[1]) & (area[0] >= _NOT_LESS * area[1])
     fills = (rim[0] >= rim[1]) & (area[0] >= _MORE * area[1])
-    return np.asarray((area.min(axis=0) >= _FEWEST) & (rim[0] > 0) & (reaches | fills))
+    with np.errstate(invalid="ignore"):
+        # A rim that stands still, of a detector or a stop, is around a scene that moves as around one that does not.
+        is_stop = (np.hypot(*of_one.shifts.T) < _STILL) & (masks.shares(of_one.tiles) > _MOST_MOVES)
+    reaches = (rim[0] >= _AT_RIM * rim[1]) & (area[0] >= _NOT_LESS * area[1]) & ~is_stop
+    return np.asarray((rim[0] > 0) & (reaches | fills))
