@@ -32,7 +32,8 @@ EXTREMES = [
     KernelOptions("overlap-wise", threads=1024),
     KernelOptions("shift-per-warp", shifts_per_block=16),
     KernelOptions("row-per-warp", warps=16),
-    KernelOptions("warp-shuffle", warps=8),
+    KernelOptions("warp-shuffle", warps=16),
+    KernelOptions(DISTRIBUTED, warps=16),
 ]
 
 

@@ -71,8 +71,8 @@ class KernelOptions:
         ``"fp16x2"``, and registration searches peaks as ``"fp16"`` does and recomputes what lies around them in single
         precision; with ``"fp16x2"`` or ``"int8"`` it searches whole planes.
     warps : int, optional
-        Warps a block, 1 to 8 (``warp-shuffle``, ``warp-shuffle-distributed``, ``multi-left-right``, ``multi-row``,
-        ``combined-shuffle``) or 1 to 16 (``row-per-warp``, ``multi-right``).
+        Warps a block, 1 to 16 (``row-per-warp``, ``warp-shuffle``, ``warp-shuffle-distributed``, ``multi-right``) or 1
+        to 8 (``multi-left-right``, ``multi-row``, ``combined-shuffle``).
     threads : int, optional
         Threads a block, 1 to 1024 (``overlap-wise``).
     shifts_per_block : int, optional
