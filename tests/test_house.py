@@ -39,13 +39,13 @@ LARGEST = {
     "xcorr_app/cluster": 710,
     "xcorr_app/correlation": 2250,
     "xcorr_app/filtering": 1610,
-    "xcorr_app/gpu": 6850,
+    "xcorr_app/gpu": 6910,
     "xcorr_app/io": 6330,
     "xcorr_app/napari": 120,
     "xcorr_app/pipeline": 1270,
     "xcorr_app/registration": 13110,
     "xcorr_app/report": 1270,
-    "benchmarks": 5620,
+    "benchmarks": 5690,
     "tests": 25400,
 }
 """Statements that a folder holds at most."""
