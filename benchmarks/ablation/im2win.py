@@ -1,8 +1,8 @@
 """What the document on Im2win evaluates: its twelve layers by every step, and beside direct, im2col and cuDNN.
 
 Time and device memory of a whole call, the window transform included. Steps are added one by one to the basic form, and
-left out one by one of the full kernel. A second group has the forms without tiles, Algorithms 1 and 2, beside im2col
-and MEC (Cho and Brand, arXiv:1706.06873), which lowers windows along the rows alone.
+left out one by one of the full kernel. A second group has the forms without tiles, Algorithms 1 and 2, beside MEC (Cho
+and Brand, arXiv:1706.06873), which lowers windows along the rows alone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from xcorr_app.gpu.im2win.options import ABLATION, STEPS
 
 __all__ = ["IM2WIN"]
 
-_GROUP, _PLAIN, _QUICK = "layer", "plain forms and lowering", ("01:", "03:", "05:", "07:", "09:", "12:")
+_GROUP, _PLAIN, _QUICK = "layer", "plain forms and MEC", ("01:", "03:", "05:", "07:", "09:", "12:")
 
 
 def _cases() -> Iterator[Im2winCase]:
@@ -39,7 +39,7 @@ def _cases() -> Iterator[Im2winCase]:
 
 def _own(case: Im2winCase) -> Iterator[Contender]:
     if case.group == _PLAIN:
-        for name in ("implicit-basic", "im2win-basic", "im2win", "implicit"):
+        for name in ("implicit-basic", "im2win-basic", "implicit"):
             yield Contender(name, layer_attempts({"form": name}), choice=name)
         return
     yield Contender("direct", direct_attempts)
@@ -55,11 +55,11 @@ def _own(case: Im2winCase) -> Iterator[Contender]:
 def _of_torch(case: Im2winCase, search: bool) -> Iterator[Contender]:
     if not search:
         return
-    yield Contender("im2col + GEMM, PyTorch", _unfolded)
     if case.group == _PLAIN:
         yield Contender("MEC, PyTorch", _lowered)
         return
     yield from torch_contenders(case, search)
+    yield Contender("im2col + GEMM, PyTorch", _unfolded)
     for name, number in ALGORITHMS.items():
         yield Contender(f"cuDNN, {name}", _by_cudnn(number))
 

@@ -37,10 +37,7 @@ TILES = {
 _NEVER = 8191
 PLANNER = {
     **{f"{warps} warp{'s' * (warps > 1)} a block": BlockingOptions(warps=warps) for warps in (1, 2, 8)},
-    **{
-        f"{blocks} block{'s' * (blocks > 1)} a multiprocessor": BlockingOptions(blocks=blocks)
-        for blocks in (1, 2, 4, 8)
-    },
+    **{f"{blocks} block{'s' * (blocks > 1)} a multiprocessor": BlockingOptions(blocks=blocks) for blocks in (1, 2, 4)},
     "layout L1": BlockingOptions(filters_for_l1=1),
     "layout L2": BlockingOptions(filters_for_l1=_NEVER),
     "filters halved": BlockingOptions(halved_from_l1=1, halved_from_l2=1),
