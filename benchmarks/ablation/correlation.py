@@ -77,7 +77,7 @@ class CorrelationCase(Work):
 
 
 def _steps() -> Iterator[CorrelationCase]:
-    ways = [Way(name, name) for name in KERNELS if name != "band-product"]
+    ways = [Way(name, name) for name in KERNELS]
     ways += [Way(f"{name}, phases", name, (("PHASES", 1),)) for name in KERNELS if "PHASES" in KERNELS[name].tunables]
     for form in FORMS:
         for size in SIZES:

@@ -74,7 +74,6 @@ def full(size, **batch):
 _WINDOWS = [window(512, 3), window(512, 8), window(64, 16), window(512, 32)]
 SHAPED = {
     "combined": [full(16), full(32), full(64), full(256), *_WINDOWS],
-    "band-product": [window(64, 16, lefts=99, rights=99), window(48, 12, lefts=99, rights=99), window(33, 4), full(20)],
     "combined-shuffle": [full(256), full(64, lefts=9, rights=9, rights_per_left=9)],
     "row-product": [full(size, lefts=99, rights=99) for size in (16, 20, 24, 28, 32, 256)],
 }

@@ -25,7 +25,6 @@ ENGINES = ("fft", "direct", "tensor", "definition")
 VARIANTS = (
     "overlap-wise",
     "shift-per-warp",
-    "row-per-warp",
     "warp-shuffle",
     "warp-shuffle-distributed",
     "multi-right",
@@ -34,7 +33,6 @@ VARIANTS = (
     "combined-shuffle",
     "combined",
     "row-product",
-    "band-product",
 )
 FILTERS = ("gaussian", "box", "sobel", "laplacian", "log", "dog", "unsharp", "taps", "bank")
 BANKS = ("gabor:ORIENTATIONS,SCALES", "derivatives:SIGMA[,SIGMA...]", "schmid", "leung-malik")

@@ -16,7 +16,7 @@ from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failu
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from xcorr_app.batch.stack_work import StackWork
+    from xcorr_app.pipeline.work import Work
 
 
 @cli_options.command("unmix", UnmixOptions, cli_options.inputs_argument())
@@ -92,7 +92,7 @@ def _unmix_file(path: Path, options: UnmixOptions) -> int:
     return 0
 
 
-def _print_explained(console: Console, work: StackWork[UnmixOptions]) -> None:
+def _print_explained(console: Console, work: Work[UnmixOptions]) -> None:
     from xcorr_app.batch.unmix.explain import explain_many
     from xcorr_app.cli.printing.unmix_table import print_explained
 

@@ -16,7 +16,6 @@ __all__ = [
     "multi_right",
     "multi_row",
     "overlap_wise",
-    "row_per_warp",
     "shift_per_warp",
     "warp_shuffle",
 ]
@@ -54,21 +53,6 @@ def warp_shuffle(problem: Problem, types: Types, tuning: Mapping[str, int], _: D
     """A warp sums 32 neighbouring shifts and passes left values from lane to lane."""
     height, width = problem.plane_shape
     return _by_warp("warp_shuffle", types, tuning, problem.pairs * height * ceil_div(width, WARP))
-
-
-def row_per_warp(problem: Problem, types: Types, tuning: Mapping[str, int], _: DeviceLimits) -> Launch:
-    """A block sums 32 neighbouring shifts, its warps sharing the rows."""
-    height, width = problem.plane_shape
-    rows = min(problem.left_shape[0], problem.right_shape[0])
-    warps = {"WARPS": next((count for count in (1, 2, 4, 8) if rows <= count), 16), **tuning}["WARPS"]
-    sum_floats = 2 if types["SUM_TYPE"] == "double" else 1
-    return Launch(
-        "direct/row_per_warp",
-        {**types, "WARPS": warps},
-        problem.pairs * height * ceil_div(width, WARP),
-        warps * WARP,
-        4 * warps * (96 + WARP * sum_floats),
-    )
 
 
 def distributed(problem: Problem, types: Types, tuning: Mapping[str, int], _: DeviceLimits) -> Launch:
