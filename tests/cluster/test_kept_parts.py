@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from xcorr_app.cluster.kept_parts import KeptParts, begin, folder_of
 from xcorr_app.registration.measuring.chunk_result import ChunkResult
+from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.measuring.placement import Placement
 from xcorr_app.registration.motion.whole_frames import Found
+from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
 
 OF = ("measure", False, 9, 32)
 KEY = "0123456789abcdef-and-more"
@@ -101,6 +104,8 @@ def test_another_run_begins_anew(tmp_path):
 def test_a_frame_that_cannot_be_read_is_noticed():
     from xcorr_app.cluster.blocks import _could_not_read
 
-    for one in (ChunkResult(0, None, np.arange(2), {1: "no such file"}), Found(unreadable="no such file")):
+    lost, known = (replace(Measured.empty(2), reasons=reasons) for reasons in ({1: "no such file"}, {}))
+    shapes = PeakShapes.empty(2)
+    for one in (ChunkResult(0, lost, shapes), Found(unreadable="no such file")):
         assert _could_not_read([one])
-    assert not _could_not_read([ChunkResult(0, None, np.arange(2), {}), Found(), None, np.zeros(3)])
+    assert not _could_not_read([ChunkResult(0, known, shapes), Found(), None, np.zeros(3)])

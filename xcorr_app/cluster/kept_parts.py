@@ -34,6 +34,7 @@ _CLASSES = {
     "registration.light.light_field": {"Light"},
     "registration.masked.estimate": {"_Columns"},
     "registration.measuring.match": {"Match"},
+    "registration.measuring.measured": {"Measured"},
     "registration.patches.fitted_fields": {"FittedFields"},
     "registration.motion.whole_frames": {"Found"},
     "registration.measuring.placement": {"Placement"},

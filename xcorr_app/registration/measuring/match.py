@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.registration.columns import Columns
 from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
 
 
 @dataclass(frozen=True)
-class Match:
+class Match(Columns):
     """Result for n frames, on the host. Shifts in pixels (row, column), to be added to the frame."""
 
     peak: NDArray[np.intp]
@@ -34,15 +35,6 @@ class Match:
     """(n,) height of the peak in standard deviations of the plane; NaN where not known."""
     false_alarm: NDArray[np.float64]
     """(n,) probability of such a peak by chance; NaN where not known."""
-
-    def of(self, rows: NDArray[np.intp]) -> Match:
-        """Return the results of some of the frames."""
-        return Match(*(getattr(self, field.name)[rows] for field in fields(self)))
-
-    def replace(self, rows: NDArray[np.intp], other: Match) -> None:
-        """Write the result of `other` into these rows."""
-        for field in fields(self):
-            getattr(self, field.name)[rows] = getattr(other, field.name)
 
 
 @dataclass(frozen=True)

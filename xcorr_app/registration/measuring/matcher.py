@@ -198,8 +198,8 @@ class Matcher:
             part = PreparedReference(reference.values[others], self) if count > 1 else reference
             other = self.match(self.planes(part, frames[others]))
             shapes = peak_shapes(part.slopes, values[others], other.peak, other.shift, other.near, other.around)
-            found.match.replace(others, other)
-            found.shapes.replace(others, shapes)
+            found.match.put(others, other)
+            found.shapes.put(others, shapes)
         return Compared(found.match, found.clean, values, found.shapes, found.flat, others)
 
     def tells_flat(self, frames: Array) -> bool:

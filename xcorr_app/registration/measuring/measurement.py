@@ -162,7 +162,7 @@ class Measurement:
             taken = np.asarray(np.isfinite(found.sigma).all(axis=1))
             taken &= (np.abs(found.shift - shifts) < _OF_ONE_PEAK).all(axis=1)
         # Another layer over some frames lies over all.
-        return columns.by_phase(found, taken) if taken.sum() > _MOST_REFINED * chosen.sum() else columns
+        return columns.refined(found, taken) if taken.sum() > _MOST_REFINED * chosen.sum() else columns
 
     def _settle(self, columns: Measured, reference: Reference) -> None:
         """Ask whether pictures tell shifts from others that fit almost as well; of all frames if a few do."""
@@ -279,7 +279,7 @@ class Measurement:
         frames = PickedFrames(self._frames, tuple(few.tolist()))
         walk = Pass(few.size, frames.shape[0] * frames.shape[1], self._xp is not np)
         sample, nobody = OnePass(frames, walk, self._settings, self._xp), np.zeros(few.size, dtype=bool)
-        some, before = masks.Parts(parts.out[few], parts.shifts[few]), columns.picked(few)
+        some, before = masks.Parts(parts.out[few], parts.shifts[few]), columns.of(few)
         without = sample.compare(reference, stage, nobody, ~nobody, some)
         known: NDArray[np.bool_] = np.asarray(np.isfinite(without.shifts).all(axis=1))
         return (
@@ -313,7 +313,7 @@ class Measurement:
         fit.shift[itself], fit.sigma[itself] = columns.shifts[itself], columns.sigma[itself]
         with np.errstate(invalid="ignore"):
             taken = trusted & np.isfinite(fit.shift).all(axis=1) & ~(fit.sigma > columns.sigma).all(axis=1)
-        return columns.refined(fit, taken)
+        return columns.refined(fit, taken, partial=columns.partial & ~taken, reweighted=taken)
 
     @property
     def _few(self) -> int:

@@ -25,8 +25,7 @@ import scipy.fft
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
-from xcorr_app.registration.measuring.match import Match
-from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
+from xcorr_app.registration.measuring.match import Compared
 
 Floats = NDArray[np.float64]
 
@@ -92,10 +91,11 @@ def refine(lefts: Array, rights: Array, start: Floats) -> Refined:
     return found
 
 
-def with_phase_ramps(match: Match, shapes: PeakShapes, images: Array, frames: Array) -> tuple[Match, PeakShapes]:
-    """Refine the shifts of frames (n, h, w), and their standard errors, against reference images (1 or n, h, w)."""
-    found = refine(images, frames, match.shift)
-    return replace(match, shift=found.shift), replace(shapes, refined=found.sigma)
+def with_phase_ramps(compared: Compared, images: Array) -> Compared:
+    """Refine the shifts of frames, and their standard errors, against reference images (1 or n, h, w)."""
+    found = refine(images, compared.values, compared.match.shift)
+    shapes = None if compared.shapes is None else replace(compared.shapes, refined=found.sigma)
+    return replace(compared, match=replace(compared.match, shift=found.shift), shapes=shapes)
 
 
 def _refined(

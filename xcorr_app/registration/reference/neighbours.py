@@ -7,7 +7,7 @@ frames close loops, which tell errors apart and find them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -263,14 +263,9 @@ def _median_of_pairs(
 
 def _chosen(runs: list[Measured], best: NDArray[np.intp]) -> Measured:
     """Of each frame the columns of its best run (T,)."""
-    out = replace(runs[0])
-    for run in runs[1:]:
-        out.reasons = {**out.reasons, **run.reasons}
-    frames = np.arange(best.size)
-    for field in fields(Measured):
-        columns = [getattr(run, field.name) for run in runs]
-        if isinstance(columns[0], np.ndarray):
-            setattr(out, field.name, np.array(columns)[best, frames])
+    out = runs[0]
+    for number, run in enumerate(runs[1:], 1):
+        out = replace(out.where(best == number, run.arrays), reasons={**out.reasons, **run.reasons})
     return out
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.subpixel import MIN_LOGARITHM
+from xcorr_app.registration.columns import Columns
 
 _STEADY = 20.0
 """Significance from which a peak's own curvature is steady enough."""
@@ -22,7 +23,7 @@ _SHARPEST = 2.4
 
 
 @dataclass
-class PeakShapes:
+class PeakShapes(Columns):
     """What standard errors follow from, one entry a frame; NaN where not known."""
 
     scatter: NDArray[np.float64]
@@ -45,15 +46,6 @@ class PeakShapes:
         """Nothing known yet."""
         sizes = (count, 2, 2), (count, 2, 2), (count,), (count, 2)
         return cls(*(np.full(size, np.nan) for size in sizes))
-
-    def replace(self, rows: NDArray[np.intp] | slice, other: PeakShapes) -> None:
-        """Write the shapes of `other` into these rows."""
-        for each in fields(self):
-            getattr(self, each.name)[rows] = getattr(other, each.name)
-
-    def of(self, rows: NDArray[np.intp]) -> PeakShapes:
-        """Shapes of some of the frames."""
-        return PeakShapes(*(getattr(self, each.name)[rows] for each in fields(self)))
 
     def standard_errors(self, significance: NDArray[np.float64]) -> NDArray[np.float64]:
         """(T, 2) in pixels; infinite where a peak is none.
