@@ -80,17 +80,6 @@ class PeakShapes(Columns):
         unknown = np.isnan(a) | np.isnan(b) | np.isnan(c) | np.isnan(p) | np.isnan(q) | np.isnan(r)
         return np.where(is_peak[:, None], sigma, np.where(unknown, np.nan, np.inf)[:, None])
 
-    def by_noise(self) -> NDArray[np.float64]:
-        """(T, 2) standard errors in pixels by noise alone, of each peak by itself; NaN or infinite where it is none."""
-        a, b, _, c = self.hessian.reshape(-1, 4).T
-        p, q, _, r = self.scatter.reshape(-1, 4).T
-        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            of_rows, of_columns = c * c * p - 2 * b * c * q + b * b * r, b * b * p - 2 * a * b * q + a * a * r
-            error: NDArray[np.float64] = (
-                np.sqrt(np.stack([of_rows, of_columns], axis=1)) / np.abs(a * c - b * b)[:, None]
-            )
-        return error
-
     def _interpolation_error(self) -> NDArray[np.float64]:
         """(2,) root mean square error in pixels of the Gaussian through 3 x 3 values of the plane.
 
