@@ -77,6 +77,14 @@ explain = partial(
     group="Engines and kernels",
     role="terminal",
 )
+explain_for = partial(
+    option,
+    None,
+    text="Like --explain, for a GPU that need not be present.",
+    kind=OneOf(choices.DEVICES),
+    group="Engines and kernels",
+    role="terminal",
+)
 verbose = partial(
     flag,
     flags=("-v",),
@@ -267,6 +275,7 @@ class NamedKernelOptions(StackOptions):
     kernel_options: tuple[str, ...] = kernel_words()
     compression: str | None = compression()
     explain: bool = explain()
+    explain_for: str | None = explain_for()
 
     @cached_property
     def asked_kernel(self) -> Any:

@@ -29,7 +29,6 @@ from xcorr_app.gpu.peaks.costs import fft_search_cost, search_cost
 from xcorr_app.gpu.peaks.kernels import KERNELS as PEAKS
 from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.limits import DeviceLimits
-from xcorr_app.gpu.runtime.tuned import by_measurements
 from xcorr_app.gpu.tensor.costs import (
     beside_peaks,
     beside_planes,
@@ -99,7 +98,7 @@ def decide_planes(
         candidates += _direct(problem, limits)
     if asked == "tensor" or (asked == "auto" and limits.has_wgmma and dtypes == _FLOAT):
         candidates += _tensor_planes(problem, limits, split=1 if options.precision == "fp16" else 2)
-    return by_measurements(_least(candidates, asked), "planes", _coordinates(problem), limits.tuned)
+    return _least(candidates, asked)
 
 
 @functools.lru_cache(maxsize=512)
@@ -142,14 +141,7 @@ def decide_peaks(
         if normalize or (asked == "tensor" and not candidates):
             beside = beside_peaks(problem, limits) + summed
             candidates += _table(TENSOR, FP16_SUMS, "tensor", problem, limits, _HOST_OF_TENSOR_PEAKS, beside=beside)
-    domain = "registration" if normalize else "peaks"
-    return by_measurements(_least(candidates, asked), domain, _coordinates(problem), limits.tuned)
-
-
-def _coordinates(problem: Problem) -> tuple[float, ...]:
-    """Where a problem lies among those that were measured."""
-    areas = (math.prod(problem.left_shape), math.prod(problem.right_shape))
-    return (*map(math.log2, (problem.pairs, *areas, *problem.plane_shape)), 2.0 * problem.shared_rights)
+    return _least(candidates, asked)
 
 
 def _in_double(problem: Problem, dtypes: tuple[str, str]) -> str:

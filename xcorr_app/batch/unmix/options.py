@@ -73,13 +73,6 @@ class UnmixOptions(NamedKernelOptions):
         text="Constant of the planner of --kernel blocking, as often as needed: warps, blocks, channel-count, "
         "registers, shared-bytes, filters-for-l1, rounds, numbers; staging, async or registers.",
     )
-    explain_for: str | None = option(
-        None,
-        "Like --explain, for a GPU that need not be present.",
-        OneOf(choices.DEVICES),
-        group="Engines and kernels",
-        role="terminal",
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -108,7 +101,7 @@ class UnmixOptions(NamedKernelOptions):
         """Return the device; raise DeviceError where a kernel was asked for and the CPU would compute."""
         import numpy as np
 
-        if self.kernel != "auto" and device.xp is np:
+        if self.kernel != "auto" and device.xp is np and not self.explain_for:
             why = device.note or "--device cpu was given"
             raise DeviceError(f"kernel {self.kernel!r} runs on a GPU ({why}); --kernel auto gives the same on the CPU")
         return device
