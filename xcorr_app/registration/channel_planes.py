@@ -82,7 +82,7 @@ def measured_together(
         return None
     adder = _SumOfPlanes(parts, asked, xp)
     columns, shapes = Measured.empty(count), PeakShapes.empty(count)
-    for found in walk.over("channels", lambda start, stop: adder.measured(start, stop, asked), small=True):
+    for found in walk.over("channels", lambda start, stop: adder.measured(start, stop, asked)):
         if found is not None:
             frames = slice(found.start, found.start + found.columns.usable.size)
             columns.put(frames, found.columns)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,21 +13,9 @@ from xcorr_app.registration import quality
 from xcorr_app.registration.measuring.match import Compared
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.parts.seen_tiles import Judged, Seen
-from xcorr_app.registration.parts.tiles import Look
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.preparation import Prepared
 from xcorr_app.registration.standard_error.peak_shapes import PeakShapes, narrowness_of
-
-
-@dataclass(frozen=True)
-class Looked:
-    """What tiles say, known: another process has no device to wait for."""
-
-    found: tuple[NDArray[np.intp], Look]
-
-    def __call__(self) -> tuple[NDArray[np.intp], Look]:
-        """As `Judged` does."""
-        return self.found
 
 
 @dataclass
@@ -49,15 +36,6 @@ class ChunkResult:
         columns.usable, columns.flat, columns.unreadable = prepared.usable, prepared.flat, prepared.unreadable
         columns.non_finite, columns.reasons = prepared.non_finite, reasons
         return cls(start, columns, PeakShapes.empty(count))
-
-    @property
-    def unreadable(self) -> dict[int, str]:
-        """Why frames could not be read, by their numbers."""
-        return self.columns.reasons
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What travels to another process: no pixels but those of the few frames whose tiles are looked at."""
-        return self.__dict__ | {"look": None if self.look is None else Looked(self.look())}
 
     def fill(
         self,

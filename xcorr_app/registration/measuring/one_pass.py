@@ -144,11 +144,11 @@ class OnePass:
 
         columns, shapes = Measured.empty(self._frames.count, tiles), PeakShapes.empty(self._frames.count)
         seen, looks = list[Seen](), list[Judged]()
-        for result in self._walk.over(stage, job, small=True):
+        for result in self._walk.over(stage, job):
             frames = slice(result.start, result.start + result.columns.usable.size)
             columns.put(frames, result.columns)
             shapes.put(frames, result.shapes)
-            columns.reasons.update(result.unreadable)
+            columns.reasons.update(result.columns.reasons)
             seen += [] if result.seen is None else [result.seen]
             looks += [] if result.look is None else [result.look]
         # The few frames that are looked at, all at once; a device does so while the host goes on.
@@ -187,7 +187,7 @@ class OnePass:
                 images = take(images, rows)
             return start + rows, ask(images, take(prepared.frames, rows), start + rows)
 
-        for found in self._walk.over(stage, job, small=True):
+        for found in self._walk.over(stage, job):
             if found is not None:
                 yield found
 

@@ -62,7 +62,7 @@ def patches_of(
     on_device = xp is not np
     pixels = frames.shape[0] * frames.shape[1] * (1 if on_device else _AS_LONG_AS)
     walk = Pass(frames.count, pixels, on_device, progress, held=on_device and isinstance(frames, ArrayFrames))
-    found = FittedFields.joined(list(walk.over("patches", measure, small=True)))
+    found = FittedFields.joined(list(walk.over("patches", measure)))
     return result_of(found, rigid, fit.grid, frames.shape, max_sigma)
 
 
