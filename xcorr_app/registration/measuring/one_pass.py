@@ -48,7 +48,7 @@ class OnePass:
     """A way to compare every frame of a stack once: window, engine and precision are fixed here."""
 
     def __init__(self, frames: Frames, walk: Pass, settings: Settings, xp: Any) -> None:
-        self._frames, self._walk, self._settings, self._xp = frames, walk, settings, xp
+        self.frames, self.walk, self.settings, self.xp = frames, walk, settings, xp
         self.shape = settings.measured_shape(frames.shape)
         """Rows and columns that are measured."""
         self.prepared = PreparedFrames(frames, walk, settings, xp)
@@ -76,7 +76,7 @@ class OnePass:
         shared = isinstance(reference, FixedImage) and parts is None
         part = reference.part
         shape = self.shape if part is None else tuple(side.stop - side.start for side in part)
-        early: _Early | None = self._begun(shape) if shared and self._xp is not np else None
+        early: _Early | None = self._begun(shape) if shared and self.xp is not np else None
         kernel = self.weighting.kernel(reference)
         if kernel is None and shared:
             self.decision = self._plain
@@ -97,7 +97,7 @@ class OnePass:
             compared = watched = None
             if fixed is not None and prepared is together and begun is not None:
                 watched = Watched(reference.images(start, prepared), prepared.frames, np.flatnonzero(looked_at))
-                meanwhile = watched.look if self._settings.subpixel != PHASE else _nothing
+                meanwhile = watched.look if self.settings.subpixel != PHASE else _nothing
                 compared = matcher.compare(fixed, prepared.frames, meanwhile, begun)
                 if compared.flat is not None:
                     prepared.flat = compared.flat & ~prepared.unreadable
@@ -124,27 +124,27 @@ class OnePass:
             if compared.shapes is None:
                 how = match.peak, match.shift, match.near, match.around
                 compared = replace(compared, shapes=peak_shapes(prepared_reference.slopes, compared.values, *how))
-            if self._settings.subpixel == PHASE and parts is None:
+            if self.settings.subpixel == PHASE and parts is None:
                 compared = with_phase_ramps(compared, prepared_reference.values)
-            result.fill(rows, compared, prepared_reference.clean, shape, self.window, self._settings)
+            result.fill(rows, compared, prepared_reference.clean, shape, self.window, self.settings)
             if asked.size:
                 result.seen = watched.seen(start + rows, compared.match.shift, compared.others)
                 # Of a single range there are no others to wait for; a device may be checking meanwhile.
-                if parts is not None or frames.shape[0] == self._frames.count:
+                if parts is not None or frames.shape[0] == self.frames.count:
                     result.look, result.seen = result.seen.started(), None
             checked = np.flatnonzero(verified[start:stop][rows])
             if verifier is not None and checked.size:
                 of_checked = images if images.shape[0] == 1 else take(images, checked)
                 exact = fixed_exactly or verifier.prepare_reference(of_checked)
                 found = compared.of(checked)
-                shifts, disagrees = verify(verifier, found, exact, take(frames, checked), self._settings)
+                shifts, disagrees = verify(verifier, found, exact, take(frames, checked), self.settings)
                 result.columns.fft_shifts[rows[checked]] = shifts
                 result.columns.definition_disagrees[rows[checked]] = disagrees
             return result
 
-        columns, shapes = Measured.empty(self._frames.count, tiles), PeakShapes.empty(self._frames.count)
+        columns, shapes = Measured.empty(self.frames.count, tiles), PeakShapes.empty(self.frames.count)
         seen, looks = list[Seen](), list[Judged]()
-        for result in self._walk.over(stage, job):
+        for result in self.walk.over(stage, job):
             frames = slice(result.start, result.start + result.columns.usable.size)
             columns.put(frames, result.columns)
             shapes.put(frames, result.shapes)
@@ -187,7 +187,7 @@ class OnePass:
                 images = take(images, rows)
             return start + rows, ask(images, take(prepared.frames, rows), start + rows)
 
-        for found in self._walk.over(stage, job):
+        for found in self.walk.over(stage, job):
             if found is not None:
                 yield found
 
@@ -197,10 +197,10 @@ class OnePass:
         return chunk, reference.weighted(start, prepared) if isinstance(reference, LitImage) else prepared
 
     def _decided(self, *, weighted: bool, shared_reference: bool) -> Decision:
-        limits = limits_of(self._xp)
-        frames = self._walk.images_at_once if limits is None else self._walk.chosen_as
-        dtype, settings = name_of(self._frames.dtype), self._settings
-        problem = self._frames.shape, dtype, frames, settings, limits, weighted, shared_reference
+        limits = limits_of(self.xp)
+        frames = self.walk.images_at_once if limits is None else self.walk.chosen_as
+        dtype, settings = name_of(self.frames.dtype), self.settings
+        problem = self.frames.shape, dtype, frames, settings, limits, weighted, shared_reference
         if limits is not None:
             with suppress(TypeError):  # of settings that cannot be kept: a list, or slices before Python 3.12
                 return _decided(*problem)
@@ -229,10 +229,10 @@ class OnePass:
         *,
         shared_reference: bool = True,
     ) -> Matcher:
-        settings = self._settings if engine == self.engine else replace(self._settings, kernel_options=None)
-        frames = self._walk.chosen_as
+        settings = self.settings if engine == self.engine else replace(self.settings, kernel_options=None)
+        frames = self.walk.chosen_as
         chosen_as = 1 if shared_reference else frames, frames
-        return Matcher((shape[0], shape[1]), self.window, settings, dtype, engine, kernel, self._xp, chosen_as)
+        return Matcher((shape[0], shape[1]), self.window, settings, dtype, engine, kernel, self.xp, chosen_as)
 
 
 def _nothing(_: Array) -> None:
