@@ -60,5 +60,4 @@ class ChunkResult:
         # Shifts beyond the peak may lie outside the window, or leave too little overlap to score.
         unknown = lacks_neighbours(match.around[:, 1:4, 1:4], window)
         columns.on_edge[frames] = quality.on_edge(match.peak, window) | match.climbs | unknown
-        if found.shapes is not None:
-            self.shapes.put(frames, found.shapes)
+        self.shapes.put(frames, found.shapes)

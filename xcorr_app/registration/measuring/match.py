@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,8 +46,8 @@ class Compared:
     """(n,) fraction of each frame's variance that is not white noise."""
     values: Array
     """(n, h, w) the frames as they were compared."""
-    shapes: PeakShapes | None = None
-    """Of the peaks, where they came with them."""
+    shapes: PeakShapes
+    """Of the peaks."""
     flat: NDArray[np.bool_] | None = None
     """(n,) frames of one value, of which nothing else is true; None where comparing did not tell."""
     others: NDArray[np.intp] | None = None
@@ -57,7 +57,4 @@ class Compared:
         """Some of the frames."""
         if rows.size == self.clean.size:
             return self
-        match, shapes = self.match.of(rows), None if self.shapes is None else self.shapes.of(rows)
-        return replace(
-            self, match=match, clean=self.clean[rows], values=self.values[rows], shapes=shapes, flat=None, others=None
-        )
+        return Compared(self.match.of(rows), self.clean[rows], self.values[rows], self.shapes.of(rows))

@@ -37,7 +37,6 @@ from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.registration.stack.preparation import Prepared
 from xcorr_app.registration.stack.prepared_frames import PreparedFrames, cropped, take
 from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
-from xcorr_app.registration.standard_error.uncertainty import peak_shapes
 
 T = TypeVar("T")
 _Early: TypeAlias = tuple[Matcher, Prepared | None, Begun | None]
@@ -120,10 +119,6 @@ class OnePass:
                 compared = matcher.compare(prepared_reference, frames, lambda _: watched.start())
             else:
                 compared = compared.of(rows)
-            match = compared.match
-            if compared.shapes is None:
-                how = match.peak, match.shift, match.near, match.around
-                compared = replace(compared, shapes=peak_shapes(prepared_reference.slopes, compared.values, *how))
             if self.settings.subpixel == PHASE and parts is None:
                 compared = with_phase_ramps(compared, prepared_reference.values)
             result.fill(rows, compared, prepared_reference.clean, shape, self.window, self.settings)

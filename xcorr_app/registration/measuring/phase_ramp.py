@@ -94,8 +94,8 @@ def refine(lefts: Array, rights: Array, start: Floats) -> Refined:
 def with_phase_ramps(compared: Compared, images: Array) -> Compared:
     """Refine the shifts of frames, and their standard errors, against reference images (1 or n, h, w)."""
     found = refine(images, compared.values, compared.match.shift)
-    shapes = None if compared.shapes is None else replace(compared.shapes, refined=found.sigma)
-    return replace(compared, match=replace(compared.match, shift=found.shift), shapes=shapes)
+    match, shapes = replace(compared.match, shift=found.shift), replace(compared.shapes, refined=found.sigma)
+    return replace(compared, match=match, shapes=shapes)
 
 
 def _refined(
