@@ -114,7 +114,7 @@ def by_local_contrast(
         reach = (max(window.dy_max, -window.dy_min) / 2, max(window.dx_max, -window.dx_min) / 2)
         trial = replace(trial, roi=None, max_shift=reach)
     found = measure(sample, against, replace(trial, contrast=local), tiles=False)
-    plain = measured.picked(numbers)
+    plain = measured.of(numbers)
     if one is None:
         # A mean, or steps from frame to frame, say nothing of how sure a frame is against a single other.
         plain, pixels = measure(sample, against, trial, tiles=False), 1
