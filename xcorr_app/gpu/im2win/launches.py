@@ -16,6 +16,7 @@ __all__ = [
     "DEFAULTS",
     "STEPS",
     "TUNABLES",
+    "add_segments_launch",
     "basic_launch",
     "convolve_launch",
     "filters_launch",
@@ -54,7 +55,15 @@ ABLATION: Mapping[str, Mapping[str, int]] = {
 
 _BASIC_ROWS = 32
 _THREADS = 256
-"""Of a block of the kernels that stream: the window transform."""
+"""Of a block of the kernels that stream."""
+
+
+def add_segments_launch(elements: int, segments: int) -> Launch:
+    """Return the launch that adds the workspace's sums to a result of so many elements."""
+    vector = 1 if elements % 4 else 4
+    blocks = ceil_div(elements, vector * _THREADS)
+    defines = {"VECTOR": vector, "THREADS": _THREADS}
+    return Launch("im2win/add_segments", defines, blocks, _THREADS, extra=(elements, segments))
 
 
 def transform_launch(problem: Im2winProblem, *, vector: int = 4) -> Launch:
