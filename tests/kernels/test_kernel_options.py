@@ -31,7 +31,8 @@ EXTREMES = [
     KernelOptions("combined-shuffle", "triangle", 2, lefts=1, rights=1, shifts=1, left_rows=1),
     KernelOptions("overlap-wise", threads=1024),
     KernelOptions("shift-per-warp", shifts_per_block=16),
-    KernelOptions("warp-shuffle", warps=8),
+    KernelOptions("warp-shuffle", warps=16),
+    KernelOptions(DISTRIBUTED, warps=16),
 ]
 
 

@@ -25,8 +25,8 @@ _DISTRIBUTED = {"DISTRIBUTION": 2, "MAX_ROWS": 65536}
 LARGEST: dict[str, dict[str, int]] = {
     "overlap-wise": {"THREADS": 1024},
     "shift-per-warp": {"SHIFTS_PER_BLOCK": 16},
-    "warp-shuffle": {"WARPS": 8},
-    "warp-shuffle-distributed": {"WARPS": 8, **_DISTRIBUTED},
+    "warp-shuffle": {"WARPS": 16},
+    "warp-shuffle-distributed": {"WARPS": 16, **_DISTRIBUTED},
     "multi-right": {"WARPS": 16, "RIGHTS": 8, **_DISTRIBUTED},
     "multi-left-right": {"WARPS": 8, "LEFTS": 4, "RIGHTS": 4, **_DISTRIBUTED},
     "multi-row": {"WARPS": 8, "SHIFTS": 8, "LEFT_ROWS": 8, "PHASES": 1, **_DISTRIBUTED},

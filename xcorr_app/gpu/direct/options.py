@@ -70,8 +70,8 @@ class KernelOptions:
         as ``"fp16"`` does and recomputes what lies around them in single precision; with ``"fp16x2"`` it searches whole
         planes.
     warps : int, optional
-        Warps a block, 1 to 8 (``warp-shuffle``, ``warp-shuffle-distributed``, ``multi-left-right``, ``multi-row``,
-        ``combined-shuffle``) or 1 to 16 (``multi-right``).
+        Warps a block, 1 to 16 (``warp-shuffle``, ``warp-shuffle-distributed``, ``multi-right``) or 1 to 8
+        (``multi-left-right``, ``multi-row``, ``combined-shuffle``).
     threads : int, optional
         Threads a block, 1 to 1024 (``overlap-wise``).
     shifts_per_block : int, optional

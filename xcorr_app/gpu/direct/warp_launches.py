@@ -37,9 +37,14 @@ def shift_per_warp(problem: Problem, types: Types, tuning: Mapping[str, int], _:
     return Launch("direct/shift_per_warp", {**types, **tuning}, blocks, per_block * WARP)
 
 
+_WARPS_OF_DOUBLE = 8
+
+
 def _by_warp(kernel: str, types: Types, tuning: Mapping[str, int], warps: int, *, zero_first: bool = False) -> Launch:
     """Launch a kernel whose tasks are warps, ``WARPS`` of them a block."""
     per_block = tuning["WARPS"]
+    if per_block > _WARPS_OF_DOUBLE and types["SUM_TYPE"] == "double" and kernel.startswith("warp_shuffle"):
+        raise ArgumentError(f"{per_block} warps do not fit the registers with sums of double: give {_WARPS_OF_DOUBLE}")
     blocks = ceil_div(warps, per_block)
     return Launch(f"direct/{kernel}", {**types, **tuning}, blocks, per_block * WARP, zero_first=zero_first)
 

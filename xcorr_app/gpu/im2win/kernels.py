@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from xcorr_app.gpu.im2win import launches
 from xcorr_app.gpu.im2win.problem import MAX_ELEMENTS, Im2winProblem
@@ -43,17 +44,15 @@ def _why_not_shallow(problem: Im2winProblem, limits: DeviceLimits) -> str | None
     return why_not_shallow(ShallowProblem.of_bank(problem), limits)
 
 
-def _basic_launch(problem: Im2winProblem, _: DeviceLimits, tuning: Tuning = None) -> Launch:
-    refuse_unknown("im2win-basic", tuning or (), ())
-    return launches.basic_launch(problem)
+def _basic_launch(problem: Im2winProblem, _: DeviceLimits, tuning: Tuning = None, *, implicit: bool = False) -> Launch:
+    refuse_unknown("a thread a result", tuning or (), ())
+    return launches.basic_launch(problem, implicit=implicit)
 
 
-def _window_launch(problem: Im2winProblem, limits: DeviceLimits, tuning: Tuning = None) -> Launch:
-    return launches.convolve_launch(problem, device=limits, tuning=tuning)
-
-
-def _implicit_launch(problem: Im2winProblem, limits: DeviceLimits, tuning: Tuning = None) -> Launch:
-    return launches.convolve_launch(problem, implicit=True, device=limits, tuning=tuning)
+def _product_launch(
+    problem: Im2winProblem, limits: DeviceLimits, tuning: Tuning = None, *, implicit: bool = False
+) -> Launch:
+    return launches.convolve_launch(problem, implicit=implicit, device=limits, tuning=tuning)
 
 
 def _shallow_launch(problem: Im2winProblem, limits: DeviceLimits, tuning: Tuning = None) -> Launch:
@@ -69,9 +68,9 @@ KERNELS: Mapping[str, KernelEntry[Im2winProblem]] = {
             "im2win",
             ("im2win/im2win_transform", *_PRODUCT),
             _why_no_window,
-            _window_launch,
+            _product_launch,
             tunables=launches.TUNABLES,
-            document="Im2win, Algorithms 1 and 3: window tensor and the high-performance product",
+            document="Im2win, Equation 2 and Algorithm 3: window tensor and the high-performance product",
         ),
         KernelEntry(
             "im2win-basic",
@@ -81,10 +80,17 @@ KERNELS: Mapping[str, KernelEntry[Im2winProblem]] = {
             document="Im2win, Algorithm 2: a thread sums one output element",
         ),
         KernelEntry(
+            "implicit-basic",
+            ("im2win/im2win_pad", "im2win/im2win_filters", "im2win/im2win_basic"),
+            lambda *_: None,
+            partial(_basic_launch, implicit=True),
+            document="Im2win, Algorithm 1: a thread sums one output element, straight from the images",
+        ),
+        KernelEntry(
             "implicit",
             ("im2win/im2win_pad", *_PRODUCT),
             lambda *_: None,
-            _implicit_launch,
+            partial(_product_launch, implicit=True),
             tunables=launches.TUNABLES,
             document="Im2win, Algorithm 3 without the tensor: its elements are taken from the images",
         ),
