@@ -11,9 +11,14 @@ from tests.kernels.binding import bind_without_device
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from xcorr_app.gpu.im2win import bank_run
 from xcorr_app.gpu.im2win import run as im2win_run
-from xcorr_app.gpu.im2win.launches import basic_launch, convolve_launch, semaphore_count, transform_launch
+from xcorr_app.gpu.im2win.launches import (
+    add_segments_launch,
+    basic_launch,
+    convolve_launch,
+    semaphore_count,
+    transform_launch,
+)
 from xcorr_app.gpu.im2win.problem import stored_filters
-from xcorr_app.gpu.pointwise.tiles import add_segments_launch
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
@@ -94,7 +99,9 @@ def convolve_on_host(folder, images, filters, problem, *, implicit=False, segmen
     output = guarded(np.full(problem.out_shape, np.nan, np.float32))
     if basic_rows:
         stored = guarded(stored_filters(filters))
-        run_kernel(folder, basic_launch(problem, basic_rows), (source, stored, output), problem.arguments())
+        run_kernel(
+            folder, basic_launch(problem, basic_rows, implicit=implicit), (source, stored, output), problem.arguments()
+        )
     else:
         launch = convolve_launch(problem, implicit=implicit, segments=segments, tuning=tuning)
         passed = guarded(np.zeros(semaphore_count(launch), np.int32))

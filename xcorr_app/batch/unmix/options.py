@@ -65,20 +65,13 @@ class UnmixOptions(NamedKernelOptions):
     overwrite: bool = shared_options.overwrite(text="Replace the output file, or results in the output folder.")
     kernel: Any = shared_options.kernel(
         text="A kernel by name; needs a GPU. blocking is dynamic blocking as published but for asynchronous copies "
-        "(--kernel-option staging=registers), tiled takes tiles by a model of the time, mix and shallow keep channels "
-        "in registers, mix_bytes and mix_split are for tensor cores.",
+        "(--kernel-option staging=registers), mix and shallow keep channels in registers.",
         kind=OneOf(choices.MIXING_KERNELS),
     )
     kernel_options: tuple[str, ...] = shared_options.kernel_words(
         text="Constant of the planner of --kernel blocking, as often as needed: warps, blocks, channel-count, "
-        "registers, shared-bytes, filters-for-l1, rounds, numbers; staging, async or registers.",
-    )
-    explain_for: str | None = option(
-        None,
-        "Like --explain, for a GPU that need not be present.",
-        OneOf(choices.DEVICES),
-        group="Engines and kernels",
-        role="terminal",
+        "registers, shared-bytes, filters-for-l1, halved-from-l1, halved-from-l2, rounds, numbers; staging, async or "
+        "registers.",
     )
 
     def __post_init__(self) -> None:
@@ -108,7 +101,7 @@ class UnmixOptions(NamedKernelOptions):
         """Return the device; raise DeviceError where a kernel was asked for and the CPU would compute."""
         import numpy as np
 
-        if self.kernel != "auto" and device.xp is np:
+        if self.kernel != "auto" and device.xp is np and not self.explain_for:
             why = device.note or "--device cpu was given"
             raise DeviceError(f"kernel {self.kernel!r} runs on a GPU ({why}); --kernel auto gives the same on the CPU")
         return device

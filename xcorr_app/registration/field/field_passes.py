@@ -53,7 +53,7 @@ def compared(
         return match_windows([Search(windows, second, np.zeros_like(part))], back)
 
     walk = Pass(len(place), (window + 2 * reach) ** 2, xp is not np)
-    parts = [vars(part).values() for part in walk.alone("windows", job)]
+    parts = [vars(part).values() for part in walk.over("windows", job)]
     match = WindowMatch(*(np.concatenate(each) for each in zip(*parts, strict=True)))
     measured = match.shift.reshape(*grid.shape, 2) + predicted
     with np.errstate(invalid="ignore"):

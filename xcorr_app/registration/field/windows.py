@@ -117,7 +117,7 @@ def refine_windows(
         return solver.fitted(motion[start:stop], _MAX_STEPS[basis.is_shift] if moves else 0)
 
     walk = Pass(len(shift), _AS_LARGE_AS * size**2, xp is not np)
-    parts = list(walk.alone("windows", job))
+    parts = list(walk.over("windows", job))
     found, settled, score = (
         np.concatenate([getattr(each, name) for each in parts]) for name in ("motion", "settled", "score")
     )

@@ -8,6 +8,7 @@ no corner moves any more; noise of the first frame is in all motions against it,
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
@@ -40,7 +41,7 @@ class Others:
     def __init__(self, frames: Frames, moved: Moved, xp: Any) -> None:
         self._frames, self._moved, self._xp = frames, moved, xp
         walk = Pass(frames.count, frames.shape[0] * frames.shape[1], xp is not np)
-        self._total, self._count = walk.total("template", self._of_range, _added)
+        self._total, self._count = functools.reduce(_added, walk.over("template", self._of_range))
 
     def of(self, t: int | None) -> Array:
         """The mean (Y, X) for frame t, or of all; NaN where no other shows anything."""

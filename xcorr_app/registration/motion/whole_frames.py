@@ -142,7 +142,7 @@ def motion_of(measuring: Measuring, reference: str | int | Array) -> MotionResul
             return measuring.of(against, numbers[start:stop], known)
 
         walk = Pass(len(numbers), pixels, on_device, told)
-        return [one for some in walk.over("measure", job, small=True) for one in some]
+        return [one for some in walk.over("measure", job) for one in some]
 
     found = over(range(frames.count), lambda _: [], measuring.progress)
     # What noise hides in a spectrum may be near what frames before and after it do.

@@ -24,7 +24,6 @@ from xcorr_app.registration.motion.series import Others
 from xcorr_app.registration.moving.apply import apply_shifts
 from xcorr_app.registration.one_blas_thread import one_blas_thread
 from xcorr_app.registration.patches.patch_fit import FittedPatches, PatchFit, PatchOptions
-from xcorr_app.registration.reference.stack_statistics import Statistics
 from xcorr_app.registration.reference.strategies import Estimation
 from xcorr_app.registration.results.doubtful_frames import applied_shifts
 from xcorr_app.registration.settings import Settings
@@ -108,7 +107,7 @@ def patches_of(
     on_device = xp is not np
     pixels = frames.shape[0] * frames.shape[1] * (1 if on_device else _AS_LONG_AS)
     walk = Pass(frames.count, pixels, on_device, progress, held=on_device and isinstance(frames, ArrayFrames))
-    parts = [vars(part).values() for part in walk.over("patches", measure, small=True)]
+    parts = [vars(part).values() for part in walk.over("patches", measure)]
     found = FittedPatches(*(np.concatenate(each) for each in zip(*parts, strict=True)))
     return _result(found, rigid, fit.grid, frames.shape, max_sigma)
 
@@ -134,8 +133,7 @@ def _rigid(
     wanted = None if reach is None else (float(reach[0]), float(reach[1]))
     settings = Settings(contrast=Contrast(), weighting="none", max_shift=wanted)
     walk = Pass(frames.count, frames.shape[0] * frames.shape[1], xp is not np, progress, held=held)
-    measurement = Measurement(frames, walk, settings, xp, whole=True)
-    estimation = Estimation(frames, settings, measurement, Statistics(frames, walk, settings, xp), xp)
+    estimation = Estimation(Measurement(frames, walk, settings, xp, whole=True))
     measured, described, notes = estimation.run(reference, np.zeros(frames.count, dtype=bool))
     return _Rigid(half * measured.shifts, measured.flags(settings), described, notes, measured.reasons)
 
