@@ -64,7 +64,7 @@ class OfNodes:
 
     def __init__(self):
         stack = np.random.default_rng(0).normal(size=(3, 32, 40)).astype(np.float32)
-        self.against = PatchFit((32, 40), stack[0], None, PatchOptions(patch=16), np)
+        self.against = PatchFit(3, stack[0], None, PatchOptions(patch=16), np)
 
 
 def test_a_patch_is_trusted_where_it_stands_out_inside_the_search_and_with_its_neighbours():

@@ -68,7 +68,7 @@ def estimate_masked(
     window = settings.window(frames.shape)
     image = standardised(image[rows, columns][None], counts[None])
     against = MaskedPlanes(image[0], counts, window, settings.min_overlap)
-    refining = _Refining(image, counts, settings.subpixel)
+    refining = _Refining(image, counts, settings.subpixel, frames.count)
     alike = pixels_alike(image[0], counts)
     found = _Columns(frames.count)
     walk = Pass(frames.count, 4 * frames.shape[0] * frames.shape[1], xp is not np, progress)
@@ -113,12 +113,12 @@ def estimate_masked(
 
 
 class _Refining:
-    """Refines whole shifts of frames against an image (1, h, w), standardised, of which some pixels count."""
+    """Refines whole shifts of so many frames against an image (1, h, w), standardised, of which some pixels count."""
 
-    def __init__(self, image: Array, counts: Array, method: str) -> None:
+    def __init__(self, image: Array, counts: Array, method: str, count: int) -> None:
         self._method, self._sigma = method, smoothing_for(float(quality.clean_fraction(image)[0]))
         basis = BASES["translation"]
-        self._pyramid = Pyramid(levels_of(smoothed(image, self._sigma)[0], basis, counts)[:1], basis)
+        self._pyramid = Pyramid(levels_of(smoothed(image, self._sigma)[0], basis, counts)[:1], basis, count)
 
     def of(
         self, frames: Array, counts: Array, peak: NDArray[np.intp], beside: NDArray[np.float64]

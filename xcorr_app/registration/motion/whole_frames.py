@@ -84,7 +84,7 @@ class Measuring:
 
     def against(self, image: Array, counts: Array | None = None) -> Against:
         """What measures frames against an image, of which some pixels may count only."""
-        return Against(image, counts, self.basis, self.max_sigma)
+        return Against(image, counts, self.basis, self.max_sigma, self.frames.count)
 
     def of(self, against: Against, numbers: Sequence[int], known: Callable[[int], list[Matrix]]) -> list[Found]:
         """Measure frames with these numbers; `known` are, for each, motions worth trying."""
@@ -154,13 +154,13 @@ def motion_of(measuring: Measuring, reference: str | int | Array) -> MotionResul
 
 
 class Against:
-    """Measures frames against one image (h, w), of which only some pixels may count."""
+    """Measures a stack of so many frames against one image (h, w), of which only some pixels may count."""
 
-    def __init__(self, image: Array, counts: Array | None, basis: Basis, max_sigma: float) -> None:
+    def __init__(self, image: Array, counts: Array | None, basis: Basis, max_sigma: float, count: int) -> None:
         prepared, _ = centred(image[None], None if counts is None else counts[None])
         self._smoothing = smoothing_for(float(quality.clean_fraction(prepared)[0]))
         self._basis, self._max_sigma = basis, max_sigma
-        self._pyramid = Pyramid(levels_of(smoothed(prepared, self._smoothing)[0], basis, counts), basis)
+        self._pyramid = Pyramid(levels_of(smoothed(prepared, self._smoothing)[0], basis, counts), basis, count)
         self._shape = self._pyramid.levels[0].shape
         self._starts = Starts(self._pyramid.levels[-1], basis)
         self._is_flat = not float(prepared.max()) > float(prepared.min())

@@ -19,7 +19,7 @@ from xcorr_app.registration import quality
 from xcorr_app.registration.field.window_match import Windows
 from xcorr_app.registration.patches.patch_match import PatchMatcher
 from xcorr_app.registration.solver.smooth_field import FieldReference, Nodes, fitted
-from xcorr_app.registration.solver.whole_frames import TOGETHER, centred, halved, in_blocks, smoothed
+from xcorr_app.registration.solver.whole_frames import centred, halved, in_blocks, smoothed, together
 from xcorr_app.registration.warping.grid import Grid, with_edges
 
 DEFAULT_PATCH, DEFAULT_OVERLAP, DEFAULT_DEVIATION = 128, 0.5, 6.0
@@ -83,16 +83,17 @@ def _levels_of(grid: Grid, shape: tuple[int, int], half: int, xp: Any, _device: 
 
 
 class PatchFit:
-    """Measures frames against an image, or each against one of its own, which that resembles."""
+    """Measures so many frames against an image, or each against one of its own, which that resembles."""
 
     def __init__(
         self,
-        shape: tuple[int, int],
+        count: int,
         image: Array,
         own: Callable[[int], Array] | None,
         options: PatchOptions,
         xp: Any,
     ) -> None:
+        shape, self._together = (int(image.shape[0]), int(image.shape[1])), together(count, image)
         self.grid = Grid.of(shape, options.patch, options.patch * (1 - options.overlap))
         self._half, self._xp, self._own = options.half, xp, own
         self._levels = _levels_of(self.grid, shape, self._half, xp, None if xp is np else current_device())
@@ -123,8 +124,8 @@ class PatchFit:
         nothing = np.full((count, patches), np.nan)
         found = FittedPatches(field, sigma, np.full(count, np.nan), np.zeros(nothing.shape, dtype=bool), nothing)
         known = np.flatnonzero(np.isfinite(shifts).all(axis=1))
-        together = TOGETHER[True] if self._xp is not np else 1 if self._own is not None else max(known.size, 1)
-        for rows in (known[block] for block in in_blocks(known.size, together)):
+        size = self._together if self._xp is not np or self._own is not None else max(known.size, 1)
+        for rows in (known[block] for block in in_blocks(known.size, size)):
             references, windows = self._references, self._windows * len(rows)
             if self._own is not None:
                 images = self._xp.stack([self._own(first + t) for t in rows.tolist()])

@@ -99,7 +99,7 @@ def patches_of(
         raise ArgumentError(f"unknown reference {reference!r}: use {', '.join(REFERENCES)}, a frame number or an image")
     xp = array_namespace(frames.read(0, 1).frames)
     rigid = _rigid(frames, reference, max_shift, options.half, xp, progress)
-    fit = PatchFit(frames.shape, *_references(frames, reference, rigid, xp), options, xp)
+    fit = PatchFit(frames.count, *_references(frames, reference, rigid, xp), options, xp)
 
     def measure(first: int, last: int) -> FittedPatches:
         return fit.measured(frames.read(first, last).frames, first, rigid.shifts[first:last])

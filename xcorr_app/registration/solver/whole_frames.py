@@ -30,9 +30,8 @@ _RIM = 3
 """Pixels along the edges of both images that are not compared."""
 _BEFORE, _BEHIND = 3, 4
 """Pixels around one that does not count whose interpolation takes part of it."""
-TOGETHER = {True: 64, False: 1}
-"""Frames that are refined together, on a device and on the host: always so many, since sums of products of matrices
-depend on how many there are."""
+_PIXELS_TOGETHER = 1 << 26
+"""Of the frames that are refined together on a device."""
 _SMOOTHING = ((0.97, 0.0), (0.7, 0.7), (0.35, 1.0), (0.0, 1.5))
 """Share of the variance that is no noise, and the sigma in pixels of the Gaussian that noisier images are smoothed by:
 noise in the slopes of the reference would pass for signal. By trial on spots and speckle at SNR 20 to 0.5."""
@@ -172,8 +171,9 @@ class FrameView:
 class Pyramid:
     """Refines motions of frames against a reference given at full size, half, ..."""
 
-    def __init__(self, levels: list[Level], basis: Basis) -> None:
+    def __init__(self, levels: list[Level], basis: Basis, count: int = 1) -> None:
         self.levels, self._basis = levels, basis
+        self._together = together(count, levels[0].image)
 
     def sizes(self, frames: Array) -> list[Array]:
         """Frames (T, h, w) at the sizes of the levels."""
@@ -194,9 +194,8 @@ class Pyramid:
 
         The covariances are those of residuals as they are; `counts` (T, h, w) says which pixels of the frames count.
         """
-        together = TOGETHER[array_namespace(sizes[0]) is not np]
-        if len(numbers) != together:
-            parts = in_blocks(len(numbers), together)
+        if len(numbers) != self._together:
+            parts = in_blocks(len(numbers), self._together)
             found = [self.refined(sizes, numbers[part], motions[part], counts, most_steps) for part in parts]
             return Fits(*(np.concatenate(each)[: len(numbers)] for each in zip(*found, strict=True)))
         all_counts = [counts]
@@ -216,9 +215,20 @@ class Pyramid:
             hold = fits.settled & (fits.score >= _BY_CHANCE / np.sqrt(np.maximum(fits.pixels, 1)))
             steps = np.where(hold, most_steps, np.minimum(most_steps, _STEPS_WITHOUT_HOLD))
             motions[np.isnan(fits.score)] = np.nan
-        covariance = solver.scatter(np.nan_to_num(motions), np.arange(together))
+        covariance = solver.scatter(np.nan_to_num(motions), np.arange(len(numbers)))
         covariance[~fits.definite] = np.nan
         return fits._replace(motion=motions, covariance=covariance)
+
+
+def together(count: int, image: Array) -> int:
+    """How many frames of a stack of so many are refined together: one on the host, whose cache holds it.
+
+    On a device always so many, however frames are cut into chunks: products of matrices depend on how many there are.
+    """
+    if array_namespace(image) is np:
+        return 1
+    most = max(1, _PIXELS_TOGETHER // int(image.size))
+    return min(most, 1 << (count - 1).bit_length())
 
 
 def in_blocks(count: int, together: int) -> list[Numbers]:

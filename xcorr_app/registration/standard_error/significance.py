@@ -90,7 +90,7 @@ def strides_of(shape: tuple[int, int]) -> tuple[int, int]:
 
 
 def _fisher(scores: Array) -> Array:
-    return array_namespace(scores).arctanh(scores * (1 - 1e-9))
+    return array_namespace(scores).arctanh(scores * (1 - max(1e-9, float(np.finfo(scores.dtype).eps))))
 
 
 def _with_fisher(scores: Array) -> Array:
