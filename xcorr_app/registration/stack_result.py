@@ -20,7 +20,7 @@ def result_of(series: Series) -> ShiftResult:
     notes = _notes(series)
     # By what these frames are best compared is known where they were measured as they are, and in one way.
     as_they_are = series.frames is series.given.frames and told.joint is None and series.measurement.is_whole
-    as_they_are &= series.given.drawn is None
+    as_they_are &= not series.given.drawn
     one_way = as_they_are and NOTES["both"] not in notes
     return ShiftResult(
         shifts=measured.shifts,

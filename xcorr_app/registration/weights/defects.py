@@ -1,0 +1,94 @@
+"""Outliers that are the camera's, hot, dead and flickering pixels, and hits of cosmic rays.
+
+The camera's come back at the same place, and leave no trace beside it as points that drift do. Others are hits, unless
+they are points of a scene that is not resolved: the pairs of two frames' points then have one displacement in common
+(Hough's vote for a shift).
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from xcorr_app.gpu.runtime.arrays import Array, to_host
+from xcorr_app.registration.weights.filling import filled
+from xcorr_app.registration.weights.outliers import outliers, relief
+
+_AGAIN = 0.2
+"""Share of the frames looked at in which a pixel of the camera stands out, twice at least."""
+_LARGEST_SHARE, _STILL_SHARE, _MOST_HITS = 0.02, 0.002, 5e-4
+"""Of the pixels, beyond which outliers are the scene; the same of those that optics may have drawn; and of the pixels
+of a frame, beyond which hits are photons."""
+_FEWEST_FRAMES = 3
+"""That tell of these: a point of light may stand still in two."""
+_SQUARE = np.ones((3, 3), dtype=np.int8)
+_FEWEST = 8
+"""Points beyond the first of each pair of frames, below which nothing is known of what they have in common."""
+_PEAKS, _IN_COMMON = 5, 0.3
+"""Times as many highest points of a frame, with which those of another are compared, as a point of light may lie on one
+pixel here and on two there; and share of the points that one displacement may put on those."""
+
+
+def defects(images: list[Array]) -> tuple[NDArray[np.bool_], list[NDArray[np.intp]]]:
+    """Pixels (h, w) of the camera that stand out, and points (n, 2) of each image that do besides."""
+    found = np.zeros(images[0].shape, dtype=bool)
+    while True:
+        both = [outliers(filled(image[None], found[None]) if found.any() else image[None]) for image in images]
+        always = np.logical_and.reduce([to_host(beyond[0]) for beyond, _ in both])
+        points = [np.argwhere(to_host(alone[0])) for _, alone in both]
+        again = _come_back(points, always)
+        # Of two next to each other, the fainter stands out once the brighter is mended.
+        if not again.any() or (found | again).mean() > _LARGEST_SHARE:
+            return found, points
+        found |= again
+
+
+def _come_back(points: list[NDArray[np.intp]], always: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Places (h, w) at which points (n, 2) of several frames lie in too many of them, and nowhere beside; or `always`.
+
+    A point of light may stand still in two frames; and many that do are the scene.
+    """
+    number = np.zeros(always.shape, dtype=np.intp)
+    for of_image in points:
+        number[tuple(of_image.T)] += 1
+    by_itself = (number > 0) & (ndimage.convolve((number > 0).astype(np.int8), _SQUARE, mode="constant") == 1)
+    again = by_itself & (number >= max(2.0, _AGAIN * len(points)))
+    # Where most come back, the others have not been seen twice by chance.
+    found: NDArray[np.bool_] = by_itself if 2 * again.sum() >= by_itself.sum() else again
+    if len(points) >= _FEWEST_FRAMES and always.mean() <= _STILL_SHARE:
+        found |= always
+    return found
+
+
+def hits(images: list[Array], points: list[NDArray[np.intp]]) -> float:
+    """Pixels of a frame that are hit, as a rule, by points (n, 2) of some; 0 where these are points of the scene."""
+    found = [len(each) for each in points]
+    if max(found) > _MOST_HITS * images[0].size:
+        return 0.0
+    pairs = [(i, j) for i, j in pairwise(range(len(points))) if found[i] and found[j]]
+    number = sum(min(found[i], found[j]) - 1 for i, j in pairs)
+    if number < _FEWEST:
+        return 0.0
+    common = sum(_in_common(points[i], _brightest(images[j], _PEAKS * found[j])) - 1 for i, j in pairs)
+    return 0.0 if common > _IN_COMMON * sum(found[i] - 1 for i, _ in pairs) else float(np.median(found))
+
+
+def _brightest(image: Array, number: int) -> NDArray[np.intp]:
+    """Places (n, 2) of the highest and lowest points of an image (h, w): none beside is more so."""
+    height, between, _ = (to_host(each[0]) for each in relief(image[None]))
+    height = np.where(height >= 0, height + between, 0)
+    places = np.argwhere(height)
+    found: NDArray[np.intp] = places[np.argsort(-height[tuple(places.T)], kind="stable")[:number]]
+    return found
+
+
+def _in_common(one: NDArray[np.intp], other: NDArray[np.intp]) -> int:
+    """Points (n, 2) that the best displacement puts on others (m, 2), to a pixel."""
+    moves = (other[None] - one[:, None]).reshape(-1, 2)
+    votes, *_ = np.histogramdd(
+        moves, [np.arange(low, high + 2) for low, high in zip(moves.min(0), moves.max(0), strict=True)]
+    )
+    return int(ndimage.uniform_filter(9 * votes, 3, mode="constant").max().round())
