@@ -15,7 +15,7 @@ from scipy import ndimage
 
 from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.registration.weights.filling import filled
-from xcorr_app.registration.weights.outliers import outliers, relief
+from xcorr_app.registration.weights.outliers import DEVIATIONS, NOISE_OF_STEPS, outliers, relief
 
 _AGAIN = 0.2
 """Share of the frames looked at in which a pixel of the camera stands out, twice at least."""
@@ -77,9 +77,10 @@ def hits(images: list[Array], points: list[NDArray[np.intp]]) -> float:
 
 
 def _brightest(image: Array, number: int) -> NDArray[np.intp]:
-    """Places (n, 2) of the highest and lowest points of an image (h, w): none beside is more so."""
-    height, between, _ = (to_host(each[0]) for each in relief(image[None]))
-    height = np.where(height >= 0, height + between, 0)
+    """Places (n, 2) of the highest points of an image (h, w), none beside is higher."""
+    above, _, between, steps = (to_host(each[0]) for each in relief(image[None]))
+    height = np.where(above >= 0, above + between, 0)
+    height[height <= DEVIATIONS * NOISE_OF_STEPS * np.median(steps)] = 0
     places = np.argwhere(height)
     found: NDArray[np.intp] = places[np.argsort(-height[tuple(places.T)], kind="stable")[:number]]
     return found

@@ -21,24 +21,28 @@ def stands_out(image: Array) -> bool:
 
     As ``kernels/peaks/outlier_pixels.cu`` and ``small_steps.cu`` do.
     """
-    height, _, steps = relief(image[None])
-    smaller, half = (DEVIATIONS * NOISE_OF_STEPS * steps < height.max()).sum(), steps.size // 2
+    above, below, _, steps = relief(image[None])
+    height = array_namespace(image).maximum(above.max(), below.max())
+    smaller, half = (DEVIATIONS * NOISE_OF_STEPS * steps < height).sum(), steps.size // 2
     return bool((smaller > half) & ((steps == 0).sum() <= half))
 
 
 def outliers(frames: Array) -> tuple[Array, Array]:
     """Pixels of frames (n, h, w) far beyond all eight around them; and those of which these are alike."""
-    height, between, steps = relief(frames)
-    noise = NOISE_OF_STEPS * array_namespace(frames).sort(steps, axis=1)[:, steps.shape[1] // 2, None, None]
+    xp, (above, below, between, steps) = array_namespace(frames), relief(frames)
+    height, noise = (
+        xp.maximum(above, below),
+        NOISE_OF_STEPS * xp.sort(steps, axis=1)[:, steps.shape[1] // 2, None, None],
+    )
     beyond = (height > DEVIATIONS * noise) & (noise > 0)
     return beyond, beyond & (between < _REACH * height + _RANGE * noise)
 
 
-def relief(frames: Array) -> tuple[Array, Array, Array]:
-    """How far pixels of frames (n, h, w) lie beyond the eight around them, mirrored at the rim; how far these apart.
+def relief(frames: Array) -> tuple[Array, Array, Array, Array]:
+    """How far pixels of frames (n, h, w) lie above, and below, the eight around them; how far apart these do, at most.
 
     And steps (n, k) between neighbours on every fourth row: noise and slopes, most of them small. What is not finite
-    counts as zero, and lies beyond nothing.
+    counts as zero, and lies beyond nothing. Around the rim frames are mirrored.
     """
     xp = array_namespace(frames)
     values = frames.astype(np.float32 if frames.dtype.itemsize <= 2 or frames.dtype == np.float32 else np.float64)
@@ -51,7 +55,7 @@ def relief(frames: Array) -> tuple[Array, Array, Array]:
         lines = end(sides, padded[..., 1:-1])
         ends.append(end(end(lines[:, :-2], lines[:, 2:]), sides[:, 1:-1]))
     highest, lowest = ends
-    height = xp.maximum(values - highest, lowest - values)
+    beyond = values - highest, lowest - values
     if frames.dtype.kind == "f":
-        height = xp.where(xp.isfinite(frames), height, 0)
-    return height, highest - lowest, abs(xp.diff(values[:, ::4], axis=2)).reshape(len(values), -1)
+        beyond = tuple(xp.where(xp.isfinite(frames), height, 0) for height in beyond)
+    return *beyond, highest - lowest, abs(xp.diff(values[:, ::4], axis=2)).reshape(len(values), -1)
