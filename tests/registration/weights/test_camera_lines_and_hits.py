@@ -40,11 +40,11 @@ def test_stuck_lines_do_not_pin_the_shifts(xp):
 
 
 def test_lines_of_a_sound_camera_are_not_stuck(xp):
-    assert not stuck_lines(list(xp.asarray(camera()))).any()
+    assert not stuck_lines(xp.asarray(camera())).any()
     moving = camera()
     for t, frame in enumerate(moving):
         frame[:, 30 + t] += 5000
-    assert not stuck_lines(list(xp.asarray(moving))).any()
+    assert not stuck_lines(xp.asarray(moving)).any()
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -66,4 +66,4 @@ def test_thin_lines_of_a_scene_are_not_stuck():
     for frame, moved in zip(stack, place, strict=True):
         for row in (30, 57, 81):
             frame += 600 * np.exp(-((y - row - moved) ** 2) / (2 * 0.4**2))
-    assert not stuck_lines(list(stack)).any()
+    assert not stuck_lines(stack).any()

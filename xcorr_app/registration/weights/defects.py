@@ -32,11 +32,11 @@ _PEAKS, _IN_COMMON = 5, 0.3
 pixel here and on two there; and share of the points that one displacement may put on those."""
 
 
-def defects(images: list[Array]) -> tuple[NDArray[np.bool_], list[NDArray[np.intp]]]:
-    """Pixels (h, w) of the camera that stand out, and points (n, 2) of each image that do besides."""
-    found = np.zeros(images[0].shape, dtype=bool)
+def defects(images: Array) -> tuple[NDArray[np.bool_], list[NDArray[np.intp]]]:
+    """Pixels (h, w) of the camera that stand out of images (n, h, w), and points (k, 2) of each that do besides."""
+    found = np.zeros(images.shape[1:], dtype=bool)
     while True:
-        both = [outliers(filled(image[None], found[None]) if found.any() else image[None]) for image in images]
+        both = [outliers(image[None]) for image in filled(images, found[None])]
         always = np.logical_and.reduce([to_host(beyond[0]) for beyond, _ in both])
         points = [np.argwhere(to_host(alone[0])) for _, alone in both]
         again = _come_back(points, always)
@@ -63,7 +63,7 @@ def _come_back(points: list[NDArray[np.intp]], always: NDArray[np.bool_]) -> NDA
     return found
 
 
-def hits(images: list[Array], points: list[NDArray[np.intp]]) -> float:
+def hits(images: Array, points: list[NDArray[np.intp]]) -> float:
     """Pixels of a frame that are hit, as a rule, by points (n, 2) of some; 0 where these are points of the scene."""
     found = [len(each) for each in points]
     if max(found) > _MOST_HITS * images[0].size:
@@ -89,7 +89,8 @@ def _brightest(image: Array, number: int) -> NDArray[np.intp]:
 def _in_common(one: NDArray[np.intp], other: NDArray[np.intp]) -> int:
     """Points (n, 2) that the best displacement puts on others (m, 2), to a pixel."""
     moves = (other[None] - one[:, None]).reshape(-1, 2)
-    votes, *_ = np.histogramdd(
-        moves, [np.arange(low, high + 2) for low, high in zip(moves.min(0), moves.max(0), strict=True)]
-    )
-    return int(ndimage.uniform_filter(9 * votes, 3, mode="constant").max().round())
+    moves -= moves.min(axis=0) - 1
+    votes = np.zeros(moves.max(axis=0) + 2, dtype=np.intp)
+    np.add.at(votes, tuple(moves.T), 1)
+    rows = votes[:-2] + votes[1:-1] + votes[2:]
+    return int((rows[:, :-2] + rows[:, 1:-1] + rows[:, 2:]).max())

@@ -7,6 +7,7 @@ frame, which shows nothing and takes no part in a correlation.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,9 @@ from xcorr_app.registration.weights.outliers import outliers
 
 _RINGS = 3
 """Pixels from the rim inwards that are filled from what is beside them."""
-_WEIGHTS = {(i, j): 2 - abs(i * j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j}
-"""Of the eight around a pixel: those beside it count twice as much as those at its corners."""
+_AROUND = np.array([(-1, -1, -1, 0, 0, 1, 1, 1), (-1, 0, 1, -1, 1, -1, 0, 1)])
+_WEIGHTS = np.array([1.0, 2.0, 1.0, 2.0, 2.0, 1.0, 2.0, 1.0])
+"""Rows and columns to the eight around a pixel: those beside it count twice as much as those at its corners."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,49 +38,82 @@ class FilledFrames(FramesOver):
         chunk = self.source.read(start, stop)
         return replace(chunk, frames=self.filled(chunk.frames))
 
+    @cached_property
+    def _rings(self) -> _Rings:
+        return _Rings.of(self.hidden[None])
+
     def filled(self, frames: Array) -> Array:
         """Frames (n, h, w), filled."""
-        hidden: Array = self.hidden[None]
-        if self.borders:
-            hidden = in_borders(frames) | array_namespace(frames).asarray(hidden)
-        if self.borders or hidden.any():
-            frames = filled(frames, hidden)
+        borders = in_borders(frames) if self.borders else None
+        frames = self._rings.filled(frames)
+        if borders is not None:
+            frames = _Rings(borders, borders).filled(frames)
         return filled(frames, outliers(frames)[1]) if self.hits else frames
 
 
 def filled(frames: Array, hidden: Array) -> Array:
-    """Copies of frames (n, h, w) with the pixels `hidden` (1 or n, h, w) filled; a flat one stays flat."""
-    xp, out = array_namespace(frames), frames.copy()
-    known, (height, width) = ~hidden, frames.shape[1:]
-    counts = xp.asarray(known) & xp.isfinite(frames)
-    # Divided before they are summed: the sum of large values must not overflow.
-    number = xp.maximum(counts.sum(axis=(1, 2), keepdims=True), 1)
-    mean = (xp.where(counts, frames, 0) / number).sum(axis=(1, 2), keepdims=True)
-    mean = mean if frames.dtype.kind == "f" else xp.rint(mean)
-    for _ in range(_RINGS):
-        t, y, x = (~known & _beside(known)).nonzero()
-        at: Array = slice(None) if len(hidden) < len(frames) or len(frames) == 1 else xp.asarray(t)
-        total: Array = 0.0
-        weights: Array = 0.0
-        for (i, j), weight in _WEIGHTS.items():
-            place = (_mirrored(y + i, height), _mirrored(x + j, width))
-            there = (at, *(xp.asarray(each) for each in place))
-            counts = xp.asarray(known[t, *place]) & xp.isfinite(out[there])
-            total = total + xp.where(counts, out[there], 0) * float(weight)
-            weights = weights + weight * counts
-        here = (at, xp.asarray(y), xp.asarray(x))
-        of_frame = mean[:, 0] if isinstance(at, slice) else mean[at, 0, 0]
-        around = xp.where(weights > 0, total / xp.maximum(weights, 1), of_frame)
-        out[here] = around if frames.dtype.kind == "f" else xp.rint(around)
-        known[t, y, x] = True
-    return xp.where(xp.asarray(known), out, mean.astype(frames.dtype))
+    """Copies of frames (n, h, w) with the pixels `hidden` (1 or n, h, w) filled; a flat one stays flat.
+
+    What is hidden in all frames may be told on the host.
+    """
+    return _Rings.of(hidden).filled(frames)
 
 
-def _beside(known: Array) -> Array:
-    """Pixels (n, h, w) above, below or beside those that are known."""
-    padded = array_namespace(known).pad(known, ((0, 0), (1, 1), (1, 1)))
-    found: Array = padded[:, :-2, 1:-1] | padded[:, 2:, 1:-1] | padded[:, 1:-1, :-2] | padded[:, 1:-1, 2:]
-    return found
+@dataclass(frozen=True, eq=False)
+class _Rings:
+    """Hidden pixels from their rim inwards."""
+
+    hidden: Array
+    left: Array | None
+    """Those (1 or n, h, w) that lie too far inside; None where none does."""
+    rings: tuple[tuple[Array, ...], ...] = ()
+    """Of each pixel its frame, row and column (k,), rows and columns (k, 8) around it, and which of these count."""
+
+    @classmethod
+    def of(cls, hidden: Array) -> _Rings:
+        """Find them."""
+        known, rings, sides = ~hidden, list[tuple[Array, ...]](), array_namespace(hidden).asarray(_AROUND)
+        for _ in range(_RINGS):
+            t, y, x = (~known).nonzero()
+            rows, columns = (
+                _mirrored(place[:, None] + side, size)
+                for place, side, size in zip((y, x), sides, hidden.shape[1:], strict=True)
+            )
+            counts = known[t[:, None], rows, columns]
+            rim = counts.any(axis=1)
+            rings.append(tuple(each[rim] for each in (t, y, x, rows, columns, counts)))
+            known[t[rim], y[rim], x[rim]] = True
+            if known.all():
+                return cls(hidden, None, tuple(rings))
+        return cls(hidden, ~known, tuple(rings))
+
+    def filled(self, frames: Array) -> Array:
+        """Fill copies of frames (n, h, w)."""
+        xp, out = array_namespace(frames), frames.copy()
+        for ring in self.rings:
+            t, y, x, rows, columns, known = (xp.asarray(each) for each in ring)
+            at, there = (slice(None), slice(None)) if len(self.hidden) == 1 else (t, t[:, None])
+            values = out[there, rows, columns]
+            counts, weights = known & _finite(values), xp.asarray(_WEIGHTS)
+            total, number = xp.where(counts, values, 0) @ weights, counts @ weights
+            # What has no neighbour with a value keeps its own.
+            out[at, y, x] = _of_type(xp.where(number > 0, total / xp.maximum(number, 1), out[at, y, x]), frames)
+        if self.left is None:
+            return out
+        counts = xp.asarray(~self.hidden) & _finite(frames)
+        # Divided before they are summed: the sum of large values must not overflow.
+        mean = (xp.where(counts, frames, 0) / xp.maximum(counts.sum(axis=(1, 2), keepdims=True), 1)).sum(axis=(1, 2))
+        return xp.where(xp.asarray(self.left), _of_type(mean, frames)[:, None, None], out)
+
+
+def _finite(values: Array) -> Array:
+    """Which values are numbers."""
+    return array_namespace(values).isfinite(values) if values.dtype.kind == "f" else True
+
+
+def _of_type(values: Array, frames: Array) -> Array:
+    """Values as frames have them."""
+    return (values if frames.dtype.kind == "f" else array_namespace(values).rint(values)).astype(frames.dtype)
 
 
 def _mirrored(index: Array, size: int) -> Array:

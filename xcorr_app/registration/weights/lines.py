@@ -16,8 +16,8 @@ SMALLEST = 64
 """Rows and columns below which a part of a line is too short to tell."""
 _PARTS, _OF_PART = 8, 9
 """Parts of a line, each looked at by itself, and pixels of each whose mean, or median, is taken."""
-_FEWEST = 3
-"""Frames of fewer of which parts of lines may be the scene's own, and whole lines alone are told."""
+_LOOKED_AT, _FEWEST = 5, 3
+"""Frames; of fewer than the latter, parts of lines may be the scene's own, and whole lines alone are told."""
 _GLANCE, _DEVIATIONS = 6.0, 12.0
 """Of the noise of such means, by which a line lies beyond those beside it: at a glance, and surely."""
 GLANCE_STEPS = _GLANCE * NOISE_OF_STEPS
@@ -42,10 +42,10 @@ def may_be_stuck(image: Array) -> bool:
     return False
 
 
-def stuck_lines(images: list[Array]) -> NDArray[np.bool_]:
-    """Pixels (h, w) of lines that are stuck in all images."""
-    stuck = np.zeros(images[0].shape, dtype=bool)
-    for lines, of_images in zip((stuck.T, stuck), zip(*map(sampled, images), strict=True), strict=True):
+def stuck_lines(images: Array) -> NDArray[np.bool_]:
+    """Pixels (h, w) of lines that are stuck in images (n, h, w), of which the first are looked at."""
+    stuck = np.zeros(images.shape[1:], dtype=bool)
+    for lines, of_images in zip((stuck.T, stuck), zip(*map(sampled, images[:_LOOKED_AT]), strict=True), strict=True):
         found = _stuck(np.stack([np.median(pixels, axis=1) for pixels in of_images]))
         if len(images) < _FEWEST:
             found &= found.all(axis=0)

@@ -65,7 +65,7 @@ def weighted(frames: Frames, reference: str | int | Array, settings: Settings) -
     if seen.stands_out or seen.line_may_be_stuck or (auto and seen.held):
         images = [image for image in _read(frames, _LOOKED_AT) if bool((image != image[0, 0]).any())]
         if len(images) > 1:
-            found = _looked_at(frames, reference, images, seen, settings)
+            found = _looked_at(frames, reference, array_namespace(images[0]).stack(images), seen, settings)
             return replace(found, frames=smoothed_in_time(found.frames, settings.smooth_time))
     return Weighted(smoothed_in_time(frames, settings.smooth_time), reference)
 
@@ -110,23 +110,24 @@ def _may_hold(images: list[Array]) -> bool:
 
 
 def _looked_at(
-    frames: Frames, reference: str | int | Array, images: list[Array], seen: Glance, settings: Settings
+    frames: Frames, reference: str | int | Array, images: Array, seen: Glance, settings: Settings
 ) -> Weighted:
-    """Find out by images (h, w) what is in frames that they may hold."""
+    """Find out by images (n, h, w) what frames hold that is no scene."""
     notes, auto = list[str](), settings.contrast.auto
     hidden, drawn, borders, inner = np.zeros(frames.shape, dtype=bool), False, False, None
     if auto and seen.held:
-        hidden, borders, inner = _held(np.stack([to_host(image) for image in images]), settings.roi)
+        hidden, borders, inner = _held(to_host(images), settings.roi)
         drawn = bool(hidden.any())
     if drawn or borders:
         notes.append(_left_out(hidden.mean(), borders=borders))
         still = FilledFrames(frames, hidden, borders)
-        images = [still.filled(image[None])[0] for image in images]
+        if seen.line_may_be_stuck or seen.stands_out:
+            images = still.filled(images)
         if not isinstance(reference, (str, int, np.integer)):
             reference = still.filled(reference[None])[0]
     if seen.line_may_be_stuck and (lines := stuck_lines(images)).any():
         notes.append(f"Stuck lines of the camera, {_DONE}: {in_words(lines)}.")
-        images = [filled(image[None], lines[None])[0] for image in images]
+        images = filled(images, lines[None])
         hidden = hidden | lines
     places, number = np.zeros_like(hidden), 0.0
     if seen.stands_out:
