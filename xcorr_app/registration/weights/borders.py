@@ -19,7 +19,8 @@ _LOOKED_AT = 16
 """Frames that lack the most."""
 _MIN_AREA, _OF_LINE = 0.6, 0.25
 """Share of the picture that is left at least, less is better measured by all pixels that count; and of a row or column
-at the rim that is missing, below which it is kept: a caption in a corner costs no rows."""
+that is missing, from which it is left out: a caption in a corner costs no rows."""
+_WHOLE: Roi = (slice(None), slice(None))
 
 
 def in_borders(frames: Array, at_least: int = 1) -> Array:
@@ -44,43 +45,34 @@ def finite_part(frames: Frames, lacking: NDArray[np.integer], roi: Roi | None) -
 
     `lacking` (T,) are the pixels that each frame lacks, within `roi`.
     """
-    rows, columns = (part.indices(size)[:2] for part, size in zip(roi or _WHOLE, frames.shape, strict=True))
-    missing = np.zeros((rows[1] - rows[0], columns[1] - columns[0]), dtype=bool)
+    missing = np.zeros(frames.shape, dtype=bool)
+    inside = missing[roi or _WHOLE]
     # A frame that is lost, or half of it, says nothing of the others.
-    counted = np.where(lacking <= (1 - _MIN_AREA) * missing.size, lacking, 0)
-    for number in np.argsort(-counted, kind="stable")[:_LOOKED_AT].tolist():
-        if counted[number]:
-            missing |= ~np.isfinite(to_host(frames.read(number, number + 1).frames[0, slice(*rows), slice(*columns)]))
-    inner = without_rims(missing)
-    if inner is None:
+    counted = np.where(lacking <= (1 - _MIN_AREA) * inside.size, lacking, 0)
+    for number in np.argsort(-counted, kind="stable")[: min(_LOOKED_AT, np.count_nonzero(counted))].tolist():
+        missing |= ~np.isfinite(to_host(frames.read(number, number + 1).frames[0]))
+    return without_rims(missing, roi)
+
+
+def without_rims(missing: NDArray[np.bool_], roi: Roi | None = None) -> Roi | None:
+    """Rectangle of a picture (Y, X) without the rows and columns at its rim that lack much; None for all, or little."""
+    first = [each.indices(size)[0] for each, size in zip(roi or _WHOLE, missing.shape, strict=True)]
+    part, ends = missing[roi or _WHOLE], [slice(0, 0), slice(0, 0)]
+    for axis in (0, 1):
+        # Rows by their middle, where columns at the rim are not, and columns by the rows that are left.
+        across = part[:, part.shape[1] // 4 : -(part.shape[1] // 4)] if axis == 0 else part[ends[0]]
+        kept = np.flatnonzero(across.mean(axis=1 - axis) < _OF_LINE)
+        ends[axis] = slice(kept[0], kept[-1] + 1) if kept.size else slice(0, 0)
+    left = part[tuple(ends)].size
+    if left < _MIN_AREA * part.size or left == part.size:
         return None
-    top, left = rows[0], columns[0]
-    return slice(top + inner[0].start, top + inner[0].stop), slice(left + inner[1].start, left + inner[1].stop)
-
-
-def without_rims(missing: NDArray[np.bool_]) -> Roi | None:
-    """Rectangle of a picture (Y, X) that is left without the rows and columns at its rim that lack the most.
-
-    None where that is all of it, or too little.
-    """
-    ends = np.array([(0, size) for size in missing.shape])
-    while True:
-        part = missing[slice(*ends[0]), slice(*ends[1])]
-        if part.size < _MIN_AREA * missing.size:
-            return None
-        shares = [line.mean() for line in (part[0], part[-1], part[:, 0], part[:, -1])]
-        side = int(np.argmax(shares))
-        if shares[side] < _OF_LINE:
-            break
-        ends[divmod(side, 2)] += (1, -1)[side % 2]
-    return None if part.size == missing.size else (slice(*ends[0].tolist()), slice(*ends[1].tolist()))
+    rows, columns = (slice(int(at + end.start), int(at + end.stop)) for at, end in zip(first, ends, strict=True))
+    return rows, columns
 
 
 def note(part: Roi) -> str:
     """Say where frames were measured."""
-    (top, bottom), (left, right) = ((each.start, each.stop) for each in part)
-    where = f"rows {top} to {bottom} and columns {left} to {right}"
+    where = " and ".join(
+        f"{name} {each.start} to {each.stop}" for name, each in zip(("rows", "columns"), part, strict=True)
+    )
     return f"Measured within {where}: beyond them some frames have no values."
-
-
-_WHOLE: Roi = (slice(None), slice(None))

@@ -24,7 +24,6 @@ _LARGEST_SHARE, _STILL_SHARE, _MOST_HITS = 0.02, 0.002, 5e-4
 of a frame, beyond which hits are photons."""
 _FEWEST_FRAMES = 3
 """That tell of these: a point of light may stand still in two."""
-_SQUARE = np.ones((3, 3), dtype=np.int8)
 _FEWEST = 8
 """Points beyond the first of each pair of frames, below which nothing is known of what they have in common."""
 _PEAKS, _IN_COMMON = 5, 0.3
@@ -37,40 +36,36 @@ def defects(images: Array) -> tuple[NDArray[np.bool_], list[NDArray[np.intp]]]:
     found = np.zeros(images.shape[1:], dtype=bool)
     while True:
         both = [outliers(image[None]) for image in filled(images, found[None])]
-        always = np.logical_and.reduce([to_host(beyond[0]) for beyond, _ in both])
         points = [np.argwhere(to_host(alone[0])) for _, alone in both]
-        again = _come_back(points, always)
+        again = _come_back(points, np.stack([to_host(beyond[0]) for beyond, _ in both])) & ~found
         # Of two next to each other, the fainter stands out once the brighter is mended.
         if not again.any() or (found | again).mean() > _LARGEST_SHARE:
             return found, points
         found |= again
 
 
-def _come_back(points: list[NDArray[np.intp]], always: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Places (h, w) at which points (n, 2) of several frames lie in too many of them, and nowhere beside; or `always`.
+def _come_back(points: list[NDArray[np.intp]], beyond: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Places (h, w) at which points (k, 2) of images lie in too many of them, and nowhere beside.
 
-    A point of light may stand still in two frames; and many that do are the scene.
+    Or that are `beyond` (n, h, w) what is around them in all: a point of light may be so in two; many are the scene.
     """
-    number = np.zeros(always.shape, dtype=np.intp)
+    number = np.zeros(beyond.shape[1:], dtype=np.int8)
     for of_image in points:
         number[tuple(of_image.T)] += 1
-    by_itself = (number > 0) & (ndimage.convolve((number > 0).astype(np.int8), _SQUARE, mode="constant") == 1)
+    by_itself = (number > 0) & (ndimage.uniform_filter(9.0 * (number > 0), 3, mode="constant") < 1.5)
     again = by_itself & (number >= max(2.0, _AGAIN * len(points)))
+    always = beyond.all(axis=0) & (len(points) >= _FEWEST_FRAMES)
     # Where most come back, the others have not been seen twice by chance.
     found: NDArray[np.bool_] = by_itself if 2 * again.sum() >= by_itself.sum() else again
-    if len(points) >= _FEWEST_FRAMES and always.mean() <= _STILL_SHARE:
-        found |= always
-    return found
+    return found | always if always.mean() <= _STILL_SHARE else found
 
 
 def hits(images: Array, points: list[NDArray[np.intp]]) -> float:
-    """Pixels of a frame that are hit, as a rule, by points (n, 2) of some; 0 where these are points of the scene."""
+    """Pixels of a frame that are hit, as a rule, by points (k, 2) of images; 0 where these are points of the scene."""
     found = [len(each) for each in points]
-    if max(found) > _MOST_HITS * images[0].size:
-        return 0.0
     pairs = [(i, j) for i, j in pairwise(range(len(points))) if found[i] and found[j]]
-    number = sum(min(found[i], found[j]) - 1 for i, j in pairs)
-    if number < _FEWEST:
+    known = sum(min(found[i], found[j]) - 1 for i, j in pairs) >= _FEWEST
+    if not known or max(found) > _MOST_HITS * images[0].size:
         return 0.0
     common = sum(_in_common(points[i], _brightest(images[j], _PEAKS * found[j])) - 1 for i, j in pairs)
     return 0.0 if common > _IN_COMMON * sum(found[i] - 1 for i, _ in pairs) else float(np.median(found))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ _LOOKED_AT, _AT_A_GLANCE = 16, 3
 """Frames spread over the stack; and those that tell as a rule."""
 _SMALLEST, _SMALLEST_OF_AREAS = 16, 32
 """Rows and columns below which nothing is looked for, and nothing that is drawn."""
+_WHOLE: Roi = (slice(None), slice(None))
 _DONE = "always at the same places, were replaced by their neighbours for measuring"
 
 
@@ -44,14 +46,13 @@ class Weighted:
     """(n, 2) row and column of hot and dead pixels; None where there are none."""
 
 
-@dataclass(frozen=True)
-class Glance:
+class Glance(NamedTuple):
     """What few frames tell: of most stacks, that there is nothing to find."""
 
-    stands_out: bool
+    stands_out: bool = False
     """Whether a pixel of the first is far beyond those around it."""
-    line_may_be_stuck: bool
-    held: bool
+    line_may_be_stuck: bool = False
+    held: bool = False
     """Whether enough pixels have one value in all of them, or a row or column at the rim of one has."""
 
 
@@ -60,14 +61,12 @@ def weighted(frames: Frames, reference: str | int | Array, settings: Settings) -
 
     Only the defects of a camera are looked for where `contrast` is not ``auto``.
     """
-    auto = settings.contrast.auto
-    seen = glance(frames)
-    if seen.stands_out or seen.line_may_be_stuck or (auto and seen.held):
+    seen, found = glance(frames), Weighted(frames, reference)
+    if any(seen if settings.contrast.auto else seen[:2]):
         images = [image for image in _read(frames, _LOOKED_AT) if bool((image != image[0, 0]).any())]
         if len(images) > 1:
-            found = _looked_at(frames, reference, array_namespace(images[0]).stack(images), seen, settings)
-            return replace(found, frames=smoothed_in_time(found.frames, settings.smooth_time))
-    return Weighted(smoothed_in_time(frames, settings.smooth_time), reference)
+            found = _looked_at(found, array_namespace(images[0]).stack(images), seen, settings)
+    return replace(found, frames=smoothed_in_time(found.frames, settings.smooth_time))
 
 
 def glance(frames: Frames) -> Glance:
@@ -75,19 +74,17 @@ def glance(frames: Frames) -> Glance:
 
     A device looks at them by kernels of its own, which find the same.
     """
-    if frames.count < 2 or min(frames.shape) < _SMALLEST:
-        return Glance(stands_out=False, line_may_be_stuck=False, held=False)
-    images = _read(frames, _AT_A_GLANCE)
+    images = _read(frames, _AT_A_GLANCE) if frames.count > 1 and min(frames.shape) >= _SMALLEST else []
     if not images:
-        return Glance(stands_out=False, line_may_be_stuck=False, held=False)
+        return Glance()
     lines, areas = (min(frames.shape) >= smallest for smallest in (SMALLEST, _SMALLEST_OF_AREAS))
     if isinstance(frames, ArrayFrames) and is_device_array(images[0]) and name_of(frames.dtype) in INPUT_TYPES:
         compared = tuple(images) if areas and len(images) == _AT_A_GLANCE else ()
         said = look(images[0], DEVIATIONS * NOISE_OF_STEPS, GLANCE_STEPS, compared)
         if said.varies:
             frames.vary.add(0)
-        held = areas and (said.held is None or said.held > MIN_SHARE or said.even_edge)
-        return Glance(said.stands_out, lines and said.line_may_be_stuck, held)
+        held = said.held is None or said.held > MIN_SHARE or said.even_edge
+        return Glance(said.stands_out, lines and said.line_may_be_stuck, areas and held)
     return Glance(stands_out(images[0]), lines and may_be_stuck(images[0]), areas and _may_hold(images))
 
 
@@ -109,63 +106,43 @@ def _may_hold(images: list[Array]) -> bool:
     return bool(to_host(xp.stack([same.mean() > MIN_SHARE, *(edge.all() for edge in edges)])).any())
 
 
-def _looked_at(
-    frames: Frames, reference: str | int | Array, images: Array, seen: Glance, settings: Settings
-) -> Weighted:
+def _looked_at(given: Weighted, images: Array, seen: Glance, settings: Settings) -> Weighted:
     """Find out by images (n, h, w) what frames hold that is no scene."""
-    notes, auto = list[str](), settings.contrast.auto
-    hidden, drawn, borders, inner = np.zeros(frames.shape, dtype=bool), False, False, None
-    if auto and seen.held:
-        hidden, borders, inner = _held(to_host(images), settings.roi)
-        drawn = bool(hidden.any())
-    if drawn or borders:
-        notes.append(_left_out(hidden.mean(), borders=borders))
-        still = FilledFrames(frames, hidden, borders)
-        if seen.line_may_be_stuck or seen.stands_out:
-            images = still.filled(images)
+    notes, reference, roi, borders, inner = list[str](), given.reference, settings.roi or _WHOLE, False, None
+    hidden = np.zeros(images.shape[1:], dtype=bool)
+    if settings.contrast.auto and seen.held:
+        held = to_host(images)
+        hidden[roi] = overlay(held[:, *roi])
+        # Borders that stand still are drawn as other things are.
+        borders = bool((in_borders(held, SURE) & ~hidden).any())
+        if settings.roi is None:
+            inner = without_rims(hidden | in_borders(held).any(axis=0) if borders else hidden)
+    if drawn := bool(hidden.any()):
+        notes.append(
+            f"Left out of the measurement: {100 * hidden.mean():.1f} % of the picture, which is drawn into every frame "
+            "and not seen by the camera (it holds the same values throughout: captions, a frame around the picture)."
+        )
+    if borders:
+        notes.append(
+            "Left out of the measurement: borders of a single value, which frames that were moved before are filled "
+            "with."
+        )
+    if notes:
+        still = FilledFrames(given.frames, hidden, borders)
+        images = still.filled(images) if seen.line_may_be_stuck or seen.stands_out else images
         if not isinstance(reference, (str, int, np.integer)):
             reference = still.filled(reference[None])[0]
     if seen.line_may_be_stuck and (lines := stuck_lines(images)).any():
         notes.append(f"Stuck lines of the camera, {_DONE}: {in_words(lines)}.")
-        images = filled(images, lines[None])
-        hidden = hidden | lines
-    places, number = np.zeros_like(hidden), 0.0
-    if seen.stands_out:
-        places, points = defects(images)
-        number = hits(images, points) if auto else 0.0
-    found = np.argwhere(places)
-    if len(found):
+        images, hidden = filled(images, lines[None]), hidden | lines
+    places, points = defects(images) if seen.stands_out else (np.zeros_like(hidden), [])
+    if len(found := np.argwhere(places)):
         some = ", ".join(f"({y}, {x})" for y, x in found[:5])
         notes.append(f"{len(found)} hot or dead pixels, {_DONE}: row and column {some}{', ...' * (len(found) > 5)}.")
-    if number:
+    if number := hits(images, points) if settings.contrast.auto else 0.0:
         notes.append(
             f"Single pixels that are hit in one frame alone (cosmic rays, spikes; about {number:.0f} a frame) "
             "were replaced by their neighbours for measuring."
         )
-    if notes:
-        frames = FilledFrames(frames, hidden | places, borders, hits=number > 0)
+    frames = FilledFrames(given.frames, hidden | places, borders, hits=number > 0) if notes else given.frames
     return Weighted(frames, reference, tuple(notes), drawn, inner, found if len(found) else None)
-
-
-def _held(images: NDArray[np.generic], roi: Roi | None) -> tuple[NDArray[np.bool_], bool, Roi | None]:
-    """What is drawn (Y, X) into images (n, Y, X), whether they have borders, and what is left without both."""
-    hidden = np.zeros(images.shape[1:], dtype=bool)
-    within = (slice(None), slice(None)) if roi is None else roi
-    hidden[within] = overlay(images[:, *within])
-    # Borders that stand still are drawn as other things are.
-    borders = bool((in_borders(images, SURE) & ~hidden).any())
-    edges = hidden | in_borders(images).any(axis=0) if borders else hidden
-    return hidden, borders, without_rims(edges) if roi is None else None
-
-
-def _left_out(share: float, *, borders: bool) -> str:
-    """Say what was left out."""
-    found = []
-    if share:
-        found.append(
-            f"{100 * share:.1f} % of the picture, which is drawn into every frame and not seen by the camera (it "
-            "holds the same values throughout: captions, a frame around the picture)"
-        )
-    if borders:
-        found.append("borders of a single value, which frames that were moved before are filled with")
-    return f"Left out of the measurement: {'; '.join(found)}."
