@@ -82,10 +82,6 @@ class StackResources:
         self._writers: list[Writer] = []
         self._files: list[tuple[Path, bytes]] = []
         self._opened = ExitStack()
-        self.placed: Path | None = None
-        """Folder in which several processes have placed the planes of what is written."""
-        self.is_shared = False
-        """Other processes read most of its frames: none are kept, or read ahead."""
         self._begun: Any = None
 
     def watched(self, progress: Progress | None, check: Callable[[], None]) -> None:
@@ -120,7 +116,7 @@ class StackResources:
         """
         metadata = source.metadata
         size = metadata.planes * metadata.plane_bytes
-        needless = elsewhere or self.is_shared or (once and size > self._run.memory.limit // 4)
+        needless = elsewhere or (once and size > self._run.memory.limit // 4)
         budget = MemoryBudget(0) if needless else self._run.memory
         held = self._opened.enter_context(HeldSource(source, budget, self.checksums, self.stages.meter))
         held.read_ahead(reader_count())
@@ -147,7 +143,7 @@ class StackResources:
         together = side_by_side(in_turns=frames.is_read_in_turns)
         told: Any = {"side_by_side": together, "meter": self.stages.meter, "waited": self.stages.waited}
         size = frames.count * frames.shape[0] * frames.shape[1] * frames.read_dtype.itemsize
-        if not self.is_shared and self.fits_on_device(size):
+        if self.fits_on_device(size):
             for upload in attempt(lambda: StackUpload(frames, uploader, readers, **told)):
                 return self._opened.enter_context(upload)
         return self._opened.enter_context(DeviceFrames(frames, uploader, readers, **told))
@@ -164,7 +160,6 @@ class StackResources:
             pyramid=self._run.pyramid,
             later=self._writers.append,
             meter=self.stages.meter,
-            begun=self.placed,
             waiting=waiting,
             waited=self.stages.waited,
         )
