@@ -45,7 +45,7 @@ LARGEST = {
     "xcorr_app/io": 6330,
     "xcorr_app/napari": 120,
     "xcorr_app/pipeline": 1270,
-    "xcorr_app/registration": 13110,
+    "xcorr_app/registration": 12830,
     "xcorr_app/report": 1260,
     "benchmarks": 5690,
     "tests": 24820,

@@ -232,6 +232,12 @@ def estimate_from(
         if (counts := masks_for(frames, reference, settings)) is not None:
             return estimate_masked(frames, reference, settings, counts, xp, progress)
         given = weighted(frames, reference, settings)
+        if given.masks is not None:
+            overlap = min(settings.min_overlap, Settings.overlap(None, given.masks))
+            found = estimate_masked(
+                given.frames, given.reference, replace(settings, min_overlap=overlap), given.masks, xp, progress
+            )
+            return replace(found, notes=(*found.notes, *given.notes), left_out=True, counted=given.masks.given)
         measurement = StackMeasurement(frames, settings, xp, verify, progress).within(given.inner)
         series = Series(given, measurement, given.frames, measurement.measure(given.frames, given.reference))
         for look in SECOND_LOOKS:

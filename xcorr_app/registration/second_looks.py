@@ -25,28 +25,19 @@ from xcorr_app.registration.artefacts.line_offsets import (
 from xcorr_app.registration.contrast_choice import NOTES, agree
 from xcorr_app.registration.light.even_light import EvenlyLitFrames
 from xcorr_app.registration.lighting import as_sure, evenly_lit, is_nearer
-from xcorr_app.registration.masked.without_value import lie_elsewhere
-from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.pattern.static_pattern import Told, without_pattern
 from xcorr_app.registration.reference.lone_reference import TEMPLATE, other_reference
 from xcorr_app.registration.reference.lone_reference import note as note_on_reference
-from xcorr_app.registration.reference.reference_names import frame_number
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.shading import UnshadedFrames, unshaded
-from xcorr_app.registration.stack.frames import Frames, HeldFrames, PickedFrames
+from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack_measurement import Findings, StackMeasurement, by_frames
 from xcorr_app.registration.weights import borders
 from xcorr_app.registration.weights.alternating import EvenedFrames, even_mosaic, evened_rows
 from xcorr_app.registration.weights.weighing import Weighted
 
 _MOST = 0.5
-_AT_REST, _FEW, _ITSELF = 1.0, 3, 1 - 1e-6
-"""Pixels up to which a frame rests; frames that stand for all; and score of one that is compared with itself."""
-_WITHOUT_VALUE = (
-    "Pixels without a value (zero) stand still, and all others lie elsewhere: frames may be held by what is no picture "
-    "(--mask nonzero)."
-)
 
 
 @dataclass(frozen=True)
@@ -219,24 +210,6 @@ def still_lines(series: Series) -> Series:
     return level if is_better(series.measured, level.measured, series.settings, "still") else series
 
 
-def pixels_without_value(series: Series) -> Series:
-    """Do frames rest that lie elsewhere by their pixels that are not zero? Then all that rest are doubted."""
-    measured, found = series.measured, series.found
-    rests = measured.trusted(series.settings) & (np.abs(measured.shifts) < _AT_REST).all(axis=1)
-    others = rests & (measured.score < _ITSELF)
-    number = frame_number(series.reference, rests.size)
-    if number is None or found.rest.is_little or 2 * rests.sum() <= rests.size or not others.any():
-        return series
-    few = np.concatenate([[number], spread(np.flatnonzero(others), _FEW)])
-    sample = HeldFrames.of(PickedFrames(series.given.frames, tuple(few.tolist())))
-    settings, xp = series.settings, series.measurement.xp
-    elsewhere = lie_elsewhere(sample, "first", settings, xp, measured.shifts[few], measured.score[few])
-    if 2 * elsewhere.sum() <= few.size - 1:
-        return series
-    measured.inconsistent |= others
-    return replace(series, notes=(*series.notes, _WITHOUT_VALUE))
-
-
 def alike_errors_of_tiles(series: Series) -> Series:
     """Are errors of neighbouring parts of the picture alike? Then standard errors are larger.
 
@@ -285,6 +258,5 @@ SECOND_LOOKS: tuple[Look, ...] = (
     uneven_light,
     fixed_pattern,
     still_lines,
-    pixels_without_value,
     alike_errors_of_tiles,
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-MIN_SHARE, LARGEST_SHARE = 0.002, 0.7
+MIN_SHARE, _LARGEST_SHARE = 0.002, 0.95
 """Of the pixels: less than the former are left to the search for outliers, more leaves no scene."""
 _AS_BEFORE = 0.3
 """Share of the pixels next to those drawn that have the value they had in the first frame, beyond which none is."""
@@ -34,7 +34,7 @@ def overlay(images: NDArray[np.generic]) -> NDArray[np.bool_]:
     # Pixels alone keep their values by chance, and stuck lines are narrower.
     held = ndimage.binary_propagation(ndimage.binary_opening(held, around), around, held)
     beside = ndimage.binary_dilation(held, around) & ~held
-    if not MIN_SHARE < held.mean() < LARGEST_SHARE or not beside.any():
+    if not MIN_SHARE < held.mean() < _LARGEST_SHARE or not beside.any():
         return nothing
     if (images[1:] == images[0])[:, beside].mean() > _AS_BEFORE:
         return nothing
@@ -47,7 +47,7 @@ def overlay(images: NDArray[np.generic]) -> NDArray[np.bool_]:
     near = ndimage.binary_closing(np.pad(held | again, _GAP, mode="edge"), around, iterations=_GAP)
     part = ndimage.binary_propagation(held, around, near[_GAP:-_GAP, _GAP:-_GAP])
     found: NDArray[np.bool_] = ndimage.binary_dilation(part, around, iterations=_RIM)
-    return found if found.mean() < LARGEST_SHARE else nothing
+    return found if found.mean() < _LARGEST_SHARE else nothing
 
 
 def ends_sharply(images: NDArray[np.generic], held: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.peaks.outlier_pixels import look
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
+from xcorr_app.registration.masked.estimate import takes_masks
+from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.stack.frames import ArrayFrames, Frames
@@ -26,6 +28,9 @@ _LOOKED_AT, _AT_A_GLANCE = 16, 3
 """Frames spread over the stack; and those that tell as a rule."""
 _SMALLEST, _SMALLEST_OF_AREAS = 16, 32
 """Rows and columns below which nothing is looked for, and nothing that is drawn."""
+_MASKED, _FILLED = 0.5, 0.7
+"""Share of the picture that is drawn, beyond which the rest is measured by itself; and where that cannot be, nothing is
+filled."""
 _WHOLE: Roi = (slice(None), slice(None))
 _DONE = "always at the same places, were replaced by their neighbours for measuring"
 
@@ -40,6 +45,8 @@ class Weighted:
     notes: tuple[str, ...] = ()
     drawn: bool = False
     """Whether something is drawn into all frames."""
+    masks: Masks | None = None
+    """Pixels that count, where that is more than half of all frames."""
     inner: Roi | None = None
     """What is left of frames without borders along their rims; None where that is all, or a part was asked for."""
     defects: NDArray[np.intp] | None = None
@@ -122,6 +129,11 @@ def _looked_at(given: Weighted, images: Array, seen: Glance, settings: Settings)
             f"Left out of the measurement: {100 * hidden.mean():.1f} % of the picture, which is drawn into every frame "
             "and not seen by the camera (it holds the same values throughout: captions, a frame around the picture)."
         )
+    masks = None
+    if hidden.mean() > _MASKED and takes_masks(reference, settings):
+        masks, inner = Masks.of(~hidden), None
+    elif hidden.mean() > _FILLED:
+        notes, hidden, drawn, inner = [], np.zeros_like(hidden), False, None
     if borders:
         notes.append(
             "Left out of the measurement: borders of a single value, which frames that were moved before are filled "
@@ -145,4 +157,4 @@ def _looked_at(given: Weighted, images: Array, seen: Glance, settings: Settings)
             "were replaced by their neighbours for measuring."
         )
     frames = FilledFrames(given.frames, hidden | places, borders, hits=number > 0) if notes else given.frames
-    return Weighted(frames, reference, tuple(notes), drawn, inner, found if len(found) else None)
+    return Weighted(frames, reference, tuple(notes), drawn, masks, inner, found if len(found) else None)
