@@ -95,7 +95,7 @@ class _Rings:
             at, there = (slice(None), slice(None)) if len(self.hidden) == 1 else (t, t[:, None])
             values = out[there, rows, columns]
             counts, weights = known & _finite(values), xp.asarray(_WEIGHTS)
-            total, number = xp.where(counts, values, 0) @ weights, counts @ weights
+            total, number = ((each * weights).sum(axis=-1) for each in (xp.where(counts, values, 0), counts))
             # What has no neighbour with a value keeps its own.
             out[at, y, x] = _of_type(xp.where(number > 0, total / xp.maximum(number, 1), out[at, y, x]), frames)
         if self.left is None:

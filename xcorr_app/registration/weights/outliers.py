@@ -12,7 +12,7 @@ DEVIATIONS = 12.0
 """Of the noise, by which an outlier lies beyond its neighbours: none does by chance among 1e9 pixels."""
 NOISE_OF_STEPS = 1.4826 / math.sqrt(2)
 """Standard deviation of white noise over the median step between neighbours."""
-_REACH, _RANGE = 0.05, 5.0
+_REACH, RANGE = 0.05, 5.0
 """Share of its height, and deviations of the noise (of eight pixels 2.8, as a rule), by which its neighbours differ."""
 
 
@@ -27,15 +27,18 @@ def stands_out(image: Array) -> bool:
     return bool((smaller > half) & ((steps == 0).sum() <= half))
 
 
-def outliers(frames: Array) -> tuple[Array, Array]:
-    """Pixels of frames (n, h, w) far beyond all eight around them; and those of which these are alike."""
-    xp, (above, below, between, steps) = array_namespace(frames), relief(frames)
+def outliers(frames: Array, between: float = RANGE) -> tuple[Array, Array]:
+    """Pixels of frames (n, h, w) far beyond all eight around them; and those of which these are alike.
+
+    But for so many deviations of the noise `between` them.
+    """
+    xp, (above, below, apart, steps) = array_namespace(frames), relief(frames)
     height, noise = (
         xp.maximum(above, below),
         NOISE_OF_STEPS * xp.sort(steps, axis=1)[:, steps.shape[1] // 2, None, None],
     )
     beyond = (height > DEVIATIONS * noise) & (noise > 0)
-    return beyond, beyond & (between < _REACH * height + _RANGE * noise)
+    return beyond, beyond & (apart < _REACH * height + between * noise)
 
 
 def relief(frames: Array) -> tuple[Array, Array, Array, Array]:

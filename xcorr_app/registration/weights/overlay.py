@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 MIN_SHARE, _LARGEST_SHARE = 0.002, 0.95
 """Of the pixels: less than the former are left to the search for outliers, more leaves no scene."""
+_FEWEST, _OF_COLOURS = 4, 0.95
+"""Frames, in fewer of which a flat scene of 8 bits holds its values, too; and share of what is drawn there that has one
+of its colours."""
 _AS_BEFORE = 0.3
 """Share of the pixels next to those drawn that have the value they had in the first frame, beyond which none is."""
 _MIN_OF_COLOUR, _NOW_AND_THEN = 0.05, 0.12
@@ -42,7 +45,10 @@ def overlay(images: NDArray[np.generic]) -> NDArray[np.bool_]:
     if held.mean() < MIN_SHARE:
         return nothing
     values, number = np.unique(images[0][held], return_counts=True)
-    again = np.isin(images, values[number > _MIN_OF_COLOUR * held.sum()]).mean(axis=0) > _NOW_AND_THEN
+    is_colour = number > _MIN_OF_COLOUR * held.sum()
+    if len(images) < _FEWEST and number[is_colour].sum() < _OF_COLOURS * held.sum():
+        return nothing
+    again = np.isin(images, values[is_colour]).mean(axis=0) > _NOW_AND_THEN
     # Words whose letters are near each other hang together, and with them what is drawn only now and then.
     near = ndimage.binary_closing(np.pad(held | again, _GAP, mode="edge"), around, iterations=_GAP)
     part = ndimage.binary_propagation(held, around, near[_GAP:-_GAP, _GAP:-_GAP])
@@ -58,11 +64,10 @@ def ends_sharply(images: NDArray[np.generic], held: NDArray[np.bool_]) -> NDArra
     distance, (y, x) = ndimage.distance_transform_cdt(~held, "chessboard", return_indices=True)
     off = np.mean([np.abs(image.astype(np.float64) - image[y, x]) for image in images], axis=0)
     beside, away = (
-        np.nan_to_num(
-            ndimage.mean(off, np.where((distance >= first) & (distance <= last), area[y, x], 0), np.arange(number + 1))
-        )
-        for first, last in ((1, 1), _AWAY)
+        np.where((distance >= first) & (distance <= last), area[y, x], 0) for first, last in ((1, 1), _AWAY)
     )
+    with np.errstate(invalid="ignore"):
+        beside, away = (np.nan_to_num(ndimage.mean(off, each, range(number + 1))) for each in (beside, away))
     # Where nothing lies farther away nothing is known.
     sharp: NDArray[np.bool_] = (beside >= _SHARP * away)[area]
     return sharp
