@@ -15,7 +15,7 @@ from scipy import ndimage
 
 from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.registration.weights.filling import filled
-from xcorr_app.registration.weights.outliers import DEVIATIONS, NOISE_OF_STEPS, RANGE, outliers, relief
+from xcorr_app.registration.weights.outliers import DEVIATIONS, NOISE_OF_STEPS, outliers, relief
 
 _AGAIN = 0.2
 """Share of the frames looked at in which a pixel of the camera stands out, twice at least."""
@@ -23,7 +23,7 @@ _LARGEST_SHARE, _STILL_SHARE, _MOST_HITS = 0.02, 0.002, 5e-4
 """Of the pixels, beyond which outliers are the scene; the same of those that optics may have drawn; and of the pixels
 of a frame, beyond which hits are photons."""
 _FEWEST_FRAMES = 3
-"""That tell of these: a point of light may stand still in two, where noise excuses nothing."""
+"""Below which noise excuses nothing: a point of light may stand still in two."""
 _FEWEST = 8
 """Points beyond the first of each pair of frames, below which nothing is known of what they have in common."""
 _PEAKS, _IN_COMMON = 5, 0.3
@@ -34,28 +34,28 @@ pixel here and on two there; and share of the points that one displacement may p
 def defects(images: Array) -> tuple[NDArray[np.bool_], list[NDArray[np.intp]]]:
     """Pixels (h, w) of the camera that stand out of images (n, h, w), and points (k, 2) of each that do besides."""
     found = np.zeros(images.shape[1:], dtype=bool)
-    between = RANGE if len(images) >= _FEWEST_FRAMES else 0.0
     while True:
-        both = [outliers(image[None], between) for image in filled(images, found[None])]
+        mended = filled(images, found[None])
+        both = [outliers(image[None]) for image in mended]
         points = [np.argwhere(to_host(alone[0])) for _, alone in both]
-        again = _come_back(points, np.stack([to_host(beyond[0]) for beyond, _ in both])) & ~found
+        if len(images) >= _FEWEST_FRAMES:
+            again = _come_back(points, np.logical_and.reduce([to_host(beyond[0]) for beyond, _ in both]))
+        else:
+            again = np.logical_and.reduce([to_host(outliers(image[None], 0.0)[1][0]) for image in mended])
+        again &= ~found
         # Of two next to each other, the fainter stands out once the brighter is mended.
         if not again.any() or (found | again).mean() > _LARGEST_SHARE:
             return found, points
         found |= again
 
 
-def _come_back(points: list[NDArray[np.intp]], beyond: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Places (h, w) at which points (k, 2) of images lie in too many of them, and nowhere beside.
-
-    Or that are `beyond` (n, h, w) what is around them in all: a point of light may be so in two; many are the scene.
-    """
-    number = np.zeros(beyond.shape[1:], dtype=np.int8)
+def _come_back(points: list[NDArray[np.intp]], always: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Places (h, w) at which points (k, 2) of images lie in too many of them and nowhere beside, or `always`."""
+    number = np.zeros(always.shape, dtype=np.int8)
     for of_image in points:
         number[tuple(of_image.T)] += 1
     by_itself = (number > 0) & (ndimage.uniform_filter(9.0 * (number > 0), 3, mode="constant") < 1.5)
     again = by_itself & (number >= max(2.0, _AGAIN * len(points)))
-    always = beyond.all(axis=0) & (len(points) >= _FEWEST_FRAMES)
     # Where most come back, the others have not been seen twice by chance.
     found: NDArray[np.bool_] = by_itself if 2 * again.sum() >= by_itself.sum() else again
     return found | always if always.mean() <= _STILL_SHARE else found

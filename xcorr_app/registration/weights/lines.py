@@ -104,7 +104,7 @@ def _stuck(values: NDArray[np.float64]) -> NDArray[np.bool_]:
                 rise, reach = (
                     np.where(always, (each - farther).mean(axis=0), 0).sum(axis=0) / number for each in (value, beside)
                 )
-                always &= np.abs(reach) < _REACH * rise + _CHANCE * noise.mean() / np.sqrt(number)
+                always &= np.abs(reach) < _REACH * rise + _CHANCE * noise.mean() / np.sqrt(number * len(values))
             found |= always
             if value is not here:
                 found[:, 1:] |= always[:, :-1]

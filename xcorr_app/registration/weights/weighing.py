@@ -96,10 +96,10 @@ def glance(frames: Frames) -> Glance:
 
 
 def _read(frames: Frames, count: int) -> list[Array]:
-    """At most so many frames (Y, X) spread over a stack, the first, the last and that in the middle before others."""
-    numbers = spread(np.arange(frames.count), _LOOKED_AT).tolist()
-    ordered = dict.fromkeys([numbers[0], numbers[-1], numbers[len(numbers) // 2], *numbers])
-    chunks = [frames.read(number, number + 1) for number in list(ordered)[:count]]
+    """At most so many frames (Y, X) spread over a stack, and so are the first three and five of them."""
+    numbers = spread(np.arange(frames.count), _LOOKED_AT)
+    ordered = dict.fromkeys([*numbers[[0, -1, len(numbers) // 2, len(numbers) // 4, -len(numbers) // 4]], *numbers])
+    chunks = [frames.read(int(number), int(number) + 1) for number in list(ordered)[:count]]
     return [chunk.frames[0] for chunk in chunks if not chunk.unreadable]
 
 
