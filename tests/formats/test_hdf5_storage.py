@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import zlib
 from pathlib import Path
 
@@ -155,3 +157,27 @@ def test_other_encodings_are_named(tmp_path):
         file.create_dataset("d", data=DATA, chunks=True, scaleoffset=4)
     with pytest.raises(InputError, match="gzip and lzf are read"):
         read_stack(tmp_path / "s.h5")
+
+
+@pytest.mark.parametrize("sizes", [(8, 8), (4, 4)])
+def test_a_heap_whose_objects_have_no_size_is_damaged(tmp_path, sizes):
+    """The library goes from one to the next by their sizes, and would stay at this one for ever."""
+    layout = h5py.VirtualLayout(DATA.shape, DATA.dtype)
+    layout[:] = h5py.VirtualSource("part.h5", "d", DATA.shape)
+    known = h5py.h5p.create(h5py.h5p.FILE_CREATE)
+    known.set_sizes(*sizes)
+    whole = tmp_path / "whole.h5"
+    with h5py.File(h5py.h5f.create(os.fsencode(whole), fcpl=known)) as file:
+        file.create_virtual_dataset("v", layout)
+    with h5py.File(tmp_path / "part.h5", "w") as file:
+        file["d"] = DATA
+    np.testing.assert_array_equal(read_stack(whole).data, DATA)
+    content = bytearray(whole.read_bytes())
+    heap = content.index(b"GCOL")
+    for number, size in ((0, 0), (1, 2**64 - 16), (1, 1 << 20)):
+        content[heap + 16 : heap + 18] = number.to_bytes(2, "little")
+        content[heap + 24 : heap + 24 + sizes[1]] = size.to_bytes(8, "little")[: sizes[1]]
+        (tmp_path / "damaged.h5").write_bytes(content)
+        code = f"import xcorr_app; xcorr_app.read_stack({str(tmp_path / 'damaged.h5')!r})"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+        assert f"damaged.h5: cannot be parsed (an object of its global heap, at byte {heap + 16}," in done.stderr

@@ -16,6 +16,7 @@ import numpy as np
 from xcorr_app.errors import InputError
 from xcorr_app.io.container_paths import inner_path
 from xcorr_app.io.formats.hdf5_storage import (
+    CheckedFile,
     check_chunks,
     check_storage,
     node_at,
@@ -91,7 +92,7 @@ def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> For
 
 
 def _open(file: BinaryIO) -> Any:
-    return library("h5py", "formats", Path(file.name)).File(file, "r")
+    return library("h5py", "formats", Path(file.name)).File(CheckedFile(file.fileno()), "r")
 
 
 def _open_by_name(file: BinaryIO) -> Any:

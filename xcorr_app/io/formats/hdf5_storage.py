@@ -7,6 +7,7 @@ library decodes a chunk to whatever it holds, so each is decoded here first, up 
 
 from __future__ import annotations
 
+import io
 import math
 import zlib
 from itertools import product
@@ -27,6 +28,54 @@ _MOST_LINKS = 16
 _DEFLATE, _SHUFFLE, _FLETCHER32, _LZF = 1, 2, 3, 32000
 _BYTES_OF_FLETCHER32 = 4
 _MERGE = "copy the values into one file"
+_HEAP = b"GCOL\x01\0\0\0"
+_HEADER = 16
+"""Bytes of a heap, and of each object in it, before what it holds: its size from the eighth on."""
+
+
+class CheckedFile(io.FileIO):
+    """A file whose global heaps (names of virtual sources, strings) are walked before the library does.
+
+    That goes on from each object by the size that this has, and for ever round where a damaged one has none.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(descriptor, closefd=False)
+        head = self.read(_HEADER)
+        self._width = head[14] if head[8] < 2 else head[10]
+        self._end, self._tail = 0, b""
+
+    def readinto(self, buffer: Any) -> int:
+        """Read as the library asks for it; raises ValueError where a heap does not add up."""
+        place = self.tell()
+        count = super().readinto(buffer)
+        found = b"".join((self._tail if place == self._end else b"", memoryview(buffer)[:count]))
+        self._end, self._tail = place + count, found[1 - len(_HEAP) :]
+        at = found.find(_HEAP)
+        while at >= 0:
+            self._check_heap(self._end - len(found) + at)
+            at = found.find(_HEAP, at + 1)
+        self.seek(self._end)
+        return count
+
+    def _check_heap(self, place: int) -> None:
+        _, size = self._header(place)
+        end = place + size
+        place += _HEADER
+        while place + _HEADER <= end:
+            number, length = self._header(place)
+            step = _HEADER + (length + 7) // 8 * 8 if number else length
+            if step < _HEADER or place + step > end:
+                raise ValueError(f"an object of its global heap, at byte {place}, is of {length} bytes")
+            place += step
+
+    def _header(self, place: int) -> tuple[int, int]:
+        """Number of what lies there and its size; raises ValueError at the end of the file."""
+        self.seek(place)
+        content = self.read(_HEADER)
+        if len(content) < _HEADER:
+            raise ValueError(f"its global heap goes on at byte {place}, beyond its end")
+        return int.from_bytes(content[:2], "little"), int.from_bytes(content[8 : 8 + self._width], "little")
 
 
 def node_at(path: Path, file: Any, name: str) -> Any:
