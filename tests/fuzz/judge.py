@@ -79,7 +79,7 @@ def errors_printed():
 
 
 def memory(*, peak=False):
-    """Bytes that this process takes, or took at most since that was last asked for; 0 where the system tells neither."""
+    """Bytes that this process takes, or took at most since that was asked; 0 where the system tells neither."""
     key = "VmHWM:" if peak else "VmRSS:"
     with contextlib.suppress(OSError):
         if not peak:

@@ -59,11 +59,7 @@ class Shared(Generic[ResultT]):
 
     def mark(self, inputs: dict[str, str]) -> str:
         """Fingerprint of all that decides the results of a stack of these inputs."""
-        decisive = {
-            "program": self.work.program,
-            "compression": self.resources.compression,
-            "pyramid": self.resources.pyramid,
-        } | self.plan.options.parameters()
+        decisive = {"program": self.work.program} | self.plan.options.parameters()
         besides = {path: checksum for of_name in self.files.values() for path, checksum in of_name.items()}
         return fingerprint(decisive, inputs | besides, self.versions | {"device": self.plan.device.description})
 
