@@ -33,8 +33,7 @@ def told(checksum, path, content, rng, times):
         def tell(cuts):
             start, middle, stop = sorted(cuts)
             parts = [memoryview(content[start:middle]), memoryview(content[middle:stop])]
-            with checksum.reading(start):
-                checksum.add(file.fileno(), known, start, parts)
+            checksum.add(file.fileno(), known, start, parts)
 
         with ThreadPoolExecutor(3) as pool:
             list(pool.map(tell, rng.integers(0, len(content) + 1, (times, 3)).tolist()))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -24,7 +24,7 @@ from xcorr_app.io.opened import Stamp, opened, stamp
 from xcorr_app.io.piece_checksum import LARGE, PieceChecksum, Pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 _BLOCK = 1 << 22
 _LONGEST_GAP = 1 << 26
@@ -36,7 +36,7 @@ _TAIL = 1 << 16
 class FileChecksum:
     """Checksum of one file, told of what was read of it by any number of threads.
 
-    Threads that read parts of a file side by side take turns, in the order of the file, so that nothing is read twice.
+    What came before a part and was not told of yet is read again: the system has it in memory.
     """
 
     def __init__(self, path: Path) -> None:
@@ -47,11 +47,6 @@ class FileChecksum:
         self._result: str | None = None
         self._is_told = False
         self._lock = threading.Lock()
-        self._coming: list[int] = []
-        """Where parts begin that are being read."""
-        self._waiting: list[tuple[int, threading.Event]] = []
-        """Those of them whose turn has not come."""
-        self._taken = False
 
     def saw(self, known: Stamp) -> None:
         """Take in as what the file was checked, before anything is read: of another one there is no checksum.
@@ -59,18 +54,6 @@ class FileChecksum:
         Where planes are decoded, or a library reads them, nothing is told of the bytes.
         """
         self._stamp = known
-
-    @contextmanager
-    def reading(self, offset: int) -> Iterator[None]:
-        """Say that bytes from `offset` on are being read, and will be told of before the block ends."""
-        with self._lock:
-            self._coming.append(offset)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._coming.remove(offset)
-                self._call_next()
 
     def add(self, descriptor: int, known: Stamp, offset: int, parts: Sequence[memoryview]) -> None:
         """Take in `parts`, bytes that follow each other from `offset` on in the open file of size and time `known`."""
@@ -80,7 +63,7 @@ class FileChecksum:
         if end - offset == known[0]:
             self._take_whole(known, parts)
             return
-        with self._turn(offset):
+        with self._lock:
             if self._result is not None or end <= self._position or self._stamp not in (None, known):
                 return
             if not self._position <= offset <= self._position + _LONGEST_GAP:
@@ -112,13 +95,13 @@ class FileChecksum:
 
     def learn(self, pieces: Pieces) -> None:
         """Take the checksum from another process that has read the file, if that is still the same."""
-        with suppress(InputError), opened(self.path) as descriptor, self._turn(None):
+        with suppress(InputError), opened(self.path) as descriptor, self._lock:
             if self._result is None and self._stamp in (None, pieces[0]) and stamp(descriptor) == pieces[0]:
                 self._result = pieces[1][0].hex()
 
     def hexdigest(self) -> str:
         """The checksum; what is missing is read here. Raises InputError where the file cannot be read."""
-        with self._turn(None):
+        with self._lock:
             if self._result is None and (found := _of_folder(self.path)) is not None:
                 self._result = found
             if self._result is None:
@@ -131,35 +114,6 @@ class FileChecksum:
                     self._read(descriptor, now[0])
                 self._result = self._digest.hexdigest()
             return self._result
-
-    @contextmanager
-    def _turn(self, offset: int | None) -> Iterator[None]:
-        """Be the only one, once whoever reads what comes before `offset` has told of it; without it, as soon as may be.
-
-        Who waits is called: if all were woken whenever one is done, they would hinder each other more than they read.
-        """
-        while True:
-            with self._lock:
-                place = min(self._coming, default=0) if offset is None else offset
-                if not self._taken and min(self._coming, default=place) >= place:
-                    self._taken = True
-                    break
-                called = threading.Event()
-                self._waiting.append((place, called))
-            called.wait()
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._taken = False
-                self._call_next()
-
-    def _call_next(self) -> None:
-        """Wake the one who comes first; with the lock held."""
-        if self._waiting and not self._taken:
-            first = min(self._waiting, key=lambda waiting: waiting[0])
-            self._waiting.remove(first)
-            first[1].set()
 
     def _read(self, descriptor: int, end: int) -> None:
         while self._position < end:

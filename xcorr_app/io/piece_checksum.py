@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -49,11 +48,6 @@ class PieceChecksum:
     def saw(self, known: Stamp) -> None:
         """Take in as what the file was checked, before anything is read: of another one there is no checksum."""
         self._stamp = known
-
-    @staticmethod
-    def reading(_: int) -> AbstractContextManager[None]:
-        """Nobody waits for what is being read."""
-        return nullcontext()
 
     def add(self, _: int, known: Stamp, offset: int, parts: Sequence[memoryview]) -> None:
         """Take in `parts`, bytes that follow each other from `offset` on in the open file of size and time `known`."""

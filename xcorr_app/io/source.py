@@ -200,6 +200,12 @@ def make_metadata(sizes: dict[str, int], order: str, dtype: np.dtype, kind: Kind
     return StackMetadata(axes, tuple(sizes[axis] for axis in axes), dtype, kind)
 
 
+def calibration_of(known: Any) -> dict[str, Any]:
+    """Distances and times that a stack, or a description of one, has."""
+    names = ("pixel_size", "unit", "z_step", "z_unit", "time_increment", "time_unit")
+    return {name: getattr(known, name) for name in names}
+
+
 def plane_number(metadata: StackMetadata, t: int, z: int, c: int) -> int:
     """Place of a plane in the order of the file."""
     at, number = {"T": t, "Z": z, "C": c}, 0

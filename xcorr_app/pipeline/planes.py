@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.io import HeldSource, Source
-from xcorr_app.io.reading import is_read_in_turns
+from xcorr_app.io.reading import is_plain
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.stack.frames import Chunk, Frames
 
@@ -42,9 +42,9 @@ class HostPlanes:
         return self.dtype
 
     @property
-    def is_read_in_turns(self) -> bool:
+    def is_plain(self) -> bool:
         """Whether who reads them side by side has to wait for each other."""
-        return is_read_in_turns(self.source)
+        return is_plain(self.source)
 
     def read(self, start: int, stop: int) -> Chunk:
         """Planes, not to be changed; those that cannot be read are zero and named with the reason."""

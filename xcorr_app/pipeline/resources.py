@@ -144,7 +144,7 @@ class StackResources:
             return frames
         uploader, readers = self._run.prefetch.made()
         self._opened.callback(lambda: self.notes.extend(note for note in uploader.notes if note not in self.notes))
-        together = side_by_side(in_turns=frames.is_read_in_turns)
+        together = side_by_side(plain=frames.is_plain)
         told: Any = {"side_by_side": together, "meter": self.stages.meter, "waited": self.stages.waited}
         size = frames.count * frames.shape[0] * frames.shape[1] * frames.read_dtype.itemsize
         if not self.is_shared and self.fits_on_device(size):

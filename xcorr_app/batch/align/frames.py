@@ -10,7 +10,7 @@ import numpy as np
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.errors import InputError
 from xcorr_app.io import HeldSource, SeriesSpec, Source
-from xcorr_app.io.reading import is_read_in_turns, read_planes
+from xcorr_app.io.reading import is_plain, read_planes
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.stack_upload import StackUpload
 from xcorr_app.registration.stack.frames import Chunk, Frames
@@ -55,9 +55,9 @@ class SourceFrames:
         return self.dtype if self.averaged == 1 else np.dtype(np.float64)
 
     @property
-    def is_read_in_turns(self) -> bool:
+    def is_plain(self) -> bool:
         """Whether who reads them side by side has to wait for each other."""
-        return is_read_in_turns(self.source)
+        return is_plain(self.source)
 
     @property
     def averaged(self) -> int:
@@ -166,7 +166,7 @@ def _begun(
     elsewhere = alone and resources.fits_on_device(source.metadata.planes * source.metadata.plane_bytes)
     if ahead and not elsewhere:
         return None
-    elsewhere = elsewhere or (xp is np and is_read_in_turns(source) and not resources.keeps_plain(source))
+    elsewhere = elsewhere or (xp is np and is_plain(source) and not resources.keeps_plain(source))
     frames = replace(frames, source=resources.open(source, elsewhere=elsewhere))
     return BegunStack(frames, resources.on_device(frames, xp))
 

@@ -50,6 +50,8 @@ class CheckedFile(io.FileIO):
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor, closefd=False)
         head = self.read(_HEADER)
+        self._of_place: int
+        self._of_size: int
         self._of_place, self._of_size = head[13:15] if head[8] < 2 else head[9:11]
         self._sources: set[tuple[int, int]] = set()
         self._end, self._tail = 0, b""
