@@ -12,7 +12,6 @@ import click
 from benchmarks._environment import RESULTS
 from benchmarks.ablation.command import run_ablation
 from benchmarks.ablation.documents import DOCUMENTS
-from benchmarks.auto.command import SEED, run_auto
 from benchmarks.correlation.benchmark import CorrelationBenchmark
 from benchmarks.correlation.cases import cases_named
 from benchmarks.correlation.tables import print_case, print_ceilings, print_summary
@@ -29,7 +28,6 @@ from xcorr_app.cli.options import PATH, Value
 from xcorr_app.cli.printing.tables import console_for
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.select import select_device
-from xcorr_app.tuning.domains import DOMAINS
 
 
 def _cuda_device(text: str) -> str:
@@ -198,29 +196,6 @@ def ablation(documents: tuple[str, ...], quick: bool, only: str, results: Path, 
         require_device()
         select_device(device)
         run_ablation(console_for(sys.stdout), documents, only, results, quick=quick)
-
-
-@bench.command()
-@click.option(
-    "--domain", "domains", multiple=True, type=click.Choice(sorted(DOMAINS)), help="Only this one, or several."
-)
-@click.option(
-    "--problems", type=click.IntRange(min=1), default=300, show_default=True, help="Problems, in all domains."
-)
-@click.option("--seed", type=int, default=SEED, show_default=True, help="Of the problems that are drawn.")
-@click.option("--json", "json_path", type=PATH, metavar="FILE", help="Also write every time to this file.")
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-def auto(domains: tuple[str, ...], problems: int, seed: int, json_path: Path | None, debug: bool) -> None:
-    """Hold engine auto to measurements: random problems, every candidate timed, how far the choice is from the best.
-
-    \b
-    Examples:
-      python -m benchmarks auto --json auto.json
-      python -m benchmarks auto --domain planes --problems 150
-    """
-    with one_line_failures(SOMETHING_FAILED, debug=debug):
-        require_device()
-        run_auto(console_for(sys.stdout), domains, problems, seed, json_path)
 
 
 @bench.command("pipeline")

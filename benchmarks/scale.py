@@ -2,8 +2,6 @@
 
     python -m benchmarks.scale --workers 1,2,4             # processes of this machine
     python -m benchmarks.scale --gpus 1,2,4 --stacks 16    # one process a GPU
-    python -m benchmarks.scale --workers 1,2 --stacks 1 --frames 3000    # one long stack, of which each has parts
-    python -m benchmarks.scale --gpus 1,2 --stacks 1 --frames 16384 --report full    # the same on GPUs, with its report
     python -m benchmarks.scale --simulate                  # tasks that sleep, by default 10 000 over 1 000 workers
 
 Real runs align stacks from the page cache, first measured alone, then moved as well (not with ``--measure-only``), and
@@ -92,9 +90,6 @@ def align(inputs: Path, out: Path, cluster: str, device: str, *, apply: bool, re
     for stack in record["stacks"].values():
         for step, seconds in stack["seconds"].items():
             steps[step] = round(steps.get(step, 0.0) + seconds, 3)
-    for passes in record["cluster"]["divided"].values():
-        for number, step in enumerate(passes):
-            steps[f"{step['pass']} in parts, {number}"] = step["seconds"]
     digest = hashlib.sha256()
     for stack in done.stacks:
         pictures = sorted(path for path in (out / ".xcorr").glob(f"{stack.name}.*") if path.suffix != ".json")
@@ -107,7 +102,6 @@ def align(inputs: Path, out: Path, cluster: str, device: str, *, apply: bool, re
         "seconds": alone,
         "cpu_seconds": round(sum(used), 2),
         "cpu_seconds_of_the_busiest": round(max(used), 2),
-        "parts": sum(worker["parts"] for worker in record["cluster"]["workers"].values()),
         "steps": steps,
         "digest": digest.hexdigest(),
         "devices": devices,
@@ -151,7 +145,6 @@ def real(kind: str, counts: list[int], given: argparse.Namespace) -> Iterator[di
                     "times": round(one / best["seconds"], 3),
                     "cpu_seconds": min(run["cpu_seconds"] for run in runs),
                     "cpu_seconds_of_the_busiest": min(run["cpu_seconds_of_the_busiest"] for run in runs),
-                    "parts": best["parts"],
                     "steps": best["steps"],
                     "devices": best["devices"],
                     "stacks": given.stacks,
@@ -235,10 +228,10 @@ def serve(address: str, count: int, threads: int) -> None:
 
 def sleeping(_: bytes, seconds: float) -> Any:
     """Take as long as a stack, and say as much as a worker does."""
-    from xcorr_app.cluster.task import Told
+    from xcorr_app.cluster.task import TaskResult
 
     time.sleep(seconds)
-    return Told(
+    return TaskResult(
         failure=None,
         resumed=False,
         inputs={"/data/plate/well/field/stack.ome.tif": "0" * 32},

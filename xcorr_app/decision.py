@@ -44,15 +44,12 @@ class Decision:
         In words, for a person who asked with ``--explain``.
     candidates : tuple of Candidate
         All that could have run, the chosen one among them.
-    coordinates : tuple of float
-        Where the problem lies among others: its sizes, as base-2 logarithms; empty where nothing is measured of such.
     """
 
     engine: str
     kernel: str = ""
     reason: str = ""
     candidates: tuple[Candidate, ...] = field(default=())
-    coordinates: tuple[float, ...] = field(default=(), compare=False)
 
     @property
     def name(self) -> str:

@@ -9,7 +9,7 @@ import tifffile
 
 from tests.batch.movies import DRIFT, align, files, movie, record, refused, shifts, write_movie, xcorr
 from tests.io.samples import write_ome, write_plain
-from xcorr_app.batch.align import run as run_module
+from xcorr_app.batch.align import pages
 
 pytestmark = pytest.mark.usefixtures("short_report")
 
@@ -119,13 +119,13 @@ def test_gaps_are_in_table_record_and_report(tmp_path, monkeypatch):
     numbered(tmp_path / "in", numbers=(1, 2, 5, 6))
     words = "skip time point 3 to 4"
     noted = []
-    real = run_module.render_report
+    real = pages.render_report
 
     def render(report, drawn):
         noted.extend(report.stacks[0].notes)
         return real(report, drawn)
 
-    monkeypatch.setattr(run_module, "render_report", render)
+    monkeypatch.setattr(pages, "render_report", render)
     run = align(tmp_path / "in", "-o", tmp_path / "out")
     assert words in run.stdout
     assert any(words in note for note in noted)

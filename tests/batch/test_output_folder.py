@@ -136,7 +136,7 @@ def test_resume_does_anew_what_no_longer_holds(tmp_path, folder, change):
     elif change == "output":
         (tmp_path / "out" / "a" / "shifts.csv").write_text("frame\n")
     else:
-        suffix = "json" if change == "record" else "npz"
+        suffix = "json" if change == "record" else "html"
         (tmp_path / "out" / ".xcorr" / f"a.{suffix}").write_bytes(b"\x00\x01")
     align(folder, "-o", tmp_path / "out", *options, "--resume")
     assert record(tmp_path / "out")["resumed"] == [name for name in "ab" if name not in anew]
@@ -160,7 +160,7 @@ def test_nothing_is_written_through_links(tmp_path, folder, name):
 
 def test_pictures_of_another_run_are_not_shown(tmp_path, folder):
     assert align(folder, "-o", tmp_path / "out").code == 0
-    attached = [tmp_path / "out" / ".xcorr" / f"{name}.npz" for name in "ab"]
+    attached = [tmp_path / "out" / ".xcorr" / f"{name}.html" for name in "ab"]
     attached[0].write_bytes(attached[1].read_bytes())
     assert align(folder, "-o", tmp_path / "out", "--resume").code == 0
     assert record(tmp_path / "out")["resumed"] == ["b"]

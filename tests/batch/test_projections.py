@@ -1,7 +1,5 @@
 """Pictures gathered while a stack is moved, against their definition in float64."""
 
-import pickle
-
 import numpy as np
 import pytest
 
@@ -23,27 +21,18 @@ def covered(values):
     return np.where(np.isfinite(out), out, np.nan)
 
 
-@pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize("mode", ["constant", "nearest"])
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "uint32", "float32", "float64"])
 @pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:Degrees of freedom")
-def test_pictures_are_the_definition(xp, dtype, mode, apart):
+def test_pictures_are_the_definition(xp, dtype, mode):
     before = (60 + 20 * drifting(np.zeros((7, 2)), SHAPE) + np.arange(7)[:, None, None]).astype(dtype)
     if dtype[0] == "f":
         before[3, 10:13, 10:13], before[1, 0, 0] = np.nan, np.inf
         before[2, [0, -1], 20] = np.nan  # with `nearest` beyond what was moved there as well
     after = shift_frames(before, SHIFTS, mode=mode)[0]
     gathered = Projections(SHAPE, SHIFTS, [1, 4])
-    blocks = []
     for start, stop in ((0, 3), (3, 4), (4, 7)):
-        those = gathered.begun() if apart else None
-        gathered.add(list(range(start, stop)), xp.asarray(before[start:stop]), xp.asarray(after[start:stop]), those)
-        blocks.append(those)
-    if apart:
-        whole, *rest = (pickle.loads(pickle.dumps(gathered.end(block, to_join=True))) for block in blocks)  # noqa: S301
-        for block in rest:
-            whole.join(block)
-        gathered.take(whole, xp)
+        gathered.add(list(range(start, stop)), xp.asarray(before[start:stop]), xp.asarray(after[start:stop]))
     found = gathered.pictures()
     was = np.where(np.isfinite(before.astype(float)), before, np.nan)
     for one, (mean, deviation) in (

@@ -48,7 +48,7 @@ def test_wrong_values_are_wrong_usage(command, options, words):
 
 def test_every_benchmark_is_documented():
     commands = bench.commands
-    assert set(commands) == {*COMMANDS, "ablation", "auto", "moving", "pipeline", "same"}
+    assert set(commands) == {*COMMANDS, "ablation", "moving", "pipeline", "same"}
     for name in commands:
         text = run_benchmarks(name, "--help").stdout
         assert f"python -m benchmarks {name}" in text.partition("Example")[2]

@@ -62,7 +62,7 @@ def test_help_of_everything():
     assert run.stdout == xcorr("--help").stdout
     commands, _, kernels = run.stdout.partition("Correlation planes and kernels:")
     assert "  align " in commands
-    assert "  tune " in kernels
+    assert "  env " in kernels
     assert xcorr("help", "algin").code == 2
 
 

@@ -22,12 +22,13 @@ from tests.batch.movies import write_movie, xcorr
 from tests.batch.test_killed import content
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.run import Align
-from xcorr_app.batch.stack_work import plan_stacks
 from xcorr_app.cluster.connect import connected
 from xcorr_app.cluster.task import BEGUN
 from xcorr_app.cluster.workers import Workers
 from xcorr_app.errors import ArgumentError, ClusterError
 from xcorr_app.pipeline.output import prepared_output
+from xcorr_app.pipeline.run import run_stacks
+from xcorr_app.pipeline.work import plan_stacks
 
 OPTIONS = AlignOptions(device="cpu", report="none")
 # Scheduler and workers close their sockets when they are told to, not always before Python looks for open ones.
@@ -36,7 +37,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pyte
 
 @pytest.fixture(scope="module")
 def workers():
-    with connected("local:2", Align.device) as started:
+    with connected("local:2") as started:
         yield started
 
 
@@ -44,7 +45,7 @@ def workers():
 def again(workers):
     """The same workers, of which a new run takes note."""
     workers._client.wait_for_workers(2, timeout=60)  # one may be begun in the place of one that was killed
-    return Workers(workers._client, Align.device)
+    return Workers(workers._client)
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +65,7 @@ def aligned(folder, out, elsewhere=None, *, report="none", **how):
 
 def computed(plan, elsewhere):
     """What became of a plan."""
-    work = Align(plan)
-    work.run(elsewhere=elsewhere)
-    return work.result
+    return run_stacks(Align(plan), elsewhere=elsewhere)
 
 
 def results(out):
@@ -96,11 +95,11 @@ def when_begun(workers, act):
 
 
 def failures(result):
-    return {outcome.name: outcome.failure for outcome in result.run.outcomes if outcome.failure is not None}
+    return {outcome.name: outcome.failure for outcome in result.outcomes if outcome.failure is not None}
 
 
 def test_workers_give_the_same_bytes(folder, tmp_path, again):
-    assert not aligned(folder, tmp_path / "alone", report="quick").run.failed
+    assert not aligned(folder, tmp_path / "alone", report="quick").failed
     done = aligned(folder, tmp_path / "two", again, report="quick")
     assert failures(done) == {}
     assert results(tmp_path / "two") == results(tmp_path / "alone")
@@ -113,7 +112,7 @@ def test_workers_give_the_same_bytes(folder, tmp_path, again):
     # Either goes on from what the other finished.
     for done_before, elsewhere in (("alone", again), ("two", None)):
         resumed = aligned(folder, tmp_path / done_before, elsewhere, report="quick", resume=True)
-        assert resumed.run.resumed == tuple(f"m{number}" for number in range(5))
+        assert resumed.resumed == tuple(f"m{number}" for number in range(5))
 
 
 @pytest.mark.share(2)
@@ -142,9 +141,9 @@ def test_a_file_that_workers_lack_fails_its_stack_in_words(folder, tmp_path, aga
     with prepared_output(plan.out, resume=False, overwrite=False):
         (mine / "m1.tif").unlink()
         found = computed(plan, again)
-    assert [outcome.name for outcome in found.run.outcomes if outcome.failed] == ["m1"]
-    assert "Frame 0 is unreadable" in " ".join(found.report.stacks[1].notes)
-    assert "m1.tif" in " ".join(found.report.stacks[1].notes)
+    assert [outcome.name for outcome in found.outcomes if outcome.failed] == ["m1"]
+    assert "Frame 0 is unreadable" in " ".join(found.outcomes[1].result.notes)
+    assert "m1.tif" in " ".join(found.outcomes[1].result.notes)
 
 
 def limit_files(size):
@@ -188,13 +187,13 @@ def test_the_command_and_the_call_take_an_address(folder, tmp_path, workers):
     assert run.code == 0, run.stderr
     scheduler = tmp_path / "scheduler.json"
     scheduler.write_text(json.dumps({"address": address}))
-    with connected(str(scheduler), Align.device) as same:
+    with connected(str(scheduler)) as same:
         assert set(same._client.nthreads()) == set(workers._client.nthreads())
 
 
 def test_what_is_no_cluster_is_refused(tmp_path):
     for text in ("", "local:0", "local:many", "here", str(tmp_path / "no.json")):
-        with pytest.raises(ArgumentError, match="cluster"), connected(text, Align.device):
+        with pytest.raises(ArgumentError, match="cluster"), connected(text):
             pass
     run = xcorr("align", tmp_path, "-o", tmp_path / "out", "--cluster", "nowhere")
     assert run.code == 2
@@ -225,7 +224,7 @@ def to_be_lost(folder, workers):
 
 @pytest.mark.share(2)
 def test_a_lost_scheduler_stops_the_run_and_resume_goes_on(folder, tmp_path, undisturbed):
-    with to_be_lost(tmp_path, workers=1) as (file, scheduler), connected(str(file), Align.device) as lost:
+    with to_be_lost(tmp_path, workers=1) as (file, scheduler), connected(str(file)) as lost:
         when_begun(lost, lambda said: said["stack"] == "m2" and threading.Timer(0, scheduler.kill).start())
         with pytest.raises(ClusterError, match="--resume"):
             aligned(folder, tmp_path / "out", lost)
@@ -233,7 +232,7 @@ def test_a_lost_scheduler_stops_the_run_and_resume_goes_on(folder, tmp_path, und
     finished = len(list((tmp_path / "out" / ".xcorr").glob("*.json")))
     assert finished >= 1
     resumed = aligned(folder, tmp_path / "out", resume=True)
-    assert len(resumed.run.resumed) >= finished
+    assert len(resumed.resumed) >= finished
     assert results(tmp_path / "out") == undisturbed
 
 
@@ -255,5 +254,5 @@ def test_moved_stacks_are_what_arrays_give(folder, tmp_path, again):
     done = aligned(folder / "m3.tif", tmp_path / "out", again)
     stack = tifffile.imread(folder / "m3.tif")
     moved = tifffile.imread(tmp_path / "out" / "m3" / "m3_aligned.tif")
-    (report,) = done.report.stacks
+    (report,) = [outcome.result for outcome in done.outcomes]
     assert np.array_equal(moved, xc.apply_shifts(stack, [(row.applied_dy, row.applied_dx) for row in report.rows]))

@@ -18,10 +18,12 @@ from tests.fuzz import fields, rules
 from tests.io.formats.test_formats import smooth
 from tests.io.samples import noise, write_imagej, write_ome, write_plain, write_shaped
 from tests.io.tiff.test_lsm import write_lsm
-from xcorr_app.batch.align.record import restore
+from xcorr_app.batch.align.options import AlignOptions
+from xcorr_app.batch.align.run import Align
 from xcorr_app.batch.filter.banks import parse_bank
 from xcorr_app.batch.filter.taps import read_taps
 from xcorr_app.errors import OutputError
+from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import Limits, scan_file
 from xcorr_app.io.finding.found import Discovery
 from xcorr_app.io.matrices import scan_matrices
@@ -30,7 +32,9 @@ from xcorr_app.io.ome_zarr.zarr_write import ZarrWriter
 from xcorr_app.io.shift_table import load_shifts
 from xcorr_app.io.source import StackMetadata
 from xcorr_app.pipeline.output import check_output
+from xcorr_app.pipeline.stack_steps import outcome_of
 from xcorr_app.pipeline.state import State, asked_of
+from xcorr_app.pipeline.work import Plan
 from xcorr_app.report.records import FrameRow
 from xcorr_app.report.table import parse_shifts_csv, shifts_csv
 
@@ -177,7 +181,8 @@ def records(path):
     state = State(out)
     known = state.load("a", "f")
     if known is not None:
-        restore("a", known, out)
+        plan = Plan(Discovery("stacks", (), ()), Device(np, "CPU"), (path,), out, AlignOptions(report="none"))
+        outcome_of(Align(plan), "a", known, {}, resumed=True)
     state.inputs()
     asked = asked_of("xcorr align", {"max_shift": 3}, [path])
     check_output(out, Discovery("stacks", (), ()), [], asked, resume=False, overwrite=True)
@@ -198,7 +203,7 @@ def record(_):
             "facts": {"frames": 3, "assessment": None},
             "failed": True,
             "stacks": {"a": {"failure": "x", "source": "a", "inputs": {"a.tif": "0"}}},
-            "report": {"max_shift": [1.0, 2.0], "pixel_size": None, "notes": [], "tiles": [[None, 0.5]]},
+            "report": {"tolerance": 0.01, "reference_frame": 0, "notes": [], "turns": [[0.5, 1.0]], "assessment": None},
         },
         indent=1,
     ).encode()

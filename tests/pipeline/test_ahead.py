@@ -9,6 +9,7 @@ from xcorr_app.batch.align import frames as of_frames
 from xcorr_app.batch.align import stack as of_stack
 from xcorr_app.batch.align.run import Align
 from xcorr_app.errors import InputError
+from xcorr_app.io import HeldSource
 
 NAMES = ("a", "b", "c", "d", "e")
 
@@ -60,7 +61,7 @@ def test_two_stacks_are_begun_ahead_once_and_the_results_are_the_same(tmp_path, 
 
 
 def test_what_was_begun_is_closed_where_the_run_ends(tmp_path, folder, events, monkeypatch):
-    closed, real = [], of_frames.HeldSource.close
+    closed, real = [], HeldSource.close
 
     def close(source):
         closed.append(source.name)
@@ -69,7 +70,7 @@ def test_what_was_begun_is_closed_where_the_run_ends(tmp_path, folder, events, m
     def stop(frames, *_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(of_frames.HeldSource, "close", close)
+    monkeypatch.setattr(HeldSource, "close", close)
     monkeypatch.setattr(of_stack, "estimate_from", stop)
     assert align(folder, "-o", tmp_path / "out").code == 130
     assert set(closed) == {"a", "b"}

@@ -8,7 +8,7 @@ import pytest
 
 from tests.io.samples import noise, write_plain
 from tests.pipeline.test_stack_upload import Carrier
-from xcorr_app.batch.align.frames import SourceFrames
+from xcorr_app.batch.align.frames import frames_along
 from xcorr_app.errors import DeviceMemoryError
 from xcorr_app.gpu.runtime.upload import NOTE, Uploader
 from xcorr_app.io import HeldSource, MemoryBudget
@@ -38,7 +38,7 @@ def stack(request, tmp_path):
     write_plain(tmp_path / "a.tif", data)
     source = HeldSource(series_of_file(tmp_path / "a.tif", Limits()).open(), MemoryBudget(request.param))
     with source:
-        yield data, SourceFrames(source, "T", 0, np)
+        yield data, frames_along(source, "T", 0, np)
 
 
 @contextmanager

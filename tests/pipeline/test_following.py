@@ -70,7 +70,7 @@ def test_results_do_not_depend_on_the_number_of_threads_or_on_memory(tmp_path, f
         out = tmp_path / str(threads)
         assert align(folder, "-o", out, "--memory", memory).code == 0
         found.append({name: data for name, data in content(out).items() if name.endswith((".csv", ".tif", ".html"))})
-    assert len(found[0]) == 7
+    assert len(found[0]) == 10
     assert found[0] == found[1] == found[2]
 
 

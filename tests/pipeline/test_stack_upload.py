@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.io.samples import noise, write_plain
-from xcorr_app.batch.align.frames import SourceFrames
+from xcorr_app.batch.align.frames import frames_along
 from xcorr_app.gpu.runtime.upload import NOTE, Uploader
 from xcorr_app.io import Checksums, HeldSource, MemoryBudget
 from xcorr_app.io.finding.discover import series_of_file
@@ -57,7 +57,7 @@ def stack(tmp_path):
     data = noise(SHAPE)
     write_plain(tmp_path / "a.tif", data)
     source = HeldSource(series_of_file(tmp_path / "a.tif", Limits()).open(), MemoryBudget(0))
-    return data, SourceFrames(source, "T", 0, np)
+    return data, frames_along(source, "T", 0, np)
 
 
 def test_frames_are_those_of_the_file_and_are_read_once(stack, readers):
@@ -77,7 +77,7 @@ def test_checksums_are_taken_as_frames_pass(tmp_path, readers):
     write_plain(tmp_path / "a.tif", noise(SHAPE))
     checksums = Checksums([tmp_path / "a.tif"])
     source = HeldSource(series_of_file(tmp_path / "a.tif", Limits()).open(), MemoryBudget(0), checksums)
-    with StackUpload(SourceFrames(source, "T", 0, np), Carrier(), readers) as frames:
+    with StackUpload(frames_along(source, "T", 0, np), Carrier(), readers) as frames:
         frames.read(0, 50)
     assert checksums.of(tmp_path / "a.tif")._result is not None
     assert checksums.finished() == Checksums([tmp_path / "a.tif"]).finished()
@@ -99,7 +99,7 @@ def test_frames_that_cannot_be_read_are_named_and_zero(tmp_path, readers):
     data = noise(SHAPE)
     write_plain(tmp_path / "a.tif", data)
     spec = series_of_file(tmp_path / "a.tif", Limits())
-    host = SourceFrames(HeldSource(spec.open(), MemoryBudget(0)), "T", 0, np)
+    host = frames_along(HeldSource(spec.open(), MemoryBudget(0)), "T", 0, np)
     with (tmp_path / "a.tif").open("r+b") as file:
         file.truncate(30 * 20 * 24 * 2)
     with StackUpload(host, Carrier(), readers) as frames:

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-import time
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from tests.report.builders import pictures, preview
-from xcorr_app.errors import DamagedFileError
-from xcorr_app.report.pictures import Pictures, block_mean, preview_of
-
-NAMES = [
-    field.name for field in dataclasses.fields(Pictures) if field.name not in {"thumbnails", "reduction", "preview"}
-]
+from tests.report.builders import pictures
+from xcorr_app.report.pictures import block_mean, preview_of
 
 
 def loop_mean(image: np.ndarray, rows: int, columns: int) -> np.ndarray:
@@ -48,35 +39,6 @@ def test_shrunk_fits_and_keeps_the_physical_size() -> None:
     again = small.shrunk(side=64, thumbnail_side=10)
     assert again.reduction == 5
     assert np.array_equal(again.mean_after, small.mean_after)
-
-
-def test_file_round_trip_and_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = dataclasses.replace(pictures(flagged=(2, 11)), preview=preview()).shrunk(8)
-    original.mean_after[0] = np.nan
-    original.save(tmp_path / "first.npz")
-    monkeypatch.setattr(time, "time", lambda: 2e9)
-    original.save(tmp_path / "second.npz")
-    back = Pictures.load(tmp_path / "first.npz")
-    for name in NAMES:
-        np.testing.assert_array_equal(getattr(back, name), getattr(original, name))
-        assert getattr(back, name).dtype == np.float32
-    assert list(back.thumbnails) == [2, 11]
-    np.testing.assert_array_equal(back.thumbnails[11], original.thumbnails[11])
-    assert back.reduction == original.reduction == 2
-    np.testing.assert_array_equal(back.preview, preview())
-    assert back.preview.dtype == np.uint8
-    assert (tmp_path / "first.npz").read_bytes() == (tmp_path / "second.npz").read_bytes()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["first.npz", "second.npz"]
-
-
-def test_every_truncation_of_a_file_is_noticed(tmp_path: Path) -> None:
-    path = tmp_path / "pictures.npz"
-    pictures((2, 3), frames=2).save(path)
-    whole = path.read_bytes()
-    for length in range(len(whole)):
-        path.write_bytes(whole[:length])
-        with pytest.raises(DamagedFileError, match=r"pictures\.npz"):
-            Pictures.load(path)
 
 
 def test_a_preview_has_one_grey_scale_and_is_black_where_there_is_no_data() -> None:

@@ -173,6 +173,12 @@ class CommandOptions:
         recorded = (each.name for each, known in options_of(type(self)) if known.role == "result")
         return {name: _plain(getattr(self, name)) for name in recorded}
 
+    def files(self) -> dict[str, tuple[Path, ...]]:
+        """Files that are named and decide the results, by their names in ``run.json``."""
+        named = (each.name for each, known in options_of(type(self)) if known.role == "result")
+        given = {name: getattr(self, name) for name in named}
+        return {f"{name}_file": (path,) for name, path in given.items() if isinstance(path, Path)}
+
 
 def _read(name: str, known: Option, value: Any) -> Any:
     """A value as the program has it."""

@@ -76,6 +76,14 @@ explain = partial(
     group="Engines and kernels",
     role="terminal",
 )
+explain_for = partial(
+    option,
+    None,
+    text="Like --explain, for a GPU that need not be present.",
+    kind=OneOf(choices.DEVICES),
+    group="Engines and kernels",
+    role="terminal",
+)
 verbose = partial(
     flag,
     flags=("-v",),
@@ -125,7 +133,7 @@ kernel_options = partial(
     None,
     text="Option of the kernels, as often as needed. Of engine direct: variant (a kernel by name), distribution, "
     "rows-per-worker, rights, lefts, shifts, left-rows, phases, warps, threads, shifts-per-block, sums; of engine "
-    "tensor: precision (fp16, fp16x2, int8).",
+    "tensor: precision (fp16, fp16x2).",
     kind=values.KERNEL_WORD,
     flags=("--kernel-option",),
     group="Engines and kernels",
@@ -271,6 +279,7 @@ class NamedKernelOptions(StackOptions):
     kernel_options: tuple[str, ...] = kernel_words()
     compression: str | None = compression()
     explain: bool = explain()
+    explain_for: str | None = explain_for()
 
     @cached_property
     def asked_kernel(self) -> Any:

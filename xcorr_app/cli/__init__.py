@@ -26,7 +26,6 @@ GROUPS = {
     },
     "Correlation planes and kernels": {
         "correlate": "Cross-correlate images: write the plane, print its peak.",
-        "tune": "Time every candidate on this GPU, so that engine auto chooses by these measurements.",
         "env": "Print device, driver, versions, cache folder, and which engines can run.",
     },
     "Help": {

@@ -14,8 +14,6 @@ import click
 def command() -> None:
     """Print device, driver, versions, cache folder, and which engines can run.
 
-    On a GPU also which measurements engine auto chooses by: the shipped ones, or those of `xcorr tune`.
-
     \b
     Example:
       xcorr env
@@ -36,7 +34,6 @@ def command() -> None:
         say(f"GPU           {status.name}, compute capability {status.compute_capability}")
         say(f"              {status.memory / 2**30:.0f} GiB, {status.multiprocessors} multiprocessors")
         say(f"CUDA          driver {status.driver}, runtime {status.runtime}")
-        say(f"auto          {_measured_by()}")
     else:
         say(f"GPU           none: {status.reason}")
     say(f"kernel cache  {cache_folder()}")
@@ -47,18 +44,3 @@ def command() -> None:
             say(f"engine        {name} on the {place}: {'runs' if reason is None else reason}")
     for name, version in versions().items():
         say(f"{name:<23} {version}")
-
-
-def _measured_by() -> str:
-    """Say which measurements decide on the current device."""
-    from xcorr_app.gpu.direct.costs import shipped_table
-    from xcorr_app.gpu.runtime.limits import device_limits
-    from xcorr_app.gpu.runtime.placement import current_device
-    from xcorr_app.gpu.runtime.tuned import table_path
-
-    table = device_limits(current_device()).tuned
-    if table is None:
-        devices = ", ".join(each["name"] for each in shipped_table().measured_on["devices"])
-        return f"chooses by measurements of {devices}, scaled; xcorr tune measures this GPU"
-    about = table.about
-    return f"chooses by {about['problems']} problems measured on this GPU on {about['date']}: {table_path(about)}"

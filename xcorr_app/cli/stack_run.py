@@ -18,10 +18,9 @@ from xcorr_app.cli.options import device_note
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from xcorr_app.batch.stack_work import StackWork
     from xcorr_app.io import Discovery
     from xcorr_app.pipeline.outcome import Run
-    from xcorr_app.pipeline.work import Plan
+    from xcorr_app.pipeline.work import Plan, Work
 
 Sizes = dict[str, int]
 
@@ -32,14 +31,14 @@ def planes_of(sizes: Sizes) -> int:
 
 
 def run_command(
-    kind: type[StackWork[Any]],
+    kind: type[Work[Any]],
     inputs: Sequence[Path],
     options: StackOptions,
-    show: Callable[[Console, Any], None],
+    show: Callable[[Console, Run], None],
     *,
-    failures: Callable[[Any], list[tuple[str, str]]] | None = None,
+    failures: Callable[[Run], list[tuple[str, str]]] | None = None,
     remarks: Callable[[Plan[Any]], Sequence[str]] | None = None,
-    explained: Callable[[Console, StackWork[Any]], None] | None = None,
+    explained: Callable[[Console, Work[Any]], None] | None = None,
     counted: Callable[[Sizes], int] | None = None,
     halves: bool = False,
     unit: str = "frames",
@@ -52,7 +51,6 @@ def run_command(
     `explained` prints what would be done, where only that is wanted. What is `counted` of a stack is a `unit` of its
     progress, in two `halves` where each is measured and moved. A plan of what will be `found` later is `taken` over.
     """
-    from xcorr_app.batch.stack_work import plan_stacks
     from xcorr_app.cli.memory import keep_freed_memory
     from xcorr_app.cli.printing.progress import count_of, display_for
     from xcorr_app.cli.printing.tables import (
@@ -67,6 +65,8 @@ def run_command(
     )
     from xcorr_app.cluster.connect import workers_of
     from xcorr_app.pipeline.output import prepared_output
+    from xcorr_app.pipeline.run import run_stacks
+    from xcorr_app.pipeline.work import plan_stacks
 
     console, cluster, out = console_for(sys.stdout), getattr(options, "cluster", None), options.output or Path()
     if cluster:
@@ -90,21 +90,18 @@ def run_command(
         resources = options.resources()
         stages = resources.stages if options.timings else None
         with (
-            workers_of(cluster, kind.device) as elsewhere,
+            workers_of(cluster) as elsewhere,
             taken(plan) as final,
             display_for(
                 console, quiet=silent, unit="stacks" if cluster else unit, count=count, stages=stages
             ) as display,
         ):
-            work = kind(final)
-            run: Run[Any] = work.run(
-                stop_at_defects=options.debug, watcher=display.watch, resources=resources, elsewhere=elsewhere
-            )
-        result = getattr(work, "result", run)
+            how: Any = {"watcher": display.watch, "resources": resources, "elsewhere": elsewhere}
+            run = run_stacks(kind(final), stop_at_defects=options.debug, **how)
         if quiet:
-            print_failures(failures(result) if failures else failures_in(run.outcomes))
+            print_failures(failures(run) if failures else failures_in(run.outcomes))
         else:
-            show(console, result)
+            show(console, run)
         if options.timings:
             print_timings(console, run.stages)
             print_pace(console, run.stages)

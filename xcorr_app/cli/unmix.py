@@ -16,7 +16,7 @@ from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failu
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from xcorr_app.batch.stack_work import StackWork
+    from xcorr_app.pipeline.work import Work
 
 
 @cli_options.command("unmix", UnmixOptions, cli_options.inputs_argument())
@@ -77,7 +77,7 @@ def _unmix_file(path: Path, options: UnmixOptions) -> int:
         plan = plan_file(path, options.output or Path(), options)
         options.check_device(plan.device)
         if options.explain or options.explain_for:
-            print_explained(console, plan.out.name, *explain_file(plan, options.explain_for))
+            print_explained(console, plan.out.name, *explain_file(plan))
             return 0
     with one_line_failures(SOMETHING_FAILED, debug=options.debug):
         if not options.quiet:
@@ -92,9 +92,9 @@ def _unmix_file(path: Path, options: UnmixOptions) -> int:
     return 0
 
 
-def _print_explained(console: Console, work: StackWork[UnmixOptions]) -> None:
+def _print_explained(console: Console, work: Work[UnmixOptions]) -> None:
     from xcorr_app.batch.unmix.explain import explain_many
     from xcorr_app.cli.printing.unmix_table import print_explained
 
-    for explained in explain_many(work.plan, work.options.explain_for):
+    for explained in explain_many(work.plan):
         print_explained(console, *explained)

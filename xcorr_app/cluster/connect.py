@@ -15,19 +15,18 @@ from xcorr_app.registration.stack.passes import worker_count
 
 if TYPE_CHECKING:
     from xcorr_app.cluster.workers import Workers
-    from xcorr_app.gpu.runtime.select import Device
 
 _INSTALL = "--cluster needs dask.distributed: pip install 'xcorr-app[cluster]'"
 _SECONDS_TO_CONNECT = 20
 
 
-def workers_of(cluster: str | None, choose_device: Callable[[Any], Device]) -> AbstractContextManager[Workers | None]:
+def workers_of(cluster: str | None) -> AbstractContextManager[Workers | None]:
     """Reach the workers of a cluster for as long as they are needed; None without one."""
-    return nullcontext() if cluster is None else connected(cluster, choose_device)
+    return nullcontext() if cluster is None else connected(cluster)
 
 
 @contextmanager
-def connected(text: str, choose_device: Callable[[Any], Device]) -> Iterator[Workers]:
+def connected(text: str) -> Iterator[Workers]:
     """Start or reach a cluster, and leave it in the end; workers started here end with it.
 
     Parameters
@@ -35,8 +34,6 @@ def connected(text: str, choose_device: Callable[[Any], Device]) -> Iterator[Wor
     text : str
         ``local`` or ``local:N`` (processes of this machine, by default one for every two cores), ``gpus`` (one a GPU of
         this machine), the address of a scheduler, or its file ``.json``.
-    choose_device : callable
-        What tells a worker its device, of the run's options.
 
     Raises
     ------
@@ -67,7 +64,7 @@ def connected(text: str, choose_device: Callable[[Any], Device]) -> Iterator[Wor
             raise ClusterError(
                 f"cluster {text}: no workers are reached within {_SECONDS_TO_CONNECT} s ({error}); is it running?"
             ) from error
-        yield Workers(client, choose_device)
+        yield Workers(client)
 
 
 @contextmanager

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import time
-import uuid
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from distributed import KilledWorker
 
-from xcorr_app.cluster.divided_stacks import measured_in_parts
 from xcorr_app.cluster.scheduling import handed_out
 from xcorr_app.cluster.task import BEGUN, Job, compute_stack
 from xcorr_app.io import SeriesSpec
-from xcorr_app.pipeline.environment import own_version, versions
+from xcorr_app.pipeline.environment import own_version
 from xcorr_app.pipeline.failures import reason_of
-from xcorr_app.pipeline.outcome import Known, Outcome
+from xcorr_app.pipeline.outcome import Outcome
 from xcorr_app.pipeline.resources import Resources
+from xcorr_app.pipeline.stack_steps import outcome_of
 from xcorr_app.pipeline.state import State
-from xcorr_app.pipeline.work import Finished, Options, Plan, ResultT, Watcher, Work
+from xcorr_app.pipeline.work import Watcher, Work
 
 if TYPE_CHECKING:
     from distributed import Client
-
-    from xcorr_app.gpu.runtime.select import Device
 
 _SECONDS_TO_APPEAR = 10.0
 """That a network's file system may take to show here what a worker wrote."""
@@ -42,28 +37,22 @@ _WORKERS_DIED = (
 class Workers:
     """Workers of a cluster, as `run_stacks` wants them."""
 
-    def __init__(self, client: Client, choose_device: Callable[[Any], Device]) -> None:
-        self._client, self._choose_device = client, choose_device
+    def __init__(self, client: Client) -> None:
+        self._client = client
         self._begun: dict[str, list[str]] = {}
-        self._devices: dict[str, str] = {}
-        self._stacks: dict[str, int] = {}
-        self._parts: dict[str, int] = {}
-        self._kept: dict[str, int] = {}
-        self._steps: dict[str, list[dict[str, Any]]] = {}
+        self._workers: dict[str, dict[str, Any]] = {}
         client.subscribe_topic(BEGUN, self._take_note)
 
     def compute_stacks(
         self,
-        plan: Plan[Options],
-        work: Work[ResultT],
+        work: Work[Any],
         resources: Resources,
         files: dict[str, dict[str, str]],
         *,
         resume: bool = False,
         stop_at_defects: bool = False,
         watcher: Watcher | None = None,
-        finished: Callable[[int, Outcome[ResultT]], Outcome[ResultT]] | None = None,
-    ) -> list[Known[ResultT]]:
+    ) -> list[Outcome]:
         """Let workers compute every series of a plan.
 
         Raises
@@ -71,60 +60,37 @@ class Workers:
         ClusterError
             The scheduler is lost; what was finished stays, and ``--resume`` goes on from it.
         """
-        series, known = plan.discovery.series, dict[int, Known[ResultT]]()
-        job = Job(
-            type(work), self._choose_device, plan.options, plan.out, resources.memory.limit, resources.compression,
-            resources.pyramid, resume, stop_at_defects, uuid.uuid4().hex[:12], own_version(),
-        )  # fmt: skip
+        series, known = work.plan.discovery.series, dict[int, Outcome]()
+        plan, limit = replace(work.plan, discovery=replace(work.plan.discovery, series=())), resources.memory.limit
+        written = resources.compression, resources.pyramid
+        job = Job(type(work), plan, limit, *written, resume, stop_at_defects, own_version())
         progress = watcher("cluster") if watcher is not None else None
         with resources.stages.waiting("workers"):
-            before = {spec.name for spec in series if resume and State(plan.out).knows(spec.name)}
-            key = json.dumps([work.program, plan.options.parameters(), files, versions(), job.compression, job.pyramid])
-            measured = measured_in_parts(self._client, job, series, before, key)
-            self._kept = {series[number].name: found.kept for number, found in measured.items() if found.kept}
-            self._steps = {series[number].name: found.steps for number, found in measured.items()}
-            divided = {number: (found.passes, found.key) for number, found in measured.items()}
-            tasks = [(job, spec, *divided.get(number, (None, ""))) for number, spec in enumerate(series)]
-            for number, told in handed_out(self._client, compute_stack, tasks):
-                one = self._known(told, series[number], plan, work, stop_at_defects=stop_at_defects)
-                known[number] = one if finished is None else replace(one, outcome=finished(number, one.outcome))
+            for number, told in handed_out(self._client, compute_stack, [(job, spec) for spec in series]):
+                known[number] = self._outcome(told, series[number], work, stop_at_defects=stop_at_defects)
                 if progress is not None:
                     progress("stacks", len(known), len(series))
         return [known[number] for number in range(len(series))]
 
     def as_record(self) -> dict[str, Any]:
-        """Who computed how many stacks, and parts of large ones, on what; and which were begun more than once."""
-        return {
-            "workers": {
-                worker: {"device": device, "stacks": self._stacks.get(worker, 0), "parts": self._parts.get(worker, 0)}
-                for worker, device in sorted(self._devices.items())
-            },
-            "divided": self._steps,
-            "resumed_blocks": self._kept,
-            "retried": {name: workers for name, workers in sorted(self._begun.items()) if len(workers) > 1},
-        }
+        """Who computed how many stacks, and on what; and which were begun more than once."""
+        retried = {name: workers for name, workers in sorted(self._begun.items()) if len(workers) > 1}
+        return {"workers": dict(sorted(self._workers.items())), "retried": retried}
 
-    def _known(
-        self, told: Any, spec: SeriesSpec, plan: Plan[Options], work: Work[ResultT], *, stop_at_defects: bool
-    ) -> Known[ResultT]:
+    def _outcome(self, told: Any, spec: SeriesSpec, work: Work[Any], *, stop_at_defects: bool) -> Outcome:
         """What became of a stack: its record, read from the output folder, or why it failed, in words."""
         if isinstance(told, BaseException):
-            reason = self._reason(told, spec, work, stop_at_defects=stop_at_defects)
-            return Known(Outcome(spec.name, failure=reason), {})
+            return Outcome(spec.name, failure=self._reason(told, spec, work, stop_at_defects=stop_at_defects))
         worker = self._begun.get(spec.name, [told.host])[-1]
-        self._devices[worker] = told.device
-        self._stacks[worker] = self._stacks.get(worker, 0) + 1
+        self._workers.setdefault(worker, {"device": told.device, "stacks": 0})["stacks"] += 1
         if told.failure is not None:
-            return Known(Outcome(spec.name, failure=f"{told.failure} (on worker {told.host})"), told.inputs)
-        record, until = None, time.monotonic() + _SECONDS_TO_APPEAR
-        while (record := State(plan.out).record_of(spec.name)) is None and time.monotonic() < until:
+            return Outcome(spec.name, failure=f"{told.failure} (on worker {told.host})", inputs=told.inputs)
+        until = time.monotonic() + _SECONDS_TO_APPEAR
+        while (record := State(work.plan.out).record_of(spec.name)) is None and time.monotonic() < until:
             time.sleep(0.1)
-        result = None if record is None else work.restored(spec.name, record)
-        if record is None or result is None:
-            return Known(Outcome(spec.name, failure=_NOT_SEEN.format(host=told.host, out=plan.out)), told.inputs)
-        flagged = work.is_flagged(Finished(record["facts"], [], result))
-        outcome = Outcome(spec.name, record["facts"], result, flagged=flagged, resumed=told.resumed)
-        return Known(outcome, told.inputs)
+        outcome = record and outcome_of(work, spec.name, record, told.inputs, resumed=told.resumed)
+        not_seen = _NOT_SEEN.format(host=told.host, out=work.plan.out)
+        return outcome or Outcome(spec.name, failure=not_seen, inputs=told.inputs)
 
     def _reason(self, error: BaseException, spec: SeriesSpec, work: Work[Any], *, stop_at_defects: bool) -> str:
         if isinstance(error, KilledWorker):
@@ -137,10 +103,6 @@ class Workers:
         return reason_of(error, work.less_memory)
 
     def _take_note(self, event: tuple[float, dict[str, Any]]) -> None:
-        """A worker says that it begins a stack, or a part of one."""
+        """A worker says that it begins a stack."""
         said = event[1]
-        worker = f"{said['host']}, process {said['pid']}"
-        self._begun.setdefault(said["stack"], []).append(worker)
-        if "device" in said:
-            self._devices[worker] = said["device"]
-            self._parts[worker] = self._parts.get(worker, 0) + 1
+        self._begun.setdefault(said["stack"], []).append(f"{said['host']}, process {said['pid']}")

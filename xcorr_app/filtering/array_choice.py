@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +23,6 @@ from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS
 from xcorr_app.gpu.pointwise.problem import LARGEST_KEPT as LARGEST_KEPT_MATRIX
 from xcorr_app.gpu.pointwise.problem import MAX_CHANNELS, MAX_ELEMENTS, POINTWISE_TYPES, PointwiseProblem
 from xcorr_app.gpu.runtime.limits import DeviceLimits
-from xcorr_app.gpu.runtime.tuned import prefers_measurements
 from xcorr_app.gpu.stencil.costs import reuse_cost
 from xcorr_app.gpu.stencil.problem import FilterProblem
 
@@ -46,15 +43,7 @@ _COPY = 3.985e6
 """Bytes that the device reads and writes in a microsecond."""
 
 
-def _place_of_bank(given: Mapping[str, Any]) -> tuple[float, ...]:
-    """Where a bank lies among those that were measured."""
-    images, channels, *size = given["shape"]
-    filters, _, *side = given["bank_shape"]
-    return tuple(map(math.log2, (max(1, images * math.prod(size)), channels, filters, *side)))
-
-
 @functools.lru_cache(maxsize=512)
-@prefers_measurements("banks", _place_of_bank)
 def decide_bank(
     shape: tuple[int, int, int, int],
     image_type: np.dtype,
@@ -120,15 +109,7 @@ def is_wide(dtype: np.dtype) -> bool:
     return bool(dtype.newbyteorder("=") == np.float64) or (dtype.kind in "iu" and dtype.itemsize > 2)
 
 
-def _place_of_mixing(given: Mapping[str, Any]) -> tuple[float, ...]:
-    """Where a mixing of channels lies among those that were measured."""
-    pixels, inner = max(1, given["outer"] * given["inner"]), given["inner"]
-    types = (2 * math.log2(given[name].itemsize) for name in ("source", "target"))
-    return (*map(math.log2, (pixels, *given["shape"][::-1])), *types, 2.0 * (inner % 4 == 0), 2.0 * (inner == 1))
-
-
 @functools.lru_cache(maxsize=512)
-@prefers_measurements("mixing", _place_of_mixing)
 def decide_mixing(
     source: np.dtype,
     target: np.dtype,

@@ -9,8 +9,6 @@ a call among many: the root of the sum of squares of the device's time and of th
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +20,6 @@ from xcorr_app.filtering.precision import needs_double
 from xcorr_app.filtering.request import Request
 from xcorr_app.filtering.taps import MAX_TERMS, Filter, Kernel
 from xcorr_app.gpu.runtime.limits import DeviceLimits
-from xcorr_app.gpu.runtime.tuned import prefers_measurements
 from xcorr_app.gpu.stencil.kernels import KERNELS, FilterTask, prefers_banded
 from xcorr_app.gpu.stencil.problem import LARGEST_FILTER, FilterProblem
 from xcorr_app.gpu.stencil.reuse import reuse_kernel
@@ -49,14 +46,6 @@ ENGINES = {"reuse": "reuse", "reuse_wide": "reuse", "exchange": "reuse"}
 """Public engine of each kernel, where it is not ``"separable"`` or the kernel's own name."""
 
 
-def _place(given: Mapping[str, Any]) -> tuple[float, ...]:
-    """Where a filter lies among those that were measured."""
-    shape, kernel = given["image_shape"], given["request"].kernel
-    sizes = map(math.log2, (max(1, math.prod(shape)), max(1, shape[-1]), *kernel.shape))
-    return (*sizes, 2.0 * given["image_type"].itemsize ** 0.5, 2.0 * len(kernel.terms))
-
-
-@prefers_measurements("filters", _place)
 def decide_filter(
     request: Request,
     taps: npt.ArrayLike | Filter,

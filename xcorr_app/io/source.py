@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from xcorr_app.io.checksum import AnyChecksum
+    from xcorr_app.io.checksum import FileChecksum
 
 Kind = Literal["ome", "imagej", "tiff", "png"]
 
@@ -261,7 +261,7 @@ class Source(Protocol):
 class ReadsTogether(Protocol):
     """A file that reads several pages together faster than one by one."""
 
-    def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: AnyChecksum | None = None) -> None:
+    def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None = None) -> None:
         """Read pages into `out`; `checksum` is told of the bytes where they are the file's own, in order."""
 
 

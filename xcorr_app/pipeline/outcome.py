@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic
+from typing import Any
 
 from xcorr_app.pipeline.stages import Stages
-from xcorr_app.pipeline.work import ResultT
 
 
 @dataclass(frozen=True)
-class Outcome(Generic[ResultT]):
+class Outcome:
     """What became of one stack, or of one file that is in none."""
 
     name: str
     facts: dict[str, Any] = field(default_factory=dict)
     """Timings and counts for ``run.json``; empty where `failure` is set."""
-    result: ResultT | None = None
+    result: Any = None
+    """What the command shows of it."""
     failure: str | None = None
     flagged: bool = False
     """A part of it counts as failed."""
     resumed: bool = False
     """An earlier run had finished it."""
+    inputs: dict[str, str] = field(default_factory=dict)
+    """Checksums of its files, by path."""
 
     @property
     def failed(self) -> bool:
@@ -31,20 +33,14 @@ class Outcome(Generic[ResultT]):
 
 
 @dataclass(frozen=True)
-class Known(Generic[ResultT]):
-    """A stack's outcome and the checksums of its input."""
-
-    outcome: Outcome[ResultT]
-    inputs: dict[str, str]
-
-
-@dataclass(frozen=True)
-class Run(Generic[ResultT]):
+class Run:
     """What a run did."""
 
-    outcomes: tuple[Outcome[ResultT], ...]
+    outcomes: tuple[Outcome, ...]
     record: Path
     stages: Stages
+    report: Path | None = None
+    """The page that shows it, where one was asked for."""
 
     @property
     def failed(self) -> bool:

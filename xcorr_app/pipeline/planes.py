@@ -1,30 +1,36 @@
-"""Planes of a stack, one after the other, where they are worked on: in host memory, or on a device."""
+"""Planes of a stack as frames, where they are worked on: in host memory, or on a device."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
+from xcorr_app.errors import InputError
 from xcorr_app.io import HeldSource, Source
-from xcorr_app.io.reading import is_plain
+from xcorr_app.io.reading import is_plain, read_planes
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.stack.frames import Chunk, Frames
 
 
 @dataclass(frozen=True)
 class HostPlanes:
-    """Planes at these positions (t, z, c), as frames that can be brought to a device."""
+    """Planes at these positions (t, z, c), in order, as frames; several that follow each other are averaged into one.
 
-    source: HeldSource
+    With CuPy as `xp`, frames are handed out as device arrays.
+    """
+
+    source: Source
     positions: Sequence[dict[str, int]]
+    averaged: int = 1
+    xp: Any = np
 
     @property
     def count(self) -> int:
-        """Number of planes."""
-        return len(self.positions)
+        """Number of frames."""
+        return len(self.positions) // self.averaged
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -33,39 +39,66 @@ class HostPlanes:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Type of a pixel."""
+        """Type of a pixel as stored."""
         return self.source.metadata.dtype
 
     @property
     def read_dtype(self) -> np.dtype[Any]:
-        """Type of a pixel of what is read."""
-        return self.dtype
+        """Type of a pixel of what is read: means are float64."""
+        return self.dtype if self.averaged == 1 else np.dtype(np.float64)
 
     @property
     def is_plain(self) -> bool:
-        """Whether who reads them side by side has to wait for each other."""
+        """See :func:`xcorr_app.io.reading.is_plain`."""
         return is_plain(self.source)
 
     def read(self, start: int, stop: int) -> Chunk:
-        """Planes, not to be changed; those that cannot be read are zero and named with the reason."""
-        planes, errors = self.source.planes(self.positions[start:stop])
-        return Chunk(start, planes, {start + i: str(error) for i, error in errors.items()})
+        """Read frames; one that cannot be read is zero and named with the reason."""
+        if self.averaged == 1:
+            frames, errors = self.planes(self.positions[start:stop])
+            unreadable = {start + i: str(error) for i, error in errors.items()}
+        else:
+            frames = np.empty((stop - start, *self.shape))
+            unreadable = self.fill(start, stop, frames)
+        return Chunk(start, self.xp.asarray(frames), unreadable)
 
     def fill(self, start: int, stop: int, out: np.ndarray) -> dict[int, str]:
-        """Read planes into a buffer; returns why some cannot be read, by number."""
-        errors = self.source.fill(self.positions[start:stop], out)
-        return {start + i: str(error) for i, error in errors.items()}
+        """Read frames into a buffer; returns why some cannot be read, by frame number."""
+        if self.averaged == 1:
+            return {start + i: str(error) for i, error in self._fill(self.positions[start:stop], out).items()}
+        unreadable: dict[int, str] = {}
+        for i, mean in enumerate(out, start):
+            planes, errors = self.planes(self.positions[i * self.averaged : (i + 1) * self.averaged])
+            mean[:] = 0
+            if errors:
+                unreadable[i] = str(next(iter(errors.values())))
+                continue
+            for plane in planes:
+                mean += plane
+        out /= self.averaged
+        return unreadable
 
-    def on_host(self) -> HostPlanes:
-        """Return the same planes."""
-        return self
+    def planes(self, positions: Sequence[dict[str, int]]) -> tuple[np.ndarray, dict[int, InputError]]:
+        """Planes at positions, not to be changed, on the host; those that cannot be read are zero."""
+        if isinstance(self.source, HeldSource):
+            return self.source.planes(positions)
+        planes = np.empty((len(positions), *self.shape), self.dtype)
+        return planes, self._fill(positions, planes)
+
+    def on_host(self) -> Self:
+        """Return the same frames, handed out as NumPy arrays."""
+        return replace(self, xp=np)
+
+    def _fill(self, positions: Sequence[dict[str, int]], out: np.ndarray) -> dict[int, InputError]:
+        if isinstance(self.source, HeldSource):
+            return self.source.fill(positions, out)
+        return read_planes(self.source, positions, out)
 
 
 @dataclass(frozen=True)
 class BegunPlanes:
     """Planes of which reading has begun."""
 
-    source: HeldSource
     host: HostPlanes
     there: Frames
     """The same, or on the way to the device."""
@@ -84,4 +117,4 @@ def begin_planes(
     if ahead and not elsewhere:
         return None
     host = HostPlanes(resources.open(source, once=True, elsewhere=elsewhere), positions)
-    return BegunPlanes(host.source, host, resources.on_device(host, xp))
+    return BegunPlanes(host, resources.on_device(host, xp))

@@ -16,7 +16,6 @@ from xcorr_app.gpu.runtime.memory import attempt, bytes_within_limit
 from xcorr_app.io import Checksums, HeldSource, MemoryBudget, Source, StackMetadata, atomic_write_bytes
 from xcorr_app.io.checksum import checksum_of_bytes
 from xcorr_app.io.outputs import Writer, new_writer
-from xcorr_app.io.piece_checksum import LARGE
 from xcorr_app.io.writing.write import BYTES_WAITING
 from xcorr_app.pipeline.device_frames import DeviceFrames
 from xcorr_app.pipeline.prefetch import Prefetch, reader_count, side_by_side
@@ -82,10 +81,6 @@ class StackResources:
         self._writers: list[Writer] = []
         self._files: list[tuple[Path, bytes]] = []
         self._opened = ExitStack()
-        self.placed: Path | None = None
-        """Folder in which several processes have placed the planes of what is written."""
-        self.is_shared = False
-        """Other processes read most of its frames: none are kept, or read ahead."""
         self._begun: Any = None
 
     def watched(self, progress: Progress | None, check: Callable[[], None]) -> None:
@@ -120,7 +115,7 @@ class StackResources:
         """
         metadata = source.metadata
         size = metadata.planes * metadata.plane_bytes
-        needless = elsewhere or self.is_shared or (once and size > self._run.memory.limit // 4)
+        needless = elsewhere or (once and size > self._run.memory.limit // 4)
         budget = MemoryBudget(0) if needless else self._run.memory
         held = self._opened.enter_context(HeldSource(source, budget, self.checksums, self.stages.meter))
         held.read_ahead(reader_count())
@@ -147,7 +142,7 @@ class StackResources:
         together = side_by_side(plain=frames.is_plain)
         told: Any = {"side_by_side": together, "meter": self.stages.meter, "waited": self.stages.waited}
         size = frames.count * frames.shape[0] * frames.shape[1] * frames.read_dtype.itemsize
-        if not self.is_shared and self.fits_on_device(size):
+        if self.fits_on_device(size):
             for upload in attempt(lambda: StackUpload(frames, uploader, readers, **told)):
                 return self._opened.enter_context(upload)
         return self._opened.enter_context(DeviceFrames(frames, uploader, readers, **told))
@@ -164,7 +159,6 @@ class StackResources:
             pyramid=self._run.pyramid,
             later=self._writers.append,
             meter=self.stages.meter,
-            begun=self.placed,
             waiting=waiting,
             waited=self.stages.waited,
         )
@@ -201,8 +195,7 @@ class StackResources:
         while self._files:
             path, content = self._files.pop(0)
             atomic_write_bytes(path, content)
-            if len(content) <= LARGE:
-                known[path] = checksum_of_bytes(content)
+            known[path] = checksum_of_bytes(content)
         while self._writers:
             self._writers[0].complete()
             self._writers.pop(0)

@@ -1,4 +1,4 @@
-"""The steps of one stack: computed, then brought to the disk by another thread.
+"""The steps of one stack: read ahead, computed, then drawn, brought to the disk and recorded by another thread.
 
 Whatever goes wrong in one of them becomes the outcome of the stack, and leaves nothing that would pass for a result.
 """
@@ -6,42 +6,28 @@ Whatever goes wrong in one of them becomes the outcome of the stack, and leaves 
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Generic, TypeAlias
-
-import numpy as np
+from typing import Any
 
 from xcorr_app.errors import DeviceLostError, OutputError, XcorrError
 from xcorr_app.gpu.runtime.lost import is_lost
-from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import Checksums, SeriesSpec
 from xcorr_app.pipeline.failures import reason_of
-from xcorr_app.pipeline.finisher import Finisher, Later
-from xcorr_app.pipeline.outcome import Known, Outcome
+from xcorr_app.pipeline.finisher import Finisher
+from xcorr_app.pipeline.outcome import Outcome
 from xcorr_app.pipeline.resources import Resources, StackResources
 from xcorr_app.pipeline.state import State, fingerprint
-from xcorr_app.pipeline.work import Finished, Options, Plan, ResultT, Watcher, Work
-
-Entry: TypeAlias = Known[ResultT] | Later[Any]
-"""What became of a stack, or who is at it."""
-
-
-def outcome_of(entry: Entry[ResultT]) -> Known[ResultT]:
-    """What became of a stack, once all that is done later is done."""
-    while isinstance(entry, Later):
-        entry = entry.result()
-    return entry
+from xcorr_app.pipeline.work import Finished, Watcher, Work
 
 
 @dataclass(frozen=True)
-class Shared(Generic[ResultT]):
+class Shared:
     """What the steps of all stacks of a run share."""
 
-    plan: Plan[Options]
-    work: Work[ResultT]
-    state: State
+    work: Work[Any]
     files: dict[str, dict[str, str]]
     """Checksums of :meth:`Work.files`."""
     versions: dict[str, str]
@@ -51,39 +37,28 @@ class Shared(Generic[ResultT]):
     notes: tuple[str, ...] = ()
     """What users should know of how all stacks are computed."""
 
-    def on_cpu(self, note: str) -> Shared[ResultT]:
+    @property
+    def state(self) -> State:
+        """What the output folder holds."""
+        return State(self.work.plan.out)
+
+    def on_cpu(self, note: str) -> Shared:
         """Return the same for stacks that the CPU computes, in the place of a device."""
-        plan = replace(self.plan, device=Device(np, "CPU"))
-        work: Any = type(self.work)
-        return replace(self, plan=plan, work=work(plan), notes=(*self.notes, note))
+        return replace(self, work=type(self.work)(self.work.plan.on_cpu()), notes=(*self.notes, note))
 
     def mark(self, inputs: dict[str, str]) -> str:
         """Fingerprint of all that decides the results of a stack of these inputs."""
-        decisive = {"program": self.work.program} | self.plan.options.parameters()
+        decisive = {"program": self.work.program} | self.work.options.parameters()
         besides = {path: checksum for of_name in self.files.values() for path, checksum in of_name.items()}
-        return fingerprint(decisive, inputs | besides, self.versions | {"device": self.plan.device.description})
+        where = {"device": self.work.plan.device.description}
+        return fingerprint(decisive, inputs | besides, self.versions | where)
 
 
-class StackSteps(Generic[ResultT]):
-    """What happens to one stack of a run.
+class StackSteps:
+    """What happens to one stack of a run."""
 
-    Parameters
-    ----------
-    shared
-        By all stacks.
-    spec
-        The stack.
-    told
-        Called with its outcome, from any thread; returns what is kept of it.
-    """
-
-    def __init__(
-        self,
-        shared: Shared[ResultT],
-        spec: SeriesSpec,
-        told: Callable[[Outcome[ResultT]], Outcome[ResultT]] | None,
-    ) -> None:
-        self._shared, self._spec, self._told = shared, spec, told
+    def __init__(self, shared: Shared, spec: SeriesSpec) -> None:
+        self._shared, self._spec = shared, spec
         self._checksums = Checksums(spec.paths, shared.resources.stages.meter, spec.stamps)
         self._lent = StackResources(shared.resources, self._checksums)
         self._lent.notes += shared.notes
@@ -106,16 +81,15 @@ class StackSteps(Generic[ResultT]):
         """Leave nothing of what was begun."""
         self._lent.abandon()
 
-    def begin(self, finisher: Finisher[Known[ResultT]], watcher: Watcher | None) -> Entry[ResultT]:
+    def begin(self, finisher: Finisher, watcher: Watcher | None) -> Future[Outcome]:
         """Compute the stack, unless an earlier run did; the `finisher` brings it to the disk.
 
         Raises DeviceLostError where the device cannot compute another one.
         """
         shared, name = self._shared, self._spec.name
         if shared.resume and (known := self._restored()) is not None:
-            return self._known(*known)
+            return _known(known)
         self._lent.watched(watcher(name) if watcher is not None else None, finisher.check)
-
         try:
             # What an earlier run left goes first, so that old and new never mix.
             shared.state.discard(name, shared.work.outputs(name))
@@ -124,35 +98,38 @@ class StackSteps(Generic[ResultT]):
             with shared.resources.stages.waiting("finish"):
                 return finisher.submit(partial(self._finish, done, finisher.check), self.abandon)
         except Exception as error:
-            if is_lost(shared.plan.device.xp):
-                self.abandon()
-                what = str(error).partition("\n")[0] or type(error).__name__
-                raise DeviceLostError(f"the GPU stopped working at {name} ({what})") from error
-            return self._failed(error)
+            if not is_lost(shared.work.plan.device.xp):
+                return _known(self._failed(error))
+            self.abandon()
+            what = str(error).partition("\n")[0] or type(error).__name__
+            raise DeviceLostError(f"the GPU stopped working at {name} ({what})") from error
         except BaseException:
             self.abandon()
             raise
 
-    def _finish(self, done: Finished[ResultT], check: Callable[[], None]) -> Known[ResultT]:
-        """Bring results to the disk; `check` raises in a run that is stopped."""
-        shared, spec = self._shared, self._spec
+    def _finish(self, done: Finished, check: Callable[[], None]) -> Outcome:
+        """Draw results and bring them to the disk; `check` raises in a run that is stopped."""
         try:
-            self._lent.prepare()
-            check()
-            facts = done.facts | {"seconds": self._lent.seconds, "decisions": [shared.work.decide(spec).as_record()]}
-            known = self._lent.complete()
-            inputs = self._checksums.finished()
-            mark, kept = shared.mark(inputs), done.keep()
-            kept = {"source": spec.source, "inputs": inputs} | kept
-            shared.state.save(spec.name, mark, done.outputs, facts, kept, known)
+            return self._recorded(done, check)
         except Exception as error:  # noqa: BLE001 - it becomes the stack's outcome
             return self._failed(error)
         except BaseException:
             self.abandon()
             raise
-        return self._known(Outcome(spec.name, facts, done.result, flagged=shared.work.is_flagged(done)), inputs)
 
-    def _failed(self, error: Exception) -> Known[ResultT]:
+    def _recorded(self, done: Finished, check: Callable[[], None]) -> Outcome:
+        shared, spec = self._shared, self._spec
+        self._lent.prepare()
+        check()
+        facts = done.facts | {"seconds": self._lent.seconds, "decisions": [shared.work.decide(spec).as_record()]}
+        kept, known = done.draw(), self._lent.complete()
+        inputs = self._checksums.finished()
+        kept = {"source": spec.source, "inputs": inputs} | kept
+        shared.state.save(spec.name, shared.mark(inputs), done.outputs, facts, kept, known)
+        flagged = shared.work.is_flagged(done.result)
+        return Outcome(spec.name, facts, done.result, flagged=flagged, inputs=inputs)
+
+    def _failed(self, error: Exception) -> Outcome:
         shared, name = self._shared, self._spec.name
         self.abandon()
         with suppress(OutputError):
@@ -160,14 +137,10 @@ class StackSteps(Generic[ResultT]):
             shared.state.discard(name, shared.work.outputs(name))
         if shared.stop_at_defects and not isinstance(error, XcorrError | MemoryError):
             raise error
-        reason = reason_of(error, shared.work.less_memory)
-        return self._known(Outcome(name, failure=reason), self._checksums.finished())
+        return Outcome(name, failure=reason_of(error, shared.work.less_memory), inputs=self._checksums.finished())
 
-    def _known(self, outcome: Outcome[ResultT], inputs: dict[str, str]) -> Known[ResultT]:
-        return Known(outcome if self._told is None else self._told(outcome), inputs)
-
-    def _restored(self) -> tuple[Outcome[ResultT], dict[str, str]] | None:
-        """Outcome and checksums of a stack that an earlier run finished; None where it is to be computed."""
+    def _restored(self) -> Outcome | None:
+        """Outcome of a stack that an earlier run finished; None where it is to be computed."""
         shared, name = self._shared, self._spec.name
         if not shared.state.knows(name):
             return None
@@ -176,12 +149,24 @@ class StackSteps(Generic[ResultT]):
         if record is None or record["facts"].get("unreadable"):
             # What could not be read may be readable now: the disk was away, or another program was writing.
             return None
-        try:
-            result = shared.work.restored(name, record)
-            if result is None:
-                return None
-            before = Finished(record["facts"], [], result)
-            flagged = shared.work.is_flagged(before)
-        except Exception:  # noqa: BLE001 - a record may say anything; the stack is computed again
+        return outcome_of(shared.work, name, record, inputs, resumed=True)
+
+
+def outcome_of(
+    work: Work[Any], name: str, record: dict[str, Any], inputs: dict[str, str], *, resumed: bool
+) -> Outcome | None:
+    """What became of a stack as its record has it; None where that cannot be used."""
+    try:
+        result = work.restored(name, record)
+        if result is None:
             return None
-        return Outcome(name, before.facts, result, flagged=flagged, resumed=True), inputs
+        return Outcome(name, record["facts"], result, flagged=work.is_flagged(result), resumed=resumed, inputs=inputs)
+    except Exception:  # noqa: BLE001 - a record may say anything; the stack is computed again
+        return None
+
+
+def _known(outcome: Outcome) -> Future[Outcome]:
+    """An outcome that is there already."""
+    known: Future[Outcome] = Future()
+    known.set_result(outcome)
+    return known

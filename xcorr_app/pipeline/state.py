@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import xxhash
 
 from xcorr_app.errors import InputError, OutputError
-from xcorr_app.io import Checksums, atomic_write_text, make_folder
-from xcorr_app.io.checksum import checksum_of
+from xcorr_app.io import atomic_write_text, make_folder
+from xcorr_app.io.checksum import FileChecksum
 from xcorr_app.io.container_paths import ZARR
 from xcorr_app.io.opened import opened
 from xcorr_app.io.outputs import output_files
@@ -37,15 +37,10 @@ ASKED = "run"
 """Name, in that folder, of what a run was asked to do."""
 LOCK = "lock"
 """Name, in that folder, of the file by which a run holds the output folder."""
-_TABLES = ("shifts.csv", "motion.csv", "motion.npz", "patches.csv")
+_NAMES = ("shifts.csv", "motion.csv", "motion.npz", "patches.csv", REPORT)
 _OUTPUTS, _CHECKSUM = "outputs", "checksum"
 _LONGEST = 1 << 28
 """Bytes of a record that are read."""
-
-
-def begun_folder(out: Path, name: str) -> Path:
-    """Where several processes keep what they have computed of a stack until it is finished, its planes as well."""
-    return out / FOLDER / f"{name}.begun"
 
 
 RECORD_VERSION = 2
@@ -86,9 +81,6 @@ class State:
             outputs = [output for output in _outputs(record, self._out) if _is_result(output, self._out, path.stem)]
             for output in outputs:
                 output.unlink(missing_ok=True)
-            if outputs and outputs[0].parent != self._out:
-                # Drawn after the record was written, so that it does not speak of it.
-                (self._out / path.stem / REPORT).unlink(missing_ok=True)
             for folder in sorted({parent for each in outputs for parent in each.parents}, reverse=True):
                 if self._out in folder.parents:
                     with suppress(OSError):  # what somebody else put there stays
@@ -173,7 +165,7 @@ class State:
         record = {
             "fingerprint": fingerprint,
             _OUTPUTS: {
-                str(path.relative_to(self._out)): known.get(path) or checksum_of(path).hexdigest() for path in outputs
+                str(path.relative_to(self._out)): known.get(path) or FileChecksum(path).hexdigest() for path in outputs
             },
             "facts": facts,
             **kept,
@@ -200,7 +192,7 @@ class State:
         if not outputs or len(outputs) != len(record[_OUTPUTS]):
             return None
         try:
-            found = [checksum_of(path).hexdigest() for path in outputs]
+            found = [FileChecksum(path).hexdigest() for path in outputs]
         except InputError:
             return None
         return record if found == list(record[_OUTPUTS].values()) else None
@@ -209,8 +201,7 @@ class State:
         return self._folder / f"{name}.json"
 
     def attachment(self, name: str, suffix: str) -> Path:
-        """File beside a stack's record for what is no plain value; its folder is made."""
-        make_folder(self._folder)
+        """File beside a stack's record for what is no plain value; its folder is there."""
         return self._folder / f"{name}{suffix}"
 
 
@@ -265,7 +256,7 @@ def _is_whole(record: dict[str, Any]) -> bool:
 
 def _is_result(output: Path, out: Path, name: str) -> bool:
     """Whether a file of an output folder is called as results of a stack are."""
-    folder, whole = out / name, (f"{name}_aligned.", f"{name}_filtered.", "field", *_TABLES)
+    folder, whole = out / name, (f"{name}_aligned.", f"{name}_filtered.", "field", *_NAMES)
     if folder in output.parents:
         return output.relative_to(folder).parts[0].startswith(whole)
     return output.parent == out and output.name.startswith(f"{name}_unmixed.")
@@ -274,11 +265,6 @@ def _is_result(output: Path, out: Path, name: str) -> bool:
 def _of_text(text: str) -> str:
     """Checksum of a record as it reads: a tuple has become a list, a number that is a key text."""
     return xxhash.xxh3_128_hexdigest(json.dumps(json.loads(text), sort_keys=True).encode())
-
-
-def checksums(paths: tuple[Path, ...]) -> dict[str, str]:
-    """XXH3-128 of every file, by path as given; a file that cannot be read has the reason instead."""
-    return Checksums(paths).finished()
 
 
 def fingerprint(parameters: dict[str, Any], inputs: dict[str, str], versions: dict[str, str]) -> str:

@@ -1,68 +1,125 @@
-"""What a command says of its work on a stack: the options that decide it, what it would do, and what it made."""
+"""A command as a run over stacks sees it: what it finds, refuses, does to one stack, and makes of all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+import numpy as np
+
 from xcorr_app.decision import Decision
-from xcorr_app.gpu.runtime.select import Device
-from xcorr_app.io import Discovery, SeriesSpec
+from xcorr_app.errors import XcorrError
+from xcorr_app.gpu.runtime.select import OF_WORKERS, Device, select_device
+from xcorr_app.io import Discovery, Limits, SeriesSpec, discover
+from xcorr_app.pipeline.outcome import Outcome
+from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import StackResources
+from xcorr_app.pipeline.stages import Stages
+from xcorr_app.pipeline.state import asked_of
 from xcorr_app.registration.stack.passes import Progress
+
+Watcher = Callable[[str], Progress | None]
+"""Called with a stack's name when it begins; returns what is told of its progress."""
+Facts = dict[str, Any]
+"""What is known of a stack, for ``run.json``: counts, times, notes."""
 
 
 class Options(Protocol):
     """Options of a command, as far as a run needs to know them."""
 
+    @property
+    def resume(self) -> bool:
+        """What an earlier run finished is kept."""
+
+    @property
+    def overwrite(self) -> bool:
+        """Results of an earlier run go."""
+
+    @property
+    def device(self) -> str:
+        """Where to compute, in words."""
+
+    @property
+    def layout(self) -> Any:
+        """How files make stacks."""
+
+    @property
+    def limits(self) -> Limits:
+        """Of images."""
+
     def parameters(self) -> dict[str, Any]:
         """Everything that decides the results, as plain values: part of ``run.json`` and of what a resume compares."""
 
+    def files(self) -> dict[str, tuple[Path, ...]]:
+        """Files that they name."""
 
-OptionsT_co = TypeVar("OptionsT_co", bound=Options, covariant=True)
-ResultT = TypeVar("ResultT")
+    def check_device(self, device: Device) -> None:
+        """Refuse an option that changes nothing on the device of a run."""
 
-Watcher = Callable[[str], Progress | None]
-"""Called with a stack's name when it begins; returns what is told of its progress."""
+
+OptionsT = TypeVar("OptionsT", bound=Options)
 
 
 @dataclass(frozen=True)
-class Plan(Generic[OptionsT_co]):
+class Plan(Generic[OptionsT]):
     """What a run would do: series, device, output folder."""
 
     discovery: Discovery
     device: Device
     inputs: tuple[Path, ...]
     out: Path
-    options: OptionsT_co
+    options: OptionsT
+    stacks: int = 0
+    """Of the whole run, and files that are in none: a worker of a cluster has one of them."""
+
+    def on_cpu(self) -> Plan[OptionsT]:
+        """The same where the CPU computes in the place of a device."""
+        return replace(self, device=Device(np, "CPU"))
 
 
 @dataclass(frozen=True)
-class Finished(Generic[ResultT]):
+class Finished:
     """What a command made of one stack."""
 
-    facts: dict[str, Any]
-    """Timings and counts for ``run.json``."""
+    facts: Facts
     outputs: list[Path]
-    result: ResultT
-    keep: Callable[[], dict[str, Any]] = dict
-    """Called once the outputs are in place, by another thread: stores what is no plain value, and returns the plain
-    values from which :meth:`Work.restored` makes the result again."""
+    result: Any
+    draw: Callable[[], Facts] = dict
+    """Called by another thread before the outputs are in place: draws more of them, and returns the plain values from
+    which :meth:`Work.restored` makes the result again."""
 
 
-class Work(Generic[ResultT]):
-    """What one command does to a stack; made of a plan, by a class whose only argument that is."""
+class Work(Generic[OptionsT]):
+    """What one command does to stacks; made of a plan, by a class whose only argument that is."""
 
     program: str
     """As a user types it, such as ``xcorr align``."""
     less_memory = "use a machine with more"
     """What a user can do where memory ran out."""
 
+    def __init__(self, plan: Plan[OptionsT]) -> None:
+        self.plan, self.options = plan, plan.options
+
+    @classmethod
+    def device(cls, options: OptionsT) -> Device:
+        """Choose where to compute, and refuse what cannot run there."""
+        return select_device(options.device)
+
+    @classmethod
+    def found(cls, inputs: Sequence[Path], options: OptionsT) -> Discovery:
+        """Find the stacks."""
+        return discover(inputs, options.layout, options.limits, channel=getattr(options, "channel", None))
+
+    @classmethod
+    def check(cls, plan: Plan[OptionsT]) -> Plan[OptionsT]:
+        """Refuse a plan that cannot be carried out; what comes back is carried out."""
+        return plan
+
     def files(self) -> dict[str, tuple[Path, ...]]:
         """Files besides the inputs that decide the results, by their name in ``run.json``."""
-        return {}
+        return self.options.files()
 
     def outputs(self, name: str) -> list[Path]:
         """Files that the results of a stack of this name may have; removed before they are computed again."""
@@ -72,21 +129,55 @@ class Work(Generic[ResultT]):
         """Say what would compute the results of a stack, and why."""
         raise NotImplementedError
 
+    def explain(self) -> list[tuple[str, Decision | str]]:
+        """Name of every stack, with what decided for it, or why it would fail; nothing is computed."""
+        explained: list[tuple[str, Decision | str]] = []
+        for spec in self.plan.discovery.series:
+            try:
+                explained.append((spec.name, self.decide(spec)))
+            except XcorrError as error:
+                explained.append((spec.name, str(error)))
+        return explained
+
     def ahead(self, spec: SeriesSpec, resources: StackResources) -> None:
         """Begin to read what `process` will need, while the stack before is computed; `process` meets errors again."""
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[ResultT]:
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished:
         """Compute the results of a stack.
 
         Files begun through `resources` are completed, and sources opened through it closed, afterwards.
         """
         raise NotImplementedError
 
-    def restored(self, name: str, record: dict[str, Any]) -> ResultT | None:
+    def restored(self, name: str, record: dict[str, Any]) -> Any:
         """Return the result that the record of an earlier run speaks of; None where it cannot be used."""
-        found: ResultT = record["facts"]
-        return found
+        return record["facts"]
 
-    def is_flagged(self, finished: Finished[ResultT]) -> bool:
+    def is_flagged(self, result: Any) -> bool:
         """Whether a part of a stack that was finished counts as failed."""
         return False
+
+    def report(self, outcomes: Sequence[Outcome], stages: Stages) -> Path | None:
+        """Write the page that shows all stacks, where there is one."""
+
+
+def plan_stacks(
+    work: type[Work[OptionsT]],
+    inputs: Sequence[Path],
+    out: Path,
+    options: OptionsT,
+    *,
+    found: Discovery | None = None,
+    elsewhere: bool = False,
+) -> Plan[OptionsT]:
+    """Choose the device, find the stacks unless they are `found`, check the output folder; nothing is written.
+
+    With `elsewhere`, workers choose their devices.
+    """
+    device = OF_WORKERS if elsewhere else work.device(options)
+    options.check_device(device)
+    discovery = found or work.found(inputs, options)
+    asked = asked_of(work.program, options.parameters(), inputs)
+    check_output(out, discovery, list(inputs), asked, resume=options.resume, overwrite=options.overwrite)
+    plan = work.check(Plan(discovery, device, tuple(inputs), out, options))
+    return replace(plan, stacks=len(plan.discovery.series) + len(plan.discovery.failures))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 import threading
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
-from xcorr_app.report.page_budget import ALONE, Room, room_for
+from xcorr_app.report.page_budget import ALONE, MAX_SECTIONS, Room, room_for
 from xcorr_app.report.quality import Figure, figures
 from xcorr_app.report.records import FLAG_MEANINGS, FrameRow, RunReport, StackReport
 from xcorr_app.report.summary import StackSummary, count, grouped, summarise, verdict
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
     import jinja2
 
+PAGE = "report.html"
+"""Page of a run in its output folder, and of a stack in the folder of its own."""
 PAGE_ROWS = 100  # frames in the table of all that are folded together
 OPEN_ROWS = 24  # a table of so many is not folded
 _CONTROLS = (*range(0x09), *range(0x0B, 0x0D), *range(0x0E, 0x20), *range(0x7F, 0xA0))
@@ -45,19 +49,20 @@ _making = threading.Lock()
 class StackView:
     """One stack's section of the page, ready to be filled into the template."""
 
-    anchor: str
     stack: StackReport
     summary: StackSummary
     charts: tuple[Chart, ...]
-    pairs: tuple[Pair, ...]
-    thumbnails: tuple[Thumbnail, ...]
     flagged: tuple[FrameRow, ...]
+    room: Room
+    page: str = ""
+    """Address of the page of its own, where it has one."""
+    is_alone: bool = False
+    """The page shows no other stack."""
+    pairs: tuple[Pair, ...] = ()
+    thumbnails: tuple[Thumbnail, ...] = ()
     figures: tuple[Figure, ...] = ()
     movie: Movie | None = None
     agreement: Chart | None = None
-    room: Room = ALONE
-    page: str = ""
-    """Address of the page of its own, where it has one."""
 
     @property
     def listed(self) -> tuple[FrameRow, ...]:
@@ -88,19 +93,41 @@ class StackView:
         return tuple(f"{number} x {word}: {FLAG_MEANINGS.get(word, '')}" for word, number in counts.items())
 
 
-def render_report(run: RunReport, drawn: Mapping[int, StackView] | None = None) -> str:
+def render_report(run: RunReport, sections: Mapping[str, str] | None = None) -> str:
     r"""Write the page as text; the same records give the same text.
 
-    `drawn` are sections that `stack_view` made before, by place; the others are made here.
+    `sections` are those that `render_section` made before, by the names of their stacks; the others are made here.
+    Of very many stacks there is the table alone, which leads to their own pages.
 
     Everything from outside, such as file names, is escaped. Bytes of a file name that are not valid text
     appear as escapes such as ``\udc80``, so that the text can always be written as UTF-8; so do characters that are not
     seen and change how others are, such as U+202E, which turns a name around.
     """
-    known, room = drawn or {}, room_for(len(run.stacks))
-    views = [known.get(index) or stack_view(index + 1, stack, room) for index, stack in enumerate(run.stacks)]
-    level, sentence = verdict([view.summary for view in views])
-    text = load_template().render(run=run, views=views, level=level, verdict=sentence)
+    known, room, shown = sections or {}, room_for(len(run.stacks)), len(run.stacks) <= MAX_SECTIONS
+    is_alone = len(run.stacks) == 1
+    drawn = [known.get(stack.name) or render_section(stack, room, is_alone=is_alone) for stack in run.stacks if shown]
+    summaries = [summarise(stack) for stack in run.stacks]
+    level, sentence = verdict(summaries)
+    named = {"run": run, "summaries": summaries, "sections": drawn, "level": level, "verdict": sentence}
+    return _visible(load_template("report.html.j2").render(named))
+
+
+def render_section(stack: StackReport, room: Room = ALONE, page: str = "", *, is_alone: bool = False) -> str:
+    """Draw the section of a stack on a page where it has this much `room`, and a `page` of its own besides."""
+    view = _view(stack, room, page, is_alone=is_alone)
+    return _visible(load_template("stack.html.j2").render(view=view))
+
+
+def own_page(name: str) -> str:
+    """Address of a stack's own page on that of all."""
+    return f"{quote(os.fsencode(name))}/{PAGE}"
+
+
+def _anchor(name: str) -> str:
+    return f"stack-{quote(os.fsencode(name))}"
+
+
+def _visible(text: str) -> str:
     encoded = text.encode("utf-8", "backslashreplace")
     # Pictures make the page long, and all of them are plain letters: what else there is decides what is replaced.
     unseen = _UNSEEN.keys() & set(encoded.translate(None, _PLAIN).decode("utf-8"))
@@ -110,54 +137,31 @@ def render_report(run: RunReport, drawn: Mapping[int, StackView] | None = None) 
     return text
 
 
-def stack_view(index: int, stack: StackReport, room: Room = ALONE, page: str = "") -> StackView:
-    """Draw the section of a stack, the `index`-th of the page, counted from 1, which has a `page` of its own besides.
-
-    The view holds what was drawn and not the pictures that it was drawn from: those of all stacks together may be many.
-    """
-    flagged = tuple(row for row in stack.rows if row.is_flagged)
+def _view(stack: StackReport, room: Room, page: str, *, is_alone: bool) -> StackView:
+    summary, flagged = summarise(stack), tuple(row for row in stack.rows if row.is_flagged)
     pictures = None if stack.pictures is None or stack.is_quick else stack.pictures.shrunk(room.side)
-    stack = replace(stack, pictures=None)
-    summary = summarise(stack)
     is_plain = stack.is_quick or not (stack.rows or pictures)
     drawn: tuple[Chart, ...] = ()
     if stack.rows:
         brief = is_plain or room.is_brief
         drawn = quick_charts(stack, room.points) if brief else charts(stack, summary, room.points)
-    view = StackView(
-        anchor=f"stack-{index}",
-        stack=stack,
-        summary=summary,
-        charts=drawn,
-        pairs=(),
-        thumbnails=(),
-        flagged=flagged,
-        room=room,
-        page=page,
-    )
+    view = StackView(stack, summary, drawn, flagged, room, page, is_alone)
     if is_plain:
         return view
-    return replace(
-        view,
-        pairs=picture_pairs(stack, pictures, room) if pictures is not None else (),
-        thumbnails=thumbnails(flagged, pictures, room) if pictures is not None else (),
-        figures=figures(stack, summary),
-        movie=preview(stack, pictures, room.movie) if pictures is not None else None,
-        agreement=agreement(stack, summary, room) if stack.rows else None,
-    )
+    if pictures is not None:
+        pairs, movie = picture_pairs(stack, pictures, room), preview(stack, pictures, room.movie)
+        view = replace(view, pairs=pairs, movie=movie, thumbnails=thumbnails(flagged, pictures, room))
+    agreed = agreement(stack, summary, room) if stack.rows else None
+    return replace(view, figures=figures(stack, summary), agreement=agreed)
 
 
-def load_template() -> jinja2.Template:
-    """The page to be filled in; made once, if need be by another thread while stacks are computed."""
+def load_template(name: str) -> jinja2.Template:
+    """What is to be filled in; made once, if need be by another thread while stacks are computed."""
     with _making:
-        return _template()
+        return _environment().get_template(name)
 
 
 @functools.cache
-def _template() -> jinja2.Template:
-    return _environment().get_template("report.html.j2")
-
-
 def _environment() -> jinja2.Environment:
     import jinja2
 
@@ -169,10 +173,8 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters["decimals"] = _decimals
-    environment.filters["scientific"] = _scientific
-    environment.filters["count"] = count
-    environment.filters["grouped"] = grouped
+    known = {"decimals": _decimals, "scientific": _scientific, "count": count, "grouped": grouped}
+    environment.filters |= known | {"anchor": _anchor, "own_page": own_page}
     return environment
 
 

@@ -32,7 +32,8 @@ ALONE = Room(side=512, picture=90_000, movie=200_000, points=1200, rows=2000, fl
 _SHARED = Room(side=256, picture=5_000, movie=10_000, points=80, rows=24, flagged=8, thumbnails=2)
 """Of ten, or some more."""
 _BRIEF = Room(side=128, picture=3_000, movie=0, points=60, rows=0, flagged=5, thumbnails=0, is_brief=True)
-MAX_UNREDUCED, MAX_WITH_PICTURES = 3, 20
+MAX_UNREDUCED, MAX_WITH_PICTURES, MAX_SECTIONS = 3, 20, 500
+"""Stacks of a page until it says less of each."""
 
 
 def room_for(stacks: int) -> Room:

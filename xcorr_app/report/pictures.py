@@ -1,9 +1,7 @@
-"""The pictures of one stack that a report shows, and the file that lets a resumed run show them again."""
+"""The pictures of one stack that a report shows."""
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,18 +9,15 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.errors import ArgumentError, DamagedFileError, ShapeError
-from xcorr_app.io.writing.atomic import atomic_path
+from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.report.images import grey_scale, shades
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
 FloatImage = NDArray[np.float32]
 
 _NAMES = ("mean_before", "mean_after", "std_before", "std_after", "kymograph_before", "kymograph_after")
-_THUMBNAIL = "thumbnail_"
 PREVIEW_SIDE = 224
 """Pixels along the longer side of a frame of the preview, at most."""
 THUMBNAIL_SIDE = 128
@@ -93,32 +88,6 @@ class Pictures:
             reduction=self.reduction * factor,
             preview=self.preview,
         )
-
-    def save(self, path: Path) -> None:
-        """Write an ``.npz`` at `path`, whole or not at all; the same pictures give the same bytes."""
-        arrays = {name: getattr(self, name) for name in _NAMES}
-        arrays |= {f"{_THUMBNAIL}{frame}": self.thumbnails[frame] for frame in sorted(self.thumbnails)}
-        arrays["reduction"] = np.asarray(self.reduction)
-        if self.preview is not None:
-            arrays["preview"] = self.preview
-        with atomic_path(path) as temporary, temporary.open("wb") as stream:
-            # Noise does not become smaller, but compressing it takes longer than drawing it.
-            np.savez(stream, **arrays)
-
-    @staticmethod
-    def load(path: Path) -> Pictures:
-        """Read what `save` wrote."""
-        try:
-            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
-                arrays = {name: stored[name] for name in stored.files}
-            fixed = {name: arrays.pop(name) for name in _NAMES}
-            reduction, preview = int(arrays.pop("reduction")), arrays.pop("preview", None)
-            thumbnails = {int(name.removeprefix(_THUMBNAIL)): image for name, image in arrays.items()}
-            return Pictures(**fixed, thumbnails=thumbnails, reduction=reduction, preview=preview)
-        except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-            raise DamagedFileError(
-                f"{path}: not a file of report pictures ({error}); delete it and run again"
-            ) from error
 
 
 def block_mean(image: NDArray[Any], rows: int, columns: int, part: tuple[slice, slice] | None = None) -> FloatImage:

@@ -7,7 +7,7 @@ and columns (dx) to the right.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,8 @@ from xcorr_app.report.pictures import Pictures
 
 __all__ = ["FLAG_MEANINGS", "Bends", "FrameRow", "Pictures", "RunReport", "StackReport"]
 
+_SUMMED_UP = ("notes", "tolerance", "left_out", "reference_frame", "advice", "turns")
+"""Fields of a stack's report that are kept for a run that is resumed."""
 _UNMOVED = 1e-3
 """Pixels by which nothing is seen to move."""
 
@@ -131,22 +133,6 @@ class Bends:
     arrows: tuple[tuple[tuple[float, float], ...], ...]
     size: tuple[tuple[float, ...], ...]
 
-    def as_record(self) -> dict[str, Any]:
-        """Plain values, from which `from_record` makes it again."""
-        record: dict[str, Any] = asdict(self)
-        return record
-
-    @classmethod
-    def from_record(cls, record: dict[str, Any]) -> Bends:
-        """Undo `as_record`, of what JSON makes of it."""
-        return cls(
-            rows=tuple(map(float, record["rows"])),
-            columns=tuple(map(float, record["columns"])),
-            frame=int(record["frame"]),
-            arrows=tuple(tuple((float(dy), float(dx)) for dy, dx in line) for line in record["arrows"]),
-            size=tuple(tuple(map(float, line)) for line in record["size"]),
-        )
-
 
 @dataclass(frozen=True)
 class StackReport:
@@ -184,16 +170,16 @@ class StackReport:
     """
 
     name: str
-    description: str
-    rows: tuple[FrameRow, ...]
-    pictures: Pictures | None
-    reference: str
-    max_shift: tuple[float, float]
-    pixel_size: tuple[float, float] | None
-    unit: str | None
-    tolerance: float
-    notes: tuple[str, ...]
-    failure: str | None
+    description: str = ""
+    rows: tuple[FrameRow, ...] = ()
+    pictures: Pictures | None = None
+    reference: str = ""
+    max_shift: tuple[float, float] = (0.0, 0.0)
+    pixel_size: tuple[float, float] | None = None
+    unit: str | None = None
+    tolerance: float = math.inf
+    notes: tuple[str, ...] = ()
+    failure: str | None = None
     assessment: Assessment | None = None
     interval: tuple[float, str] | None = None
     tiles: tuple[tuple[float, ...], ...] | None = None
@@ -209,6 +195,18 @@ class StackReport:
     """What to try where the result is doubtful, as found by trying it on a few frames."""
     turns: tuple[tuple[float, float], ...] | None = None
     """Angle in degrees and scale of each frame, nan where not known; None where frames do not turn."""
+
+    def as_record(self) -> dict[str, Any]:
+        """Plain values of what is needed beside its table to sum it up; what is drawn is kept as it was drawn."""
+        known = {name: getattr(self, name) for name in _SUMMED_UP}
+        return known | {"assessment": None if self.assessment is None else self.assessment.as_record()}
+
+    @classmethod
+    def from_record(cls, name: str, record: dict[str, Any], rows: tuple[FrameRow, ...]) -> StackReport:
+        """Undo `as_record`, of what JSON makes of it."""
+        known = {each: record[each] for each in _SUMMED_UP} | {"notes": tuple(map(str, record["notes"]))}
+        assessment = None if record["assessment"] is None else Assessment.from_record(record["assessment"])
+        return cls(name, rows=rows, assessment=assessment, **known)
 
     @cached_property
     def replaced(self) -> frozenset[int]:

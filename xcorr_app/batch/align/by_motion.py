@@ -5,18 +5,14 @@ from __future__ import annotations
 import csv
 import io
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.batch.align.frames import SourceFrames
+from xcorr_app.batch.align.frames import BegunStack, SourceFrames
+from xcorr_app.batch.align.measured import Measured, Warped, as_shifts, measured_by
 from xcorr_app.batch.align.options import AlignOptions
-from xcorr_app.batch.align.other_motions import align_measured, as_shifts
-from xcorr_app.batch.align.stack import Aligned, Turned
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.gpu.runtime.select import Device
-from xcorr_app.io import SeriesSpec
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.motion.models import model_of
 from xcorr_app.registration.motion.other_references import motion_against
@@ -29,23 +25,21 @@ _ENGINE = "gauss-newton"
 _ELEMENTS = ("m00", "m01", "m02", "m10", "m11", "m12")
 
 
-def align_by_motion(
-    spec: SeriesSpec, options: AlignOptions, device: Device, folder: Path, resources: StackResources
-) -> Aligned:
-    """Measure one series of frames, warp them into `folder` and tell of it."""
+def measured_by_motion(begun: BegunStack, options: AlignOptions, resources: StackResources) -> Measured:
+    """Measure motions of whole frames."""
     model = model_of(options.motion)
 
-    def tell(frames: SourceFrames, result: MotionResult) -> tuple[Turned, ShiftResult]:
+    def tell(frames: SourceFrames, result: MotionResult) -> tuple[Warped, ShiftResult]:
         matrices = np.round(result.applied(options.doubtful), 9)
         files = {"motion.csv": motion_csv(frames, result, matrices).encode()}
         told = f"Measured as {result.model} motion; shifts are those of the middle of the frame (see motion.csv)."
         turns = tuple(zip(result.angle.tolist(), result.scale.tolist(), strict=True))
-        turned = Turned(ByMatrices(matrices), files, seen_by_all(matrices, frames.shape), turns=turns)
+        warped = Warped(ByMatrices(matrices), files, seen_by_all(matrices, frames.shape), turns=turns)
         reach = ShiftWindow.symmetric(*(size // 2 for size in frames.shape))  # what is tried of each rotation
-        return turned, as_shifts(result, _ENGINE, told, reach)
+        return warped, as_shifts(result, _ENGINE, told, reach)
 
     measure = partial(motion_against, model=model, max_sigma=options.settings.sure_sigma)
-    return align_measured(measure, tell, spec, options, device, folder, resources)
+    return measured_by(measure, tell, begun, options, resources)
 
 
 def motion_csv(frames: SourceFrames, result: MotionResult, applied: NDArray[np.float64]) -> str:

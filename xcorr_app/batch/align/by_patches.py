@@ -6,18 +6,14 @@ import csv
 import io
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.batch.align.frames import SourceFrames
+from xcorr_app.batch.align.frames import BegunStack, SourceFrames
+from xcorr_app.batch.align.measured import Measured, Warped, as_shifts, measured_by
 from xcorr_app.batch.align.options import AlignOptions
-from xcorr_app.batch.align.other_motions import align_measured, as_shifts
-from xcorr_app.batch.align.stack import Aligned, Turned
-from xcorr_app.gpu.runtime.select import Device
-from xcorr_app.io import SeriesSpec
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.field.field_image import PixelSize, ome_tiff
 from xcorr_app.registration.motion.result import MotionResult
@@ -37,12 +33,10 @@ _TOLD = (
 )
 
 
-def align_by_patches(
-    spec: SeriesSpec, options: AlignOptions, device: Device, folder: Path, resources: StackResources
-) -> Aligned:
-    """Measure one series of frames, warp them into `folder` and tell of it."""
+def measured_by_patches(begun: BegunStack, options: AlignOptions, resources: StackResources) -> Measured:
+    """Measure the shifts of patches."""
 
-    def tell(frames: SourceFrames, result: MotionResult) -> tuple[Turned, ShiftResult]:
+    def tell(frames: SourceFrames, result: MotionResult) -> tuple[Warped, ShiftResult]:
         field = result.field
         assert field is not None  # noqa: S101 - patches always have one
         applied = field.applied(result.trusted, options.doubtful)
@@ -55,12 +49,12 @@ def align_by_patches(
             metadata = frames.source.metadata
             files["field.ome.tif"] = _field_image(field, PixelSize.of(metadata.pixel_size, metadata.unit))
         warp = ByFields(applied, field.rows, field.columns)
-        turned = Turned(warp, files, _seen_by_all(applied, frames.shape), _bends(field, result.trusted))
-        return turned, as_shifts(result, ENGINE, _TOLD, settings.window(frames.shape))
+        warped = Warped(warp, files, _seen_by_all(applied, frames.shape), _bends(field, result.trusted))
+        return warped, as_shifts(result, ENGINE, _TOLD, settings.window(frames.shape))
 
     settings = options.settings
     measure = partial(patches_of, options=options.patches, max_sigma=settings.sure_sigma, max_shift=settings.max_shift)
-    return align_measured(measure, tell, spec, options, device, folder, resources)
+    return measured_by(measure, tell, begun, options, resources)
 
 
 def _frames_csv(frames: SourceFrames, result: MotionResult, field: Field) -> str:

@@ -13,9 +13,10 @@ from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.result import Alignment
 from xcorr_app.batch.align.run import Align
 from xcorr_app.batch.option import options_of
-from xcorr_app.batch.stack_work import plan_stacks
 from xcorr_app.cluster.connect import workers_of
 from xcorr_app.pipeline.output import prepared_output
+from xcorr_app.pipeline.run import run_stacks
+from xcorr_app.pipeline.work import plan_stacks
 from xcorr_app.registration.progress_bar import shown
 from xcorr_app.registration.stack.passes import Progress
 
@@ -81,15 +82,14 @@ def align(
         # The current folder of workers may be another one.
         paths, folder = [Path(os.path.abspath(path)) for path in paths], Path(os.path.abspath(folder))  # noqa: PTH100
     plan = plan_stacks(Align, paths, folder, asked, elsewhere=asked.cluster is not None)
-    work = Align(plan)
     with (
         prepared_output(plan.out, resume=asked.resume, overwrite=asked.overwrite),
         shown(progress) as told,
-        workers_of(asked.cluster, Align.device) as elsewhere,
+        workers_of(asked.cluster) as elsewhere,
     ):
         watcher = None if told is None else partial(_named, told)
-        work.run(resources=asked.resources(), watcher=watcher, elsewhere=elsewhere)
-        return Alignment.of(work.result, plan.out)
+        run = run_stacks(Align(plan), resources=asked.resources(), watcher=watcher, elsewhere=elsewhere)
+        return Alignment.of(run, plan.out)
 
 
 def _named(told: Progress, name: str) -> Progress:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from xcorr_app.batch.align.frames import SourceFrames
 from xcorr_app.batch.align.options import INTERPOLATIONS
 from xcorr_app.batch.align.projections import Projections
-from xcorr_app.batch.align.without_pictures import NoPictures
 from xcorr_app.batch.shared_options import MovingOptions
 from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
@@ -22,23 +21,16 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.download import download_in_parts
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
-from xcorr_app.io import HeldSource, StackMetadata, StackWriter
-from xcorr_app.io.ome_zarr.zarr_write import planes_together
+from xcorr_app.io import StackMetadata, StackWriter
 from xcorr_app.io.outputs import Writer
-from xcorr_app.io.reading import read_planes
 from xcorr_app.io.source import plane_positions
-from xcorr_app.io.writing.placed_planes import PlacedPlanes
-from xcorr_app.pipeline.chunks import PlanesPass
+from xcorr_app.pipeline.chunks import over_planes
 from xcorr_app.registration.correction import Correction
 from xcorr_app.registration.moving.apply import common_area, shift_frames
 from xcorr_app.registration.moving.moving_choice import decide_moving
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Progress
 from xcorr_app.registration.warping.warps import Warp
-
-_RANGES_A_BLOCK, _PLANES_A_BLOCK = 16, 64
-"""At least, of pictures, whose sums take as much memory as thirty planes: of a CPU 128 frames of 512 x 512, of a device
-4096."""
 
 
 @dataclass(frozen=True)
@@ -55,31 +47,13 @@ class Moved:
     """What a user should know of how it went."""
 
 
-@dataclass
-class _Block:
-    """What was made of consecutive planes."""
-
-    clipped: int
-    gathered: Any
-    written: tuple[Any, ...] = ()
-    """What their writer says of where they are."""
-
-    def joined(self, other: _Block) -> _Block:
-        """Take in what was made of the planes that follow."""
-        self.clipped += other.clipped
-        self.written += other.written
-        if self.gathered is not None:
-            self.gathered.join(other.gathered)
-        return self
-
-
 def move_stack(
     frames: SourceFrames,
     shifts: NDArray[np.float64],
     options: MovingOptions,
     target: Path | None,
     unreadable: Collection[int],
-    projections: Projections | NoPictures,
+    projections: Projections | None,
     progress: Progress | None,
     new_writer: Callable[[Path, StackMetadata], Writer] = StackWriter,
     on_device: Frames | None = None,
@@ -106,14 +80,9 @@ def move_stack(
     notes = list[str]()
 
     def read(start: int, stop: int) -> NDArray[Any]:
-        positions = planes[start:stop]
-        if isinstance(source, HeldSource):
-            before, errors = source.planes(positions)
-        else:
-            before = np.empty((stop - start, *frames.shape), dtype=metadata.dtype)
-            errors = read_planes(source, positions, before)
+        before, errors = frames.planes(planes[start:stop])
         for i, error in errors.items():
-            if positions[i][along] not in unreadable:
+            if planes[start + i][along] not in unreadable:
                 raise error
         return before
 
@@ -142,52 +111,24 @@ def move_stack(
         sides = (rows.stop - rows.start, columns.stop - columns.start)
         written = metadata.with_plane_shape(*sides, rows.start, columns.start)
         writer = new_writer(target, written)
+    clipped = 0
     with writer as stream:
-
-        def of_block(first: int, results: Iterator[tuple[int, Array, Array, int]]) -> _Block:
-            with stream.part(first) if is_placed else nullcontext(stream) as sink:
-                found = gathered_of(results, sink)
-            return replace(found, written=sink.placed) if is_placed else found
-
-        def gathered_of(results: Iterator[tuple[int, Array, Array, int]], sink: Writer | None) -> _Block:
-            gathered: Any = projections.begun()
-            all_clipped = 0
-            for start, before, after, clipped in results:
-                all_clipped += clipped
-                shown = [i for i in range(before.shape[0]) if _is_shown(frames, planes[start + i])]
-                if shown:
-                    those: Any = shown if len(shown) < before.shape[0] else slice(None)
-                    numbers = [planes[start + i][along] for i in shown]
-                    projections.add(numbers, before[those], after[those], gathered)
-                if sink is not None:
-                    for part in download_in_parts(after):
-                        for image in part:
-                            sink.write(image if area is None else image[area])
-                del before, after  # not kept while the next ones are computed
-            return _Block(all_clipped, projections.end(gathered, to_join=blocks.blocks > 1))
-
-        is_placed = isinstance(stream, PlacedPlanes)
-        together, pictured = 1 if target is None else planes_together(written), not isinstance(projections, NoPictures)
-        if pictured:
-            together *= -(-_PLANES_A_BLOCK // together)
-        blocks = PlanesPass(
-            len(planes),
-            frames.shape[0] * frames.shape[1],
-            frames.xp is not np,
-            progress,
-            ranges_a_block=_RANGES_A_BLOCK if pictured else 4,
-            together=together,
-            past="moved",
-            notes=notes,
-            there=[frames.xp],
+        results = over_planes(
+            frames.xp, len(planes), frames.shape[0] * frames.shape[1], job, ("move", "moved"), progress, notes
         )
-        moved = blocks.total("move", blocks.there_too(job), _Block.joined, of_block)
-        projections.take(moved.gathered, blocks.there[0])
-        if moved.written and not is_placed:
-            stream.take(moved.written)
+        for start, before, after, beyond in results:
+            clipped += beyond
+            shown = [i for i in range(before.shape[0]) if _is_shown(frames, planes[start + i])]
+            if shown and projections is not None:
+                those: Any = shown if len(shown) < before.shape[0] else slice(None)
+                projections.add([planes[start + i][along] for i in shown], before[those], after[those])
+            for part in () if stream is None else download_in_parts(after):
+                for image in part:
+                    stream.write(image if area is None else image[area])
+            del before, after  # not kept while the next ones are computed
     limits = None if frames.xp is np or notes else device_limits(current_device())
     decision = decide_moving(frames.shape, len(planes), metadata.dtype.name, order, limits)
-    return Moved(moved.clipped, area, decision, tuple(notes))
+    return Moved(clipped, area, decision, tuple(notes))
 
 
 def _planes(frames: SourceFrames, *, only_measured: bool) -> list[dict[str, int]]:

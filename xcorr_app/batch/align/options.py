@@ -195,12 +195,13 @@ class AlignOptions(MovingOptions):
         "are measured as they come, and aligned in the end.",
         group="Run",
         role="terminal",
-        excludes=("dry_run", "explain", "cluster"),
+        excludes=("dry_run", "explain", "explain_for", "cluster"),
     )
     dry_run: bool = flag("Print what would be done; write nothing.", group="Run", role="terminal")
     engine: str = shared_options.engine(needs=_SHIFTS)
     kernel_options: KernelOptions | None = shared_options.kernel_options(needs=_SHIFTS)
     explain: bool = shared_options.explain()
+    explain_for: str | None = shared_options.explain_for()
     verbose: bool = shared_options.verbose(text="Print every frame.")
 
     def __post_init__(self) -> None:

@@ -21,7 +21,6 @@ class PixelSums:
         self._sum: Any = None
         self._squares: Any = None
         self._missing: Any = 0
-        self._number: Any = None
         self._is_exact = False
         self._lines: list[Array] = []
 
@@ -74,41 +73,19 @@ class PixelSums:
             self._base, self._sum, self._squares = (to_host(part) for part in (self._base, self._sum, self._squares))
         self._missing = self._missing if isinstance(self._missing, int) else to_host(self._missing)
 
-    def end(self, covered: Any) -> None:
-        """Add nothing more to sums over frames that cover every pixel, or each, so many times; they go to the host."""
-        if self._number is None:
-            self.to_host()
-            self._lines = [to_host(line) for line in self._lines]
-            self._number = covered - self._missing
-
-    def join(self, other: PixelSums) -> None:
-        """Take in sums over frames that follow these; both have ended."""
-        self._lines += other._lines
-        if self._base is None or other._base is None:
-            known = self if other._base is None else other
-            self._base, self._sum, self._squares = known._base, known._sum, known._squares
-            self._number, self._is_exact = known._number, known._is_exact
-            return
-        if not (self._is_exact and other._is_exact):
-            # The same sums, less the first frame of these.
-            with np.errstate(over="ignore", invalid="ignore"):
-                lift = np.subtract(other._base, self._base, dtype=np.float64)
-                other._squares += lift * (2 * other._sum + lift * other._number)
-                other._sum += lift * other._number
-        with np.errstate(over="ignore", invalid="ignore"):
-            self._sum += other._sum
-            self._squares += other._squares
-        self._number = self._number + other._number
-        self._is_exact &= other._is_exact
-
     def kymograph(self) -> NDArray[np.float32]:
         """One line a frame."""
-        lines: NDArray[np.float32] = np.concatenate(self._lines)
+        lines: NDArray[np.float32] = np.concatenate([to_host(line) for line in self._lines])
         return lines
 
-    def projections(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Mean and standard deviation over the frames; NaN where none has a value. The sums are used up."""
-        number, known = self._number, np.maximum(self._number, 1)
+    def projections(self, covered: Any) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Mean and standard deviation over frames that cover every pixel, or each, so many times.
+
+        NaN where none has a value. The sums are used up.
+        """
+        self.to_host()
+        number = covered - self._missing
+        known = np.maximum(number, 1)
         base, mean, squares = self._base, self._sum, self._squares
         self._base = self._sum = self._squares = None
         with np.errstate(over="ignore", invalid="ignore"):

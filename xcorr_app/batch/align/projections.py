@@ -6,7 +6,6 @@ import copy
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,40 +27,6 @@ _ROOM = 24
 """Bytes of a device's memory that the sums of a byte of frames take on the way, at most."""
 _PREVIEWED = 24
 """Frames spread over the stack that the preview plays."""
-
-
-@dataclass
-class Gathered:
-    """Of consecutive frames; what is gathered of those that follow can be joined to it."""
-
-    before: PixelSums
-    after: PixelSums
-    sums: AssessmentSums | MaskedSums | None = None
-    numbers: list[int] = field(default_factory=list)
-    thumbnails: dict[int, NDArray[np.float32]] = field(default_factory=dict)
-    preview: list[tuple[NDArray[Any], NDArray[Any]]] = field(default_factory=list)
-    on_host: bool = False
-    """From where the device's memory does not suffice, the sums stay on the host."""
-
-    def to_host(self) -> None:
-        """Go on with NumPy arrays."""
-        for sums in (self.before, self.after, self.sums):
-            if sums is not None:
-                sums.to_host()
-        self.on_host = True
-
-    def join(self, other: Gathered) -> None:
-        """Take in what was gathered of frames that follow; in this order, bits do not depend on who gathered it."""
-        self.before.join(other.before)
-        self.after.join(other.after)
-        if self.sums is None:
-            self.sums = other.sums
-        elif other.sums is not None:
-            sums: Any = self.sums
-            sums.join(other.sums)
-        self.numbers += other.numbers
-        self.thumbnails |= other.thumbnails
-        self.preview += other.preview
 
 
 class Projections:
@@ -97,16 +62,9 @@ class Projections:
     ) -> None:
         self._extents = extents_of(shape, shifts)
         kept = np.isfinite(shifts).all(axis=1)
-        self._places: NDArray[np.intp] = np.cumsum(kept) - kept
-        """Of every frame among those that are kept."""
         shared = shared_area(shape, self._extents[kept])
         if seen is not None:
             shared = Shared(seen, np.ones(int(kept.sum()), dtype=bool)) if kept.sum() > 1 else None
-        self._assessed: AssessmentSums | MaskedSums | None = None
-        if masks is not None:
-            self._assessed = MaskedSums(int(kept.sum())) if kept.sum() > 1 else None
-        elif shared is not None:
-            self._assessed = AssessmentSums(shared, roi, defects, shifts[kept])
         self._masked = None if masks is None else MaskedFrames(masks, shifts)
         middle = shape[0] // 2
         self._band = slice(max(0, middle - _BAND // 2), min(shape[0], middle + _BAND // 2 + 1))
@@ -114,93 +72,83 @@ class Projections:
         self._wanted = frozenset(flagged[:_MAX_THUMBNAILS])
         count = len(shifts)
         self._previewed = frozenset(np.linspace(0, count - 1, min(count, _PREVIEWED)).round().astype(int).tolist())
-        self._gathered = self.begun()
-
-    @property
-    def sums(self) -> AssessmentSums | MaskedSums | None:
+        self.sums: AssessmentSums | MaskedSums | None = None
         """For :func:`xcorr_app.registration.assessment.assessment_of`."""
-        return self._gathered.sums
+        if masks is not None:
+            self.sums = MaskedSums(int(kept.sum())) if kept.sum() > 1 else None
+        elif shared is not None:
+            self.sums = AssessmentSums(shared, roi, defects, shifts[kept])
+        self._before, self._after = PixelSums(self._band), PixelSums(self._band)
+        self._numbers: list[int] = []
+        self._thumbnails: dict[int, NDArray[np.float32]] = {}
+        self._preview: list[tuple[NDArray[Any], NDArray[Any]]] = []
+        self._on_host = False
+        """From where the device's memory does not suffice, the sums stay on the host."""
 
-    def begun(self) -> Gathered:
-        """Nothing so far."""
-        return Gathered(PixelSums(self._band), PixelSums(self._band))
-
-    def add(self, numbers: Sequence[int], before: Array, after: Array, to: Gathered | None = None) -> None:
+    def add(self, numbers: Sequence[int], before: Array, after: Array) -> None:
         """Take in frames (n, Y, X) of these numbers, in the order of the stack, as they were and as they are moved."""
-        to = to or self._gathered
         if is_device_array(before):
-            if not to.on_host and bytes_within_limit() >= _ROOM * before.nbytes:
+            if not self._on_host and bytes_within_limit() >= _ROOM * before.nbytes:
                 # Where memory runs out for all that, some sums have these frames and some have not.
-                so_far = attempt(_copied, (to.before, to.after, to.sums))
-                if so_far and attempt(self._add, numbers, before, after, to):
+                so_far = attempt(_copied, (self._before, self._after, self.sums))
+                if so_far and attempt(self._add, numbers, before, after):
                     return
                 if so_far:
-                    to.before, to.after, to.sums = so_far[0]
+                    self._before, self._after, self.sums = so_far[0]
                 release_unused()
             before, after = to_host(before), to_host(after)
-        self._add(numbers, before, after, to)
+        self._add(numbers, before, after)
 
-    def _add(self, numbers: Sequence[int], before: Array, after: Array, to: Gathered) -> None:
+    def _add(self, numbers: Sequence[int], before: Array, after: Array) -> None:
         xp = array_namespace(before)
-        if to.sums is None and self._assessed is not None:
-            to.sums = self._assessed.begun_at(int(self._places[numbers[0]]))
-        if xp is np and not to.on_host:
-            to.to_host()
+        if xp is np and not self._on_host:
+            self._to_host()
         if self._masked is not None:
             before, after = self._masked.of(list(numbers), before, after)
         extents = self._extents[list(numbers)]
         # Values near the limit of float64 may overflow: a picture is for looking at only.
-        with np.errstate(over="ignore", invalid="ignore"), _beside(to.sums, before, after):
-            if to.before.are_exact_with(before):
-                to.before.add_exactly(before, None)
-                to.after.add_exactly(after, extents)
+        with np.errstate(over="ignore", invalid="ignore"), _beside(self.sums, before, after):
+            if self._before.are_exact_with(before):
+                self._before.add_exactly(before, None)
+                self._after.add_exactly(after, extents)
             else:
                 there = xp.asarray(extents)
                 rows, columns = (_between(there[:, 2 * axis : 2 * axis + 2], self._shape[axis]) for axis in (0, 1))
-                to.before.add(before, None)
-                to.after.add(after, rows[:, :, None] & columns[:, None, :])
+                self._before.add(before, None)
+                self._after.add(after, rows[:, :, None] & columns[:, None, :])
         for i, number in enumerate(numbers):
             if number in self._wanted:
                 image = to_host(before[i])
                 step = block_side(max(image.shape), THUMBNAIL_SIDE)
-                to.thumbnails[number] = block_mean(image, step, step)
+                self._thumbnails[number] = block_mean(image, step, step)
         shown = [i for i, number in enumerate(numbers) if number in self._previewed]
         if shown:
             of_shown = (_small(before[shown], None), _small(after[shown], extents[shown]))
-            to.preview += zip(*of_shown, strict=True)
-        to.numbers += numbers
+            self._preview += zip(*of_shown, strict=True)
+        self._numbers += numbers
 
-    def end(self, gathered: Gathered, *, to_join: bool = False) -> Gathered:
-        """Add nothing more to what was gathered of a block; `to_join` with others, on the host."""
-        if to_join:
-            gathered.to_host()
-        gathered.before.end(np.float32(len(gathered.numbers)))
-        gathered.after.end(_coverage(self._shape, self._extents[gathered.numbers]))
-        return gathered
-
-    def take(self, gathered: Gathered, xp: Any) -> None:
-        """Take what was gathered of all frames; what is to be computed of it will be where arrays of `xp` are."""
-        self._gathered = gathered
-        if gathered.sums is not None:
-            gathered.sums.to_device(xp)
+    def _to_host(self) -> None:
+        for sums in (self._before, self._after, self.sums):
+            if sums is not None:
+                sums.to_host()
+        self._on_host = True
 
     def pictures(self) -> Pictures:
         """What a report shows, reduced to the size it is shown at; nothing can be added any more, for memory's sake."""
-        gathered = self.end(self._gathered)
-        extents = self._extents[gathered.numbers]
+        extents, preview = self._extents[self._numbers], self._preview
         whole_band = (extents[:, 0] <= self._band.start) & (extents[:, 1] >= self._band.stop)
         known = _between(extents[:, 2:], self._shape[1]) & whole_band[:, None]
-        kymograph = np.where(known, gathered.after.kymograph(), np.float32(np.nan))
-        before, after = gathered.before.projections(), gathered.after.projections()
-        preview = gathered.preview
+        kymograph = np.where(known, self._after.kymograph(), np.float32(np.nan))
+        before = self._before.projections(np.float32(len(self._numbers)))
+        after = self._after.projections(_coverage(self._shape, extents))
         return Pictures(
             mean_before=before[0],
             mean_after=after[0],
             std_before=before[1],
             std_after=after[1],
-            kymograph_before=gathered.before.kymograph(),
+            kymograph_before=self._before.kymograph(),
             kymograph_after=kymograph,
-            thumbnails=gathered.thumbnails,
+            thumbnails=self._thumbnails,
             preview=preview_of([pair[0] for pair in preview], [pair[1] for pair in preview]),
         ).shrunk()
 

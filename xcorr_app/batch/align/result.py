@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.batch.align.run import AlignResult
+from xcorr_app.batch.align.pages import report_of
+from xcorr_app.pipeline.outcome import Run
 from xcorr_app.registration.assessment import Assessment
 from xcorr_app.registration.quality import is_trusted
 from xcorr_app.registration.results.result_display import html_table
@@ -99,11 +100,10 @@ class Alignment(Mapping[str, AlignedStack]):
     """``run.json``."""
 
     @classmethod
-    def of(cls, result: AlignResult, out: Path) -> Alignment:
+    def of(cls, run: Run, out: Path) -> Alignment:
         """Gather the result of a run."""
-        pairs = zip(result.report.stacks, result.run.outcomes, strict=True)
-        stacks = tuple(_stack(report, out, failed=outcome.failed) for report, outcome in pairs)
-        return cls(stacks, out, result.report_path, result.run.record)
+        stacks = tuple(_stack(report_of(outcome), out, failed=outcome.failed) for outcome in run.outcomes)
+        return cls(stacks, out, run.report, run.record)
 
     @property
     def failed(self) -> tuple[str, ...]:

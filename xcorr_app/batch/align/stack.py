@@ -4,32 +4,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
 import numpy as np
 
+from xcorr_app.batch.align.by_motion import measured_by_motion
+from xcorr_app.batch.align.by_patches import measured_by_patches
 from xcorr_app.batch.align.flat_and_dark import check_correction, corrected, correction_of
-from xcorr_app.batch.align.frames import SourceFrames, begin_stack
+from xcorr_app.batch.align.frames import BegunStack, SourceFrames, begin_stack, frames_along
+from xcorr_app.batch.align.measured import Measured
 from xcorr_app.batch.align.moving import Moved, move_stack
 from xcorr_app.batch.align.options import AlignOptions
+from xcorr_app.batch.align.pages import draw_stack
 from xcorr_app.batch.align.projections import Projections
-from xcorr_app.batch.align.without_pictures import NoPictures
+from xcorr_app.batch.align.reference import reference_of
 from xcorr_app.errors import InputError
-from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.gpu.runtime.select import Device
-from xcorr_app.io import SeriesSpec, Source, make_folder, scan_file
+from xcorr_app.io import SeriesSpec, Source, make_folder
 from xcorr_app.io.outputs import output_ending
-from xcorr_app.io.single_channel import scan_channel
-from xcorr_app.io.source import ImageFile, runs_of
+from xcorr_app.io.source import runs_of
 from xcorr_app.pipeline.resources import StackResources
+from xcorr_app.pipeline.work import Finished, Plan
 from xcorr_app.registration.advice import advise
-from xcorr_app.registration.assessment import assessment_of
+from xcorr_app.registration.assessment import Assessment, assessment_of
 from xcorr_app.registration.channel_planes import Channel
 from xcorr_app.registration.channels import together
-from xcorr_app.registration.correction import Correction
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.motion.models import PATCHES, is_more_than_a_shift
 from xcorr_app.registration.parts.masks import two_motions
@@ -39,8 +41,8 @@ from xcorr_app.registration.reference.reference_names import reference_frame
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.needs import check_memory
-from xcorr_app.registration.warping.warps import Warp
-from xcorr_app.report.records import Bends, FrameRow, StackReport
+from xcorr_app.report.pictures import Pictures
+from xcorr_app.report.records import FrameRow, StackReport
 from xcorr_app.report.summary import count
 from xcorr_app.report.table import shifts_csv
 
@@ -58,106 +60,92 @@ _NOTHING_KEPT = (
 _DECIMALS = 1e6
 
 
-@dataclass(frozen=True)
-class Aligned:
-    """What became of a stack."""
-
-    report: StackReport
-    outputs: list[Path]
-    """Files begun."""
-    facts: dict[str, Any]
-    """For ``run.json``."""
-
-
-@dataclass(frozen=True)
-class Turned:
-    """What is known of a stack whose frames are not only shifted."""
-
-    warp: Warp
-    files: dict[str, bytes]
-    """Content of the files that tell of it, by name."""
-    seen: tuple[slice, slice]
-    """Part of the reference that every frame shows."""
-    bends: Bends | None = None
-    """What the report shows of frames whose parts move otherwise."""
-    turns: tuple[tuple[float, float], ...] | None = None
-    """Angle in degrees and scale of each frame."""
-
-
-def align_stack(
-    spec: SeriesSpec, options: AlignOptions, device: Device, folder: Path, resources: StackResources
-) -> Aligned:
-    """Measure one series of frames, move them into `folder` and tell of it."""
-    begun = begin_stack(spec, options, device.xp, resources)
-    source, frames, measured = begun.source, begun.frames, begun.measured
-    if device.xp is np:
-        measured_shape = options.settings.measured_shape(frames.shape)
-        check_memory(measured_shape, options.settings.window(frames.shape), verified=options.verify != "none")
-    reference = reference_of(options, frames)
-    check_correction(options, frames)
+def align_stack(spec: SeriesSpec, plan: Plan[AlignOptions], resources: StackResources) -> Finished:
+    """Measure one series of frames, move them into its folder and tell of it."""
+    options, folder = plan.options, plan.out / spec.name
+    begun = begin_stack(spec, options, plan.device.xp, resources)
+    check_correction(options, begun.frames)
     with resources.step("measure"):
-        correction = correction_of(options, measured)
+        measured = _WAYS.get(options.motion, measured_by_motion)(begun, options, resources)
+    # Table, report, resumed report and moved stack all hold to the same rounded numbers: who applies the table
+    # to the input gets the output, and a rounding error of 1e-8 px does not push an edge row out of the frame.
+    rows = tuple(frame_rows(begun.frames, measured.result, options.doubtful))
+    make_folder(folder)
+    files = {"shifts.csv": shifts_csv(rows).encode()} | (measured.warped.files if measured.warped else {})
+    moved, pictures, assessment, target = _moved(spec, options, folder, begun, measured, rows, resources)
+    for name, content in files.items():
+        resources.write_bytes(folder / name, content)
+    result = measured.result
+    notes = [*spec.notes, *_notes(begun.frames, result, options), *resources.notes, *moved.notes]
+    notes += _notes_on_moving(rows, options, moved)
+    report = _report(spec.name, options, begun.frames, measured, rows, pictures, assessment, tuple(notes))
+    facts = {
+        "frames": begun.frames.count,
+        "engine": result.engine,
+        "reference": report.reference,
+        "assessment": assessment.as_record(),
+        "closure_px": _closure(result),
+        "clipped_pixels": moved.clipped,
+        "moving": moved.decision and moved.decision.as_record(),
+        "non_finite_pixels": int(result.non_finite.sum()),
+        "unreadable": {str(frame): reason for frame, reason in result.unreadable.items()},
+    }
+    outputs = [folder / name for name in files] + ([] if target is None else [target])
+    draw = partial(draw_stack, report, plan, result.engine, outputs, resources)
+    return Finished(facts, outputs, replace(report, pictures=None), draw)
 
-        def estimated(frames: Frames, reference: str | int | Array) -> Channel:
-            how: Any = {"xp": device.xp, "verify": options.verify, "progress": resources.progress}
-            frames = corrected(frames, correction)
-            return Channel(frames, reference, estimate_from(frames, reference, options.settings, **how))
 
-        results = [estimated(begun.to_measure, reference)]
-        advice = advise(
-            corrected(begun.to_measure, correction), reference, options.settings, results[0].result, device.xp
-        )
-        others = [replace(frames, channel=channel) for channel in other_channels(options, frames)]
-        results += [estimated(resources.on_device(other, device.xp), reference_of(options, other)) for other in others]
-        names = source.metadata.channel_names
-        channels = [frames.channel, *(other.channel for other in others)]
-        said = [names[c] if c < len(names) else str(c) for c in channels]
-        result = together(results, said, options.settings, device.xp)
-    written = correction if options.correct else None
-    return finish_stack(spec, options, folder, resources, frames, measured, result, correction=written, advice=advice)
+def measured_by_shifts(begun: BegunStack, options: AlignOptions, resources: StackResources) -> Measured:
+    """Measure shifts: of the channels that are named, together."""
+    frames, settings, xp = begun.frames, options.settings, begun.frames.xp
+    if xp is np:
+        window = settings.window(frames.shape)
+        check_memory(settings.measured_shape(frames.shape), window, verified=options.verify != "none")
+    correction = correction_of(options, begun.measured)
+
+    def estimated(own: SourceFrames, frames: Frames) -> Channel:
+        reference, frames = reference_of(options, own), corrected(frames, correction)
+        how: Any = {"xp": xp, "verify": options.verify, "progress": resources.progress}
+        return Channel(frames, reference, estimate_from(frames, reference, settings, **how))
+
+    first = estimated(frames, begun.to_measure)
+    advice = advise(first.frames, first.reference, settings, first.result, xp)
+    others = [frames_along(frames.source, frames.axis, c, xp) for c in other_channels(options, frames)]
+    results = [first, *(estimated(other, resources.on_device(other, xp)) for other in others)]
+    names = frames.source.metadata.channel_names
+    said = [names[c] if c < len(names) else str(c) for c in (each.channel for each in (frames, *others))]
+    return Measured(together(results, said, settings, xp), correction, advice)
 
 
-def finish_stack(
+_WAYS = {"translation": measured_by_shifts, PATCHES: measured_by_patches}
+"""How a motion is measured; the others are motions of whole frames."""
+
+
+def _moved(
     spec: SeriesSpec,
     options: AlignOptions,
     folder: Path,
+    begun: BegunStack,
+    measured: Measured,
+    rows: Sequence[FrameRow],
     resources: StackResources,
-    frames: SourceFrames,
-    measured: Frames,
-    result: ShiftResult,
-    turned: Turned | None = None,
-    correction: Correction | None = None,
-    advice: str | None = None,
-) -> Aligned:
-    """Tabulate, move and assess a stack whose shifts are known, or of which frames are turned, too."""
-    source = frames.source
-    # Table, report, resumed report and moved stack all hold to the same rounded numbers: who applies the table
-    # to the input gets the output, and a rounding error of 1e-8 px does not push an edge row out of the frame.
-    rows = tuple(frame_rows(frames, result, options.doubtful))
-    table = shifts_csv(rows)
+) -> tuple[Moved, Pictures | None, Assessment, Path | None]:
+    """Move the frames, as far as that is wanted, and assess what came of it; the file that is written."""
+    frames, result, warped = begun.frames, measured.result, measured.warped
     moves = np.array([(row.applied_dy, row.applied_dx) for row in rows])
     if options.apply and not np.isfinite(moves).any():
         raise InputError(_NOTHING_KEPT.format(name=spec.name, frames=frames.count))
-    make_folder(folder)
-    outputs = [folder / "shifts.csv"]
-    resources.write_text(outputs[0], table)
-    if turned is not None:
-        for name, content in turned.files.items():
-            outputs.append(folder / name)
-            resources.write_bytes(outputs[-1], content)
-    ending = output_ending(options.format, source.metadata)
+    ending = output_ending(options.format, frames.source.metadata)
     target = folder / f"{spec.name}_aligned{ending}" if options.apply else None
-    full = options.report == "full"
-    flagged = [row.frame for row in rows if row.is_flagged]
     covers, seen, defects = moves, None, result.defects
-    if turned is not None:
-        covers, seen, defects = np.where(np.isfinite(moves), 0.0, np.nan), turned.seen, None
-    roi = options.settings.roi
-    projections = (
-        Projections(frames.shape, covers, flagged, roi, seen, defects, options.settings.masks) if full else NoPictures()
-    )
+    if warped is not None:
+        covers, seen, defects = np.where(np.isfinite(moves), 0.0, np.nan), warped.seen, None
+    flagged, settings = [row.frame for row in rows if row.is_flagged], options.settings
+    projections = None
+    if options.report == "full":
+        projections = Projections(frames.shape, covers, flagged, settings.roi, seen, defects, settings.masks)
     moved = Moved(0, None, None)
-    if full or target is not None:
+    if projections is not None or target is not None:
         with resources.step("move"):
             moved = move_stack(
                 frames,
@@ -168,25 +156,31 @@ def finish_stack(
                 projections,
                 resources.progress,
                 resources.writer,
-                None if measured is frames else measured,
-                None if turned is None else turned.warp,
-                correction,
+                None if begun.measured is frames else begun.measured,
+                None if warped is None else warped.warp,
+                measured.correction if options.correct else None,
             )
     resources.close()
-    if target is not None:
-        outputs.append(target)
-    notes = [
-        *spec.notes,
-        *_notes(frames, result, options),
-        *resources.notes,
-        *moved.notes,
-        *_notes_on_moving(rows, options, moved),
-    ]
     with resources.step("assess"):
-        pictures = projections.pictures()
-        assessment = assessment_of(projections.sums, options.settings, frames.shape, result)
-    report = StackReport(
-        name=spec.name,
+        pictures = None if projections is None else projections.pictures()
+        sums = None if projections is None else projections.sums
+        assessment = assessment_of(sums, settings, frames.shape, result)
+    return moved, pictures, assessment, target
+
+
+def _report(
+    name: str,
+    options: AlignOptions,
+    frames: SourceFrames,
+    measured: Measured,
+    rows: tuple[FrameRow, ...],
+    pictures: Pictures | None,
+    assessment: Assessment,
+    notes: tuple[str, ...],
+) -> StackReport:
+    source, result, warped = frames.source, measured.result, measured.warped
+    return StackReport(
+        name=name,
         description=_description(source, frames),
         rows=rows,
         pictures=pictures,
@@ -196,29 +190,16 @@ def finish_stack(
         pixel_size=source.metadata.pixel_size,
         unit=source.metadata.unit,
         tolerance=options.settings.tolerance,
-        notes=tuple(notes),
-        failure=None,
+        notes=notes,
         interval=_interval(source, frames.axis),
         tiles=_tiles(result),
-        bends=None if turned is None else turned.bends,
+        bends=None if warped is None else warped.bends,
         is_quick=options.report == "quick",
         left_out=result.left_out,
         reference_frame=reference_frame(options.reference, result.reference),
-        advice=advice,
-        turns=None if turned is None else turned.turns,
+        advice=measured.advice,
+        turns=None if warped is None else warped.turns,
     )
-    facts = {
-        "frames": frames.count,
-        "engine": result.engine,
-        "reference": report.reference,
-        "assessment": assessment.as_record(),
-        "closure_px": _closure(result),
-        "clipped_pixels": moved.clipped,
-        "moving": moved.decision and moved.decision.as_record(),
-        "non_finite_pixels": int(result.non_finite.sum()),
-        "unreadable": {str(frame): reason for frame, reason in result.unreadable.items()},
-    }
-    return Aligned(report, outputs, facts)
 
 
 def other_channels(options: AlignOptions, frames: SourceFrames) -> list[int]:
@@ -226,34 +207,6 @@ def other_channels(options: AlignOptions, frames: SourceFrames) -> list[int]:
     if options.more_channels is None:
         return [channel for channel in range(frames.source.sizes["C"]) if channel != frames.channel]
     return [channel for channel in dict.fromkeys(options.more_channels) if channel != frames.channel]
-
-
-def reference_of(options: AlignOptions, frames: SourceFrames) -> str | int | Array:
-    """Reference as the measurement takes it; a file is read here."""
-    if not isinstance(options.reference, Path):
-        return options.reference
-    image = scan_reference(options)
-    sizes = image.metadata.sizes
-    if sizes["T"] * sizes["Z"] > 1:
-        raise InputError(f"{options.reference}: holds {sizes['T'] * sizes['Z']} images; a reference is a single one")
-    channel = frames.channel if sizes["C"] > 1 else 0
-    if channel >= sizes["C"]:
-        raise InputError(f"{options.reference}: has {sizes['C']} channels; --align-channel {channel} does not exist")
-    plane = image.read(image.page_at(0, 0, channel))
-    if plane.shape != frames.shape:
-        raise InputError(
-            f"{options.reference}: is {plane.shape[0]} x {plane.shape[1]}, the frames are "
-            f"{frames.shape[0]} x {frames.shape[1]}; the reference must have the size of a frame"
-        )
-    return frames.xp.asarray(plane)
-
-
-def scan_reference(options: AlignOptions) -> ImageFile:
-    """Check the file of a reference image; of a colour image, the channel that is measured is taken."""
-    path = Path(str(options.reference))
-    if options.channel is None:
-        return scan_file(path, options.limits)
-    return scan_channel(path, options.limits, channel=options.channel, lenient=True)
 
 
 def frame_rows(frames: SourceFrames, result: ShiftResult, doubtful: str) -> Iterator[FrameRow]:

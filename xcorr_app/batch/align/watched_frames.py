@@ -12,9 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from xcorr_app.batch.align.frames import SourceFrames
+from xcorr_app.batch.align.frames import SourceFrames, frames_along
 from xcorr_app.batch.align.options import AlignOptions
-from xcorr_app.batch.align.stack import frame_rows, reference_of
+from xcorr_app.batch.align.reference import reference_of
+from xcorr_app.batch.align.stack import frame_rows
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec
@@ -54,7 +55,7 @@ class FramesSoFar:
         if not self._waiting:
             return
         source = joined_frames(self._waiting, self._waiting[0].name).open()
-        frames = SourceFrames(source, "T", self._options.first_channel, self._device.xp)
+        frames = frames_along(source, "T", self._options.first_channel, self._device.xp)
         if self._reference is None:
             self._reference = self._known_reference(frames)
         if self._reference is None:

@@ -8,24 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from xcorr_app.batch.align.frames import SourceFrames, choose_axis
+from xcorr_app.batch.align.frames import SourceFrames, choose_axis, frames_along
 from xcorr_app.batch.align.moving import move_stack
 from xcorr_app.batch.align.options import INTERPOLATIONS, MOTION_INTERPOLATIONS
-from xcorr_app.batch.align.without_pictures import NoPictures
 from xcorr_app.batch.apply.options import ApplyOptions
 from xcorr_app.batch.apply.tables import moves_of, table_files
-from xcorr_app.batch.stack_work import Facts, StackWork
 from xcorr_app.correlation.engines import limits_of
 from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
 from xcorr_app.io import SeriesSpec, make_folder
 from xcorr_app.io.source import runs_of
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.work import Finished, Plan
+from xcorr_app.pipeline.work import Finished, Plan, Work
 from xcorr_app.registration.moving.moving_choice import decide_moving
 
 
-class Apply(StackWork[ApplyOptions]):
+class Apply(Work[ApplyOptions]):
     """Moves stacks."""
 
     program = "xcorr apply"
@@ -56,7 +54,7 @@ class Apply(StackWork[ApplyOptions]):
             order = INTERPOLATIONS[self.options.interpolation]
             return decide_moving(frames.shape, planes, frames.dtype.name, order, limits_of(self.plan.device.xp))
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[Facts]:
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished:
         """See `Work`."""
         source = resources.open(spec.open(), once=True)
         frames = self._frames(source)
@@ -82,7 +80,7 @@ class Apply(StackWork[ApplyOptions]):
                 options,
                 target,
                 (),
-                NoPictures(),
+                None,
                 resources.progress,
                 resources.writer,
                 warp=moves.warp,
@@ -106,4 +104,4 @@ class Apply(StackWork[ApplyOptions]):
         return Finished(facts, [target], facts)
 
     def _frames(self, source: Any) -> SourceFrames:
-        return SourceFrames(source, choose_axis(source, self.options.axis), 0, self.plan.device.xp)
+        return frames_along(source, choose_axis(source, self.options.axis), 0, self.plan.device.xp)

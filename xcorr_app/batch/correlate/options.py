@@ -58,6 +58,7 @@ class CorrelateOptions(ComputingOptions):
     tolerance: float = shared_options.tolerance(needs={"verify": (True,)})
     overwrite: bool = shared_options.overwrite(text="Replace the output file if it exists.")
     explain: bool = shared_options.explain()
+    explain_for: str | None = shared_options.explain_for()
     verbose: bool = shared_options.verbose(text="Print every plane, not only the first 20.")
 
     def __post_init__(self) -> None:

@@ -6,22 +6,42 @@ import csv
 import io
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.io.writing.atomic import atomic_path, atomic_write_text, remove_abandoned
 
-if TYPE_CHECKING:
-    from xcorr_app.batch.correlate.run import PlaneRecord
-
 COLUMNS = (
     "left", "right", "dy", "dx", "score", "ratio", "peak_dy", "peak_dx", "on_edge",
     "reference_dy", "reference_dx", "difference_px", "problem",
 )  # fmt: skip
 """Of the ``.csv``; what does not exist, or was not verified, is empty."""
+
+
+@dataclass(frozen=True)
+class PlaneRecord:
+    """What is known of one plane."""
+
+    left: int
+    right: int
+    """Which images were correlated: their numbers in the files, counted from 0."""
+    peak: tuple[int, int] | None
+    """Whole shift (dy, dx); None where no shift is valid."""
+    shift: tuple[float, float] | None
+    value: float
+    ratio: float
+    """The peak over the highest other local maximum; infinite where none is positive."""
+    on_edge: bool
+    reference: tuple[float, float] | None
+    """Shift by the FFT reference; None where not verified or where it has none."""
+    difference: float | None
+    """Pixels between the two."""
+    problem: str | None
+    """Why the plane counts as failed."""
 
 
 def check_peaks_name(path: Path) -> None:

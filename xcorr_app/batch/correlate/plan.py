@@ -12,9 +12,10 @@ import numpy as np
 from xcorr_app.batch.correlate.operands import blocks, operand_shapes
 from xcorr_app.batch.correlate.options import CorrelateOptions
 from xcorr_app.batch.correlate.peaks_file import check_peaks_name
+from xcorr_app.batch.decisions import limits_for
 from xcorr_app.correlation.arrangement import engine_dtypes, plane_dtype
 from xcorr_app.correlation.choice import decide_planes
-from xcorr_app.correlation.engines import choose_engine, limits_of
+from xcorr_app.correlation.engines import choose_engine
 from xcorr_app.correlation.find_shifts import handed_dtypes
 from xcorr_app.correlation.pair_peaks import decide_shifts
 from xcorr_app.correlation.problem import problem_of
@@ -64,17 +65,18 @@ class CorrelationPlan:
 
     def decision(self) -> Decision:
         """Decide what makes the planes of a block, or finds peaks; DeviceError where what was asked for cannot run."""
-        settings, xp = self.options.settings, self.device.xp
+        settings, limits = self.options.settings, limits_for(self.options, self.device.xp)
         if settings.normalization == "phase":
             return Decision("fft", reason="phase correlation is computed by the FFT alone")
         types, problem = (self.left.dtype, self.right.dtype, settings.normalization), self.problem()
-        how: dict[str, Any] = {"engine": settings.engine, "options": settings.kernel_options, "limits": limits_of(xp)}
+        how: dict[str, Any] = {"engine": settings.engine, "options": settings.kernel_options, "limits": limits}
         if self.options.peaks:
             subpixel = settings.subpixel
             decided, _ = decide_shifts(problem, handed_dtypes(*types), settings.normalization, subpixel=subpixel, **how)
         else:
             decided = decide_planes(problem, dtypes=engine_dtypes(*types), **how)
-        choose_engine(decided.engine, xp, problem, settings.kernel_options)
+        if not self.options.explain_for:
+            choose_engine(decided.engine, self.device.xp, problem, settings.kernel_options)
         return decided
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.batch.correlate.operands import blocks
-from xcorr_app.batch.correlate.peaks_file import write_peaks
+from xcorr_app.batch.correlate.peaks_file import PlaneRecord, write_peaks
 from xcorr_app.batch.correlate.plan import CorrelationPlan
 from xcorr_app.correlation.find_shifts import find_shifts
 from xcorr_app.correlation.forms import Form
@@ -23,33 +24,11 @@ from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.io.writing.plane_file import Write, plane_writer
 from xcorr_app.pipeline.environment import own_version, versions
 from xcorr_app.pipeline.failures import memory_as_limit
-from xcorr_app.pipeline.finisher import Finisher, Later
+from xcorr_app.pipeline.finisher import Finisher
 from xcorr_app.registration.stack.passes import Progress
 
 _WAITING = 2
 """Blocks of planes that are written or wait for it, at most."""
-
-
-@dataclass(frozen=True)
-class PlaneRecord:
-    """What is known of one plane."""
-
-    left: int
-    right: int
-    """Which images were correlated: their numbers in the files, counted from 0."""
-    peak: tuple[int, int] | None
-    """Whole shift (dy, dx); None where no shift is valid."""
-    shift: tuple[float, float] | None
-    value: float
-    ratio: float
-    """The peak over the highest other local maximum; infinite where none is positive."""
-    on_edge: bool
-    reference: tuple[float, float] | None
-    """Shift by the FFT reference; None where not verified or where it has none."""
-    difference: float | None
-    """Pixels between the two."""
-    problem: str | None
-    """Why the plane counts as failed."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +75,8 @@ def _writer(plan: CorrelationPlan) -> Iterator[Write | None]:
     if plan.options.peaks:
         yield None
         return
-    with plane_writer(plan.out, plan.shape, plan.dtype, _facts(plan)) as write, Finisher[None](1) as thread:
-        waiting = deque[Later[None]]()
+    with plane_writer(plan.out, plan.shape, plan.dtype, _facts(plan)) as write, Finisher(1) as thread:
+        waiting = deque[Future[None]]()
 
         def hand_over(planes: np.ndarray) -> None:
             while len(waiting) >= _WAITING:

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from xcorr_app.batch.align.frames import SourceFrames, choose_axis
+from xcorr_app.batch.align.frames import SourceFrames, choose_axis, frames_along
 from xcorr_app.batch.field.options import FieldOptions
 from xcorr_app.batch.field.pictures import pictures_of
-from xcorr_app.batch.stack_work import Facts, StackWork
 from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import Array
@@ -19,7 +18,7 @@ from xcorr_app.io import Discovery, SeriesSpec, make_folder, read_stack
 from xcorr_app.io.finding.found import joined_frames
 from xcorr_app.io.writing.atomic import atomic_write_bytes
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.work import Finished, Plan
+from xcorr_app.pipeline.work import Facts, Finished, Plan, Work
 from xcorr_app.registration.field.displacement_field import displacement_field
 from xcorr_app.registration.field.field_files import ENDINGS
 from xcorr_app.registration.field.measured_field import DisplacementField
@@ -28,7 +27,7 @@ _MAX_REPLACED = 0.5
 """Share of replaced vectors above which a field counts as failed."""
 
 
-class Fields(StackWork[FieldOptions]):
+class Fields(Work[FieldOptions]):
     """Measures the fields of stacks."""
 
     program = "xcorr field"
@@ -68,13 +67,13 @@ class Fields(StackWork[FieldOptions]):
         engine = "fft" if self.plan.device.xp is np else "auto"
         return Decision(engine, reason="the windows of a pass are correlated together")
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[Facts]:
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished:
         """See `Work`."""
         options, folder = self.options, self.plan.out / spec.name
         outputs: list[Path] = []
         fields: list[Facts] = []
         with resources.open(spec.open()) as source:
-            frames = SourceFrames(source, choose_axis(source, options.axis), 0, self.plan.device.xp)
+            frames = frames_along(source, choose_axis(source, options.axis), 0, self.plan.device.xp)
             if frames.count < 2:
                 raise InputError(
                     f"{spec.paths[0]}: holds one image: a displacement needs two, as two files or a stack of frames"
@@ -105,9 +104,9 @@ class Fields(StackWork[FieldOptions]):
         }
         return Finished(facts, outputs, facts)
 
-    def is_flagged(self, finished: Finished[Facts]) -> bool:
+    def is_flagged(self, result: Facts) -> bool:
         """See `Work`."""
-        return bool(finished.facts["replaced"] > _MAX_REPLACED)
+        return bool(result["replaced"] > _MAX_REPLACED)
 
     def _measured(self, first: Array, second: Array) -> DisplacementField:
         options = self.options

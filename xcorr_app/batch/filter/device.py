@@ -19,6 +19,8 @@ def filter_device(options: FilterOptions) -> Device:
     """Choose the device, and refuse an engine that cannot run there or on such taps, before any image is read."""
     device = Device(np, "CPU") if options.device == "auto" and options.engine in HOST_ENGINES else None
     device = device or select_device(options.device)
+    if options.explain_for:
+        return device
     if options.kernel != "auto" and device.xp is np:
         why = device.note or "--device cpu was given"
         raise DeviceError(f"kernel {options.kernel!r} runs on a GPU ({why}); --kernel auto gives the same on the CPU")

@@ -10,15 +10,14 @@ from xcorr_app.batch.decisions import decide_filter
 from xcorr_app.batch.filter.device import filter_device
 from xcorr_app.batch.filter.options import FilterOptions
 from xcorr_app.batch.filter.stack import begin_filtering, filter_stack
-from xcorr_app.batch.stack_work import Facts, StackWork
 from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.work import Finished
+from xcorr_app.pipeline.work import Facts, Finished, Work
 
 
-class Filter(StackWork[FilterOptions]):
+class Filter(Work[FilterOptions]):
     """Filters stacks."""
 
     program = "xcorr filter"
@@ -47,12 +46,12 @@ class Filter(StackWork[FilterOptions]):
         if self.plan.device.xp is not np:
             begin_filtering(spec, self.options, self.plan.device, resources, ahead=True)
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[Facts]:
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished:
         """See `Work`."""
         (target,) = self.outputs(spec.name)
         facts = filter_stack(spec, self.options, self.plan.device, target, resources)
         return Finished(facts, [target], facts)
 
-    def is_flagged(self, finished: Finished[Facts]) -> bool:
+    def is_flagged(self, result: Facts) -> bool:
         """See `Work`."""
-        return bool(finished.facts["unreadable"])
+        return bool(result["unreadable"])

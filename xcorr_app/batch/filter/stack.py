@@ -40,7 +40,7 @@ def filter_stack(
     clipped = non_finite = 0
     bank = options.choice.bank
     begun = begin_filtering(spec, options, device, resources)
-    source, positions = begun.source, begun.host.positions
+    source, positions = begun.host.source, begun.host.positions
     if bank is None:
         metadata = written_metadata(source.metadata, options)
         _check_types(source.metadata, options)

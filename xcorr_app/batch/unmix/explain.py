@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 
-from xcorr_app.batch.decisions import decide_unmix
+from xcorr_app.batch.decisions import decide_unmix, limits_for
 from xcorr_app.batch.unmix.options import UnmixOptions
 from xcorr_app.batch.unmix.stack import UnmixPlan, mixing_of, plan_stack
-from xcorr_app.correlation.engines import limits_of
 from xcorr_app.decision import Decision
 from xcorr_app.errors import XcorrError
 from xcorr_app.filtering.array_choice import has_kernel
@@ -26,17 +25,16 @@ from xcorr_app.pipeline.work import Plan
 _WITHOUT_A_DEVICE = "h200"
 
 
-def explain_file(plan: UnmixPlan, device: str | None = None) -> tuple[Decision, list[str]]:
+def explain_file(plan: UnmixPlan) -> tuple[Decision, list[str]]:
     """Say what mixes the channels of a stack, and how the kernels would cut the work of one place of it.
 
-    That is by the limits of a `device` that `limits_by_name` knows, else of the one that computes; where the CPU does,
-    the lines are those of an H200. Raises ArgumentError for an unknown name.
+    That is by the limits of the device that ``--explain-for`` names, else of the one that computes; where the CPU does,
+    the lines are those of an H200.
     """
-    limits = limits_by_name(device) if device else limits_of(plan.device.xp)
-    return decide_unmix(plan, limits), _planned(plan, device)
+    return decide_unmix(plan, limits_for(plan.options, plan.device.xp)), _planned(plan)
 
 
-def explain_many(plan: Plan[UnmixOptions], device: str | None = None) -> list[tuple[str, Decision | str, list[str]]]:
+def explain_many(plan: Plan[UnmixOptions]) -> list[tuple[str, Decision | str, list[str]]]:
     """Say the same of every stack; of one that would fail, why."""
     mixing = mixing_of(plan.options)
     explained: list[tuple[str, Decision | str, list[str]]] = []
@@ -46,13 +44,13 @@ def explain_many(plan: Plan[UnmixOptions], device: str | None = None) -> list[tu
         except XcorrError as error:
             explained.append((spec.name, str(error), []))
         else:
-            explained.append((spec.name, *explain_file(stack, device)))
+            explained.append((spec.name, *explain_file(stack)))
     return explained
 
 
-def _planned(plan: UnmixPlan, device: str | None) -> list[str]:
+def _planned(plan: UnmixPlan) -> list[str]:
     on_device = plan.device.xp is not np
-    limits, whose = _limits(plan, device, on_device=on_device)
+    limits, whose = _limits(plan, plan.options.explain_for, on_device=on_device)
     filters, channels = plan.matrix.shape
     pixels, source, target = math.prod(plan.metadata.shape[-2:]), plan.stack.metadata.dtype, plan.metadata.dtype
     where = "" if on_device else "; this run computes on the CPU"

@@ -71,14 +71,8 @@ class UnmixOptions(NamedKernelOptions):
     )
     kernel_options: tuple[str, ...] = shared_options.kernel_words(
         text="Constant of the planner of --kernel blocking, as often as needed: warps, blocks, channel-count, "
-        "registers, shared-bytes, filters-for-l1, rounds, numbers; staging, async or registers.",
-    )
-    explain_for: str | None = option(
-        None,
-        "Like --explain, for a GPU that need not be present.",
-        OneOf(choices.DEVICES),
-        group="Engines and kernels",
-        role="terminal",
+        "registers, shared-bytes, filters-for-l1, halved-from-l1, halved-from-l2, rounds, numbers; staging, async or "
+        "registers.",
     )
 
     def __post_init__(self) -> None:
@@ -108,7 +102,7 @@ class UnmixOptions(NamedKernelOptions):
         """Return the device; raise DeviceError where a kernel was asked for and the CPU would compute."""
         import numpy as np
 
-        if self.kernel != "auto" and device.xp is np:
+        if self.kernel != "auto" and device.xp is np and not self.explain_for:
             why = device.note or "--device cpu was given"
             raise DeviceError(f"kernel {self.kernel!r} runs on a GPU ({why}); --kernel auto gives the same on the CPU")
         return device

@@ -10,9 +10,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from xcorr_app.batch.decisions import decide_unmix
-from xcorr_app.batch.stack_work import Facts, StackWork
 from xcorr_app.batch.unmix.options import UnmixOptions
-from xcorr_app.batch.unmix.stack import UnmixPlan, channels_in_order, mix, mixing_of, plan_stack, write_record
+from xcorr_app.batch.unmix.stack import UnmixPlan, channels_in_order, mix, mixing_of, plan_stack, record_of
 from xcorr_app.correlation.engines import limits_of
 from xcorr_app.decision import Decision
 from xcorr_app.errors import OutputError
@@ -21,7 +20,7 @@ from xcorr_app.io import Discovery, SeriesSpec, discover
 from xcorr_app.io.channels import scan_with_colours
 from xcorr_app.pipeline.planes import begin_planes
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.work import Finished, Plan
+from xcorr_app.pipeline.work import Finished, Plan, Work
 from xcorr_app.registration.stack.frames import Frames
 
 
@@ -33,7 +32,7 @@ class _Begun(NamedTuple):
     """Its planes, on the way to a device."""
 
 
-class Unmix(StackWork[UnmixOptions]):
+class Unmix(Work[UnmixOptions]):
     """Mixes the channels of stacks."""
 
     program = "xcorr unmix"
@@ -80,7 +79,7 @@ class Unmix(StackWork[UnmixOptions]):
         if self.plan.device.xp is not np:
             self._begun(spec, resources, ahead=True)
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[Facts]:
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished:
         """See `Work`."""
         begun = self._begun(spec, resources)
         stack = begun.plan
@@ -96,12 +95,8 @@ class Unmix(StackWork[UnmixOptions]):
             "clipped_values": done.clipped,
             "notes": [*spec.notes, *done.notes, *resources.notes],
         }
-
-        def keep() -> dict[str, Any]:
-            write_record(stack, done)
-            return {}
-
-        return Finished(facts, [stack.out, stack.record], facts, keep)
+        resources.write_text(stack.record, record_of(stack, done))
+        return Finished(facts, [stack.out, stack.record], facts)
 
     def _begun(self, spec: SeriesSpec, resources: StackResources, *, ahead: bool = False) -> Any:
         """Plan a stack and begin to read it, unless that was done; None where it is not to be done `ahead`."""
@@ -114,7 +109,7 @@ class Unmix(StackWork[UnmixOptions]):
             planes = begin_planes(plan.stack.source, channels_in_order(plan.stack), xp, resources, ahead=ahead)
             if planes is None:
                 return None
-            plan = replace(plan, stack=replace(plan.stack, source=planes.source))
+            plan = replace(plan, stack=replace(plan.stack, source=planes.host.source))
             return _Begun(plan, None if xp is np else planes.there)
 
         return resources.begun(begin)

@@ -156,7 +156,7 @@ def run_unmix(plan: UnmixPlan, progress: Progress | None = None, resources: Reso
     with lent.stages.step("unmix"):
         writer = StackWriter(plan.out, plan.metadata, compression=lent.compression, meter=lent.stages.meter)
         result = mix(plan, writer, progress)
-    write_record(plan, result)
+    atomic_write_text(plan.record, record_of(plan, result))
     return result
 
 
@@ -201,9 +201,9 @@ def mix(plan: UnmixPlan, new: Writer, progress: Progress | None = None, brought:
     return UnmixResult(math.prod(plan.metadata.shape), clipped, mixer.notes)
 
 
-def write_record(plan: UnmixPlan, result: UnmixResult) -> None:
-    """Write the file that says how the result was made."""
-    atomic_write_text(plan.record, json.dumps(_facts(plan, result), indent=1) + "\n")
+def record_of(plan: UnmixPlan, result: UnmixResult) -> str:
+    """What the file says of how the result was made."""
+    return json.dumps(_facts(plan, result), indent=1) + "\n"
 
 
 class _Mixer:

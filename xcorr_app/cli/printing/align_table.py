@@ -10,13 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from xcorr_app.batch.align.options import AlignOptions
-from xcorr_app.batch.align.run import AlignResult
-from xcorr_app.batch.stack_work import StackWork
+from xcorr_app.batch.align.pages import report_of
 from xcorr_app.cli.failures import one_line
 from xcorr_app.cli.printing import tables
 from xcorr_app.cli.printing.tables import say, say_of
 from xcorr_app.io.outputs import output_ending
-from xcorr_app.pipeline.work import Plan
+from xcorr_app.pipeline.outcome import Run
+from xcorr_app.pipeline.work import Plan, Work
 from xcorr_app.registration.assessment import BeforeAfter
 from xcorr_app.report.records import FLAG_MEANINGS, StackReport
 from xcorr_app.report.summary import StackSummary, summarise, verdict
@@ -24,11 +24,12 @@ from xcorr_app.report.summary import StackSummary, summarise, verdict
 _STYLES = {"good": "green", "doubtful": "yellow", "failed": "red"}
 
 
-def print_results(console: Console, result: AlignResult, *, every: bool = False) -> None:
+def print_results(console: Console, run: Run, *, every: bool = False) -> None:
     """One line a stack, the reasons of failures, notes, and where the report is; before it, `every` frame if wanted."""
-    for stack in result.report.stacks if every else ():
+    stacks = [report_of(outcome) for outcome in run.outcomes]
+    for stack in stacks if every else ():
         print_frames(console, stack)
-    summaries = [summarise(stack) for stack in result.report.stacks]
+    summaries = [summarise(stack) for stack in stacks]
     turned = any(summary.largest_turn is not None for summary in summaries)
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("stack", overflow="fold", min_width=14)
@@ -64,21 +65,21 @@ def print_results(console: Console, result: AlignResult, *, every: bool = False)
             Text(summary.level, style=_STYLES[summary.level]),
         )
     console.print(table)
-    for stack, summary in zip(result.report.stacks, summaries, strict=True):
+    for stack, summary in zip(stacks, summaries, strict=True):
         for line in _remarks(stack, summary):
             say_of(console, stack.name, line)
-    if result.run.resumed:
-        say(console, f"Finished before: {', '.join(result.run.resumed)}")
+    if run.resumed:
+        say(console, f"Finished before: {', '.join(run.resumed)}")
     level, sentence = verdict(summaries)
     say(console, sentence.replace("\N{NO-BREAK SPACE}", " ").replace("→", ">"), _STYLES[level])
-    if result.report_path is not None:
-        say(console, f"Report: {result.report_path}")
+    if run.report is not None:
+        say(console, f"Report: {run.report}")
 
 
-def failures_of(result: AlignResult) -> list[tuple[str, str]]:
+def failures_of(run: Run) -> list[tuple[str, str]]:
     """Name and reason of every stack that failed, or whose frames could not be trusted."""
-    remarks = {stack.name: "; ".join(_remarks(stack, summarise(stack))) for stack in result.report.stacks}
-    return [(each.name, each.failure or remarks.get(each.name, "")) for each in result.run.outcomes if each.failed]
+    stacks = [report_of(each) for each in run.outcomes if each.failed]
+    return [(stack.name, stack.failure or "; ".join(_remarks(stack, summarise(stack)))) for stack in stacks]
 
 
 def print_frames(console: Console, stack: StackReport) -> None:
@@ -97,7 +98,7 @@ def print_frames(console: Console, stack: StackReport) -> None:
     console.print(table)
 
 
-def print_explained(console: Console, work: StackWork[AlignOptions]) -> None:
+def print_explained(console: Console, work: Work[AlignOptions]) -> None:
     """What would compute each stack, or with ``--dry-run`` what a run would do."""
     if work.options.dry_run:
         _print_plan(console, work.plan)

@@ -6,15 +6,15 @@ from functools import partial
 
 from rich.console import Console
 
-from xcorr_app.batch.stack_work import Facts
 from xcorr_app.cli.printing.run_table import print_run
 from xcorr_app.pipeline.outcome import Outcome, Run
+from xcorr_app.pipeline.work import Facts
 
 _HEADINGS = ("planes", "shape", "type", "clipped", "seconds")
 _SHOWN = 5
 
 
-def print_filtered(console: Console, result: Run[Facts], *, every: bool) -> None:
+def print_filtered(console: Console, result: Run, *, every: bool) -> None:
     """One line a stack, what is wrong or worth knowing, and where the record is.
 
     Of planes that cannot be read, the first few are named, or all of them if `every` is set.
@@ -22,7 +22,7 @@ def print_filtered(console: Console, result: Run[Facts], *, every: bool) -> None
     print_run(console, result, _HEADINGS, _numbers, "filtered", remarks=partial(_remarks, every=every))
 
 
-def failures_of(result: Run[Facts]) -> list[tuple[str, str]]:
+def failures_of(result: Run) -> list[tuple[str, str]]:
     """Name and reasons of every stack that failed, wholly or in part."""
     return [(each.name, "; ".join(_remarks(each, every=False))) for each in result.outcomes if each.failed]
 
@@ -38,7 +38,7 @@ def _numbers(facts: Facts) -> list[str]:
     ]
 
 
-def _remarks(outcome: Outcome[Facts], *, every: bool) -> list[str]:
+def _remarks(outcome: Outcome, *, every: bool) -> list[str]:
     if outcome.failure is not None:
         return [outcome.failure]
     facts = outcome.facts

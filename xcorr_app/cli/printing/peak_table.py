@@ -7,8 +7,9 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from xcorr_app.batch.correlate.peaks_file import PlaneRecord
 from xcorr_app.batch.correlate.plan import CorrelationPlan
-from xcorr_app.batch.correlate.run import CorrelationResult, PlaneRecord
+from xcorr_app.batch.correlate.run import CorrelationResult
 from xcorr_app.cli.printing.tables import say
 from xcorr_app.io.matrices import MatrixFile
 

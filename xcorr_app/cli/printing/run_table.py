@@ -17,12 +17,12 @@ from xcorr_app.report.summary import count
 
 def print_run(
     console: Console,
-    run: Run[Any],
+    run: Run,
     headings: Sequence[str],
     numbers: Callable[[dict[str, Any]], list[str]],
     done: str,
     *,
-    remarks: Callable[[Outcome[Any]], list[str]] | None = None,
+    remarks: Callable[[Outcome], list[str]] | None = None,
     advice: str = "",
 ) -> None:
     """One line a stack, what is wrong or worth knowing, and where the record is.
@@ -50,6 +50,6 @@ def print_run(
     say(console, f"Record: {run.record}")
 
 
-def _notes_of(outcome: Outcome[Any]) -> list[str]:
+def _notes_of(outcome: Outcome) -> list[str]:
     """Why a stack failed, or its notes."""
     return [outcome.failure] if outcome.failure is not None else list(outcome.facts["notes"])

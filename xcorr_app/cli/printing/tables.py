@@ -12,13 +12,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from xcorr_app.batch.stack_work import StackWork
 from xcorr_app.cli.failures import one_line
 from xcorr_app.cli.standard_output import LastingOutput
 from xcorr_app.decision import Decision
 from xcorr_app.io import Discovery
 from xcorr_app.pipeline.outcome import Outcome
 from xcorr_app.pipeline.stages import Stages
+from xcorr_app.pipeline.work import Work
 from xcorr_app.report.summary import count
 
 _WIDTH_OF_FILES, _LEAST_WIDTH = 200, 100
@@ -62,7 +62,7 @@ def _named(name: str, text: str) -> str:
     return f"{name}: {rest if colon and Path(path).name == name else text}"
 
 
-def failures_in(outcomes: Iterable[Outcome[Any]]) -> list[tuple[str, str]]:
+def failures_in(outcomes: Iterable[Outcome]) -> list[tuple[str, str]]:
     """Name and reason of every stack that failed."""
     return [(each.name, each.failure or "; ".join(map(str, each.facts["notes"]))) for each in outcomes if each.failed]
 
@@ -95,7 +95,7 @@ def print_decision(console: Console, name: str, decision: Decision | str) -> Non
         say(console, line)
 
 
-def print_explained(console: Console, work: StackWork[Any]) -> None:
+def print_explained(console: Console, work: Work[Any]) -> None:
     """What would compute each stack of a run."""
     for name, decision in work.explain():
         print_decision(console, name, decision)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from xcorr_app.batch.stack_work import Facts
 from xcorr_app.batch.unmix.stack import UnmixPlan, UnmixResult
 from xcorr_app.cli.printing.run_table import print_run
 from xcorr_app.cli.printing.tables import print_decision, say
 from xcorr_app.decision import Decision
 from xcorr_app.pipeline.outcome import Run
+from xcorr_app.pipeline.work import Facts
 
 _HEADINGS = ("shape", "axes", "type", "clipped", "seconds")
 _SHOWN = 8
 _ILL_CONDITIONED = 100
 
 
-def print_mixed(console: Console, run: Run[Facts]) -> None:
+def print_mixed(console: Console, run: Run) -> None:
     """One line a stack, what is wrong or worth knowing, and where the record is."""
     print_run(console, run, _HEADINGS, _numbers, "mixed")
 

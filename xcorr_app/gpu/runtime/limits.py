@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 import importlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.runtime.tuned import TunedTable, device_key, load_table
 
 __all__ = ["KNOWN_DEVICES", "DeviceLimits", "device_limits", "limits_by_name"]
 
@@ -35,8 +34,6 @@ class DeviceLimits:
         Taken by the system from each block's share.
     compute_capability : int
         Ten times the major number plus the minor one.
-    tuned : TunedTable or None
-        What ``xcorr tune`` measured on this very device, which decisions prefer to the shipped tables.
     """
 
     multiprocessors: int = 132
@@ -46,7 +43,6 @@ class DeviceLimits:
     shared_bytes_per_multiprocessor: int = 100 * 1024
     shared_bytes_reserved: int = 1024
     compute_capability: int = 80
-    tuned: TunedTable | None = field(default=None, repr=False)
 
     @property
     def has_tensor_cores(self) -> bool:
@@ -95,7 +91,7 @@ def limits_by_name(name: str) -> DeviceLimits:
 
 @functools.cache
 def device_limits(device: int) -> DeviceLimits:
-    """Ask the driver for the limits of a device, by its number, and the cache for its table; read once and kept."""
+    """Ask the driver for the limits of a device, by its number; read once and kept."""
     found = importlib.import_module("cupy").cuda.Device(device)
     attributes = found.attributes
     return DeviceLimits(
@@ -106,5 +102,4 @@ def device_limits(device: int) -> DeviceLimits:
         # Missing before CUDA 11.2; 1 KiB from compute capability 8.0 on.
         shared_bytes_reserved=attributes.get("ReservedSharedMemoryPerBlock", 1024),
         compute_capability=int(found.compute_capability),
-        tuned=load_table(device_key(device)),
     )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from xcorr_app.io.checksum import AnyChecksum
+    from xcorr_app.io.checksum import FileChecksum
     from xcorr_app.io.source import StackMetadata
 
 __all__ = ["TiffImage", "opened", "stamp"]
@@ -89,7 +89,7 @@ class TiffImage:
         plane: np.ndarray = out[0]
         return plane
 
-    def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: AnyChecksum | None = None) -> None:
+    def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None = None) -> None:
         """Read pages into `out`, which has one entry each and the type of a pixel; `checksum` is told of the bytes."""
         if self.stored == self.samples:
             self._read_stored(pages, out, checksum)
@@ -106,7 +106,7 @@ class TiffImage:
                 )
             out[i] = room[0, :-1]
 
-    def _read_stored(self, pages: Sequence[int], out: np.ndarray, checksum: AnyChecksum | None) -> None:
+    def _read_stored(self, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None) -> None:
         with opened(self.path, self.stamp) as descriptor:
             reader: DirectoryReader | None = None
             for start, stop in self._runs(pages):
@@ -137,7 +137,9 @@ class TiffImage:
             end = offset + size if offset >= 0 else -1
         return runs
 
-    def _read_plain(self, descriptor: int, pages: Sequence[int], out: np.ndarray, checksum: AnyChecksum | None) -> None:
+    def _read_plain(
+        self, descriptor: int, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None
+    ) -> None:
         """Read planes and what lies between them by as few calls as the system allows."""
         offsets = self.data_offsets[np.asarray(pages)].tolist()
         begin, first = offsets[0], 0

@@ -137,7 +137,6 @@ class Matcher:
         if options is not None and options.precision == "fp16":
             # Frames that fp16 cannot decide need planes that are more exact.
             options = replace(options, precision="fp16x2")
-        self._as_stored = options is not None and options.exact
         self.engine = choose_engine(engine, xp, kernel_options=options)
         self.on_device = None
         limits, name = limits_of(xp), self.engine.name
@@ -220,7 +219,7 @@ class Matcher:
         if self.kernel is not None:
             searched = smooth(scores, self.kernel)
         if self._settings.normalization == "none":
-            searched = self._plain_sums(sums, reference, values, overlap)[:, rim, rim].astype(np.float64)
+            searched = sums[:, rim, rim].astype(np.float64)
         elif self._settings.normalization == "phase":
             rights = values[:, None] if each else values[None]
             searched = phase_planes(reference.values[:, None], rights, self._searched)
@@ -229,19 +228,12 @@ class Matcher:
             searched = self._xp.where(self.zncc.too_small[rim, rim], np.nan, searched)
         return Planes(values, searched, scores, overlap, reference.values, reference.overlap)
 
-    def _plain_sums(self, sums: Array, reference: PreparedReference, frames: Array, overlap: Overlaps) -> Array:
-        """Sums of images without their means, which bytes still have."""
-        if not self._as_stored:
-            return sums
-        means = [images.mean(axis=(-2, -1), dtype=np.float64)[:, None, None] for images in (reference.values, frames)]
-        return self.zncc.without_means(sums, reference.overlap, overlap, (means[0], means[1]))
-
     def clean(self, values: Array) -> NDArray[np.float64]:
         """Fraction of the variance of each image (n, h, w) that is not white noise."""
-        return clean_fraction(standardize(values, self._dtype).values if self._as_stored else values)
+        return clean_fraction(values)
 
     def _standard(self, images: Array) -> Array:
-        return images if self._as_stored else standardize(images, self._dtype).values
+        return standardize(images, self._dtype).values
 
     def match(self, planes: Planes, tied: NDArray[np.intp] | None = None) -> Match:
         """Find the peak of each plane, refine it and rate it.

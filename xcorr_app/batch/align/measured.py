@@ -1,0 +1,86 @@
+"""What is measured of a stack, in whatever way: its shifts, and how its frames are warped where these are not all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from xcorr_app.batch.align.flat_and_dark import corrected, correction_of
+from xcorr_app.batch.align.frames import BegunStack, SourceFrames
+from xcorr_app.batch.align.options import AlignOptions
+from xcorr_app.batch.align.reference import reference_of
+from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.pipeline.resources import StackResources
+from xcorr_app.registration.correction import Correction
+from xcorr_app.registration.motion.result import MotionResult
+from xcorr_app.registration.results.results import ShiftResult
+from xcorr_app.registration.warping.warps import Warp
+from xcorr_app.report.records import Bends
+
+
+@dataclass(frozen=True)
+class Warped:
+    """What is known of a stack whose frames are not only shifted."""
+
+    warp: Warp
+    files: dict[str, bytes]
+    """Content of the files that tell of it, by name."""
+    seen: tuple[slice, slice]
+    """Part of the reference that every frame shows."""
+    bends: Bends | None = None
+    """What the report shows of frames whose parts move otherwise."""
+    turns: tuple[tuple[float, float], ...] | None = None
+    """Angle in degrees and scale of each frame."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Of a stack."""
+
+    result: ShiftResult
+    correction: Correction | None
+    """By which frames were corrected."""
+    advice: str | None = None
+    """What to try where the result is doubtful."""
+    warped: Warped | None = None
+
+
+def measured_by(
+    measure: Callable[..., MotionResult],
+    tell: Callable[[SourceFrames, MotionResult], tuple[Warped, ShiftResult]],
+    begun: BegunStack,
+    options: AlignOptions,
+    resources: StackResources,
+) -> Measured:
+    """Measure more than shifts, from frames, a `reference` and `progress`; `tell` says the same as shifts, too."""
+    reference: Any = reference_of(options, begun.frames)
+    correction = correction_of(options, begun.measured)
+    found = measure(corrected(begun.measured, correction), reference=reference, progress=resources.progress)
+    warped, shifts = tell(begun.frames, found)
+    return Measured(shifts, correction, warped=warped)
+
+
+def as_shifts(result: MotionResult, engine: str, told: str, window: ShiftWindow) -> ShiftResult:
+    """What is known of the frames as of shifts: those of their middles, searched in `window`."""
+    count = len(result.flags)
+    nothing = np.full(count, np.nan)
+    return ShiftResult(
+        shifts=result.shifts,
+        score=result.score,
+        peak_ratio=nothing,
+        flags=result.flags,
+        fft_shifts=np.full((count, 2), np.nan),
+        difference=nothing,
+        non_finite=np.array([int("non-finite" in flags) for flags in result.flags]),
+        window=window,
+        engine=engine,
+        reference=result.reference,
+        notes=(told, *result.notes),
+        unreadable=result.unreadable,
+        sigma=result.sigma,
+        significance=nothing,
+        tiles=np.full((count, 0, 0), np.nan, np.float32),
+    )

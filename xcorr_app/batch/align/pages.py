@@ -1,0 +1,127 @@
+"""The pages of a run: what is drawn of each stack as soon as it is computed, and the one that shows them all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xcorr_app.batch.align.options import AlignOptions
+from xcorr_app.io import atomic_write_text
+from xcorr_app.io.meter import timed
+from xcorr_app.pipeline.environment import own_version, processor, versions
+from xcorr_app.pipeline.outcome import Outcome
+from xcorr_app.pipeline.resources import StackResources
+from xcorr_app.pipeline.stages import Stages
+from xcorr_app.pipeline.state import REPORT, State
+from xcorr_app.pipeline.work import Plan
+from xcorr_app.report.html import own_page, render_report, render_section
+from xcorr_app.report.page_budget import ALONE, MAX_SECTIONS, room_for
+from xcorr_app.report.records import RunReport, StackReport, StageReport
+
+SECTION = ".html"
+"""Of the file beside a stack's record that holds its section of the page of all, for when the page is written."""
+
+
+def draw_stack(
+    report: StackReport, plan: Plan[AlignOptions], engine: str, outputs: list[Path], resources: StackResources
+) -> dict[str, Any]:
+    """Draw a stack's section and, of one of many, a page of its own; returns what is kept of its report.
+
+    What a quick report leaves out is in the tables of shifts.
+    """
+    files, room, kind = {}, room_for(plan.stacks), plan.options.report
+    has_page = kind == "full" and room is not ALONE
+    with timed(resources.stages.meter, "draw"):
+        if kind != "none" and plan.stacks <= MAX_SECTIONS:
+            page = own_page(report.name) if has_page else ""
+            section = render_section(report, room, page, is_alone=plan.stacks == 1)
+            files[State(plan.out).attachment(report.name, SECTION)] = section
+        if has_page:
+            files[plan.out / report.name / REPORT] = render_report(_run_report(plan, [engine], (report,), report.name))
+    for path, text in files.items():
+        resources.write_text(path, text)
+    outputs += files
+    return {"report": report.as_record()}
+
+
+def write_page(plan: Plan[AlignOptions], outcomes: Sequence[Outcome], stages: Stages) -> Path | None:
+    """Write the page of all stacks, where one is wanted; with ``--timings`` it shows what the stages took, too.
+
+    That is never the same again.
+    """
+    path = plan.out / REPORT
+    if plan.options.report == "none":
+        # That of an earlier run would show something else.
+        path.unlink(missing_ok=True)
+        return None
+    ran = (outcome.facts["engine"] for outcome in outcomes if "engine" in outcome.facts)
+    reports, sections = tuple(map(report_of, outcomes)), {}
+    for outcome in outcomes:
+        with suppress(FileNotFoundError):
+            sections[outcome.name] = State(plan.out).attachment(outcome.name, SECTION).read_text(encoding="utf-8")
+    run = _run_report(plan, ran, reports, _title(plan), _stages(stages) if plan.options.timings else ())
+    atomic_write_text(path, render_report(run, sections))
+    return path
+
+
+def report_of(outcome: Outcome) -> StackReport:
+    """What is shown of a stack, failed ones included."""
+    return outcome.result or StackReport(outcome.name, failure=outcome.failure)
+
+
+def _run_report(
+    plan: Plan[AlignOptions],
+    engines: Iterable[str],
+    stacks: tuple[StackReport, ...],
+    title: str,
+    stages: tuple[StageReport, ...] = (),
+) -> RunReport:
+    # The day alone, so that a run resumed on the same day gives the same bytes.
+    date = datetime.now(UTC).strftime("%Y-%m-%d")
+    # What was asked for, where no engine ran.
+    ran = ", ".join(dict.fromkeys(engines)) or plan.options.settings.engine
+    return RunReport(title, _facts(plan, ran), stacks, date, stages)
+
+
+def _stages(stages: Stages) -> tuple[StageReport, ...]:
+    """What the stages took so far, the one that set the pace first."""
+    times = sorted(stages.times(), key=lambda stage: -stage.held_up)
+    return tuple(StageReport(stage.name, stage.busy, stage.held_up, stage.rate) for stage in times)
+
+
+def _title(plan: Plan[AlignOptions]) -> str:
+    names = [path.name or str(path) for path in plan.inputs]
+    return f"Alignment of {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+
+
+def _facts(plan: Plan[AlignOptions], engines: str) -> tuple[tuple[str, str], ...]:
+    """What ran on what; nothing that differs between a run and the same run resumed."""
+    options, s = plan.options, plan.options.settings
+    measured = f"{s.normalization}, sub-pixel {s.subpixel}" + (f" (1/{s.upsample} px)" if s.subpixel == "dft" else "")
+    extras = [f"prefilter {s.prefilter}"] if s.prefilter.name else []
+    if s.roi is not None:
+        rows, columns = s.roi
+        extras.append(f"rows {rows.start}:{rows.stop}, columns {columns.start}:{columns.stop}")
+    written = (
+        f"{options.interpolation} interpolation, border {options.border}"
+        if options.apply
+        else "measured only, not moved"
+    )
+    on_cpu = "32 frames a stack" if plan.device.xp is np else "every frame"
+    known = {"auto": on_cpu, "all": "every frame", "none": "not checked"}
+    checked = known.get(str(options.verify), f"{options.verify} frames a stack")
+    return (
+        ("Program", f"xcorr {own_version()}"),
+        ("Input", ", ".join(str(path) for path in plan.inputs)),
+        ("Device", f"{plan.device.description}; {processor()}"),
+        ("Engine", engines),
+        ("Measured by", "; ".join([measured, *extras])),
+        ("Checked against the float64 FFT", checked),
+        ("Output", written),
+        ("Versions", ", ".join(f"{name} {version}" for name, version in versions().items() if name != "xcorr-app")),
+    )

@@ -1,0 +1,41 @@
+"""The reference image of a run that names a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from xcorr_app.batch.align.frames import SourceFrames
+from xcorr_app.batch.align.options import AlignOptions
+from xcorr_app.errors import InputError
+from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.io import scan_file
+from xcorr_app.io.single_channel import scan_channel
+from xcorr_app.io.source import ImageFile
+
+
+def reference_of(options: AlignOptions, frames: SourceFrames) -> str | int | Array:
+    """Reference as the measurement takes it; a file is read here."""
+    if not isinstance(options.reference, Path):
+        return options.reference
+    image = scan_reference(options)
+    sizes = image.metadata.sizes
+    if sizes["T"] * sizes["Z"] > 1:
+        raise InputError(f"{options.reference}: holds {sizes['T'] * sizes['Z']} images; a reference is a single one")
+    channel = frames.channel if sizes["C"] > 1 else 0
+    if channel >= sizes["C"]:
+        raise InputError(f"{options.reference}: has {sizes['C']} channels; --align-channel {channel} does not exist")
+    plane = image.read(image.page_at(0, 0, channel))
+    if plane.shape != frames.shape:
+        raise InputError(
+            f"{options.reference}: is {plane.shape[0]} x {plane.shape[1]}, the frames are "
+            f"{frames.shape[0]} x {frames.shape[1]}; the reference must have the size of a frame"
+        )
+    return frames.xp.asarray(plane)
+
+
+def scan_reference(options: AlignOptions) -> ImageFile:
+    """Check the file of a reference image; of a colour image, the channel that is measured is taken."""
+    path = Path(str(options.reference))
+    if options.channel is None:
+        return scan_file(path, options.limits)
+    return scan_channel(path, options.limits, channel=options.channel, lenient=True)
