@@ -10,6 +10,7 @@ from xcorr_app.gpu.direct.tile_launches import sum_of_segments
 from xcorr_app.gpu.direct.tuning import NARROW
 from xcorr_app.gpu.im2win.bank import BankPart, BankProblem, pad_launch
 from xcorr_app.gpu.im2win.launches import (
+    add_segments_launch,
     basic_launch,
     convolve_launch,
     filters_launch,
@@ -46,7 +47,6 @@ from xcorr_app.gpu.peaks.tile_scatter import tile_products_launch, tile_scatter_
 from xcorr_app.gpu.peaks.tile_sums import tile_bins_launch, tile_levels_launch, tile_places_launch, tile_sums_launch
 from xcorr_app.gpu.peaks.tile_verdict import Limits, tile_verdict_launch
 from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
-from xcorr_app.gpu.pointwise.tiles import add_segments_launch
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES

@@ -30,6 +30,7 @@ from xcorr_app.registration.measuring.match import Compared, Match
 from xcorr_app.registration.measuring.rated_peaks import Planes, find_rated_peaks
 from xcorr_app.registration.quality import clean_fraction
 from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
 from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes, started_slopes
 from xcorr_app.registration.standard_error.uncertainty import peak_shapes
 
@@ -182,7 +183,8 @@ class Matcher:
         begun = begun or self.begin(frames, count)
         if self.on_device is None or begun is None:
             planes = self.planes(reference, frames)
-            return Compared(self.match(planes), self.clean(planes.values), planes.values)
+            match = self.match(planes)
+            return Compared(match, self.clean(planes.values), planes.values, _shapes(reference, planes.values, match))
         values = frames if frames.dtype.kind in "iu" else self._standard(frames)
         found = self.on_device.match(
             reference.values,
@@ -192,14 +194,12 @@ class Matcher:
             values,
             meanwhile,
         )
-        others = found.others
-        if others.size:
-            part = PreparedReference(reference.values[others], self) if count > 1 else reference
-            other = self.match(self.planes(part, frames[others]))
-            shapes = peak_shapes(part.slopes, values[others], other.peak, other.shift, other.near, other.around)
-            found.match.replace(others, other)
-            found.shapes.replace(others, shapes)
-        return Compared(found.match, found.clean, values, found.shapes, found.flat, others)
+        if found.others is not None and found.others.size:
+            part = PreparedReference(reference.values[found.others], self) if count > 1 else reference
+            other = self.match(self.planes(part, frames[found.others]))
+            found.match.put(found.others, other)
+            found.shapes.put(found.others, _shapes(part, values[found.others], other))
+        return found
 
     def tells_flat(self, frames: Array) -> bool:
         """Whether comparing these frames also tells which of them have one value."""
@@ -287,6 +287,10 @@ class Matcher:
         change = to_host(self._xp.nan_to_num(common - around)).reshape(peak.shape[0], 1, -1)
         changed: NDArray[np.float64] = near + (change @ _near_weights(self.kernel)).reshape(near.shape)
         return changed
+
+
+def _shapes(reference: PreparedReference, values: Array, match: Match) -> PeakShapes:
+    return peak_shapes(reference.slopes, values, match.peak, match.shift, match.near, match.around)
 
 
 def _near_weights(kernel: NDArray[np.float64]) -> NDArray[np.float64]:
