@@ -176,12 +176,8 @@ def _fill(images: Array, out: Array, how: _How, *, counts: bool) -> list[Array |
 
 def _filtered(images: Array, out: Array, how: _How, counts: bool) -> Array | None:
     clipped = array_namespace(images).zeros(1, np.uint64) if counts else None
-    _ran(device_plan(images, how).run, images, out, clipped)
+    device_plan(images, how).run(images, out, clipped)
     return clipped
-
-
-def _ran(run: Run, images: Array, out: Array, clipped: Array | None) -> None:
-    run(images, out, clipped)
 
 
 def _check_out(out: Array, images: Array, plan: DevicePlan) -> None:
