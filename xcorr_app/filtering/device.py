@@ -130,12 +130,6 @@ def planned(
         return device_plan(images, how).decision
 
 
-def planned_engine(images: Array, taps: npt.ArrayLike | Filter, mode: Mode = "reflect", **options: Any) -> str:
-    """Name the kernel that computes a convolution of images in device memory, or the library's engine."""
-    decision = planned(images, taps, mode, **options)
-    return decision.kernel or decision.engine
-
-
 @functools.lru_cache(maxsize=256)
 def _plan(device: int, shape: tuple[int, ...], image_type: np.dtype[Any], how: _How) -> DevicePlan:
     taps = how.taps if isinstance(how.taps, Filter) else _values(how.taps)
@@ -176,8 +170,12 @@ def _fill(images: Array, out: Array, how: _How, *, counts: bool) -> list[Array |
 
 def _filtered(images: Array, out: Array, how: _How, counts: bool) -> Array | None:
     clipped = array_namespace(images).zeros(1, np.uint64) if counts else None
-    device_plan(images, how).run(images, out, clipped)
+    _ran(device_plan(images, how).run, images, out, clipped)
     return clipped
+
+
+def _ran(run: Run, images: Array, out: Array, clipped: Array | None) -> None:
+    run(images, out, clipped)
 
 
 def _check_out(out: Array, images: Array, plan: DevicePlan) -> None:
