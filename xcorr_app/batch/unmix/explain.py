@@ -83,9 +83,6 @@ def _explained(launch: Launch) -> list[str]:
     if launch.entry == "shallow":
         share = f"{macros['PIXELS_X']} x {macros['PIXELS_Y']} pixels a thread, {macros['GROUP']} results at once"
         return [f"kernel shallow: {share}, {launch.extra[0]} of a block", size]
-    if launch.entry == "pointwise_tiled":
-        tile = f"{macros['MICRO_M']} filters x {macros['MICRO_N']} pixels a thread, {macros['TILE_K']} channels a tile"
-        return [f"kernel pointwise_tiled: {tile}, channels shared by {launch.segments} blocks", size]
     share = f"{macros['PIXELS']} pixels x {macros['FILTERS']} results a thread"
     loads = f"{macros['VECTOR']} pixels a load, {macros['LOADS']} channels in flight"
     return [
