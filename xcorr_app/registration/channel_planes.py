@@ -21,8 +21,7 @@ from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.registration import quality
 from xcorr_app.registration.artefacts.defects import without_defects
-from xcorr_app.registration.measuring.chunk_result import ChunkResult
-from xcorr_app.registration.measuring.match import Compared, Match
+from xcorr_app.registration.measuring.match import ChunkResult, Compared, Match
 from xcorr_app.registration.measuring.matcher import Matcher
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.measuring.rated_peaks import Planes
@@ -33,8 +32,7 @@ from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Chunk, Frames
 from xcorr_app.registration.stack.passes import Pass
-from xcorr_app.registration.stack.preparation import prepare
-from xcorr_app.registration.stack.prepared_frames import PreparedFrames, take
+from xcorr_app.registration.stack.preparation import PreparedFrames, prepare, take
 from xcorr_app.registration.stack.smoothing_in_time import smoothed_in_time
 from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
 from xcorr_app.registration.standard_error.uncertainty import peak_shapes

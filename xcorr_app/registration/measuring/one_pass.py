@@ -18,8 +18,8 @@ from xcorr_app.gpu.runtime.memory import attempt
 from xcorr_app.gpu.runtime.types import name_of
 from xcorr_app.registration.choice import decide_registration
 from xcorr_app.registration.light.lit_pairs import LitImage
-from xcorr_app.registration.measuring.chunk_result import ChunkResult
 from xcorr_app.registration.measuring.device_matcher import Begun
+from xcorr_app.registration.measuring.match import ChunkResult
 from xcorr_app.registration.measuring.matcher import Matcher
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.measuring.phase_ramp import with_phase_ramps
@@ -31,8 +31,7 @@ from xcorr_app.registration.parts.tiles import Grid, Judged, started_look
 from xcorr_app.registration.settings import PHASE, Settings
 from xcorr_app.registration.stack.frames import Chunk, Frames
 from xcorr_app.registration.stack.passes import Pass
-from xcorr_app.registration.stack.preparation import Prepared
-from xcorr_app.registration.stack.prepared_frames import PreparedFrames, cropped, take
+from xcorr_app.registration.stack.preparation import Prepared, PreparedFrames, cropped, take
 from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
 
 T = TypeVar("T")

@@ -13,8 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
-from xcorr_app.registration.measuring.placed_on_device import Level, means_without_each
-from xcorr_app.registration.measuring.placement import Placement, at_level, coverage, entering, moved
+from xcorr_app.registration.measuring.placement import (
+    Level,
+    Placement,
+    at_level,
+    coverage,
+    entering,
+    means_without_each,
+    moved,
+)
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.preparation import Prepared, prepare
