@@ -1,4 +1,4 @@
-"""Images made of a whole stack, frame by frame or strip by strip: sums, order statistics, first usable frames."""
+"""Images made of a whole stack, frame by frame or strip by strip: sums and order statistics."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.measuring.placement import Placement, at_level, coverage, covered_part, entering, fitted
 from xcorr_app.registration.measuring.references import MeanOfOthers, MedianOfOthers
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Pass
-from xcorr_app.registration.stack.preparation import prepare
+from xcorr_app.registration.stack.preparation import NoUsableFrameError, prepare
 
 _Sum: TypeAlias = tuple[tuple[Placement, ...], Array, Array]
 """Where frames are placed, range by range, the sum of what they add (h, w), and that of their weights."""
@@ -26,13 +25,6 @@ _IN_ONE_THREAD = 1 << 18
 """Multiplications of a product of matrices that OpenBLAS does not divide among threads."""
 _STRIP_BYTES = 1 << 28
 """Memory for one strip of all frames while a median is taken."""
-
-
-class NoUsableFrameError(ArgumentError):
-    """No frame can be a reference."""
-
-    def __init__(self) -> None:
-        super().__init__("No frame can serve as a reference: each is unreadable or has the same value everywhere.")
 
 
 @dataclass(frozen=True)
@@ -132,14 +124,6 @@ class Statistics:
         low, middle, high = (self.xp.concatenate(column) for column in zip(*(parts for _, parts in found), strict=True))
         columns_of = zip(*((p.shifts, p.gain, p.offset, p.weight) for p in placements), strict=True)
         return MedianOfOthers(low, middle, high, Placement(*(np.concatenate(column) for column in columns_of)))
-
-    def usable_frame(self, candidates: range) -> tuple[int, Array]:
-        """First of the candidates that is usable, and its prepared image."""
-        for number in candidates:
-            prepared = prepare(self.frames.read(number, number + 1), self.settings)
-            if prepared.usable[0]:
-                return number, prepared.frames[0]
-        raise NoUsableFrameError
 
 
 def _added(one: _Sum, other: _Sum) -> _Sum:

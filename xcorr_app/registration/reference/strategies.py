@@ -18,11 +18,11 @@ from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers, MedianOfOthers, Reference
 from xcorr_app.registration.reference.neighbours import Neighbours
 from xcorr_app.registration.reference.reference_names import NUMBERED_REFERENCES, REFERENCES, parse_reference
-from xcorr_app.registration.reference.stack_statistics import NoUsableFrameError, Statistics
+from xcorr_app.registration.reference.stack_statistics import Statistics
 from xcorr_app.registration.reference.template import against_template, frames_to_average
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Chunk, Frames
-from xcorr_app.registration.stack.preparation import prepare
+from xcorr_app.registration.stack.preparation import NoUsableFrameError, prepare
 
 __all__ = ["NUMBERED_REFERENCES", "REFERENCES", "Estimation", "Outcome"]
 
@@ -84,18 +84,8 @@ class Estimation:
     def _against(self, reference: Reference, verified: NDArray[np.bool_]) -> Measured:
         return self.measurement.run(reference, "measure", verified)
 
-    def _usable(self, candidates: range) -> tuple[int, Array]:
-        """First of the candidates that is usable, and its prepared image."""
-        everything = self.measurement.prepared.at_hand()
-        if everything is None:
-            return self.statistics.usable_frame(candidates)
-        for number in candidates:
-            if everything.is_usable(number):
-                return number, everything.frames[number]
-        raise NoUsableFrameError
-
     def _one_frame(self, wanted: str, candidates: range, verified: NDArray[np.bool_]) -> Outcome:
-        number, image = self._usable(candidates)
+        number, image = self.measurement.prepared.first_usable(candidates)
         measured = self._against(self._single(number, image), verified)
         return measured, f"{wanted} frame ({number})", _instead(candidates[0], number)
 
@@ -147,7 +137,7 @@ class Estimation:
         return measured, described, (*notes, f"There is no other usable frame to take the {wanted} of.")
 
     def _template(self, verified: NDArray[np.bool_]) -> Outcome:
-        number, image = self._usable(range(self.begin, self.frames.count))
+        number, image = self.measurement.prepared.first_usable(range(self.begin, self.frames.count))
         found = against_template(self.statistics, self.measurement, (number, image), verified)
         if found.taking_part < 2:
             return self._only_frame("template", verified)
@@ -168,7 +158,7 @@ class Estimation:
 
     def _neighbours(self, name: str, number: int, verified: NDArray[np.bool_]) -> Outcome:
         """Against frames shortly before each, and how far these measurements contradict each other."""
-        neighbours = Neighbours(self.measurement, self._usable(range(self.frames.count)))
+        neighbours = Neighbours(self.measurement, self.measurement.prepared.first_usable(range(self.frames.count)))
         if name == "pairs":
             measured = neighbours.pairs(number, verified)
             described = "the frame before each"

@@ -10,10 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import flat_images
+from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, Frames, PickedFrames
 from xcorr_app.registration.stack.passes import Pass
+
+
+class NoUsableFrameError(ArgumentError):
+    """No frame can be a reference."""
+
+    def __init__(self) -> None:
+        super().__init__("No frame can serve as a reference: each is unreadable or has the same value everywhere.")
 
 
 @dataclass
@@ -137,6 +145,18 @@ class PreparedFrames:
         some = prepare(PickedFrames(self._frames, numbers).read(0, len(numbers)), self._settings)
         rows = np.flatnonzero(some.usable)
         return [take(some.frames, rows)] if rows.size else []
+
+    def first_usable(self, candidates: range) -> tuple[int, Array]:
+        """First of the candidates that is usable, and its prepared image (h, w)."""
+        everything = self.at_hand()
+        for number in candidates:
+            if everything is None:
+                image = self._usable(number)
+            else:
+                image = everything.frames[number : number + 1] if everything.is_usable(number) else None
+            if image is not None:
+                return number, image[0]
+        raise NoUsableFrameError
 
     def _usable(self, number: int) -> Array | None:
         """A frame (1, h, w), prepared; None if it is not usable."""
