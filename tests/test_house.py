@@ -42,7 +42,7 @@ LARGEST = {
     "xcorr_app/correlation": 2160,
     "xcorr_app/filtering": 1550,
     "xcorr_app/gpu": 5640,
-    "xcorr_app/io": 6330,
+    "xcorr_app/io": 6030,
     "xcorr_app/napari": 120,
     "xcorr_app/pipeline": 1270,
     "xcorr_app/registration": 12570,
