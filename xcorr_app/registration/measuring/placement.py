@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
+from xcorr_app.registration.columns import Columns
 from xcorr_app.registration.moving.apply import shift_frames
 from xcorr_app.registration.moving.interpolation import inside_each, snap_each
 
@@ -31,7 +32,7 @@ _ROW_STEP = 4
 
 
 @dataclass(frozen=True)
-class Placement:
+class Placement(Columns):
     """Where and at which level frames enter a mean; one entry a frame."""
 
     shifts: NDArray[np.float64]
@@ -41,11 +42,6 @@ class Placement:
     """(T,) what is taken off a frame before it is divided by its gain (T,)."""
     weight: NDArray[np.float64]
     """(T,) share of each in the mean; zero takes no part."""
-
-    def part(self, start: int, stop: int) -> Placement:
-        """The same of frames ``start`` to ``stop - 1``."""
-        these = slice(start, stop)
-        return Placement(self.shifts[these], self.gain[these], self.offset[these], self.weight[these])
 
     @classmethod
     def in_place(cls, frames: Array, takes_part: NDArray[np.bool_]) -> Placement:
