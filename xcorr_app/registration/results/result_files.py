@@ -32,7 +32,7 @@ _ARRAYS = (
     "significance",
     "tiles",
 )
-_OPTIONAL = ("closure", "wrong", "defects")
+_OPTIONAL = ("closure", "wrong", "defects", "counted")
 
 
 def save(result: ShiftResult, path: Path) -> None:
