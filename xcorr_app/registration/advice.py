@@ -13,6 +13,7 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.contrast_choice import BinnedFrames
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.masked.without_value import lie_elsewhere
+from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.motion.models import model_of
 from xcorr_app.registration.motion.whole_frames import motion_of
 from xcorr_app.registration.parts.tile_bins import binned
@@ -54,9 +55,11 @@ def advise(
         return None
     if compares_neighbours(reference):
         found = found & (np.arange(frames.count) > 0)
-    picks = _picked(np.flatnonzero(found & (np.arange(frames.count) != first)), first)
-    if not len(picks):
+    candidates = np.flatnonzero(found & (np.arange(frames.count) != first))
+    if not candidates.size:
         return None
+    # The frame nearest to the first, and others spread over the rest: what drifts is nearest there.
+    picks = spread(candidates[np.argsort(np.abs(candidates - first), kind="stable")], _TRIED)
     by_image = number is None and not isinstance(reference, (str, int))
     numbers = picks if by_image else np.concatenate([[first], picks])
     sample = HeldFrames.of(PickedFrames(frames, tuple(numbers.tolist())))
@@ -70,15 +73,6 @@ def advise(
         or _turn(sample, against, tried)
         or (_MASK if _most(lie_elsewhere(sample, against, plain, xp, known, score)[tried]) else None)
     )
-
-
-def _picked(numbers: NDArray[np.intp], first: int) -> NDArray[np.intp]:
-    """The frame nearest to the first, and others spread over the rest: what drifts is nearest there."""
-    ordered = numbers[np.argsort(np.abs(numbers - first), kind="stable")]
-    picked: NDArray[np.intp] = ordered[
-        np.unique(np.linspace(0, ordered.size - 1, min(_TRIED, ordered.size)).astype(int))
-    ]
-    return picked
 
 
 def _most(which: NDArray[np.bool_]) -> bool:
