@@ -26,7 +26,7 @@ from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.stack.contrast import DEFAULT_SIGMA, Contrast
 from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, Frames, FramesOver, HeldFrames, PickedFrames
 
-_TRIED = 3
+_TRIED = 2
 """Frames that both are compared on, beside the one that these are compared with."""
 _SMALLEST = 96
 """Rows and columns below which there is nothing local about a Gaussian of the default width."""
@@ -115,8 +115,8 @@ def by_local_contrast(
         trial = replace(trial, roi=None, max_shift=reach)
     found = measure(sample, against, replace(trial, contrast=local), tiles=False)
     plain = measured.of(numbers)
-    if one is None:
-        # A mean, or steps from frame to frame, say nothing of how sure a frame is against a single other.
+    if compares_neighbours(reference):
+        # Sums of steps say nothing of how sure one is.
         plain, pixels = measure(sample, against, trial, tiles=False), 1
     shifts, sigma = plain.shifts / pixels, plain.sigma / pixels
     if not by_image:
