@@ -10,8 +10,8 @@ from xcorr_app.gpu.runtime.upload import Uploader
 from xcorr_app.registration.stack.passes import worker_count
 
 _MAX_READERS = 16
-_IN_TURNS = 3
-"""Threads that read one file of which they take the checksum in turns: one reads, one computes, one uploads."""
+_OF_PLAIN = 3
+"""Threads that read one file as it is stored: one reads, one computes, one uploads."""
 
 
 def reader_count() -> int:
@@ -49,6 +49,6 @@ class Prefetch:
             self._uploader, self._readers = None, None
 
 
-def side_by_side(*, in_turns: bool) -> int:
+def side_by_side(*, plain: bool) -> int:
     """Threads that bring one stack to a device together."""
-    return _IN_TURNS if in_turns else _MAX_READERS
+    return _OF_PLAIN if plain else _MAX_READERS

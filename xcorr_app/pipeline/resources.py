@@ -16,7 +16,6 @@ from xcorr_app.gpu.runtime.memory import attempt, bytes_within_limit
 from xcorr_app.io import Checksums, HeldSource, MemoryBudget, Source, StackMetadata, atomic_write_bytes
 from xcorr_app.io.checksum import checksum_of_bytes
 from xcorr_app.io.outputs import Writer, new_writer
-from xcorr_app.io.piece_checksum import LARGE
 from xcorr_app.io.writing.write import BYTES_WAITING
 from xcorr_app.pipeline.device_frames import DeviceFrames
 from xcorr_app.pipeline.prefetch import Prefetch, reader_count, side_by_side
@@ -140,7 +139,7 @@ class StackResources:
             return frames
         uploader, readers = self._run.prefetch.made()
         self._opened.callback(lambda: self.notes.extend(note for note in uploader.notes if note not in self.notes))
-        together = side_by_side(in_turns=frames.is_read_in_turns)
+        together = side_by_side(plain=frames.is_plain)
         told: Any = {"side_by_side": together, "meter": self.stages.meter, "waited": self.stages.waited}
         size = frames.count * frames.shape[0] * frames.shape[1] * frames.read_dtype.itemsize
         if self.fits_on_device(size):
@@ -196,8 +195,7 @@ class StackResources:
         while self._files:
             path, content = self._files.pop(0)
             atomic_write_bytes(path, content)
-            if len(content) <= LARGE:
-                known[path] = checksum_of_bytes(content)
+            known[path] = checksum_of_bytes(content)
         while self._writers:
             self._writers[0].complete()
             self._writers.pop(0)
