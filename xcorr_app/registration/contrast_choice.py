@@ -26,7 +26,7 @@ from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.stack.contrast import DEFAULT_SIGMA, Contrast
 from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, Frames, FramesOver, HeldFrames, PickedFrames
 
-_TRIED = 2
+_TRIED = 3
 """Frames that both are compared on, beside the one that these are compared with."""
 _SMALLEST = 96
 """Rows and columns below which there is nothing local about a Gaussian of the default width."""
