@@ -29,9 +29,8 @@ _LOOKED_AT, _AT_A_GLANCE = 16, 3
 _SMALLEST, _SMALLEST_OF_AREAS = 16, 32
 """Rows and columns below which nothing is looked for, and nothing that is drawn."""
 _MASKED, _FILLED = 0.6, 0.7
-"""Share of the picture that is drawn, beyond which the rest is measured by itself (at an SNR of 0.3 its errors are twice
-as large as those of filled frames, at 10 they are 0.8 times); where that cannot be, share beyond which nothing is filled.
-"""
+"""Share of the picture that is drawn, beyond which the rest is measured by itself (at an SNR of 0.3 errors are twice
+those of filled frames, at 10 they are 0.8 times); and where that cannot be, beyond which nothing is filled."""
 _WHOLE: Roi = (slice(None), slice(None))
 _DONE = "always at the same places, were replaced by their neighbours for measuring"
 
