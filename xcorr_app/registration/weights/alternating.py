@@ -108,8 +108,8 @@ def evened_rows(frames: Frames, measured: Measured, settings: Settings) -> Evene
     return EvenedFrames(
         frames,
         f"Every other row lies {abs(aside[1]):.1f} px beside its neighbours, as a scanner that sweeps to and fro "
-        "leaves them: each row was averaged with the two beside it for measuring. What is written keeps the offset; correct "
-        "it (scan phase) before aligning if it matters.",
+        "leaves them: each row was averaged with the two beside it for measuring. What is written keeps the offset; "
+        "correct it (scan phase) before aligning if it matters.",
     )
 
 
