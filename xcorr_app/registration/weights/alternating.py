@@ -66,9 +66,11 @@ def even_mosaic(frames: Frames, measured: Measured, settings: Settings) -> Evene
 
 def has_mosaic(image: NDArray[np.float64]) -> bool:
     """Whether pixels two apart are more alike than neighbours, both ways; of one with NaN nothing is known."""
-    image = image - image.mean()
-    apart = [(lines[2:] * lines[:-2]).mean() - (lines[1:] * lines[:-1]).mean() for lines in (image, image.T)]
-    return bool(min(apart) > _MORE_ALIKE * (image**2).mean())
+    # Products of values at the limits of their type are infinite: then nothing is known.
+    with np.errstate(over="ignore", invalid="ignore"):
+        image = image - image.mean()
+        apart = [(lines[2:] * lines[:-2]).mean() - (lines[1:] * lines[:-1]).mean() for lines in (image, image.T)]
+        return bool(min(apart) > _MORE_ALIKE * (image**2).mean())
 
 
 def evened_rows(frames: Frames, measured: Measured, settings: Settings) -> EvenedFrames | None:

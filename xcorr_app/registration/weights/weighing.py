@@ -68,11 +68,14 @@ def weighted(frames: Frames, reference: str | int | Array, settings: Settings) -
 
     Only the defects of a camera are looked for where `contrast` is not ``auto``.
     """
-    seen, found = glance(frames), Weighted(frames, reference)
-    if any(seen if settings.contrast.auto else seen[:2]):
-        images = [image for image in _read(frames, _LOOKED_AT) if bool((image != image[0, 0]).any())]
-        if len(images) > 1:
-            found = _looked_at(found, array_namespace(images[0]).stack(images), seen, settings)
+    found = Weighted(frames, reference)
+    # Differences of values at the limits of their type are infinite: then nothing is known.
+    with np.errstate(over="ignore", invalid="ignore"):
+        seen = glance(frames)
+        if any(seen if settings.contrast.auto else seen[:2]):
+            images = [image for image in _read(frames, _LOOKED_AT) if bool((image != image[0, 0]).any())]
+            if len(images) > 1:
+                found = _looked_at(found, array_namespace(images[0]).stack(images), seen, settings)
     return replace(found, frames=smoothed_in_time(found.frames, settings.smooth_time))
 
 
