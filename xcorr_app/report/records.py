@@ -246,3 +246,5 @@ class RunReport:
     date: str = ""
     stages: tuple[StageReport, ...] = ()
     """The one that set the pace first; none where the page must be the same for a run that was resumed."""
+    has_pages: bool = False
+    """Each stack that did not fail has a page of its own."""

@@ -35,7 +35,7 @@ def draw_stack(
     What a quick report leaves out is in the tables of shifts.
     """
     files, room, kind = {}, room_for(plan.stacks), plan.options.report
-    has_page = kind == "full" and room is not ALONE
+    has_page = _have_pages(plan)
     with timed(resources.stages.meter, "draw"):
         if kind != "none" and plan.stacks <= MAX_SECTIONS:
             page = own_page(report.name) if has_page else ""
@@ -74,6 +74,11 @@ def report_of(outcome: Outcome) -> StackReport:
     return outcome.result or StackReport(outcome.name, failure=outcome.failure)
 
 
+def _have_pages(plan: Plan[AlignOptions]) -> bool:
+    """Whether stacks have pages of their own, since not all of them is in the page of all."""
+    return plan.options.report == "full" and room_for(plan.stacks) is not ALONE
+
+
 def _run_report(
     plan: Plan[AlignOptions],
     engines: Iterable[str],
@@ -85,7 +90,7 @@ def _run_report(
     date = datetime.now(UTC).strftime("%Y-%m-%d")
     # What was asked for, where no engine ran.
     ran = ", ".join(dict.fromkeys(engines)) or plan.options.settings.engine
-    return RunReport(title, _facts(plan, ran), stacks, date, stages)
+    return RunReport(title, _facts(plan, ran), stacks, date, stages, _have_pages(plan))
 
 
 def _stages(stages: Stages) -> tuple[StageReport, ...]:
