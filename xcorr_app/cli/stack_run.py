@@ -74,7 +74,7 @@ def run_command(
     keep_freed_memory()
     with one_line_failures(WRONG_USAGE, debug=options.debug):
         plan = plan_stacks(kind, inputs, out, options, found=found, elsewhere=cluster is not None)
-        if any(getattr(options, name, None) for name in ("explain", "explain_for", "dry_run")):
+        if any(getattr(options, name, None) for name in ("explain", "explain_for")):
             (explained or print_explained)(console, kind(plan))
             return 0
         held = prepared_output(plan.out, resume=options.resume, overwrite=options.overwrite)

@@ -99,11 +99,9 @@ def print_frames(console: Console, stack: StackReport) -> None:
 
 
 def print_explained(console: Console, work: Work[AlignOptions]) -> None:
-    """What would compute each stack, or with ``--dry-run`` what a run would do."""
-    if work.options.dry_run:
-        _print_plan(console, work.plan)
-    else:
-        tables.print_explained(console, work)
+    """What a run would do, and what would compute each stack."""
+    _print_plan(console, work.plan)
+    tables.print_explained(console, work)
 
 
 def _print_plan(console: Console, plan: Plan[AlignOptions]) -> None:
