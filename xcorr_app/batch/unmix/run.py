@@ -18,18 +18,17 @@ from xcorr_app.errors import OutputError
 from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import Discovery, SeriesSpec, discover
 from xcorr_app.io.channels import scan_with_colours
-from xcorr_app.pipeline.planes import begin_planes
+from xcorr_app.pipeline.planes import BegunPlanes, begin_planes
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.work import Finished, Plan, Work
-from xcorr_app.registration.stack.frames import Frames
 
 
 class _Begun(NamedTuple):
     """A stack of which reading has begun."""
 
     plan: UnmixPlan
-    brought: Frames | None
-    """Its planes, on the way to a device."""
+    planes: BegunPlanes | None
+    """Its planes, some of them on the way to a device; None of colour images."""
 
 
 class Unmix(Work[UnmixOptions]):
@@ -84,7 +83,7 @@ class Unmix(Work[UnmixOptions]):
         begun = self._begun(spec, resources)
         stack = begun.plan
         with resources.step("unmix"):
-            done = mix(stack, resources.writer(stack.out, stack.metadata), resources.progress, begun.brought)
+            done = mix(stack, resources.writer(stack.out, stack.metadata), resources.progress, begun.planes)
         resources.close()
         facts = {
             "output": stack.out.name,
@@ -110,7 +109,7 @@ class Unmix(Work[UnmixOptions]):
             if planes is None:
                 return None
             plan = replace(plan, stack=replace(plan.stack, source=planes.host.source))
-            return _Begun(plan, None if xp is np else planes.there)
+            return _Begun(plan, planes)
 
         return resources.begun(begin)
 
