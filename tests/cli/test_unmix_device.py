@@ -16,7 +16,7 @@ from xcorr_app.batch.unmix import stack as batch_unmix
 from xcorr_app.errors import DeviceMemoryError
 from xcorr_app.gpu.runtime import memory
 from xcorr_app.gpu.runtime.select import Device
-from xcorr_app.pipeline import chunks
+from xcorr_app.pipeline import planes as chunks
 from xcorr_app.registration.stack import passes
 
 

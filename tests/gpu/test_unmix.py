@@ -15,7 +15,7 @@ from tests.kernels.pointwise_definition import assert_mixed, random_matrix, rand
 from xcorr_app import read_stack, unmix
 from xcorr_app.errors import DeviceMemoryError
 from xcorr_app.filtering.unmix import unmix_counted
-from xcorr_app.pipeline.chunks import NOTE
+from xcorr_app.pipeline.planes import NOTE
 
 pytestmark = pytest.mark.gpu
 

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from xcorr_app.batch.align.flat_and_dark import corrected, correction_of
 from xcorr_app.batch.align.frames import BegunStack, SourceFrames
+from xcorr_app.batch.align.named_images import corrected, correction_of, reference_of
 from xcorr_app.batch.align.options import AlignOptions
-from xcorr_app.batch.align.reference import reference_of
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.correction import Correction

@@ -9,12 +9,12 @@ from typing import Any
 
 from xcorr_app.batch.align.by_patches import ENGINE as PATCHES_ENGINE
 from xcorr_app.batch.align.by_patches import FILES
-from xcorr_app.batch.align.frames import begin_ahead, choose_axis, frames_along
+from xcorr_app.batch.align.frames import SourceFrames, begin_ahead, choose_axis, frames_along
+from xcorr_app.batch.align.named_images import scan_reference
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.pages import SECTION, write_page
-from xcorr_app.batch.align.reference import scan_reference
 from xcorr_app.batch.align.stack import align_stack
-from xcorr_app.batch.decisions import decide_align
+from xcorr_app.batch.shared_options import limits_for
 from xcorr_app.correlation.engines import choose_engine
 from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.select import Device, select_device
@@ -26,11 +26,16 @@ from xcorr_app.pipeline.stages import Stages
 from xcorr_app.pipeline.state import REPORT, State
 from xcorr_app.pipeline.work import Finished, Plan, Work
 from xcorr_app.registration import quality
+from xcorr_app.registration.choice import decide_registration
 from xcorr_app.registration.motion.models import PATCHES, is_more_than_a_shift
+from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.report.html import load_template
 from xcorr_app.report.records import StackReport
 from xcorr_app.report.summary import summarise
 from xcorr_app.report.table import parse_shifts_csv
+
+_OF_ONE_IMAGE = ("first", "last")
+"""References by name that all frames share; a mean, say, leaves out the frame that is measured."""
 
 
 class Align(Work[AlignOptions]):
@@ -77,7 +82,7 @@ class Align(Work[AlignOptions]):
             return Decision("gauss-newton", reason=why)
         with spec.open() as source:
             frames = frames_along(source, choose_axis(source, options.axis), options.first_channel, xp)
-            return decide_align(frames, options)
+            return _decision(frames, options)
 
     def ahead(self, spec: SeriesSpec, resources: StackResources) -> None:
         """See `Work`."""
@@ -99,3 +104,14 @@ class Align(Work[AlignOptions]):
     def report(self, outcomes: Sequence[Outcome], stages: Stages) -> Path | None:
         """See `Work`."""
         return write_page(self.plan, outcomes, stages)
+
+
+def _decision(frames: SourceFrames, options: AlignOptions) -> Decision:
+    """What compares the frames of a stack with their reference, as long as no weighting of frequencies is needed."""
+    rows, columns = frames.shape
+    limits = limits_for(options, frames.xp)
+    together = Pass(frames.count, rows * columns, on_device=limits is not None).images_at_once
+    shared = not isinstance(options.reference, str) or options.reference in _OF_ONE_IMAGE
+    return decide_registration(
+        frames.shape, str(frames.dtype), together, options.settings, limits, shared_reference=shared
+    )

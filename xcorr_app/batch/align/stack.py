@@ -14,14 +14,13 @@ import numpy as np
 
 from xcorr_app.batch.align.by_motion import measured_by_motion
 from xcorr_app.batch.align.by_patches import measured_by_patches
-from xcorr_app.batch.align.flat_and_dark import check_correction, corrected, correction_of
 from xcorr_app.batch.align.frames import BegunStack, SourceFrames, begin_stack, frames_along
 from xcorr_app.batch.align.measured import Measured
 from xcorr_app.batch.align.moving import Moved, move_stack
+from xcorr_app.batch.align.named_images import check_correction, corrected, correction_of, reference_of
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.pages import draw_stack
 from xcorr_app.batch.align.projections import Projections
-from xcorr_app.batch.align.reference import reference_of
 from xcorr_app.errors import InputError
 from xcorr_app.io import SeriesSpec, Source, make_folder
 from xcorr_app.io.outputs import output_ending

@@ -9,10 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from xcorr_app.batch.decisions import decide_unmix
 from xcorr_app.batch.unmix.options import UnmixOptions
-from xcorr_app.batch.unmix.stack import UnmixPlan, channels_in_order, mix, mixing_of, plan_stack, record_of
-from xcorr_app.correlation.engines import limits_of
+from xcorr_app.batch.unmix.stack import UnmixPlan, channels_in_order, decision_of, mix, mixing_of, plan_stack, record_of
 from xcorr_app.decision import Decision
 from xcorr_app.errors import OutputError
 from xcorr_app.gpu.runtime.select import Device, select_device
@@ -71,7 +69,7 @@ class Unmix(Work[UnmixOptions]):
 
     def decide(self, spec: SeriesSpec) -> Decision:
         """See `Work`."""
-        return decide_unmix(self._planned(spec), limits_of(self.plan.device.xp))
+        return decision_of(self._planned(spec))
 
     def ahead(self, spec: SeriesSpec, resources: StackResources) -> None:
         """See `Work`."""

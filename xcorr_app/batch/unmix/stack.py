@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xcorr_app.batch import choices
-from xcorr_app.batch.decisions import decide_unmix, limits_for
+from xcorr_app.batch.shared_options import limits_for
 from xcorr_app.batch.unmix.options import UnmixOptions
 from xcorr_app.decision import Decision
 from xcorr_app.errors import ArgumentError, InputError
+from xcorr_app.filtering.array_choice import decide_mixing
+from xcorr_app.filtering.kernel_names import mixing_name
 from xcorr_app.filtering.spectra import condition_number, inverted_spectra
 from xcorr_app.filtering.stains import stain_matrix
 from xcorr_app.filtering.unmix import checked_matrix, mixed_type, unmix_counted
@@ -29,12 +31,11 @@ from xcorr_app.io.channels import ChannelSource, channels_of, scan_with_colours
 from xcorr_app.io.finding.discover import series_of_file
 from xcorr_app.io.mixing_matrix import read_matrix, read_spectra
 from xcorr_app.io.outputs import Writer
-from xcorr_app.pipeline.chunks import over_planes
 from xcorr_app.pipeline.environment import own_version, versions
 from xcorr_app.pipeline.failures import memory_as_limit
 from xcorr_app.pipeline.new_channels import with_new_channels
-from xcorr_app.pipeline.output_file import check_output_file
-from xcorr_app.pipeline.planes import BegunPlanes
+from xcorr_app.pipeline.output import check_output_file
+from xcorr_app.pipeline.planes import BegunPlanes, over_planes
 from xcorr_app.pipeline.resources import Resources
 from xcorr_app.registration.stack.passes import Progress
 
@@ -217,11 +218,12 @@ def decision_of(plan: UnmixPlan) -> Decision:
     """
     options = plan.options
     limits = limits_for(options, plan.device.xp)
-    decided = decide_unmix(plan, limits)
+    pixels, (filters, channels) = math.prod(plan.metadata.shape[-2:]), plan.matrix.shape
+    how: Any = {"density": options.by_density, "clip": options.clip, "named": mixing_name(options.asked_kernel)}
+    decided = decide_mixing(plan.stack.metadata.dtype, plan.metadata.dtype, plan.matrix.shape, 1, pixels, limits, **how)
     if not (options.explain or options.explain_for):
         return decided
     blocking = options.asked_kernel if isinstance(options.asked_kernel, BlockingOptions) else AS_PUBLISHED
-    pixels, (filters, channels) = math.prod(plan.metadata.shape[-2:]), plan.matrix.shape
     there = limits or limits_by_name(choices.DEVICES[0])
     planned = plan_pointwise(filters, channels, pixels, there, blocking)
     lines = ["Plan of dynamic blocking (kernel pointwise):", *planned.explain().splitlines()]

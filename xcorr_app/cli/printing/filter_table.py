@@ -6,7 +6,7 @@ from functools import partial
 
 from rich.console import Console
 
-from xcorr_app.cli.printing.run_table import print_run
+from xcorr_app.cli.printing.tables import print_run
 from xcorr_app.pipeline.outcome import Outcome, Run
 from xcorr_app.pipeline.work import Facts
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from xcorr_app.batch.unmix.stack import UnmixPlan, UnmixResult
-from xcorr_app.cli.printing.run_table import print_run
-from xcorr_app.cli.printing.tables import say
+from xcorr_app.cli.printing.tables import print_run, say
 from xcorr_app.pipeline.outcome import Run
 from xcorr_app.pipeline.work import Facts
 
