@@ -3,6 +3,8 @@
 #
 #     benchmarks/ncu.sh DOCUMENT [TEXT] > profile.csv        (such as: reuse "64 images 1024^2: 3")
 #
+# What runs is named first, a line each, in the order of the rows; some ways start several kernels. The records of one
+# H200 are benchmarks/results/ncu_DOCUMENT.csv.
 # Times under the profiler are of single cold launches: take them from `python -m benchmarks ablation`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,6 +16,7 @@ METRICS=(
     l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum                    # loads, and the sectors that they touch
     l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum
     smsp__inst_executed.sum
+    smsp__sass_thread_inst_executed_op_inter_thread_communication_pred_on.sum   # shuffles, of all lanes
     smsp__sass_thread_inst_executed_op_ffma_pred_on.sum                # multiply-adds
     smsp__issue_active.avg.pct_of_peak_sustained_active                # of the issue slots
     l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum
@@ -21,5 +24,5 @@ METRICS=(
     sm__warps_active.avg.pct_of_peak_sustained_active                  # occupancy
     launch__registers_per_thread
 )
-exec ncu --csv --clock-control none --metrics "$(IFS=,; echo "${METRICS[*]}")" \
+exec ncu --csv --page raw --profile-from-start off --clock-control none --metrics "$(IFS=,; echo "${METRICS[*]}")" \
     "${PYTHON:-python3}" -m benchmarks.ablation.once "$@"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from xcorr_app.filtering.stains import stain_matrix
     from xcorr_app.filtering.unmix import unmix
     from xcorr_app.gpu.direct.options import KernelOptions
+    from xcorr_app.gpu.im2win.options import Im2winOptions
     from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
     from xcorr_app.gpu.stencil.exchange import ExchangeOptions
     from xcorr_app.io.shift_table import load_shifts
@@ -46,6 +47,7 @@ __all__ = [
     "DisplacementField",
     "ExchangeOptions",
     "FoundShifts",
+    "Im2winOptions",
     "KernelOptions",
     "MotionResult",
     "ShiftResult",
@@ -81,6 +83,7 @@ _MODULES = {
     "FoundShifts": "correlation.find_shifts",
     "BlockingOptions": "gpu.pointwise.blocking_options",
     "ExchangeOptions": "gpu.stencil.exchange",
+    "Im2winOptions": "gpu.im2win.options",
     "DisplacementField": "registration.field.measured_field",
     "KernelOptions": "gpu.direct.options",
     "MotionResult": "registration.motion.result",

@@ -60,10 +60,10 @@ def measured(console: Console, suite: Suite, only: str, *, quick: bool) -> Itera
     clock = Clock(QUICK_READINGS, suite.clock.min_seconds) if quick else suite.clock
     benchmark = WorkBenchmark(suite, effort=Effort(clock))
     print_ceilings(console, benchmark.status, benchmark.rates, has_torch=has_torch(), in_turn=True)
+    compile_ahead(suite, cases)
     for group in dict.fromkeys(case.group for case in cases):
         of_group = [case for case in cases if case.group == group]
         console.print(f"{suite.name}, {group}: {len(of_group)} cases", soft_wrap=True)
-        compile_ahead(suite, of_group)
         benchmark.time_torch(of_group)
         results: list[WorkResult] = [benchmark.measure(case) for case in of_group]
         yield with_readings(benchmark.record(results), clock.repeats)

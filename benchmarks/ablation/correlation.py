@@ -1,16 +1,18 @@
 """What the document on cross-correlation evaluates: every step of its design, and how the work is distributed.
 
 Groups of cases: the steps from a thread for every shift to register tiles, in three forms and by size; the rows of a
-shift shared among workers, by distribution and rows per worker; warps per block; and arrays in registers beside the
-same arrays indexed by values that are known at run time only, which a compiler keeps in local memory.
+shift shared among workers, by distribution and rows per worker; warps per block; a thread, a warp or a block for every
+shift; matrices and rows of a thread; and arrays in registers beside the same arrays indexed by values that are known at
+run time only, which a compiler keeps in local memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.ablation.block_per_shift import block_per_shift_attempt
 from benchmarks.ablation.local_arrays import local_arrays_attempt
 from benchmarks.correlation.cases import Case
 from benchmarks.correlation.data import Data, random_data
@@ -38,6 +40,7 @@ SIZES = (16, 32, 64, 128, 256)
 _QUICK = {"one-to-one": (16, 64, 256), "n-to-m, 4 x 4": (64, 256)}
 ROWS_PER_WORKER = (1, 2, 4, 8, 16, 32)
 WARPS = (1, 2, 4, 8, 16)
+_SWEPT = (1, 2, 4, 8)
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class Way:
     name: str
     variant: str
     macros: tuple[tuple[str, int], ...] = ()
-    in_local_memory: bool = False
+    make: Callable[[Case, Data, str, dict[str, int]], Attempt] = timed_variant
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +77,7 @@ class CorrelationCase(Work):
 
 
 def _steps() -> Iterator[CorrelationCase]:
-    ways = [Way(name, name) for name in KERNELS if name != "band-product"]
+    ways = [Way(name, name) for name in KERNELS]
     ways += [Way(f"{name}, phases", name, (("PHASES", 1),)) for name in KERNELS if "PHASES" in KERNELS[name].tunables]
     for form in FORMS:
         for size in SIZES:
@@ -104,12 +107,44 @@ def _warps() -> Iterator[CorrelationCase]:
 
 def _arrays() -> Iterator[CorrelationCase]:
     ways = tuple(
-        Way(f"{variant}, arrays in {where}", variant, in_local_memory=where == "local memory")
+        Way(f"{variant}, arrays in {where}", variant, make=make)
         for variant in ("multi-right", "multi-left-right", "multi-row")
-        for where in ("registers", "local memory")
+        for where, make in (("registers", timed_variant), ("local memory", local_arrays_attempt))
     )
     for size in SIZES[2:]:
         yield _case("registers or local memory", "n-to-m, 4 x 4", size, ways)
+
+
+def _occupancy() -> Iterator[CorrelationCase]:
+    ways = [Way("a thread for a shift", "overlap-wise")]
+    ways += [
+        Way(f"a warp for a shift, {n} a block", "shift-per-warp", (("SHIFTS_PER_BLOCK", n),)) for n in (1, *WARPS[2:])
+    ]
+    for threads in (64, 128, 256):
+        name = f"a block of {threads} threads for a shift"
+        ways.append(Way(name, "overlap-wise", (("THREADS", threads),), block_per_shift_attempt))
+    for size in SIZES:
+        yield _case("occupancy", "one-to-one", size, tuple(ways))
+
+
+def _of_a_thread() -> Iterator[CorrelationCase]:
+    sweeps: dict[str, tuple[str, str, list[dict[str, int]]]] = {
+        "one-to-many, 16 rights": ("rights", "multi-right", [{"RIGHTS": r} for r in _SWEPT]),
+        "n-to-m, 4 x 4": (
+            "lefts x rights",
+            "multi-left-right",
+            [{"LEFTS": n, "RIGHTS": m} for n in _SWEPT[:3] for m in _SWEPT[:3]],
+        ),
+        "one-to-one": (
+            "shifts x left rows",
+            "multi-row",
+            [{"SHIFTS": s, "LEFT_ROWS": u} for s in _SWEPT for u in _SWEPT],
+        ),
+    }
+    for form, (what, variant, macros) in sweeps.items():
+        ways = tuple(Way(" x ".join(map(str, each.values())), variant, tuple(each.items())) for each in macros)
+        for size in (64, 256) if form == "one-to-one" else (64, 128):
+            yield _case(f"{what} a thread, {form}", form, size, ways)
 
 
 def _case(group: str, form: str, size: int, ways: tuple[Way, ...], *, in_quick: bool = True) -> CorrelationCase:
@@ -123,8 +158,7 @@ def _contenders(case: CorrelationCase) -> Iterator[Contender]:
     for way in case.ways:
 
         def attempts(case: CorrelationCase, data: Data, way: Way = way) -> Iterator[Attempt]:
-            make = local_arrays_attempt if way.in_local_memory else timed_variant
-            yield make(case.case, data, way.variant, dict(way.macros))
+            yield way.make(case.case, data, way.variant, dict(way.macros))
 
         yield Contender(way.name, attempts, choice=way.name)
 
@@ -135,7 +169,7 @@ def _no_peers(_case: Any, _search: bool) -> Iterator[Contender]:
 
 CORRELATION = Suite(
     "ablation-correlation",
-    (*_steps(), *_distributions(), *_warps(), *_arrays()),
+    (*_steps(), *_distributions(), *_warps(), *_arrays(), *_occupancy(), *_of_a_thread()),
     lambda case, xp, _copies: random_data(case.case, xp),
     lambda case, data: Expected(case.case, data),
     _contenders,

@@ -1,7 +1,8 @@
 """What the document on Im2win evaluates: its twelve layers by every step, and beside direct, im2col and cuDNN.
 
 Time and device memory of a whole call, the window transform included. Steps are added one by one to the basic form, and
-left out one by one of the full kernel.
+left out one by one of the full kernel. A second group has the forms without tiles, Algorithms 1 and 2, beside MEC (Cho
+and Brand, arXiv:1706.06873), which lowers windows along the rows alone.
 """
 
 from __future__ import annotations
@@ -21,32 +22,41 @@ from benchmarks.im2win.own import layer_attempts
 from benchmarks.im2win.torch_peers import torch_contenders
 from benchmarks.work.rotation import rotating
 from benchmarks.work.suite import Suite
-from xcorr_app.gpu.im2win.launches import ABLATION, STEPS
+from xcorr_app.gpu.im2win.options import ABLATION, STEPS
 
 __all__ = ["IM2WIN"]
 
-_GROUP, _QUICK = "layer", ("01:", "03:", "05:", "07:", "09:", "12:")
+_GROUP, _PLAIN, _QUICK = "layer", "plain forms and MEC", ("01:", "03:", "05:", "07:", "09:", "12:")
 
 
 def _cases() -> Iterator[Im2winCase]:
-    for case in CASES:
-        name = case.name.replace("layer ", f"{_GROUP}: ")
-        yield replace(case, name=name, group=_GROUP, goals=(), in_quick=name.split()[1] in _QUICK)
+    for group in (_GROUP, _PLAIN):
+        for case in CASES:
+            name = case.name.replace("layer ", f"{group}: ")
+            quick = group == _GROUP and name.split()[1] in _QUICK
+            yield replace(case, name=name, group=group, goals=(), in_quick=quick)
 
 
-def _own(_: Im2winCase) -> Iterator[Contender]:
+def _own(case: Im2winCase) -> Iterator[Contender]:
+    if case.group == _PLAIN:
+        for name in ("implicit-basic", "im2win-basic", "implicit"):
+            yield Contender(name, layer_attempts({"form": name}), choice=name)
+        return
     yield Contender("direct", direct_attempts)
     yield Contender("basic form", layer_attempts({"form": "im2win-basic"}), choice="basic")
-    for name, tuning in STEPS.items():
-        yield Contender(name, layer_attempts({"form": "im2win", "tuning": tuning}), choice=name)
-    for name, tuning in ABLATION.items():
-        yield Contender(f"all but: {name}", layer_attempts({"form": "im2win", "tuning": tuning}), choice=name)
+    for name, options in STEPS.items():
+        yield Contender(name, layer_attempts({"form": options}), choice=name)
+    for name, options in ABLATION.items():
+        yield Contender(f"all but: {name}", layer_attempts({"form": options}), choice=name)
     yield Contender("implicit window tensor", layer_attempts({"form": "implicit"}), choice="implicit")
     yield Contender("as chosen", layer_attempts({}), choice="auto")
 
 
 def _of_torch(case: Im2winCase, search: bool) -> Iterator[Contender]:
     if not search:
+        return
+    if case.group == _PLAIN:
+        yield Contender("MEC, PyTorch", _lowered)
         return
     yield from torch_contenders(case, search)
     yield Contender("im2col + GEMM, PyTorch", _unfolded)
@@ -77,6 +87,24 @@ def _unfolded(case: Im2winCase, data: LayerData) -> Iterator[Attempt]:
 
     works = [lambda images=images, filters=filters: work(images, filters) for images, filters in _tensors(data)]
     yield rotating(works, Expected.read_row, "torch")
+
+
+def _lowered(case: Im2winCase, data: LayerData) -> Iterator[Attempt]:
+    """Windows along the rows alone, and a product for every row of results, of which neighbours share rows."""
+    torch, p = importlib.import_module("torch"), case.problem
+
+    def work(images: Any, filters: Any) -> Any:
+        columns = images.unfold(3, p.filter_width, p.stride).permute(3, 2, 1, 4, 0)  # of results, rows, C_i, F_w, N
+        lowered = columns.reshape(p.out_width, p.height, p.channels * p.filter_width, p.images)
+        taps = filters.permute(0, 2, 1, 3).reshape(p.filters, -1)
+        out = torch.empty((p.out_height, p.out_width, p.filters, p.images), device="cuda")
+        for row in range(p.out_height):
+            window = lowered[:, row * p.stride : row * p.stride + p.filter_height].flatten(1, 2)
+            torch.matmul(taps, window, out=out[row])
+        return out
+
+    works = [lambda images=images, filters=filters: work(images, filters) for images, filters in _tensors(data)]
+    yield rotating(works, lambda out, part: Expected.read_row(out.permute(3, 2, 0, 1), part), "torch")
 
 
 def _tensors(data: LayerData) -> list[tuple[Any, Any]]:

@@ -18,10 +18,11 @@ from benchmarks.correlation.data import Data
 from benchmarks.harness.contender import Attempt, plane_at
 from xcorr_app.gpu.direct.kernels import KERNELS
 from xcorr_app.gpu.runtime.compile import compiler_options, kernel_root, kernel_source
+from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
 
-__all__ = ["local_arrays_attempt", "with_loops"]
+__all__ = ["attempt_of_source", "local_arrays_attempt", "with_loops"]
 
 
 def with_loops(source: str, folder: Path) -> str:
@@ -44,11 +45,15 @@ def with_loops(source: str, folder: Path) -> str:
 
 def local_arrays_attempt(case: Case, data: Data, variant: str, macros: Mapping[str, int]) -> Attempt:
     """Make a variant ready whose arrays are in local memory; one launch."""
-    cupy = importlib.import_module("cupy")
-    problem = case.problem
-    launch = KERNELS[variant].launch(problem, tuning=dict(macros), device=device_limits(current_device()))
+    limits = device_limits(current_device())
+    launch = KERNELS[variant].launch(case.problem, tuning=dict(macros), device=limits)
     folder = kernel_root() / launch.kernel.partition("/")[0]
-    source = with_loops(kernel_source(launch.kernel, launch.defines), folder)
+    return attempt_of_source(with_loops(kernel_source(launch.kernel, launch.defines), folder), launch, case, data)
+
+
+def attempt_of_source(source: str, launch: Launch, case: Case, data: Data) -> Attempt:
+    """Make a kernel of correlation ready whose text is no file of the product's, started as a launch says."""
+    cupy, problem = importlib.import_module("cupy"), case.problem
     module = cupy.RawModule(code=source, options=compiler_options(launch.kernel))
     kernel = module.get_function(launch.kernel.rpartition("/")[2])
     planes = cupy.full((problem.pairs, *problem.plane_shape), np.nan, np.float32)

@@ -2,7 +2,7 @@
 
 Unmixing, and every layer of three networks at batch 1 to 128: dynamic blocking as planned and with a fixed number of
 lanes that share an output's channels, the ordinary tiled product by levels of tiles and with channels split among
-blocks, what is chosen today, and the peers.
+blocks, what is chosen today, and the peers. Then the planner's constants, one by one.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from benchmarks.pointwise.layers import LAYERS
 from benchmarks.pointwise.own import mixing_attempts
 from benchmarks.pointwise.torch_peers import torch_contenders
 from benchmarks.work.suite import Suite
+from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
 from xcorr_app.gpu.pointwise.planner import CHANNEL_COUNTS
 from xcorr_app.gpu.pointwise.tile_shapes import ProductTile
-from xcorr_app.gpu.pointwise.tiles import BLOCKING_TUNABLES
 
 __all__ = ["POINTWISE", "ways_of"]
 
@@ -34,17 +34,38 @@ TILES = {
     "8 x 8 sums, 4 x 2 warps": ProductTile(4, 4, 2),
 }
 """What a thread, a warp and a block hold: one level more, or a larger one, each time."""
+_NEVER = 8191
+PLANNER = {
+    **{f"{warps} warp{'s' * (warps > 1)} a block": BlockingOptions(warps=warps) for warps in (1, 2, 8)},
+    **{f"{blocks} block{'s' * (blocks > 1)} a multiprocessor": BlockingOptions(blocks=blocks) for blocks in (1, 2, 4)},
+    "layout L1": BlockingOptions(filters_for_l1=1),
+    "layout L2": BlockingOptions(filters_for_l1=_NEVER),
+    "filters halved": BlockingOptions(halved_from_l1=1, halved_from_l2=1),
+    "filters not halved": BlockingOptions(halved_from_l1=_NEVER, halved_from_l2=_NEVER),
+}
+"""The document's 4 warps, 2 or 4 blocks, L1 from 48 filters, and halves from 512 (L1) and 24 (L2)."""
+_CONSTANTS = "planner's constants, batch 32"
+_CONSTANTS_OF = (
+    (32, 16, 112),
+    (96, 24, 56),
+    (144, 40, 28),
+    (384, 64, 14),
+    (480, 112, 14),
+    (512, 512, 14),
+    (1152, 320, 7),
+)
 _ONE_DEPTH = {"TILE_K": 8, "BUFFERS": 2, "PLANE": 0, "SEGMENTS": 1}
 
 
 def ways_of(case: PointwiseCase) -> dict[str, tuple[str, dict[str, int]]]:
     """Return kernel and macros of every way of computing a layer."""
     found: dict[str, tuple[str, dict[str, int]]] = {"blocking, as planned": ("blocking", {})}
+    if case.group == _CONSTANTS:
+        return found | {name: ("blocking", options.tuning()) for name, options in PLANNER.items()}
     for count in CHANNEL_COUNTS:
         if count < 2 * case.channels:
             found[f"blocking, channels over {count} lane{'s' * (count > 1)}"] = ("blocking", {"CHANNEL_COUNT": count})
-    if "REGISTER_STAGING" in BLOCKING_TUNABLES:
-        found["blocking, staged through registers"] = ("blocking", {"REGISTER_STAGING": 1})
+    found["blocking, staged through registers"] = ("blocking", {"REGISTER_STAGING": 1})
     for name, tile in TILES.items():
         found[f"tiled, {name}"] = ("tiled", tile.defines() | _ONE_DEPTH)
     for segments in SEGMENTS:
@@ -63,6 +84,15 @@ def _cases() -> Iterator[PointwiseCase]:
             side=1024,
             in_quick=channels == 8,
         )
+    for channels, filters, side in _CONSTANTS_OF:
+        yield PointwiseCase(
+            name=f"{_CONSTANTS}: {channels} -> {filters}, {side}^2",
+            group=_CONSTANTS,
+            images=32,
+            channels=channels,
+            filters=filters,
+            side=side,
+        )
     for batch in BATCHES:
         for number, (channels, filters, side) in enumerate(LAYERS):
             yield PointwiseCase(
@@ -80,7 +110,13 @@ def _own(case: PointwiseCase) -> Iterator[Contender]:
     for name, (kernel, macros) in ways_of(case).items():
         yield Contender(name, mixing_attempts(kernel, macros), choice=name)
     yield Contender("as chosen", mixing_attempts("auto", {}), choice="auto")
-    yield from cupy_contenders(case)
+    if case.group != _CONSTANTS:
+        yield from cupy_contenders(case)
 
 
-POINTWISE = Suite("ablation-pointwise", tuple(_cases()), random_mixing, Expected, _own, torch_contenders, clock=CLOCK)
+def _of_torch(case: PointwiseCase, search: bool) -> Iterator[Contender]:
+    """The peers, of the larger batches by `python -m benchmarks pointwise`."""
+    return torch_contenders(case, search) if case.group in ("unmixing", "batch 1") else iter(())
+
+
+POINTWISE = Suite("ablation-pointwise", tuple(_cases()), random_mixing, Expected, _own, _of_torch, clock=CLOCK)

@@ -1,5 +1,8 @@
 """What the document on column and row reuse evaluates: direct, either reuse and both, by the width of the filter.
 
+Then the published kernel's own options, one after the other: rows of a sub-block (its k), warps, the last sub-block,
+and elements indexed by the lane, which it sets out from.
+
 Zeros lie outside the images, as the document pads them, so that cuDNN needs no padded copy. Peers are the algorithms of
 cuDNN one by one, PyTorch's ``conv2d`` and CuPy's ``ndimage``.
 """
@@ -21,50 +24,61 @@ from benchmarks.filters.torch_peers import torch_contenders
 from benchmarks.harness.contender import Attempt, Contender
 from benchmarks.work.rotation import rotating
 from benchmarks.work.suite import Suite
-from xcorr_app.gpu.stencil.reuse import FILTER_KERNELS, TUNABLES
 
-__all__ = ["REUSE", "published_kernel", "steps_of"]
+__all__ = ["REUSE", "ways_of"]
 
 WIDTHS = (3, 5, 7, 9)
 _SIDE = 1024
 _IMAGES = {"one image 1024^2": 1, "64 images 1024^2": 64}
+_OPTIONS_OF = {f"options of the exchange, {name}": images for name, images in (("one image", 1), ("64 images", 64))}
 
 
-def published_kernel(width: int) -> str:
-    """Name the published exchange for filters of a width; empty where there is none."""
-    return next((name for name in (f"exchange_{width}", "exchange") if name in FILTER_KERNELS), "")
+_STEPS = {
+    name: {"COLUMN_REUSE": column, "ROW_REUSE": row}
+    for name, column, row in (("direct", 0, 0), ("column reuse", 1, 0), ("row reuse", 0, 1), ("both", 1, 1))
+}
+_OPTIONS: dict[str, dict[str, int]] = {
+    "as published": {},
+    **{f"{rows} rows a sub-block": {"BLOCK_ROWS": rows} for rows in (7, 14, 28, 112, 224)},
+    **{f"{warps} warp{'s' * (warps > 1)} a block": {"WARPS": warps} for warps in (1, 2, 8)},
+    "the last sub-block not shared": {"SHARED_LAST": 0},
+    "edges not apart": {"EDGES_APART": 0},
+    "taps from constant memory": {"SHARED_TAPS": 0},
+    "elements indexed by the lane": {"RUN_TIME_INDEX": 1},
+}
+_OPTIONS_SIDE = 1000
+"""Columns of which the last sub-block has few."""
 
 
-def steps_of(width: int) -> dict[str, tuple[str, dict[str, int]]]:
-    """Return kernel and macros of every step, the published ones where the exchange takes such a width."""
-    kernel, found = published_kernel(width), {}
-    if kernel and {"COLUMN_REUSE", "ROW_REUSE"} <= TUNABLES[kernel]:
-        for name, column, row in (("direct", 0, 0), ("column reuse", 1, 0), ("row reuse", 0, 1), ("both", 1, 1)):
-            found[name] = (kernel, {"COLUMN_REUSE": column, "ROW_REUSE": row})
-    return found | {"ring buffer (in use)": ("reuse", {})}
+def ways_of(case: FilterCase) -> dict[str, tuple[str, dict[str, int]]]:
+    """Return kernel and macros of every way."""
+    published = _OPTIONS if case.group in _OPTIONS_OF else _STEPS
+    return {name: ("exchange", macros) for name, macros in published.items()} | {"ring buffer (in use)": ("reuse", {})}
 
 
 def _cases() -> Iterator[FilterCase]:
-    for group, images in _IMAGES.items():
+    for group, images in (_IMAGES | _OPTIONS_OF).items():
+        side = _OPTIONS_SIDE if group in _OPTIONS_OF else _SIDE
         for width in WIDTHS:
-            sizes = {"images": images, "height": _SIDE, "width": _SIDE, "rows": width, "columns": width}
+            sizes = {"images": images, "height": side, "width": side, "rows": width, "columns": width}
             yield FilterCase(
                 name=f"{group}: {width} x {width}",
                 group=group,
                 boundary="constant",
-                in_quick=images > 1,
+                in_quick=group == "64 images 1024^2",
                 **sizes,  # type: ignore[arg-type]
             )
 
 
 def _own(case: FilterCase) -> Iterator[Contender]:
-    for name, (kernel, macros) in steps_of(case.columns).items():
+    for name, (kernel, macros) in ways_of(case).items():
         yield Contender(name, kernel_attempts(kernel, macros), choice=name)
-    yield from cupy_contenders(_ungrouped(case))
+    if case.group in _IMAGES:
+        yield from cupy_contenders(_ungrouped(case))
 
 
 def _of_torch(case: FilterCase, search: bool) -> Iterator[Contender]:
-    if search:
+    if search and case.group in _IMAGES:
         yield from torch_contenders(_ungrouped(case), search)
         for name, number in ALGORITHMS.items():
             yield Contender(f"cuDNN, {name}", _by_cudnn(number))

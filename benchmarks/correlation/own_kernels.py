@@ -30,7 +30,7 @@ from xcorr_app.gpu.tensor.planes import plain_sums
 
 __all__ = ["LEADING", "PEAK_ONLY", "TENSOR_PEAK", "TENSOR_PLANES", "own_contenders", "timed_variant", "variants_of"]
 
-LEADING = ("shift-per-warp", "row-per-warp", "combined", "row-product", "band-product")
+LEADING = ("shift-per-warp", "combined", "row-product")
 """Variants that may be the fastest; the others show what each step of the design brings."""
 
 PEAK_ONLY = "kernels, peak only"

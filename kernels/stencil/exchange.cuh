@@ -13,6 +13,9 @@
 #ifndef COLUMN_REUSE
 #define COLUMN_REUSE 1  // 0: every lane loads all of its elements
 #endif
+#ifndef RUN_TIME_INDEX
+#define RUN_TIME_INDEX 0  // 1: what the document sets out from, the element that a lane gives indexed by the lane
+#endif
 
 // Columns of the filter as sub-filters of five and three; 1, 2, 4 and 7 columns cannot be composed of these alone, and
 // have single ones besides.
@@ -44,6 +47,13 @@ __device__ __forceinline__ double exchanged(double low, double high, int distanc
     return __shfl_xor_sync(ALL_LANES, lane & distance ? low : high, distance);
 }
 
+// What the lane `distance` away gives of its own elements of these two places.
+template <int SIZE>
+__device__ __forceinline__ Sum given(const SubRow<SIZE>& row, int low, int high, int distance, int lane) {
+    if constexpr (RUN_TIME_INDEX) return __shfl_xor_sync(ALL_LANES, row.at[lane & distance ? low : high], distance);
+    return exchanged(row.at[low], row.at[high], distance, lane);
+}
+
 // `from`: the lane's first element, all of the warp's being inside the image.
 template <int SIZE>
 __device__ __forceinline__ SubRow<SIZE> exchanged_row(const Image* from, int lane) {
@@ -51,11 +61,11 @@ __device__ __forceinline__ SubRow<SIZE> exchanged_row(const Image* from, int lan
     row.at[0] = (Sum)from[0];
     row.at[SIZE - 1] = (Sum)from[SIZE - 1];
     if constexpr (SIZE == 5) {
-        row.at[2] = exchanged(row.at[0], row.at[4], 2, lane);
-        row.at[1] = exchanged(row.at[0], row.at[2], 1, lane);
-        row.at[3] = exchanged(row.at[2], row.at[4], 1, lane);
+        row.at[2] = given(row, 0, 4, 2, lane);
+        row.at[1] = given(row, 0, 2, 1, lane);
+        row.at[3] = given(row, 2, 4, 1, lane);
     } else if constexpr (SIZE == 3) {
-        row.at[1] = exchanged(row.at[0], row.at[2], 1, lane);
+        row.at[1] = given(row, 0, 2, 1, lane);
     }
     return row;
 }

@@ -31,6 +31,9 @@ def stack(tmp_path):
         ("--bank schmid --stride 0", "--stride"),
         ("--box 3 --kernel reuse --engine opencv", "engine 'opencv' leaves the choice"),
         ("--box 3 --kernel reuse --kernel-option rows=9", "kernel 'reuse' has no options"),
+        ("--bank schmid --kernel im2win --kernel-option tile-depth=7", "kernel 'im2win' takes 8, 9, 10, 12, 15, 16"),
+        ("--bank schmid --kernel implicit --kernel-option prefetch=no", "kernel 'implicit' has no options"),
+        ("--bank schmid --kernel im2win --kernel-option prefetch=no", "kernel 'im2win' runs on a GPU"),
         ("--box 3 --kernel exchange --kernel-option lines=9", "kernel 'exchange' has rows, warps, column_reuse"),
         ("--box 3 --kernel exchange --kernel-option rows=many", "write a whole number"),
         ("--box 3 --kernel exchange --kernel-option row-reuse=0", "write yes or no"),
@@ -49,7 +52,7 @@ def test_wrong_usage_of_filter(tmp_path, stack, words, message):
     [
         ("--kernel tiled", "kernel 'tiled' runs on a GPU (--device cpu was given); --kernel auto gives the same"),
         ("--kernel blocking --kernel-option staging=shared", "takes async, registers"),
-        ("--kernel mix --kernel-option warps=2", "kernel 'mix' has no options; exchange and blocking have"),
+        ("--kernel mix --kernel-option warps=2", "kernel 'mix' has no options; exchange, blocking, im2win have"),
         ("--kernel blocking --kernel-option warps=3", "kernel 'blocking' takes 1, 2, 4, 8"),
     ],
 )

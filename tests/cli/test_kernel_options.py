@@ -28,7 +28,6 @@ ASKED = {
     "variant=shift-per-warp shifts-per-block=8": KernelOptions("shift-per-warp", shifts_per_block=8),
     "sums=float64": KernelOptions(sums="float64"),
     "precision=fp16": KernelOptions(precision="fp16"),
-    "precision=int8": KernelOptions(precision="int8"),
 }
 
 

@@ -15,6 +15,7 @@ from xcorr_app.decision import Decision
 from xcorr_app.errors import ArgumentError, DeviceMemoryError, ShapeError
 from xcorr_app.filtering import bank_device
 from xcorr_app.filtering.boundary import MODES
+from xcorr_app.gpu.im2win.options import Im2winOptions
 from xcorr_app.gpu.runtime import memory
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 
@@ -101,6 +102,7 @@ METHODS = {
     "im2win": ["im2win_pad", "im2win_transform", "im2win_convolve"],
     "im2win-basic": ["im2win_pad", "im2win_transform", "im2win_basic"],
     "implicit": ["im2win_pad", "im2win_convolve"],
+    "implicit-basic": ["im2win_pad", "im2win_basic"],
     "shallow": ["im2win_pad", "shallow"],
 }
 
@@ -115,6 +117,15 @@ def test_every_method_by_name(rng: Any, kernels: list[str], method: Any, mode: A
     expected = by_definition(images, bank, mode, 7)[..., ::stride, ::stride]
     assert found.shape == expected.shape
     np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * np.abs(bank).sum(axis=(1, 2, 3)).max() * 65535)
+
+
+@pytest.mark.parametrize("tensor", [True, False])
+def test_a_method_with_options(rng: Any, kernels: list[str], tensor: bool) -> None:
+    images, bank = noise(rng, (2, 3, 19, 22), "float32"), rng.normal(size=(5, 3, 4, 3))
+    options = Im2winOptions(window_tensor=tensor, prefetch=False, tile_depth=12)
+    found = filter_bank(images, bank, method=options)
+    assert kernels == METHODS["im2win" if tensor else "implicit"]
+    np.testing.assert_array_equal(found, filter_bank(images, bank, method=options.kernel))
 
 
 @pytest.mark.usefixtures("kernels")

@@ -55,7 +55,7 @@ def test_what_is_refused():
     for stride in (0, 1.5, True):
         with pytest.raises(ArgumentError, match="whole number of pixels"):
             xc.conv2d(images, filters, stride)
-    with pytest.raises(ArgumentError, match="im2win-basic, implicit, shallow"):
+    with pytest.raises(ArgumentError, match="im2win-basic, implicit, implicit-basic, shallow"):
         xc.filter_bank(images, filters, method="winograd")
 
 

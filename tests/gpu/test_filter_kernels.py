@@ -18,7 +18,12 @@ from tests.kernels.pointwise_definition import assert_mixed, random_matrix, rand
 
 pytestmark = pytest.mark.gpu
 
-METHODS = ["auto", "im2win", "im2win-basic", "implicit", "shallow"]
+METHODS = [
+    *("auto", "im2win", "im2win-basic", "implicit", "implicit-basic", "shallow"),
+    xc.Im2winOptions(micro_kernel=False, double_buffer=False),
+    xc.Im2winOptions(vector_loads=False, prefetch=False, tile_filters=32),
+    xc.Im2winOptions(window_tensor=False, prefetch_registers=False, tile_depth=16),
+]
 EXCHANGES = [
     xc.ExchangeOptions(),
     xc.ExchangeOptions(rows=1, warps=8),
@@ -33,6 +38,7 @@ BLOCKINGS = [
     xc.BlockingOptions(warps=2, staging="registers", rounds=2),
     xc.BlockingOptions(warps=8, blocks=1, channel_count=8),
     xc.BlockingOptions(registers=40000, shared_bytes=32768, filters_for_l1=8),
+    xc.BlockingOptions(halved_from_l1=64, halved_from_l2=4),
 ]
 
 
@@ -62,7 +68,7 @@ def test_a_gaussian(cupy, rng, kernel):
 
 @pytest.mark.parametrize("stride", [1, 2, 5])
 @pytest.mark.parametrize("mode", ["reflect", "valid"])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", METHODS, ids=str)
 def test_banks(cupy, rng, method, mode, stride):
     images, bank = noise(rng, (3, 3, 47, 61), "uint16"), rng.normal(size=(13, 3, 3, 4))
     expected = by_definition(images, bank, mode)[..., ::stride, ::stride]
@@ -78,7 +84,7 @@ def test_banks(cupy, rng, method, mode, stride):
 
 @pytest.mark.parametrize("stride", [1, 3])
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", METHODS, ids=str)
 def test_conv2d(cupy, rng, method, dtype, stride):
     if dtype == "float64" and method != "auto":
         pytest.skip("sums of float64 images have no such kernel")

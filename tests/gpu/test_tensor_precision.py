@@ -17,7 +17,6 @@ FORMS = {
     "n-to-mn": ((2, 70, 64), (2, 3, 65, 80)),
     "n-to-m": ((3, 70, 64), (5, 65, 80)),
 }
-INT8 = KernelOptions(precision="int8")
 
 
 def tensor(cupy, left, right, form="one-to-one", **options):
@@ -46,23 +45,6 @@ def test_scores(cupy, precision, bound, scale):
     options = KernelOptions(precision=precision)
     scores = tensor(cupy, stack[0], stack, "one-to-many", max_shift=12, kernel_options=options)
     np.testing.assert_allclose(scores.get(), exact(stack[0], stack, "one-to-many", max_shift=12), rtol=0, atol=bound)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_bytes_are_exact(cupy, rng, form):
-    left, right = (rng.integers(0, 256, shape, dtype=np.uint8) for shape in FORMS[form])
-    planes = tensor(cupy, left, right, form, normalization="none", kernel_options=INT8)
-    assert planes.dtype == np.float64
-    np.testing.assert_array_equal(planes.get(), np.rint(exact(left, right, form, normalization="none")))
-    crops = left[..., 1:, 3:], right[..., :-2, 1:-4]
-    planes = tensor(cupy, *crops, form, normalization="none", kernel_options=INT8)
-    np.testing.assert_array_equal(planes.get(), np.rint(exact(*crops, form, normalization="none")))
-
-
-def test_scores_of_bytes(cupy, rng):
-    left, right = (rng.integers(0, 256, shape, dtype=np.uint8) for shape in FORMS["n-to-m"])
-    scores = tensor(cupy, left, right, "n-to-m", max_shift=20, kernel_options=INT8)
-    np.testing.assert_allclose(scores.get(), exact(left, right, "n-to-m", max_shift=20), rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("scales", [(1e30, 1e-30), (1e-30, 1e30), (1e30, 1)])

@@ -6,17 +6,12 @@ from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.tensor.hankel import hankel_launch
 from xcorr_app.gpu.tensor.hankel_frames import frames_launch
-from xcorr_app.gpu.tensor.hankel_pieces import pieces_launch
 
 OLDEST = {
     "tensor/hankel": 80,
-    "tensor/hankel_pieces": 80,
     "tensor/to_fp16": 80,
     "tensor/to_fp16_hankel": 80,
     "tensor/sum_frames": 80,
-    "tensor/hankel_bytes": 80,
-    "tensor/small_hankel": 80,
-    "tensor/small_planes": 80,
 }
 """Architectures from which on a kernel does anything."""
 _DEVICE = DeviceLimits(132, 227 * 1024)
@@ -47,8 +42,6 @@ def launches_of_hankel():
             yield from _launches(_window(size, side, side), right_type=kind, warpgroup=True)
             yield from _of_frames(_window(size, side, side), right_type=kind)
         yield from _launches(_window(64, 33, 33, 1), left_type=kind, right_type=kind)
-        for size, side in ((512, 32), (512, 33), (1024, 32), (1024, 64)):
-            yield pieces_launch(_window(size, side, side, 1), left_type=kind, right_type=kind, device=_DEVICE).launch
     yield from _launches(_window(512, 33, 33), split=2)
 
 
@@ -68,4 +61,3 @@ def other_launches_of_hankel():
             yield from _of_frames(_window(500, rows, columns), right_type=kind)
             yield from _of_frames(lefts, left_type=kind)
             yield from _launches(_window(100, rows, columns, 1), left_type=kind)
-            yield pieces_launch(_window(500, rows, columns, 1), left_type=kind, device=_DEVICE).launch

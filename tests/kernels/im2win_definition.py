@@ -94,7 +94,9 @@ def convolve_on_host(folder, images, filters, problem, *, implicit=False, segmen
     output = guarded(np.full(problem.out_shape, np.nan, np.float32))
     if basic_rows:
         stored = guarded(stored_filters(filters))
-        run_kernel(folder, basic_launch(problem, basic_rows), (source, stored, output), problem.arguments())
+        run_kernel(
+            folder, basic_launch(problem, basic_rows, implicit=implicit), (source, stored, output), problem.arguments()
+        )
     else:
         launch = convolve_launch(problem, implicit=implicit, segments=segments, tuning=tuning)
         passed = guarded(np.zeros(semaphore_count(launch), np.int32))

@@ -10,13 +10,12 @@ from xcorr_app.gpu.direct.tile_launches import sum_of_segments
 from xcorr_app.gpu.direct.tuning import NARROW
 from xcorr_app.gpu.im2win.bank import BankPart, BankProblem, pad_launch
 from xcorr_app.gpu.im2win.launches import (
-    ABLATION,
-    STEPS,
     basic_launch,
     convolve_launch,
     filters_launch,
     transform_launch,
 )
+from xcorr_app.gpu.im2win.options import ABLATION, STEPS
 from xcorr_app.gpu.im2win.problem import LAYERS
 from xcorr_app.gpu.im2win.tiles import TILE_DEPTHS, TILES
 from xcorr_app.gpu.peaks.around_peak import around_peak_launch
@@ -75,7 +74,6 @@ def full(size, **batch):
 _WINDOWS = [window(512, 3), window(512, 8), window(64, 16), window(512, 32)]
 SHAPED = {
     "combined": [full(16), full(32), full(64), full(256), *_WINDOWS],
-    "band-product": [window(64, 16, lefts=99, rights=99), window(48, 12, lefts=99, rights=99), window(33, 4), full(20)],
     "combined-shuffle": [full(256), full(64, lefts=9, rights=9, rights_per_left=9)],
     "row-product": [full(size, lefts=99, rights=99) for size in (16, 20, 24, 28, 32, 256)],
 }
@@ -202,7 +200,8 @@ def other_launches_of_variants():
 def launches_of_im2win():
     """The kernels of each of the twelve layers, with the tile that is chosen, and the padding of banks."""
     for layer in LAYERS.values():
-        yield from (transform_launch(layer), basic_launch(layer), filters_launch(layer))
+        yield from (transform_launch(layer), basic_launch(layer), basic_launch(layer, implicit=True))
+        yield filters_launch(layer)
         yield from (convolve_launch(layer), convolve_launch(layer, implicit=True))
     yield add_segments_launch(LAYERS[12].filters * LAYERS[12].columns, 2)
     yield _padding("reflect", "float32")
@@ -217,9 +216,9 @@ def other_launches_of_im2win():
             yield convolve_launch(LAYERS[8], implicit=True, tuning={**tile.defines(), "TILE_K": depth})
         yield convolve_launch(LAYERS[8], tuning=tile.defines())
         yield convolve_launch(LAYERS[12], implicit=True, segments=5, tuning={**tile.defines(), "TILE_K": 16})
-    for tuning in (*STEPS.values(), *ABLATION.values()):
+    for options in (*STEPS.values(), *ABLATION.values()):
         for implicit in (False, True):
-            yield convolve_launch(LAYERS[8], implicit=implicit, tuning=tuning)
+            yield convolve_launch(LAYERS[8], implicit=implicit, tuning=options.tuning())
     for boundary in ("mirror", "nearest", "wrap", "constant", "valid"):
         yield _padding(boundary, "float32")
     for image_type in ("uint8", "uint16", "int16"):

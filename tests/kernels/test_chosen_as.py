@@ -13,7 +13,6 @@ from xcorr_app.gpu.peaks.search import peak_launch, plane_peak_launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.tensor.hankel import hankel_launch
 from xcorr_app.gpu.tensor.hankel_frames import frames_launch
-from xcorr_app.gpu.tensor.hankel_pieces import pieces_launch
 
 DEVICE = DeviceLimits()
 WINDOW = Problem((256, 256), (256, 256), (-8, -8), (17, 17))
@@ -40,7 +39,6 @@ CHOICES = {
     "hankel": lambda problem: [hankel_launch(problem, **TYPES).launch],
     "hankel-warpgroup": lambda problem: [hankel_launch(problem, warpgroup=True, **TYPES).launch],
     "hankel-frames": lambda problem: [frames_launch(problem, **TYPES).products, frames_launch(problem, **TYPES).sums],
-    "hankel-pieces": lambda problem: [chosen.launch] if (chosen := pieces_launch(problem, **TYPES)) else [],
     "combined-peak": lambda problem: [peak_launch(problem, normalize=True, **TYPES)],
     "plane-peak": lambda problem: [plane_peak_launch(problem, normalize=True, device=DEVICE)],
     "near-peak": lambda problem: near_peak_launches(problem, error=1e-3, normalize=True, **TYPES),

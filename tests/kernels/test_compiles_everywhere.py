@@ -12,7 +12,6 @@ from tests import share
 from tests.kernels import nvrtc
 from tests.kernels.banded_instantiations import OLDEST_BANDED, launches_of_banded, other_launches_of_banded
 from tests.kernels.field_instantiations import launches_of_field, other_launches_of_field
-from tests.kernels.hankel_bytes_instantiations import launches_of_hankel_bytes, other_launches_of_hankel_bytes
 from tests.kernels.hankel_instantiations import OLDEST, launches_of_hankel, other_launches_of_hankel
 from tests.kernels.instantiations import (
     COMMON_TYPES,
@@ -35,26 +34,17 @@ from tests.kernels.pointwise_instantiations import launches_of_pointwise, other_
 from tests.kernels.resample_instantiations import launches_of_resample, other_launches_of_resample
 from tests.kernels.shallow_instantiations import launches_of_shallow, other_launches_of_shallow
 from tests.kernels.sliding_instantiations import launches_of_sliding, other_launches_of_sliding
-from tests.kernels.small_hankel_instantiations import (
-    launches_of_small_hankel,
-    launches_of_small_planes,
-    other_launches_of_small_hankel,
-    other_launches_of_small_planes,
-)
 from xcorr_app.gpu.runtime.compile import OF_ONE_ARCHITECTURE, compiler_options, kernel_root, kernel_source
 
 _COMMON = [*launches_of_variants(COMMON_TYPES), *launches_of_peaks(COMMON_TYPES)]
 _COMMON += [*launches_of_separable(), *launches_of_pointwise(), *launches_of_sliding(), *launches_of_shallow()]
-_COMMON += [*launches_of_hankel(), *launches_of_hankel_bytes()]
-_COMMON += [*launches_of_small_hankel(), *launches_of_small_planes(), *launches_of_banded()]
-_COMMON += [*launches_of_resample(), *launches_of_field()]
+_COMMON += [*launches_of_hankel(), *launches_of_banded(), *launches_of_resample(), *launches_of_field()]
 EVERYWHERE = distinct([*_COMMON, *launches_of_im2win(), *launches_of_filters()])
 """Compiled for all the chosen architectures."""
 _OTHERS = [*launches_of_variants(OTHER_TYPES), *launches_of_peaks(OTHER_TYPES), *narrow_launches(), *extreme_launches()]
-_OTHERS += [*other_launches_of_peaks(), *other_launches_of_hankel(), *other_launches_of_hankel_bytes()]
+_OTHERS += [*other_launches_of_peaks(), *other_launches_of_hankel(), *other_launches_of_banded()]
 _OTHERS += [*other_launches_of_im2win(), *other_launches_of_filters(), *other_launches_of_pointwise()]
 _OTHERS += [*other_launches_of_separable(), *other_launches_of_sliding(), *other_launches_of_shallow()]
-_OTHERS += [*other_launches_of_small_hankel(), *other_launches_of_small_planes(), *other_launches_of_banded()]
 _OTHERS += [*other_launches_of_resample(), *other_launches_of_field(), *other_launches_of_variants()]
 OTHERS = {name: launch for name, launch in distinct(_OTHERS).items() if name not in EVERYWHERE}
 """Other types, the tile of every narrow window, and tunables at their largest: compiled for one."""

@@ -28,6 +28,13 @@ def test_columns_of_the_last_sub_block(host_builds, boundary, share, apart):
         assert_filtered(result, images, taps, boundary, 0.5)
 
 
+@pytest.mark.parametrize("width", [3, 5, 7])
+def test_elements_indexed_by_the_lane(host_builds, width):
+    images, taps = random_images((2, 9, 70), "float32"), random_taps((3, width))
+    result = filtered(host_builds, images, taps, "mirror", kernel="exchange", tuning={"RUN_TIME_INDEX": 1})
+    assert_filtered(result, images, taps, "mirror", 0)
+
+
 @pytest.mark.parametrize("dtype", TYPES)
 def test_every_type(host_builds, dtype):
     images, taps = random_images((2, 10, 77), dtype), random_taps((4, 7))

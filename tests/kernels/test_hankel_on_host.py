@@ -10,7 +10,6 @@ from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.tensor.hankel import hankel_launch, moving_is_left
-from xcorr_app.gpu.tensor.hankel_pieces import pieces_launch
 
 SMALL = {"WARPS": 4, "STEP_ROWS": 2, "PANEL": 64}
 WARPGROUP = {"WARPS": 2, "STEP_ROWS": 4, "PANEL": 128}
@@ -29,13 +28,10 @@ def centred(matrices):
     return matrices.astype(np.float64) - means[:, None, None].astype(np.float32)
 
 
-def sums_on_host(folder, lefts, rights, problem, *, tuning=None, split=1, warpgroup=False, pieces=False):
+def sums_on_host(folder, lefts, rights, problem, *, tuning=None, split=1, warpgroup=False):
     types = {"left_type": str(lefts.dtype), "right_type": str(rights.dtype)}
     options = {**types, "tuning": tuning, "device": DeviceLimits(8)}
-    if pieces:
-        chosen = pieces_launch(problem, **options)
-    else:
-        chosen = hankel_launch(problem, split=split, warpgroup=warpgroup, **options)
+    chosen = hankel_launch(problem, split=split, warpgroup=warpgroup, **options)
     planes = guarded(np.full((problem.pairs, *problem.plane_shape), np.nan, np.float32))
     workspace, arrived = guarded(np.full(chosen.workspace, np.nan, np.float32)), np.zeros(chosen.counters, np.int32)
     of_lefts, of_rights = moments(lefts), moments(rights)

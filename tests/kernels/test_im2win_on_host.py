@@ -12,9 +12,9 @@ from tests.kernels.im2win_definition import (
     transform_on_host,
     window_tensor_by_definition,
 )
-from xcorr_app.gpu.im2win.launches import ABLATION, STEPS
+from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.im2win.options import ABLATION, STEPS, Im2winOptions
 from xcorr_app.gpu.im2win.problem import LAYERS, Im2winProblem
-from xcorr_app.gpu.im2win.tiles import TILES
 
 PROBLEMS = {
     "one element": Im2winProblem(1, 1, 1, 1, 1, 1, 1),
@@ -45,7 +45,12 @@ def test_window_tensor_equals_the_definition(host_builds, name, vector):
     np.testing.assert_array_equal(window, window_tensor_by_definition(images, problem))
 
 
-FORMS = {"basic": {"basic_rows": 4}, "tiled": {}, "implicit": {"implicit": True}}
+FORMS = {
+    "basic": {"basic_rows": 4},
+    "implicit-basic": {"basic_rows": 4, "implicit": True},
+    "tiled": {},
+    "implicit": {"implicit": True},
+}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -66,17 +71,35 @@ def test_a_small_version_of_each_layer(host_builds, number, implicit):
     np.testing.assert_array_equal(output, convolution_by_definition(images, filters, problem))
 
 
-TUNINGS = {
+OPTIONS = {
     **ABLATION,
     **STEPS,
-    **{f"{tile.filters} x {tile.columns}, {tile.micro_n} columns a thread": tile.defines() for tile in TILES},
-    "tall lanes, deep tiles": {"LANES_M": 8, "TILE_K": 16, "WARPS_M": 1, "WARPS_N": 3, "MICRO_M": 4},
-    "twelve filters a thread": {"LANES_M": 8, "WARPS_M": 1, "WARPS_N": 4, "MICRO_M": 12},
-    "all of K in one tile": {"TILE_K": 27, "BUFFERS": 1, "PREFETCH": 0, "WARPS_M": 2, "WARPS_N": 2},
-    "copies of uneven tiles": {"LANES_M": 1, "TILE_K": 5, "WARPS_M": 3, "WARPS_N": 1, "MICRO_M": 4, "MICRO_N": 4},
-    "scalars, no buffer": {"VECTOR": 1, "MICRO_M": 3, "MICRO_N": 5, "LANES_M": 4, "BUFFERS": 1, "PREFETCH": 0},
+    "a tile of its own": Im2winOptions(tile_filters=96, tile_depth=15),
+    "another": Im2winOptions(tile_columns=64, tile_depth=12, vector_loads=False),
 }
-TUNINGS["scalars, no buffer"] |= {"WARPS_M": 1, "WARPS_N": 1}
+
+
+@pytest.mark.parametrize("implicit", [False, True])
+@pytest.mark.parametrize("name", OPTIONS)
+def test_every_step_can_be_left_out(host_builds, name, implicit):
+    problem = PROBLEMS["an odd plane"]
+    images, filters = integers(problem)
+    output = convolve_on_host(host_builds, images, filters, problem, implicit=implicit, tuning=OPTIONS[name].tuning())
+    np.testing.assert_array_equal(output, convolution_by_definition(images, filters, problem))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"tile_filters": 48}, "takes 32, 64, 96, 128"),
+        ({"tile_columns": 64.0}, "takes 64, 128, 256"),
+        ({"tile_depth": 7}, "takes 8, 9, 10, 12, 15, 16"),
+        ({"micro_kernel": False, "tile_filters": 32}, "a block's tile is 32 x 32"),
+    ],
+)
+def test_options_that_there_are_not_are_refused(wrong, words):
+    with pytest.raises(ArgumentError, match=words):
+        Im2winOptions(**wrong)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -49,7 +49,7 @@ def test_what_does_not_belong_together_is_refused(started):
         im2win_run.im2win_on_device(images[0], filters)
     with pytest.raises(DataTypeError, match="float32"):
         im2win_run.im2win_on_device(images.astype("float64"), filters)
-    with pytest.raises(ArgumentError, match="auto, im2win, im2win-basic, implicit"):
+    with pytest.raises(ArgumentError, match="auto, im2win, im2win-basic, implicit-basic, implicit"):
         im2win_run.im2win_on_device(images, filters, form="fast")
     with pytest.raises(ShapeError, match="out must be"):
         im2win_run.im2win_on_device(images, filters, out=np.empty((7, 5, 7, 11), "float32")[..., ::-1])

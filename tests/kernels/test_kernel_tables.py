@@ -23,7 +23,15 @@ from xcorr_app.gpu.stencil.problem import FilterProblem
 H200, T4 = KNOWN_DEVICES["h200"], KNOWN_DEVICES["t4"]
 FAMILIES = {"stencil": stencil.KERNELS, "pointwise": pointwise.KERNELS, "im2win": im2win.KERNELS}
 ENTRIES = [entry for table in FAMILIES.values() for entry in table.values()]
-OF_PLANNER = {"CHANNEL_COUNT", "WARPS", "REGISTERS", "SHARED_BYTES", "FILTERS_FOR_L1"}
+OF_PLANNER = {
+    "CHANNEL_COUNT",
+    "WARPS",
+    "REGISTERS",
+    "SHARED_BYTES",
+    "FILTERS_FOR_L1",
+    "HALVED_FROM_L1",
+    "HALVED_FROM_L2",
+}
 """Constants of the planner of dynamic blocking, from which macros follow."""
 OF_LAUNCHERS = {"BLOCK_ROWS", "SHARE", "SEGMENTS"}
 """Tunables that are no macros."""

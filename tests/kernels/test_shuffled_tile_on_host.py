@@ -43,7 +43,6 @@ BLOCKS = [
     ("overlap-wise", {"THREADS": 96}),
     ("shift-per-warp", {"SHIFTS_PER_BLOCK": 1}),
     ("shift-per-warp", {"SHIFTS_PER_BLOCK": 7}),
-    ("row-per-warp", {"WARPS": 3}),
     ("warp-shuffle", {"WARPS": 1}),
     ("warp-shuffle", {"WARPS": 9}),
     ("warp-shuffle-distributed", {"WARPS": 6}),

@@ -24,7 +24,6 @@ ENGINES = ("fft", "direct", "tensor", "definition")
 VARIANTS = (
     "overlap-wise",
     "shift-per-warp",
-    "row-per-warp",
     "warp-shuffle",
     "warp-shuffle-distributed",
     "multi-right",
@@ -33,14 +32,13 @@ VARIANTS = (
     "combined-shuffle",
     "combined",
     "row-product",
-    "band-product",
 )
 FILTERS = ("gaussian", "box", "sobel", "laplacian", "log", "dog", "unsharp", "taps", "bank")
 BANKS = ("gabor:ORIENTATIONS,SCALES", "derivatives:SIGMA[,SIGMA...]", "schmid", "leung-malik")
 BOUNDARIES = ("reflect", "constant", "nearest", "mirror", "wrap", "valid")
 FILTER_ENGINES = ("auto", "opencv", "separable", "fft", "scipy", "reuse")
 FILTER_KERNELS = ("auto", "reuse", "exchange", "separable", "banded", "sliding")
-BANK_METHODS = ("auto", "im2win", "im2win-basic", "implicit", "shallow")
+BANK_METHODS = ("auto", "im2win", "im2win-basic", "implicit", "implicit-basic", "shallow")
 MIXING_KERNELS = ("auto", "mix", "mix_bytes", "mix_split", "blocking", "tiled", "shallow")
 FILTER_TYPES = ("same", "float32")
 STAINS = ("he", "hdab", "hed")

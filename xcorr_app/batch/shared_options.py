@@ -135,7 +135,7 @@ kernel_options = partial(
     None,
     text="Option of the kernels, as often as needed. Of engine direct: variant (a kernel by name), distribution, "
     "rows-per-worker, rights, lefts, shifts, left-rows, phases, warps, threads, shifts-per-block, sums; of engine "
-    "tensor: precision (fp16, fp16x2, int8).",
+    "tensor: precision (fp16, fp16x2).",
     kind=values.KERNEL_WORD,
     flags=("--kernel-option",),
     group="Engines and kernels",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from xcorr_app.gpu.direct.options import KernelOptions
     from xcorr_app.registration.settings import Roi
 
-_KERNELS_WITH_OPTIONS = ("exchange", "blocking")
+_KERNELS_WITH_OPTIONS = ("exchange", "blocking", "im2win")
 
 
 def _path(text: str) -> Path:
@@ -150,12 +150,13 @@ def named_kernel(name: Any, words: tuple[str, ...]) -> Any:
     """A kernel of filters or mixing with its options, each written ``NAME=VALUE``; without any, its name alone."""
     if not words:
         return name
+    from xcorr_app.gpu.im2win.options import Im2winOptions
     from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
     from xcorr_app.gpu.stencil.exchange import ExchangeOptions
 
-    kinds = dict(zip(_KERNELS_WITH_OPTIONS, (ExchangeOptions, BlockingOptions), strict=True))
+    kinds = dict(zip(_KERNELS_WITH_OPTIONS, (ExchangeOptions, BlockingOptions, Im2winOptions), strict=True))
     if name not in kinds:
-        raise ArgumentError(f"kernel {name!r} has no options; {' and '.join(kinds)} have")
+        raise ArgumentError(f"kernel {name!r} has no options; {', '.join(kinds)} have")
     return _from_words(kinds[name], words, f"kernel {name!r}")
 
 

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.correlation.engines import Correlator, canonical_engine, check_kernel_options, choose_engine
-from xcorr_app.correlation.engines.tensor_bytes import check_bytes
 from xcorr_app.correlation.forms import broadcast_left, broadcast_right, check_form, result_shape
 from xcorr_app.correlation.problem import problem_of
 from xcorr_app.correlation.standardize import working_dtype
@@ -36,8 +35,6 @@ class Arrangement:
     right_shape: tuple[int, ...]
     shape: tuple[int, ...]
     """Of the result."""
-    as_stored: bool
-    """Whether the engine sums matrices as they are stored, exactly: then nothing is standardised."""
     left_type: np.dtype[Any]
     """What the engine is handed where the matrices are not standardised."""
     right_type: np.dtype[Any]
@@ -95,7 +92,6 @@ def _arranged(
     right = np.broadcast_to(np.empty((), right_type), right_shape)
     check_form(left, right, form)
     dtype = plane_dtype(left, right, kernel_options)
-    as_stored = kernel_options is not None and kernel_options.exact
     lefts, rights = broadcast_left(left), broadcast_right(right)
     left_size, right_size = _size(left_shape), _size(right_shape)
     window = as_window(max_shift, left_size, right_size)
@@ -110,11 +106,9 @@ def _arranged(
         dtypes = engine_dtypes(left_type, right_type, normalization)
         chosen = choose_engine(engine, xp, problem, kernel_options, dtypes)
         correlator = chosen.bind(left_size, right_size, window, xp)
-        if standard_type == np.float32 or as_stored or sums_in_double(kernel_options):
+        if standard_type == np.float32 or sums_in_double(kernel_options):
             types = [kind if chosen.reads(kind) else dtype for kind in (left_type, right_type)]
-    return Arrangement(
-        window, dtype, lefts.shape, rights.shape, shape, as_stored, types[0], types[1], standard_type, correlator
-    )
+    return Arrangement(window, dtype, lefts.shape, rights.shape, shape, types[0], types[1], standard_type, correlator)
 
 
 def engine_dtypes(left: np.dtype[Any], right: np.dtype[Any], normalization: str) -> tuple[str, str]:
@@ -130,14 +124,9 @@ def sums_in_double(kernel_options: KernelOptions | None) -> bool:
 
 
 def plane_dtype(left: Array, right: Array, kernel_options: KernelOptions | None) -> np.dtype[np.floating]:
-    """Type of the planes: that of `working_dtype`, float64 where sums are, or are exact whole numbers."""
+    """Type of the planes: that of `working_dtype`, float64 where sums are."""
     dtype = working_dtype(left, right)
-    if sums_in_double(kernel_options):
-        return np.dtype(np.float64)
-    if kernel_options is None or not kernel_options.exact:
-        return dtype
-    check_bytes(left, right)
-    return np.dtype(np.float64)
+    return np.dtype(np.float64) if sums_in_double(kernel_options) else dtype
 
 
 def _size(shape: tuple[int, ...]) -> tuple[int, int]:

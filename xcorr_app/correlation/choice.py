@@ -7,18 +7,16 @@ What is expected is the time of a call among many: that of the device, or where 
 the work, as it is for the dozen calls of an FFT of small matrices. (Both enter as the fourth root of the sum of their
 fourth powers: close to the longer one, and the device's time still decides between two that the host bounds.)
 
-Tensor cores are taken unasked where that is as exact as the float32 kernels. Planes then stand in split fp16, whose
-error is below 1e-6 of the product of both matrices' norms, inside the bound of 64 roundings of float32 (7.6e-6 of it)
-that every engine of float32 is held to; and of float32 matrices alone, as float32 kernels sum integers exactly up to
-2^24. Peaks are searched among fp16 sums, but their values are recomputed in float32, and what fp16 does not decide is
-left to other means. All constants are of a device with wgmma, so others keep to float32 unless asked.
+Tensor cores are taken unasked for peaks alone: these are searched among fp16 sums, but their values are recomputed in
+float32, and what fp16 does not decide is left to other means. All constants are of one H200, so devices without wgmma
+keep to float32 unless asked.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from xcorr_app.decision import Candidate, Decision
 from xcorr_app.gpu.direct.costs import fft_cost, host_cost
@@ -29,14 +27,7 @@ from xcorr_app.gpu.peaks.costs import fft_search_cost, search_cost
 from xcorr_app.gpu.peaks.kernels import KERNELS as PEAKS
 from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.limits import DeviceLimits
-from xcorr_app.gpu.tensor.costs import (
-    beside_peaks,
-    beside_planes,
-    small_planes_cost,
-    split_hankel_cost,
-    tables_of_peaks,
-)
-from xcorr_app.gpu.tensor.kernels import FP16_SUMS
+from xcorr_app.gpu.tensor.costs import beside_peaks, tables_of_peaks
 from xcorr_app.gpu.tensor.kernels import KERNELS as TENSOR
 
 __all__ = ["FUSED", "decide_peaks", "decide_planes"]
@@ -44,11 +35,8 @@ __all__ = ["FUSED", "decide_peaks", "decide_planes"]
 FUSED = "combined-peak"
 """Kernel of engine ``direct`` that finds peaks as it sums; every other makes planes, whose peaks are then searched."""
 
-_HOST_OF_FFT, _HOST_OF_TENSOR, _HOST_OF_SMALL = 380.0, 60.0, 7.0
-"""Microseconds that the host takes to start a call: of the FFT, of planes by tensor cores, of those in one launch.
-
-Of the FFT 263 to 602 were measured in two runs of `python -m benchmarks auto` (medians 300 and 441).
-"""
+_HOST_OF_FFT = 380.0
+"""Microseconds that the host takes to start a call of the FFT: 263 to 602 were measured (medians 300 and 441)."""
 _HOST_OF_SEARCH, _HOST_OF_FUSED, _HOST_OF_TABLES = 6.0, 14.0, 10.0
 """The same of searching planes, of sums and search in one launch, and of tables with the memory for records."""
 _HOST_OF_TENSOR_PEAKS = 32.0
@@ -85,19 +73,18 @@ def decide_planes(
         return Decision("fft" if asked == "auto" else asked, reason="no GPU is used")
     if asked == "auto" and "float64" in dtypes:
         return Decision("fft", reason="the kernels sum in float32, and these need float64")
-    if options.precision == "int8":
-        return Decision("tensor", "hankel-bytes", "exact sums of bytes were asked for")
     if options.variant != "auto":
         return Decision("direct", options.variant, "asked for")
     if options.sum_type == "double":
         return Decision("direct", _in_double(problem, dtypes), "sums of float64 were asked for, not timed yet")
-    candidates: list[Candidate] = []
+    if asked == "tensor" and options.precision != "fp16":
+        refusal = TENSOR["hankel"].accepts(problem, limits)
+        return Decision("tensor", "" if refusal else "hankel", refusal or "asked for")
+    if asked == "tensor":
+        return _least(_table(TENSOR, "tensor", problem, limits), asked)
+    candidates = _table(DIRECT, "direct", problem, limits)
     if asked == "auto":
         candidates.append(_candidate("fft", "", fft_cost(problem, limits) + _GAPS_OF_FFT, _HOST_OF_FFT))
-    if asked in ("auto", "direct"):
-        candidates += _direct(problem, limits)
-    if asked == "tensor" or (asked == "auto" and limits.has_wgmma and dtypes == _FLOAT):
-        candidates += _tensor_planes(problem, limits, split=1 if options.precision == "fp16" else 2)
     return _least(candidates, asked)
 
 
@@ -114,12 +101,11 @@ def decide_peaks(
     """Decide what finds the peak of every pair, of normalised scores or of plain sums, without handing out planes.
 
     As `decide_planes`. Kernel `FUSED` finds peaks as it sums; of the other kernels of engine ``direct`` the planes are
-    searched. Peaks of plain sums on tensor cores are those of small matrices, by a kernel that marks what fp16 does not
-    decide, unless engine ``tensor`` is asked for.
+    searched. Of plain sums tensor cores make planes, as fp16 does not say which it cannot tell apart.
     """
     options = options or _NOTHING
     asked = options.engine or engine
-    by_planes = asked in ("definition", "fft") or options.sum_type == "double"
+    by_planes = asked in ("definition", "fft") or options.sum_type == "double" or (asked == "tensor" and not normalize)
     if limits is None or by_planes or (asked == "auto" and "float64" in dtypes):
         return decide_planes(problem, dtypes=dtypes, engine=engine, options=options, limits=limits)
     if options.variant != "auto":
@@ -133,14 +119,12 @@ def decide_peaks(
         candidates.append(_candidate("fft", "", time, _HOST_OF_FFT))
     if asked in ("auto", "direct"):
         searched = search_cost(problem, limits) + _SECOND_LAUNCH + in_model
-        candidates += _direct(problem, limits, beside=searched, host=tables + _HOST_OF_SEARCH)
-        candidates += _table(PEAKS, (FUSED,), "direct", problem, limits, tables + _HOST_OF_FUSED, beside=in_model)
-    if asked == "tensor" or (asked == "auto" and limits.has_wgmma):
-        if not normalize:
-            candidates += _table(TENSOR, ("small-peaks",), "tensor", problem, limits, _HOST_OF_SMALL)
-        if normalize or (asked == "tensor" and not candidates):
-            beside = beside_peaks(problem, limits) + summed
-            candidates += _table(TENSOR, FP16_SUMS, "tensor", problem, limits, _HOST_OF_TENSOR_PEAKS, beside=beside)
+        candidates += _table(DIRECT, "direct", problem, limits, tables + _HOST_OF_SEARCH, beside=searched)
+        fused = {FUSED: PEAKS[FUSED]}
+        candidates += _table(fused, "direct", problem, limits, tables + _HOST_OF_FUSED, beside=in_model)
+    if asked == "tensor" or (asked == "auto" and limits.has_wgmma and normalize):
+        beside = beside_peaks(problem, limits) + summed
+        candidates += _table(TENSOR, "tensor", problem, limits, _HOST_OF_TENSOR_PEAKS, beside=beside)
     return _least(candidates, asked)
 
 
@@ -153,41 +137,25 @@ def _in_double(problem: Problem, dtypes: tuple[str, str]) -> str:
     return "multi-right" if problem.rights_per_left > 1 else "multi-row"
 
 
-def _tensor_planes(problem: Problem, limits: DeviceLimits, *, split: int) -> list[Candidate]:
-    if not limits.has_tensor_cores:
-        return []
-    found = [_candidate("tensor", "small-planes", small_planes_cost(problem, limits, split), _HOST_OF_SMALL)]
-    beside = beside_planes(problem, limits)
-    if split == 1:
-        return found + _table(TENSOR, FP16_SUMS, "tensor", problem, limits, _HOST_OF_TENSOR, beside=beside)
-    return [*found, _candidate("tensor", "hankel", split_hankel_cost(problem, limits) + beside, _HOST_OF_TENSOR)]
-
-
-def _direct(problem: Problem, limits: DeviceLimits, *, beside: float = 0.0, host: float = 0.0) -> list[Candidate]:
-    """Candidates among the kernels that correlate by the definition; `beside`, `host`: what else is done, by which."""
-    able = [entry for entry in DIRECT.values() if entry.cost is not None and entry.accepts(problem, limits) is None]
-    times = {entry.name: entry.cost(problem, limits) + beside for entry in able if entry.cost}
-    return [
-        _candidate("direct", name, time, host + host_cost(name, problem, limits))
-        for name, time in times.items()
-        if time != math.inf
-    ]
-
-
 def _table(
     table: Mapping[str, KernelEntry[Problem]],
-    names: Iterable[str],
     engine: str,
     problem: Problem,
     limits: DeviceLimits,
-    host: float,
+    host: float = 0.0,
     *,
     beside: float = 0.0,
 ) -> list[Candidate]:
-    """Candidates among the kernels of a table that take the problem; `beside` is what the device does besides."""
-    entries = [table[name] for name in names]
-    able = [entry for entry in entries if entry.cost is not None and entry.accepts(problem, limits) is None]
-    return [_candidate(engine, entry.name, entry.cost(problem, limits) + beside, host) for entry in able if entry.cost]
+    """Candidates among the kernels of a table that take the problem; `host`, `beside`: what else is done, by which."""
+    return [
+        _candidate(engine, entry.name, entry.cost(problem, limits) + beside, host + _host(entry.name, problem, limits))
+        for entry in table.values()
+        if entry.cost is not None and entry.accepts(problem, limits) is None
+    ]
+
+
+def _host(kernel: str, problem: Problem, limits: DeviceLimits) -> float:
+    return host_cost(kernel, problem, limits) if kernel in DIRECT else 0.0
 
 
 def _candidate(engine: str, kernel: str, device_time: float, host_time: float) -> Candidate:

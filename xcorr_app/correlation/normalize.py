@@ -153,11 +153,6 @@ class ZNCC:
         moments = neighbourhoods_of([*overlaps[0], *overlaps[1]], *element, around.shape[1] // 2)
         return on_common_overlap(around, *images, peak, moments[:2], moments[2:])
 
-    def without_means(self, sums: Array, left: Overlaps, right: Overlaps, means: tuple[Array, Array]) -> Array:
-        """Return what plain sums would be had every matrix lost its mean before; `means` broadcast to `sums`."""
-        of_left, of_right = means
-        return sums - of_left * right[0] - of_right * left[0] + self._counts * of_left * of_right
-
     def _centred(self, matrices: Array, sums: Array, squares: Array, least: float) -> Overlaps:
         variance = sums * sums
         variance /= self._counts

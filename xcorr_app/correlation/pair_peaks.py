@@ -48,8 +48,6 @@ _TIE = 1e-6
 """Share of a peak's height by which a rival that is equal may differ in single precision."""
 _UPSAMPLE = 100
 """Grid points per pixel of the sub-pixel method ``dft``."""
-_DECIDES_PLAIN_SUMS = "small-peaks"
-"""The kernel on tensor cores that marks which plain sums it cannot tell apart."""
 
 
 def decide_shifts(
@@ -71,12 +69,12 @@ def decide_shifts(
     how: Any = {"dtypes": dtypes, "engine": engine, "options": options, "limits": limits}
     if limits is None:
         return decide_planes(problem, **how), False
-    needed = _why_planes(problem, dtypes, options, subpixel, limits)
+    needed, normalize = _why_planes(problem, dtypes, options, subpixel, limits), normalization == "zncc"
     if needed is None:
-        decided = decide_peaks(problem, normalize=normalization == "zncc", **how)
-        if decided.engine != "tensor" or normalization == "zncc" or decided.kernel == _DECIDES_PLAIN_SUMS:
+        decided = decide_peaks(problem, normalize=normalize, **how)
+        if decided.engine != "tensor" or normalize:
             return decided, decided.engine in ("direct", "tensor")
-        needed = "fp16 does not decide among plain sums of such matrices"
+        needed = "fp16 does not decide among plain sums"
     decided = decide_planes(problem, **how)
     return replace(decided, reason=f"{decided.reason}; planes of a few pairs at a time, as {needed}"), False
 

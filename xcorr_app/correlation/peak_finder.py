@@ -23,7 +23,6 @@ from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits, device_limits
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.tensor.fp16_peaks import Fp16Peaks
-from xcorr_app.gpu.tensor.small_hankel import small_hankel_launch
 
 __all__ = ["PeakFinder"]
 
@@ -58,8 +57,7 @@ class PeakFinder:
     engine : str, optional
         ``"direct"``, or ``"tensor"``: find peaks among fp16 sums, and recompute the values around each in single
         precision: 3 x 3, or 5 x 5 where fp16 does not tell that the outer are lower. Where one of these is higher than
-        the peak, the record's row is -1 less the row; for plain sums of small matrices also where a rival is so near
-        that its rounding may hide that it is higher.
+        the peak, the record's row is -1 less the row.
     options : KernelOptions, optional
         A variant asked for here makes planes first, as no variant but one finds peaks itself.
     kernel : str, optional
@@ -102,7 +100,7 @@ class PeakFinder:
         """Begin with the tables that `find` needs of rights; None where it makes them in parts, or needs none."""
         batch = lefts, rights.shape[0], rights_per_left, left_type, _type_name(rights.dtype)
         plan = self._plans.get(batch) or self._plan_of(batch)
-        whole = self._with_tables and len(plan.parts) == 1 and plan.kernel != "small-peaks"
+        whole = self._with_tables and len(plan.parts) == 1
         return self._right_tables(rights) if whole else None
 
     def find(
@@ -134,10 +132,6 @@ class PeakFinder:
         batch = lefts.shape[0], rights.shape[0], rights_per_left, *types
         plan = self._plans.get(batch) or self._plan_of(batch)
         records = cupy.empty((lefts.shape[0] * rights_per_left, RECORD))
-        if plan.kernel == "small-peaks":
-            launch = _small_launch(plan.parts[0].problem, types, self._device)
-            start(launch, (lefts, rights, records), (rights_per_left, rights.shape[0], self._least))
-            return records, cupy.zeros((rights.shape[0], 1, 1, 2))
         wanted = self._with_tables
         if left_tables is None and wanted and lefts.shape[0] == 1:
             left_tables = self.left_tables(lefts)
@@ -180,7 +174,7 @@ class PeakFinder:
                 limits=self._device,
             ).kernel
         )
-        at_once = chosen.pairs if kernel == "small-peaks" else self._pairs_at_once(chosen, kernel)
+        at_once = self._pairs_at_once(chosen, kernel)
         if self._chosen_as is not None:
             problem = replace(problem, chosen_as=next(chosen.parts(at_once)).problem)
         plan = self._plans[batch] = _Plan(kernel, tuple(problem.parts(at_once)))
@@ -245,13 +239,6 @@ class PeakFinder:
 @functools.cache
 def _type_name(dtype: Any) -> str:
     return str(dtype)  # which takes NumPy longer than a launch
-
-
-@functools.lru_cache(maxsize=256)
-def _small_launch(problem: Problem, types: tuple[str, str], device: DeviceLimits) -> Launch:
-    launch = small_hankel_launch(problem, left_type=types[0], right_type=types[1], device=device)
-    assert launch is not None, "the kernel was chosen for a problem that it does not take"  # noqa: S101 - our mistake
-    return launch
 
 
 @functools.lru_cache(maxsize=256)

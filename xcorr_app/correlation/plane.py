@@ -101,7 +101,7 @@ def cross_correlate(
     ndarray, shape (ny, nx), (M, ny, nx) or (N, M, ny, nx)
         Same kind of array as the input. Element ``[i, j]`` belongs to shift ``(dy_min + i, dx_min + j)``; for the
         full plane ``dy_min = 1 - H'``. float32 if both inputs have at most 16 bits or are float32, else float64;
-        float64 where `kernel_options` ask for sums of float64, or for precision ``int8``, whose whole numbers it holds.
+        float64 where `kernel_options` ask for sums of float64.
 
     Raises
     ------
@@ -243,11 +243,10 @@ def _scores(
     lefts: Array, rights: Array, how: Arrangement, correlator: Correlator, min_overlap: float, ranges: _Ranges
 ) -> Array:
     zncc = zncc_for(lefts.shape[-2:], rights.shape[-2:], how.window, min_overlap, array_namespace(lefts))
-    if not how.as_stored:
-        lefts, rights = (
-            standardize(side, how.standard_type, _of_all(side, known)).values
-            for side, known in zip((lefts, rights), ranges, strict=True)
-        )
+    lefts, rights = (
+        standardize(side, how.standard_type, _of_all(side, known)).values
+        for side, known in zip((lefts, rights), ranges, strict=True)
+    )
     sums = correlator.sums(correlator.left(lefts), correlator.right(rights))
     return zncc(sums, zncc.left(lefts), zncc.right(rights))
 

@@ -18,10 +18,11 @@ import xxhash
 
 from xcorr_app.decision import Decision
 from xcorr_app.filtering.array_choice import decide_bank, is_wide
-from xcorr_app.filtering.bank_request import BankRequest, checked_bank
+from xcorr_app.filtering.bank_request import BankMethod, BankRequest, checked_bank
 from xcorr_app.filtering.boundary import Mode
 from xcorr_app.filtering.device import filter_device_frames
 from xcorr_app.gpu.im2win.bank_run import KernelBank, bank_on_device
+from xcorr_app.gpu.im2win.options import Im2winOptions, kernel_and_macros
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.memory import in_parts, with_second_try
@@ -51,7 +52,13 @@ class BankPlan:
 
 
 def bank_of_device_images(
-    images: Array, bank: npt.ArrayLike, mode: Mode, cval: float, stride: int, method: str, on_host: OnHost
+    images: Array,
+    bank: npt.ArrayLike,
+    mode: Mode,
+    cval: float,
+    stride: int,
+    method: BankMethod | Im2winOptions,
+    on_host: OnHost,
 ) -> Array:
     """Correlate images with every filter of a bank, on the device that holds them."""
     with on_device_of(images):
@@ -65,7 +72,7 @@ def bank_of_device_images(
             whole = stop - start == len(stack)
             part, out = (stack, result) if whole else (stack[start:stop], result[start:stop])
             if plan.decision.engine == "im2win":
-                at_once(plan.decision.kernel, part, plan.taps, request, out)
+                at_once(plan.decision.kernel if isinstance(method, str) else method, part, plan.taps, request, out)
             else:
                 one_by_one(part, request, out)
 
@@ -77,7 +84,7 @@ def bank_of_device_images(
         return result if request.shape == request.result_shape else result.reshape(request.result_shape)
 
 
-def at_once(kernel: str, images: Array, taps: KernelBank, request: BankRequest, out: Array) -> None:
+def at_once(kernel: str | Im2winOptions, images: Array, taps: KernelBank, request: BankRequest, out: Array) -> None:
     """All filters together, by a kernel of the table of Im2win."""
     source = images.astype(np.int16) if images.dtype == np.int8 else images
     how: Any = {"boundary": request.mode, "outside": request.cval, "stride": request.stride}
@@ -101,7 +108,9 @@ def one_by_one(images: Array, request: BankRequest, out: Array) -> None:
             out[:, j] = sums if r == 0 else out[:, j] + sums
 
 
-def _plan(images: Array, bank: npt.ArrayLike, mode: Mode, cval: float, stride: int, method: str) -> BankPlan:
+def _plan(
+    images: Array, bank: npt.ArrayLike, mode: Mode, cval: float, stride: int, method: BankMethod | Im2winOptions
+) -> BankPlan:
     kept: list[BankPlan] = []
     if isinstance(bank, np.ndarray) and bank.dtype.kind in "biuf":
         content = xxhash.xxh3_128_digest((bank if bank.flags.c_contiguous else np.ascontiguousarray(bank)).data)
@@ -111,7 +120,7 @@ def _plan(images: Array, bank: npt.ArrayLike, mode: Mode, cval: float, stride: i
         request = checked_bank(images.shape, images.dtype, bank, mode, cval, stride, method)
         device = device_limits(current_device())
         sizes = request.stack_shape, images.dtype, request.filters.shape
-        decision = decide_bank(*sizes, device, mode, request.stride, method)
+        decision = decide_bank(*sizes, device, mode, request.stride, kernel_and_macros(method)[0])
         kept.append(BankPlan(request, decision, KernelBank.of(request.filters)))
     return kept[0]
 

@@ -12,8 +12,9 @@ from xcorr_app.arguments import as_number
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.filtering.array_choice import is_wide
 from xcorr_app.filtering.boundary import MODES, Mode
+from xcorr_app.gpu.im2win.options import Im2winOptions, kernel_and_macros
 
-BankMethod: TypeAlias = Literal["auto", "im2win", "im2win-basic", "implicit", "shallow"]
+BankMethod: TypeAlias = Literal["auto", "im2win", "im2win-basic", "implicit", "implicit-basic", "shallow"]
 BANK_METHODS: tuple[BankMethod, ...] = get_args(BankMethod)
 
 _TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float32", "float64")
@@ -60,7 +61,7 @@ def checked_bank(
     mode: Mode,
     cval: float,
     stride: int,
-    method: str,
+    method: BankMethod | Im2winOptions,
 ) -> BankRequest:
     """Check everything about a call but its images' values."""
     if image_type.newbyteorder("=").name not in _TYPES:
@@ -68,7 +69,7 @@ def checked_bank(
     filters = _checked_filters(bank)
     if mode not in MODES:
         raise ArgumentError(f"mode {mode!r} is unknown: take one of {', '.join(MODES)}")
-    if method not in BANK_METHODS:
+    if kernel_and_macros(method)[0] not in BANK_METHODS:
         raise ArgumentError(f"method {method!r} is unknown: take one of {', '.join(BANK_METHODS)}")
     if not np.isfinite(as_number(cval, "cval")):
         raise ArgumentError(f"cval={cval}: give a finite value")

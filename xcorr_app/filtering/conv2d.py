@@ -11,6 +11,7 @@ import numpy.typing as npt
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.filtering.bank_request import BankMethod, checked_bank
 from xcorr_app.filtering.filter_bank import filter_bank
+from xcorr_app.gpu.im2win.options import Im2winOptions
 from xcorr_app.gpu.im2win.run import im2win_on_device
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.gpu.runtime.placement import on_device_of
@@ -25,7 +26,7 @@ def conv2d(
     stride: int = 1,
     layout: Layout = "NCHW",
     *,
-    method: BankMethod = "auto",
+    method: BankMethod | Im2winOptions = "auto",
 ) -> Array:
     """Correlate a batch of images with filters of as many channels.
 
@@ -43,7 +44,7 @@ def conv2d(
         Pixels from one output to the next, along both axes.
     layout : {"NCHW", "NHWC"}
         Order of the axes of images and result. The kernels read the first, to which others are copied.
-    method : {"auto", "im2win", "im2win-basic", "implicit", "shallow"}
+    method : {"auto", "im2win", "im2win-basic", "implicit", "implicit-basic", "shallow"} or Im2winOptions
         A kernel by name, as in `xcorr_app.filter_bank`.
 
     Returns

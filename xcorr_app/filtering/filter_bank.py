@@ -23,6 +23,7 @@ from xcorr_app.filtering.bank_device import bank_of_device_images
 from xcorr_app.filtering.bank_request import BankMethod, BankRequest, checked_bank
 from xcorr_app.filtering.boundary import Mode, padded
 from xcorr_app.filtering.kernel_names import require_gpu
+from xcorr_app.gpu.im2win.options import Im2winOptions, kernel_and_macros
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 
 
@@ -33,7 +34,7 @@ def filter_bank(
     mode: Mode = "reflect",
     cval: float = 0.0,
     stride: int = 1,
-    method: BankMethod = "auto",
+    method: BankMethod | Im2winOptions = "auto",
 ) -> Array:
     """Correlate images with every filter of a bank.
 
@@ -54,11 +55,11 @@ def filter_bank(
         Value outside under ``constant``, in the units of `images`.
     stride : int
         Pixels from one output to the next, along both axes: what is computed is ``out[..., ::stride, ::stride]``.
-    method : {"auto", "im2win", "im2win-basic", "implicit", "shallow"}
+    method : {"auto", "im2win", "im2win-basic", "implicit", "implicit-basic", "shallow"} or Im2winOptions
         A kernel by name, which needs a GPU and sums in float32; NumPy arrays go there and come back. ``"im2win"``
-        makes the window tensor and multiplies it by tiles, ``"im2win-basic"`` by a thread a result; ``"implicit"``
-        takes the tensor's elements from the images; ``"shallow"`` keeps all values of a few results in registers,
-        where there are few.
+        makes the window tensor and multiplies it by tiles (`Im2winOptions` has them, and its steps),
+        ``"im2win-basic"`` by a thread a result; ``"implicit"`` and ``"implicit-basic"`` take the tensor's elements
+        from the images; ``"shallow"`` keeps all values of a few results in registers, where there are few.
 
     Returns
     -------
@@ -96,7 +97,7 @@ def filter_bank(
         return bank_of_device_images(images, bank, mode, cval, stride, method, _on_host)
     request = checked_bank(images.shape, images.dtype, bank, mode, cval, stride, method)
     if method != "auto":
-        require_gpu(method)
+        require_gpu(kernel_and_macros(method)[0])
         cupy = importlib.import_module("cupy")
         source = cupy.asarray(images.astype(images.dtype.newbyteorder("="), copy=False))
         return cupy.asnumpy(bank_of_device_images(source, bank, mode, cval, stride, method, _on_host))

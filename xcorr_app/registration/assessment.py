@@ -15,7 +15,7 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.gpu.runtime.placement import on_device_of
 from xcorr_app.registration.assessment_sums import AssessmentSums, shared_area
 from xcorr_app.registration.estimate import estimate_from
-from xcorr_app.registration.masked.assessment import MaskedSums
+from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.one_blas_thread import one_blas_thread
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.settings import Settings
@@ -150,7 +150,7 @@ def assess(before: Array, after: Array, result: ShiftResult | None = None) -> As
 
 
 def assessment_of(
-    sums: AssessmentSums | MaskedSums | None, settings: Settings, shape: tuple[int, int], result: ShiftResult
+    sums: AssessmentSums | None, settings: Settings, shape: tuple[int, int], result: ShiftResult
 ) -> Assessment:
     """Assessment from sums over all frames of a `shape`, None where the frames have no part in common.
 
@@ -163,7 +163,7 @@ def assessment_of(
 
 
 def _assessment(
-    sums: AssessmentSums | MaskedSums | None,
+    sums: AssessmentSums | None,
     settings: Settings,
     shape: tuple[int, int],
     corrected: float,
@@ -173,7 +173,7 @@ def _assessment(
     if sums is None:
         return Assessment(_UNKNOWN, _UNKNOWN, _UNKNOWN, 0, 0, corrected)
     correlation, crispness = BeforeAfter(*sums.correlation()), BeforeAfter(*sums.crispness())
-    again = replace(settings, masks=sums.masks if isinstance(sums, MaskedSums) else None)
+    again = replace(settings, masks=Masks("finite") if sums.masked else None)
     residual, registered = _residual_shift(sums.to_register(), again, shape, shifts)
     return Assessment(correlation, crispness, residual, registered, int(sums.kept.size), corrected)
 

@@ -10,16 +10,18 @@ So the correlation of the frames with the mean of the others, over all pixels of
 any of them. For the crispness of the mean, frames are taken over their standard deviation *before* on both sides, so
 that the noise which interpolation smooths away does not pass for contrast, and even and odd frames are summed apart:
 their noise is independent, so the product of the gradients of the two means is free of it.
+
+Where only some pixels count, M is a number for each pixel, Q the sum of squares there, and
+
+    sum z (S - z) = S^2 - Q,    sum (S - z)^2 = (M - 2) S^2 + Q.
 """
 
 from __future__ import annotations
 
 import math
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -39,6 +41,8 @@ _KEPT_SIDE = 768
 """Rows and columns of their middle that are kept at most."""
 _EVERY = 16
 """Rows and columns between those that a frame's mean is first estimated from."""
+_FEWEST = 64
+"""Pixels below which nothing is said where only some count."""
 _FAINTEST = 1e-70
 """Variance below which frames over their deviation are not float32."""
 
@@ -88,85 +92,86 @@ def shared_area(shape: tuple[int, int], extents: NDArray[np.int64]) -> Shared | 
 
 @dataclass
 class Side:
-    """Sums of one side, before or after, over frames less their mean."""
+    """Sums of one side, before or after, over the N pixels of frames less their mean.
 
+    How many frames there are is a number, or one for each pixel where only some of them count.
+    """
+
+    is_before: bool
     total: Any = None
-    """(N,) sum of the frames over their own standard deviation."""
+    """(N,) sum of the frames over their own standard deviation, after."""
+    squares: Any = None
+    """(1,) or (N,) sum of the squares of these."""
     sums: Any = None
     """(2, N) sum of the even and of the odd frames over their standard deviation before."""
-    numbers: Any = 0.0
-    """(2,) how many there are."""
+    numbers: Any = None
+    """(2, 1) or (2, N) how many there are."""
     kept: list[Array] = field(default_factory=list)
 
     def to_host(self) -> None:
         """Go on with NumPy arrays."""
-        if self.sums is not None:
-            self.sums, self.numbers = to_host(self.sums), to_host(self.numbers)
-            self.total = None if self.total is None else to_host(self.total)
+        for name in ("total", "squares", "sums", "numbers"):
+            if (values := getattr(self, name)) is not None:
+                setattr(self, name, to_host(values))
         self.kept = [to_host(frame) for frame in self.kept]
 
-    def to_device(self, xp: Any) -> None:
-        """Go on with arrays of a module."""
-        if self.sums is not None:
-            self.sums, self.numbers = xp.asarray(self.sums), xp.asarray(self.numbers)
-            self.total = None if self.total is None else xp.asarray(self.total)
-        self.kept = [xp.asarray(frame) for frame in self.kept]
+    def add(self, values: Array, counts: Array | None, own: Array, before: Array, first: int) -> None:
+        """Take in frames (n, N), zero where they do not count, the first of which is even where `first` is.
+
+        They are multiplied by what is one over their deviations (n,), and that `before`. Where all pixels count,
+        `counts` (n, N) is None.
+        """
+        xp = array_namespace(values)
+        if self.sums is None:
+            size, counted = values.shape[1], 1 if counts is None else values.shape[1]
+            self.total, self.sums = xp.zeros(size, values.dtype), xp.zeros((2, size), values.dtype)
+            self.squares, self.numbers = xp.zeros(counted), xp.zeros((2, counted))
+        for parity in range(min(2, len(values))):
+            part, which = slice(parity, None, 2), (first + parity) % 2
+            self.sums[which] += xp.einsum("n,np->p", before[part].astype(values.dtype), values[part])
+            some = (own[part] > 0)[:, None]
+            self.numbers[which] += (some if counts is None else some & counts[part]).sum(axis=0)
+        if own is not before:
+            self.total += xp.einsum("n,np->p", own.astype(values.dtype), values)
+        if counts is not None:
+            self.squares += xp.einsum("n,np,np->p", own**2, values, values)
 
     def correlation(self) -> float:
-        """Correlation of the frames with the mean of the others."""
-        count = float(self.numbers.sum())
-        if count < 2:
+        """Correlation of the frames with the mean of the others, over all pixels at which two or more count."""
+        if self.sums is None:
             return math.nan
-        total = self.sums[0] + self.sums[1] if self.total is None else self.total
-        total = total.astype(np.float64)
-        total -= total.mean()
-        # Not by BLAS, whose other threads would then wait busily.
-        q = float(array_namespace(total).einsum("i,i->", total, total)) / total.size
-        rest = (count - 2) * q + count
-        return (q - count) / math.sqrt(count * rest) if rest > 0 else math.nan
+        xp, number = array_namespace(self.sums), self.numbers.sum(axis=0)
+        # Before, frames are over their own deviations either way.
+        total = (self.sums.sum(axis=0) if self.is_before else self.total).astype(np.float64)
+        # Of frames that count everywhere the squares are their number.
+        squares = self.squares if number.size > 1 else number
+        total -= total.mean() if number.size == 1 else 0.0
+        several = number > 1
+        if int(several.sum()) < min(_FEWEST, number.size):
+            return math.nan
+        others = xp.where(several, number - 1, np.inf)
+        shared = float(((total**2 - squares) / others).sum())
+        of_others = float((((number - 2) * total**2 + squares) / others**2).sum())
+        of_frames = float(xp.where(several, squares, 0.0).sum()) * total.size / number.size
+        norm = math.sqrt(max(of_frames * of_others, 0.0))
+        return shared / norm if norm > 0 else math.nan
 
-    def begin(self, xp: Any, size: int, dtype: Any, *, has_own: bool) -> None:
-        """Make room for sums of frames of so many pixels, if there is none; `has_own`: they have weights too."""
-        if self.sums is None:
-            self.sums, self.numbers = xp.zeros((2, size), dtype=dtype), xp.zeros(2)
-            self.total = xp.zeros(size, dtype=dtype) if has_own else None
-
-    def add(self, values: Array, weights: Array, own: Array | None) -> None:
-        """Take in frames (n, N) with `weights` (2, n) of even and odd ones, and with their `own` (n,) if other."""
-        xp = array_namespace(values)
-        self.begin(xp, values.shape[1], values.dtype, has_own=own is not None)
-        targets = [(self.sums[0], weights[0]), (self.sums[1], weights[1])]
-        for target, part in targets if own is None else [*targets, (self.total, own)]:
-            target += xp.einsum("n,np->p", part.astype(values.dtype), values)
-        self.numbers = self.numbers + (weights > 0).sum(axis=1)
-
-    def add_one(self, values: NDArray[np.floating], parity: int, weight: float, own: float | None) -> None:
-        """Take in one frame (N,) on the host, even (0) or odd (1), with its weight, and with its `own` if other."""
-        cv2.scaleAdd(values, weight, self.sums[parity], dst=self.sums[parity])
-        if own is not None:
-            cv2.scaleAdd(values, own, self.total, dst=self.total)
-        self.numbers[parity] += 1
-
-    def join(self, other: Side) -> None:
-        """Take in the sums of frames that follow these, all on the host."""
-        if self.sums is None:
-            self.total, self.sums = other.total, other.sums
-        elif other.sums is not None:
-            self.sums += other.sums
-            if self.total is not None:
-                self.total += other.total
-        self.numbers = self.numbers + other.numbers
-        self.kept += other.kept
+    def means(self) -> Array:
+        """(2, N) of the even and of the odd frames; NaN where there are none."""
+        xp = array_namespace(self.sums)
+        return xp.where(self.numbers > 0, self.sums / xp.maximum(self.numbers, 1), np.nan)
 
     def crispness(self, shape: tuple[int, int]) -> float:
         """Root of the gradient energy of the mean of all frames, a pixel, without what noise adds."""
-        numbers = [float(number) for number in self.numbers]
-        if min(numbers) < 1:
+        if self.sums is None:
             return math.nan
         xp = array_namespace(self.sums)
-        even, odd = (xp.gradient((self.sums[i] / numbers[i]).reshape(shape)) for i in range(2))
-        energy = sum(float((even[axis] * odd[axis]).mean()) for axis in range(2))
-        return math.sqrt(max(energy, 0.0))
+        even, odd = (xp.gradient(mean) for mean in self.means().reshape(2, *shape))
+        energy = sum(even[axis] * odd[axis] for axis in range(2))
+        known = xp.isfinite(energy)
+        if int(known.sum()) < min(_FEWEST, self.numbers[0].size):
+            return math.nan
+        return math.sqrt(max(float(xp.where(known, energy, 0.0).sum(dtype=np.float64)) / float(known.sum()), 0.0))
 
 
 class AssessmentSums:
@@ -183,6 +188,8 @@ class AssessmentSums:
         moved with their frames they are no scene, and where they stand still no sign of a good registration.
     shifts : (T, 2) array, optional
         By which these frames are moved, where there are defects.
+    masked : bool
+        NaN and infinite pixels do not count; else they do as their frame's mean.
     """
 
     def __init__(
@@ -191,16 +198,19 @@ class AssessmentSums:
         roi: Area | None = None,
         defects: NDArray[np.intp] | None = None,
         shifts: NDArray[np.float64] | None = None,
+        *,
+        masked: bool = False,
     ) -> None:
-        self._shared, self._seen = shared, 0
+        self._shared, self._seen, self.masked = shared, 0, masked
         self._defects, self._shifts = defects, shifts
-        self._before, self._after = Side(), Side()
+        self._before, self._after = Side(is_before=True), Side(is_before=False)
         members = np.flatnonzero(shared.members)
         members = members[members % 2 == 0]
         picks = np.linspace(0, members.size - 1, min(_KEPT, members.size)).round().astype(int)
         self.kept = members[np.unique(picks)]
         """Numbers of the frames that are kept."""
-        self._crop = tuple(_middle(*sides) for sides in zip(shared.area, roi or (None, None), strict=True))
+        sides = zip(shared.area, roi or (None, None), strict=True)
+        self._crop = shared.area if masked else tuple(_middle(*each) for each in sides)
 
     def add(self, before: Array, after: Array) -> None:
         """Take in the next frames (n, Y, X), before and after they are moved."""
@@ -211,70 +221,32 @@ class AssessmentSums:
             before = _without(before, self._defects + 0 * shifts[:, None], 0)
             # Moved by fractions of a pixel, each lies on those beside it as well.
             after = _without(after, self._defects + shifts[:, None], 1)
-        sides = self._before, self._after
         parts = [frames[(slice(None), *self._shared.area)] for frames in (before, after)]
+        # On a host one frame after the other, in memory that stays in the cache.
+        at_once = 1 if array_namespace(before) is np else stop - start
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            if array_namespace(before) is np:
-                self._take_in_turn(start, *parts)
-            else:
-                self._take_in(start, *parts)
+            for first in range(start, stop, at_once):
+                self._take_in(first, *(part[first - start : first - start + at_once] for part in parts))
         kept = self.kept[(self.kept >= start) & (self.kept < stop)] - start
-        for side, frames in zip(sides, (before, after), strict=True):
+        for side, frames in zip((self._before, self._after), (before, after), strict=True):
             side.kept += [frames[(int(i), *self._crop)].copy() for i in kept]
-
-    def begun_at(self, first: int) -> AssessmentSums:
-        """Sums of the frames from that number on alone, for `join`."""
-        other = copy(self)
-        other._seen, other._before, other._after = first, Side(), Side()
-        return other
-
-    def join(self, other: AssessmentSums) -> None:
-        """Take in the sums of the frames that follow these, on the host."""
-        for sums in (self, other):
-            sums.to_host()
-        with np.errstate(over="ignore", invalid="ignore"):
-            self._before.join(other._before)
-            self._after.join(other._after)
-        self._seen = other._seen
 
     def _take_in(self, start: int, before: Array, after: Array) -> None:
         """Take in the shared part of frames (n, y, x) from number `start` on."""
-        (values, variance), (values_after, variance_after) = map(_centred, (before, after))
-        xp = array_namespace(values)
-        stop = start + int(before.shape[0])
-        counted = (variance > 0) & (variance_after > 0) & xp.asarray(self._shared.members[start:stop])
-        own, own_after = (xp.where(counted, 1 / xp.sqrt(power), 0.0) for power in (variance, variance_after))
-        even = xp.arange(start, stop) % 2 == 0
-        weights = xp.where(xp.stack([even, ~even]), own, 0.0)
-        self._before.add(values, weights, None)
-        self._after.add(values_after, weights, own_after)
-
-    def _take_in_turn(self, start: int, before: NDArray[Any], after: NDArray[Any]) -> None:
-        """The same on a host: one frame after the other, in memory that stays in the cache."""
-        values = [np.empty(frames[0].size, working_type(frames.dtype)) for frames in (before, after)]
-        for side, here in zip((self._before, self._after), values, strict=True):
-            side.begin(np, here.size, here.dtype, has_own=side is self._after)
-        means = [_means(frames) for frames in (before, after)]
-        members = self._shared.members[start : start + len(before)]
-        for i in np.flatnonzero(members).tolist():
-            variances = [
-                _centred_into(here, frames[i], mean[i])
-                for here, frames, mean in zip(values, (before, after), means, strict=True)
-            ]
-            if min(variances) > 0:
-                weight, own = (1 / math.sqrt(variance) for variance in variances)
-                self._before.add_one(values[0], (start + i) % 2, weight, None)
-                self._after.add_one(values[1], (start + i) % 2, weight, own)
+        members = self._shared.members[start : start + int(before.shape[0])]
+        if not members.any():
+            return
+        xp = array_namespace(before)
+        of_sides = [_centred(frames, masked=self.masked) for frames in (before, after)]
+        counted = (of_sides[0][2] > 0) & (of_sides[1][2] > 0) & xp.asarray(members)
+        own = [xp.where(counted, 1 / xp.sqrt(variance), 0.0) for _, _, variance in of_sides]
+        for side, (values, counts, _), mine in zip((self._before, self._after), of_sides, own, strict=True):
+            side.add(values, counts, mine, own[0], start)
 
     def to_host(self) -> None:
         """Go on with NumPy arrays."""
         for side in (self._before, self._after):
             side.to_host()
-
-    def to_device(self, xp: Any) -> None:
-        """Go on with arrays of a module."""
-        for side in (self._before, self._after):
-            side.to_device(xp)
 
     def correlation(self) -> tuple[float, float]:
         """Correlation of the frames with the mean of the others, before and after."""
@@ -283,22 +255,25 @@ class AssessmentSums:
 
     def crispness(self) -> tuple[float, float]:
         """Root of the mean squared gradient of the mean of all frames, before and after."""
+        return self._before.crispness(self._shape), self._after.crispness(self._shape)
+
+    @property
+    def _shape(self) -> tuple[int, int]:
         rows, columns = self._shared.area
-        shape = (rows.stop - rows.start, columns.stop - columns.start)
-        return self._before.crispness(shape), self._after.crispness(shape)
+        return rows.stop - rows.start, columns.stop - columns.start
 
     def to_register(self) -> tuple[Array, Array, Array] | None:
         """Kept frames before (k, y, x), after, and the mean of the odd frames after, in which these have no part."""
-        if not self.kept.size or float(self._after.numbers[1]) < 1:
+        numbers = self._after.numbers
+        if not self._after.kept or numbers is None or int((numbers[1] > 0).sum()) < min(_FEWEST, numbers[1].size):
             return None
-        xp = array_namespace(self._after.sums)
-        rows, columns = self._shared.area
-        mean = self._after.sums[1].reshape(rows.stop - rows.start, columns.stop - columns.start)
+        xp = array_namespace(numbers)
         inner = tuple(
             slice(crop.start - part.start, crop.stop - part.start)
             for crop, part in zip(self._crop, self._shared.area, strict=True)
         )
-        return xp.stack(self._before.kept), xp.stack(self._after.kept), mean[inner]
+        mean = self._after.means()[1].reshape(self._shape)[inner]
+        return xp.stack(self._before.kept), xp.stack(self._after.kept), mean
 
 
 def _without(frames: Array, places: NDArray[np.float64], reach: int) -> Array:
@@ -323,36 +298,24 @@ def _without(frames: Array, places: NDArray[np.float64], reach: int) -> Array:
     return filled
 
 
-def _centred(frames: Array) -> tuple[Array, Array]:
-    """Frames (n, N) on a device less about their mean, and their variance (n,), 0 where they have no contrast."""
+def _centred(frames: Array, *, masked: bool) -> tuple[Array, Array | None, Array]:
+    """Frames (n, N) less about their mean, which pixels count, and variances (n,), 0 where they have no contrast."""
     xp = array_namespace(frames)
     kind = working_type(np.dtype(frames.dtype))
     mean = _means(frames)
+    values = xp.subtract(frames, mean[:, None, None].astype(kind), dtype=kind).reshape(len(frames), -1)
+    counts = None
     if frames.dtype.kind == "f":
-        values = xp.where(xp.isfinite(frames), frames - mean[:, None, None].astype(kind), 0)
-    else:
-        values = xp.subtract(frames, mean[:, None, None].astype(kind), dtype=kind)
-    values = values.reshape(values.shape[0], -1)
+        counts = xp.isfinite(values)
+        values = xp.where(counts, values, 0)
+    number = xp.maximum(counts.sum(axis=1), 1) if masked and counts is not None else values.shape[1]
     squares = xp.einsum("np,np->n", values, values).astype(np.float64)
-    rest = xp.einsum("np->n", values).astype(np.float64) / values.shape[1]
-    variance = squares / values.shape[1] - rest**2
+    rest = xp.einsum("np->n", values).astype(np.float64) / number
+    variance = squares / number - rest**2
     has_contrast = (variance > xp.maximum(_FLAT * (mean + rest) ** 2, _FAINTEST)) & xp.isfinite(variance)
-    return values, xp.where(has_contrast, variance, 0.0)
-
-
-def _centred_into(values: NDArray[np.floating], frame: NDArray[Any], mean: np.float64) -> float:
-    """The same of one frame (y, x) on the host: write its values (N,), return its variance."""
-    of_frame = values.reshape(frame.shape)
-    # What is converted and subtracted in turn takes less time than both at once, and has the same bits.
-    np.copyto(of_frame, frame)
-    of_frame -= mean.astype(values.dtype)
-    if frame.dtype.kind == "f" and not np.isfinite(frame).all():
-        of_frame[~np.isfinite(frame)] = 0
-    rest = cv2.sumElems(values)[0] / values.size
-    variance = cv2.norm(values, cv2.NORM_L2SQR) / values.size - rest * rest
-    level = float(mean) + rest
-    has_contrast = variance > max(_FLAT * level * level, _FAINTEST) and math.isfinite(variance)
-    return variance if has_contrast else 0.0
+    if masked and counts is not None:
+        values = xp.where(counts, values - rest[:, None].astype(kind), 0)
+    return values, counts if masked else None, xp.where(has_contrast, variance, 0.0)
 
 
 def _means(frames: Array) -> Array:

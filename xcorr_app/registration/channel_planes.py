@@ -22,7 +22,7 @@ from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.registration import quality
 from xcorr_app.registration.artefacts.defects import without_defects
 from xcorr_app.registration.measuring.chunk_result import ChunkResult
-from xcorr_app.registration.measuring.match import Match
+from xcorr_app.registration.measuring.match import Compared, Match
 from xcorr_app.registration.measuring.matcher import Matcher
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.measuring.rated_peaks import Planes
@@ -82,9 +82,11 @@ def measured_together(
         return None
     adder = _SumOfPlanes(parts, asked, xp)
     columns, shapes = Measured.empty(count), PeakShapes.empty(count)
-    for found in walk.over("channels", lambda start, stop: adder.measured(start, stop, asked), small=True):
+    for found in walk.over("channels", lambda start, stop: adder.measured(start, stop, asked)):
         if found is not None:
-            found.write(columns, shapes, adder.window)
+            frames = slice(found.start, found.start + found.columns.usable.size)
+            columns.put(frames, found.columns)
+            shapes.put(frames, found.shapes)
     columns.sigma = shapes.standard_errors(columns.significance)
     flags = columns.flags(settings)
     good = np.array([quality.is_trusted(words) for words in flags]) & np.isfinite(columns.shifts).all(axis=1)
@@ -175,19 +177,20 @@ class _SumOfPlanes(Matcher):
             return None
         read = [each.prepared.read(start, stop)[1] for each in self._channels]
         rows = np.flatnonzero(asked[start:stop] & np.all([each.usable for each in read], axis=0))
-        result = ChunkResult(start, read[0], rows, {})
+        result = ChunkResult.of(start, read[0], {}, (0, 0))
         if rows.size == 0:
             return result
         parts = [
             one.planes(reference, take(each.frames, rows))
             for one, reference, each in zip(self._matchers, self._references, read, strict=True)
         ]
-        match = result.match = self.match(_Summed.of(parts, self._weights))
-        overlap = np.prod(np.maximum(np.array(parts[0].values.shape[1:]) - np.abs(match.peak), 0), axis=1)
+        match, shape = self.match(_Summed.of(parts, self._weights)), parts[0].values.shape[1:]
+        found = Compared(match, np.zeros(rows.size), parts[0].values, self._shapes(parts, match))
+        result.fill(rows, found, np.zeros(rows.size), shape, self.window, self._channels[0].settings)
         # A weighted mean of independent scores scatters less than one of them.
-        result.chance_score = quality.score_by_chance(overlap / np.square(self._weights).sum(), self.window)
-        result.score_limit = np.zeros(rows.size)
-        result.shapes = self._shapes(parts, match)
+        overlap = np.prod(np.maximum(np.array(shape) - np.abs(match.peak), 0), axis=1)
+        by_chance = quality.score_by_chance(overlap / np.square(self._weights).sum(), self.window)
+        result.columns.chance_score[rows], result.columns.score_limit[rows] = by_chance, 0.0
         return result
 
     def _shapes(self, parts: Sequence[Planes], match: Match) -> PeakShapes:

@@ -17,7 +17,6 @@ from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.pattern.one_layer import LeftOver, left_over_of
-from xcorr_app.registration.reference.stack_statistics import Statistics
 from xcorr_app.registration.reference.strategies import Estimation
 from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.stack.contrast import Contrast
@@ -129,9 +128,7 @@ class StackMeasurement:
 
     def _job(self, frames: Frames, settings: Settings, progress: Progress | None, **how: bool) -> Estimation:
         walk = Pass(frames.count, frames.shape[0] * frames.shape[1], self.xp is not np, progress, self._held)
-        measurement = Measurement(frames, walk, settings, self.xp, **how)
-        statistics = Statistics(frames, walk, settings, self.xp)
-        return Estimation(frames, settings, measurement, statistics, self.xp, self.begin)
+        return Estimation(Measurement(frames, walk, settings, self.xp, **how), self.begin)
 
 
 def _verified_frames(verify: str | int, count: int) -> NDArray[np.bool_]:

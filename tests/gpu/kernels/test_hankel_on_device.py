@@ -11,7 +11,7 @@ from scipy import fft
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.summed_area import SummedAreaTables
 from xcorr_app.gpu.runtime.limits import device_limits
-from xcorr_app.gpu.tensor.kernels import FP16_SUMS, KERNELS
+from xcorr_app.gpu.tensor.kernels import KERNELS
 from xcorr_app.gpu.tensor.planes import plain_sums
 from xcorr_app.gpu.tensor.sums import prepared_sums
 
@@ -55,7 +55,7 @@ def kernel_for(problem, split):
     if split == 2:
         return "hankel"
     limits = device_limits(0)
-    able = [KERNELS[name] for name in FP16_SUMS if KERNELS[name].accepts(problem, limits) is None]
+    able = [entry for entry in KERNELS.values() if entry.accepts(problem, limits) is None]
     return min(able, key=lambda entry: entry.cost(problem, limits)).name
 
 

@@ -15,7 +15,7 @@ from xcorr_app.batch.align.pixel_sums import PixelSums
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.memory import attempt, bytes_within_limit, release_unused
 from xcorr_app.registration.assessment_sums import AssessmentSums, Shared, Side, extents_of, shared_area
-from xcorr_app.registration.masked.assessment import MaskedFrames, MaskedSums
+from xcorr_app.registration.masked.assessment import MaskedFrames
 from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.settings import Roi
 from xcorr_app.report.pictures import PREVIEW_SIDE, THUMBNAIL_SIDE, Pictures, block_mean, block_side, preview_of
@@ -63,6 +63,8 @@ class Projections:
         self._extents = extents_of(shape, shifts)
         kept = np.isfinite(shifts).all(axis=1)
         shared = shared_area(shape, self._extents[kept])
+        if masks is not None:
+            seen = slice(0, shape[0]), slice(0, shape[1])
         if seen is not None:
             shared = Shared(seen, np.ones(int(kept.sum()), dtype=bool)) if kept.sum() > 1 else None
         self._masked = None if masks is None else MaskedFrames(masks, shifts)
@@ -72,12 +74,10 @@ class Projections:
         self._wanted = frozenset(flagged[:_MAX_THUMBNAILS])
         count = len(shifts)
         self._previewed = frozenset(np.linspace(0, count - 1, min(count, _PREVIEWED)).round().astype(int).tolist())
-        self.sums: AssessmentSums | MaskedSums | None = None
+        self.sums: AssessmentSums | None = None
         """For :func:`xcorr_app.registration.assessment.assessment_of`."""
-        if masks is not None:
-            self.sums = MaskedSums(int(kept.sum())) if kept.sum() > 1 else None
-        elif shared is not None:
-            self.sums = AssessmentSums(shared, roi, defects, shifts[kept])
+        if shared is not None:
+            self.sums = AssessmentSums(shared, roi, defects, shifts[kept], masked=masks is not None)
         self._before, self._after = PixelSums(self._band), PixelSums(self._band)
         self._numbers: list[int] = []
         self._thumbnails: dict[int, NDArray[np.float32]] = {}
@@ -154,7 +154,7 @@ class Projections:
 
 
 @contextmanager
-def _beside(sums: AssessmentSums | MaskedSums | None, before: Array, after: Array) -> Iterator[None]:
+def _beside(sums: AssessmentSums | None, before: Array, after: Array) -> Iterator[None]:
     """Add frames to sums, on a host by another thread: all that is gathered in turn takes longer than moving frames."""
     if sums is None or is_device_array(before):
         yield
@@ -169,8 +169,6 @@ def _beside(sums: AssessmentSums | MaskedSums | None, before: Array, after: Arra
 
 def _copied(sums: Any) -> Any:
     """Sums as they are now, though more is added; what is gathered in lists does not change."""
-    if isinstance(sums, MaskedSums):
-        return sums.copied()
     if isinstance(sums, (PixelSums, AssessmentSums, Side)):
         one = copy.copy(sums)
         vars(one).update((name, _copied(value)) for name, value in vars(sums).items())

@@ -78,8 +78,10 @@ class FilterOptions(NamedKernelOptions):
         kind=OneOf((*choices.FILTER_KERNELS, *choices.BANK_METHODS[1:])),
     )
     kernel_options: tuple[str, ...] = shared_options.kernel_words(
-        text="Option of --kernel exchange, as often as needed: rows (of a sub-block, 56 as published) and warps, "
-        "numbers; column-reuse, row-reuse, shared-taps, share-last, edges-apart, yes or no.",
+        text="Option of a kernel, as often as needed. Of exchange: rows (of a sub-block, 56 as published), warps; "
+        "column-reuse, row-reuse, shared-taps, share-last, edges-apart, yes or no. Of im2win: window-tensor, "
+        "micro-kernel, vector-loads, double-buffer, prefetch, prefetch-registers, yes or no; tile-filters, "
+        "tile-columns, tile-depth.",
     )
     stride: int = option(
         1,
@@ -102,7 +104,7 @@ class FilterOptions(NamedKernelOptions):
             kernel_name(self.asked_kernel, self.engine)
             if self.stride != 1:
                 raise ArgumentError(f"stride {self.stride} is for banks of filters: take --bank, or leave it out")
-        elif self.asked_kernel not in BANK_METHODS:
+        elif self.kernel not in BANK_METHODS or not self.asked_kernel:
             raise ArgumentError(f"kernel {self.kernel!r} is for single filters; banks have {', '.join(BANK_METHODS)}")
 
     @cached_property

@@ -99,10 +99,11 @@ def _decision(metadata: StackMetadata, options: FilterOptions, xp: Any) -> Decis
     together = Pass(metadata.planes, pixels, on_device=limits is not None).images_at_once
     if bank is not None:
         from xcorr_app.filtering.array_choice import decide_bank
+        from xcorr_app.gpu.im2win.options import kernel_and_macros
 
         count, height, width = bank.filters.shape
         images, filters = (together, 1, rows, columns), (count, 1, height, width)
-        how_cut: Any = (options.mode, options.stride, options.asked_kernel)
+        how_cut: Any = (options.mode, options.stride, kernel_and_macros(options.asked_kernel)[0])
         return decide_bank(images, metadata.dtype, filters, limits, *how_cut)
     shape, taps = (together, rows, columns), options.choice.taps
     how: Any = {name: getattr(options, name) for name in ("mode", "cval", "engine")}

@@ -71,7 +71,8 @@ class UnmixOptions(NamedKernelOptions):
     )
     kernel_options: tuple[str, ...] = shared_options.kernel_words(
         text="Constant of the planner of --kernel blocking, as often as needed: warps, blocks, channel-count, "
-        "registers, shared-bytes, filters-for-l1, rounds, numbers; staging, async or registers.",
+        "registers, shared-bytes, filters-for-l1, halved-from-l1, halved-from-l2, rounds, numbers; staging, async or "
+        "registers.",
     )
 
     def __post_init__(self) -> None:

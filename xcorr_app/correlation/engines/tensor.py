@@ -14,7 +14,6 @@ import numpy as np
 
 from xcorr_app.correlation.choice import decide_planes
 from xcorr_app.correlation.engines.base import Correlator, Operand
-from xcorr_app.correlation.engines.tensor_bytes import ByteCorrelator
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import DataTypeError
 from xcorr_app.gpu.direct.kernels import max_pairs
@@ -33,7 +32,7 @@ _TABLE_BYTES = 256 << 20
 
 
 class TensorEngine:
-    """Plain sums by products of fp16 or of bytes."""
+    """Plain sums by products of fp16."""
 
     name = "tensor"
 
@@ -52,8 +51,6 @@ class TensorEngine:
         self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, xp: Any
     ) -> Correlator:
         """Return a correlator over the window."""
-        if self._options.exact:
-            return ByteCorrelator(left_shape, right_shape, window)
         return TensorCorrelator(left_shape, right_shape, window, self._options)
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct import warp_launches
-from xcorr_app.gpu.direct.costs import kernel_cost
+from xcorr_app.gpu.direct.costs import combined_cost, row_product_cost
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.direct.tile_launches import band_product, combined, row_product
-from xcorr_app.gpu.direct.tuning import TUNING, band_shape
+from xcorr_app.gpu.direct.tile_launches import combined, row_product
+from xcorr_app.gpu.direct.tuning import TUNING
 from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.launch import WARP, Launch, Types, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
@@ -26,9 +25,8 @@ _DISTRIBUTED = {"DISTRIBUTION": 2, "MAX_ROWS": 65536}
 LARGEST: dict[str, dict[str, int]] = {
     "overlap-wise": {"THREADS": 1024},
     "shift-per-warp": {"SHIFTS_PER_BLOCK": 16},
-    "row-per-warp": {"WARPS": 16},
-    "warp-shuffle": {"WARPS": 8},
-    "warp-shuffle-distributed": {"WARPS": 8, **_DISTRIBUTED},
+    "warp-shuffle": {"WARPS": 16},
+    "warp-shuffle-distributed": {"WARPS": 16, **_DISTRIBUTED},
     "multi-right": {"WARPS": 16, "RIGHTS": 8, **_DISTRIBUTED},
     "multi-left-right": {"WARPS": 8, "LEFTS": 4, "RIGHTS": 4, **_DISTRIBUTED},
     "multi-row": {"WARPS": 8, "SHIFTS": 8, "LEFT_ROWS": 8, "PHASES": 1, **_DISTRIBUTED},
@@ -38,11 +36,12 @@ LARGEST: dict[str, dict[str, int]] = {
 
 ELEMENTS = {**INPUT_TYPES, "float64": "double"}
 """Types of elements: float64 where sums are, by the variants that do not stage their elements as float32."""
-STAGED = frozenset({"row-per-warp", "combined", "row-product", "band-product"})
+STAGED = frozenset({"combined", "row-product"})
 """Variants that bring elements to shared memory, as float32: exact for the other types."""
 
 _Choose = Callable[[Problem, Types, Mapping[str, int], DeviceLimits], Launch]
 _Accepts = Callable[[Problem, DeviceLimits], "str | None"]
+_Cost = Callable[[Problem, DeviceLimits], float]
 
 
 def max_pairs(name: str, problem: Problem, *, distributed: bool = False) -> int:
@@ -51,13 +50,11 @@ def max_pairs(name: str, problem: Problem, *, distributed: bool = False) -> int:
     `distributed` says that the rows of a shift are split among workers.
     """
     height, width = problem.plane_shape
-    # No kernel has more threads, warps or blocks a pair than shifts and rows together, but for the two where every
-    # overlapping row of every shift may be a worker, or a block.
+    # No kernel has more threads, warps or blocks a pair than shifts and rows together, but for those where every
+    # overlapping row of every shift may be a worker.
     tasks = height * width + problem.left_shape[0] + problem.right_shape[0]
     if distributed or name == "warp-shuffle-distributed":
         tasks = height * problem.left_shape[0] * ceil_div(width, WARP)
-    if name == "row-per-warp":
-        tasks = max(tasks, height * ceil_div(width, WARP) * 16)
     pairs = _LARGEST_INDEX // tasks
     if pairs < 1:
         raise ArgumentError(f"a plane of {height} x {width} shifts is too large for {name}; ask for a smaller window")
@@ -70,12 +67,6 @@ def _accepts_any(_: Problem, __: DeviceLimits) -> str | None:
 
 def _accepts_shared_rights(problem: Problem, _: DeviceLimits) -> str | None:
     return None if problem.shared_rights else "multi-left-right needs form n-to-m: every left has the same rights"
-
-
-def _accepts_bands(problem: Problem, limits: DeviceLimits) -> str | None:
-    if band_shape(problem, limits.shared_bytes, is_double=False) is not None:
-        return None
-    return "band-product is for matrices whose pairs fit shared memory and whose rows of products a kernel can unroll"
 
 
 def _launcher(name: str, choose: _Choose, accepts: _Accepts) -> Callable[..., Launch]:
@@ -116,14 +107,14 @@ def _entry(
     *,
     sources: tuple[str, ...] = (),
     accepts: _Accepts = _accepts_any,
-    competes: bool = False,
+    cost: _Cost | None = None,
 ) -> KernelEntry[Problem]:
     return KernelEntry(
         name,
         (f"direct/{name.replace('-', '_')}", *sources),
         accepts,
         _launcher(name, choose, accepts),
-        functools.partial(kernel_cost, name) if competes else None,
+        cost,
         frozenset(LARGEST.get(name, ())),
         section,
     )
@@ -134,12 +125,6 @@ KERNELS: dict[str, KernelEntry[Problem]] = {
     for entry in (
         _entry("overlap-wise", warp_launches.overlap_wise, _DOCUMENT + "parallelisation: a thread for every shift"),
         _entry("shift-per-warp", warp_launches.shift_per_warp, _DOCUMENT + "occupancy: a warp for every shift"),
-        _entry(
-            "row-per-warp",
-            warp_launches.row_per_warp,
-            "Not in a document: warp shuffle with the rows of 32 shifts shared by the warps of a block",
-            competes=True,
-        ),
         _entry("warp-shuffle", warp_launches.warp_shuffle, _DOCUMENT + "the algorithm of warp shuffles"),
         _entry("warp-shuffle-distributed", warp_launches.distributed, _DOCUMENT + "work distribution"),
         _entry("multi-right", warp_launches.multi_right, _DOCUMENT + "share of arithmetic: several right matrices"),
@@ -160,17 +145,13 @@ KERNELS: dict[str, KernelEntry[Problem]] = {
             combined,
             _DOCUMENT + "all its reuse together, with shared memory in place of shuffles",
             sources=("direct/sum_segments",),
-            competes=True,
+            cost=combined_cost,
         ),
         _entry(
-            "row-product", row_product, "Not in a document: pairs of rows as outer products of pieces", competes=True
-        ),
-        _entry(
-            "band-product",
-            band_product,
-            "Not in a document: pairs of rows as bands of products, unrolled for their sizes",
-            accepts=_accepts_bands,
-            competes=True,
+            "row-product",
+            row_product,
+            "Not in a document: pairs of rows as outer products of pieces",
+            cost=row_product_cost,
         ),
     )
 }

@@ -15,8 +15,8 @@ __all__ = ["DISTRIBUTIONS", "PRECISIONS", "SUMS", "TUNABLES", "KernelOptions"]
 DISTRIBUTIONS = ("none", "rectangle", "triangle")
 """How the rows of a shift are split among workers, in the order of the kernel's ``DISTRIBUTION`` macro."""
 
-PRECISIONS = ("fp16", "fp16x2", "int8")
-"""What a value is on tensor cores: fp16, split fp16 (the sum of two), or the byte that it is."""
+PRECISIONS = ("fp16", "fp16x2")
+"""What a value is on tensor cores: fp16, or split fp16 (the sum of two)."""
 
 SUMS = ("float32", "float64")
 """What engine ``direct`` sums in."""
@@ -62,17 +62,16 @@ class KernelOptions:
         Consecutive row shifts a thread works on, 1 to 8 (``multi-row``) or 1 to 4 (``combined-shuffle``).
     left_rows : int, optional
         Left rows a thread holds at a time, 1 to 8 (``multi-row``) or 1 to 4 (``combined-shuffle``).
-    precision : {"fp16", "fp16x2", "int8"}, optional
+    precision : {"fp16", "fp16x2"}, optional
         How engine ``tensor`` multiplies. ``"fp16x2"``: values as sums of two fp16 numbers; plain sums are off by less
         than 1e-6 of the product of both matrices' norms. ``"fp16"``: single fp16 numbers, a third of the products; a
         normalised score is off by 1e-3 at most, or 1.3e-3 in batches of many frames against one image, where overlaps
-        vary about as much as the whole matrices. ``"int8"``: the bytes of uint8 matrices, and of no others; plain sums
-        are exact whole numbers and planes float64, which holds those of 2^37 elements. Without it planes are
-        ``"fp16x2"``, and registration searches peaks as ``"fp16"`` does and recomputes what lies around them in single
-        precision; with ``"fp16x2"`` or ``"int8"`` it searches whole planes.
+        vary about as much as the whole matrices. Without it planes are ``"fp16x2"``, and registration searches peaks
+        as ``"fp16"`` does and recomputes what lies around them in single precision; with ``"fp16x2"`` it searches whole
+        planes.
     warps : int, optional
-        Warps a block, 1 to 8 (``warp-shuffle``, ``warp-shuffle-distributed``, ``multi-left-right``, ``multi-row``,
-        ``combined-shuffle``) or 1 to 16 (``row-per-warp``, ``multi-right``).
+        Warps a block, 1 to 16 (``warp-shuffle``, ``warp-shuffle-distributed``, ``multi-right``) or 1 to 8
+        (``multi-left-right``, ``multi-row``, ``combined-shuffle``).
     threads : int, optional
         Threads a block, 1 to 1024 (``overlap-wise``).
     shifts_per_block : int, optional
@@ -81,8 +80,9 @@ class KernelOptions:
         Whether left rows with only some of a thread's right rows have init and drain phases of their own, as the
         document has it, or are summed with rows of zeros (``multi-row``, ``combined-shuffle``; default False).
     sums : {"float32", "float64"}, optional
-        What is summed in. With ``"float64"`` planes are float64, of any type of elements: float64 itself by the
-        variants that read elements as they are (``overlap-wise``, ``shift-per-warp``, and all that shuffle).
+        What is summed in. With ``"float64"`` planes are float64, those of integers exact, of any type of elements:
+        float64 itself by the variants that read elements as they are (``overlap-wise``, ``shift-per-warp``, and all
+        that shuffle).
 
     Raises
     ------
@@ -93,7 +93,7 @@ class KernelOptions:
     --------
     >>> KernelOptions("multi-row", shifts=4).tuning()
     {'SHIFTS': 4}
-    >>> KernelOptions(precision="int8").engine
+    >>> KernelOptions(precision="fp16").engine
     'tensor'
     """
 
@@ -168,11 +168,6 @@ class KernelOptions:
     def sum_type(self) -> str:
         """What the kernels sum in, as CUDA names it."""
         return "double" if self.sums == "float64" else "float"
-
-    @property
-    def exact(self) -> bool:
-        """Whether matrices are summed as they are stored, in whole numbers: uint8 alone, nothing is standardised."""
-        return self.precision == "int8"
 
     def tuning(self) -> dict[str, int]:
         """Macro values that replace the table's, for the launch of the variant's `KernelEntry`."""

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.direct.tuning import band_shape, combined_tile, row_product_shape, segment_count
+from xcorr_app.gpu.direct.tuning import combined_tile, row_product_shape, segment_count
 from xcorr_app.gpu.runtime.launch import WARP, Launch, Types, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = ["band_product", "combined", "combined_launch", "row_product"]
+__all__ = ["combined", "combined_launch", "row_product"]
 
 
 def combined(problem: Problem, types: Types, tuning: Mapping[str, int], device: DeviceLimits) -> Launch:
@@ -94,31 +94,6 @@ def row_product(problem: Problem, types: Types, tuning: Mapping[str, int], _: De
         return even
     odd_blocks = ceil_div(problem.pairs, pairs) * groups * (2 * ((largest_offset + 1) // 2))
     return replace(even, then=replace(even, blocks=odd_blocks, extra=(1,), zero_first=False))
-
-
-def band_product(problem: Problem, types: Types, tuning: Mapping[str, int], device: DeviceLimits) -> Launch:
-    """Choose how many pairs a block of ``band_product`` takes, and how many threads share a shift."""
-    shape = band_shape(problem, device.shared_bytes, is_double=types["SUM_TYPE"] == "double")
-    if shape is None:
-        raise ArgumentError(
-            "band-product is for matrices whose pairs fit shared memory and whose rows of products a kernel can unroll"
-        )
-    macros = {**shape, **tuning}
-    pair_floats = macros.pop("PAIR_FLOATS")
-    sum_bytes = 8 if types["SUM_TYPE"] == "double" else 4
-    lines = macros["PARTS"] * macros["PAIRS"] * problem.plane_shape[0]
-    exchange = lines * (problem.plane_shape[1] | 1) * sum_bytes
-    pair_floats = max(pair_floats, 4 * ceil_div(exchange, 16 * macros["PAIRS"]))
-    groups = ceil_div(problem.pairs, macros["PAIRS"])
-    blocks = min(groups, device.multiprocessors * macros["MIN_BLOCKS"])
-    return Launch(
-        "direct/band_product",
-        {**types, **macros},
-        blocks,
-        macros["THREADS"],
-        2 * 4 * macros["PAIRS"] * pair_floats,
-        extra=(pair_floats, blocks),
-    )
 
 
 def sum_of_segments(launch: Launch, problem: Problem) -> Launch:

@@ -6,7 +6,6 @@ from xcorr_app.gpu.direct.problem import Problem
 
 __all__ = [
     "TUNING",
-    "band_shape",
     "combined_tile",
     "is_small",
     "row_product_shape",
@@ -130,58 +129,4 @@ def row_product_shape(problem: Problem, *, is_double: bool, is_float: bool = Tru
         "SHIFT_ROWS": shift_rows,
         "CHUNK_ROWS": shift_rows,
         "MIN_BLOCKS": 4 if is_float else 3,
-    }
-
-
-MAX_UNROLLED = 2600  # products of a row of band-product, so that its code stays in the instruction cache
-BAND_THREADS = 640
-
-
-def band_shape(problem: Problem, shared_bytes: int, *, is_double: bool) -> dict[str, int] | None:
-    """Choose how many pairs a block of ``band-product`` takes, and how many threads share the rows of a shift."""
-    (left_height, left_width), (right_height, right_width) = problem.left_shape, problem.right_shape
-    height, width = problem.plane_shape
-    first = problem.first_shift[1]
-    if right_width > 256 or width > (20 if is_double else 40) or sum(problem.overlaps(1)) > MAX_UNROLLED:
-        return None
-    pitches = [4 * (-(-size // 4) | 1) for size in (left_width, right_width)]
-    floats = left_height * pitches[0] + right_height * pitches[1]
-    pair_floats = -(-floats // 32) * 32 + 4  # neighbouring pairs begin in different banks
-    exchange = (width | 1) * height * (2 if is_double else 1)  # floats a part and pair
-    largest = max(pair_floats, 4 * -(-exchange // 4))
-    most = min(shared_bytes // (8 * largest), BAND_THREADS // height)  # two groups: one in work, one on its way
-    if most < 1:
-        return None
-    rows = problem.overlaps(0)
-
-    def blocks_of(pairs: int, parts: int) -> int:
-        warps = -(-pairs * parts * height // 32)
-        return max(1, min(shared_bytes // (8 * pairs * pair_floats), BAND_THREADS // (32 * warps)))
-
-    def busy(shape: tuple[int, int]) -> float:
-        """Share of the lanes that work, over the schedulers of a multiprocessor and the rows of a shift."""
-        pairs, parts = shape
-        threads, blocks = pairs * parts * height, blocks_of(pairs, parts)
-        warps = -(-threads // 32) * blocks
-        lanes = threads * blocks / (-(-warps // 4) * 128)
-        share = sum(rows) / max(1, sum(parts * -(-count // parts) for count in rows))
-        return lanes * share * min(1.0, threads * blocks / 384) * (1.01 if blocks > 1 else 1.0)
-
-    shapes = [
-        (pairs, parts)
-        for pairs in range(1, min(most, max(1, problem.for_choice.pairs)) + 1)
-        for parts in range(1, 7)
-        if parts == 1 or (pairs * parts * height <= BAND_THREADS and parts * exchange <= pair_floats)
-    ]
-    pairs, parts = max(shapes, key=busy)
-    return {
-        "LEFT_WIDTH": left_width,
-        "RIGHT_WIDTH": right_width,
-        "SHIFT_X0": first,
-        "SHIFTS_X": width,
-        "PAIRS": pairs,
-        "PARTS": parts,
-        "THREADS": -(-pairs * parts * height // 32) * 32,
-        "MIN_BLOCKS": blocks_of(pairs, parts),
-        "PAIR_FLOATS": pair_floats,
     }

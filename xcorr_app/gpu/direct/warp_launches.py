@@ -16,7 +16,6 @@ __all__ = [
     "multi_right",
     "multi_row",
     "overlap_wise",
-    "row_per_warp",
     "shift_per_warp",
     "warp_shuffle",
 ]
@@ -38,9 +37,14 @@ def shift_per_warp(problem: Problem, types: Types, tuning: Mapping[str, int], _:
     return Launch("direct/shift_per_warp", {**types, **tuning}, blocks, per_block * WARP)
 
 
+_WARPS_OF_DOUBLE = 8
+
+
 def _by_warp(kernel: str, types: Types, tuning: Mapping[str, int], warps: int, *, zero_first: bool = False) -> Launch:
     """Launch a kernel whose tasks are warps, ``WARPS`` of them a block."""
     per_block = tuning["WARPS"]
+    if per_block > _WARPS_OF_DOUBLE and types["SUM_TYPE"] == "double" and kernel.startswith("warp_shuffle"):
+        raise ArgumentError(f"{per_block} warps do not fit the registers with sums of double: give {_WARPS_OF_DOUBLE}")
     blocks = ceil_div(warps, per_block)
     return Launch(f"direct/{kernel}", {**types, **tuning}, blocks, per_block * WARP, zero_first=zero_first)
 
@@ -49,21 +53,6 @@ def warp_shuffle(problem: Problem, types: Types, tuning: Mapping[str, int], _: D
     """A warp sums 32 neighbouring shifts and passes left values from lane to lane."""
     height, width = problem.plane_shape
     return _by_warp("warp_shuffle", types, tuning, problem.pairs * height * ceil_div(width, WARP))
-
-
-def row_per_warp(problem: Problem, types: Types, tuning: Mapping[str, int], _: DeviceLimits) -> Launch:
-    """A block sums 32 neighbouring shifts, its warps sharing the rows."""
-    height, width = problem.plane_shape
-    rows = min(problem.left_shape[0], problem.right_shape[0])
-    warps = {"WARPS": next((count for count in (1, 2, 4, 8) if rows <= count), 16), **tuning}["WARPS"]
-    sum_floats = 2 if types["SUM_TYPE"] == "double" else 1
-    return Launch(
-        "direct/row_per_warp",
-        {**types, "WARPS": warps},
-        problem.pairs * height * ceil_div(width, WARP),
-        warps * WARP,
-        4 * warps * (96 + WARP * sum_floats),
-    )
 
 
 def distributed(problem: Problem, types: Types, tuning: Mapping[str, int], _: DeviceLimits) -> Launch:

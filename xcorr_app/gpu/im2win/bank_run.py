@@ -14,8 +14,16 @@ import numpy.typing as npt
 from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.gpu.im2win.bank import LARGEST_KEPT, PADDED_BYTES, BankPart, BankProblem, pad_launch
 from xcorr_app.gpu.im2win.filters import Im2winFilters
+from xcorr_app.gpu.im2win.options import Im2winOptions, kernel_and_macros
 from xcorr_app.gpu.im2win.problem import stored_filters
-from xcorr_app.gpu.im2win.run import address_of, bound_convolution, bound_shallow, bound_windows, lowest_bit
+from xcorr_app.gpu.im2win.run import (
+    address_of,
+    bound_convolution,
+    bound_plain,
+    bound_shallow,
+    bound_windows,
+    lowest_bit,
+)
 from xcorr_app.gpu.runtime.binder import BoundLaunch, bound
 from xcorr_app.gpu.runtime.constants import constants
 from xcorr_app.gpu.runtime.memory import with_smaller
@@ -46,7 +54,7 @@ def bank_on_device(
     filters: npt.NDArray[Any] | KernelBank,
     out: Any,
     *,
-    kernel: str = "implicit",
+    kernel: str | Im2winOptions = "implicit",
     boundary: str = "reflect",
     outside: float = 0.0,
     stride: int = 1,
@@ -84,7 +92,7 @@ def _limits(problem: BankProblem, elements: int) -> Iterator[int]:
 
 def _run(
     problem: BankProblem,
-    kernel: str,
+    kernel: str | Im2winOptions,
     images: Any,
     bank: KernelBank,
     outside: float,
@@ -99,7 +107,7 @@ def _run(
         part(dense, out)
 
 
-_How: TypeAlias = tuple[int, BankProblem, str, str, float, int, int]
+_How: TypeAlias = tuple[int, BankProblem, str | Im2winOptions, str, float, int, int]
 """Device, problem, kernel, type of the images, value outside, elements of a part's padded images, alignment."""
 
 
@@ -113,7 +121,8 @@ def _kept_parts(how: _How, content: bytes) -> tuple[_BoundPart, ...]:
 
 
 def _parts(how: _How, bank: npt.NDArray[np.float32], *, kept: bool) -> tuple[_BoundPart, ...]:
-    _, problem, kernel, image_type, outside, elements, alignment = how
+    _, problem, asked, image_type, outside, elements, alignment = how
+    kernel, macros = kernel_and_macros(asked)
     cupy = sys.modules["cupy"]  # whose arrays the images are
 
     def there(filters: npt.NDArray[np.float32]) -> Any:
@@ -127,15 +136,15 @@ def _parts(how: _How, bank: npt.NDArray[np.float32], *, kept: bool) -> tuple[_Bo
         pad = pad_launch(problem, part, image_type=image_type, outside=outside)
         pitch = rows * columns if part.rows < rows else None  # of a band's planes, which lie apart
         if kernel in ("im2win", "im2win-basic"):
-            how_cut: Any = {"plane_pitch": pitch, "window_bytes": 4 * elements}
+            how_cut: Any = {"plane_pitch": pitch, "window_bytes": 4 * elements, "tuning": macros}
             product = bound_windows(layer, both, basic=kernel == "im2win-basic", **how_cut)
-        elif pitch:
-            product = bound_convolution(layer, both, plane_pitch=pitch)
-        elif kernel == "shallow":
+        elif kernel == "implicit-basic":
+            product = bound_plain(layer, both, plane_pitch=pitch)
+        elif kernel == "shallow" and not pitch:
             offset = 4 * part.first_image * problem.filters * rows * columns
             product = bound_shallow(layer, both, alignment=lowest_bit(alignment | offset))
         else:
-            product = bound_convolution(layer, both)
+            product = bound_convolution(layer, both, plane_pitch=pitch, tuning=macros)
         padded_shape = (part.images, *problem.padded_shape(part.rows))
         found.append(_BoundPart(part, padded_shape, bound(pad, pad.extra), product))
     return tuple(found)

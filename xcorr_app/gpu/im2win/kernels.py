@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.im2win import launches, tiles
@@ -66,17 +67,15 @@ def _shallow_cost(problem: Im2winProblem, limits: DeviceLimits) -> float:
     return shallow_cycles(ShallowProblem.of_bank(problem), limits) / _CYCLES_OF_MICROSECOND
 
 
-def _basic_launch(problem: Im2winProblem, _: DeviceLimits, tuning: Tuning = None) -> Launch:
-    refuse_unknown("im2win-basic", tuning or (), ())
-    return launches.basic_launch(problem)
+def _basic_launch(problem: Im2winProblem, _: DeviceLimits, tuning: Tuning = None, *, implicit: bool = False) -> Launch:
+    refuse_unknown("a thread a result", tuning or (), ())
+    return launches.basic_launch(problem, implicit=implicit)
 
 
-def _window_launch(problem: Im2winProblem, limits: DeviceLimits, tuning: Tuning = None) -> Launch:
-    return launches.convolve_launch(problem, device=limits, tuning=tuning)
-
-
-def _implicit_launch(problem: Im2winProblem, limits: DeviceLimits, tuning: Tuning = None) -> Launch:
-    return launches.convolve_launch(problem, implicit=True, device=limits, tuning=tuning)
+def _product_launch(
+    problem: Im2winProblem, limits: DeviceLimits, tuning: Tuning = None, *, implicit: bool = False
+) -> Launch:
+    return launches.convolve_launch(problem, implicit=implicit, device=limits, tuning=tuning)
 
 
 def _shallow_launch(problem: Im2winProblem, limits: DeviceLimits, tuning: Tuning = None) -> Launch:
@@ -92,10 +91,10 @@ KERNELS: Mapping[str, KernelEntry[Im2winProblem]] = {
             "im2win",
             ("im2win/im2win_transform", *_PRODUCT),
             _why_no_window,
-            _window_launch,
+            _product_launch,
             _window_cost,
             launches.TUNABLES,
-            "Im2win, Algorithms 1 and 3: window tensor and the high-performance product",
+            "Im2win, Equation 2 and Algorithm 3: window tensor and the high-performance product",
         ),
         KernelEntry(
             "im2win-basic",
@@ -107,10 +106,19 @@ KERNELS: Mapping[str, KernelEntry[Im2winProblem]] = {
             "Im2win, Algorithm 2: a thread sums one output element",
         ),
         KernelEntry(
+            "implicit-basic",
+            ("im2win/im2win_pad", "im2win/im2win_filters", "im2win/im2win_basic"),
+            lambda *_: None,
+            partial(_basic_launch, implicit=True),
+            None,
+            frozenset(),
+            "Im2win, Algorithm 1: a thread sums one output element, straight from the images",
+        ),
+        KernelEntry(
             "implicit",
             ("im2win/im2win_pad", *_PRODUCT),
             lambda *_: None,
-            _implicit_launch,
+            partial(_product_launch, implicit=True),
             _implicit_cost,
             launches.TUNABLES,
             "Im2win, Algorithm 3 without the tensor: its elements are taken from the images",

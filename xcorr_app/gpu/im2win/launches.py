@@ -1,4 +1,4 @@
-"""How the Im2win kernels are compiled and started: macros, the steps of the ablation, grids."""
+"""How the Im2win kernels are compiled and started: macros and grids."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 __all__ = [
-    "ABLATION",
     "DEFAULTS",
-    "STEPS",
     "TUNABLES",
     "basic_launch",
     "convolve_launch",
@@ -29,28 +27,8 @@ DEFAULTS: Mapping[str, int] = {"MICRO_M": 8, "VECTOR": 4, "BUFFERS": 2, "PREFETC
 TUNABLES = frozenset((*DEFAULTS, "LANES_M", "WARPS_M", "WARPS_N", "MICRO_N", "MIN_BLOCKS", "TILE_K"))
 """Macros that a caller may set."""
 
-_ONE_SUM = {"MICRO_M": 1, "MICRO_N": 1, "VECTOR": 1, "LANES_M": 4, "WARPS_M": 8, "WARPS_N": 4, "MIN_BLOCKS": 1}
-_ONE_BUFFER = {"BUFFERS": 1, "PREFETCH": 0}
 _MAX_BUFFERS = 2
 """Offsets are handed on by the barrier between two tiles; more tiles are asked for before the first barrier."""
-
-STEPS: Mapping[str, Mapping[str, int]] = {
-    "tiles in shared memory": {**_ONE_SUM, **_ONE_BUFFER, "FRAGMENTS": 1},
-    "+ micro-kernel": {**_ONE_BUFFER, "VECTOR": 1, "FRAGMENTS": 1},
-    "+ vector loads": {**_ONE_BUFFER, "FRAGMENTS": 1},
-    "+ double buffer": {"PREFETCH": 0, "FRAGMENTS": 1},
-    "+ prefetch": {},
-}
-"""From the basic form to the full kernel, one step more each time: macros that replace those of the full kernel."""
-
-ABLATION: Mapping[str, Mapping[str, int]] = {
-    "no micro-kernel": _ONE_SUM,
-    "no vector loads": {"VECTOR": 1},
-    "no double buffer": _ONE_BUFFER,
-    "no prefetch to shared memory": {"PREFETCH": 0},
-    "no prefetch to registers": {"FRAGMENTS": 1},
-}
-"""One step left out at a time: macros that replace those of the full kernel."""
 
 _BASIC_ROWS = 32
 _THREADS = 256
@@ -76,10 +54,11 @@ def filters_launch(problem: Im2winProblem) -> Launch:
     return Launch("im2win/im2win_filters", defines, blocks, 8 * side, 4 * side * (side + 1), extra=numbers)
 
 
-def basic_launch(problem: Im2winProblem, rows: int = _BASIC_ROWS) -> Launch:
+def basic_launch(problem: Im2winProblem, rows: int = _BASIC_ROWS, *, implicit: bool = False) -> Launch:
     """Return the launch of the basic form: a thread sums one output element."""
     blocks = ceil_div(problem.filters, rows) * ceil_div(problem.columns, WARP)
-    return Launch("im2win/im2win_basic", {**_filter_size(problem), "ROWS": rows}, blocks, WARP * rows)
+    defines = {**_filter_size(problem), "IMPLICIT": int(implicit), "ROWS": rows}
+    return Launch("im2win/im2win_basic", defines, blocks, WARP * rows)
 
 
 def convolve_launch(

@@ -17,6 +17,7 @@ from xcorr_app.gpu.im2win.launches import (
     semaphore_count,
     transform_launch,
 )
+from xcorr_app.gpu.im2win.options import Im2winOptions, kernel_and_macros
 from xcorr_app.gpu.im2win.problem import Im2winProblem
 from xcorr_app.gpu.pointwise.shallow import shallow_argument, shallow_launch
 from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem
@@ -32,6 +33,7 @@ __all__ = [
     "WINDOW_BYTES",
     "address_of",
     "bound_convolution",
+    "bound_plain",
     "bound_shallow",
     "bound_windows",
     "im2win_on_device",
@@ -53,7 +55,7 @@ def im2win_on_device(
     filters: Any,
     stride: int = 1,
     *,
-    form: str = "auto",
+    form: str | Im2winOptions = "auto",
     segments: int | None = None,
     tuning: Mapping[str, int] | None = None,
     vector: int = 4,
@@ -61,13 +63,14 @@ def im2win_on_device(
     out: Any = None,
 ) -> Any:
     """Correlate a batch of images with a bank of filters of as many channels; no flip, no padding."""
-    problem = _checked_problem(images, filters, stride, out)
+    problem, (form, macros) = _checked_problem(images, filters, stride, out), kernel_and_macros(form)
+    tuning = {**macros, **(tuning or {})}
     if form not in ("auto", *FORMS):
         raise ArgumentError(f"form must be auto, {', '.join(FORMS)}, not {form!r}")
     if form == "auto":
         form = form_for(problem)
         form = "implicit" if form == "shallow" and (segments or tuning) else form
-    takes_images = form in ("implicit", "shallow")
+    takes_images = form in ("implicit", "implicit-basic", "shallow")
     step = problem.images_per_part() if takes_images else problem.images
     cupy = sys.modules["cupy"]  # whose arrays these are
 
@@ -83,6 +86,8 @@ def im2win_on_device(
                 convolve = bound_shallow(part, both, alignment=alignment, tuning=tuning)
             elif form == "implicit":
                 convolve = bound_convolution(part, both, **options)
+            elif form == "implicit-basic":
+                convolve = bound_plain(part, both)
             else:
                 how: dict[str, Any] = {"window_bytes": window_bytes, "vector": vector, **options}
                 convolve = bound_windows(part, both, basic=form == "im2win-basic", **how)
@@ -159,6 +164,14 @@ def bound_windows(
             product(window, output[first:] if first else output)
 
     return run
+
+
+def bound_plain(
+    part: Im2winProblem, filters: Im2winFilters, *, plane_pitch: int | None = None
+) -> Callable[[Any, Any], None]:
+    """Bind the kernel of which a thread sums one output element from the images; as `bound_convolution`."""
+    product, taps = bound(basic_launch(part, implicit=True), part.arguments(plane_pitch)), filters.stored
+    return lambda source, output: product(source, taps, output)
 
 
 def _stored(problem: Im2winProblem, bank: Any) -> Any:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import functools
 import math
 
-from xcorr_app.gpu.direct.costs import kernel_cost
+from xcorr_app.gpu.direct.costs import MEASURED_MULTIPROCESSORS, combined_cost
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.search import peak_launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = ["MEASURED_MULTIPROCESSORS", "combined_peak_cost", "fft_search_cost", "in_turns", "search_cost"]
-
-MEASURED_MULTIPROCESSORS = 132
-"""Of the device on which all constants were measured."""
+__all__ = ["combined_peak_cost", "fft_search_cost", "in_turns", "search_cost"]
 
 _SEARCH = 1e-5
 """Microseconds a shift of the search of planes in memory, where every multiprocessor searches one."""
@@ -49,7 +46,7 @@ def combined_peak_cost(problem: Problem, device: DeviceLimits) -> float:
         return math.inf
     adding = segments * math.prod(problem.plane_shape) * _ADDING if segments > 1 else 0.0
     further = in_turns(problem, device) / MEASURED_MULTIPROCESSORS - 1
-    return kernel_cost("combined", problem, device) + adding + _NEXT_PAIR * further
+    return combined_cost(problem, device) + adding + _NEXT_PAIR * further
 
 
 @functools.lru_cache(maxsize=256)

@@ -10,7 +10,7 @@ import numpy as np
 
 from xcorr_app.errors import ArgumentError
 
-__all__ = ["AS_PUBLISHED", "STAGINGS", "BlockingOptions", "Staging"]
+__all__ = ["AS_PUBLISHED", "MACROS", "STAGINGS", "BlockingOptions", "Staging"]
 
 Staging: TypeAlias = Literal["async", "registers"]
 STAGINGS: tuple[Staging, ...] = get_args(Staging)
@@ -24,15 +24,19 @@ _VALUES: Mapping[str, tuple[int, ...] | range] = {
     "registers": range(1024, 2**20),
     "shared_bytes": range(1024, 2**20),
     "filters_for_l1": range(1, 2**13),
+    "halved_from_l1": range(1, 2**13),
+    "halved_from_l2": range(1, 2**13),
     "rounds": range(1, 17),
 }
-_MACROS = {
+MACROS = {
     "warps": "WARPS",
     "blocks": "MIN_BLOCKS",
     "channel_count": "CHANNEL_COUNT",
     "registers": "REGISTERS",
     "shared_bytes": "SHARED_BYTES",
     "filters_for_l1": "FILTERS_FOR_L1",
+    "halved_from_l1": "HALVED_FROM_L1",
+    "halved_from_l2": "HALVED_FROM_L2",
     "rounds": "ROUNDS",
 }
 """Option -> its name among the tunables of kernel `blocking`."""
@@ -55,6 +59,8 @@ class BlockingOptions:
         most, what the device has.
     filters_for_l1 : int
         Filters from which layout L1 spreads them across lanes.
+    halved_from_l1, halved_from_l2 : int
+        Filters from which a block takes half of them, in layouts L1 and L2.
     staging : {"async", "registers"}
         How the next channels reach shared memory: by asynchronous copies, or through registers as published.
     rounds : int, optional
@@ -77,13 +83,15 @@ class BlockingOptions:
     registers: int | None = None
     shared_bytes: int | None = None
     filters_for_l1: int = 48
+    halved_from_l1: int = 512
+    halved_from_l2: int = 24
     staging: Staging = "async"
     rounds: int | None = None
 
     def __post_init__(self) -> None:
         for name, known in _VALUES.items():
             value = getattr(self, name)
-            if value is None and name not in ("warps", "filters_for_l1"):
+            if value is None and vars(type(self))[name] is None:
                 continue
             if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value not in known:
                 listed = f"{known[0]} to {known[-1]}" if isinstance(known, range) else ", ".join(map(str, known))
@@ -98,14 +106,14 @@ class BlockingOptions:
 
     def tuning(self) -> dict[str, int]:
         """Tunables of the kernel whose value is not the default."""
-        changed = {name: getattr(self, name) for name in _MACROS if getattr(self, name) != getattr(AS_PUBLISHED, name)}
-        macros = {_MACROS[name]: int(value) for name, value in changed.items()}
+        changed = {name: getattr(self, name) for name in MACROS if getattr(self, name) != getattr(AS_PUBLISHED, name)}
+        macros = {MACROS[name]: int(value) for name, value in changed.items()}
         return macros | ({"REGISTER_STAGING": 1} if self.staging == "registers" else {})
 
     @classmethod
     def of(cls, tuning: Mapping[str, int]) -> BlockingOptions:
         """Return the options that tunables stand for."""
-        given = {name: tuning[macro] for name, macro in _MACROS.items() if macro in tuning}
+        given = {name: tuning[macro] for name, macro in MACROS.items() if macro in tuning}
         return cls(**given, staging="registers" if tuning.get("REGISTER_STAGING") else "async")
 
 

@@ -39,8 +39,6 @@ MAX_CHANNELS = 4096
 LANES = 32
 CHANNEL_COUNTS = (1, 2, 4, 8, 16, 32)
 BLOCKS_PER_MULTIPROCESSOR = (2, 4)
-HALVED_FROM = {"L1": 512, "L2": 24}
-"""Filters from which a block takes half of them."""
 MAX_PIXELS = 32
 REGISTERS_BESIDES = 72
 """For addresses, counters and masks, and for reading fours of values: by what the compiler reports of the kernel."""
@@ -199,7 +197,7 @@ def candidates(
 ) -> Iterator[PointwisePlan]:
     """Yield every plan that fits the device; arguments as for `plan_pointwise`."""
     layout: Literal["L1", "L2"] = "L1" if filters >= options.filters_for_l1 else "L2"
-    of_block = _up(filters, 2) if filters >= HALVED_FROM[layout] else filters
+    of_block = _up(filters, 2) if filters >= getattr(options, f"halved_from_{layout.lower()}") else filters
     threads, (down, across) = options.warps * LANES, options.arrangement
     warp_filters = _up(of_block, down)
     outputs = _up(filters * pixels, limits.multiprocessors)

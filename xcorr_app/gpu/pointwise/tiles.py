@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
+from xcorr_app.gpu.pointwise.blocking_options import MACROS, BlockingOptions
 from xcorr_app.gpu.pointwise.mix import LOG2_TO_DENSITY
 from xcorr_app.gpu.pointwise.planner import plan_pointwise, shared_for
 from xcorr_app.gpu.pointwise.problem import MAX_ELEMENTS, PointwiseProblem
@@ -37,12 +37,7 @@ _CHANNELS_STAGED = 16
 """Channels between two barriers that `dynamic_launch` aims at."""
 _MAX_ROUNDS = 4
 _SUM_THREADS = 256
-BLOCKING_TUNABLES = frozenset(
-    (
-        *("ROUNDS", "MIN_BLOCKS", "CHANNEL_COUNT", "WARPS", "REGISTERS", "SHARED_BYTES"),
-        *("FILTERS_FOR_L1", "REGISTER_STAGING"),
-    )
-)
+BLOCKING_TUNABLES = frozenset((*MACROS.values(), "REGISTER_STAGING"))
 """What a caller may set, as `BlockingOptions` explains it."""
 TILED_TUNABLES = frozenset(
     (

@@ -51,7 +51,7 @@ _TUNING: Mapping[str, Mapping[str, int]] = {
 TUNABLES: Mapping[str, frozenset[str]] = {
     "reuse": frozenset(("WARPS", "ROWS_AHEAD", "BATCH_ROWS", "COLUMNS", "GROUPS", "BLOCKS", "BLOCK_ROWS", "CENTRE")),
     "reuse_wide": frozenset(("WARPS", "ROWS_AHEAD", "COLUMNS", "ROWS", "CHUNK", "BLOCKS", "FLUSH_ROWS", "CENTRE")),
-    "exchange": frozenset(exchange.PUBLISHED),
+    "exchange": frozenset((*exchange.PUBLISHED, "RUN_TIME_INDEX")),
 }
 """Macros of each kernel that a caller may set; BLOCK_ROWS is the number of rows of a warp."""
 _BLOCK_ROWS = (128, 64, 32)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 from typing import Any
 
@@ -11,9 +10,6 @@ from xcorr_app.gpu.peaks.search import integer_macros
 from xcorr_app.gpu.peaks.summed_area import SummedAreaTables
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import Launch, ceil_div
-from xcorr_app.gpu.runtime.limits import device_limits
-from xcorr_app.gpu.runtime.placement import current_device
-from xcorr_app.gpu.tensor.small_planes import small_planes_launch
 from xcorr_app.gpu.tensor.sums import prepared_sums
 
 __all__ = ["plain_sums", "uncentre_launch"]
@@ -26,10 +22,6 @@ def plain_sums(
     planes = (
         importlib.import_module("cupy").empty((problem.pairs, *problem.plane_shape), "float32") if out is None else out
     )
-    if kernel == "small-planes":
-        launch = _small_launch(current_device(), problem, lefts.dtype, rights.dtype, split)
-        start(launch, (lefts, rights, planes), (problem.rights_per_left, problem.rights))
-        return planes
     tables = window.left(lefts), window.right(rights)
     prepared_sums(problem, lefts.dtype, rights.dtype, window.cells, kernel, split=split)(lefts, rights, tables, planes)
     launch = uncentre_launch(problem, (lefts.dtype.kind != "f", rights.dtype.kind != "f"))
@@ -42,12 +34,3 @@ def uncentre_launch(problem: Problem, centred: tuple[bool, bool]) -> Launch:
     threads = 256
     blocks = problem.pairs * ceil_div(problem.plane_shape[0] * problem.plane_shape[1], threads)
     return Launch("tensor/uncentre", {"THREADS": threads, **integer_macros(centred)}, blocks, threads)
-
-
-@functools.lru_cache(maxsize=256)
-def _small_launch(device: int, problem: Problem, left_type: Any, right_type: Any, split: int) -> Launch:
-    launch = small_planes_launch(
-        problem, left_type=left_type.name, right_type=right_type.name, device=device_limits(device), split=split
-    )
-    assert launch is not None, "the kernel was chosen for a problem that it does not take"  # noqa: S101 - our mistake
-    return launch

@@ -82,7 +82,7 @@ def estimate_masked(
         return part
 
     done = 0
-    for part in walk.over("measure", job, small=True):
+    for part in walk.over("measure", job):
         found.take(done, part)
         done += part.score.size
     return ShiftResult(

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from xcorr_app.correlation.normalize import min_overlap_pixels
 from xcorr_app.correlation.peak_finder import PeakFinder
@@ -28,7 +27,7 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 from xcorr_app.gpu.tensor.sums import FP16_ERROR
-from xcorr_app.registration.measuring.match import Match
+from xcorr_app.registration.measuring.match import Compared, Match
 from xcorr_app.registration.quality import AMBIGUOUS_RATIO
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
@@ -57,20 +56,6 @@ class Begun:
     tables: Array
     """None where they are made later."""
     noise: Any
-
-
-@dataclass(frozen=True)
-class Found:
-    """What was found of n frames."""
-
-    match: Match
-    others: NDArray[np.intp]
-    """Frames to be matched by other means."""
-    clean: NDArray[np.float64]
-    """(n,) fraction of the variance that is not white noise."""
-    shapes: PeakShapes
-    flat: NDArray[np.bool_] | None
-    """(n,) frames of one value, none of which are among the others; None where that is not known."""
 
 
 @functools.lru_cache(maxsize=16)
@@ -166,7 +151,7 @@ class DeviceMatcher:
         begun: Begun,
         values: Array,
         meanwhile: Callable[[Array], None],
-    ) -> Found:
+    ) -> Compared:
         """Match frames (n, h, w) with one reference or each with its own.
 
         `begun` is what :meth:`begin` made of them, `values` are the frames as they count for standard errors. The
@@ -201,7 +186,7 @@ class DeviceMatcher:
         match = Match(found.peak, found.shift, found.score, found.ratio, inside, around, around[:, 1:4, 1:4], *unknown)
         shapes = PeakShapes(found.scatter, found.hessian, found.height, found.quartic)
         is_open = found.is_open if found.flat is None else found.is_open & ~found.flat
-        return Found(match, np.flatnonzero(is_open), found.clean, shapes, found.flat)
+        return Compared(match, found.clean, values, shapes, found.flat, np.flatnonzero(is_open))
 
     def _on_common_overlap(
         self,

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.registration.columns import Columns
 from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
 
 
 @dataclass(frozen=True)
-class Match:
+class Match(Columns):
     """Result for n frames, on the host. Shifts in pixels (row, column), to be added to the frame."""
 
     peak: NDArray[np.intp]
@@ -35,15 +36,6 @@ class Match:
     false_alarm: NDArray[np.float64]
     """(n,) probability of such a peak by chance; NaN where not known."""
 
-    def of(self, rows: NDArray[np.intp]) -> Match:
-        """Return the results of some of the frames."""
-        return Match(*(getattr(self, field.name)[rows] for field in fields(self)))
-
-    def replace(self, rows: NDArray[np.intp], other: Match) -> None:
-        """Write the result of `other` into these rows."""
-        for field in fields(self):
-            getattr(self, field.name)[rows] = getattr(other, field.name)
-
 
 @dataclass(frozen=True)
 class Compared:
@@ -54,8 +46,8 @@ class Compared:
     """(n,) fraction of each frame's variance that is not white noise."""
     values: Array
     """(n, h, w) the frames as they were compared."""
-    shapes: PeakShapes | None = None
-    """Of the peaks, where they came with them."""
+    shapes: PeakShapes
+    """Of the peaks."""
     flat: NDArray[np.bool_] | None = None
     """(n,) frames of one value, of which nothing else is true; None where comparing did not tell."""
     others: NDArray[np.intp] | None = None
@@ -65,7 +57,4 @@ class Compared:
         """Some of the frames."""
         if rows.size == self.clean.size:
             return self
-        match, shapes = self.match.of(rows), None if self.shapes is None else self.shapes.of(rows)
-        return replace(
-            self, match=match, clean=self.clean[rows], values=self.values[rows], shapes=shapes, flat=None, others=None
-        )
+        return Compared(self.match.of(rows), self.clean[rows], self.values[rows], self.shapes.of(rows))

@@ -30,6 +30,7 @@ from xcorr_app.registration.measuring.match import Compared, Match
 from xcorr_app.registration.measuring.rated_peaks import Planes, find_rated_peaks
 from xcorr_app.registration.quality import clean_fraction
 from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
 from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes, started_slopes
 from xcorr_app.registration.standard_error.uncertainty import peak_shapes
 
@@ -137,7 +138,6 @@ class Matcher:
         if options is not None and options.precision == "fp16":
             # Frames that fp16 cannot decide need planes that are more exact.
             options = replace(options, precision="fp16x2")
-        self._as_stored = options is not None and options.exact
         self.engine = choose_engine(engine, xp, kernel_options=options)
         self.on_device = None
         limits, name = limits_of(xp), self.engine.name
@@ -183,7 +183,8 @@ class Matcher:
         begun = begun or self.begin(frames, count)
         if self.on_device is None or begun is None:
             planes = self.planes(reference, frames)
-            return Compared(self.match(planes), self.clean(planes.values), planes.values)
+            match = self.match(planes)
+            return Compared(match, self.clean(planes.values), planes.values, _shapes(reference, planes.values, match))
         values = frames if frames.dtype.kind in "iu" else self._standard(frames)
         found = self.on_device.match(
             reference.values,
@@ -193,14 +194,12 @@ class Matcher:
             values,
             meanwhile,
         )
-        others = found.others
-        if others.size:
-            part = PreparedReference(reference.values[others], self) if count > 1 else reference
-            other = self.match(self.planes(part, frames[others]))
-            shapes = peak_shapes(part.slopes, values[others], other.peak, other.shift, other.near, other.around)
-            found.match.replace(others, other)
-            found.shapes.replace(others, shapes)
-        return Compared(found.match, found.clean, values, found.shapes, found.flat, others)
+        if found.others is not None and found.others.size:
+            part = PreparedReference(reference.values[found.others], self) if count > 1 else reference
+            other = self.match(self.planes(part, frames[found.others]))
+            found.match.put(found.others, other)
+            found.shapes.put(found.others, _shapes(part, values[found.others], other))
+        return found
 
     def tells_flat(self, frames: Array) -> bool:
         """Whether comparing these frames also tells which of them have one value."""
@@ -220,7 +219,7 @@ class Matcher:
         if self.kernel is not None:
             searched = smooth(scores, self.kernel)
         if self._settings.normalization == "none":
-            searched = self._plain_sums(sums, reference, values, overlap)[:, rim, rim].astype(np.float64)
+            searched = sums[:, rim, rim].astype(np.float64)
         elif self._settings.normalization == "phase":
             rights = values[:, None] if each else values[None]
             searched = phase_planes(reference.values[:, None], rights, self._searched)
@@ -229,19 +228,12 @@ class Matcher:
             searched = self._xp.where(self.zncc.too_small[rim, rim], np.nan, searched)
         return Planes(values, searched, scores, overlap, reference.values, reference.overlap)
 
-    def _plain_sums(self, sums: Array, reference: PreparedReference, frames: Array, overlap: Overlaps) -> Array:
-        """Sums of images without their means, which bytes still have."""
-        if not self._as_stored:
-            return sums
-        means = [images.mean(axis=(-2, -1), dtype=np.float64)[:, None, None] for images in (reference.values, frames)]
-        return self.zncc.without_means(sums, reference.overlap, overlap, (means[0], means[1]))
-
     def clean(self, values: Array) -> NDArray[np.float64]:
         """Fraction of the variance of each image (n, h, w) that is not white noise."""
-        return clean_fraction(standardize(values, self._dtype).values if self._as_stored else values)
+        return clean_fraction(values)
 
     def _standard(self, images: Array) -> Array:
-        return images if self._as_stored else standardize(images, self._dtype).values
+        return standardize(images, self._dtype).values
 
     def match(self, planes: Planes, tied: NDArray[np.intp] | None = None) -> Match:
         """Find the peak of each plane, refine it and rate it.
@@ -295,6 +287,10 @@ class Matcher:
         change = to_host(self._xp.nan_to_num(common - around)).reshape(peak.shape[0], 1, -1)
         changed: NDArray[np.float64] = near + (change @ _near_weights(self.kernel)).reshape(near.shape)
         return changed
+
+
+def _shapes(reference: PreparedReference, values: Array, match: Match) -> PeakShapes:
+    return peak_shapes(reference.slopes, values, match.peak, match.shift, match.near, match.around)
 
 
 def _near_weights(kernel: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.registration import quality
-from xcorr_app.registration.measuring.phase_ramp import Refined
-from xcorr_app.registration.measuring.reweighted_fit import Fit
+from xcorr_app.registration.columns import Columns
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tiles import Look
 from xcorr_app.registration.parts.turned_frames import Turned
@@ -20,8 +20,20 @@ _SAME = 1.0
 """Pixels up to which two shifts are of one peak."""
 
 
+class Refinement(Protocol):
+    """Shifts of frames (T, 2) that were fitted again, and their standard errors."""
+
+    @property
+    def shift(self) -> NDArray[np.float64]:
+        """Pixels."""
+
+    @property
+    def sigma(self) -> NDArray[np.float64]:
+        """Pixels."""
+
+
 @dataclass
-class Measured:
+class Measured(Columns):
     """Columns with one entry a frame, filled as chunks arrive; NaN where a frame was not measured."""
 
     shifts: NDArray[np.float64]
@@ -97,12 +109,7 @@ class Measured:
 
     def replaced(self, other: Measured, taken: NDArray[np.bool_]) -> Measured:
         """Take frames (T,) from another measurement, which left out a part of them."""
-        chosen = replace(self)
-        for field in fields(Measured):
-            value, new = getattr(self, field.name), getattr(other, field.name)
-            if isinstance(value, np.ndarray):
-                rows = taken.reshape(-1, *(1,) * (value.ndim - 1))
-                setattr(chosen, field.name, np.where(rows, new, value))
+        chosen = self.where(taken, other.arrays)
         chosen.partial = taken
         # The other was not asked: what stands where the whole of a frame was measured stands for a part of it there.
         with np.errstate(invalid="ignore"):
@@ -111,59 +118,32 @@ class Measured:
         chosen.inconsistent = (self.inconsistent & ~taken) | masks.contested(chosen.tiles, taken)
         return chosen
 
-    def picked(self, numbers: NDArray[np.intp]) -> Measured:
-        """Return the columns of these frames alone."""
-        chosen = replace(self)
-        for field in fields(Measured):
-            value = getattr(self, field.name)
-            if isinstance(value, np.ndarray):
-                setattr(chosen, field.name, value[numbers])
-        return chosen
-
     def with_all_parts(self, whole: Measured) -> Measured:
         """Take frames of which a part was left out from a measurement of all of them; what tiles said still stands."""
-        taken, kept = self.partial, ("tiles", "alike", "edges", "inconsistent", "settled", "partial")
-        chosen = replace(self)
-        for field in fields(Measured):
-            value, new = getattr(self, field.name), getattr(whole, field.name)
-            if isinstance(value, np.ndarray) and isinstance(new, np.ndarray) and field.name not in kept:
-                setattr(chosen, field.name, np.where(taken.reshape(-1, *(1,) * (value.ndim - 1)), new, value))
-        chosen.partial = np.zeros_like(taken)
+        kept = ("tiles", "alike", "edges", "inconsistent", "settled", "partial")
+        chosen = self.where(self.partial, {name: new for name, new in whole.arrays.items() if name not in kept})
+        chosen.partial = np.zeros_like(self.partial)
         return chosen
 
-    def refined(self, fit: Fit, taken: NDArray[np.bool_]) -> Measured:
-        """Take shifts of frames (T,) from a fit in which what differs counts less; all else is as it was measured."""
-        shifts = np.where(taken[:, None], fit.shift, self.shifts)
-        return replace(
-            self,
-            shifts=shifts,
-            fft_shifts=self.fft_shifts + (shifts - self.shifts),
-            sigma=np.where(taken[:, None], fit.sigma, self.sigma),
-            partial=self.partial & ~taken,
-            reweighted=taken,
-        )
-
-    def by_phase(self, found: Refined, taken: NDArray[np.bool_]) -> Measured:
-        """Take shifts of frames (T,) from the phase of their cross-spectra."""
+    def refined(self, found: Refinement, taken: NDArray[np.bool_], **columns: Any) -> Measured:
+        """Take shifts of frames (T,), and their standard errors, from a better fit, and `columns` as given."""
         shifts = np.where(taken[:, None], found.shift, self.shifts)
         return replace(
             self,
             shifts=shifts,
             fft_shifts=self.fft_shifts + (shifts - self.shifts),
             sigma=np.where(taken[:, None], found.sigma, self.sigma),
+            **columns,
         )
 
     def turned(self, found: Turned) -> Measured:
         """Take the shifts of centres where a linear motion holds; where neither it nor a shift does, trust none."""
-        taken = found.holds
-        shifts = np.where(taken[:, None], found.shift, self.shifts)
-        return replace(
-            self,
-            shifts=shifts,
-            fft_shifts=self.fft_shifts + (shifts - self.shifts),
-            sigma=np.where(taken[:, None], found.sigma, self.sigma),
-            tiles=np.where(taken[:, None, None], found.tiles, self.tiles),
-            linear=np.where(taken[:, None, None], found.linear, np.nan),
+        taken = found.holds[:, None, None]
+        return self.refined(
+            found,
+            found.holds,
+            tiles=np.where(taken, found.tiles, self.tiles),
+            linear=np.where(taken, found.linear, np.nan),
             inconsistent=self.inconsistent | found.contested,
         )
 

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.measuring.measured import Measured
@@ -26,7 +24,6 @@ from xcorr_app.registration.parts.turned_frames import MIN_EDGE, StraightReferen
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames, PickedFrames
 from xcorr_app.registration.stack.passes import Pass
-from xcorr_app.registration.stack.prepared_frames import PreparedFrames
 
 _LOOKED_AT = 4
 """Frames of a long stack whose tiles are looked at, to see whether they move as one."""
@@ -58,7 +55,7 @@ _OF_ONE_PEAK = 0.75
 """Pixels along an axis between what is fitted to a peak and where it is, at most."""
 
 
-class Measurement:
+class Measurement(OnePass):
     """A way to measure every frame of a stack: shapes, window, engine and precision are fixed here.
 
     Parameters
@@ -77,37 +74,16 @@ class Measurement:
     def __init__(
         self, frames: Frames, walk: Pass, settings: Settings, xp: Any, *, whole: bool = False, tiles: bool = True
     ) -> None:
-        self._frames, self._count, self._settings, self._xp = frames, frames.count, settings, xp
-        self._whole, self._tiles = whole, tiles
-        self._pass = OnePass(frames, walk, settings, xp)
-
-    @property
-    def prepared(self) -> PreparedFrames:
-        """Frames as they are compared."""
-        return self._pass.prepared
-
-    @property
-    def window(self) -> ShiftWindow:
-        """Shifts that are searched."""
-        return self._pass.window
-
-    @property
-    def decision(self) -> Decision:
-        """By what the last run was measured, or the next where none was."""
-        return self._pass.decision
-
-    @property
-    def engine(self) -> str:
-        """Name of the engine."""
-        return self._pass.engine
+        super().__init__(frames, walk, settings, xp)
+        self._count, self._whole, self._tiles = frames.count, whole, tiles
 
     def kernel_for(self, image: Array) -> NDArray[np.float64] | None:
         """Weighting of frequencies where frames are compared with this image (h, w)."""
-        return self._pass.weighting.kernel(FixedImage(image))
+        return self.weighting.kernel(FixedImage(image))
 
     def tiles_of(self, shifts: NDArray[np.float64], image: Array, chosen: NDArray[np.bool_]) -> NDArray[np.float32]:
         """What tiles (T, rows, columns) of the chosen frames (T,) at shifts (T, 2) say, compared with this image."""
-        columns = Measured.empty(self._count, Grid(self._pass.shape).count)
+        columns = Measured.empty(self._count, Grid(self.shape).count)
         columns.shifts = shifts
         self._look(columns, FixedImage(image), chosen)
         return columns.tiles
@@ -119,7 +95,7 @@ class Measurement:
         otherwise, and refined with less weight on pixels that differ, as far as either is surer.
         """
         looked_at = self._looked_at(reference)
-        columns = self._pass.compare(reference, stage, verified, looked_at)
+        columns = self.compare(reference, stage, verified, looked_at)
         if self._whole:
             return columns
         if looked_at.any():
@@ -136,18 +112,18 @@ class Measurement:
             return self._by_phase(columns, reference)
         with np.errstate(invalid="ignore"):
             columns.inconsistent |= masks.max_differ(columns.tiles) & (columns.alike < _MIN_ALIKE)
-        trusted = columns.undoubted(self._settings)
+        trusted = columns.undoubted(self.settings)
         if masks.two_motions(columns.tiles):
             columns = self._in_part(columns, trusted, reference, stage, verified)
         return self._by_phase(self._reweighted(columns, trusted, looked_at, reference), reference)
 
     def _by_phase(self, columns: Measured, reference: Reference) -> Measured:
         """Refine frames of a fine texture, whose peaks are no polynomials, by the phase of their cross-spectra."""
-        if self._settings.subpixel != "gaussian" or self._settings.normalization != "zncc":
+        if self.settings.subpixel != "gaussian" or self.settings.normalization != "zncc":
             return columns
         # Halfway between two pixels a narrow peak is no polynomial at all, of which nothing is sure.
         known = replace(columns, sigma=np.zeros_like(columns.sigma))
-        chosen = known.trusted(self._settings) & ~columns.partial & ~columns.reweighted & (columns.score < _ITSELF)
+        chosen = known.trusted(self.settings) & ~columns.partial & ~columns.reweighted & (columns.score < _ITSELF)
         narrowness = columns.narrowness[chosen & np.isfinite(columns.narrowness)]
         if not narrowness.size or _median(narrowness) < _NARROW:
             return columns
@@ -156,17 +132,17 @@ class Measurement:
         def refined(images: Array, frames: Array, numbers: NDArray[np.intp]) -> Refined:
             return refine(images, frames, shifts[numbers])
 
-        for numbers, these in self._pass.over_chosen("refine", reference, chosen, refined):
+        for numbers, these in self.over_chosen("refine", reference, chosen, refined):
             found.shift[numbers], found.sigma[numbers] = these
         with np.errstate(invalid="ignore"):
             taken = np.asarray(np.isfinite(found.sigma).all(axis=1))
             taken &= (np.abs(found.shift - shifts) < _OF_ONE_PEAK).all(axis=1)
         # Another layer over some frames lies over all.
-        return columns.by_phase(found, taken) if taken.sum() > _MOST_REFINED * chosen.sum() else columns
+        return columns.refined(found, taken) if taken.sum() > _MOST_REFINED * chosen.sum() else columns
 
     def _settle(self, columns: Measured, reference: Reference) -> None:
         """Ask whether pictures tell shifts from others that fit almost as well; of all frames if a few do."""
-        asked = columns.doubted_for_rivals(self._settings)
+        asked = columns.doubted_for_rivals(self.settings)
         if not asked.any():
             return
         few = np.zeros_like(asked)
@@ -177,17 +153,17 @@ class Measurement:
         def told(
             images: Array, frames: Array, numbers: NDArray[np.intp]
         ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            return settled(images, frames, columns.shifts[numbers], self.window, self._settings.min_overlap)
+            return settled(images, frames, columns.shifts[numbers], self.window, self.settings.min_overlap)
 
         for chosen in (few, asked & ~few):
-            for numbers, found in self._pass.over_chosen("tiles", reference, chosen, told):
+            for numbers, found in self.over_chosen("tiles", reference, chosen, told):
                 shifts[numbers], alike[numbers] = found
             if 2 * np.isfinite(shifts[few, 0]).sum() < few.sum():
                 break
         if not np.isfinite(shifts).any():
             return
         # Frames without a rival stand for themselves.
-        known = np.where(columns.trusted(self._settings)[:, None], columns.shifts, shifts)
+        known = np.where(columns.trusted(self.settings)[:, None], columns.shifts, shifts)
         if stand_still(known, alike):
             return
         columns.settle(shifts)
@@ -198,7 +174,7 @@ class Measurement:
 
     def _torn(self, columns: Measured, reference: Reference) -> None:
         """Look at frames that score less than the others of a stack that moves as one: parts of them may not."""
-        undoubted = columns.undoubted(self._settings)
+        undoubted = columns.undoubted(self.settings)
         if not undoubted.any():
             return
         ratio = columns.score / np.maximum(columns.score_limit, _TINY)
@@ -217,25 +193,25 @@ class Measurement:
 
     def _turned(self, columns: Measured, reference: Reference) -> Measured | None:
         """Measure the shifts of the centres of frames that turn or change size; None where they do not."""
-        if not isinstance(reference, FixedImage) or self._settings.of_peak != "gaussian":
+        if not isinstance(reference, FixedImage) or self.settings.of_peak != "gaussian":
             return None
         seen = columns.edges > MIN_EDGE
         if not seen.any():
             return None
         # A turn makes peaks wide, and their places uncertain. Of a lattice any of its own turns fits, on little of it.
         known = replace(columns, sigma=np.zeros_like(columns.sigma), settled=np.zeros_like(columns.settled))
-        trusted = known.undoubted(self._settings)
+        trusted = known.undoubted(self.settings)
         seen &= trusted
         if not seen.any():
             return None
         image = StraightReference(reference.image[None])
-        found = Turned.empty(self._count, Grid(self._pass.shape).count)
+        found = Turned.empty(self._count, Grid(self.shape).count)
 
         def compared(_: Array, frames: Array, numbers: NDArray[np.intp]) -> Turned:
             return image.compared(frames, columns.shifts[numbers], self.window)
 
         def compare(chosen: NDArray[np.bool_]) -> None:
-            for numbers, turned in self._pass.over_chosen("turn", reference, chosen, compared):
+            for numbers, turned in self.over_chosen("turn", reference, chosen, compared):
                 found.write(numbers, turned)
 
         few, every, failed = _less_sure(columns.sigma, seen, self._few), np.arange(self._count), 0
@@ -260,10 +236,10 @@ class Measurement:
         parts = masks.Parts(masks.left_out(columns.tiles), columns.shifts)
         if not parts.out.any() or not self._may_pay(columns, trusted, parts, reference, stage):
             return columns
-        without = self._pass.compare(reference, stage, verified, everywhere, parts)
+        without = self.compare(reference, stage, verified, everywhere, parts)
         # What is left of a frame may sharpen what the whole of it showed, but not settle what that left in doubt.
         taken: NDArray[np.bool_] = trusted & parts.out.any(axis=(1, 2)) & np.isfinite(without.shifts).all(axis=1)
-        told = scene_of_two(self._pass, reference, stage, verified, columns, without, self._settings)
+        told = scene_of_two(self, reference, stage, verified, columns, without, self.settings)
         if masks.surer(columns.sigma, without.sigma, taken):
             columns = columns.replaced(without, taken)
         return columns if told is None else told.settle(columns, without)
@@ -276,22 +252,22 @@ class Measurement:
         if not isinstance(reference, FixedImage) or numbers.size <= 2 * _IN_PART:
             return True
         few = spread(numbers, _IN_PART)
-        frames = PickedFrames(self._frames, tuple(few.tolist()))
-        walk = Pass(few.size, frames.shape[0] * frames.shape[1], self._xp is not np)
-        sample, nobody = OnePass(frames, walk, self._settings, self._xp), np.zeros(few.size, dtype=bool)
-        some, before = masks.Parts(parts.out[few], parts.shifts[few]), columns.picked(few)
+        frames = PickedFrames(self.frames, tuple(few.tolist()))
+        walk = Pass(few.size, frames.shape[0] * frames.shape[1], self.xp is not np)
+        sample, nobody = OnePass(frames, walk, self.settings, self.xp), np.zeros(few.size, dtype=bool)
+        some, before = masks.Parts(parts.out[few], parts.shifts[few]), columns.of(few)
         without = sample.compare(reference, stage, nobody, ~nobody, some)
         known: NDArray[np.bool_] = np.asarray(np.isfinite(without.shifts).all(axis=1))
         return (
             masks.surer(before.sigma, without.sigma, known)
-            or scene_of_two(sample, reference, stage, nobody, before, without, self._settings) is not None
+            or scene_of_two(sample, reference, stage, nobody, before, without, self.settings) is not None
         )
 
     def _reweighted(
         self, columns: Measured, trusted: NDArray[np.bool_], seen: NDArray[np.bool_], reference: Reference
     ) -> Measured:
         """Refine frames with less weight on pixels that differ; all of them if it pays on a few."""
-        if self._settings.of_peak != "gaussian":
+        if self.settings.of_peak != "gaussian":
             return columns
 
         # The reference itself has nothing to gain.
@@ -313,7 +289,7 @@ class Measurement:
         fit.shift[itself], fit.sigma[itself] = columns.shifts[itself], columns.sigma[itself]
         with np.errstate(invalid="ignore"):
             taken = trusted & np.isfinite(fit.shift).all(axis=1) & ~(fit.sigma > columns.sigma).all(axis=1)
-        return columns.refined(fit, taken)
+        return columns.refined(fit, taken, partial=columns.partial & ~taken, reweighted=taken)
 
     @property
     def _few(self) -> int:
@@ -325,7 +301,7 @@ class Measurement:
         chosen = np.zeros(self._count, dtype=bool)
         # A mean of frames that were not aligned is blurred: it differs everywhere.
         is_blurred = isinstance(reference, (MeanOfOthers, MedianOfOthers)) or reference.part is not None
-        if self._tiles and self._settings.normalization == "zncc" and not is_blurred:
+        if self._tiles and self.settings.normalization == "zncc" and not is_blurred:
             chosen[_spread(chosen.size, self._few)] = True
         return chosen
 
@@ -335,19 +311,19 @@ class Measurement:
         def looked(images: Array, frames: Array, numbers: NDArray[np.intp]) -> Look:
             return look(images, frames, columns.shifts[numbers])
 
-        for numbers, found in self._pass.over_chosen("tiles", reference, chosen, looked):
+        for numbers, found in self.over_chosen("tiles", reference, chosen, looked):
             columns.looked_at(numbers, found)
 
     def _fit(self, reference: Reference, shifts: NDArray[np.float64], chosen: NDArray[np.bool_], fit: Fit) -> None:
         """Fit the chosen frames (T,) so that pixels that differ count less."""
         if not chosen.any():
             return
-        kernel = self._pass.weighting.kernel(reference, quiet=FINELY_NOISY)
+        kernel = self.weighting.kernel(reference, quiet=FINELY_NOISY)
 
         def fitted(images: Array, frames: Array, numbers: NDArray[np.intp]) -> Fit:
             return fit_reweighted(images, frames, shifts[numbers], kernel)
 
-        for numbers, these in self._pass.over_chosen("refine", reference, chosen, fitted):
+        for numbers, these in self.over_chosen("refine", reference, chosen, fitted):
             fit.shift[numbers], fit.sigma[numbers] = these.shift, these.sigma
 
 

@@ -18,10 +18,8 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.memory import attempt
 from xcorr_app.gpu.runtime.types import name_of
-from xcorr_app.registration import quality
 from xcorr_app.registration.choice import decide_registration
 from xcorr_app.registration.light.lit_pairs import LitImage
-from xcorr_app.registration.measuring.checking import verify
 from xcorr_app.registration.measuring.chunk_result import ChunkResult
 from xcorr_app.registration.measuring.device_matcher import Begun
 from xcorr_app.registration.measuring.matcher import Matcher
@@ -29,16 +27,16 @@ from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.measuring.phase_ramp import with_phase_ramps
 from xcorr_app.registration.measuring.references import FixedImage, Reference
 from xcorr_app.registration.measuring.stack_weighting import StackWeighting
+from xcorr_app.registration.measuring.verification import verify
 from xcorr_app.registration.parts import masks
-from xcorr_app.registration.parts import tiles as tile_grid
 from xcorr_app.registration.parts.seen_tiles import Judged, Seen, Watched
+from xcorr_app.registration.parts.tiles import Grid
 from xcorr_app.registration.settings import PHASE, Settings
-from xcorr_app.registration.stack.frames import Frames
+from xcorr_app.registration.stack.frames import Chunk, Frames
 from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.registration.stack.preparation import Prepared
 from xcorr_app.registration.stack.prepared_frames import PreparedFrames, cropped, take
 from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
-from xcorr_app.registration.standard_error.uncertainty import peak_shapes
 
 T = TypeVar("T")
 _Early: TypeAlias = tuple[Matcher, Prepared | None, Begun | None]
@@ -49,7 +47,7 @@ class OnePass:
     """A way to compare every frame of a stack once: window, engine and precision are fixed here."""
 
     def __init__(self, frames: Frames, walk: Pass, settings: Settings, xp: Any) -> None:
-        self._frames, self._walk, self._settings, self._xp = frames, walk, settings, xp
+        self.frames, self.walk, self.settings, self.xp = frames, walk, settings, xp
         self.shape = settings.measured_shape(frames.shape)
         """Rows and columns that are measured."""
         self.prepared = PreparedFrames(frames, walk, settings, xp)
@@ -74,16 +72,10 @@ class OnePass:
         parts: masks.LeavesOut | None = None,
     ) -> Measured:
         """Measure all frames in one pass, with the tiles of some; `parts` are left out."""
-        made = functools.cache(
-            lambda: (
-                Measured.empty(self._frames.count, tile_grid.Grid(self.shape).count),
-                PeakShapes.empty(self._frames.count),
-            )
-        )
         shared = isinstance(reference, FixedImage) and parts is None
         part = reference.part
         shape = self.shape if part is None else tuple(side.stop - side.start for side in part)
-        early: _Early | None = self._begun(shape) if shared and self._xp is not np else None
+        early: _Early | None = self._begun(shape) if shared and self.xp is not np else None
         kernel = self.weighting.kernel(reference)
         if kernel is None and shared:
             self.decision = self._plain
@@ -92,85 +84,70 @@ class OnePass:
         if early is None or kernel is not None:
             early = self._matcher(shape, np.float32, self.engine, kernel, shared_reference=shared), None, None
         matcher, together, begun = early
-        fixed = fixed_exactly = None
         verifier = self._matcher(shape, np.float64, "fft", kernel) if verified.any() else None
+        fixed = fixed_exactly = None
         if isinstance(reference, FixedImage) and parts is None:
             fixed = matcher.prepare_reference(reference.image[None])
             fixed_exactly = verifier.prepare_reference(reference.image[None]) if verifier else None
+        tiles = Grid(self.shape).count
 
         def job(start: int, stop: int) -> ChunkResult:
-            chunk, prepared = self.prepared.read(start, stop)
-            if isinstance(reference, LitImage):
-                prepared = reference.weighted(start, prepared)
+            chunk, prepared = self._read(reference, start, stop)
             compared = watched = None
             if fixed is not None and prepared is together and begun is not None:
                 watched = Watched(reference.images(start, prepared), prepared.frames, np.flatnonzero(looked_at))
-
-                def meanwhile(written: Array, watched: Watched = watched) -> None:
-                    if self._settings.subpixel != PHASE:
-                        watched.look(written)
-                    made()
-
+                meanwhile = watched.look if self.settings.subpixel != PHASE else _nothing
                 compared = matcher.compare(fixed, prepared.frames, meanwhile, begun)
                 if compared.flat is not None:
                     prepared.flat = compared.flat & ~prepared.unreadable
-            result = ChunkResult(start, prepared, np.flatnonzero(prepared.usable), chunk.unreadable)
-            if result.rows.size == 0:
+            result = ChunkResult.of(start, prepared, chunk.unreadable, tiles)
+            rows = np.flatnonzero(prepared.usable)
+            if rows.size == 0:
                 return result
-            frames = take(cropped(prepared.frames, part), result.rows)
+            frames = take(cropped(prepared.frames, part), rows)
             images = cropped(reference.images(start, prepared), part)
             if images.shape[0] > 1:
-                images = take(images, result.rows)
+                images = take(images, rows)
             whole = images, frames
             if parts is not None:
-                images, frames = parts.leave_out(images, frames, start + result.rows, noisy=kernel is not None)
-            result.checked = np.flatnonzero(verified[start:stop][result.rows])
-            if frames is not prepared.frames:
-                watched = None  # begun with flat frames among the others
+                images, frames = parts.leave_out(images, frames, start + rows, noisy=kernel is not None)
+            asked = np.flatnonzero(looked_at[start:stop][rows])
+            if watched is None or frames is not prepared.frames:  # begun with flat frames among the others
+                watched = Watched(*whole, asked)
             prepared_reference = fixed or matcher.prepare_reference(images)
-            if watched is None:
-                watched = Watched(*whole, np.flatnonzero(looked_at[start:stop][result.rows]))
             if compared is None:
                 compared = matcher.compare(prepared_reference, frames, lambda _: watched.start())
             else:
-                compared = compared.of(result.rows)
-            match, values, result.shapes = compared.match, compared.values, compared.shapes
-            if result.shapes is None:
-                slopes = prepared_reference.slopes
-                result.shapes = peak_shapes(slopes, values, match.peak, match.shift, match.near, match.around)
-            if self._settings.subpixel == PHASE and parts is None:
-                match, result.shapes = with_phase_ramps(match, result.shapes, prepared_reference.values, values)
-            result.match = match
-            if looked_at[start:stop][result.rows].any():
-                result.seen = watched.seen(start + result.rows, match.shift, compared.others)
+                compared = compared.of(rows)
+            if self.settings.subpixel == PHASE and parts is None:
+                compared = with_phase_ramps(compared, prepared_reference.values)
+            result.fill(rows, compared, prepared_reference.clean, shape, self.window, self.settings)
+            if asked.size:
+                result.seen = watched.seen(start + rows, compared.match.shift, compared.others)
                 # Of a single range there are no others to wait for; a device may be checking meanwhile.
-                if parts is not None or frames.shape[0] == self._frames.count:
+                if parts is not None or frames.shape[0] == self.frames.count:
                     result.look, result.seen = result.seen.started(), None
-            overlap = np.prod(np.maximum(np.array(shape) - np.abs(match.peak), 0), axis=1)
-            result.chance_score = quality.score_by_chance(overlap, self.window)
-            result.score_limit = quality.doubtful_below(
-                self._settings.min_score,
-                prepared_reference.clean,
-                compared.clean,
-                result.chance_score,
-            )
-            if verifier is not None and result.checked.size:
-                of_checked = images if images.shape[0] == 1 else take(images, result.checked)
+            checked = np.flatnonzero(verified[start:stop][rows])
+            if verifier is not None and checked.size:
+                of_checked = images if images.shape[0] == 1 else take(images, checked)
                 exact = fixed_exactly or verifier.prepare_reference(of_checked)
-                verify(verifier, result, match, exact, take(frames, result.checked), self._settings)
+                found = compared.of(checked)
+                shifts, disagrees = verify(verifier, found, exact, take(frames, checked), self.settings)
+                result.columns.fft_shifts[rows[checked]] = shifts
+                result.columns.definition_disagrees[rows[checked]] = disagrees
             return result
 
+        columns, shapes = Measured.empty(self.frames.count, tiles), PeakShapes.empty(self.frames.count)
         seen, looks = list[Seen](), list[Judged]()
-        for result in self._walk.over(stage, job, small=True):
-            columns, shapes = made()
-            result.write(columns, shapes, self.window)
-            if result.seen is not None:
-                seen.append(result.seen)
-            if result.look is not None:
-                looks.append(result.look)
+        for result in self.walk.over(stage, job):
+            frames = slice(result.start, result.start + result.columns.usable.size)
+            columns.put(frames, result.columns)
+            shapes.put(frames, result.shapes)
+            columns.reasons.update(result.columns.reasons)
+            seen += [] if result.seen is None else [result.seen]
+            looks += [] if result.look is None else [result.look]
         # The few frames that are looked at, all at once; a device does so while the host goes on.
         looks += Seen.together(seen, shared=isinstance(reference, FixedImage))
-        columns, shapes = made()
         columns.sigma = shapes.standard_errors(columns.significance)
         if min(shape) == 1:
             # Of a single line nothing is known of errors, nor of how far peaks stand out.
@@ -196,9 +173,7 @@ class OnePass:
         def job(start: int, stop: int) -> tuple[NDArray[np.intp], T] | None:
             if not chosen[start:stop].any():
                 return None
-            _, prepared = self.prepared.read(start, stop)
-            if isinstance(reference, LitImage):
-                prepared = reference.weighted(start, prepared)
+            _, prepared = self._read(reference, start, stop)
             rows = np.flatnonzero(prepared.usable & chosen[start:stop])
             if rows.size == 0:
                 return None
@@ -207,15 +182,20 @@ class OnePass:
                 images = take(images, rows)
             return start + rows, ask(images, take(prepared.frames, rows), start + rows)
 
-        for found in self._walk.over(stage, job, small=True):
+        for found in self.walk.over(stage, job):
             if found is not None:
                 yield found
 
+    def _read(self, reference: Reference, start: int, stop: int) -> tuple[Chunk, Prepared]:
+        """Frames as read, and as they are compared with a reference."""
+        chunk, prepared = self.prepared.read(start, stop)
+        return chunk, reference.weighted(start, prepared) if isinstance(reference, LitImage) else prepared
+
     def _decided(self, *, weighted: bool, shared_reference: bool) -> Decision:
-        limits = limits_of(self._xp)
-        frames = self._walk.images_at_once if limits is None else self._walk.chosen_as
-        dtype, settings = name_of(self._frames.dtype), self._settings
-        problem = self._frames.shape, dtype, frames, settings, limits, weighted, shared_reference
+        limits = limits_of(self.xp)
+        frames = self.walk.images_at_once if limits is None else self.walk.chosen_as
+        dtype, settings = name_of(self.frames.dtype), self.settings
+        problem = self.frames.shape, dtype, frames, settings, limits, weighted, shared_reference
         if limits is not None:
             with suppress(TypeError):  # of settings that cannot be kept: a list, or slices before Python 3.12
                 return _decided(*problem)
@@ -244,10 +224,14 @@ class OnePass:
         *,
         shared_reference: bool = True,
     ) -> Matcher:
-        settings = self._settings if engine == self.engine else replace(self._settings, kernel_options=None)
-        frames = self._walk.chosen_as
+        settings = self.settings if engine == self.engine else replace(self.settings, kernel_options=None)
+        frames = self.walk.chosen_as
         chosen_as = 1 if shared_reference else frames, frames
-        return Matcher((shape[0], shape[1]), self.window, settings, dtype, engine, kernel, self._xp, chosen_as)
+        return Matcher((shape[0], shape[1]), self.window, settings, dtype, engine, kernel, self.xp, chosen_as)
+
+
+def _nothing(_: Array) -> None:
+    """Nothing is done meanwhile."""
 
 
 def _decide(

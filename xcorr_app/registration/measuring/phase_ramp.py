@@ -25,8 +25,7 @@ import scipy.fft
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
-from xcorr_app.registration.measuring.match import Match
-from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
+from xcorr_app.registration.measuring.match import Compared
 
 Floats = NDArray[np.float64]
 
@@ -92,10 +91,11 @@ def refine(lefts: Array, rights: Array, start: Floats) -> Refined:
     return found
 
 
-def with_phase_ramps(match: Match, shapes: PeakShapes, images: Array, frames: Array) -> tuple[Match, PeakShapes]:
-    """Refine the shifts of frames (n, h, w), and their standard errors, against reference images (1 or n, h, w)."""
-    found = refine(images, frames, match.shift)
-    return replace(match, shift=found.shift), replace(shapes, refined=found.sigma)
+def with_phase_ramps(compared: Compared, images: Array) -> Compared:
+    """Refine the shifts of frames, and their standard errors, against reference images (1 or n, h, w)."""
+    found = refine(images, compared.values, compared.match.shift)
+    match, shapes = replace(compared.match, shift=found.shift), replace(compared.shapes, refined=found.sigma)
+    return replace(compared, match=match, shapes=shapes)
 
 
 def _refined(
@@ -108,11 +108,14 @@ def _refined(
     parts = [slice(first, first + at_once) for first in range(0, rows.size, at_once)]
     if not parts:
         return start.copy(), np.full_like(start, np.nan), np.zeros(0, dtype=bool)
-    cells = _Cells.joined([_cells(lefts, rights, rows[part], start[part], lattice) for part in parts])
+    found_of = [_cells(lefts, rights, rows[part], start[part], lattice) for part in parts]
+    cells = _Cells(*(array_namespace(rights).concatenate(each) for each in zip(*found_of, strict=True)))
     found = _solved(cells, lattice, np.zeros_like(start), _BANDS[0])
     # Asked of all by one step, and of the few where a band says something else to the end.
     for row in np.flatnonzero(_some_band_differs(found)):
-        found.replace(int(row), _by_bands(cells.of_rows(np.array([row])), lattice, found.step[row]))
+        by_bands = _by_bands(cells.of(np.array([row])), lattice, found.step[row])
+        for values, one in zip(found[:4], by_bands, strict=False):
+            values[row] = one[0]
     # A window that is late by a pixel pulls by its mean squared slope over that of the scene.
     size = np.array(shape) - np.abs(np.rint(start))
     pull = np.abs(found.step) * (np.pi**2 / 4 / _FLANK / size) * found.power[:, None] * found.information
@@ -210,31 +213,20 @@ def _spectra(images: Array, windows: list[NDArray[np.float32]], lattice: _Lattic
     return spectra
 
 
-@dataclass(frozen=True)
-class _Cells:
+class _Cells(NamedTuple):
     """Of n frames, where they live."""
 
     cross: Array
     """(n, m) sums of the cross-spectrum over cells, complex."""
     power: Array
     """(n, rings), of both images, of one real value."""
-    averaged: tuple[Array, ...]
-    """(n, rings) of both images, for every width of averages."""
+    averaged: Array
+    """(n, widths, rings) of both images, for every width of averages."""
 
-    @classmethod
-    def joined(cls, parts: list[_Cells]) -> _Cells:
-        """Of all frames."""
-        xp = array_namespace(parts[0].cross)
-        averaged = tuple(xp.concatenate(each) for each in zip(*(part.averaged for part in parts), strict=True))
-        cross, power = (xp.concatenate([getattr(part, name) for part in parts]) for name in ("cross", "power"))
-        return cls(cross, power, averaged)
-
-    def of_rows(self, rows: NDArray[np.intp]) -> _Cells:
+    def of(self, rows: NDArray[np.intp]) -> _Cells:
         """Of some frames; nothing is copied where it is all of them."""
-        if rows.size == len(self.cross):
-            return self
         at = array_namespace(self.cross).asarray(rows)
-        return _Cells(self.cross[at], self.power[at], tuple(each[at] for each in self.averaged))
+        return self if rows.size == len(self.cross) else _Cells(*(each[at] for each in self))
 
 
 def _cells(lefts: Array, rights: Array, rows: NDArray[np.intp], start: Floats, lattice: _Lattice) -> _Cells:
@@ -248,13 +240,12 @@ def _cells(lefts: Array, rights: Array, rows: NDArray[np.intp], start: Floats, l
     cross *= xp.asarray(ramps[0])[:, :, None]
     cross *= xp.asarray(ramps[1])[:, None, :]
     left, right = (lattice.of_rings(lattice.summed(each.real**2 + each.imag**2).astype(np.float64)) for each in (a, b))
-    averaged = tuple(xp.sqrt(xp.maximum(_near(left, wide) * _near(right, wide), 1e-300)) for wide in _WIDE)
+    pairs = xp.stack([_near(left, wide) * _near(right, wide) for wide in _WIDE], axis=1)
     power = xp.sqrt(xp.maximum(left * right, 1e-300)) / xp.asarray(np.maximum(lattice.count, 1))
-    return _Cells(lattice.summed(cross).astype(np.complex128), power, averaged)
+    return _Cells(lattice.summed(cross).astype(np.complex128), power, xp.sqrt(xp.maximum(pairs, 1e-300)))
 
 
-@dataclass(frozen=True)
-class _Solved:
+class _Solved(NamedTuple):
     """Of n frames, on the host."""
 
     step: Floats
@@ -269,11 +260,6 @@ class _Solved:
     """(n, bands, 3) of the cells of each lower band at the step found, and"""
     slope: Floats
     """(n, bands, 2)."""
-
-    def replace(self, row: int, other: _Solved) -> None:
-        """Take a frame from another."""
-        self.step[row], self.variance[row] = other.step[0], other.variance[0]
-        self.information[row], self.power[row] = other.information[0], other.power[0]
 
 
 def _some_band_differs(found: _Solved) -> NDArray[np.bool_]:
@@ -327,8 +313,8 @@ def _coherence(cross: Array, cells: _Cells, lattice: _Lattice) -> Array:
     """Coherence of rings (n, rings): of many together, and of fewer where these surely say something else."""
     xp = array_namespace(cross)
     sums, coherence = lattice.of_rings(cross), xp.zeros_like(cells.power)
-    for wide, power, doubt in zip(_WIDE, cells.averaged, lattice.doubts, strict=True):
-        apart = _near(sums, wide) / power - coherence
+    for i, (wide, doubt) in enumerate(zip(_WIDE, lattice.doubts, strict=True)):
+        apart = _near(sums, wide) / cells.averaged[:, i] - coherence
         unsure = xp.asarray(doubt) * (1 - xp.clip(coherence, 0, 1) ** 2) ** 2
         coherence = coherence + apart * xp.clip(1 - unsure / xp.maximum(apart**2, 1e-300), 0, 1)
     return xp.clip(coherence, 0, 1 - 1e-7)
@@ -377,7 +363,7 @@ def _solved(cells: _Cells, lattice: _Lattice, start: Floats, band: float) -> _So
     """Steps from where the cells were computed, by frequencies of a band."""
     step, going, last = start.copy(), np.arange(len(start)), _last(band, lattice)
     for _ in range(_STEPS):
-        hessian, slope = _sums(*_weighted(cells.of_rows(going), lattice, step[going]), lattice)
+        hessian, slope = _sums(*_weighted(cells.of(going), lattice, step[going]), lattice)
         move, inverse = _newton(hessian[:, last], slope[:, last])
         known = np.isfinite(move).all(axis=1)
         step[going[known]] += np.clip(move[known], -_LARGEST_STEP, _LARGEST_STEP)

@@ -87,7 +87,7 @@ def motion_of(
 
         on_device, pixels = array_namespace(image) is not np, frames.shape[0] * frames.shape[1]
         walk = Pass(len(numbers), max(pixels, _FEWEST_PIXELS) if on_device else _AS_LONG_AS * pixels, on_device, told)
-        return [one for some in walk.over("measure", job, small=True) for one in some]
+        return [one for some in walk.over("measure", job) for one in some]
 
     found = over(range(frames.count), lambda _: [], progress)
     unreadable = {t: one.unreadable for t, one in enumerate(found) if one.unreadable is not None}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,7 @@ def references_of(
         return total, count
 
     walk = Pass(frames.count, frames.shape[0] * frames.shape[1], xp is not np)
-    total, count = walk.total("template", of_range, _added)
+    total, count = reduce(_added, walk.over("template", of_range))
     whole = xp.where(count > 0, total / xp.maximum(count, 1), 0.0)
     return References(whole, (total, count), moved)
 

@@ -21,7 +21,6 @@ from xcorr_app.registration.patches.fitted_fields import FittedFields
 from xcorr_app.registration.patches.patch_fit import PatchFit, PatchOptions
 from xcorr_app.registration.patches.patch_references import REFERENCES, references_of
 from xcorr_app.registration.patches.patch_result import RigidShifts, result_of
-from xcorr_app.registration.reference.stack_statistics import Statistics
 from xcorr_app.registration.reference.strategies import Estimation
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.contrast import Contrast
@@ -62,7 +61,7 @@ def patches_of(
     on_device = xp is not np
     pixels = frames.shape[0] * frames.shape[1] * (1 if on_device else _AS_LONG_AS)
     walk = Pass(frames.count, pixels, on_device, progress, held=on_device and isinstance(frames, ArrayFrames))
-    found = FittedFields.joined(list(walk.over("patches", measure, small=True)))
+    found = FittedFields.joined(list(walk.over("patches", measure)))
     return result_of(found, rigid, fit.grid, frames.shape, max_sigma)
 
 
@@ -87,7 +86,6 @@ def _rigid(
     wanted = None if reach is None else (float(reach[0]), float(reach[1]))
     settings = Settings(contrast=Contrast(), weighting="none", max_shift=wanted)
     walk = Pass(frames.count, frames.shape[0] * frames.shape[1], xp is not np, progress, held=held)
-    measurement = Measurement(frames, walk, settings, xp, whole=True)
-    estimation = Estimation(frames, settings, measurement, Statistics(frames, walk, settings, xp), xp)
+    estimation = Estimation(Measurement(frames, walk, settings, xp, whole=True))
     measured, described, notes = estimation.run(reference, np.zeros(frames.count, dtype=bool))
     return RigidShifts(half * measured.shifts, measured.flags(settings), described, notes, measured.reasons)

@@ -7,8 +7,7 @@ frames close loops, which tell errors apart and find them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy  # whose parts are loaded when they are asked for
@@ -38,11 +37,18 @@ _MIN_ERROR = 0.005
 class Neighbours:
     """Measures every frame against some before it; `first` is the number and image of the first usable frame."""
 
-    frames: Frames
-    settings: Settings
     measurement: Measurement
-    xp: Any
     first: tuple[int, Array]
+
+    @property
+    def frames(self) -> Frames:
+        """The stack."""
+        return self.measurement.frames
+
+    @property
+    def settings(self) -> Settings:
+        """How it is measured."""
+        return self.measurement.settings
 
     def previous(self, verified: NDArray[np.bool_]) -> Measured:
         """Sum the steps from frame to frame, over those that show nothing of either side."""
@@ -109,9 +115,9 @@ class Neighbours:
             return distance
         numbers = candidates[np.unique(np.linspace(0, candidates.size - 1, _COMPARED).round().astype(int))]
         picked = PickedFrames(self.frames, tuple(int(number) for number in numbers))
-        walk = Pass(picked.count, picked.shape[0] * picked.shape[1], self.xp is not np)
+        walk = Pass(picked.count, picked.shape[0] * picked.shape[1], self.measurement.xp is not np)
         settings = replace(self.settings, engine="auto", kernel_options=None)
-        direct = Measurement(picked, walk, settings, self.xp).run(
+        direct = Measurement(picked, walk, settings, self.measurement.xp).run(
             FixedImage(self.first[1]), "closure", np.zeros(picked.count, dtype=bool)
         )
         good = direct.trusted(settings)
@@ -263,14 +269,9 @@ def _median_of_pairs(
 
 def _chosen(runs: list[Measured], best: NDArray[np.intp]) -> Measured:
     """Of each frame the columns of its best run (T,)."""
-    out = replace(runs[0])
-    for run in runs[1:]:
-        out.reasons = {**out.reasons, **run.reasons}
-    frames = np.arange(best.size)
-    for field in fields(Measured):
-        columns = [getattr(run, field.name) for run in runs]
-        if isinstance(columns[0], np.ndarray):
-            setattr(out, field.name, np.array(columns)[best, frames])
+    out = runs[0]
+    for number, run in enumerate(runs[1:], 1):
+        out = replace(out.where(best == number, run.arrays), reasons={**out.reasons, **run.reasons})
     return out
 
 

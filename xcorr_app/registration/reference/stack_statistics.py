@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -78,7 +79,7 @@ class Statistics:
         return replace(summed, part=covered_part(summed.placement, shape, 2 * self.settings.apart + 2, least))
 
     def _summed(self, stage: str, job: Callable[[int, int], _Sum]) -> MeanOfOthers:
-        placements, total, weights = self.walk.total(stage, job, _added)
+        placements, total, weights = reduce(_added, self.walk.over(stage, job))
         placement = Placement(*(np.concatenate([getattr(p, name) for p in placements]) for name in _COLUMNS))
         shape = self.settings.measured_shape(self.frames.shape)
         nothing = self.xp.zeros(shape)
@@ -123,8 +124,8 @@ class Statistics:
 
         # A strip at a time, for the memory that it takes; another process may take another one.
         size = frames.count * rows * columns
-        strips = Pass(-(-rows // height), size, self.xp is not np, ranges_a_block=1, one_by_one=True)
-        found = list(strips.over("median", of_strip, small=True))
+        strips = Pass(-(-rows // height), size, self.xp is not np, one_by_one=True)
+        found = list(strips.over("median", of_strip))
         placements = found[0][0]
         if not all(parts for _, parts in found):
             raise NoUsableFrameError

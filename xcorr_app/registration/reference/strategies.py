@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,13 +45,24 @@ Outcome: TypeAlias = tuple[Measured, str, tuple[str, ...]]
 class Estimation:
     """Measures a stack against the reference that is asked for, in as many passes as it takes."""
 
-    frames: Frames
-    settings: Settings
     measurement: Measurement
-    statistics: Statistics
-    xp: Any
     begin: int = 0
     """Frame that a template is begun with, or the next one that can be."""
+
+    @property
+    def frames(self) -> Frames:
+        """The stack."""
+        return self.measurement.frames
+
+    @property
+    def settings(self) -> Settings:
+        """How it is measured."""
+        return self.measurement.settings
+
+    @property
+    def statistics(self) -> Statistics:
+        """Images made of it."""
+        return Statistics(self.frames, self.measurement.walk, self.settings, self.measurement.xp)
 
     def run(self, reference: str | int | Array, verified: NDArray[np.bool_]) -> Outcome:
         """Measure all frames; those marked in `verified` also by other means."""
@@ -70,7 +81,7 @@ class Estimation:
             try:
                 return strategies[name]()
             except NoUsableFrameError as error:
-                nothing = FixedImage(self.xp.zeros(self.settings.measured_shape(self.frames.shape)))
+                nothing = FixedImage(self.measurement.xp.zeros(self.settings.measured_shape(self.frames.shape)))
                 return self._against(nothing, verified), "none", (str(error),)
         if isinstance(reference, (int, np.integer)) and not isinstance(reference, bool):
             return self._numbered(int(reference), verified)
@@ -78,9 +89,6 @@ class Estimation:
 
     def _against(self, reference: Reference, verified: NDArray[np.bool_]) -> Measured:
         return self.measurement.run(reference, "measure", verified)
-
-    def _first_usable(self) -> tuple[int, Array]:
-        return self._usable(range(self.frames.count))
 
     def _usable(self, candidates: range) -> tuple[int, Array]:
         """First of the candidates that is usable, and its prepared image."""
@@ -115,7 +123,7 @@ class Estimation:
         return FixedImage(image)
 
     def _image(self, image: Array, verified: NDArray[np.bool_]) -> Outcome:
-        if array_namespace(image) is not self.xp:
+        if array_namespace(image) is not self.measurement.xp:
             raise ArgumentError("the reference image must be the same kind of array as the stack")
         working_dtype(image)
         if image.shape != self.frames.shape:
@@ -150,7 +158,7 @@ class Estimation:
 
     def _template(self, verified: NDArray[np.bool_]) -> Outcome:
         number, image = self._usable(range(self.begin, self.frames.count))
-        found = against_template(self.statistics, self.measurement, self.settings, (number, image), verified)
+        found = against_template(self.statistics, self.measurement, (number, image), verified)
         if found.taking_part < 2:
             return self._only_frame("template", verified)
         begun = f"frame {number}" if self.begin else f"first frame ({number})"
@@ -169,7 +177,7 @@ class Estimation:
         return found.measured, described, notes
 
     def _neighbours(self) -> Neighbours:
-        return Neighbours(self.frames, self.settings, self.measurement, self.xp, self._first_usable())
+        return Neighbours(self.measurement, self._usable(range(self.frames.count)))
 
     def _previous(self, verified: NDArray[np.bool_]) -> Outcome:
         neighbours = self._neighbours()

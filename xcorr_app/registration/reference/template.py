@@ -57,12 +57,11 @@ class Template:
 def against_template(
     statistics: Statistics,
     measurement: Measurement,
-    settings: Settings,
     begun_with: tuple[int, Array],
     verified: NDArray[np.bool_],
 ) -> Template:
     """Measure all frames against the template, begun with the image of a frame; that frame's shift is zero."""
-    none = np.zeros_like(verified)
+    none, settings = np.zeros_like(verified), measurement.settings
     origin, image = begun_with
     measured = measurement.run(FixedImage(image), "measure", none)
     if 2 * (measured.partial | measured.reweighted).sum() > measured.usable.sum():

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,12 +53,6 @@ class Prepared:
         if self.unreadable[number] or number in self.vary:
             return not self.unreadable[number]
         return not to_host(flat_images(self.frames[number : number + 1]))[0]
-
-    def without_frames(self) -> Self:
-        """Return what is known, without the pixels."""
-        known = replace(self, frames=None)
-        known.flat = self.flat
-        return known
 
 
 def prepare(chunk: Chunk, settings: Settings) -> Prepared:

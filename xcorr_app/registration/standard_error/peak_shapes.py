@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.subpixel import MIN_LOGARITHM
+from xcorr_app.registration.columns import Columns
 
 _STEADY = 20.0
 """Significance from which a peak's own curvature is steady enough."""
@@ -22,7 +23,7 @@ _SHARPEST = 2.4
 
 
 @dataclass
-class PeakShapes:
+class PeakShapes(Columns):
     """What standard errors follow from, one entry a frame; NaN where not known."""
 
     scatter: NDArray[np.float64]
@@ -45,15 +46,6 @@ class PeakShapes:
         """Nothing known yet."""
         sizes = (count, 2, 2), (count, 2, 2), (count,), (count, 2)
         return cls(*(np.full(size, np.nan) for size in sizes))
-
-    def replace(self, rows: NDArray[np.intp] | slice, other: PeakShapes) -> None:
-        """Write the shapes of `other` into these rows."""
-        for each in fields(self):
-            getattr(self, each.name)[rows] = getattr(other, each.name)
-
-    def of(self, rows: NDArray[np.intp]) -> PeakShapes:
-        """Shapes of some of the frames."""
-        return PeakShapes(*(getattr(self, each.name)[rows] for each in fields(self)))
 
     def standard_errors(self, significance: NDArray[np.float64]) -> NDArray[np.float64]:
         """(T, 2) in pixels; infinite where a peak is none.
@@ -87,17 +79,6 @@ class PeakShapes:
         is_peak = (is_peak & ~(np.isinf(p) | np.isinf(q) | np.isinf(r))) | refined.all(axis=1)
         unknown = np.isnan(a) | np.isnan(b) | np.isnan(c) | np.isnan(p) | np.isnan(q) | np.isnan(r)
         return np.where(is_peak[:, None], sigma, np.where(unknown, np.nan, np.inf)[:, None])
-
-    def by_noise(self) -> NDArray[np.float64]:
-        """(T, 2) standard errors in pixels by noise alone, of each peak by itself; NaN or infinite where it is none."""
-        a, b, _, c = self.hessian.reshape(-1, 4).T
-        p, q, _, r = self.scatter.reshape(-1, 4).T
-        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            of_rows, of_columns = c * c * p - 2 * b * c * q + b * b * r, b * b * p - 2 * a * b * q + a * a * r
-            error: NDArray[np.float64] = (
-                np.sqrt(np.stack([of_rows, of_columns], axis=1)) / np.abs(a * c - b * b)[:, None]
-            )
-        return error
 
     def _interpolation_error(self) -> NDArray[np.float64]:
         """(2,) root mean square error in pixels of the Gaussian through 3 x 3 values of the plane.
