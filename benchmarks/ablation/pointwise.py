@@ -1,8 +1,7 @@
-"""What the document on pointwise convolution evaluates: channel counts, segments and tile levels, over 41 layers.
+"""What the document on pointwise convolution evaluates: channel counts and staging, over 41 layers.
 
 Unmixing, and every layer of three networks at batch 1 to 128: dynamic blocking as planned and with a fixed number of
-lanes that share an output's channels, the ordinary tiled product by levels of tiles and with channels split among
-blocks, what is chosen today, and the peers. Then the planner's constants, one by one.
+lanes that share an output's channels, what is chosen today, and the peers. Then the planner's constants, one by one.
 """
 
 from __future__ import annotations
@@ -20,20 +19,11 @@ from benchmarks.pointwise.torch_peers import torch_contenders
 from benchmarks.work.suite import Suite
 from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
 from xcorr_app.gpu.pointwise.planner import CHANNEL_COUNTS
-from xcorr_app.gpu.pointwise.tile_shapes import ProductTile
 
 __all__ = ["POINTWISE", "ways_of"]
 
 BATCHES = (1, 8, 32, 128)
 _QUICK_BATCHES, _QUICK_EVERY = (1, 32, 128), 12
-SEGMENTS = (1, 2, 4, 8)
-TILES = {
-    "4 x 4 sums a thread, 1 warp": ProductTile(4, 1, 1, 1, 4, 4),
-    "8 x 8 sums a thread, 1 warp": ProductTile(4, 1, 1),
-    "8 x 8 sums, 2 x 2 warps": ProductTile(4, 2, 2),
-    "8 x 8 sums, 4 x 2 warps": ProductTile(4, 4, 2),
-}
-"""What a thread, a warp and a block hold: one level more, or a larger one, each time."""
 _NEVER = 8191
 PLANNER = {
     **{f"{warps} warp{'s' * (warps > 1)} a block": BlockingOptions(warps=warps) for warps in (1, 2, 8)},
@@ -54,7 +44,6 @@ _CONSTANTS_OF = (
     (512, 512, 14),
     (1152, 320, 7),
 )
-_ONE_DEPTH = {"TILE_K": 8, "BUFFERS": 2, "PLANE": 0, "SEGMENTS": 1}
 
 
 def ways_of(case: PointwiseCase) -> dict[str, tuple[str, dict[str, int]]]:
@@ -66,10 +55,6 @@ def ways_of(case: PointwiseCase) -> dict[str, tuple[str, dict[str, int]]]:
         if count < 2 * case.channels:
             found[f"blocking, channels over {count} lane{'s' * (count > 1)}"] = ("blocking", {"CHANNEL_COUNT": count})
     found["blocking, staged through registers"] = ("blocking", {"REGISTER_STAGING": 1})
-    for name, tile in TILES.items():
-        found[f"tiled, {name}"] = ("tiled", tile.defines() | _ONE_DEPTH)
-    for segments in SEGMENTS:
-        found[f"tiled, {segments} segment{'s' * (segments > 1)}"] = ("tiled", {"SEGMENTS": segments})
     return found
 
 

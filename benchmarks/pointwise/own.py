@@ -13,11 +13,11 @@ from benchmarks.harness.contender import Attempt, Contender
 from benchmarks.pointwise.cases import PointwiseCase
 from benchmarks.pointwise.data import Expected, MixingData
 from benchmarks.work.rotation import rotating
-from xcorr_app.gpu.pointwise.kernels import kernel_for
+from xcorr_app.gpu.pointwise.blocking import stored_matrix
+from xcorr_app.gpu.pointwise.kernels import MixingTask, kernel_for
 from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.pointwise.run import pointwise_on_device
-from xcorr_app.gpu.pointwise.tiles import stored_matrix
 
 __all__ = ["mixing_attempts", "own_contenders"]
 
@@ -30,8 +30,7 @@ def own_contenders(case: PointwiseCase) -> Iterator[Contender]:
     """Yield what the product can do a case with."""
     yield Contender("pointwise_on_device", mixing_attempts("auto", {}), choice="auto")
     if _FEW_CHANNELS[0] <= case.channels <= _FEW_CHANNELS[1]:
-        by_vectors = "tiled" if case.element == case.result == "float32" else "blocking"
-        other = "mix" if max(case.channels, case.filters) <= MIX_CHANNELS else by_vectors
+        other = "mix" if max(case.channels, case.filters) <= MIX_CHANNELS else "blocking"
         for kernel in ("shallow", other):
             yield Contender(f"kernel {kernel}", mixing_attempts(kernel, {}), choice=kernel)
 
@@ -62,4 +61,4 @@ def _takes_argument(case: PointwiseCase, kernel: str) -> bool:
     problem = PointwiseProblem(
         case.images, case.channels, case.filters, case.pixels, image_type=case.element, result_type=case.result
     )
-    return (kernel_for(problem) if kernel == "auto" else kernel) == "mix"
+    return (kernel_for(MixingTask(problem)) if kernel == "auto" else kernel) == "mix"

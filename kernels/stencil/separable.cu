@@ -23,16 +23,6 @@
 #ifndef ROW_PARTS  // 2: the two halves of a row's taps are summed separately, which halves the rounding error of integer images
 #define ROW_PARTS (USES_MAGIC && FILTER_WIDTH > 4 ? 2 : 1)
 #endif
-#ifndef ONLY_MARKED  // 1: of a stack, those images alone of whose `marks` elements of `marked` one is not zero
-#define ONLY_MARKED 0
-#endif
-#if ONLY_MARKED
-#define MARKED const int *marked,
-#define MARKS , int marks
-#else
-#define MARKED
-#define MARKS
-#endif
 #ifndef TOGETHER  // most rows that enter the rolling sums at once: a tap is fetched once for them; a power of two
 #define TOGETHER 8
 #endif
@@ -44,19 +34,14 @@
 static_assert(STEP_ROWS % AT_ONCE == 0, "rows of a step are shared out evenly");
 
 extern "C" __global__ void __launch_bounds__(WARPS* WARP, MIN_BLOCKS)
-    separable(const Image* images, Result* results, unsigned long long* clipped, MARKED const __grid_constant__ Terms terms,
-              int height, int width, int result_height, int result_width, int count, int block_rows MARKS) {
+    separable(const Image* images, Result* results, unsigned long long* clipped, const __grid_constant__ Terms terms,
+              int height, int width, int result_height, int result_width, int count, int block_rows) {
     SHARED_FLOATS(shared);
     const FilterProblem p = {height, width, result_height, result_width, count, block_rows};
     const int lane = threadIdx.x % WARP;
     WarpMemory& memory = reinterpret_cast<WarpMemory*>(shared)[threadIdx.x / WARP];
     const SubBlock block = sub_block_of<LANE_COLUMNS>(p, images, results, (int)blockIdx.x * WARPS + threadIdx.x / WARP);
     if (block.rows == 0) return;
-#if ONLY_MARKED
-    bool is_marked = false;
-    for (int i = lane; i < marks; i += WARP) is_marked |= marked[block.number * marks + i] != 0;
-    if (!__any_sync(ALL_LANES, is_marked)) return;
-#endif
 
     const int left = block.x - LEFT_PAD;
     const bool whole_vec4s = is_aligned_to<VEC4>(images) && width % VEC4 == 0;

@@ -98,7 +98,9 @@ DECODED = {
         (folder / f"{number:02}.png").write_bytes(imagecodecs.png_encode(frame)) for number, frame in enumerate(frames)
     ],
     "numbered": lambda folder, frames: [
-        write_plain(folder / f"b_t{number:02}_z{z}.tif", frame) for number, frame in enumerate(frames) for z in (0, 1)
+        write_plain(folder / f"b_t{number:02}_z{z}.tif", frame, compression="zlib")
+        for number, frame in enumerate(frames)
+        for z in (0, 1)
     ],
 }
 

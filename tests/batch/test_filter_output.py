@@ -114,6 +114,7 @@ def test_record_of_a_run(tmp_path, folder):
         "device": "cpu",
         "layout": "auto",
         "channel": None,
+        "compression": None,
     }
     assert known["device"] == "CPU"
     assert known["inputs"] == [str(folder)]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tifffile
 
-from tests.batch.movies import DRIFT, align, files, movie, record, shifts, table, write_movie
+from tests.batch.movies import DRIFT, align, files, movie, record, shifts, table, write_movie, xcorr
 from tests.io.samples import TYPES, write_imagej, write_ome
 from xcorr_app import apply_shifts, assess, estimate_shifts
 
@@ -102,12 +102,17 @@ def test_compression_changes_the_file_and_not_the_planes(tmp_path, stack, compre
     assert align(stack, "-o", tmp_path / "plain").code == 0
     assert align(stack, "-o", tmp_path / "out", "--compression", compression).code == 0
     np.testing.assert_array_equal(aligned(tmp_path / "out"), aligned(tmp_path / "plain"))
-    assert record(tmp_path / "out")["compression"] == compression
+    assert record(tmp_path / "out")["parameters"]["compression"] == compression
     sizes = [(tmp_path / out / "m" / "m_aligned.tif").stat().st_size for out in ("out", "plain")]
     assert sizes[0] < sizes[1]
     # What another compression wrote is not what is asked for.
-    assert align(stack, "-o", tmp_path / "out", "--resume").code == 0
-    assert record(tmp_path / "out")["resumed"] == []
+    assert align(stack, "-o", tmp_path / "out", "--resume").code == 2
+    for command in ("align", "filter"):
+        how = (stack, "--device", "cpu", "-o", tmp_path / command, *(("--box", "3") if command == "filter" else ()))
+        assert xcorr(command, *how).code == 0
+        run = xcorr(command, *how, "--resume", "--compression", compression)
+        assert run.code == 2
+        assert f'holds a run with compression null, not "{compression}"' in " ".join(run.stderr.split())
 
 
 def test_calibration_and_channel_names_are_kept(tmp_path):

@@ -21,7 +21,7 @@ from tests.benchmarks.runner import run_benchmarks
 from tests.benchmarks.small_work import FILTERS, OTHER_FILTERS
 from tests.kernels.im2win_definition import convolution_by_definition
 from xcorr_app.gpu.im2win.problem import Im2winProblem
-from xcorr_app.gpu.pointwise.tiles import StoredMatrix
+from xcorr_app.gpu.pointwise.blocking import StoredMatrix
 from xcorr_app.gpu.runtime.device import DeviceStatus
 
 

@@ -50,7 +50,7 @@ def test_wrong_usage_of_filter(tmp_path, stack, words, message):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--kernel tiled", "kernel 'tiled' runs on a GPU (--device cpu was given); --kernel auto gives the same"),
+        ("--kernel shallow", "kernel 'shallow' runs on a GPU (--device cpu was given); --kernel auto gives the same"),
         ("--kernel blocking --kernel-option staging=shared", "takes async, registers"),
         ("--kernel mix --kernel-option warps=2", "kernel 'mix' has no options; exchange, blocking, im2win have"),
         ("--kernel blocking --kernel-option warps=3", "kernel 'blocking' takes 1, 2, 4, 8"),

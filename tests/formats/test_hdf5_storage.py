@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import zlib
 from pathlib import Path
 
@@ -90,6 +92,43 @@ def test_bytes_of_other_files_are_not_read(tmp_path):
         refused(run, "e is made of the bytes of another file", "secret", "copy the values into one file")
 
 
+def test_where_the_user_says_so_they_are(tmp_path, monkeypatch):
+    """Bytes of a file, links and sources elsewhere: inputs as others are, compared by --resume."""
+    raw, away = tmp_path / "in" / "values.raw", tmp_path / "away" / "d.h5"
+    for path in (raw, away):
+        path.parent.mkdir()
+    raw.write_bytes(b"head" + DATA.tobytes())
+    layout = h5py.VirtualLayout(DATA.shape, DATA.dtype)
+    layout[:] = h5py.VirtualSource("../away/d.h5", "d", DATA.shape)
+    with h5py.File(away, "w") as file:
+        file["group/d"] = file["d"] = DATA
+    with h5py.File(raw.with_name("all.h5"), "w") as file:
+        file.create_dataset("raw", DATA.shape, DATA.dtype, external=[("values.raw", 4, DATA.nbytes)])
+        file.create_virtual_dataset("virtual", layout)
+        file["link"], file["group"] = h5py.ExternalLink("../away/d.h5", "/d"), h5py.ExternalLink(str(away), "/group")
+        file["circle"] = h5py.ExternalLink("all.h5", "/circle")
+    monkeypatch.chdir(tmp_path)  # where the library would look for the bytes
+    (tmp_path / "values.raw").write_bytes(bytes(4 + DATA.nbytes))
+    for name, other in (("raw", raw), ("virtual", away), ("link", away), ("group/d", away)):
+        array, out = f"{raw.with_name('all.h5')}:/{name}", tmp_path / f"out_{name[:3]}"
+        assert filtered(array, out).code == 1
+        assert filtered(array, out, "--external-files").code == 0
+        ((stack_name, stack),) = record(out)["stacks"].items()
+        np.testing.assert_array_equal(read_stack(out / stack_name / f"{stack_name}_filtered.tif").data, DATA)
+        assert {Path(path).resolve() for path in stack["inputs"]} == {raw.with_name("all.h5"), other}
+        assert filtered(array, out, "--external-files", "--resume").code == 0
+        assert record(out)["resumed"] == [stack_name]
+        content = other.read_bytes()
+        other.write_bytes(content[:-2] + b"ab")
+        filtered(array, out, "--external-files", "--resume")
+        assert record(out)["resumed"] == []
+        other.write_bytes(content)
+    os.truncate(raw, DATA.nbytes)
+    for name, words in (("raw", "is made of bytes up to"), ("circle", "recursion")):
+        run = filtered(f"{raw.with_name('all.h5')}:/{name}", tmp_path / f"bad_{name}", "--external-files")
+        refused(run, words)
+
+
 @pytest.mark.parametrize("name", ["link", "soft", "group/link", "around"])
 def test_links_to_other_files_are_not_followed(tmp_path, name):
     os.mkfifo(tmp_path / "pipe.h5")  # which would hang whoever opens it
@@ -155,3 +194,50 @@ def test_other_encodings_are_named(tmp_path):
         file.create_dataset("d", data=DATA, chunks=True, scaleoffset=4)
     with pytest.raises(InputError, match="gzip and lzf are read"):
         read_stack(tmp_path / "s.h5")
+
+
+def told_of(paths):
+    """What is said of damaged files by a process of its own, which the library may hold up or end."""
+    code = (
+        "import sys, xcorr_app\n"
+        "for path in sys.argv[1:]:\n"
+        "    try: xcorr_app.read_stack(path)\n"
+        "    except xcorr_app.errors.DamagedFileError as error: print(error)"
+    )
+    command = [sys.executable, "-c", code, *paths]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+@pytest.mark.parametrize("sizes", [(8, 8), (4, 4)])
+def test_a_heap_whose_objects_have_no_size_is_damaged(tmp_path, sizes):
+    """The library goes from one to the next by their sizes, and would stay at this one for ever."""
+    layout = h5py.VirtualLayout(DATA.shape, DATA.dtype)
+    layout[:] = h5py.VirtualSource("part.h5", "d", DATA.shape)
+    known = h5py.h5p.create(h5py.h5p.FILE_CREATE)
+    known.set_sizes(*sizes)  # of places and of lengths
+    whole = tmp_path / "whole.h5"
+    with h5py.File(h5py.h5f.create(os.fsencode(whole), fcpl=known)) as file:
+        file.create_virtual_dataset("v", layout)
+    with h5py.File(tmp_path / "part.h5", "w") as file:
+        file["d"] = DATA
+    np.testing.assert_array_equal(read_stack(whole).data, DATA)
+    content = bytearray(whole.read_bytes())
+    heap = content.index(b"GCOL")
+    for number, size in ((0, 0), (1, 2**64 - 16), (1, 1 << 20)):
+        content[heap + 16 : heap + 18] = number.to_bytes(2, "little")
+        content[heap + 24 : heap + 24 + sizes[1]] = size.to_bytes(8, "little")[: sizes[1]]
+        (tmp_path / f"damaged{number}{size % 3}.h5").write_bytes(content)
+    told = told_of(tmp_path.glob("damaged*.h5"))
+    assert told.count(f".h5: cannot be parsed (an object of its global heap, at byte {heap + 16},") == 3
+
+
+def test_sources_whose_checksum_is_not_theirs_are_damaged(tmp_path):
+    """The library parses them first, and may read beyond their end."""
+    content = parts(tmp_path).read_bytes()
+    start = content.index(b"GCOL") + 32
+    for at in (4, 9, 45, 60, 83):
+        damaged = bytearray(content)
+        damaged[start + at] ^= 0x7F
+        (tmp_path / f"damaged{at}.h5").write_bytes(damaged)
+    told = told_of(tmp_path.glob("damaged*.h5"))
+    assert told.count(".h5: cannot be parsed (the checksum of the names of its sources") == 5

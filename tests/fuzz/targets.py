@@ -3,6 +3,7 @@
 import importlib.util
 import io
 import json
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -111,18 +112,24 @@ class Target(NamedTuple):
     suffix: str = ".tif"
 
 
+declared = [0]
+"""Bytes that the file that was looked at last has by its own account: its planes, or a chunk, if that is larger."""
+
+
 def images(path, *, colour=False):
     """All planes of an image file, (T, Z, C, Y, X)."""
     file = scan_file(path, LIMITS, colour=colour)
-    sizes = file.metadata.sizes
-    if file.samples > 1:
-        planes = [[file.read(file.page_at(t, z, 0)) for z in range(sizes["Z"])] for t in range(sizes["T"])]
-    else:
-        at = [range(sizes[axis]) for axis in "TZC"]
-        planes = [[[file.read(file.page_at(t, z, c)) for c in at[2]] for z in at[1]] for t in at[0]]
-    found = np.array(planes)
-    assert found.shape == tuple(sizes.values())
-    assert found.dtype == file.metadata.dtype
+    about, sizes = file.metadata, file.metadata.sizes
+    chunk = math.prod(getattr(getattr(file, "array", None), "chunks", (0,)))
+    declared[0] = max(math.prod(about.shape), chunk) * about.dtype.itemsize
+    found = np.empty(tuple(sizes.values()), about.dtype)
+    together = file.samples > 1
+    for t, z, c in np.ndindex(sizes["T"], sizes["Z"], 1 if together else sizes["C"]):
+        plane = file.read(file.page_at(t, z, c))
+        assert plane.dtype == about.dtype
+        place = found[t, z] if together else found[t, z, c]
+        assert plane.shape == place.shape
+        place[...] = plane
     return found
 
 

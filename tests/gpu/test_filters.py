@@ -261,7 +261,7 @@ def test_the_command_on_the_device(tmp_path, chosen):
     clipped = assert_rounded(result(tmp_path / "out"), expected(frames, NAMED[chosen]))
     found = record(tmp_path / "out")
     assert found["stacks"]["m"]["clipped_pixels"] == pytest.approx(clipped, abs=5)
-    assert found["stacks"]["m"]["engine"] in ("reuse", "separable", "banded", "sliding")
+    assert found["stacks"]["m"]["engine"] in ("reuse", "separable", "sliding")
     assert "cuda:0" in found["device"]
 
 

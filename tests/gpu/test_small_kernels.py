@@ -113,8 +113,8 @@ def test_which_tiles_agree(cupy, deviation, dtype, each):
     stack = (np.clip(np.rint(stack), 0, 255) if dtype.startswith("uint") else stack).astype(dtype)
     images, shifts = (stack[:1].repeat(3, axis=0) if each else stack[:1]), -drift[1:]
     shifts[1] = np.nan
-    found = tiles.agreement(cupy.asarray(images), cupy.asarray(stack[1:]), shifts)
-    expected = tiles.agreement(images, stack[1:], shifts)
+    found = tiles.look(cupy.asarray(images), cupy.asarray(stack[1:]), shifts).tiles
+    expected = tiles.look(images, stack[1:], shifts).tiles
     assert (found == DIFFERS).any()
     # A tile at a limit may fall on either side of it.
     assert (np.nan_to_num(found, nan=2) != np.nan_to_num(expected, nan=2)).mean() < 0.005

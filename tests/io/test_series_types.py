@@ -9,7 +9,7 @@ import pytest
 from tests.io.samples import noise
 from xcorr_app.errors import InputError
 from xcorr_app.io import scan_file
-from xcorr_app.io.series import FramesSource, _plane_type, _stack_type
+from xcorr_app.io.series import _plane_type, _stack_type, frames_source
 
 
 def test_colours_are_said(tmp_path):
@@ -27,5 +27,5 @@ def test_pages_of_another_kind_are_named(tmp_path):
     files = [scan_file(tmp_path / name) for name in ("a.png", "b.png")]
     message = re.escape(f"{tmp_path / 'b.png'}: its pages are 8 x 10 uint8, those of {tmp_path / 'a.png'} are 8 x 9")
     with pytest.raises(InputError, match=message):
-        FramesSource("series", files)
-    assert np.array_equal(FramesSource("series", files[:1]).plane(t=0), files[0].read(0))
+        frames_source("series", files)
+    assert np.array_equal(frames_source("series", files[:1]).plane(t=0), files[0].read(0))

@@ -11,9 +11,14 @@ from tests.kernels.binding import bind_without_device
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from xcorr_app.gpu.im2win import bank_run
 from xcorr_app.gpu.im2win import run as im2win_run
-from xcorr_app.gpu.im2win.launches import basic_launch, convolve_launch, semaphore_count, transform_launch
+from xcorr_app.gpu.im2win.launches import (
+    add_segments_launch,
+    basic_launch,
+    convolve_launch,
+    semaphore_count,
+    transform_launch,
+)
 from xcorr_app.gpu.im2win.problem import stored_filters
-from xcorr_app.gpu.pointwise.tiles import add_segments_launch
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 

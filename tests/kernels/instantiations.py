@@ -10,6 +10,7 @@ from xcorr_app.gpu.direct.tile_launches import sum_of_segments
 from xcorr_app.gpu.direct.tuning import NARROW
 from xcorr_app.gpu.im2win.bank import BankPart, BankProblem, pad_launch
 from xcorr_app.gpu.im2win.launches import (
+    add_segments_launch,
     basic_launch,
     convolve_launch,
     filters_launch,
@@ -43,10 +44,9 @@ from xcorr_app.gpu.peaks.search import peak_launch, plane_peak_launch
 from xcorr_app.gpu.peaks.standard_values import image_ranges_launch, standard_values_launch
 from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
 from xcorr_app.gpu.peaks.tile_scatter import tile_products_launch, tile_scatter_launch
-from xcorr_app.gpu.peaks.tile_sums import tile_bins_launch, tile_levels_launch, tile_places_launch, tile_sums_launch
+from xcorr_app.gpu.peaks.tile_sums import tile_bins_launch, tile_levels_launch, tile_sums_launch
 from xcorr_app.gpu.peaks.tile_verdict import Limits, tile_verdict_launch
 from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
-from xcorr_app.gpu.pointwise.tiles import add_segments_launch
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
@@ -126,7 +126,6 @@ def launches_of_peaks(types_of_sums):
             yield tile_bins_launch(1, right_type, 100)
             yield tile_sums_launch(100)
             yield tile_levels_launch(3, 1e-3)
-            yield tile_places_launch(5)
             yield outlier_pixels_launch(right_type)
             yield image_ranges_launch(1, right_type)
             written = "float64" if sum_type == "double" else "float32"

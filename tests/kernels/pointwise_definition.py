@@ -5,14 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
+from xcorr_app.gpu.pointwise.blocking import pointwise_argument, stored_matrix
 from xcorr_app.gpu.pointwise.kernels import pointwise_launch
 from xcorr_app.gpu.pointwise.mix import mixing_argument, sums_in_double
-from xcorr_app.gpu.pointwise.mix_bytes import byte_matrix, bytes_argument
-from xcorr_app.gpu.pointwise.mix_split import split_argument
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.pointwise.shallow import shallow_argument
 from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem
-from xcorr_app.gpu.pointwise.tiles import add_segments_launch, pointwise_argument, stored_matrix
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 
 COUNTERS = 256
@@ -81,27 +79,6 @@ def assert_rounded(result, expected, bound, counted=None):
         assert sure <= counted <= perhaps
 
 
-def assert_mixed_by_bytes(result, stack, matrix, *, clip=False, counted=None):
-    """Fail unless a result of `mix_bytes` (channels on axis 1) is the definition's, as closely as its header says."""
-    expected = mixed_by_definition(stack, matrix, 1)
-    sizes = np.frexp(np.abs(matrix).max(axis=1))[1]  # of a row, below two to the power of it
-    bound = (0.004 + 0.002 * 2.0**sizes).reshape(-1, *[1] * (stack.ndim - 2))
-    assert_rounded(result, np.maximum(expected, 0) if clip else expected, bound, counted)
-
-
-def positive_problem(shape, filters, lowest, seed=3):
-    """A stack and a matrix of positive values alone, in [lowest, 1): sums whose errors, cut off each, do not cancel."""
-    rng = np.random.default_rng(seed)
-    return rng.uniform(lowest, 1, shape).astype(np.float32), rng.uniform(lowest, 1, (filters, shape[1]))
-
-
-def assert_within_contract(result, stack, matrix):
-    """Fail where float32 planes are off by more than 2e-6 of the sum of a row's sizes times the stack's largest."""
-    error = np.abs(result - mixed_by_definition(stack, matrix, 1)).reshape(len(result), len(matrix), -1)
-    bound = 2e-6 * np.abs(matrix).sum(axis=1) * np.abs(stack).max()
-    assert (error <= bound[:, None]).all(), (error / bound[:, None]).max()
-
-
 def mixed_on_host(
     folder,
     stack,
@@ -135,23 +112,12 @@ def mixed_on_host(
     if launch.entry == "mix":
         argument = mixing_argument(matrix, problem, launch, white or 1.0)
         run_kernel(folder, launch, (images, results, counters, argument), ())
-    elif launch.entry == "mix_bytes":
-        digits = guarded(byte_matrix(matrix, problem, np))
-        run_kernel(folder, launch, (images, results, counters, digits, bytes_argument(problem, launch)), ())
     else:
         values = guarded(stored_matrix(matrix, np, density=problem.density).values)
-        more = guarded(np.full((launch.segments - 1, results.size), np.nan, np.float32))
-        third = more if launch.segments > 1 else counters
         argument = pointwise_argument(problem, white or 1.0)
         if launch.entry == "shallow":
             argument = shallow_argument(ShallowProblem.of_pixels(problem), launch, white or 1.0)
-        elif launch.entry == "mix_split":
-            argument = split_argument(problem, white or 1.0)
-        run_kernel(folder, launch, (images, results, third, values, argument), launch.extra)
-        assert guards_are_whole(more)
-        if launch.segments > 1:
-            then = add_segments_launch(problem.pixels * problem.filters, launch.segments)
-            run_kernel(folder, then, (results, more), then.extra)
+        run_kernel(folder, launch, (images, results, counters, values, argument), launch.extra)
     assert surroundings_are_whole(results)
     assert guards_are_whole(counters)
     return results, int(counters.sum())

@@ -8,9 +8,6 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
 from xcorr_app.gpu.pointwise.kernels import pointwise_launch
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
-from xcorr_app.gpu.pointwise.tile_shapes import TILES
-from xcorr_app.gpu.pointwise.tiles import tiled_launch
-from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 
 BLOCKINGS = (
     BlockingOptions(staging="registers"),
@@ -21,8 +18,6 @@ BLOCKINGS = (
 _PLANES = 2048 * 2048
 LAYERS = ((32, 64, 112), (64, 128, 56), (512, 512, 14), (1024, 1024, 7), (96, 24, 56), (144, 32, 28), (320, 1280, 7))
 """Channels, filters and side of pointwise layers: both layouts, large and small planes, odd ones."""
-DEEP_LAYERS = ((672, 112, 14), (1152, 320, 7), (240, 40, 28))
-"""Layers of many channels and few pixels, whose channels groups of warps share."""
 
 
 def mixing(channels, filters, image="float32", result=None, *, interleaved=False, **options):
@@ -45,10 +40,7 @@ def launches_of_pointwise():
     yield pointwise_launch(mixing(8, 8, interleaved=True))
     for channels, filters, side in LAYERS:
         problem = PointwiseProblem(32, channels, filters, side * side)
-        yield from (pointwise_launch(problem, kernel) for kernel in ("blocking", "tiled"))
-    for images in (1, 32):
-        for channels, filters, side in ((960, 320, 7), *DEEP_LAYERS):
-            yield pointwise_launch(PointwiseProblem(images, channels, filters, side * side), "tiled")
+        yield pointwise_launch(problem, "blocking")
 
 
 def other_launches_of_pointwise():
@@ -66,17 +58,14 @@ def other_launches_of_pointwise():
             yield pointwise_launch(mixing(32, 32, image, result, count=True))
             for alignment in (8, 16):
                 yield pointwise_launch(mixing(17, 9, image, result, count=True, clip=True), alignment=alignment)
-                yield pointwise_launch(mixing(16, 31, image, result), "mix_bytes", alignment=alignment)
-                yield pointwise_launch(mixing(16, 16, image, result), "mix_bytes", alignment=alignment)
     for images in (1, 128):
         for channels, filters, side in LAYERS:
             problem = PointwiseProblem(images, channels, filters, side * side)
-            yield from (pointwise_launch(problem, kernel) for kernel in ("blocking", "tiled"))
+            yield pointwise_launch(problem, "blocking")
     for image, result in (("uint8", "uint8"), ("uint16", "float32")):
         yield pointwise_launch(PointwiseProblem(1, 64, 40, _PLANES, image, result, count=True, clip=True), "blocking")
     yield pointwise_launch(PointwiseProblem(1, 64, 64, _PLANES // 16, density=True), "blocking")
-    for kernel in ("blocking", "tiled"):
-        yield pointwise_launch(PointwiseProblem(10**5, 64, 64, 1), kernel)
+    yield pointwise_launch(PointwiseProblem(10**5, 64, 64, 1), "blocking")
     for options in BLOCKINGS:
         for channels, filters, side in LAYERS:
             problem = PointwiseProblem(32, channels, filters, side * side)
@@ -85,10 +74,3 @@ def other_launches_of_pointwise():
         for image, result in (("uint8", "uint8"), ("uint16", "float32")):
             problem = PointwiseProblem(10**5, 24, 40, 1, image, result, count=True)
             yield pointwise_launch(problem, "blocking", tuning=options.tuning())
-    for tile in TILES:  # any may be chosen; whole planes where no vector of pixels is read
-        plane = 49 if tile.micro_n % 4 or tile.warps_k == 4 else 0
-        if tile.columns < plane:
-            continue
-        tiles = {"TILE_K": tile.depths()[-1], "BUFFERS": 3 if tile.split or tile.warps_k > 1 else 2}
-        tuning = {**tile.defines(), **tiles}
-        yield tiled_launch(PointwiseProblem(8, 512, 512, plane or 64), KNOWN_DEVICES["h200"], tuning=tuning)

@@ -48,8 +48,7 @@ def task_of(family, name):
     if family == "im2win":
         return LAYERS[7]
     if family == "pointwise":
-        element = "uint16" if name == "mix_bytes" else "float32"
-        return MixingTask(PointwiseProblem(16, 32, 32, 2**16, element, element))
+        return MixingTask(PointwiseProblem(16, 32, 32, 2**16))
     if name.startswith(("reuse", "exchange")):
         return FilterTask(FilterProblem((1024, 1024), (5, 5), 64), "uint16", "uint16")
     return gaussian_task(8.0)
@@ -70,14 +69,12 @@ def test_tunables_are_macros_of_the_sources(entry):
 
 
 @pytest.mark.parametrize(("family", "name"), [(family, name) for family, table in FAMILIES.items() for name in table])
-def test_each_kernel_takes_what_it_is_for_and_says_what_it_costs(family, name):
+def test_each_kernel_takes_what_it_is_for(family, name):
     entry, task = FAMILIES[family][name], task_of(family, name)
     assert entry.name == name
     assert entry.accepts(task, H200) is None
     launch = entry.launch(task, H200)
     assert launch.kernel in entry.sources
-    if entry.cost is not None:
-        assert 1 < entry.cost(task, H200) < 1e5
     with pytest.raises(ArgumentError, match="has no tunable NOTHING"):
         entry.launch(task, H200, {"NOTHING": 1})
 
@@ -85,7 +82,6 @@ def test_each_kernel_takes_what_it_is_for_and_says_what_it_costs(family, name):
 def test_kernels_say_why_they_do_not_take_a_problem():
     accepts = {name: entry.accepts for name, entry in stencil.KERNELS.items()}
     task = gaussian_task(8.0)
-    assert "compute capability 8.0" in accepts["banded"](task, T4)
     assert "up to 63 x 63" in accepts["reuse_wide"](task, H200)
     assert "up to 63 x 63" in accepts["exchange"](task, H200)
     dense = FilterTask(FilterProblem((99, 99), (3, 3)))

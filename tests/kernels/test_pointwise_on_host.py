@@ -1,4 +1,4 @@
-"""Dynamic blocking and the tiled product, their own source run on the host, against the definition in float64."""
+"""Dynamic blocking, its own source run on the host, against the definition in float64."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 H200 = KNOWN_DEVICES["h200"]
 ONE = replace(H200, multiprocessors=1)
 """A device on which blocks get large tiles, and several of them, from few pixels."""
-BOTH = ("blocking", "tiled")
 
 
 def check(folder, shape, axis, filters, dtype="float32", *, white=None, clip=False, **options):
@@ -41,17 +40,15 @@ SIZES = [
 
 @pytest.mark.parametrize("limits", [H200, ONE], ids=["many tiles", "large tiles"])
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
-@pytest.mark.parametrize("kernel", BOTH)
-def test_sizes(host_builds, kernel, sizes, limits):
+def test_sizes(host_builds, sizes, limits):
     channels, filters, pixels = sizes
-    check(host_builds, (2, channels, pixels), 1, filters, kernel=kernel, limits=limits)
+    check(host_builds, (2, channels, pixels), 1, filters, kernel="blocking", limits=limits)
 
 
 @pytest.mark.parametrize("sizes", [(1, 3, 70), (5, 9, 33), (70, 60, 41), (19, 30, 130)], ids=str)
-@pytest.mark.parametrize("kernel", BOTH)
-def test_interleaved_channels(host_builds, kernel, sizes):
+def test_interleaved_channels(host_builds, sizes):
     channels, filters, pixels = sizes
-    check(host_builds, (pixels, channels), 1, filters, kernel=kernel, limits=ONE)
+    check(host_builds, (pixels, channels), 1, filters, kernel="blocking", limits=ONE)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32"])
@@ -63,16 +60,12 @@ def test_types_of_dynamic_blocking(host_builds, dtype, target, shape):
         check(host_builds, shape, axis, 34, dtype, kernel="blocking", limits=ONE, target=target, **options)
 
 
-"""A tile whose warps each sum all channels."""
-
-
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 @pytest.mark.parametrize("shape", [(2, 40, 36), (72, 40)])
-@pytest.mark.parametrize("kernel", BOTH)
-def test_a_bad_value_stays_in_its_pixel(host_builds, kernel, bad, shape):
+def test_a_bad_value_stays_in_its_pixel(host_builds, bad, shape):
     stack, matrix = random_stack(shape, "float32"), np.abs(random_matrix(50, 40))
     np.moveaxis(stack, 1, 0)[3].flat[17] = bad
-    result, _ = mixed_on_host(host_builds, stack, matrix, 1, kernel=kernel, limits=ONE)
+    result, _ = mixed_on_host(host_builds, stack, matrix, 1, kernel="blocking", limits=ONE)
     wrong = ~np.isfinite(np.moveaxis(result, 1, 0).reshape(50, -1))
     assert wrong[:, 17].all()
     assert wrong.sum() == 50

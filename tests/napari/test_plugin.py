@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from tests.conftest import ROOT
 from xcorr_app.errors import ShapeError
 from xcorr_app.napari.align import HEADINGS, measure, move, rows, summary
 from xcorr_app.napari.reader import get_reader
+from xcorr_app.napari.widget import NO_LAYER, align_widget
 
 
 def test_the_manifest_is_valid_and_leads_to_functions():
@@ -71,13 +74,44 @@ def test_channels_are_layers(tmp_path: Path):
     assert len(facts["scale"]) == 3
 
 
+def test_without_a_layer_the_widget_says_so(monkeypatch):
+    """With stand-ins of napari and magicgui that have what the widget asks of them."""
+
+    class Widget:
+        def __init__(self, *, value=None, choices=None, widgets=(), **_):
+            self.value, self.widgets, self.enabled, self.connected = value, list(widgets), False, []
+            self.changed = SimpleNamespace(connect=self.connected.append)
+            if callable(choices):
+                assert choices(self) == []
+
+        def press(self):
+            for each in self.connected:
+                each()
+
+    names = ("ComboBox", "FloatSpinBox", "PushButton", "Label", "Table", "Container")
+    monkeypatch.setitem(
+        sys.modules, "magicgui", SimpleNamespace(widgets=SimpleNamespace(**dict.fromkeys(names, Widget)))
+    )
+    monkeypatch.setitem(sys.modules, "napari", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "napari.layers", SimpleNamespace(Image=type("Image", (), {})))
+
+    class Layers(list):
+        events = SimpleNamespace(inserted=Widget().changed, removed=Widget().changed)
+
+    panel = align_widget(SimpleNamespace(layers=Layers(["no image"])))
+    align_button, said, apply_button = panel.widgets[3], panel.widgets[4], panel.widgets[7]
+    for button in (align_button, apply_button):
+        said.value = ""
+        button.press()
+        assert said.value == NO_LAYER == "there is no image layer: open or drop a stack first"
+    assert not apply_button.enabled
+
+
 def test_the_widget_aligns_the_chosen_layer_and_others(monkeypatch):
     """On napari's model of a viewer, without the window, which would need OpenGL."""
     components = pytest.importorskip("napari.components")
     monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
     from qtpy.QtWidgets import QApplication
-
-    from xcorr_app.napari.widget import align_widget
 
     application = QApplication.instance() or QApplication([])
     viewer = components.ViewerModel()

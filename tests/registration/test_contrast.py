@@ -9,7 +9,7 @@ from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration.contrast_choice import choose_contrast
+from xcorr_app.registration.contrast_choice import by_local_contrast
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.contrast import Contrast
@@ -110,7 +110,9 @@ def test_contrast_is_tried_whichever_frame_is_the_reference(reference):
         return Measured.empty(frames.count)
 
     frames = ArrayFrames(np.zeros((40, 100, 100), np.float32))
-    choose_contrast(frames, reference, Settings(contrast=Contrast.parse("auto")), measure, Measured.empty(40), 0.0)
+    measured = Measured.empty(40)
+    measured.usable[:] = True
+    assert not by_local_contrast(frames, reference, Settings(contrast=Contrast.parse("auto")), measure, measured)
     first = {"first": 0, "last": 39, -1: 39}.get(reference, reference)
     assert tried[0][0] == first
     assert len(tried[0]) > 1

@@ -61,7 +61,6 @@ compression = partial(
     kind=OneOf(choices.COMPRESSIONS),
     group="Run",
     unit="not compressed",
-    role="run",
 )
 cluster = partial(
     option,
@@ -164,6 +163,11 @@ class ComputingOptions(CommandOptions):
     max_pixels: int = option(
         choices.MAX_PIXELS, "Refuse images that declare more pixels.", Within(1), group="Checks", role="run"
     )
+    external_files: bool = flag(
+        "Read arrays of HDF5 also where their pixels lie in files of other folders or kinds, which these name.",
+        group="Checks",
+        role="run",
+    )
     quiet: bool = flag(
         "Print nothing but failures.",
         flags=("-q",),
@@ -181,7 +185,7 @@ class ComputingOptions(CommandOptions):
         """Of images."""
         from xcorr_app.io import Limits
 
-        return Limits(max_pixels=self.max_pixels)
+        return Limits(max_pixels=self.max_pixels, external_files=self.external_files)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,6 @@
 """The one choice of filters: what computes a request, and why. Pure: limits come in.
 
-`limits` of None stand for the CPU. The rules are those that measurements on an H200 set; expected times come from the
-families' cost models, which follow the same measurements (``--explain`` shows them beside each other), and are those of
-a call among many: the root of the sum of squares of the device's time and of the host's to start the work, as in
-`benchmarks/results/auto_fit.json`.
+`limits` of None stand for the CPU. The rules are those that measurements on an H200 set.
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ from xcorr_app.filtering.precision import needs_double
 from xcorr_app.filtering.request import Request
 from xcorr_app.filtering.taps import MAX_TERMS, Filter, Kernel
 from xcorr_app.gpu.runtime.limits import DeviceLimits
-from xcorr_app.gpu.stencil.kernels import KERNELS, FilterTask, prefers_banded
+from xcorr_app.gpu.stencil.kernels import KERNELS, FilterTask
 from xcorr_app.gpu.stencil.problem import LARGEST_FILTER, FilterProblem
 from xcorr_app.gpu.stencil.reuse import reuse_kernel
 from xcorr_app.gpu.stencil.separable import fits_one_pass
@@ -35,11 +32,9 @@ SLIDING_SIGMA = {1: 5.5, 2: 7.25, 4: 8.5}
 a result: one pass takes in proportion to the taps, as measured at 6, 7 and 8 pixels."""
 SMALLEST_SLIDING_SIGMA = 2.0
 """Of the other axis: its taps must reach eight pixels."""
-_LONG_TAPS = 1.25
-"""Time of one pass of as many taps as sliding sums replace, over what its model expects: 1.2 to 1.4 were measured."""
-_HOST = {"reuse": 6.5, "separable": 6.5, "banded": 11.0, "sliding": 17.0}
-"""Microseconds that the host takes to start a call. That of `reuse` is measured; the others are counted from it, a
-launch at 4 and an array at 2, as they are prepared in the same way."""
+_WORK_OF_SLIDING = 2.5e10
+"""Pixels of all images times the cube of the width in pixels from which on sliding sums of 16-bit results, in float64,
+take less than taps that fit one pass: what each segment begins with takes longer than all taps of few images."""
 _FFT_FRAME, _FFT_PIXEL, _PASS_PRODUCT = 600.0, 1.2e-4, 1.5e-6
 """Microseconds by the FFT, a frame and a pixel of it, and of a product a pixel in passes too long for one launch."""
 ENGINES = {"reuse": "reuse", "reuse_wide": "reuse", "exchange": "reuse"}
@@ -77,7 +72,7 @@ def decide_filter(
     check_device_engine(kernel, engine)
     if engine == "auto" and slides(taps, request, image_type) and _slides_fast(request, limits):
         task = filter_task(request, taps, image_shape, image_type, "sliding")
-        if not _takes_less_by_taps(task, limits):
+        if not _takes_less_by_taps(task):
             why = "a Gaussian so wide that sliding sums, which take the same for any width, take less than its taps"
             return _decided("sliding", why, task, limits)
     family, why = (engine, asked) if engine != "auto" else _family(kernel, image_type.itemsize)
@@ -89,16 +84,13 @@ def decide_filter(
         held = "rolling sums fit the registers" if name == "reuse" else "sums of so many rows do not stay in registers"
         return _decided(name, f"{why}; {held}", task, limits)
     if not fits_one_pass(kernel.shape, task.summed_type):
-        by_passes, by_fft = _long_passes(task)
-        chosen = Candidate("separable", "two_passes", by_passes)
         can = kernel.dense is not None and task.result_type == "float32" and not task.is_double
-        if engine == "auto" and can and by_fft < by_passes:
+        if engine == "auto" and can and _takes_less_by_fft(task):
             why = f"{kernel.shape[0]} x {kernel.shape[1]} taps: so long that the FFT takes less"
-            return Decision("fft", "", why, _candidates(task, limits, Candidate("fft", "", by_fft)))
-        return Decision(*_names(chosen), f"{why}; too long for one pass", _candidates(task, limits, chosen))
-    if prefers_banded(task, limits):
-        products = "columns of so many taps fill the products of 16 of tensor cores"
-        return _decided("banded", f"{why}; {products}", task, limits)
+            return Decision("fft", "", why, _candidates(task, limits, Candidate("fft")))
+        chosen = Candidate("separable", "two_passes")
+        reason = f"{why}; too long for one pass"
+        return Decision(chosen.engine, chosen.kernel, reason, _candidates(task, limits, chosen))
     return _decided("separable", why, task, limits)
 
 
@@ -179,25 +171,19 @@ def _slides_fast(request: Request, limits: DeviceLimits) -> bool:
     return request.target.itemsize != 2 or limits.has_fast_float64
 
 
-def _takes_less_by_taps(task: FilterTask, limits: DeviceLimits) -> bool:
+def _takes_less_by_taps(task: FilterTask) -> bool:
     """Whether a stack is so small that what each segment of sliding sums begins with takes longer than all taps."""
-    if not fits_one_pass(task.problem.filter_shape, task.summed_type):
+    if task.result_type not in ("uint16", "int16") or not fits_one_pass(task.problem.filter_shape, task.summed_type):
         return False
-    return _LONG_TAPS * _expected("separable", task, limits) < _expected("sliding", task, limits)
+    pixels, width = task.problem.count * math.prod(task.problem.image_shape), sum(task.sigmas or ()) / 2
+    return pixels * width**3 < _WORK_OF_SLIDING
 
 
-def _long_passes(task: FilterTask) -> tuple[float, float]:
-    """Microseconds of two passes too long for one launch, and of the FFT."""
-    (height, width), images = task.problem.image_shape, task.problem.count
-    products = max(1, len(task.terms)) * sum(task.problem.filter_shape)
-    frame = height * width
-    return images * frame * products * _PASS_PRODUCT, images * (_FFT_FRAME + frame * _FFT_PIXEL)
-
-
-def _expected(kernel: str, task: FilterTask, limits: DeviceLimits) -> float:
-    """Microseconds of a call among many."""
-    cost = KERNELS[kernel].cost
-    return math.hypot(cost(task, limits) if cost else 0.0, _HOST[ENGINES.get(kernel, kernel)])
+def _takes_less_by_fft(task: FilterTask) -> bool:
+    """Whether two passes too long for one launch take longer than the FFT."""
+    frame = math.prod(task.problem.image_shape)
+    by_passes = frame * max(1, len(task.terms)) * sum(task.problem.filter_shape) * _PASS_PRODUCT
+    return _FFT_FRAME + frame * _FFT_PIXEL < by_passes
 
 
 def filter_task(
@@ -216,24 +202,19 @@ def filter_task(
 
 
 def _decided(kernel: str, reason: str, task: FilterTask, limits: DeviceLimits) -> Decision:
-    expected = _expected(kernel, task, limits) if KERNELS[kernel].cost else None
-    chosen = Candidate(engine_of(kernel), kernel, expected)
+    chosen = Candidate(engine_of(kernel), kernel)
     return Decision(chosen.engine, kernel, reason, _candidates(task, limits, chosen))
 
 
 def _candidates(task: FilterTask, limits: DeviceLimits, chosen: Candidate) -> tuple[Candidate, ...]:
     """All that could run the task on the device, the chosen one among them."""
     found = [
-        Candidate(engine_of(name), name, _expected(name, task, limits))
+        Candidate(engine_of(name), name)
         for name, entry in KERNELS.items()
-        if entry.cost is not None and name != chosen.kernel and entry.accepts(task, limits) is None
+        if name != chosen.kernel and entry.accepts(task, limits) is None
     ]
     fft = [] if chosen.engine == "fft" else [Candidate("fft")]
     return (chosen, *found, *fft)
-
-
-def _names(candidate: Candidate) -> tuple[str, str]:
-    return candidate.engine, candidate.kernel
 
 
 def _on_host(kernel: Kernel, engine: str, *, finite: bool) -> Decision:

@@ -75,11 +75,11 @@ def convolve(
         needs taps of rank 1 or 2, ``"fft"`` finite images; ``"scipy"``, the slow float64 reference, and ``"opencv"``
         run on the CPU. ``"reuse"`` is the GPU's kernel for up to 63 x 63 taps: NumPy arrays go there and come back,
         in parts that its memory holds.
-    kernel : {"auto", "reuse", "exchange", "separable", "banded", "sliding"} or ExchangeOptions
+    kernel : {"auto", "reuse", "exchange", "separable", "sliding"} or ExchangeOptions
         A kernel by name, which needs a GPU; NumPy arrays go there as by ``engine="reuse"``. ``"reuse"`` has ring
         buffers of rows, ``"exchange"`` is the published kernel of column and row reuse (`ExchangeOptions` has its
-        options), ``"separable"`` and ``"banded"`` (tensor cores) take taps of rank 1 or 2 and 1, ``"sliding"``
-        Gaussians whose taps reach 8 pixels or more. ``"auto"`` leaves it to `engine`.
+        options), ``"separable"`` takes taps of rank 1 or 2, ``"sliding"`` Gaussians whose taps reach 8 pixels or
+        more. ``"auto"`` leaves it to `engine`.
 
     Returns
     -------

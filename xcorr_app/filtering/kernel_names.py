@@ -9,9 +9,9 @@ from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
 from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.gpu.stencil.exchange import ExchangeOptions
 
-FilterKernel: TypeAlias = Literal["auto", "reuse", "exchange", "separable", "banded", "sliding"]
+FilterKernel: TypeAlias = Literal["auto", "reuse", "exchange", "separable", "sliding"]
 FILTER_KERNELS: tuple[FilterKernel, ...] = get_args(FilterKernel)
-MixingKernel: TypeAlias = Literal["auto", "mix", "mix_bytes", "mix_split", "blocking", "tiled", "shallow"]
+MixingKernel: TypeAlias = Literal["auto", "mix", "shallow", "blocking"]
 MIXING_KERNELS: tuple[MixingKernel, ...] = get_args(MixingKernel)
 
 

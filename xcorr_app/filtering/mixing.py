@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 
-_ELEMENTS_PER_STRIP = 1 << 20
-"""Most elements of a strip, on the side with more channels: 8 MB a work array in float64."""
+_ELEMENTS_PER_STRIP, _ON_DEVICE = 1 << 20, 16
+"""Most elements of a strip, on the side with more channels: 8 MB a work array in float64; so many times on a device."""
 
 
 def working_type(source: np.dtype, target: np.dtype) -> np.dtype:
@@ -47,8 +47,9 @@ def mix(
     work = working_type(np.dtype(stack.dtype), target)
     factors = xp.asarray(matrix, dtype=work)
     # NaN and infinity in the data are the caller's own: no warning for their sums.
+    elements = _ELEMENTS_PER_STRIP * (_ON_DEVICE if is_device_array(stack) else 1)
     with np.errstate(invalid="ignore", over="ignore"):
-        for some in _strips(outer, inner, max(channels, mixed)):
+        for some in _strips(outer, inner, max(1, elements // max(channels, mixed))):
             strip = convert(view[some[0], :, some[1]], work)
             # Interleaved channels are multiplied from the right: one product for the strip, not one a pixel.
             product = (strip[..., 0] @ factors.T)[..., None] if inner == 1 else xp.matmul(factors, strip)
@@ -60,9 +61,8 @@ def mix(
     return result.reshape(*before, mixed, *after), int(clipped)
 
 
-def _strips(outer: int, inner: int, channels: int) -> Iterator[tuple[slice, slice]]:
-    """Cut the pixels before and after the channels' axis into strips of bounded size."""
-    pixels = max(1, _ELEMENTS_PER_STRIP // channels)
+def _strips(outer: int, inner: int, pixels: int) -> Iterator[tuple[slice, slice]]:
+    """Cut the pixels before and after the channels' axis into strips of at most so many."""
     rows, columns = max(1, pixels // inner), min(inner, pixels)
     for row in range(0, outer, rows):
         for column in range(0, inner, columns):

@@ -14,7 +14,7 @@ from xcorr_app.arrays.kinds import as_array, is_lazy
 from xcorr_app.arrays.lazy import with_channels
 from xcorr_app.decision import Decision
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
-from xcorr_app.filtering.array_choice import decide_mixing, has_kernel
+from xcorr_app.filtering.array_choice import decide_mixing
 from xcorr_app.filtering.kernel_names import MixingKernel, macros_of, mixing_name, require_gpu
 from xcorr_app.filtering.mixing import mix
 from xcorr_app.filtering.stains import optical_density
@@ -66,21 +66,19 @@ def unmix(
     dtype : {"same", "float32"}, optional
         Of the result. ``same`` keeps the type; integers are rounded half to even and clipped to their range. By
         default ``same``; with `from_log`, densities being small fractions, integers give float32.
-    kernel : {"auto", "mix", "mix_bytes", "mix_split", "blocking", "tiled", "shallow"} or BlockingOptions
+    kernel : {"auto", "mix", "shallow", "blocking"} or BlockingOptions
         A kernel by name, which needs a GPU; NumPy arrays go there and come back. ``"blocking"`` is the published
-        dynamic blocking (`BlockingOptions` has the constants of its planner), ``"tiled"`` the product with tiles
-        chosen by a model of the time; ``"mix"`` and ``"shallow"`` keep all results, or channels, of a few pixels in
-        registers; ``"mix_bytes"`` (integers) and ``"mix_split"`` are for tensor cores.
+        dynamic blocking (`BlockingOptions` has the constants of its planner); ``"mix"`` and ``"shallow"`` keep all
+        results, or channels, of a few pixels in registers.
 
     Returns
     -------
     (..., C_out, ...) array
         New, of the kind of `stack`, with the channels on the same axis. Computed in float64 where it is rounded to
         integers and for types of more than 16 bits other than float32, else in float32. On a device, integers of 9 to
-        32 channels are summed in float32 or, where that is faster, exactly with a matrix of 29 bits or more a row
-        (off by 0.004 and 0.002 times the power of two above the row's largest element): a sum that close to a half
-        may be rounded to its other neighbour; and an infinity may make NaN of its pixel's channels. Neither NaN nor
-        infinity touches other pixels.
+        32 channels are summed in float32 (off by 0.004 times the power of two above the row's largest element): a sum
+        that close to a half may be rounded to its other neighbour; and an infinity may make NaN of its pixel's
+        channels. Neither NaN nor infinity touches other pixels.
 
     Raises
     ------
@@ -144,8 +142,6 @@ class _Task:
     white: float | None
     """Of the optical density, where that is mixed."""
     clip: bool
-    by_kernel: bool
-    """The stack is on a device, and of a type that the kernels read."""
     kernel: MixingKernel | BlockingOptions = "auto"
 
 
@@ -176,8 +172,7 @@ def _checked(
         )
     level = _checked_white(white, source, from_log=from_log)
     target = mixed_type(source, dtype, from_log=from_log)
-    by_kernel = is_device_array(stack) and has_kernel(source, target, factors.shape, math.prod(stack.shape[axis + 1 :]))
-    return _Task(factors, axis, target, level if from_log else None, clip, by_kernel, kernel)
+    return _Task(factors, axis, target, level if from_log else None, clip, kernel)
 
 
 def _checked_axis(stack: Array, axis: int) -> int:
@@ -196,24 +191,26 @@ def _mixed(stack: Array, task: _Task, *, counts: bool) -> tuple[Array, int]:
         require_gpu(named)
         cupy = importlib.import_module("cupy")
         source = cupy.asarray(stack.astype(stack.dtype.newbyteorder("="), copy=False))
-        result, beyond = _by_kernel(source, task, counts=counts)
+        result, beyond = _mixed(source, task, counts=counts)
         return cupy.asnumpy(result), beyond
-    return _by_kernel(stack, task, counts=counts) if task.by_kernel or named != "auto" else _by_strips(stack, task)
+    if not is_device_array(stack):
+        return _by_strips(stack, task)
+    with on_device_of(stack):
+        kernel = _decided(stack, task).kernel
+        return _by_kernel(stack, task, kernel, counts=counts) if kernel else _by_strips(stack, task)
 
 
-def _by_kernel(stack: Array, task: _Task, *, counts: bool) -> tuple[Array, int]:
+def _by_kernel(stack: Array, task: _Task, kernel: str, *, counts: bool) -> tuple[Array, int]:
     options: Any = {"target": task.target, "log_white": task.white, "clip": task.clip}
 
     def mixed() -> tuple[Array, int]:
         # Each try has counters of its own: nothing is left of one that fails.
         clipped = array_namespace(stack).zeros(COUNTERS, np.uint64) if counts else None
-        kernel = _decided(stack, task).kernel
         tuned: Any = {"kernel": kernel, "tuning": macros_of(task.kernel)}
         result = pointwise_on_device(stack, task.matrix, task.axis, **options, **tuned, clipped=clipped)
         return result, 0 if clipped is None else int(clipped.sum())
 
-    with on_device_of(stack):
-        return with_second_try(mixed, what=f"channels of {stack.shape} pixels")
+    return with_second_try(mixed, what=f"channels of {stack.shape} pixels")
 
 
 def _decided(stack: Array, task: _Task) -> Decision:
@@ -230,8 +227,7 @@ def _by_strips(stack: Array, task: _Task) -> tuple[Array, int]:
     def convert(strip: Array, work: np.dtype) -> Array:
         return strip.astype(work, copy=False) if task.white is None else optical_density(strip, task.white, work)
 
-    with on_device_of(stack):
-        return mix(stack, task.matrix, task.axis, task.target, convert, clip=task.clip)
+    return mix(stack, task.matrix, task.axis, task.target, convert, clip=task.clip)
 
 
 def mixed_type(source: np.dtype, dtype: MixedType | None, *, from_log: bool) -> np.dtype:

@@ -22,7 +22,7 @@ SPARE = 3
 
 @dataclass(frozen=True)
 class Limits:
-    """How much one file may ask for.
+    """How much one file may ask for, and of what.
 
     Attributes
     ----------
@@ -32,10 +32,13 @@ class Limits:
     max_pages : int
         Planes of one file. A directory of a page takes at least 150 bytes, so the default, a million, only
         stops files that were built to exhaust memory.
+    external_files : bool
+        Whether an array of HDF5 may be made of files that lie elsewhere, or are no HDF5: of whatever bytes it names.
     """
 
     max_pixels: int = 2**28
     max_pages: int = 1_000_000
+    external_files: bool = False
 
     def check_plane(self, path: Path, height: int, width: int, dtype: np.dtype) -> None:
         """Refuse a plane of too many pixels."""

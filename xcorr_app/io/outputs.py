@@ -36,23 +36,19 @@ def new_writer(
     pyramid: int = 1,
     later: Callable[[Any], None] | None = None,
     meter: Meter | None = None,
-    begun: Path | None = None,
     waiting: int = BYTES_WAITING,
     waited: Callable[[str, float], None] | None = None,
 ) -> Writer:
     """Return the writer of the kind that a name promises; `pyramid` levels are written into OME-Zarr alone.
 
-    Several processes may have placed its planes in a folder where it is `begun`. So many bytes of a TIFF file may be
-    `waiting` to be written; for how long who writes `waited` then is told.
+    So many bytes of a TIFF file may be `waiting` to be written; for how long who writes `waited` then is told.
     """
     if path.suffix == ZARR:
-        return ZarrWriter(
-            path, metadata, compression=compression, pyramid=pyramid, later=later, meter=meter, begun=begun
-        )
+        return ZarrWriter(path, metadata, compression=compression, pyramid=pyramid, later=later, meter=meter)
     if pyramid > 1:
         raise ArgumentError(f"{path}: pyramids are written into OME-Zarr: --format ome-zarr, or leave --pyramid out")
-    how: Any = {"compression": compression, "later": later, "meter": meter, "begun": begun}
-    return StackWriter(path, metadata, **how, waiting=waiting, waited=waited)
+    how: Any = {"compression": compression, "later": later, "meter": meter, "waiting": waiting, "waited": waited}
+    return StackWriter(path, metadata, **how)
 
 
 def output_files(path: Path) -> list[Path]:

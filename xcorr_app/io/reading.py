@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from xcorr_app.errors import InputError
-from xcorr_app.io.series import FramesSource, StackSource, UnusableFile
+from xcorr_app.io.series import FilesSource, UnusableFile
 from xcorr_app.io.tiff.tiff import TiffImage
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def read_planes(
     Returns their errors by number in `positions`; `checksums` are told of the bytes of TIFF files that are read.
     """
     errors: dict[int, InputError] = {}
-    if not isinstance(source, (StackSource, FramesSource)):
+    if not isinstance(source, FilesSource):
         for i, position in enumerate(positions):
             try:
                 out[i] = source.plane(**position)
@@ -44,14 +44,13 @@ def read_planes(
     return errors
 
 
-def is_read_in_turns(source: Source) -> bool:
-    """Whether who reads planes side by side has to wait: for the checksum of one file, taken in the order of its bytes.
+def is_plain(source: Source) -> bool:
+    """Whether planes are read as they are stored, from one file: a few threads are as fast as many.
 
-    More than a few threads then hinder each other, and all else that the process does. Planes that must be decoded, and
-    those of many files, are read the faster the more do.
+    Planes that must be decoded, and those of many files, are read the faster the more do.
     """
     source = getattr(source, "source", source)  # that of a `HeldSource`
-    if not isinstance(source, StackSource):
+    if not isinstance(source, FilesSource) or len(source.paths) > 1:
         return False
     file, _ = source.page_of(0, 0, 0)
     return isinstance(file, TiffImage) and bool((file.data_offsets >= 0).all())

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Self
-
-import numpy as np
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from xcorr_app.errors import ArgumentError, InputError
-from xcorr_app.io.single_channel import page_in_file
-from xcorr_app.io.source import ImageFile, StackMetadata, make_metadata
+from xcorr_app.io.single_channel import PickedImage
+from xcorr_app.io.source import ImageFile, StackMetadata, calibration_of, make_metadata
 from xcorr_app.io.tiff.ome_set import OmeSet, paths_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
     from types import TracebackType
+
+    import numpy as np
 
     from xcorr_app.errors import XcorrError
 
@@ -32,188 +33,149 @@ class UnusableFile:
         self.path = path
         self.error = error
 
+    def page_at(self, _t: int, _z: int, _c: int) -> int:
+        """There is one page."""
+        return 0
+
     def read(self, _page: int) -> np.ndarray:
         """Raise what is wrong with the file."""
         raise type(self.error)(str(self.error))
 
 
-class _Source:
-    """What both kinds share: name, paths, metadata; nothing stays open between planes."""
+AnyFile: TypeAlias = ImageFile | UnusableFile
 
-    def __init__(self, name: str, paths: tuple[Path, ...], metadata: StackMetadata) -> None:
-        self.name = name
-        self.paths = paths
-        self.metadata = metadata
-        self.sizes = metadata.sizes
+
+class FilesSource:
+    """A stack in one file or several: `locate` says which one holds a plane (t, z, c), and which page of it that is."""
+
+    def __init__(
+        self,
+        name: str,
+        paths: tuple[Path, ...],
+        metadata: StackMetadata,
+        locate: Callable[[int, int, int], tuple[AnyFile, int]],
+    ) -> None:
+        self.name, self.paths, self.metadata, self.sizes = name, paths, metadata, metadata.sizes
+        self._locate = locate
+
+    def page_of(self, t: int, z: int, c: int) -> tuple[AnyFile, int]:
+        """File of a plane, to read several of it together, and page."""
+        for axis, index in (("T", t), ("Z", z), ("C", c)):
+            if not 0 <= index < self.sizes[axis]:
+                raise ArgumentError(f"{self.name}: {axis} index {index} is outside 0 to {self.sizes[axis] - 1}")
+        return self._locate(t, z, c)
+
+    def plane(self, t: int = 0, z: int = 0, c: int = 0) -> np.ndarray:
+        """Read one plane; see `Source.plane`."""
+        file, page = self.page_of(t, z, c)
+        return file.read(page)
+
+    def origin(self, t: int = 0, z: int = 0, c: int = 0) -> tuple[Path, int]:
+        """File and page of a plane."""
+        file, page = self.page_of(t, z, c)
+        if isinstance(file, PickedImage):
+            page = file.page_in_file(page)
+            file = file.file
+        return file.place(page) if isinstance(file, OmeSet) else (file.path, page)
 
     def close(self) -> None:
         """Nothing to give back: files are opened for each plane."""
+
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
 
-    def _check(self, t: int, z: int, c: int) -> None:
-        for axis, index in (("T", t), ("Z", z), ("C", c)):
-            if not 0 <= index < self.sizes[axis]:
-                raise ArgumentError(f"{self.name}: {axis} index {index} is outside 0 to {self.sizes[axis] - 1}")
 
-
-class StackSource(_Source):
+def stack_source(name: str, file: ImageFile) -> FilesSource:
     """A stack in one file."""
-
-    def __init__(self, name: str, file: ImageFile) -> None:
-        super().__init__(name, paths_of(file, file.path), file.metadata)
-        self._file = file
-
-    def __enter__(self) -> Self:
-        return self
-
-    def plane(self, t: int = 0, z: int = 0, c: int = 0) -> np.ndarray:
-        """Read one plane; see `Source.plane`."""
-        self._check(t, z, c)
-        return self._file.read(self._file.page_at(t, z, c))
-
-    def origin(self, t: int = 0, z: int = 0, c: int = 0) -> tuple[Path, int]:
-        """File and page of a plane."""
-        self._check(t, z, c)
-        page = self._file.page_at(t, z, c)
-        if isinstance(self._file, OmeSet):
-            return self._file.place(page)
-        return self._file.path, page_in_file(self._file, page)
-
-    def page_of(self, t: int, z: int, c: int) -> tuple[ImageFile | UnusableFile, int]:
-        """File of a plane, to read several of it together, and page."""
-        self._check(t, z, c)
-        return self._file, self._file.page_at(t, z, c)
+    return FilesSource(name, paths_of(file, file.path), file.metadata, lambda *at: (file, file.page_at(*at)))
 
 
-class FramesSource(_Source):
+def frames_source(name: str, files: Sequence[AnyFile]) -> FilesSource:
     """A series of files whose pages follow each other along T.
 
     Unusable ones keep their place, so that the others keep their numbers. Raises InputError when no file
     is usable, or pages differ in size or type.
     """
+    first = _first(
+        name,
+        files,
+        "{0.path}: its pages are {1}, those of {2.path} are {3}; a series has frames of one size and type, so move one "
+        "kind to another folder or use --layout stacks",
+        _plane_type,
+    )
+    ends = list(accumulate(file.page_count for file in files))
+    old = first.metadata
+    metadata = replace(
+        make_metadata({**old.sizes, "T": ends[-1], "Z": 1, "C": first.samples}, "TCYX", old.dtype, old.kind),
+        **calibration_of(old) | {"z_step": None, "z_unit": None},
+        channel_names=old.channel_names if len(old.channel_names) == first.samples else (),
+        tiff=old.tiff,
+    )
 
-    def __init__(self, name: str, files: Sequence[ImageFile | UnusableFile]) -> None:
-        usable = [file for file in files if not isinstance(file, UnusableFile)]
-        if not usable:
-            raise InputError(f"{name}: none of its {len(files)} files can be used")
-        first = usable[0]
-        of_first = first.samples, first.metadata.shape[-2:], first.metadata.dtype
-        for file in usable:
-            if (file.samples, file.metadata.shape[-2:], file.metadata.dtype) != of_first:
-                raise InputError(
-                    f"{file.path}: its pages are {_plane_type(file)}, those of {first.path} are {_plane_type(first)}; "
-                    "a series has frames of one size and type, so move one kind to another folder or use --layout "
-                    "stacks"
-                )
-        self._files = tuple(files)
-        self._ends = list(accumulate(file.page_count for file in files))
-        old = first.metadata
-        sizes = {**old.sizes, "T": self._ends[-1], "Z": 1, "C": first.samples}
-        metadata = replace(
-            make_metadata(sizes, "TCYX", old.dtype, old.kind),
-            pixel_size=old.pixel_size,
-            unit=old.unit,
-            time_increment=old.time_increment,
-            time_unit=old.time_unit,
-            channel_names=old.channel_names if len(old.channel_names) == first.samples else (),
-            tiff=old.tiff,
-        )
-        super().__init__(name, tuple(file.path for file in files), metadata)
+    def locate(t: int, _z: int, _c: int) -> tuple[AnyFile, int]:
+        index = bisect_right(ends, t)
+        return files[index], t - (ends[index - 1] if index else 0)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def plane(self, t: int = 0, z: int = 0, c: int = 0) -> np.ndarray:
-        """Read one plane; see `Source.plane`."""
-        file, page = self._locate(t, z, c)
-        return file.read(page)
-
-    def origin(self, t: int = 0, z: int = 0, c: int = 0) -> tuple[Path, int]:
-        """File and page of a plane."""
-        file, page = self._locate(t, z, c)
-        return file.path, page if isinstance(file, UnusableFile) else page_in_file(file, page)
-
-    def page_of(self, t: int, z: int, c: int) -> tuple[ImageFile | UnusableFile, int]:
-        """File of a plane, to read several of it together, and page."""
-        return self._locate(t, z, c)
-
-    def _locate(self, t: int, z: int, c: int) -> tuple[ImageFile | UnusableFile, int]:
-        self._check(t, z, c)
-        index = bisect_right(self._ends, t)
-        return self._files[index], t - (self._ends[index - 1] if index else 0)
+    return FilesSource(name, tuple(file.path for file in files), metadata, locate)
 
 
-class PlacedSource(_Source):
+def placed_source(
+    name: str,
+    files: Sequence[AnyFile],
+    positions: Sequence[tuple[int, int, int]],
+    channel_names: tuple[str, ...] = (),
+) -> FilesSource:
     """A stack whose files have places along some of T, Z and C; the other axes are within the files.
 
     Unusable files keep their place. Raises InputError when no file is usable, or files differ in size or type, or have
     an axis of their own along which they are placed.
     """
+    first = _first(
+        name,
+        files,
+        "{0.path}: is {1}, {2.path} is {3}; the files of a stack have images of one size and type, so move one kind to "
+        "another folder or use --layout stacks",
+        _stack_type,
+    )
+    old = first.metadata
+    outer = {axis: max(places) + 1 for axis, places in zip("TZC", zip(*positions, strict=True), strict=True)}
+    twice = [axis for axis in "TZC" if outer[axis] > 1 and old.sizes[axis] > 1]
+    if twice:
+        raise InputError(f"{name}: its files have an axis {twice[0]} of their own, and names that number it too")
+    sizes = {axis: size * outer.get(axis, 1) for axis, size in old.sizes.items()}
+    names = old.channel_names if len(old.channel_names) == sizes["C"] else ()
+    metadata = replace(
+        make_metadata(sizes, "TZCYX", old.dtype, old.kind),
+        **calibration_of(old),
+        channel_names=channel_names or names,
+        tiff=old.tiff,
+    )
+    at = dict(zip(positions, files, strict=True))
 
-    def __init__(
-        self,
-        name: str,
-        files: Sequence[ImageFile | UnusableFile],
-        positions: Sequence[tuple[int, int, int]],
-        channel_names: tuple[str, ...] = (),
-    ) -> None:
-        usable = [file for file in files if not isinstance(file, UnusableFile)]
-        if not usable:
-            raise InputError(f"{name}: none of its {len(files)} files can be used")
-        first = usable[0]
-        for file in usable:
-            expected, found = _stack_type(first), _stack_type(file)
-            if found != expected:
-                raise InputError(
-                    f"{file.path}: is {found}, {first.path} is {expected}; the files of a stack have images of one "
-                    "size and type, so move one kind to another folder or use --layout stacks"
-                )
-        old = first.metadata
-        placed = [max(places) + 1 for places in zip(*positions, strict=True)]
-        self._outer = dict(zip("TZC", placed, strict=True))
-        twice = [axis for axis in "TZC" if self._outer[axis] > 1 and old.sizes[axis] > 1]
-        if twice:
-            raise InputError(f"{name}: its files have an axis {twice[0]} of their own, and names that number it too")
-        sizes = {axis: size * self._outer.get(axis, 1) for axis, size in old.sizes.items()}
-        names = old.channel_names if len(old.channel_names) == sizes["C"] else ()
-        metadata = replace(
-            make_metadata(sizes, "TZCYX", old.dtype, old.kind),
-            pixel_size=old.pixel_size,
-            unit=old.unit,
-            z_step=old.z_step,
-            z_unit=old.z_unit,
-            time_increment=old.time_increment,
-            time_unit=old.time_unit,
-            channel_names=channel_names or names,
-            tiff=old.tiff,
-        )
-        self._files = dict(zip(positions, files, strict=True))
-        super().__init__(name, tuple(file.path for file in files), metadata)
+    def locate(*place: int) -> tuple[AnyFile, int]:
+        by_file = [outer[axis] > 1 for axis in "TZC"]
+        t, z, c = (index if placed else 0 for index, placed in zip(place, by_file, strict=True))
+        inner = (0 if placed else index for index, placed in zip(place, by_file, strict=True))
+        return at[t, z, c], at[t, z, c].page_at(*inner)
 
-    def __enter__(self) -> Self:
-        return self
+    return FilesSource(name, tuple(file.path for file in files), metadata, locate)
 
-    def plane(self, t: int = 0, z: int = 0, c: int = 0) -> np.ndarray:
-        """Read one plane; see `Source.plane`."""
-        file, place = self._locate(t, z, c)
-        return file.read(0 if isinstance(file, UnusableFile) else file.page_at(*place))
 
-    def origin(self, t: int = 0, z: int = 0, c: int = 0) -> tuple[Path, int]:
-        """File and page of a plane."""
-        file, place = self._locate(t, z, c)
-        return file.path, 0 if isinstance(file, UnusableFile) else page_in_file(file, file.page_at(*place))
-
-    def _locate(self, t: int, z: int, c: int) -> tuple[ImageFile | UnusableFile, tuple[int, int, int]]:
-        """File of a plane, and its place within."""
-        self._check(t, z, c)
-        at = dict(zip("TZC", (t, z, c), strict=True))
-        outer = tuple(at[axis] if self._outer[axis] > 1 else 0 for axis in "TZC")
-        inner = tuple(0 if self._outer[axis] > 1 else at[axis] for axis in "TZC")
-        return self._files[outer[0], outer[1], outer[2]], (inner[0], inner[1], inner[2])
+def _first(name: str, files: Sequence[AnyFile], differs: str, kind: Callable[[ImageFile], str]) -> ImageFile:
+    """The first file that can be used; all others must be of its kind."""
+    usable = [file for file in files if not isinstance(file, UnusableFile)]
+    if not usable:
+        raise InputError(f"{name}: none of its {len(files)} files can be used")
+    of_first = kind(usable[0])
+    for file in usable:
+        if (found := kind(file)) != of_first:
+            raise InputError(differs.format(file, found, usable[0], of_first))
+    return usable[0]
 
 
 def _stack_type(file: ImageFile) -> str:

@@ -114,8 +114,3 @@ class PickedImage:
             return np.ascontiguousarray(plane[self.channel])
         gray = np.tensordot(_LUMA, plane.astype(np.float64), 1)
         return (np.rint(gray) if plane.dtype.kind in "iu" else gray).astype(plane.dtype)
-
-
-def page_in_file(file: ImageFile, page: int) -> int:
-    """Page of a file as the file counts them."""
-    return file.page_in_file(page) if isinstance(file, PickedImage) else page

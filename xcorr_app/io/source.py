@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from xcorr_app.io.checksum import AnyChecksum
+    from xcorr_app.io.checksum import FileChecksum
 
 Kind = Literal["ome", "imagej", "tiff", "png"]
 
@@ -200,6 +200,12 @@ def make_metadata(sizes: dict[str, int], order: str, dtype: np.dtype, kind: Kind
     return StackMetadata(axes, tuple(sizes[axis] for axis in axes), dtype, kind)
 
 
+def calibration_of(known: Any) -> dict[str, Any]:
+    """Distances and times that a stack, or a description of one, has."""
+    names = ("pixel_size", "unit", "z_step", "z_unit", "time_increment", "time_unit")
+    return {name: getattr(known, name) for name in names}
+
+
 def plane_number(metadata: StackMetadata, t: int, z: int, c: int) -> int:
     """Place of a plane in the order of the file."""
     at, number = {"T": t, "Z": z, "C": c}, 0
@@ -255,7 +261,7 @@ class Source(Protocol):
 class ReadsTogether(Protocol):
     """A file that reads several pages together faster than one by one."""
 
-    def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: AnyChecksum | None = None) -> None:
+    def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None = None) -> None:
         """Read pages into `out`; `checksum` is told of the bytes where they are the file's own, in order."""
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from xcorr_app.errors import DeviceMemoryError, InputError
 from xcorr_app.gpu.runtime.memory import release_unused
 from xcorr_app.io import HeldSource, Source
-from xcorr_app.io.reading import is_read_in_turns, read_planes
+from xcorr_app.io.reading import is_plain, read_planes
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.stack.frames import Chunk, Frames
 from xcorr_app.registration.stack.passes import Pass, Progress
@@ -51,9 +51,9 @@ class HostPlanes:
         return self.dtype if self.averaged == 1 else np.dtype(np.float64)
 
     @property
-    def is_read_in_turns(self) -> bool:
-        """Whether who reads them side by side has to wait for each other."""
-        return is_read_in_turns(self.source)
+    def is_plain(self) -> bool:
+        """See :func:`xcorr_app.io.reading.is_plain`."""
+        return is_plain(self.source)
 
     def read(self, start: int, stop: int) -> Chunk:
         """Read frames; one that cannot be read is zero and named with the reason."""

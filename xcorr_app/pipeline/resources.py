@@ -19,7 +19,6 @@ from xcorr_app.gpu.runtime.upload import Uploader
 from xcorr_app.io import Checksums, HeldSource, MemoryBudget, Source, StackMetadata, atomic_write_bytes
 from xcorr_app.io.checksum import checksum_of_bytes
 from xcorr_app.io.outputs import Writer, new_writer
-from xcorr_app.io.piece_checksum import LARGE
 from xcorr_app.io.writing.write import BYTES_WAITING
 from xcorr_app.pipeline.stack_upload import DeviceFrames, HostFrames, StackUpload
 from xcorr_app.pipeline.stages import Stages
@@ -27,8 +26,8 @@ from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Progress, worker_count
 
 _MAX_READERS = 16
-_IN_TURNS = 3
-"""Threads that read one file of which they take the checksum in turns: one reads, one computes, one uploads."""
+_OF_PLAIN = 3
+"""Threads that read one file as it is stored: one reads, one computes, one uploads."""
 
 
 def reader_count() -> int:
@@ -66,9 +65,9 @@ class Prefetch:
             self._uploader, self._readers = None, None
 
 
-def side_by_side(*, in_turns: bool) -> int:
+def side_by_side(*, plain: bool) -> int:
     """Threads that bring one stack to a device together."""
-    return _IN_TURNS if in_turns else _MAX_READERS
+    return _OF_PLAIN if plain else _MAX_READERS
 
 
 T = TypeVar("T")
@@ -186,7 +185,7 @@ class StackResources:
             return frames
         uploader, readers = self._run.prefetch.made()
         self._opened.callback(lambda: self.notes.extend(note for note in uploader.notes if note not in self.notes))
-        together = side_by_side(in_turns=frames.is_read_in_turns)
+        together = side_by_side(plain=frames.is_plain)
         told: Any = {"side_by_side": together, "meter": self.stages.meter, "waited": self.stages.waited}
         size = frames.count * frames.shape[0] * frames.shape[1] * frames.read_dtype.itemsize
         if self.fits_on_device(size):
@@ -242,8 +241,7 @@ class StackResources:
         while self._files:
             path, content = self._files.pop(0)
             atomic_write_bytes(path, content)
-            if len(content) <= LARGE:
-                known[path] = checksum_of_bytes(content)
+            known[path] = checksum_of_bytes(content)
         while self._writers:
             self._writers[0].complete()
             self._writers.pop(0)

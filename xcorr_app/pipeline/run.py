@@ -106,8 +106,6 @@ def run_stacks(
         "inputs": [str(path) for path in plan.inputs],
         **files,
         "checksum": "xxh3-128",
-        "compression": resources.compression,
-        "pyramid": resources.pyramid,
         "layout": plan.discovery.layout,
         "started": started.isoformat(timespec="seconds"),
         "seconds": round(seconds, 3),

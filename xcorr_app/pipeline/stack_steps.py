@@ -48,11 +48,7 @@ class Shared:
 
     def mark(self, inputs: dict[str, str]) -> str:
         """Fingerprint of all that decides the results of a stack of these inputs."""
-        decisive = {
-            "program": self.work.program,
-            "compression": self.resources.compression,
-            "pyramid": self.resources.pyramid,
-        } | self.work.options.parameters()
+        decisive = {"program": self.work.program} | self.work.options.parameters()
         besides = {path: checksum for of_name in self.files.values() for path, checksum in of_name.items()}
         where = {"device": self.work.plan.device.description}
         return fingerprint(decisive, inputs | besides, self.versions | where)

@@ -32,8 +32,8 @@ class HostFrames(Frames, Protocol):
         """Type of a pixel of what is read."""
 
     @property
-    def is_read_in_turns(self) -> bool:
-        """See :func:`xcorr_app.io.reading.is_read_in_turns`."""
+    def is_plain(self) -> bool:
+        """See :func:`xcorr_app.io.reading.is_plain`."""
 
     def fill(self, start: int, stop: int, out: np.ndarray) -> dict[int, str]:
         """Read frames ``start`` to ``stop - 1`` into `out`; returns why some cannot be read, by frame number."""
@@ -89,7 +89,7 @@ class StackUpload:
         self._host, self._carrier, self._readers, self._meter, self._waited = host, carrier, readers, meter, waited
         kind, (self._first, self._last) = host.read_dtype, within or (0, self.count)
         self._there: Array = carrier.room((self._last - self._first, *self.shape), kind)
-        part = _BYTES_A_PART if host.is_read_in_turns else min(_BYTES_A_PART, _SHARED_BYTES_A_PART)
+        part = _BYTES_A_PART if host.is_plain else min(_BYTES_A_PART, _SHARED_BYTES_A_PART)
         self._step = max(1, part // (self.shape[0] * self.shape[1] * kind.itemsize))
         starts = range(self._first, self._last, self._step)
         self._parts: list[Future[dict[int, str]] | None] = [Future() for _ in starts]

@@ -22,7 +22,7 @@ import xxhash
 
 from xcorr_app.errors import InputError, OutputError
 from xcorr_app.io import atomic_write_text, make_folder
-from xcorr_app.io.checksum import checksum_of
+from xcorr_app.io.checksum import FileChecksum
 from xcorr_app.io.container_paths import ZARR
 from xcorr_app.io.opened import opened
 from xcorr_app.io.outputs import output_files
@@ -165,7 +165,7 @@ class State:
         record = {
             "fingerprint": fingerprint,
             _OUTPUTS: {
-                str(path.relative_to(self._out)): known.get(path) or checksum_of(path).hexdigest() for path in outputs
+                str(path.relative_to(self._out)): known.get(path) or FileChecksum(path).hexdigest() for path in outputs
             },
             "facts": facts,
             **kept,
@@ -192,7 +192,7 @@ class State:
         if not outputs or len(outputs) != len(record[_OUTPUTS]):
             return None
         try:
-            found = [checksum_of(path).hexdigest() for path in outputs]
+            found = [FileChecksum(path).hexdigest() for path in outputs]
         except InputError:
             return None
         return record if found == list(record[_OUTPUTS].values()) else None

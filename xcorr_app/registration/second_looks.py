@@ -25,7 +25,7 @@ from xcorr_app.registration.artefacts.line_offsets import (
 )
 from xcorr_app.registration.artefacts.mosaic import EvenMosaicFrames, even_mosaic
 from xcorr_app.registration.artefacts.swept_rows import JoinedRows, joined_rows
-from xcorr_app.registration.contrast_choice import NOTES, agree
+from xcorr_app.registration.contrast_choice import NOTE, agree
 from xcorr_app.registration.light.even_light import EvenlyLitFrames
 from xcorr_app.registration.lighting import as_sure, evenly_lit, is_nearer
 from xcorr_app.registration.masked.without_value import lie_elsewhere
@@ -185,7 +185,7 @@ def uneven_light(series: Series) -> Series:
         return series
     lit = series.without(even)
     # Light is little to local contrast: where that was the better measure, it is right about where frames lie.
-    if NOTES["local"] in series.found.notes and not agree(series.measured, lit.measured).mean() > _MOST:
+    if NOTE in series.found.notes and not agree(series.measured, lit.measured).mean() > _MOST:
         return series
     taken = as_sure(series.measured, lit.measured) and is_nearer(even, series.measured, lit.measured)
     return lit if taken else series

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.contrast_choice import LOCAL, NOTES, choose_contrast, merged
+from xcorr_app.registration.contrast_choice import LOCAL, NOTE, by_local_contrast
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.parts import masks
@@ -115,15 +115,10 @@ class StackMeasurement:
         if by_frames(reference) and rest.is_little and rest.is_sure and masks.most_tell(measured.tiles):
             return Findings(measured, estimation, described, notes, rest)
         trial = partial(self.trial, whole=True)
-        choice = choose_contrast(frames, reference, settings, trial, measured, rest.share)
-        if choice != "none":
-            local = self._job(frames, replace(plain, contrast=LOCAL), progress)
-            by_contrast, described, notes = local.run(reference, verified)
-            if choice == "both":
-                measured = merged(measured, by_contrast)
-            else:
-                measured, estimation = by_contrast, local
-            notes, rest = (*notes, NOTES[choice]), left_over_of(frames, measured, settings)
+        if by_local_contrast(frames, reference, settings, trial, measured):
+            estimation = self._job(frames, replace(plain, contrast=LOCAL), progress)
+            measured, described, notes = estimation.run(reference, verified)
+            notes, rest = (*notes, NOTE), left_over_of(frames, measured, settings)
         return Findings(measured, estimation, described, notes, rest)
 
     def _job(self, frames: Frames, settings: Settings, progress: Progress | None, **how: bool) -> Estimation:

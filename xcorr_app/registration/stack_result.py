@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.registration.contrast_choice import NOTES
 from xcorr_app.registration.measuring import reweighted_fit
 from xcorr_app.registration.parts import masks, turned_frames
 from xcorr_app.registration.pattern.static_pattern import Told
@@ -18,10 +17,9 @@ def result_of(series: Series) -> ShiftResult:
     """Columns, flags and notes."""
     measured, estimation, told = series.measured, series.found.estimation, series.pattern
     notes = _notes(series)
-    # By what these frames are best compared is known where they were measured as they are, and in one way.
+    # By what these frames are best compared is known where they were measured as they are.
     as_they_are = series.frames is series.given.frames and told.joint is None and series.measurement.is_whole
     as_they_are &= series.given.drawn is None
-    one_way = as_they_are and NOTES["both"] not in notes
     return ShiftResult(
         shifts=measured.shifts,
         score=measured.score,
@@ -41,7 +39,7 @@ def result_of(series: Series) -> ShiftResult:
         closure=measured.closure,
         wrong=measured.wrong(series.settings),
         tiles=measured.tiles,
-        contrast=estimation.settings.contrast if one_way else None,
+        contrast=estimation.settings.contrast if as_they_are else None,
         defects=series.given.defects,
         left_out=bool(series.given.notes) or told != Told() or series.frames is not series.given.frames,
     )

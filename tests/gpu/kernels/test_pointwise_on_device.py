@@ -8,22 +8,16 @@ import pytest
 from tests.device import NEEDS_DEVICE
 from tests.kernels.pointwise_definition import (
     assert_mixed,
-    assert_mixed_by_bytes,
-    assert_within_contract,
     is_exact,
-    positive_problem,
     random_matrix,
     random_stack,
 )
-from tests.kernels.pointwise_instantiations import DEEP_LAYERS, LAYERS
+from tests.kernels.pointwise_instantiations import LAYERS
 from xcorr_app.gpu.pointwise import run as pointwise_run
+from xcorr_app.gpu.pointwise.blocking import stored_matrix
 from xcorr_app.gpu.pointwise.run import COUNTERS, pointwise_on_device
-from xcorr_app.gpu.pointwise.tile_shapes import TILES
-from xcorr_app.gpu.pointwise.tiles import stored_matrix
 
 pytestmark = NEEDS_DEVICE
-
-BOTH = ("blocking", "tiled")
 
 
 def check(cupy, shape, axis, filters, dtype="float32", *, white=None, clip=False, target=None, **options):
@@ -64,79 +58,29 @@ def test_few_channels(cupy, channels, filters):
 
 
 @pytest.mark.parametrize("seed", range(40))
-@pytest.mark.parametrize("kernel", BOTH)
-def test_random_sizes(cupy, kernel, seed):
+def test_random_sizes(cupy, seed):
     rng = np.random.default_rng(seed)
     channels, filters = (int(rng.integers(1, rng.choice([40, 200, 1200]))) for _ in range(2))
     outer, inner = int(rng.integers(1, 9)), int(rng.integers(1, 700))
-    check(cupy, (outer, channels, inner), 1, filters, kernel=kernel)
-    check(cupy, (outer * inner, channels), 1, filters, kernel=kernel)
+    check(cupy, (outer, channels, inner), 1, filters, kernel="blocking")
+    check(cupy, (outer * inner, channels), 1, filters, kernel="blocking")
 
 
 @pytest.mark.parametrize("sizes", [(4096, 3, 50), (3, 4096, 50), (4096, 4096, 33)], ids=str)
-@pytest.mark.parametrize("kernel", BOTH)
-def test_very_many_channels(cupy, kernel, sizes):
+def test_very_many_channels(cupy, sizes):
     channels, filters, pixels = sizes
-    check(cupy, (channels, pixels), 0, filters, kernel=kernel)
+    check(cupy, (channels, pixels), 0, filters, kernel="blocking")
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32"])
-@pytest.mark.parametrize("channels", [1, 8, 17, 31, 32])
-def test_few_channels_on_tensor_cores(cupy, dtype, channels):
-    for inner in (4, 784, 9000):
-        for filters in (5, 16, 31, 32):
-            for options in ({}, {"clip": True}, {"white": 99.0, "target": "float32"}):
-                check(cupy, (33, channels, inner), 1, filters, dtype, kernel="mix_split", **options)
-
-
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])
-@pytest.mark.parametrize("channels", [1, 8, 17, 24, 31, 32])
-def test_few_channels_of_bytes_on_tensor_cores(cupy, dtype, channels):
-    for inner, filters in ((4, 5), (40, 32), (784, 17), (2252, 16)):
-        for options in ({}, {"clip": True}, {"target": "uint8"}, {"target": "uint16"}):
-            shape = (9, channels, inner)
-            found = check(cupy, shape, 1, filters, dtype, kernel="mix_bytes", **options)
-            stack, matrix = random_stack(shape, dtype), random_matrix(filters, channels)
-            assert_mixed_by_bytes(found.get(), stack, matrix, clip=options.get("clip", False))
-
-
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])
-def test_extreme_sums_of_bytes(cupy, dtype):
-    """The largest values times elements of about one, which cancel to results within the range or do not."""
-    limits, rng = np.iinfo(dtype), np.random.default_rng(6)
-    stack = rng.choice(np.array([limits.min, limits.max, 0, 255 % (limits.max + 1)], dtype), (3, 32, 4096))
-    stack[:, :, :512] = limits.max
-    matrix = rng.uniform(0.9, 1, (32, 32))
-    matrix[:, 16:] = rng.normal(0, 1e-3, (32, 16)) - matrix[:, :16]
-    matrix[:2] = np.abs(matrix[:2])
-    clipped = cupy.zeros(COUNTERS, cupy.uint64)
-    found = pointwise_on_device(cupy.asarray(stack), matrix, 1, clipped=clipped, kernel="mix_bytes")
-    assert_mixed_by_bytes(found.get(), stack, matrix, counted=int(clipped.sum()))
-
-
-@pytest.mark.parametrize("layer", [*LAYERS, *DEEP_LAYERS], ids=str)
-@pytest.mark.parametrize("kernel", [*BOTH, "auto"])
+@pytest.mark.parametrize("layer", LAYERS, ids=str)
+@pytest.mark.parametrize("kernel", ["blocking", "auto"])
 def test_layers(cupy, kernel, layer):
     channels, filters, side = layer
     check(cupy, (3, channels, side, side), 1, filters, kernel=kernel)
 
 
-@pytest.mark.parametrize("lowest", [0, 0.95])
-@pytest.mark.parametrize("side", [7, 8])
-@pytest.mark.parametrize("tile", [tile for tile in TILES if tile.split], ids=str)
-def test_sums_of_many_positive_products_do_not_drift(cupy, tile, side, lowest):
-    """Tensor cores cut off what a sum cannot hold: the errors do not cancel."""
-    if not tile.takes(side * side if side % 2 else 0):
-        return
-    stack, matrix = positive_problem((3, 1152, side, side), 76, lowest)
-    for depth in tile.depths():
-        tuning = {**tile.defines(), "TILE_K": depth, "BUFFERS": 3, "SEGMENTS": 1}
-        found = pointwise_on_device(cupy.asarray(stack), matrix, 1, kernel="tiled", tuning=tuning).get()
-        assert_within_contract(found, stack, matrix)
-
-
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize(("kernel", "channels"), [("mix_split", 30), ("shallow", 30), ("tiled", 60)])
+@pytest.mark.parametrize(("kernel", "channels"), [("mix", 30), ("shallow", 30), ("blocking", 60)])
 def test_a_bad_value_stays_in_its_pixel(cupy, kernel, channels, bad):
     stack, matrix = random_stack((3, channels, 14, 14), "float32"), random_matrix(25, channels)
     stack[1, 3, 5, 11] = bad
@@ -151,7 +95,7 @@ def test_integers_by_dynamic_blocking(cupy, dtype):
         check(cupy, (3, 70, 33, 35), 1, 60, dtype, kernel="blocking", **options)
 
 
-@pytest.mark.parametrize("kernel", ["mix", "shallow", *BOTH])
+@pytest.mark.parametrize("kernel", ["mix", "shallow", "blocking"])
 def test_the_same_bits_every_run_and_for_a_stored_matrix(cupy, kernel):
     stack, matrix = cupy.asarray(random_stack((2, 32, 7, 7), "float32")), random_matrix(32, 32)
     first = pointwise_on_device(stack, matrix, kernel=kernel).get()
@@ -162,10 +106,8 @@ def test_the_same_bits_every_run_and_for_a_stored_matrix(cupy, kernel):
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
-@pytest.mark.parametrize("kernel", ["mix", "blocking", "tiled"])
+@pytest.mark.parametrize("kernel", ["mix", "blocking"])
 def test_arrays_that_begin_off_a_16_byte_boundary(cupy, kernel, dtype):
-    if kernel == "tiled" and dtype != "float32":
-        return
     for shape, axis in (((2, 6, 32, 32), 1), ((1024, 6), 1)):
         stack, matrix = random_stack(shape, dtype), random_matrix(5, 6)
         buffer = cupy.empty(stack.size + 1, dtype)

@@ -300,7 +300,7 @@ def test_align_writes_the_format_asked_for_and_resumes(tmp_path):
     assert json.loads((tmp_path / "same" / "run.json").read_text())["resumed"] == []
     again = read_stack(tmp_path / "same" / "s" / "s_aligned.ome.zarr")
     np.testing.assert_array_equal(again.data, zarrs.data)
-    assert json.loads((tmp_path / "same" / "run.json").read_text())["pyramid"] == 2
+    assert json.loads((tmp_path / "same" / "run.json").read_text())["parameters"]["pyramid"] == 2
 
 
 @pytest.mark.parametrize("arguments", [["filter", "--gaussian", "1", "-q"], ["correlate", "--form", "n-to-m"]])

@@ -8,7 +8,7 @@ import pytest
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.registration.parts import masks
-from xcorr_app.registration.parts.tiles import Grid, agreement
+from xcorr_app.registration.parts.tiles import Grid, look
 
 DRIFT = np.array([(0, 0), (1.5, -2.25), (3.25, 1), (-4.5, 4), (2, 5.75), (-1, -3.5)])
 OTHER = np.array([(0, 0), (-5, 3.5), (6.5, -4), (5, 7), (-7.25, 2), (4, 6)])
@@ -29,7 +29,7 @@ def with_a_part_that_moves_otherwise(deviation, box=(slice(60, 160), slice(70, 1
 def test_a_scene_that_moves_as_one_agrees_everywhere(xp, deviation):
     clean = drifting(DRIFT, SHAPE, width=0.06)
     stack = xp.asarray(1000 + 50 * (clean + noise(clean, deviation)))
-    tiles = agreement(stack[:1], stack[1:], -DRIFT[1:])
+    tiles = look(stack[:1], stack[1:], -DRIFT[1:]).tiles
     assert tiles.dtype == np.float32
     assert tiles.shape == (5, *Grid(SHAPE).count)
     assert np.mean(tiles == 1) > 0.8
@@ -39,7 +39,7 @@ def test_a_scene_that_moves_as_one_agrees_everywhere(xp, deviation):
 @pytest.mark.parametrize("deviation", [0.02, 0.5, 1.0])
 def test_the_part_that_moves_otherwise_differs_and_the_rest_agrees(xp, deviation):
     stack = xp.asarray(with_a_part_that_moves_otherwise(deviation).astype(np.float32))
-    tiles = agreement(stack[:1], stack[1:], -DRIFT[1:])
+    tiles = look(stack[:1], stack[1:], -DRIFT[1:]).tiles
     size = Grid(SHAPE).size
     middle, rim = (slice(None), slice(90 // size, 140 // size), slice(100 // size, 150 // size)), np.s_[:, 1:2]
     assert np.mean(tiles[middle] == 0) > 0.9
@@ -51,13 +51,13 @@ def test_light_that_changes_is_no_motion():
     clean = drifting([(0, 0), (2, 1)], SHAPE, width=0.06)
     light = np.linspace(0.7, 1.3, SHAPE[1])
     stack = 500 + 20 * clean * np.stack([np.ones_like(light), light])[:, None]
-    tiles = agreement(stack[:1], stack[1:], np.array([(-2.0, -1.0)]))
+    tiles = look(stack[:1], stack[1:], np.array([(-2.0, -1.0)])).tiles
     assert np.mean(tiles == 0) < 0.05
 
 
 def test_frames_without_a_shift_and_parts_not_covered_cannot_tell():
     stack = drifting([(0, 0), (2, 1), (20, 0)], SHAPE, width=0.06)
-    tiles = agreement(stack[:1], stack[1:], np.array([(np.nan, np.nan), (-20.0, 0.0)]))
+    tiles = look(stack[:1], stack[1:], np.array([(np.nan, np.nan), (-20.0, 0.0)])).tiles
     assert np.isnan(tiles[0]).all()
     assert np.isnan(tiles[1, -1]).all()
     assert (tiles[1, :-4] == 1).mean() > 0.9

@@ -10,7 +10,7 @@ import numpy as np
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.errors import InputError
 from xcorr_app.io import SeriesSpec, Source
-from xcorr_app.io.reading import is_read_in_turns
+from xcorr_app.io.reading import is_plain
 from xcorr_app.pipeline.planes import HostPlanes
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.stack_upload import StackUpload
@@ -80,7 +80,7 @@ def _begun(
     elsewhere = alone and resources.fits_on_device(source.metadata.planes * source.metadata.plane_bytes)
     if ahead and not elsewhere:
         return None
-    elsewhere = elsewhere or (xp is np and is_read_in_turns(source) and not resources.keeps_plain(source))
+    elsewhere = elsewhere or (xp is np and is_plain(source) and not resources.keeps_plain(source))
     frames = replace(frames, source=resources.open(source, elsewhere=elsewhere))
     return BegunStack(frames, resources.on_device(frames, xp))
 

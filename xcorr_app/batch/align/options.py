@@ -173,7 +173,6 @@ class AlignOptions(MovingOptions):
         "Levels of resolution in OME-Zarr, each half the size of the one before, for viewers.",
         Within(1, 12),
         group="Run",
-        role="run",
         needs={"apply": (True,), "format": ("same", "ome-zarr")},
     )
     cluster: str | None = shared_options.cluster()

@@ -73,8 +73,8 @@ class FilterOptions(NamedKernelOptions):
     )
     kernel: Any = shared_options.kernel(
         text=f"A kernel by name; needs a GPU. {', '.join(choices.BANK_METHODS[1:])} are for --bank, others for single "
-        "filters: reuse has ring buffers of rows, exchange is column and row reuse as published, separable and banded "
-        "(tensor cores) take filters of low rank, sliding wide Gaussians.",
+        "filters: reuse has ring buffers of rows, exchange is column and row reuse as published, separable takes "
+        "filters of low rank, sliding wide Gaussians.",
         kind=OneOf((*choices.FILTER_KERNELS, *choices.BANK_METHODS[1:])),
     )
     kernel_options: tuple[str, ...] = shared_options.kernel_words(

@@ -65,8 +65,7 @@ class UnmixOptions(NamedKernelOptions):
     overwrite: bool = shared_options.overwrite(text="Replace the output file, or results in the output folder.")
     kernel: Any = shared_options.kernel(
         text="A kernel by name; needs a GPU. blocking is dynamic blocking as published but for asynchronous copies "
-        "(--kernel-option staging=registers), tiled takes tiles by a model of the time, mix and shallow keep channels "
-        "in registers, mix_bytes and mix_split are for tensor cores.",
+        "(--kernel-option staging=registers), mix and shallow keep channels in registers.",
         kind=OneOf(choices.MIXING_KERNELS),
     )
     kernel_options: tuple[str, ...] = shared_options.kernel_words(

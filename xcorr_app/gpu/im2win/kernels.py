@@ -1,15 +1,14 @@
-"""Every kernel that convolves with a bank of filters: what it takes, its launch, its expected cost; and the choice."""
+"""Every kernel that convolves with a bank of filters: what it takes, its launch; and the choice."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
 
-from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.im2win import launches, tiles
+from xcorr_app.gpu.im2win import launches
 from xcorr_app.gpu.im2win.problem import MAX_ELEMENTS, Im2winProblem
 from xcorr_app.gpu.pointwise import shallow
-from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem, is_shallow, shallow_cycles
+from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem, is_shallow, why_not_shallow
 from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.launch import Launch, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
@@ -18,11 +17,6 @@ __all__ = ["KERNELS", "form_for"]
 
 _STRIDE_FOR_WINDOW = 9
 """Strides from which the window tensor's neighbouring elements save more than writing them costs: an estimate."""
-_CYCLES_OF_MICROSECOND = 1880.0
-_BYTES_OF_CYCLE = 2110.0
-_WINDOW_SLOWER = 1.1
-"""Time of the product that reads a window tensor over that of the one that reads the images."""
-
 Tuning = Mapping[str, int] | None
 
 
@@ -47,24 +41,7 @@ def _why_no_window(problem: Im2winProblem, _: DeviceLimits) -> str | None:
 
 
 def _why_not_shallow(problem: Im2winProblem, limits: DeviceLimits) -> str | None:
-    try:
-        shallow_cycles(ShallowProblem.of_bank(problem), limits)
-    except ArgumentError as error:  # no thread holds the values of one result
-        return str(error)
-    return None
-
-
-def _implicit_cost(problem: Im2winProblem, limits: DeviceLimits) -> float:
-    return tiles.plan_for(problem, limits).cycles / _CYCLES_OF_MICROSECOND
-
-
-def _window_cost(problem: Im2winProblem, limits: DeviceLimits) -> float:
-    written = 8 * problem.window_elements / _BYTES_OF_CYCLE / _CYCLES_OF_MICROSECOND
-    return written + _WINDOW_SLOWER * _implicit_cost(problem, limits)
-
-
-def _shallow_cost(problem: Im2winProblem, limits: DeviceLimits) -> float:
-    return shallow_cycles(ShallowProblem.of_bank(problem), limits) / _CYCLES_OF_MICROSECOND
+    return why_not_shallow(ShallowProblem.of_bank(problem), limits)
 
 
 def _basic_launch(problem: Im2winProblem, _: DeviceLimits, tuning: Tuning = None, *, implicit: bool = False) -> Launch:
@@ -82,7 +59,7 @@ def _shallow_launch(problem: Im2winProblem, limits: DeviceLimits, tuning: Tuning
     return shallow.shallow_launch(ShallowProblem.of_bank(problem), device=limits, tuning=tuning)
 
 
-_PRODUCT = ("im2win/im2win_filters", "im2win/im2win_convolve", "pointwise/add_segments")
+_PRODUCT = ("im2win/im2win_filters", "im2win/im2win_convolve", "im2win/add_segments")
 
 KERNELS: Mapping[str, KernelEntry[Im2winProblem]] = {
     entry.name: entry
@@ -92,45 +69,38 @@ KERNELS: Mapping[str, KernelEntry[Im2winProblem]] = {
             ("im2win/im2win_transform", *_PRODUCT),
             _why_no_window,
             _product_launch,
-            _window_cost,
-            launches.TUNABLES,
-            "Im2win, Equation 2 and Algorithm 3: window tensor and the high-performance product",
+            tunables=launches.TUNABLES,
+            document="Im2win, Equation 2 and Algorithm 3: window tensor and the high-performance product",
         ),
         KernelEntry(
             "im2win-basic",
             ("im2win/im2win_transform", "im2win/im2win_filters", "im2win/im2win_basic"),
             _why_no_window,
             _basic_launch,
-            None,
-            frozenset(),
-            "Im2win, Algorithm 2: a thread sums one output element",
+            document="Im2win, Algorithm 2: a thread sums one output element",
         ),
         KernelEntry(
             "implicit-basic",
             ("im2win/im2win_pad", "im2win/im2win_filters", "im2win/im2win_basic"),
             lambda *_: None,
             partial(_basic_launch, implicit=True),
-            None,
-            frozenset(),
-            "Im2win, Algorithm 1: a thread sums one output element, straight from the images",
+            document="Im2win, Algorithm 1: a thread sums one output element, straight from the images",
         ),
         KernelEntry(
             "implicit",
             ("im2win/im2win_pad", *_PRODUCT),
             lambda *_: None,
             partial(_product_launch, implicit=True),
-            _implicit_cost,
-            launches.TUNABLES,
-            "Im2win, Algorithm 3 without the tensor: its elements are taken from the images",
+            tunables=launches.TUNABLES,
+            document="Im2win, Algorithm 3 without the tensor: its elements are taken from the images",
         ),
         KernelEntry(
             "shallow",
             ("pointwise/shallow",),
             _why_not_shallow,
             _shallow_launch,
-            _shallow_cost,
-            shallow.TUNABLES,
-            "beyond Im2win: all values of neighbouring outputs stay in registers",
+            tunables=shallow.TUNABLES,
+            document="beyond Im2win: all values of neighbouring outputs stay in registers",
         ),
     )
 }

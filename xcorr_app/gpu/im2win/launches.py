@@ -14,6 +14,7 @@ from xcorr_app.gpu.runtime.limits import DeviceLimits
 __all__ = [
     "DEFAULTS",
     "TUNABLES",
+    "add_segments_launch",
     "basic_launch",
     "convolve_launch",
     "filters_launch",
@@ -32,7 +33,15 @@ _MAX_BUFFERS = 2
 
 _BASIC_ROWS = 32
 _THREADS = 256
-"""Of a block of the kernels that stream: the window transform."""
+"""Of a block of the kernels that stream."""
+
+
+def add_segments_launch(elements: int, segments: int) -> Launch:
+    """Return the launch that adds the workspace's sums to a result of so many elements."""
+    vector = 1 if elements % 4 else 4
+    blocks = ceil_div(elements, vector * _THREADS)
+    defines = {"VECTOR": vector, "THREADS": _THREADS}
+    return Launch("im2win/add_segments", defines, blocks, _THREADS, extra=(elements, segments))
 
 
 def transform_launch(problem: Im2winProblem, *, vector: int = 4) -> Launch:

@@ -11,6 +11,7 @@ from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.im2win.filters import Im2winFilters
 from xcorr_app.gpu.im2win.kernels import KERNELS, form_for
 from xcorr_app.gpu.im2win.launches import (
+    add_segments_launch,
     basic_launch,
     convolve_launch,
     filters_launch,
@@ -21,7 +22,6 @@ from xcorr_app.gpu.im2win.options import Im2winOptions, kernel_and_macros
 from xcorr_app.gpu.im2win.problem import Im2winProblem
 from xcorr_app.gpu.pointwise.shallow import shallow_argument, shallow_launch
 from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem
-from xcorr_app.gpu.pointwise.tiles import add_segments_launch
 from xcorr_app.gpu.runtime.binder import as_struct, bound, start
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.memory import with_second_try

@@ -32,7 +32,7 @@ from xcorr_app.gpu.peaks.search import finds_peaks, peak_launch, plane_peak_laun
 from xcorr_app.gpu.peaks.standard_values import image_ranges_launch, standard_values_launch
 from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
 from xcorr_app.gpu.peaks.tile_scatter import tile_products_launch, tile_scatter_launch
-from xcorr_app.gpu.peaks.tile_sums import tile_bins_launch, tile_levels_launch, tile_places_launch, tile_sums_launch
+from xcorr_app.gpu.peaks.tile_sums import tile_bins_launch, tile_levels_launch, tile_sums_launch
 from xcorr_app.gpu.peaks.tile_verdict import tile_verdict_launch
 from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
 from xcorr_app.gpu.runtime.kernel_table import KernelEntry
@@ -173,13 +173,6 @@ KERNELS: dict[str, KernelEntry[Problem]] = {
             _accepts_any,
             tile_levels_launch,
             document=_NOT_IN_A_DOCUMENT("mean, magnitude and noise of images"),
-        ),
-        KernelEntry(
-            "tile-places",
-            ("peaks/tile_places",),
-            _accepts_any,
-            tile_places_launch,
-            document=_NOT_IN_A_DOCUMENT("whole shifts and what is left of them"),
         ),
         KernelEntry(
             "tile-sums",

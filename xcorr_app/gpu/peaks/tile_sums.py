@@ -19,8 +19,6 @@ __all__ = [
     "tile_bins_launch",
     "tile_levels",
     "tile_levels_launch",
-    "tile_places",
-    "tile_places_launch",
     "tile_sums",
     "tile_sums_launch",
 ]
@@ -68,24 +66,6 @@ def tile_levels(frames: Any, references: Any, period: int, noise_period: int, mi
     levels = cupy.empty((count, 3))
     start(tile_levels_launch(count, min_clean), (of_rows, of_noise, levels), (count, rows, width, groups, parts))
     return levels[:split], levels[split:]
-
-
-@functools.lru_cache(maxsize=256)
-def tile_places_launch(images: int) -> Launch:
-    """Choose the launch for so many frames and references."""
-    return Launch("peaks/tile_places", {}, ceil_div(images, WARP), WARP)
-
-
-def tile_places(written: Any, numbers: Any, references: int) -> tuple[Any, Any]:
-    """Whole shifts (n + m, 2), int32, of frames with `numbers` (n,) and m references; what is left of shifts (n, 2).
-
-    By what :func:`xcorr_app.gpu.peaks.frame_peaks.frame_peaks` has `written` of all frames, before the host knows it.
-    References are not moved, nor frames without a shift, whose rest is NaN.
-    """
-    cupy, count = importlib.import_module("cupy"), numbers.shape[0]
-    places, offsets = cupy.empty((count + references, 2), np.int32), cupy.empty((count, 2))
-    start(tile_places_launch(count + references), (written, numbers, places, offsets), (count, references))
-    return places, offsets
 
 
 def tile_bins(images: Any, places: Any, levels: Any) -> Any:

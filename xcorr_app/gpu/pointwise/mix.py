@@ -12,17 +12,14 @@ import numpy.typing as npt
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
-from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 __all__ = [
     "LOG2_TO_DENSITY",
     "MIX_CHANNELS",
     "TUNABLES",
-    "allows_vector",
     "mix_launch",
     "mixing_argument",
     "sums_in_double",
-    "why_not_streamed",
 ]
 
 MIX_CHANNELS = 32
@@ -57,24 +54,6 @@ def sums_in_double(problem: PointwiseProblem) -> bool:
     """Whether the sums of a problem are float64: of few channels, where the result is rounded to integers."""
     few = max(problem.channels, problem.filters) <= EXACT_CHANNELS
     return few and problem.result_type != "float32" and not problem.density
-
-
-def allows_vector(problem: PointwiseProblem, alignment: int, vector: int) -> bool:
-    """Whether planes are made of whole vectors of so many pixels, which begin where vectors may."""
-    return problem.inner % vector == 0 and alignment % (vector * max(problem.image_bytes, problem.result_bytes)) == 0
-
-
-def why_not_streamed(
-    kernel: str, problem: PointwiseProblem, alignment: int, limits: DeviceLimits, what: str = ""
-) -> str | None:
-    """Say why a kernel that streams pixels through tensor cores does not compute a problem, if it does not."""
-    few = max(problem.channels, problem.filters) <= MIX_CHANNELS
-    if few and allows_vector(problem, alignment, 4) and limits.has_tensor_cores:
-        return None
-    return (
-        f"{kernel} takes planes of whole fours of up to {MIX_CHANNELS} channels{what}, "
-        f"from compute capability 8.0 on, not {problem}"
-    )
 
 
 def mix_launch(problem: PointwiseProblem, *, alignment: int = 16, tuning: Mapping[str, int] | None = None) -> Launch:

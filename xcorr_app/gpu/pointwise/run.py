@@ -13,14 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.pointwise.kernels import parts_of, pointwise_launch
+from xcorr_app.gpu.pointwise.blocking import StoredMatrix, pointwise_argument, stored_matrix
+from xcorr_app.gpu.pointwise.kernels import MixingTask, kernel_for, parts_of, pointwise_launch
 from xcorr_app.gpu.pointwise.mix import LOG2_TO_DENSITY, mixing_argument
-from xcorr_app.gpu.pointwise.mix_bytes import byte_matrix, bytes_argument
-from xcorr_app.gpu.pointwise.mix_split import split_argument
 from xcorr_app.gpu.pointwise.problem import LARGEST_KEPT, PointwiseProblem
 from xcorr_app.gpu.pointwise.shallow import shallow_argument
 from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem
-from xcorr_app.gpu.pointwise.tiles import StoredMatrix, add_segments_launch, pointwise_argument, stored_matrix
 from xcorr_app.gpu.runtime.arrays import is_device_array, to_host
 from xcorr_app.gpu.runtime.binder import BoundLaunch, as_struct
 from xcorr_app.gpu.runtime.constants import constants
@@ -90,11 +88,7 @@ def pointwise_on_device(
             launches = _launches(how, factors)
         for part, values in launches:
             arrays = (images[part.first :], results[part.first :]) if part.first else (images, results)
-            further = part.launch.segments - 1
-            more = cupy.empty((further, arrays[1][: part.problem.outer].size), np.float32) if further else counters
-            part.run(*arrays, more, *values)
-            if part.then is not None:
-                part.then(arrays[1], more)
+            part.run(*arrays, counters, *values)
     return out
 
 
@@ -120,8 +114,6 @@ def _launches(how: _How, factors: Any) -> _Launches:
         entry, piece = part.launch.entry, part.problem
         if entry == "mix":
             matrix, sizes = None, mixing_argument(_on_host(factors, problem), piece, part.launch, white)
-        elif entry == "mix_bytes":
-            matrix, sizes = byte_matrix(_plain(factors, problem), problem, cupy), bytes_argument(piece, part.launch)
         else:
             if stored is None:
                 is_stored = isinstance(factors, StoredMatrix)
@@ -129,8 +121,6 @@ def _launches(how: _How, factors: Any) -> _Launches:
             matrix = stored.values
             if entry == "shallow":
                 sizes = shallow_argument(ShallowProblem.of_pixels(piece), part.launch, white)
-            elif entry == "mix_split":
-                sizes = split_argument(piece, white)
             else:
                 sizes = pointwise_argument(piece, white)
         found.append((part, (as_struct(sizes),) if matrix is None else (matrix, as_struct(sizes))))
@@ -157,7 +147,6 @@ class _Part:
     problem: PointwiseProblem
     launch: Launch
     run: BoundLaunch
-    then: BoundLaunch | None
 
 
 @functools.lru_cache(maxsize=256)
@@ -165,11 +154,11 @@ def _bound_parts(
     device: int, problem: PointwiseProblem, kernel: str, alignment: int, macros: tuple[tuple[str, int], ...]
 ) -> tuple[_Part, ...]:
     """Choose and compile once for a problem: that takes longer than a launch."""
-    options: dict[str, Any] = {"alignment": alignment, "limits": device_limits(device)}
+    limits = device_limits(device)
+    if kernel == "auto":
+        kernel = kernel_for(MixingTask(problem, alignment), limits) or "blocking"
     parts = []
-    for first, piece in parts_of(problem, kernel, **options):
-        launch = pointwise_launch(piece, kernel, tuning=dict(macros), **options)
-        then = add_segments_launch(piece.pixels * piece.filters, launch.segments) if launch.segments > 1 else None
-        bound = BoundLaunch.of(launch, launch.extra)
-        parts.append(_Part(first, piece, launch, bound, None if then is None else BoundLaunch.of(then, then.extra)))
+    for first, piece in parts_of(problem, kernel):
+        launch = pointwise_launch(piece, kernel, alignment=alignment, limits=limits, tuning=dict(macros))
+        parts.append(_Part(first, piece, launch, BoundLaunch.of(launch, launch.extra)))
     return tuple(parts)

@@ -24,9 +24,9 @@ __all__ = [
     "patch_of",
     "plan_for",
     "resident_blocks",
-    "shallow_cycles",
     "shared_bytes_of",
     "why_not_pixels",
+    "why_not_shallow",
 ]
 
 _DEEPEST = 64
@@ -171,7 +171,7 @@ class Patch:
 
 
 def is_shallow(problem: ShallowProblem, alignment: int = 16) -> bool:
-    """Whether a problem is one for this kernel: the rule that decides between it and the tiled product."""
+    """Whether a problem is one for this kernel: the rule that decides between it and a tiled product."""
     patches = _patches(problem, alignment)
     return problem.layer.depth <= _DEEPEST and any(patch.pixels >= _MIN_PIXELS for patch in patches)
 
@@ -261,10 +261,13 @@ def resident_blocks(problem: ShallowProblem, patch: Patch, group: int, threads: 
     return max(1, min(_REGISTERS // (threads * registers), _MAX_THREADS // threads))
 
 
-def shallow_cycles(problem: ShallowProblem, device: DeviceLimits, alignment: int = 16) -> float:
-    """Return what the model expects of the plan, in cycles of a multiprocessor."""
-    patch, share = plan_for(problem, device, alignment=alignment)
-    return _cycles(problem, patch, share, device, group_of(problem, patch), THREADS)
+def why_not_shallow(problem: ShallowProblem, device: DeviceLimits, alignment: int = 16) -> str | None:
+    """Say why the kernel does not compute a problem, if it does not: no thread holds the values of one result."""
+    try:
+        plan_for(problem, device, alignment=alignment)
+    except ArgumentError as error:
+        return str(error)
+    return None
 
 
 def _cycles(problem: ShallowProblem, patch: Patch, share: int, device: DeviceLimits, group: int, threads: int) -> float:

@@ -1,4 +1,4 @@
-"""Every filter kernel: what it takes, how it is launched, what it is expected to cost, and where it comes from."""
+"""Every filter kernel: what it takes, how it is launched, and where it comes from."""
 
 from __future__ import annotations
 
@@ -6,22 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits
-from xcorr_app.gpu.stencil import banded, costs, reuse, separable, sliding
+from xcorr_app.gpu.stencil import reuse, separable, sliding
 from xcorr_app.gpu.stencil.cosine_series import MIN_RADIUS, TOLERANCE, gaussian_radius, gaussian_series, start_table
 from xcorr_app.gpu.stencil.problem import FilterProblem
 from xcorr_app.gpu.stencil.separable import MAX_TERMS, SeparableProblem, Vector
 
-__all__ = ["KERNELS", "FilterTask", "prefers_banded"]
-
-_SURELY_LESS = 0.7
-"""Expected time of tensor cores over that of ``separable`` below which they were faster by every measurement."""
-_MEASURED = 90
-"""Compute capability of the device whose times decide between `banded` and `separable`."""
+__all__ = ["KERNELS", "FilterTask"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,24 +60,8 @@ class FilterTask:
             p.image_shape, p.filter_shape, p.count, p.boundary, p.origin, min(max(1, len(self.terms)), MAX_TERMS)
         )
 
-    @property
-    def same_taps(self) -> bool:
-        """Whether the columns' taps are the rows'."""
-        return bool(self.terms) and np.array_equal(*self.terms[0])
 
-
-def prefers_banded(task: FilterTask, limits: DeviceLimits) -> bool:
-    """Whether tensor cores are the faster ones, as far as measured: on devices of compute capability 9.0."""
-    if limits.compute_capability != _MEASURED or _why_not_banded(task, limits) is not None:
-        return False
-    if banded.is_faster_banded(task.separable, same_taps=task.same_taps):
-        return True
-    if _why_not_separable(task, limits) is not None:
-        return False
-    return _banded_cost(task, limits) < _SURELY_LESS * _separable_cost(task, limits)
-
-
-def _reuse(name: str, document: str, *, is_chosen: bool = True) -> KernelEntry[FilterTask]:
+def _reuse(name: str, document: str) -> KernelEntry[FilterTask]:
     def accepts(task: FilterTask, _: DeviceLimits) -> str | None:
         return reuse.why_not(name, task.problem, is_double=task.is_double)
 
@@ -92,12 +69,7 @@ def _reuse(name: str, document: str, *, is_chosen: bool = True) -> KernelEntry[F
         types: Any = {"image_type": task.image_type, "result_type": task.result_type, "double_sums": task.double_sums}
         return reuse.filter_launch(task.problem, name, **types, device=limits, tuning=tuning)
 
-    def cost(task: FilterTask, limits: DeviceLimits) -> float:
-        types = task.image_type, task.result_type
-        return costs.reuse_cost(task.problem, *types, is_double=task.is_double, limits=limits)
-
-    sources = (f"stencil/{name}",)
-    return KernelEntry(name, sources, accepts, launch, cost if is_chosen else None, reuse.TUNABLES[name], document)
+    return KernelEntry(name, (f"stencil/{name}",), accepts, launch, tunables=reuse.TUNABLES[name], document=document)
 
 
 def _why_not_separable(task: FilterTask, _: DeviceLimits) -> str | None:
@@ -111,31 +83,6 @@ def _why_not_separable(task: FilterTask, _: DeviceLimits) -> str | None:
 def _separable_launch(task: FilterTask, limits: DeviceLimits, tuning: Mapping[str, int] | None = None) -> Launch:
     types: Any = {"image_type": task.summed_type, "result_type": task.result_type}
     return separable.separable_launch(task.separable, **types, device=limits, tuning=tuning)
-
-
-def _separable_cost(task: FilterTask, limits: DeviceLimits) -> float:
-    types = task.summed_type, task.result_type
-    return costs.separable_cost(task.problem, *types, terms=len(task.terms), limits=limits)
-
-
-def _why_not_banded(task: FilterTask, limits: DeviceLimits) -> str | None:
-    fits = len(task.terms) == 1 and banded.fits_banded(
-        task.separable, *task.terms[0], task.summed_type, task.result_type
-    )
-    if fits and limits.has_tensor_cores:
-        return None
-    return (
-        f"kernel 'banded' takes one term of 2 to {banded.LONGEST} taps an axis, float32 to float32, "
-        "from compute capability 8.0 on"
-    )
-
-
-def _banded_launch(task: FilterTask, limits: DeviceLimits, tuning: Mapping[str, int] | None = None) -> Launch:
-    return banded.banded_launch(task.separable, same_taps=task.same_taps, device=limits, tuning=tuning)
-
-
-def _banded_cost(task: FilterTask, limits: DeviceLimits) -> float:
-    return costs.banded_cost(task.problem, limits)
 
 
 def _why_not_sliding(task: FilterTask, _: DeviceLimits) -> str | None:
@@ -155,10 +102,6 @@ def _sliding_launch(task: FilterTask, limits: DeviceLimits, tuning: Mapping[str,
     return sliding.sliding_launch(problem, series, table, rows, image_type=task.image_type, tuning=tuning)
 
 
-def _sliding_cost(task: FilterTask, limits: DeviceLimits) -> float:
-    return costs.sliding_cost(task.problem, task.image_type, task.result_type, limits)
-
-
 _EXCHANGE = "Column Reuse, Algorithms 1 and 2 (exchange of columns by shuffles), Row Reuse, Putting Together"
 
 KERNELS: Mapping[str, KernelEntry[FilterTask]] = {
@@ -166,33 +109,22 @@ KERNELS: Mapping[str, KernelEntry[FilterTask]] = {
     for entry in (
         _reuse("reuse", "Column Reuse, Row Reuse, Putting Together"),
         _reuse("reuse_wide", "Column Reuse, Row Reuse, Putting Together; for large filters"),
-        _reuse("exchange", _EXCHANGE, is_chosen=False),
+        _reuse("exchange", _EXCHANGE),
         KernelEntry(
             "separable",
             ("stencil/separable",),
             _why_not_separable,
             _separable_launch,
-            _separable_cost,
-            separable.TUNABLES,
-            "Row Reuse, along both axes of taps of low rank",
-        ),
-        KernelEntry(
-            "banded",
-            ("stencil/banded", "stencil/separable"),
-            _why_not_banded,
-            _banded_launch,
-            _banded_cost,
-            banded.TUNABLES,
-            "Row Reuse, as products with a band of taps on tensor cores",
+            tunables=separable.TUNABLES,
+            document="Row Reuse, along both axes of taps of low rank",
         ),
         KernelEntry(
             "sliding",
             ("stencil/sliding",),
             _why_not_sliding,
             _sliding_launch,
-            _sliding_cost,
-            sliding.TUNABLES,
-            "Sugimoto and Kamata (2013), doi 10.1109/ICIP.2013.6738106: second-order shift property",
+            tunables=sliding.TUNABLES,
+            document="Sugimoto and Kamata (2013), doi 10.1109/ICIP.2013.6738106: second-order shift property",
         ),
     )
 }

@@ -25,8 +25,6 @@ Vector = npt.NDArray[np.float64]
 
 TUNABLES = frozenset(("WARPS", "BLOCKS", "LANE_COLUMNS", "ROW_SUMS", "ROW_PARTS", "BLOCK_ROWS", "APART", "TOGETHER"))
 """Macros that a caller may set; BLOCK_ROWS is the number of rows of a warp."""
-ONLY_MARKED = "ONLY_MARKED"
-"""Macro that makes the kernel leave images alone that `banded` has not marked."""
 _ROLLING_REGISTERS = 136
 """Most registers of a lane for rolling sums."""
 _OVERHEAD_OF_NARROW = {4: 1.0, 2: 1.1, 1: 1.3}
@@ -88,7 +86,7 @@ def separable_launch(
         raise ArgumentError(f"taps of shape {problem.filter_shape} are too long for one pass over {image_type}")
     device = device or DeviceLimits()
     chosen = _tuning_of(problem, image_type)
-    refuse_unknown("separable", tuning or (), (*TUNABLES, ONLY_MARKED))
+    refuse_unknown("separable", tuning or (), TUNABLES)
     chosen |= tuning or {}
     rows = chosen.pop("BLOCK_ROWS", 0) or _block_rows(problem, chosen, device)
     is_double = image_type == "float64"

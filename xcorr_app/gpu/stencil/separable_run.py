@@ -15,11 +15,8 @@ from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.binder import BoundLaunch, BoundPart, as_struct, null_pointer
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
-from xcorr_app.gpu.stencil.banded_run import prepare_banded
-from xcorr_app.gpu.stencil.kernels import KERNELS, FilterTask, prefers_banded
 from xcorr_app.gpu.stencil.problem import FILTER_TYPES
 from xcorr_app.gpu.stencil.separable import (
-    ONLY_MARKED,
     SeparableProblem,
     Vector,
     fits_one_pass,
@@ -85,18 +82,17 @@ def prepare_separable(
     kernel: str = "auto",
     tuning: Mapping[str, int] | None = None,
 ) -> Callable[[Any, Any, Any], None]:
-    """Choose and compile for the current device, so that every further call costs a launch, or two for `banded`.
+    """Choose and compile for the current device, so that every further call costs a launch.
 
-    What is returned takes images, result, and where clipped pixels are counted or None. `kernel` is the one that is
-    taken if it computes the problem; for ``"auto"`` the faster one that does.
+    What is returned takes images, result, and where clipped pixels are counted or None. ``"two_passes"`` is taken if it
+    is asked for, and for taps too long for one.
     """
-    kernel = _chosen(kernel, FilterTask(problem, image_type, result_type, terms=terms), is_tuned=bool(tuning))
-    if kernel == "two_passes":
+    if kernel not in ("auto", "separable", "two_passes"):
+        raise ArgumentError(f"unknown kernel {kernel!r}: choose from auto, separable, two_passes")
+    if kernel == "two_passes" or not fits_one_pass(problem.filter_shape, image_type):
         return lambda images, out, clipped: two_passes(_dense(images), terms, problem, outside, out, clipped)
     value = outside if problem.boundary == "constant" else None
-    macros, mark = tuple(sorted((tuning or {}).items())), None
-    if kernel == "banded":
-        mark, macros = prepare_banded(problem, *terms[0], value or 0.0, macros), ((ONLY_MARKED, 1),)
+    macros = tuple(sorted((tuning or {}).items()))
     values = as_struct(terms_argument(terms, value or 0.0, image_type))
     clips = not never_clips(terms, image_type, result_type, value)
     parts = _bound_parts(current_device(), problem, image_type, result_type, clips, macros)
@@ -105,37 +101,17 @@ def prepare_separable(
     def run(images: Any, out: Any, clipped: Any) -> None:
         images = _dense(images)
         count = uncounted if clipped is None else clipped
-        marks = None if mark is None else mark(images, out)
         if len(parts) > 1:
             images, out = images.reshape(-1, *problem.image_shape), out.reshape(-1, *problem.result_shape)
-        for number, (first, launch) in enumerate(parts):
+        for first, launch in parts:
             arrays = (images[first:], out[first:]) if first else (images, out)
-            if marks is None:
-                launch(*arrays, count, values)
-            else:
-                marked, marks_of_image = marks[number]
-                launch(*arrays, count, marked, values, last=(marks_of_image,))
+            launch(*arrays, count, values)
 
     return run
 
 
 def _dense(images: Any) -> Any:
     return images if images.flags.c_contiguous else sys.modules["cupy"].ascontiguousarray(images)
-
-
-def _chosen(kernel: str, task: FilterTask, *, is_tuned: bool) -> str:
-    if kernel not in ("auto", "separable", "banded", "two_passes"):
-        raise ArgumentError(f"unknown kernel {kernel!r}: choose from auto, separable, banded, two_passes")
-    if kernel == "two_passes" or not fits_one_pass(task.problem.filter_shape, task.image_type):
-        return "two_passes"
-    if kernel == "separable" or (kernel == "auto" and is_tuned):
-        return "separable"
-    limits = device_limits(current_device())
-    if kernel == "auto":
-        return "banded" if prefers_banded(task, limits) else "separable"
-    if refusal := KERNELS["banded"].accepts(task, limits):
-        raise ArgumentError(f"{refusal}: use 'auto'")
-    return kernel
 
 
 def _checked(terms: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]) -> Terms:

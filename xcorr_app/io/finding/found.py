@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from xcorr_app.io.opened import Stamp
-from xcorr_app.io.series import FramesSource, PlacedSource, StackSource, UnusableFile
+from xcorr_app.io.series import UnusableFile, frames_source, placed_source, stack_source
 from xcorr_app.io.single_channel import PickedImage
 from xcorr_app.io.source import ImageFile, Source
 from xcorr_app.io.tiff.ome_set import OmeSet
@@ -68,13 +68,13 @@ class SeriesSpec:
     def open(self) -> Source:
         """Return the lazy view of the series."""
         if self.layout == "frames":
-            return FramesSource(self.name, self._files)
+            return frames_source(self.name, self._files)
         if self.layout == "numbered":
-            return PlacedSource(self.name, self._files, self.positions, self.channel_names)
+            return placed_source(self.name, self._files, self.positions, self.channel_names)
         (file,) = self._files
         if isinstance(file, UnusableFile):
             raise file.error
-        return StackSource(self.name, file)
+        return stack_source(self.name, file)
 
 
 def _parts(file: ImageFile | UnusableFile) -> Sequence[ImageFile | UnusableFile]:

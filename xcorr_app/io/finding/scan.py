@@ -14,7 +14,6 @@ from xcorr_app.io.limits import Limits
 from xcorr_app.io.ome_zarr.zarr_image import scan_zarr
 from xcorr_app.io.ome_zarr.zarr_store import is_zarr
 from xcorr_app.io.parsing import parsing
-from xcorr_app.io.tiff.colour_tiff import scan_colour_tiff
 from xcorr_app.io.tiff.integrity import is_colour
 from xcorr_app.io.tiff.lsm import is_lsm, scan_lsm
 from xcorr_app.io.tiff.ome_set import is_set, scan_ome_set
@@ -90,4 +89,4 @@ def _scan_tiff(path: Path, limits: Limits, *, colour: bool) -> ImageFile:
         return scan_lsm(path, limits)
     if is_set(path, description):
         return scan_ome_set(path, description, limits)
-    return scan_colour_tiff(path, limits) if in_colour else scan_tiff(path, limits)
+    return scan_tiff(path, limits, colour=in_colour)

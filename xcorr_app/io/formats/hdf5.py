@@ -9,16 +9,20 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from xcorr_app.errors import InputError
 from xcorr_app.io.container_paths import inner_path
 from xcorr_app.io.formats.hdf5_storage import (
+    CheckedFile,
+    Elsewhere,
+    beside,
     check_chunks,
     check_storage,
     node_at,
+    opened_array,
     overlaps,
     source_of,
     virtual_sources,
@@ -50,19 +54,19 @@ def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> For
     stamp = stamp_of(path)
     with _READERS.of(path, stamp) as file:
         name = "/" + inner if inner else _only(path, file)
-        found = node_at(path, file, name)
-        if found is None or not hasattr(found, "chunks"):
+        found = node_at(path, file, name, follow=limits.external_files)
+        if isinstance(found, Elsewhere):
+            array, sources = None, []
+        elif found is None or not hasattr(found, "chunks"):
             raise InputError(f"{path}: has no array {name}; {_listed(path, file)}")
-        name = found.name
-        shape, dtype = tuple(found.shape), found.dtype.newbyteorder("=")
-        order, outer = _axes(path, found, name)
-        sizes = dict.fromkeys("TZCYX", 1) | dict(zip(order, (*outer, *shape[-2:]), strict=True))
-        check_image(path, limits, sizes, dtype)
-        check_storage(path, found, limits)
-        metadata = _calibrated(path, file, make_metadata(sizes, order, dtype, "ome"), found)
-        flattened = len(outer) + 2 != len(shape)
-        sources = virtual_sources(path, found) if found.is_virtual else []
-    stamps = {source: stamp_of(source) for source, *_ in sources if source != path}
+        else:
+            array = _declared(path, file, found, limits)
+            sources = virtual_sources(path, found, anywhere=limits.external_files) if found.is_virtual else []
+            raw = [beside(path, each) for each, *_ in found.external or ()]
+    if array is None:
+        linked = scan(found.path, found.name, limits)
+        return replace(linked, path=path, stamp=stamp, others=((linked.path, linked.stamp), *linked.others))
+    stamps = {source: stamp_of(source) for source in (*(source for source, *_ in sources), *raw) if source != path}
     for source, inside, taken, _ in sources:
         with _READERS.of(source, stamps.get(source, stamp)) as file:
             try:
@@ -72,10 +76,7 @@ def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> For
     checked: dict[tuple[Path, str], set[tuple[int, ...]]] = {}
 
     def plane(t: int, z: int, c: int) -> np.ndarray:
-        at = {"T": t, "Z": z, "C": c}
-        index = tuple(at[axis] for axis in order[:-2])
-        if flattened:
-            index = tuple(int(place) for place in np.unravel_index(t, shape[:-2]))
+        index = array.place({"T": t, "Z": z, "C": c})
         for source, inside, taken, place in sources:
             if (source, inside) not in checked and overlaps(place, index):
                 with _READERS.of(source, stamps.get(source, stamp)) as file:
@@ -83,15 +84,42 @@ def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> For
                 checked[source, inside] = set()
         # The library looks up other files by the name of this one alone.
         with (_BY_NAME if sources else _READERS).of(path, stamp) as file:
+            values = opened_array(path, file, array.name)
             if not sources:
-                check_chunks(path, file[name], index, checked.setdefault((path, name), set()))
-            return np.asarray(file[name][index])
+                check_chunks(path, values, index, checked.setdefault((path, array.name), set()))
+            return np.asarray(values[index])
 
-    return FormatImage(path, metadata, plane, stamp, others=tuple(stamps.items()))
+    return FormatImage(path, array.metadata, plane, stamp, others=tuple(stamps.items()))
+
+
+class _Declared(NamedTuple):
+    """An array as it was checked."""
+
+    name: str
+    metadata: StackMetadata
+    order: str
+    shape: tuple[int, ...]
+    flattened: bool
+
+    def place(self, at: dict[str, int]) -> tuple[int, ...]:
+        """Place of a plane along the axes before Y and X."""
+        if self.flattened:
+            return tuple(int(place) for place in np.unravel_index(at["T"], self.shape[:-2]))
+        return tuple(at[axis] for axis in self.order[:-2])
+
+
+def _declared(path: Path, file: Any, array: Any, limits: Limits) -> _Declared:
+    shape, dtype = tuple(array.shape), array.dtype.newbyteorder("=")
+    order, outer = _axes(path, array, array.name)
+    sizes = dict.fromkeys("TZCYX", 1) | dict(zip(order, (*outer, *shape[-2:]), strict=True))
+    check_image(path, limits, sizes, dtype)
+    check_storage(path, array, limits)
+    metadata = _calibrated(path, file, make_metadata(sizes, order, dtype, "ome"), array)
+    return _Declared(array.name, metadata, order, shape, len(outer) + 2 != len(shape))
 
 
 def _open(file: BinaryIO) -> Any:
-    return library("h5py", "formats", Path(file.name)).File(file, "r")
+    return library("h5py", "formats", Path(file.name)).File(CheckedFile(file.fileno()), "r")
 
 
 def _open_by_name(file: BinaryIO) -> Any:

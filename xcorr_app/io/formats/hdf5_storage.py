@@ -1,17 +1,22 @@
 """Where HDF5 keeps the values of an array, looked up before any of them is read.
 
 An array may name other files: by links, by external storage (bytes of any file as pixels), or as a virtual array over
-arrays of other files. Of these, virtual ones over files beside it are read; all else would read what nobody named. The
-library decodes a chunk to whatever it holds, so each is decoded here first, up to what was declared.
+arrays of other files. Of these, virtual ones over files beside it are read; all else would read what nobody named, and
+is left to ``Limits.external_files``. The library decodes a chunk to whatever it holds, so each is decoded here first,
+up to what was declared.
 """
 
 from __future__ import annotations
 
+import io
 import math
+import os
+import re
 import zlib
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import imagecodecs
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
@@ -27,10 +32,81 @@ _MOST_LINKS = 16
 _DEFLATE, _SHUFFLE, _FLETCHER32, _LZF = 1, 2, 3, 32000
 _BYTES_OF_FLETCHER32 = 4
 _MERGE = "copy the values into one file"
+_HEAP = b"GCOL\x01\0\0\0"
+_HEADER = 16
+"""Bytes of a heap, and of each object in it, before what it holds: its size from the eighth on."""
+_VIRTUAL = rb"(?s)[\x04\x05]\x03(?=(.{%d})(.{4}))"
+"""That an array is virtual: version, class, the heap that holds its sources, and which object of it they are."""
+_LARGEST_HEADER = 1 << 16
 
 
-def node_at(path: Path, file: Any, name: str) -> Any:
-    """What an absolute name leads to within a file, or None; links that lead out of it are refused unopened."""
+class CheckedFile(io.FileIO):
+    """A file whose global heaps (sources of virtual arrays, strings) are checked before the library parses them.
+
+    It goes on from each object by the size that this has, and for ever round where a damaged one has none. Sources it
+    parses before it compares their checksum, and beyond their end.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(descriptor, closefd=False)
+        head = self.read(_HEADER)
+        self._of_place: int
+        self._of_size: int
+        self._of_place, self._of_size = head[13:15] if head[8] < 2 else head[9:11]
+        self._sources: set[tuple[int, int]] = set()
+        self._end, self._tail = 0, b""
+
+    def readinto(self, buffer: Any) -> int:
+        """Read as the library asks for it; raises ValueError where a heap is damaged."""
+        place = self.tell()
+        count = super().readinto(buffer)
+        found = b"".join((self._tail if place == self._end else b"", memoryview(buffer)[:count]))
+        self._end, self._tail = place + count, found[-_HEADER:]
+        if count <= _LARGEST_HEADER:
+            for heap, number in re.findall(_VIRTUAL % self._of_place, found):
+                self._sources.add((int.from_bytes(heap, "little"), int.from_bytes(number, "little")))
+        at = found.find(_HEAP)
+        while at >= 0:
+            self._check_heap(self._end - len(found) + at)
+            at = found.find(_HEAP, at + 1)
+        self.seek(self._end)
+        return count
+
+    def _check_heap(self, heap: int) -> None:
+        _, size = self._header(heap)
+        place, end = heap + _HEADER, heap + size
+        while place + _HEADER <= end:
+            number, length = self._header(place)
+            step = _HEADER + (length + 7) // 8 * 8 if number else length
+            if step < _HEADER or place + step > end:
+                raise ValueError(f"an object of its global heap, at byte {place}, is of {length} bytes")
+            if (heap, number) in self._sources:
+                content = self.read(length)
+                if imagecodecs.h5checksum_metadata(content[:-4]) != int.from_bytes(content[-4:], "little"):
+                    raise ValueError(f"the checksum of the names of its sources, at byte {place}, is not theirs")
+            place += step
+
+    def _header(self, place: int) -> tuple[int, int]:
+        """Number of what lies there and its size; raises ValueError at the end of the file."""
+        self.seek(place)
+        content = self.read(_HEADER)
+        if len(content) < _HEADER:
+            raise ValueError(f"its global heap goes on at byte {place}, beyond its end")
+        return int.from_bytes(content[:2], "little"), int.from_bytes(content[8 : 8 + self._of_size], "little")
+
+
+class Elsewhere(NamedTuple):
+    """An array of another file, which a link leads to."""
+
+    path: Path
+    name: str
+
+
+def node_at(path: Path, file: Any, name: str, *, follow: bool = False) -> Any:
+    """What an absolute name leads to within a file, or None; links that lead out of it are refused unopened.
+
+    Where they are to be followed, `Elsewhere` they lead to.
+    """
     h5py = library("h5py", "formats", path)
     waiting, place = [part for part in name.split("/") if part][::-1], ""
     links = 0
@@ -38,6 +114,8 @@ def node_at(path: Path, file: Any, name: str) -> Any:
         place += "/" + waiting.pop()
         link = file.get(place, getlink=True)
         if isinstance(link, h5py.ExternalLink):
+            if follow:
+                return Elsewhere(beside(path, link.filename), "/".join([link.path.strip("/"), *waiting[::-1]]))
             raise InputError(f"{path}: {place} is a link to {link.filename}; name that file, or {_MERGE}")
         if isinstance(link, h5py.SoftLink):
             links += 1
@@ -51,11 +129,39 @@ def node_at(path: Path, file: Any, name: str) -> Any:
     return file.get(place or "/")
 
 
+def beside(path: Path, name: str) -> Path:
+    """Another file, by its name in a file of some folder; raises InputError where there is none."""
+    file = path.resolve().parent / name
+    if not file.is_file():
+        raise InputError(f"{path}: is made of {name}, which is no file")
+    return file
+
+
+def opened_array(path: Path, file: Any, name: str) -> Any:
+    """An array, whose bytes in other files are looked for beside this one."""
+    h5py = library("h5py", "formats", path)
+    access = h5py.h5p.create(h5py.h5p.DATASET_ACCESS)
+    access.set_efile_prefix(os.fsencode(path.resolve().parent))
+    return h5py.Dataset(h5py.h5d.open(file.id, name.encode(), access))
+
+
 def check_storage(path: Path, array: Any, limits: Limits) -> None:
     """Refuse an array of another file's bytes, of chunks that are too large, or of an encoding that is not bounded."""
-    if array.external:
+    if array.external and not limits.external_files:
         files = ", ".join(dict.fromkeys(str(name) for name, _, _ in array.external))
-        raise InputError(f"{path}: {array.name} is made of the bytes of another file ({files}); {_MERGE}")
+        raise InputError(
+            f"{path}: {array.name} is made of the bytes of another file ({files}); {_MERGE}, or, if you trust it, "
+            "allow it with --external-files"
+        )
+    left = array.size * array.dtype.itemsize
+    for name, offset, size in array.external or ():
+        file, taken = beside(path, name), min(size, left)
+        if file.stat().st_size < offset + taken:
+            # The library would read zeros.
+            raise DamagedFileError(f"{path}: {array.name} is made of bytes up to {offset + taken} of {file}")
+        left -= taken
+    if array.external and left:
+        raise DamagedFileError(f"{path}: the bytes of {array.name} in other files are {left} too few")
     if array.chunks is None:
         return
     limits.check_chunk(path, array.chunks, array.shape, array.dtype)
@@ -67,13 +173,14 @@ def check_storage(path: Path, array: Any, limits: Limits) -> None:
             )
 
 
-def virtual_sources(path: Path, array: Any) -> list[tuple[Path, str, Any, Any]]:
-    """File, name, selection and place of every source of a virtual array, as far as it lies in the same folder."""
+def virtual_sources(path: Path, array: Any, *, anywhere: bool) -> list[tuple[Path, str, Any, Any]]:
+    """File, name, selection and place of every source of a virtual array: in the same folder, or `anywhere`."""
     folder, found = path.resolve().parent, []
     for source in array.virtual_sources():
         name = str(source.file_name)
         file = path if name == "." else folder / name
-        if "%" in name or file.resolve().parent != folder or (name != "." and not file.is_file()):
+        elsewhere = file.resolve().parent != folder and not anywhere
+        if "%" in name or elsewhere or (name != "." and not file.is_file()):
             raise InputError(
                 f"{path}: {array.name} is made of {name}, which is no file in its folder; put it there, or {_MERGE}"
             )
@@ -86,8 +193,8 @@ def source_of(path: Path, file: Any, name: str, selection: Any, limits: Limits) 
     array = node_at(path, file, name)
     if array is None or not hasattr(array, "chunks"):
         raise DamagedFileError(f"{path}: has no array {name}, of which another file is made")
-    if array.is_virtual:
-        raise InputError(f"{path}: {name} is made of other arrays, and another file of it; {_MERGE}")
+    if array.is_virtual or array.external:
+        raise InputError(f"{path}: {name} is made of other arrays or files, and another file of it; {_MERGE}")
     check_storage(path, array, limits)
     # Where all of an array is taken, nothing says how large it was.
     if selection.shape and any(has < taken for has, taken in zip(array.shape, selection.shape, strict=True)):

@@ -21,7 +21,7 @@ from xcorr_app.io.source import PIXEL_TYPES, StackMetadata, plane_number
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xcorr_app.io.checksum import AnyChecksum
+    from xcorr_app.io.checksum import FileChecksum
     from xcorr_app.io.limits import Limits
 
 _BLOCKS_KEPT = 4
@@ -63,7 +63,7 @@ class ZarrImage:
         plane: np.ndarray = out[0]
         return plane
 
-    def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: AnyChecksum | None = None) -> None:
+    def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None = None) -> None:
         """Read pages into `out`: those that follow each other by one call, those that share chunks by one decoding."""
         outer = self.metadata.shape[:-2]
         if self.plain is not None:

@@ -20,7 +20,6 @@ import numpy as np
 from xcorr_app.errors import DamagedFileError
 from xcorr_app.io.opened import opened
 from xcorr_app.io.optional import library
-from xcorr_app.io.writing.write import open_output
 from xcorr_app.io.writing.write_at import write_at
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ class PlainArray:
             tiles = list(some)
             path = self._path(file)
             path.parent.mkdir(parents=True, exist_ok=True)
-            with open_output(path) as stream:
+            with path.open("wb") as stream:
                 position = 0
                 for start in range(0, len(tiles), _AT_ONCE):
                     parts = [_bytes(self._chunk_of(planes, tile)) for tile in tiles[start : start + _AT_ONCE]]

@@ -7,10 +7,9 @@ temporary name until all of it is on the disk.
 from __future__ import annotations
 
 import math
-import secrets
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -23,11 +22,11 @@ from xcorr_app.io.ome_zarr.zarr_image import scan_zarr
 from xcorr_app.io.ome_zarr.zarr_metadata import build_attributes, stored_order
 from xcorr_app.io.ome_zarr.zarr_plain import PlainArray
 from xcorr_app.io.optional import library
-from xcorr_app.io.writing.atomic import atomic_folder, remove_output
+from xcorr_app.io.writing.atomic import atomic_folder
 from xcorr_app.io.writing.written_planes import PlaneWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable
 
     from xcorr_app.io.source import StackMetadata
 
@@ -57,12 +56,7 @@ class ZarrWriter(PlaneWriter):
         Number of levels, each of half the rows and columns of the one before.
     later, meter
         As of `StackWriter`.
-    begun
-        Folder in which several processes have placed all planes (`PlacedPlanes`): what is there is completed alone.
     """
-
-    placed: tuple[Any, ...] = ()
-    """Nothing but where planes are is to be known of a `part`."""
 
     def __init__(
         self,
@@ -74,7 +68,6 @@ class ZarrWriter(PlaneWriter):
         pyramid: int = 1,
         later: Callable[[ZarrWriter], None] | None = None,
         meter: Meter | None = None,
-        begun: Path | None = None,
     ) -> None:
         super().__init__(Path(path), metadata, later)
         self._version = version or (metadata.zarr.version if metadata.zarr else "0.5")
@@ -83,12 +76,16 @@ class ZarrWriter(PlaneWriter):
         if compression is not None and compression not in COMPRESSIONS:
             raise ArgumentError(f"compression {compression!r} is not one of OME-Zarr: use {' or '.join(COMPRESSIONS)}")
         library("zarr", "zarr", self.path)
-        self._compression, self._meter, self._begun = compression, meter, begun
+        self._compression, self._meter = compression, meter
         smallest = min(metadata.shape[-2:])
         self._levels = max(1, min(pyramid, 1 + int(math.log2(smallest))))
         self._order = stored_order(metadata)
-        self._frames = _frames_a_block(metadata)
-        self._together = planes_together(metadata)
+        inner = math.prod(metadata.shape[1:-2])
+        self._frames = 1
+        if metadata.axes != "YX":
+            # 0 where one index along the first axis is too large to wait for.
+            self._frames = min(metadata.shape[0], _SHARD_BYTES // (inner * metadata.plane_bytes))
+        self._together = self._frames * inner if self._frames and metadata.axes != "YX" else 1
         self._arrays: list[Any] = []
         self._plain: list[PlainArray | None] = []
         self._gathered: list[np.ndarray] = []
@@ -96,50 +93,13 @@ class ZarrWriter(PlaneWriter):
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            begun = None if self._begun is None else self._begun / self.path.name
-            self._partial = stack.enter_context(atomic_folder(self.path, self._meter, begun))
-            if self._begun is None:
-                self._write_to(self._begin(self._partial), stack)
-            else:
-                self._written = self.metadata.planes
+            self._partial = stack.enter_context(atomic_folder(self.path, self._meter))
+            self._arrays = self._begin(self._partial)
+            self._plain = [PlainArray.of(array) for array in self._arrays]
+            self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="xcorr-zarr")
+            stack.callback(self._stop_threads)
             self._stack = stack.pop_all()
         return self
-
-    def _write_to(self, arrays: list[Any], stack: ExitStack) -> None:
-        """Have threads that write, until the stack is left."""
-        self._arrays, self._plain = arrays, [PlainArray.of(array) for array in arrays]
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="xcorr-zarr")
-        stack.callback(self._stop_threads)
-
-    @contextmanager
-    def part(self, folder: Path, first: int) -> Iterator[None]:
-        """Write planes from a number on, whole shards (`planes_together`), to a folder where other processes write."""
-        zarr, there = library("zarr", "zarr", self.path), folder / self.path.name
-        if not there.exists():
-            self._share(there)
-        group = zarr.open_group(str(there), mode="r+")
-        with ExitStack() as stack:
-            self._write_to([group[str(level)] for level in range(self._levels)], stack)
-            self._written = first
-            yield
-            self._wait(0)
-
-    def _share(self, folder: Path) -> None:
-        """Make the folder, unless another process is first."""
-        mine = folder.with_name(f"{folder.name}-{secrets.token_hex(6)}")
-        try:
-            mine.mkdir()
-            self._begin(mine)
-            # Where there is one that is not empty this is refused.
-            mine.rename(folder)
-        except OSError:
-            if not folder.exists():
-                raise
-        finally:
-            remove_output(mine, ignore_errors=True)
-
-    def take(self, placed: Sequence[Any]) -> None:
-        """Nothing is to be done with planes that were written in parts."""
 
     def write(self, plane: np.ndarray) -> None:
         """Write the next plane, in the order of the metadata's axes (the last before YX fastest)."""
@@ -252,24 +212,6 @@ class ZarrWriter(PlaneWriter):
             raise OutputError(f"{self.path}: what was written does not read back ({error})") from error
         if found.sizes != self.metadata.sizes or found.dtype != self.metadata.dtype:
             raise OutputError(f"{self.path}: was written as {self.metadata.sizes}, reads as {found.sizes}")
-
-
-def planes_together(metadata: StackMetadata) -> int:
-    """How many planes a shard holds: blocks of a stack that several processes write are whole multiples."""
-    frames = _frames_a_block(metadata)
-    return frames * _inner(metadata) if frames and metadata.axes != "YX" else 1
-
-
-def _frames_a_block(metadata: StackMetadata) -> int:
-    """How many indices along the first axis are written at once; 0 where one of them is too large to wait for."""
-    if metadata.axes == "YX":
-        return 1
-    return min(metadata.shape[0], _SHARD_BYTES // (_inner(metadata) * metadata.plane_bytes))
-
-
-def _inner(metadata: StackMetadata) -> int:
-    """Planes of one index along the first axis."""
-    return math.prod(metadata.shape[1:-2])
 
 
 def halve(planes: np.ndarray) -> np.ndarray:

@@ -24,8 +24,10 @@ class ImageJInfo(NamedTuple):
     """Sizes and calibration from a description."""
 
     sizes: dict[str, int]
+    pixel_size: tuple[float, float] | None
     unit: str | None
     z_step: float | None
+    z_unit: str | None
     time_increment: float | None
     time_unit: str | None
 
@@ -35,8 +37,8 @@ def is_imagej(description: bytes) -> bool:
     return description.startswith(b"ImageJ=")
 
 
-def parse_imagej(path: Path, description: bytes, found: int) -> ImageJInfo:
-    """Read an ImageJ description of a file with `found` pages.
+def parse_imagej(path: Path, description: bytes, found: int, resolution: Resolution | None = None) -> ImageJInfo:
+    """Read an ImageJ description of a file with `found` pages, and with it the tags of resolution.
 
     Stacks without any named dimension count as T. A description without any count says nothing of how many images
     there are, as other programs write it: ImageJ then takes the pages it finds, and so does this.
@@ -64,13 +66,17 @@ def parse_imagej(path: Path, description: bytes, found: int) -> ImageJInfo:
             f"{path}: ImageJ's description says {counts['images']} images but {counts['channels']} channels x "
             f"{counts['slices']} slices x {counts['frames']} frames"
         )
-    unit = _unescape(values.get("unit", "").strip())
+    named = _unescape(values.get("unit", "").strip())
+    unit, z_step = None if named in _NO_UNIT else named, _positive(values.get("spacing"))
+    increment = _positive(values.get("finterval"))
     return ImageJInfo(
         sizes={"T": counts["frames"], "Z": counts["slices"], "C": counts["channels"]},
-        unit=None if unit in _NO_UNIT else unit,
-        z_step=_positive(values.get("spacing")),
-        time_increment=_positive(values.get("finterval")),
-        time_unit=_unescape(values.get("tunit", "sec").strip()) if "finterval" in values else None,
+        pixel_size=pixel_size(resolution) if unit else None,
+        unit=unit,
+        z_step=z_step,
+        z_unit=unit if z_step else None,
+        time_increment=increment,
+        time_unit=_unescape(values.get("tunit", "sec").strip()) if increment else None,
     )
 
 

@@ -41,6 +41,7 @@ class Page(NamedTuple):
     dtype: np.dtype
     photometric: int
     data_offset: int
+    samples: int = 1
 
 
 def is_colour(reader: DirectoryReader, directory: Directory) -> bool:
@@ -128,7 +129,7 @@ def check_page(reader: DirectoryReader, directory: Directory, limits: Limits, *,
     joined = all(
         offset + length == following for offset, length, following in zip(offsets, lengths, offsets[1:], strict=False)
     )
-    return Page(height, width, dtype, photometric, offsets[0] if simple and whole and joined else -1)
+    return Page(height, width, dtype, photometric, offsets[0] if simple and whole and joined else -1, samples)
 
 
 def _check_storage(where: str, compression: int, predictor: int, dtype: np.dtype) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.opened import opened, stamp
 from xcorr_app.io.parsing import bounded_int, parsing
-from xcorr_app.io.source import StackMetadata, make_metadata
+from xcorr_app.io.source import StackMetadata, calibration_of, make_metadata
 from xcorr_app.io.tiff.ome import find_child, is_ome, local_name, parse_ome, parse_xml, positions, use_default_namespace
 from xcorr_app.io.tiff.tiff import TiffImage
 from xcorr_app.io.tiff.tiff_directory import DirectoryReader
@@ -128,13 +128,11 @@ def scan_ome_set(path: Path, description: bytes, limits: Limits) -> OmeSet:
         raise DamagedFileError(f"{path}: its OME-XML and its pages differ in size")
     metadata = replace(
         make_metadata(info.sizes, info.order, first.dtype, "ome"),
-        **{name: getattr(info, name) for name in _CALIBRATION},
+        **calibration_of(info),
+        channel_names=info.channel_names,
         tiff=None if first.tiff is None else replace(first.tiff, description=text),
     )
     return OmeSet(paths, metadata, files, file_map, page_map)
-
-
-_CALIBRATION = ("pixel_size", "unit", "z_step", "z_unit", "time_increment", "time_unit", "channel_names")
 
 
 def _whole_xml(path: Path, description: bytes) -> ET.Element:

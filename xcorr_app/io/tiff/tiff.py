@@ -8,7 +8,6 @@ one after the other by one call (a memory map would count as resident memory); e
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import tifffile
 
-from xcorr_app.errors import DamagedFileError, FileError
+from xcorr_app.errors import DamagedFileError, FileError, InputError
 from xcorr_app.io.opened import Stamp, opened, stamp
 from xcorr_app.io.parsing import parsing
 from xcorr_app.io.tiff.reader_log import logged_as_damage
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from xcorr_app.io.checksum import AnyChecksum
+    from xcorr_app.io.checksum import FileChecksum
     from xcorr_app.io.source import StackMetadata
 
 __all__ = ["TiffImage", "opened", "stamp"]
@@ -54,8 +53,9 @@ class TiffImage:
         Of the pixels in the file.
     stamp
         Size and times of change when it was checked; a file that changes afterwards is refused.
-    samples
-        Values a pixel: 1, or 3 for red, green and blue, which are decoded together.
+    stored
+        Values a pixel in the file: 1, or 3 for red, green and blue, which are decoded together; a fourth, the opacity,
+        must be full everywhere, and is left out.
     """
 
     path: Path
@@ -65,7 +65,12 @@ class TiffImage:
     page_map: np.ndarray
     byteorder: Literal["<", ">"]
     stamp: Stamp
-    samples: int = 1
+    stored: int = 1
+
+    @property
+    def samples(self) -> int:
+        """Values a pixel that are read."""
+        return min(self.stored, 3)
 
     @property
     def page_count(self) -> int:
@@ -84,8 +89,24 @@ class TiffImage:
         plane: np.ndarray = out[0]
         return plane
 
-    def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: AnyChecksum | None = None) -> None:
+    def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None = None) -> None:
         """Read pages into `out`, which has one entry each and the type of a pixel; `checksum` is told of the bytes."""
+        if self.stored == self.samples:
+            self._read_stored(pages, out, checksum)
+            return
+        room = np.empty((1, self.stored, *out.shape[-2:]), out.dtype)
+        full = np.iinfo(out.dtype).max if out.dtype.kind in "iu" else 1
+        for i, page in enumerate(pages):
+            self._read_stored([page], room, checksum)
+            if (room[0, -1] != full).any():
+                raise InputError(
+                    f"{self.path}: page {page} has a fourth value a pixel that is not full opacity; save it without "
+                    "transparency, or, if the values are images of their own, one page each (tifffile: "
+                    "photometric='minisblack')"
+                )
+            out[i] = room[0, :-1]
+
+    def _read_stored(self, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None) -> None:
         with opened(self.path, self.stamp) as descriptor:
             reader: DirectoryReader | None = None
             for start, stop in self._runs(pages):
@@ -116,7 +137,9 @@ class TiffImage:
             end = offset + size if offset >= 0 else -1
         return runs
 
-    def _read_plain(self, descriptor: int, pages: Sequence[int], out: np.ndarray, checksum: AnyChecksum | None) -> None:
+    def _read_plain(
+        self, descriptor: int, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None
+    ) -> None:
         """Read planes and what lies between them by as few calls as the system allows."""
         offsets = self.data_offsets[np.asarray(pages)].tolist()
         begin, first = offsets[0], 0
@@ -136,14 +159,13 @@ class TiffImage:
         if checksum is not None and 0 < rest <= _LARGEST_GAP:
             parts.append(memoryview(bytearray(rest)))
         total, done = sum(part.nbytes for part in parts), 0
-        with nullcontext() if checksum is None or total == self.stamp[0] else checksum.reading(begin):
-            while done < total:
-                count = os.preadv(descriptor, _after(parts, done) if done else parts, begin + done)
-                if count == 0:
-                    raise DamagedFileError(f"{self.path}: ends {total - done} bytes before the end of a plane")
-                done += count
-            if checksum is not None:
-                checksum.add(descriptor, self.stamp, begin, parts)
+        while done < total:
+            count = os.preadv(descriptor, _after(parts, done) if done else parts, begin + done)
+            if count == 0:
+                raise DamagedFileError(f"{self.path}: ends {total - done} bytes before the end of a plane")
+            done += count
+        if checksum is not None:
+            checksum.add(descriptor, self.stamp, begin, parts)
         if not self.metadata.dtype.newbyteorder(self.byteorder).isnative:
             out.byteswap(inplace=True)
 
@@ -154,19 +176,19 @@ class TiffImage:
                     tif.filehandle.seek(int(self.directory_offsets[page]))
                     directory = tifffile.TiffPage(tif, index=page)
                     plane = directory.asarray(maxworkers=1)
-                    interleaved = self.samples > 1 and directory.planarconfig == 1
+                    interleaved = self.stored > 1 and directory.planarconfig == 1
             except FileError:
                 raise
             except Exception as error:  # every codec has exceptions of its own
                 raise DamagedFileError(f"{self.path}: page {page} cannot be decoded ({error})") from error
         shape, dtype = self.metadata.shape[-2:], self.metadata.dtype
-        if plane.dtype != dtype or plane.size != shape[0] * shape[1] * self.samples:
+        if plane.dtype != dtype or plane.size != shape[0] * shape[1] * self.stored:
             raise DamagedFileError(
                 f"{self.path}: page {page} decodes to {plane.shape} {plane.dtype}, declared are {shape} {dtype}"
             )
         if interleaved:
-            plane = np.moveaxis(plane.reshape(*shape, self.samples), -1, 0)
-        return np.ascontiguousarray(plane.reshape(shape if self.samples == 1 else (self.samples, *shape)), dtype)
+            plane = np.moveaxis(plane.reshape(*shape, self.stored), -1, 0)
+        return np.ascontiguousarray(plane.reshape(shape if self.stored == 1 else (self.stored, *shape)), dtype)
 
 
 def _after(parts: list[memoryview], done: int) -> list[memoryview]:

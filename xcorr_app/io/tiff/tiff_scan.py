@@ -15,8 +15,8 @@ import tifffile
 
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.opened import opened, stamp
-from xcorr_app.io.source import Resolution, StackMetadata, TiffTags, make_metadata
-from xcorr_app.io.tiff.imagej import is_imagej, parse_imagej, pixel_size
+from xcorr_app.io.source import Kind, Resolution, StackMetadata, TiffTags, calibration_of, make_metadata
+from xcorr_app.io.tiff.imagej import is_imagej, parse_imagej
 from xcorr_app.io.tiff.integrity import Page, check_page
 from xcorr_app.io.tiff.ome import is_ome, parse_ome
 from xcorr_app.io.tiff.reader_log import logged_as_damage
@@ -34,6 +34,7 @@ _DESCRIPTION, _X_RESOLUTION, _Y_RESOLUTION, _RESOLUTION_UNIT, _COLORMAP = 270, 2
 _IMAGEJ_COUNTS, _IMAGEJ_BLOCK = 50838, 50839
 _NEW_SUBFILE_TYPE, _WIDTH, _HEIGHT = 254, 256, 257
 _LONGEST_SHAPED = 1 << 16
+COLOUR_NAMES = ("red", "green", "blue")
 
 
 class Pages(NamedTuple):
@@ -48,26 +49,29 @@ class Pages(NamedTuple):
     tags: TiffTags
 
 
-def scan_tiff(path: Path, limits: Limits) -> TiffImage:
-    """Check a TIFF file against everything it declares, without reading pixels."""
+def scan_tiff(path: Path, limits: Limits, *, colour: bool = False) -> TiffImage:
+    """Check a TIFF file, of colour images where `colour` says so, against everything it declares; no pixel is read."""
     with opened(path) as descriptor:
-        pages = walk_pages(DirectoryReader(descriptor, path), limits)
+        pages = walk_pages(DirectoryReader(descriptor, path), limits, colour=colour)
         mark = stamp(descriptor)
     check_parses(path)
-    if is_ome(pages.tags.description):
-        metadata, page_map = _ome_stack(pages)
-    elif is_imagej(pages.tags.description):
-        pages, metadata, page_map = _imagej_stack(pages, limits)
-    else:
-        pages, metadata, page_map = _plain_stack(pages, limits)
+    description = pages.tags.description
+    stack = _ome_stack if is_ome(description) else _imagej_stack if is_imagej(description) else _plain_stack
+    pages, metadata, page_map = stack(pages, limits)
+    metadata = replace(metadata, tiff=pages.tags)
+    if colour:
+        # What OME says of its channels holds for colours, not for what becomes of them.
+        tags = replace(pages.tags, photometric=1, description=b"" if is_ome(description) else description)
+        metadata = replace(metadata, channel_names=COLOUR_NAMES, tiff=tags)
     return TiffImage(
         path=path,
-        metadata=replace(metadata, tiff=pages.tags),
+        metadata=metadata,
         directory_offsets=np.array(pages.directory_offsets, np.int64),
         data_offsets=np.array(pages.data_offsets, np.int64),
         page_map=page_map,
         byteorder=pages.tags.byteorder,
         stamp=mark,
+        stored=pages.first.samples,
     )
 
 
@@ -162,30 +166,24 @@ def _check_palette(path: Path, page: Page, colormap: tuple[int, ...] | None, *, 
         )
 
 
-def _ome_stack(pages: Pages) -> tuple[StackMetadata, np.ndarray]:
-    info = parse_ome(pages.path, pages.tags.description, len(pages.data_offsets))
+def _ome_stack(pages: Pages, _: Limits) -> tuple[Pages, StackMetadata, np.ndarray]:
     first = pages.first
+    info = parse_ome(pages.path, pages.tags.description, len(pages.data_offsets), first.samples)
     if (info.sizes["Y"], info.sizes["X"]) != (first.height, first.width):
         raise DamagedFileError(
             f"{pages.path}: its OME-XML declares planes of {info.sizes['Y']} x {info.sizes['X']}, the pages are "
             f"{first.height} x {first.width}"
         )
-    metadata = replace(
-        make_metadata(info.sizes, info.order, first.dtype, "ome"),
-        pixel_size=info.pixel_size,
-        unit=info.unit,
-        z_step=info.z_step,
-        z_unit=info.z_unit,
-        time_increment=info.time_increment,
-        time_unit=info.time_unit,
-        channel_names=info.channel_names,
-    )
-    return metadata, info.pages
+    metadata = _metadata(pages, info.sizes, info.order, "ome")
+    names = info.channel_names if len(info.channel_names) == metadata.sizes["C"] else ()
+    return pages, replace(metadata, **calibration_of(info), channel_names=names), info.pages
 
 
 def _imagej_stack(pages: Pages, limits: Limits) -> tuple[Pages, StackMetadata, np.ndarray]:
     found = len(pages.data_offsets)
-    info = parse_imagej(pages.path, pages.tags.description, found)
+    info = parse_imagej(pages.path, pages.tags.description, found, pages.tags.resolution)
+    if pages.first.samples > 1 < info.sizes["C"]:
+        raise InputError(f"{pages.path}: has {info.sizes['C']} channels of colour images; save each as one file")
     count = info.sizes["T"] * info.sizes["Z"] * info.sizes["C"]
     if found == 1 < count:
         # Beyond 4 GiB ImageJ writes one directory; the other planes follow the first without a gap.
@@ -193,18 +191,16 @@ def _imagej_stack(pages: Pages, limits: Limits) -> tuple[Pages, StackMetadata, n
         pages = pages._replace(directory_offsets=pages.directory_offsets * count, data_offsets=data_offsets)
     elif found != count:
         raise DamagedFileError(f"{pages.path}: ImageJ's description says {count} images, the file has {found} pages")
+    metadata = _metadata(pages, info.sizes, "TZCYX", "imagej")
+    page_map = np.arange(count).reshape([info.sizes[axis] for axis in "TZC"])
+    return pages, replace(metadata, **calibration_of(info)), page_map
+
+
+def _metadata(pages: Pages, sizes: dict[str, int], order: str, kind: Kind) -> StackMetadata:
+    """Of planes, or of colour images, which have an axis C of size three."""
     first = pages.first
-    size = pixel_size(pages.tags.resolution) if info.unit else None
-    metadata = replace(
-        make_metadata({**info.sizes, "Y": first.height, "X": first.width}, "TZCYX", first.dtype, "imagej"),
-        pixel_size=size,
-        unit=info.unit,
-        z_step=info.z_step,
-        z_unit=info.unit if info.z_step else None,
-        time_increment=info.time_increment,
-        time_unit=info.time_unit if info.time_increment else None,
-    )
-    return pages, metadata, np.arange(count).reshape([info.sizes[axis] for axis in "TZC"])
+    colours = {"C": len(COLOUR_NAMES)} if first.samples > 1 else {}
+    return make_metadata(sizes | colours | {"Y": first.height, "X": first.width}, order, first.dtype, kind)
 
 
 def _plain_stack(pages: Pages, limits: Limits) -> tuple[Pages, StackMetadata, np.ndarray]:
@@ -220,15 +216,15 @@ def _plain_stack(pages: Pages, limits: Limits) -> tuple[Pages, StackMetadata, np
         series += max(count, 1)
         if count == 0:
             declared = parse_shaped(pages.path, pages.descriptions[index], first.height, first.width)
-            axes = declared.axes
+            axes = declared.axes if first.samples == 1 else ""
             sizes.update(zip(axes, declared.shape, strict=True) if axes else ())
+            count, rest = divmod(declared.planes, first.samples)
             if declared.truncated:
-                data_offsets += _following(pages, index, declared.planes, limits)
-                directory_offsets += [pages.directory_offsets[index]] * declared.planes
+                data_offsets += _following(pages, index, count, limits)
+                directory_offsets += [pages.directory_offsets[index]] * count
                 index += 1
                 continue
-            count = declared.planes
-            if index + count > found:
+            if index + count > found or rest:
                 raise DamagedFileError(
                     f"{pages.path}: declares {index + count} or more planes (shape {declared.shape}), the file has "
                     f"{found} pages"
@@ -238,9 +234,8 @@ def _plain_stack(pages: Pages, limits: Limits) -> tuple[Pages, StackMetadata, np
         index += count
     if series > 1 or not axes:
         axes, sizes = "TYX", {"T": len(data_offsets), "Z": 1, "C": 1}
-    sizes |= {"Y": first.height, "X": first.width}
     pages = pages._replace(directory_offsets=directory_offsets, data_offsets=data_offsets)
-    metadata = make_metadata(sizes, axes, first.dtype, "tiff")
+    metadata = _metadata(pages, sizes, axes if first.samples == 1 else "TCYX", "tiff")
     order = [axis for axis in "TZC" if axis not in axes] + [axis for axis in axes if axis in "TZC"]
     page_map = np.arange(len(data_offsets)).reshape([sizes[axis] for axis in order])
     return pages, metadata, page_map.transpose([order.index(axis) for axis in "TZC"])

@@ -27,31 +27,30 @@ _MARK = ".xcorr-partial-"
 
 
 @contextmanager
-def atomic_path(final: Path | str, meter: Meter | None = None, begun: Path | None = None) -> Iterator[Path]:
+def atomic_path(final: Path | str, meter: Meter | None = None) -> Iterator[Path]:
     """Yield a temporary path beside `final`; a clean exit moves it there, an error removes it.
 
     The move is atomic (POSIX ``rename``), so whoever looks at `final` sees the old file or the whole new one,
     whenever the process is killed. The temporary file is there, empty; the caller fills it and closes it before the
-    block ends. It is locked until then, which tells it from what a killed process left: see `remove_abandoned`. What
-    several processes have `begun` elsewhere on the same disk takes its place.
+    block ends. It is locked until then, which tells it from what a killed process left: see `remove_abandoned`.
     Raises OutputError when the operating system refuses to write (folder missing, disk full, read-only, ...).
     """
-    with _atomic(Path(final), meter, begun) as (partial, _):
+    with _atomic(Path(final), meter) as (partial, _):
         yield partial
 
 
 @contextmanager
-def _atomic(final: Path, meter: Meter | None = None, begun: Path | None = None) -> Iterator[tuple[Path, int]]:
+def _atomic(final: Path, meter: Meter | None = None) -> Iterator[tuple[Path, int]]:
     """As `atomic_path`, with a descriptor of the temporary file."""
     if fcntl is None:
         raise OutputError(
             f"{final}: is not written: locks and renaming as POSIX has them are needed; use Linux, macOS or WSL"
         )
-    partial = begun or final.with_name(_prefix(final) + secrets.token_hex(6))
+    partial = final.with_name(_prefix(final) + secrets.token_hex(6))
     descriptor, is_moved = None, False
     with _refusals_of(final):
         try:
-            descriptor = os.open(partial, os.O_RDWR if begun else os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+            descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
             # Some network file systems know no locks: what is left there stays.
             with suppress(OSError):
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -71,18 +70,18 @@ def _atomic(final: Path, meter: Meter | None = None, begun: Path | None = None) 
 
 
 @contextmanager
-def atomic_folder(final: Path | str, meter: Meter | None = None, begun: Path | None = None) -> Iterator[Path]:
+def atomic_folder(final: Path | str, meter: Meter | None = None) -> Iterator[Path]:
     """Yield a temporary folder beside `final`; a clean exit moves it there, an error removes it.
 
     What bore the name before is moved away and removed once the new folder has it: between the two moves, a reader
-    finds nothing. `begun` and OutputError are as in `atomic_path`.
+    finds nothing. OutputError is as in `atomic_path`.
     """
     final = Path(final)
-    partial = begun or final.with_name(_prefix(final) + secrets.token_hex(6))
+    partial = final.with_name(_prefix(final) + secrets.token_hex(6))
     old = final.with_name(_prefix(final) + secrets.token_hex(6))
     with _refusals_of(final):
         try:
-            partial.mkdir(exist_ok=begun is not None)
+            partial.mkdir()
             yield partial
             with timed(meter, "sync"):
                 found = [(Path(root), names) for root, _, names in os.walk(partial)]

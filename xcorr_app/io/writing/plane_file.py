@@ -18,7 +18,7 @@ import numpy as np
 from xcorr_app.errors import ArgumentError, OutputError
 from xcorr_app.io.source import StackMetadata, TiffTags, make_metadata
 from xcorr_app.io.writing.atomic import atomic_path, remove_abandoned
-from xcorr_app.io.writing.write import StackWriter, open_output
+from xcorr_app.io.writing.write import StackWriter
 
 Write: TypeAlias = Callable[[np.ndarray], None]
 
@@ -64,7 +64,7 @@ def _tiff(path: Path, shape: tuple[int, ...], facts: dict[str, Any]) -> Iterator
 
 @contextmanager
 def _npy(path: Path, shape: tuple[int, ...], dtype: np.dtype) -> Iterator[Write]:
-    with atomic_path(path) as partial, open_output(partial) as file:
+    with atomic_path(path) as partial, partial.open("wb") as file:
         header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, header)
         begin = file.tell()

@@ -15,16 +15,16 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, FileError, OutputError
-from xcorr_app.io.checksum import checksum_of
+from xcorr_app.io.checksum import FileChecksum
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.meter import Meter, timed
 from xcorr_app.io.source import Resolution, StackMetadata, TiffTags, runs_of
@@ -40,7 +40,7 @@ from xcorr_app.io.writing.write_at import write_at
 from xcorr_app.io.writing.written_planes import PlaneWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable
 
 # Offsets of classic TIFF are 32 bits; the margin is for directories and descriptions.
 _CLASSIC_BYTES = 2**32 - 2**25
@@ -62,11 +62,6 @@ _HINTS = 4
 """Ranges that wait until the disk takes them, at most: who ends the process waits for these."""
 
 
-def open_output(path: Path) -> BinaryIO:
-    """Open a temporary file of `atomic_path` for writing; what others have written to it stays."""
-    return path.open("r+b" if path.exists() else "wb")
-
-
 class StackWriter(PlaneWriter):
     """Write a stack plane by plane; the file appears under its name when the block ends without an error.
 
@@ -85,9 +80,6 @@ class StackWriter(PlaneWriter):
         takes long, bringing the file to the disk, may happen while the next one is computed.
     meter
         Told of the seconds spent.
-    begun
-        Folder in which several processes have placed all planes (`PlacedPlanes`): the file is completed alone. What
-        they wrote of compressed planes must be taken first.
     waiting
         Bytes that may wait to be written before `write` does.
     waited
@@ -108,14 +100,13 @@ class StackWriter(PlaneWriter):
         compression: str | None = None,
         later: Callable[[StackWriter], None] | None = None,
         meter: Meter | None = None,
-        begun: Path | None = None,
         waiting: int = BYTES_WAITING,
         waited: Callable[[str, float], None] | None = None,
     ) -> None:
         if Path(path).name.lower().endswith(OME_ENDINGS):
             metadata = replace(metadata, kind="ome")
         super().__init__(Path(path), metadata, later)
-        self._begun, self._waiting, self._waited = begun, waiting, waited
+        self._waiting, self._waited = waiting, waited
         if metadata.kind == "imagej" and list(metadata.axes) != sorted(metadata.axes, key="TZCYX".index):
             raise ArgumentError(
                 f"{self.path}: an ImageJ hyperstack has its axes in the order TZCYX, not {metadata.axes}; "
@@ -133,8 +124,6 @@ class StackWriter(PlaneWriter):
         first, others = (tuple(self._tags(first=is_first)) for is_first in (True, False))
         self._layout = Layout(first, others, directories, tags.byteorder, big)
         self._meter = meter
-        self.placed: tuple[tuple[str, tuple[int, ...]], ...] = ()
-        """Files of compressed planes that a `part` wrote, and the bytes of each plane."""
         self._end = self._layout.data_start
         self._places: list[tuple[int, int]] = []
         self._gathered: list[np.ndarray] = []
@@ -147,58 +136,11 @@ class StackWriter(PlaneWriter):
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             # Left in the opposite order: threads end, the file is closed, then synced and renamed.
-            begun = self._begun / self.path.name if self._begun is not None and self.is_placed else None
-            self._partial = stack.enter_context(atomic_path(self.path, self._meter, begun))
-            self._descriptor = stack.enter_context(open_output(self._partial)).fileno()
+            self._partial = stack.enter_context(atomic_path(self.path, self._meter))
+            self._descriptor = stack.enter_context(self._partial.open("wb")).fileno()
             stack.callback(self._stop_threads)
             self._stack = stack.pop_all()
-        if self.is_placed:
-            self._written, size = self.metadata.planes, self.metadata.plane_bytes
-            self._places = [(self._end + number * size, size) for number in range(self._written)]
-            self._end += self._written * size
         return self
-
-    @property
-    def is_placed(self) -> bool:
-        """Whether all planes are in the file already."""
-        return self._begun is not None and self._compression is None
-
-    @contextmanager
-    def part(self, folder: Path, first: int) -> Iterator[None]:
-        """Write planes from a number on, and no others, to a folder where other processes write others: see `placed`.
-
-        In a file that is not compressed each has its place; compressed ones go to a file of their own.
-        """
-        path = folder / (self.path.name if self._compression is None else f"{self.path.name}-{first:09}")
-        with ExitStack() as stack:
-            # Closed each time: then a network's file system has it before anybody is told. What was there stays: a
-            # part that is computed again has the same bytes.
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-            stack.callback(os.close, self._descriptor)
-            stack.callback(self._stop_threads)
-            self._written = first
-            self._end = 0 if self._compression else self._layout.data_start + first * self.metadata.plane_bytes
-            yield
-            self._send()
-            self._wait(0)
-        self.placed = ((path.name, tuple(size for _, size in self._places)),) if self._compression else ()
-
-    def take(self, placed: Sequence[tuple[str, Sequence[int]]]) -> None:
-        """Copy compressed planes that were written in parts: the files and the bytes of each of their planes."""
-        for name, sizes in placed:
-            assert self._begun is not None  # noqa: S101 - for the type checker
-            part = self._begun / name
-            begin = self._end
-            for size in sizes:
-                self._places.append((self._end, size))
-                self._end += size
-            with part.open("rb") as stream:
-                for start in range(begin, self._end, _BYTES_AT_ONCE):
-                    content = stream.read(min(_BYTES_AT_ONCE, self._end - start))
-                    if len(content) < min(_BYTES_AT_ONCE, self._end - start):
-                        raise OutputError(f"{part}: ends before all of its planes; run again")
-                    write_at(self._descriptor, [content], start)
-            self._written += len(sizes)
 
     def write(self, plane: np.ndarray) -> None:
         """Write the next plane, in the order of the axes (the last before YX fastest)."""
@@ -223,7 +165,7 @@ class StackWriter(PlaneWriter):
             # Most of it is on its way to the disk, which goes on while it is read again for its checksum. A sync in a
             # thread of the pool would let who stops the run wait for a slow disk.
             with timed(self._meter, "hash", self._end):
-                self.checksum = checksum_of(self._partial).hexdigest()
+                self.checksum = FileChecksum(self._partial).hexdigest()
             with timed(self._meter, "sync"):
                 os.fsync(self._descriptor)
             self._stack = stack.pop_all()

@@ -12,7 +12,7 @@ from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.registration import quality
 from xcorr_app.registration.measuring.match import Compared
 from xcorr_app.registration.measuring.measured import Measured
-from xcorr_app.registration.parts.seen_tiles import Judged, Seen
+from xcorr_app.registration.parts.tiles import Judged
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.preparation import Prepared
 from xcorr_app.registration.standard_error.peak_shapes import PeakShapes, narrowness_of
@@ -25,7 +25,6 @@ class ChunkResult:
     start: int
     columns: Measured
     shapes: PeakShapes
-    seen: Seen | None = None
     look: Judged | None = None
 
     @classmethod

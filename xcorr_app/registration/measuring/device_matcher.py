@@ -150,13 +150,11 @@ class DeviceMatcher:
         slopes_of: tuple[Callable[[], None], Callable[[], ReferenceSlopes]],
         begun: Begun,
         values: Array,
-        meanwhile: Callable[[Array], None],
     ) -> Compared:
         """Match frames (n, h, w) with one reference or each with its own.
 
         `begun` is what :meth:`begin` made of them, `values` are the frames as they count for standard errors. The
-        references' slopes are begun with, then made while the device searches for the peaks, and what the host has to
-        do `meanwhile`, by what will be written of frames, is done then. It is waited for once.
+        references' slopes are begun with, then made while the device searches for the peaks. It is waited for once.
         """
         frames, count = begun.frames, begun.frames.shape[0]
         each, window = references.shape[0] > 1, self._window
@@ -168,7 +166,7 @@ class DeviceMatcher:
         near = self._on_common_overlap(near, references, frames, places, (tables, whole))
         slopes = slopes_of[1]()
         of_references = OfReferences(slopes.factors, slopes.sums, slopes.noise, slopes.tiles.grid)
-        written, finished = frame_peaks(
+        _, finished = frame_peaks(
             (records, places, near, whole),
             begun.noise,
             frames,
@@ -179,7 +177,6 @@ class DeviceMatcher:
             self._settings.of_peak,
             self._rules,
         )
-        meanwhile(written)
         found = finished()
         around, unknown = found.around, np.full((2, count), np.nan)
         inside = np.zeros(count, dtype=bool)

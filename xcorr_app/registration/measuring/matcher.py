@@ -170,13 +170,10 @@ class Matcher:
         self,
         reference: PreparedReference,
         frames: Array,
-        meanwhile: Callable[[Array], None] = lambda _: None,
         begun: Begun | None = None,
     ) -> Compared:
         """Match frames (n, h, w) with one reference image or each with its own.
 
-        While a device is busy with them, the host does what is to be done `meanwhile`, if a device does it alone, by
-        what will be `written` of them (see :mod:`xcorr_app.gpu.peaks.frame_peaks`).
         `begun` is what :meth:`begin` returned for these frames, if it was called.
         """
         count = reference.values.shape[0]
@@ -192,7 +189,6 @@ class Matcher:
             (reference.start_slopes, lambda: reference.slopes),
             begun,
             values,
-            meanwhile,
         )
         if found.others is not None and found.others.size:
             part = PreparedReference(reference.values[found.others], self) if count > 1 else reference

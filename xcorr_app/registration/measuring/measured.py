@@ -53,7 +53,7 @@ class Measured(Columns):
     non_finite: NDArray[np.int64]
     reasons: dict[int, str]
     tiles: NDArray[np.float32]
-    """(T, rows, columns), see :func:`xcorr_app.registration.parts.tiles.agreement`; NaN for frames not looked at."""
+    """(T, rows, columns), see :func:`xcorr_app.registration.parts.tiles.Look`; NaN for frames not looked at."""
     partial: NDArray[np.bool_]
     """Measured without the tiles that differ."""
     inconsistent: NDArray[np.bool_]

@@ -239,10 +239,9 @@ class Measurement(OnePass):
         without = self.compare(reference, stage, verified, everywhere, parts)
         # What is left of a frame may sharpen what the whole of it showed, but not settle what that left in doubt.
         taken: NDArray[np.bool_] = trusted & parts.out.any(axis=(1, 2)) & np.isfinite(without.shifts).all(axis=1)
-        told = scene_of_two(self, reference, stage, verified, columns, without, self.settings)
-        if masks.surer(columns.sigma, without.sigma, taken):
-            columns = columns.replaced(without, taken)
-        return columns if told is None else told.settle(columns, without)
+        taken &= masks.surer(columns.sigma, without.sigma, taken)
+        scene = scene_of_two(self, reference, stage, verified, columns, without, taken, self.settings)
+        return columns.replaced(without, taken) if scene is None else scene
 
     def _may_pay(
         self, columns: Measured, trusted: NDArray[np.bool_], parts: masks.Parts, reference: Reference, stage: str
@@ -260,7 +259,7 @@ class Measurement(OnePass):
         known: NDArray[np.bool_] = np.asarray(np.isfinite(without.shifts).all(axis=1))
         return (
             masks.surer(before.sigma, without.sigma, known)
-            or scene_of_two(sample, reference, stage, nobody, before, without, self.settings) is not None
+            or scene_of_two(sample, reference, stage, nobody, before, without, nobody, self.settings) is not None
         )
 
     def _reweighted(

@@ -29,8 +29,7 @@ from xcorr_app.registration.measuring.references import FixedImage, Reference
 from xcorr_app.registration.measuring.stack_weighting import StackWeighting
 from xcorr_app.registration.measuring.verification import verify
 from xcorr_app.registration.parts import masks
-from xcorr_app.registration.parts.seen_tiles import Judged, Seen, Watched
-from xcorr_app.registration.parts.tiles import Grid
+from xcorr_app.registration.parts.tiles import Grid, Judged, started_look
 from xcorr_app.registration.settings import PHASE, Settings
 from xcorr_app.registration.stack.frames import Chunk, Frames
 from xcorr_app.registration.stack.passes import Pass
@@ -93,11 +92,9 @@ class OnePass:
 
         def job(start: int, stop: int) -> ChunkResult:
             chunk, prepared = self._read(reference, start, stop)
-            compared = watched = None
+            compared = None
             if fixed is not None and prepared is together and begun is not None:
-                watched = Watched(reference.images(start, prepared), prepared.frames, np.flatnonzero(looked_at))
-                meanwhile = watched.look if self.settings.subpixel != PHASE else _nothing
-                compared = matcher.compare(fixed, prepared.frames, meanwhile, begun)
+                compared = matcher.compare(fixed, prepared.frames, begun)
                 if compared.flat is not None:
                     prepared.flat = compared.flat & ~prepared.unreadable
             result = ChunkResult.of(start, prepared, chunk.unreadable, tiles)
@@ -111,22 +108,15 @@ class OnePass:
             whole = images, frames
             if parts is not None:
                 images, frames = parts.leave_out(images, frames, start + rows, noisy=kernel is not None)
-            asked = np.flatnonzero(looked_at[start:stop][rows])
-            if watched is None or frames is not prepared.frames:  # begun with flat frames among the others
-                watched = Watched(*whole, asked)
             prepared_reference = fixed or matcher.prepare_reference(images)
-            if compared is None:
-                compared = matcher.compare(prepared_reference, frames, lambda _: watched.start())
-            else:
-                compared = compared.of(rows)
+            compared = matcher.compare(prepared_reference, frames) if compared is None else compared.of(rows)
             if self.settings.subpixel == PHASE and parts is None:
                 compared = with_phase_ramps(compared, prepared_reference.values)
             result.fill(rows, compared, prepared_reference.clean, shape, self.window, self.settings)
+            asked = np.flatnonzero(looked_at[start:stop][rows])
             if asked.size:
-                result.seen = watched.seen(start + rows, compared.match.shift, compared.others)
-                # Of a single range there are no others to wait for; a device may be checking meanwhile.
-                if parts is not None or frames.shape[0] == self.frames.count:
-                    result.look, result.seen = result.seen.started(), None
+                seen = whole[0] if whole[0].shape[0] == 1 else take(whole[0], asked), take(whole[1], asked)
+                result.look = started_look(*seen, compared.match.shift[asked], start + rows[asked])
             checked = np.flatnonzero(verified[start:stop][rows])
             if verifier is not None and checked.size:
                 of_checked = images if images.shape[0] == 1 else take(images, checked)
@@ -138,16 +128,13 @@ class OnePass:
             return result
 
         columns, shapes = Measured.empty(self.frames.count, tiles), PeakShapes.empty(self.frames.count)
-        seen, looks = list[Seen](), list[Judged]()
+        looks = list[Judged]()
         for result in self.walk.over(stage, job):
             frames = slice(result.start, result.start + result.columns.usable.size)
             columns.put(frames, result.columns)
             shapes.put(frames, result.shapes)
             columns.reasons.update(result.columns.reasons)
-            seen += [] if result.seen is None else [result.seen]
             looks += [] if result.look is None else [result.look]
-        # The few frames that are looked at, all at once; a device does so while the host goes on.
-        looks += Seen.together(seen, shared=isinstance(reference, FixedImage))
         columns.sigma = shapes.standard_errors(columns.significance)
         if min(shape) == 1:
             # Of a single line nothing is known of errors, nor of how far peaks stand out.
@@ -228,10 +215,6 @@ class OnePass:
         frames = self.walk.chosen_as
         chosen_as = 1 if shared_reference else frames, frames
         return Matcher((shape[0], shape[1]), self.window, settings, dtype, engine, kernel, self.xp, chosen_as)
-
-
-def _nothing(_: Array) -> None:
-    """Nothing is done meanwhile."""
 
 
 def _decide(

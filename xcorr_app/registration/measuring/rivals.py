@@ -1,11 +1,9 @@
 """Frames in which a second shift fits almost as well: whether a part of the picture tells the two apart.
 
 A few things that differ decide where most of a scene repeats itself: a scratch on a chip, the edge of a crystal, which
-of a handful of stars are bright. Their share of the correlation is small, and yet they cannot be chance. The frame is
-moved by its shift and by that of each rival, and every tile of the reference is fitted by both, with a gain and an
-offset of its own: neither uneven light nor a lattice, however strong, prefers one period to another then. Of each
-tile the two sums of squares left are compared (the F test); noise counts alike in both. The rival is out where several
-tiles are fitted far worse by it and next to none better: of a perfect lattice none is.
+of a handful of stars are bright. Their share of the correlation is small, and yet they cannot be chance. The rival is
+out where several tiles are fitted far worse by it (``parts/tile_votes.py``) and next to none better: of a perfect
+lattice none is.
 
 What tells may stand still while the lattice moves, as dust on a camera does. Then it is the smallest shift everywhere,
 and shifts jump by a period where the lattice has moved by half of one (:func:`stand_still`).
@@ -13,34 +11,18 @@ and shifts jump by a period where the lattice has moved by half of one (:func:`s
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.plane import cross_correlate
 from xcorr_app.correlation.subpixel import refine
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.filtering import named
-from xcorr_app.filtering.convolve import filter_frames
-from xcorr_app.gpu.runtime.arrays import Array, to_host
-from xcorr_app.registration.moving.apply import shift_frames
+from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.registration.parts.tile_votes import FEWEST, smoothed, votes
 from xcorr_app.registration.quality import AMBIGUOUS_RATIO
 
-_SIGMA = 1.0
-"""Pixels of the Gaussian that both images are smoothed by: of what is left, interpolation keeps the variance."""
-_REACH = 4 * math.pi * _SIGMA**2
-"""Pixels that the noise of one reaches then."""
-_TILES, _SMALLEST = 10, 14
-"""Tiles along the shorter axis, and the fewest pixels along the side of one."""
-_RIM = 4
-"""Pixels at the rim of a moved frame that interpolation made up."""
-_DEVIATIONS = 3.0
-"""Of the logarithm of the ratio of two sums of squares, by which a tile prefers one shift."""
-_LEAST = 0.01
-"""Of what a tile shows, below which what is left is none: interpolation leaves as much."""
-_FEWEST, _OTHERS = 3, 0.1
-"""Tiles that prefer the shift measured, and the share of their number that may prefer its rival."""
+_OTHERS = 0.1
+"""Share of the number of tiles that prefer a shift, that may prefer its rival."""
 _MOST = 6
 """Rivals that are looked at, the highest by the polynomial through 3 x 3 values."""
 ALIKE = 1 + _MOST
@@ -63,11 +45,11 @@ def settled(
     where there are fewer.
     """
     found, all_alike = np.full(shifts.shape, np.nan), np.full((len(shifts), ALIKE, 2), np.nan)
-    one = _smoothed(to_host(images)) if len(images) == 1 else None
+    one = smoothed(images) if len(images) == 1 else None
     for n, shift in enumerate(shifts):
         # One by one: of a device's frames the host is not to hold more.
-        frame = _smoothed(to_host(frames[n : n + 1]))[0]
-        image = _smoothed(to_host(images[n : n + 1]))[0] if one is None else one[0]
+        frame = smoothed(frames[n : n + 1])[0]
+        image = smoothed(images[n : n + 1])[0] if one is None else one[0]
         alike = [shift, *_rivals(image, frame, shift, window, min_overlap)]
         all_alike[n, : len(alike)] = alike
         best = 0
@@ -107,9 +89,12 @@ def stand_still(found: NDArray[np.float64], alike: NDArray[np.float64]) -> bool:
     return False
 
 
-def _smoothed(images: NDArray[np.generic]) -> NDArray[np.float32]:
-    smooth: NDArray[np.float32] = filter_frames(images.astype(np.float32), named.gaussian(_SIGMA), count=False)[0]
-    return smooth
+def _prefers(
+    image: NDArray[np.float32], frame: NDArray[np.float32], shift: NDArray[np.float64], rival: NDArray[np.float64]
+) -> bool:
+    """Whether tiles of an image are fitted far better by a frame moved by its shift than by the rival."""
+    better, worse = votes(image, frame, shift, rival)
+    return better >= FEWEST and worse <= _OTHERS * better
 
 
 def _rivals(
@@ -134,38 +119,3 @@ def _rivals(
     offset, height = refine(near[y, x], "gaussian", 1)
     chosen: NDArray[np.float64] = (places + offset)[np.argsort(-height, kind="stable")[:_MOST]]
     return chosen
-
-
-def _prefers(
-    image: NDArray[np.float32], frame: NDArray[np.float32], shift: NDArray[np.float64], rival: NDArray[np.float64]
-) -> bool:
-    """Whether tiles of an image are fitted far better by a frame moved by its shift than by the rival."""
-    both = np.stack([shift, rival])
-    moved = shift_frames(np.stack([frame, frame]), both, order="lanczos", mode="nearest")[0]
-    parts = []
-    for axis, pixels in enumerate(image.shape):
-        low = max(0, math.ceil(both[:, axis].max()) + _RIM)
-        high = pixels + min(0, math.floor(both[:, axis].min()) - _RIM)
-        size = max(_SMALLEST, (high - low) // _TILES)
-        count = (high - low) // size
-        if count < 1:
-            return False
-        parts.append((slice(low, low + count * size), count, size))
-    (rows, ny, h), (columns, nx, w) = parts
-    tiles = [
-        each.reshape(ny, h, nx, w).transpose(0, 2, 1, 3).reshape(ny * nx, h * w).astype(np.float64)
-        for each in (image[rows, columns], moved[0, rows, columns], moved[1, rows, columns])
-    ]
-    g, f, other = (each - each.mean(axis=1, keepdims=True) for each in tiles)
-    power = (g * g).sum(axis=1)
-    left = [power - _over((g * each).sum(axis=1) ** 2, (each * each).sum(axis=1)) for each in (f, other)]
-    least_left = _LEAST * power + 1e-12 * float(power.max())
-    least_left = np.maximum(least_left, 1e-300)  # of images of one value
-    ratio = np.log((left[1] + least_left) / (left[0] + least_left))
-    least = _DEVIATIONS * math.sqrt(4 * _REACH / (h * w))
-    better, worse = int((ratio > least).sum()), int((ratio < -least).sum())
-    return better >= _FEWEST and worse <= _OTHERS * better
-
-
-def _over(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.where(other > 0, one / np.where(other > 0, other, 1.0), 0.0)

@@ -1,7 +1,8 @@
 """Which of two parts that each move as one is the scene: what was left out of frames is measured, too.
 
-See :mod:`xcorr_app.registration.parts.two_scenes` for what tells them apart. Where nothing does in a frame, the frames
-beside it may, since both parts move steadily; else no shift of it stands.
+An object that fills a third of the picture stands out as well as what it moves over, and where one of the two is left
+out, a shift of the other is found, each as sure as can be. What lies behind reaches the rim of the picture, and shows
+elsewhere as well; what is in front does not. Where that does not tell, no shift of the frame stands.
 """
 
 from __future__ import annotations
@@ -11,61 +12,47 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.measuring.one_pass import OnePass
 from xcorr_app.registration.measuring.references import Reference
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tile_agreement import AGREES, DIFFERS
-from xcorr_app.registration.parts.two_scenes import Rest, are_two, from_line, may_be_scene, may_lie_off, stands_behind
-from xcorr_app.registration.quality import AMBIGUOUS_RATIO
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
 
+_LARGE = 0.12
+"""Share of the tiles that can tell, from which what moves otherwise may be the scene itself."""
+_APART = 1.5
+"""Pixels between the shifts of two motions."""
+_FEWEST = 6
+"""Tiles that agree with one shift and not with the other, of a part that moves as one."""
+_AT_RIM, _MORE = 2.0, 1.5
+"""How many times more of the rim, or of the picture, agrees with the scene's shift."""
+_NOT_LESS = 0.5
+"""Share of the picture of the other that what reaches the rim fills at least."""
+_MOST_MOVES = 0.5
+"""Share of the tiles that can tell which move, from which what stands still is not known to be the scene."""
+_ALL, _INNER = np.s_[:, :, :], np.s_[:, 1:-1, 1:-1]
 _SAME = 1.0
-"""Pixels up to which two shifts are of one peak."""
-_REFERENCE = 1e-3
-_FEWEST = 3
-"""Frames that were told, from which they tell others."""
-_NEARER = 0.25
-"""Distance from the line between them of the one motion, over that of the other, by which it is told."""
+"""Pixels up to which what was left out lies where it was, once all else is left out."""
 _STILL = 1.0
 """Pixels by which what is not the scene moves at least, as a rule, if it crosses it: less, and it may be a pattern of
 the camera's."""
-_MOST_MOVES = 0.5
-"""Share of the tiles that can tell which move, from which what stands still is not known to be the scene."""
 
 Rows = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Told:
-    """Of frames (T,) that show two motions, which is the scene's."""
+class _Rest:
+    """What was left out of the reference, (T, rows, columns) of tiles: it alone is looked for in the whole frames."""
 
-    kept: Rows
-    """That of what was kept."""
-    rest: Rows
-    """That of what was left out, as measured by"""
-    of_rest: Measured
-    doubtful: Rows
-    """It is not known, or lies where no scene can be."""
+    out: NDArray[np.bool_]
 
-    def settle(self, columns: Measured, without: Measured) -> Measured:
-        """Take the shifts of the scene; `without` are those of what was kept."""
-        for measured, taken in ((without, self.kept), (self.of_rest, self.rest)):
-            if taken.any():
-                before = columns
-                columns = columns.replaced(measured, taken)
-                columns.partial = before.partial | taken
-                columns.inconsistent = before.inconsistent & ~taken
-                columns.settled = before.settled | taken
-        columns.inconsistent |= self.doubtful
-        columns.crossed = not self._over_something_still(without)
-        return columns
-
-    def _over_something_still(self, without: Measured) -> bool:
-        """Whether the scene moves, and the rest does not."""
-        other = np.where(self.kept[:, None], self.of_rest.shifts, without.shifts)[self.kept | self.rest]
-        return bool(len(other) > 0 and np.median(np.hypot(*other.T)) < _STILL)
+    def leave_out(self, images: Array, frames: Array, numbers: NDArray[np.intp], *, noisy: bool) -> tuple[Array, Array]:
+        """Images (1 or n, h, w) without all else, and frames (n, h, w) as they are."""
+        nowhere = np.zeros((numbers.size, 2))
+        of_images, _ = masks.windows(~self.out[numbers], frames.shape[1:], nowhere, frames, noisy=noisy)
+        return masks.windowed(images, of_images), frames
 
 
 def scene_of_two(
@@ -75,53 +62,61 @@ def scene_of_two(
     verified: Rows,
     columns: Measured,
     without: Measured,
+    taken: Rows,
     settings: Settings,
-) -> Told | None:
-    """Measure what was left out of frames (T,) for a second motion; None where there is none.
+) -> Measured | None:
+    """Measure what was left out of frames (T,) for a second motion, and take the scene's; None where there is none.
 
-    `columns` are the frames as a whole, `without` less the tiles that differ.
+    `columns` are the frames as a whole, `without` less the tiles that differ, whose shifts are `taken` of some anyway.
     """
-    large = may_be_scene(columns.tiles) & np.isfinite(without.shifts).all(axis=1)
+    with np.errstate(invalid="ignore"):
+        large = (masks.shares(columns.tiles) >= _LARGE) & np.isfinite(without.shifts).all(axis=1)
     if not large.any():
         return None
-    rest = once.compare(
-        reference, stage, np.zeros_like(large), large, Rest(~(columns.tiles == AGREES) | ~large[:, None, None])
-    )
+    nobody = np.zeros_like(large)
+    rest = once.compare(reference, stage, nobody, large, _Rest(~(columns.tiles == AGREES) | ~large[:, None, None]))
+    one, other = (_alone(*pair) for pair in ((without.tiles, rest.tiles), (rest.tiles, without.tiles)))
     with np.errstate(invalid="ignore"):
-        sure = (rest.sigma <= settings.sure_sigma).all(axis=1) & ~(rest.false_alarm > MAX_FALSE_ALARM)
-        sure &= ~(rest.peak_ratio < AMBIGUOUS_RATIO) & ~rest.on_edge & (rest.score > rest.chance_score)
-        two = large & sure & are_two(without.tiles, rest.tiles, without.shifts, rest.shifts)
+        two = large & rest.trusted(settings) & (np.hypot(*(rest.shifts - without.shifts).T) > _APART)
+        two &= np.minimum(one.sum(axis=(1, 2)), other.sum(axis=(1, 2))) >= _FEWEST
     if 2 * two.sum() < large.sum():
         return None
-    kept, behind = two & stands_behind(without.tiles, rest.tiles), np.zeros_like(two)
-    fine, two_still = rest, behind
-    if (two & ~kept).any():
-        shifts = np.where(two[:, None], rest.shifts, without.shifts)
-        parts = masks.Parts(np.where(two[:, None, None], rest.tiles, without.tiles) == DIFFERS, shifts)
-        fine = once.compare(reference, stage, verified, np.ones_like(two), parts)
+    kept, behind = two & _is_behind(one, other, without), two & _is_behind(other, one, rest)
+    fine = rest
+    if behind.any():
+        shifts = np.where(behind[:, None], rest.shifts, without.shifts)
+        parts = masks.Parts(np.where(behind[:, None, None], rest.tiles, without.tiles) == DIFFERS, shifts)
+        fine = once.compare(reference, stage, verified, behind, parts)
         with np.errstate(invalid="ignore"):
-            two_still = two & (np.abs(fine.shifts - rest.shifts) < _SAME).all(axis=1)
-        behind = two_still & ~kept & stands_behind(rest.tiles, without.tiles)
-    with np.errstate(invalid="ignore"):
-        same = (np.abs(columns.shifts) < _REFERENCE).all(axis=1) & (masks.shares(columns.tiles) == 0)
-    told = kept | behind | same
-    doubtful = two & ~told
-    if (kept | behind).sum() >= _FEWEST:
-        line = np.where(behind[:, None], fine.shifts, np.where(kept[:, None], without.shifts, columns.shifts))
-        of_kept, of_rest = (from_line(each.shifts, line, told) for each in (without, fine))
-        kept |= doubtful & (of_kept < _NEARER * of_rest)
-        behind |= doubtful & two_still & (of_rest < _NEARER * of_kept)
-        # A frame in which the two lie too near each other follows either, or lies between them.
-        elsewhere = columns.usable & ~two & ~same
-        astray = elsewhere & (from_line(columns.shifts, line, told) > may_lie_off(line, told))
-        doubtful = (two & ~kept & ~behind) | astray
-    # A rim that stands still, of a detector or a stop, is around a scene that moves as it is around one that does not.
-    with np.errstate(invalid="ignore"):
-        of_still, of_moving = masks.shares(rest.tiles), masks.shares(without.tiles)
-        still = behind & (np.hypot(*fine.shifts.T) < _STILL) & (of_still > _MOST_MOVES) & (of_moving < of_still)
-    if 2 * still.sum() > behind.sum():
-        kept, behind, doubtful = kept | still, behind & ~still, doubtful | still
+            behind &= (np.abs(fine.shifts - rest.shifts) < _SAME).all(axis=1)
     if not behind.any() and 2 * two.sum() < columns.usable.sum():
-        # Parts of a few frames that move otherwise, never taken for the scene: that may be as jerky as it likes.
+        # Parts of a few frames that move otherwise, never taken for the scene.
         return None
-    return Told(kept, behind, fine, doubtful)
+    moves = np.hypot(*np.stack([without.shifts, rest.shifts], axis=-1).transpose(1, 2, 0))
+    crossing = np.where(kept, moves[1], np.where(behind, moves[0], moves.min(axis=0)))[two]
+    chosen = columns.replaced(without, taken)
+    for rows, measured in ((kept, without), (behind, fine)):
+        before, chosen = chosen, chosen.replaced(measured, rows)
+        chosen.partial = before.partial | rows
+        chosen.inconsistent = before.inconsistent & ~rows
+        chosen.settled = before.settled | rows
+    chosen.inconsistent |= two & ~kept & ~behind
+    chosen.crossed = not np.median(crossing) < _STILL
+    return chosen
+
+
+def _alone(one: NDArray[np.float32], other: NDArray[np.float32]) -> Rows:
+    """Tiles (T, rows, columns) that agree with one shift, and not with the other."""
+    return np.asarray((one == AGREES) & (other != AGREES))
+
+
+def _is_behind(one: Rows, other: Rows, of_one: Measured) -> Rows:
+    """Frames (T,) in which the tiles of one motion are those of the scene: it fills more of the rim and of the rest."""
+    area, inner = (np.array([tiles[part].sum(axis=(1, 2)) for tiles in (one, other)]) for part in (_ALL, _INNER))
+    rim = area - inner
+    fills = (rim[0] >= rim[1]) & (area[0] >= _MORE * area[1])
+    with np.errstate(invalid="ignore"):
+        # A rim that stands still, of a detector or a stop, is around a scene that moves as around one that does not.
+        is_stop = (np.hypot(*of_one.shifts.T) < _STILL) & (masks.shares(of_one.tiles) > _MOST_MOVES)
+    reaches = (rim[0] >= _AT_RIM * rim[1]) & (area[0] >= _NOT_LESS * area[1]) & ~is_stop
+    return np.asarray((rim[0] > 0) & (reaches | fills))

@@ -10,8 +10,10 @@ that is brighter or darker than the reference, all over or in places, agrees all
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +21,7 @@ from numpy.typing import NDArray
 from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.filtering.taps import Filter
-from xcorr_app.gpu.peaks.tile_sums import tile_bins, tile_levels, tile_places, tile_sums
+from xcorr_app.gpu.peaks.tile_sums import tile_bins, tile_levels, tile_sums
 from xcorr_app.gpu.peaks.tile_verdict import MAX_TILES, Verdict, started_verdict
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
@@ -68,35 +70,11 @@ class Look:
     """(n,) pixels by which turning, scale and shear move the edge against the centre; 0 where chance may do as much."""
 
 
-def agreement(images: Array, frames: Array, shifts: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Say which tiles (n, rows, columns) agree: `Look.tiles` of :func:`look`."""
-    return look(images, frames, shifts).tiles
+Judged: TypeAlias = Callable[[], tuple[NDArray[np.intp], Look]]
+"""Numbers of frames, and what their tiles say."""
 
 
-@dataclass(frozen=True)
-class Levels:
-    """On a device: level, gain and noise of a bin, of frames (n, 3) and of the references they are compared with."""
-
-    of_frames: Array
-    of_references: Array
-
-
-def started_levels(images: Array, frames: Array) -> Levels | None:
-    """Begin with what :func:`look` needs to know of images and frames beside shifts; None where that is no kernel's."""
-    grid = Grid((int(frames.shape[1]), int(frames.shape[2])))
-    if not _by_kernels(frames, images) or not 0 < grid.count[0] * grid.count[1] <= MAX_TILES:
-        return None
-    return Levels(*tile_levels(frames, images, SAMPLED, min(NOISE_PERIOD, grid.shape[0]), MIN_CLEAN))
-
-
-def look(
-    images: Array,
-    frames: Array,
-    shifts: NDArray[np.float64],
-    covered: NDArray[np.bool_] | None = None,
-    *,
-    levels: Levels | None = None,
-) -> Look:
+def look(images: Array, frames: Array, shifts: NDArray[np.float64], covered: NDArray[np.bool_] | None = None) -> Look:
     """Compare the tiles of the reference with each frame at its shift.
 
     Parameters
@@ -108,28 +86,27 @@ def look(
         To be added to each frame; NaN where there is none.
     covered : ndarray of bool, shape (n, rows, columns), optional
         Tiles that a frame shows, where it is more than shifted.
-    levels : Levels, optional
-        What `started_levels` began with.
     """
-    return started_look(images, frames, shifts, covered, levels=levels)()
+    return _started(images, frames, shifts, covered)()
 
 
-def started_look(
-    images: Array,
-    frames: Array,
-    shifts: NDArray[np.float64],
-    covered: NDArray[np.bool_] | None = None,
-    *,
-    levels: Levels | None = None,
+def started_look(images: Array, frames: Array, shifts: NDArray[np.float64], numbers: NDArray[np.intp]) -> Judged:
+    """Begin with :func:`look` at frames with these numbers (n,); what is returned waits for a device."""
+    found = _started(images, frames, shifts, None)
+    return lambda: (numbers, found())
+
+
+def _started(
+    images: Array, frames: Array, shifts: NDArray[np.float64], covered: NDArray[np.bool_] | None
 ) -> Callable[[], Look]:
-    """Begin with :func:`look`; what is returned waits for a device."""
     count, grid = int(frames.shape[0]), Grid((int(frames.shape[1]), int(frames.shape[2])))
     known: NDArray[np.bool_] = np.asarray(np.isfinite(shifts).all(axis=1))
     if not all(grid.count) or not known.any():
         nothing = Look(np.full((count, *grid.count), np.nan, dtype=np.float32), np.full(count, np.nan), np.zeros(count))
         return lambda: nothing
-    if covered is None and (levels := levels or started_levels(images, frames)) is not None:
-        return _looked_at_by_kernels(images, frames, np.where(known[:, None], shifts, np.nan), grid, levels)
+    by_kernels = all(is_device_array(each) and name_of(each.dtype) in INPUT_TYPES for each in (frames, images))
+    if covered is None and by_kernels and math.prod(grid.count) <= MAX_TILES:
+        return _started_kernels(images, frames, np.where(known[:, None], shifts, np.nan), grid)
     shifts = np.where(known[:, None], shifts, 0.0)
     whole = np.rint(shifts).astype(np.intp)
     (f, of_frames), (g, of_reference) = both_standard(frames, images, whole)
@@ -144,46 +121,20 @@ def started_look(
     return lambda: Look(tiles, alike, edges)
 
 
-def _by_kernels(*images: Array) -> bool:
-    return all(is_device_array(each) and name_of(each.dtype) in INPUT_TYPES for each in images)
-
-
-def look_by_written(images: Array, frames: Array, written: Array, numbers: Array) -> Callable[[], Look] | None:
-    """:func:`started_look` at frames (n, h, w) on a device before the host knows their shifts; None if not by kernels.
-
-    The device has `written` these of all frames (see :mod:`xcorr_app.gpu.peaks.frame_peaks`), of which `numbers` (n,)
-    are looked at.
-    """
-    grid = Grid((int(frames.shape[1]), int(frames.shape[2])))
-    levels = started_levels(images, frames)
-    if levels is None:
-        return None
-    return _judged_by_kernels(images, frames, *tile_places(written, numbers, images.shape[0]), grid, levels)
-
-
-def _looked_at_by_kernels(
-    images: Array, frames: Array, shifts: NDArray[np.float64], grid: Grid, levels: Levels
-) -> Callable[[], Look]:
-    """:func:`started_look` on a device, which is waited for once unless there is much noise."""
+def _started_kernels(images: Array, frames: Array, shifts: NDArray[np.float64], grid: Grid) -> Callable[[], Look]:
+    """The same on a device, which is waited for once unless there is much noise."""
     xp, none, count = array_namespace(frames), np.zeros((images.shape[0], 2)), frames.shape[0]
+    levels = tile_levels(frames, images, SAMPLED, min(NOISE_PERIOD, grid.shape[0]), MIN_CLEAN)
     whole = np.rint(shifts)
     # Brought to the device together: each array takes as long as a launch.
-    places = np.concatenate([np.nan_to_num(whole), none]).astype(np.int32)
-    numbers = xp.asarray(np.concatenate([shifts - whole, places.view(np.float64)], axis=None))
+    moves = np.concatenate([np.nan_to_num(whole), none]).astype(np.int32)
+    numbers = xp.asarray(np.concatenate([shifts - whole, moves.view(np.float64)], axis=None))
     offsets, places = numbers[: 2 * count].reshape(count, 2), numbers[2 * count :].view(np.int32).reshape(-1, 2)
-    return _judged_by_kernels(images, frames, places, offsets, grid, levels)
-
-
-def _judged_by_kernels(
-    images: Array, frames: Array, places: Array, offsets: Array, grid: Grid, levels: Levels
-) -> Callable[[], Look]:
-    """The same by whole shifts (n + m, 2) of frames and images, and what is left (n, 2), on the device."""
-    count, both = frames.shape[0], (levels.of_frames, levels.of_references)
-    f, g = tile_bins(frames, places[:count], both[0]), tile_bins(images, places[count:], both[1])
+    f, g = tile_bins(frames, places[:count], levels[0]), tile_bins(images, places[count:], levels[1])
 
     def verdict(f: Array, g: Array, *, smoothed: bool) -> Callable[[], Verdict]:
         sums = tile_sums(f, g, offsets, grid.size // 2, grid.count)
-        return started_verdict(sums, places, offsets, both, grid.shape, grid.size, LIMITS, smoothed=smoothed)
+        return started_verdict(sums, places, offsets, levels, grid.shape, grid.size, LIMITS, smoothed=smoothed)
 
     started = verdict(f, g, smoothed=False)
 

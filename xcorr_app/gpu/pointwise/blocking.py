@@ -1,4 +1,4 @@
-"""Launch parameters of the pointwise kernels for many channels: dynamic blocking as planned, and the tiled product."""
+"""Launch parameters of dynamic blocking as planned, and a matrix as the kernels read it."""
 
 from __future__ import annotations
 
@@ -14,39 +14,24 @@ from xcorr_app.gpu.pointwise.blocking_options import MACROS, BlockingOptions
 from xcorr_app.gpu.pointwise.mix import LOG2_TO_DENSITY
 from xcorr_app.gpu.pointwise.planner import plan_pointwise, shared_for
 from xcorr_app.gpu.pointwise.problem import MAX_ELEMENTS, PointwiseProblem
-from xcorr_app.gpu.pointwise.tile_choice import choose_tile, takes_planes
-from xcorr_app.gpu.pointwise.tile_shapes import MAX_DEPTH, ProductTile
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 __all__ = [
     "BLOCKING_TUNABLES",
-    "TILED_TUNABLES",
     "StoredMatrix",
-    "add_segments_launch",
     "dynamic_launch",
     "pointwise_argument",
     "stored_matrix",
-    "tiled_launch",
-    "why_not_tiled",
 ]
 
-_ROWS_BEYOND = MAX_DEPTH
+_ROWS_BEYOND = 128
 """Rows of zeros behind the stored matrix, for the last tile of channels."""
 _CHANNELS_STAGED = 16
 """Channels between two barriers that `dynamic_launch` aims at."""
 _MAX_ROUNDS = 4
-_SUM_THREADS = 256
 BLOCKING_TUNABLES = frozenset((*MACROS.values(), "REGISTER_STAGING"))
 """What a caller may set, as `BlockingOptions` explains it."""
-TILED_TUNABLES = frozenset(
-    (
-        *("LANES_M", "WARPS_M", "WARPS_N", "WARPS_K", "MICRO_M", "MICRO_N", "SPLIT", "MIN_BLOCKS"),
-        *("TILE_K", "BUFFERS", "SEGMENTS", "PLANE", "WIDE", "VECTOR", "PREFETCH", "FRAGMENTS"),
-    )
-)
-"""Macros that a caller may set, and SEGMENTS, the blocks that share the channels."""
-_TILED_DEFAULTS: Mapping[str, int] = {"VECTOR": 4, "PREFETCH": 1, "FRAGMENTS": 2}
 
 
 @dataclass(frozen=True)
@@ -129,63 +114,6 @@ def dynamic_launch(
         raise ArgumentError(f"the plan's tiles take {shared_bytes} bytes of shared memory, more than {limits} has")
     blocks, extra = math.prod(plan.grid), (plan.grid[1], plan.tiles_per_block)
     return Launch("pointwise/pointwise", defines, blocks, options.warps * WARP, shared_bytes, extra=extra)
-
-
-def why_not_tiled(problem: PointwiseProblem) -> str | None:
-    """Say why the tiled product does not compute a problem, if it does not."""
-    if (problem.image_type, problem.result_type) != ("float32", "float32") or problem.density or problem.clip:
-        return f"tiled multiplies float32 alone: take another kernel for {problem}"
-    return None
-
-
-def tiled_launch(
-    problem: PointwiseProblem,
-    limits: DeviceLimits,
-    *,
-    alignment: int = 16,
-    segments: int | None = None,
-    tuning: Mapping[str, int] | None = None,
-) -> Launch:
-    """Return the launch of the tiled product."""
-    _check_elements(problem)
-    if refusal := why_not_tiled(problem):
-        raise ArgumentError(refusal)
-    refuse_unknown("tiled", tuning or (), TILED_TUNABLES)
-    wanted = dict(tuning or {})
-    segments = wanted.pop("SEGMENTS", segments)
-    planes = takes_planes(problem, alignment)
-    choice = choose_tile(problem, limits, planes=planes, segments=segments)
-    wide = not problem.interleaved and problem.inner % 4 == 0 and alignment >= 16
-    layout = {"WIDE": int(wide), "PLANE": problem.inner if planes else 0}
-    shape = {**choice.tile.defines(), "TILE_K": choice.depth, "BUFFERS": choice.buffers}
-    chosen = {**_TILED_DEFAULTS, **shape, **layout, **wanted}
-    tile = ProductTile.of(chosen)
-    chosen["MIN_BLOCKS"] = wanted.get("MIN_BLOCKS", tile.resident_blocks)
-    plane, depth = chosen["PLANE"], chosen["TILE_K"]
-    if plane not in (0, layout["PLANE"]):
-        raise ArgumentError(f"planes of {plane} pixels are no whole planes of {problem}")
-    if not tile.takes(plane) or depth % (tile.warps_k * (8 if tile.split else 1)):
-        raise ArgumentError(f"a tile of {tile} has no place for planes of {plane} pixels, {depth} channels deep")
-    shared_bytes = 4 * tile.shared_floats(depth, chosen["BUFFERS"], plane)
-    if tile.threads > 1024 or shared_bytes > limits.shared_bytes or depth > MAX_DEPTH:
-        needs = f"{tile.threads} threads with {shared_bytes} bytes of shared memory"
-        raise ArgumentError(f"no block can hold {needs}: {chosen}")
-    tiles = ceil_div(problem.channels, depth)
-    of_segment = ceil_div(tiles, min(segments or choice.segments, tiles))
-    parts = ceil_div(tiles, of_segment)  # none is empty
-    blocks = ceil_div(problem.filters, tile.filters) * ceil_div(problem.pixels, tile.columns_used(plane)) * parts
-    types = {name: problem.macros()[name] for name in ("IMAGE_TYPE", "RESULT_TYPE")}
-    defines: dict[str, str | int] = {**types, "INTERLEAVED": int(problem.interleaved), **chosen}
-    options: dict[str, Any] = {"extra": (of_segment,), "segments": parts}
-    return Launch("pointwise/pointwise_tiled", defines, blocks, tile.threads, shared_bytes, **options)
-
-
-def add_segments_launch(elements: int, segments: int) -> Launch:
-    """Return the launch that adds the workspace's sums to a result of so many elements."""
-    vector = 1 if elements % 4 else 4
-    defines = {"VECTOR": vector, "THREADS": _SUM_THREADS}
-    blocks = ceil_div(elements, vector * _SUM_THREADS)
-    return Launch("pointwise/add_segments", defines, blocks, _SUM_THREADS, extra=(elements, segments))
 
 
 def _check_elements(problem: PointwiseProblem) -> None:

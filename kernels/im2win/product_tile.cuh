@@ -1,22 +1,17 @@
 // A block's share of a matrix product filters[M x K] * values[K x N]: tiles in shared memory, sums in registers.
 //
 // A block computes TILE_M rows (filters) x TILE_N columns and loops over K, TILE_K elements at a time. In both tiles k
-// is the slowest index. A thread adds the outer product of MICRO_M filter and MICRO_N column elements to as many sums;
-// each sum is formed by one thread, in the order of k, so that no tunable changes a bit of the result except the
-// following two. WARPS_K splits the rows of every tile among groups of warps, for few columns and many k;
-// `product_sum.cuh` then adds the groups' sums. SPLIT multiplies on tensor cores: see `mma_split_tile.cuh`, the
-// counterpart of `fma_tile.cuh`. A kernel supplies an object whose `next(buffer)` starts the copies of the next TILE_K
-// elements of both operands, beginning with the first: see `im2win_gather.cuh`. Elements beyond K must be zero in both
-// operands; those beyond M or N may have any value, as their sums are not stored. Filters are stored in memory as
-// [K][pitch], the pitch a multiple of 4, with rows of zeros up to the end of the last tile.
-// PLANE: the layout of values in the tile is [IMAGES][TILE_K][PLANE], so that small planes of any size are copied 16
-// bytes at a time; a block's columns are those of whole planes, as many as TILE_N holds, and a thread's columns are
-// LANES_N apart.
+// is the slowest index. A thread adds the outer product of MICRO_M filter and MICRO_N column elements to as many sums
+// (`fma_tile.cuh`); each sum is formed by one thread, in the order of k, so that no tunable changes a bit of the result.
+// A kernel supplies an object whose `next(buffer)` starts the copies of the next TILE_K elements of both operands,
+// beginning with the first: see `im2win_gather.cuh`. Elements beyond K must be zero in both operands; those beyond M or
+// N may have any value, as their sums are not stored. Filters are stored in memory as [K][pitch], the pitch a multiple
+// of 4, with rows of zeros up to the end of the last tile.
 //
 // Steps of the ablation, one define each:
 //     MICRO_M, MICRO_N   1: no micro-kernel, two shared loads for an FMA
 //     VECTOR             4: shared memory is read and the output written 16 bytes at a time; 1: 4 bytes
-//     BUFFERS            2: double buffer, one barrier a tile; 1: one tile, two barriers; more: a ring of tiles on their way
+//     BUFFERS            2: double buffer, one barrier a tile; 1: one tile, two barriers
 //     PREFETCH           1: the next tile's copies start before the work on this one (needs two buffers)
 //     FRAGMENTS          2: the micro-kernel reads the next k's elements before it multiplies this one's
 #pragma once
@@ -27,9 +22,6 @@
 #endif
 #ifndef WARPS_N
 #define WARPS_N 2  // and along the columns
-#endif
-#ifndef WARPS_K
-#define WARPS_K 1  // groups of such warps, each for its share of the rows of a tile
 #endif
 #ifndef LANES_M
 #define LANES_M 4  // lanes of a warp along the filters: 1, 2, 4 ... 32
@@ -46,9 +38,6 @@
 #ifndef VECTOR
 #define VECTOR 4
 #endif
-#ifndef PLANE
-#define PLANE 0  // elements of a plane, a multiple of 4 of them over TILE_K rows; 0: the tile holds rows of TILE_N
-#endif
 #ifndef BUFFERS
 #define BUFFERS 2
 #endif
@@ -58,50 +47,37 @@
 #ifndef FRAGMENTS
 #define FRAGMENTS 2
 #endif
-#ifndef SPLIT
-#define SPLIT 0  // 1: on tensor cores, three products in TF32 for one; LANES_M 8, whole vectors, GROUP_K a multiple of 8
-#endif
 #ifndef MIN_BLOCKS
 #define MIN_BLOCKS 2
 #endif
 
-#define THREADS (32 * WARPS_M * WARPS_N * WARPS_K)
+#define THREADS (32 * WARPS_M * WARPS_N)
 #define LANES_N (32 / LANES_M)
 #define TILE_M (WARPS_M * LANES_M * MICRO_M)
 #define TILE_N (WARPS_N * LANES_N * MICRO_N)
 #define PITCH_M (TILE_M + 4)
 #define PITCH_N (TILE_N + 4)
-#define IMAGES (PLANE ? TILE_N / (PLANE ? PLANE : 1) : 0)  // whole planes of a block
-#define VALUE_ROW (PLANE ? IMAGES * PLANE : PITCH_N)       // floats of the values for one k
-#define BUFFER_FLOATS (TILE_K * (PITCH_M + VALUE_ROW))     // filters [TILE_K][PITCH_M], then values [TILE_K][PITCH_N]
-#define WARP_N (LANES_N * MICRO_N)                         // columns of a warp
-#define GROUP_K (TILE_K / WARPS_K)                         // rows of a tile that a group multiplies
-#define VECTOR_N (PLANE ? 1 : VECTOR)                      // neighbouring columns of a thread
+#define BUFFER_FLOATS (TILE_K * (PITCH_M + PITCH_N))  // filters [TILE_K][PITCH_M], then values [TILE_K][PITCH_N]
+#define WARP_N (LANES_N * MICRO_N)                    // columns of a warp
 
-static_assert(MICRO_M % VECTOR == 0 && MICRO_N % VECTOR_N == 0, "a thread reads whole vectors");
-static_assert(TILE_M % 4 == 0 && (PLANE || TILE_N % 4 == 0), "rows of the tiles start at multiples of 16 bytes");
-static_assert(TILE_K * PLANE % 4 == 0 && PLANE <= TILE_N, "whole planes, copied 16 bytes at a time");
-static_assert(TILE_K % WARPS_K == 0, "groups of warps take equal shares of a tile");
-static_assert(!SPLIT || (LANES_M == 8 && VECTOR == 4 && GROUP_K % 8 == 0), "products on tensor cores are 8 deep");
-static_assert(PREFETCH ? BUFFERS >= 2 : BUFFERS <= 2, "the next tile needs a place of its own");
+static_assert(MICRO_M % VECTOR == 0 && MICRO_N % VECTOR == 0, "a thread reads whole vectors");
+static_assert(TILE_M % 4 == 0 && TILE_N % 4 == 0, "rows of the tiles start at multiples of 16 bytes");
+static_assert(BUFFERS <= 2 && PREFETCH < BUFFERS, "the next tile needs a place of its own");
 
 // Where a thread's sums lie in the block's tile: element (i, j) at row(i), column(j).
 struct TilePlace {
-    int warp, lane, warp_m, warp_n, lane_m, lane_n, group;
+    int warp, lane, warp_m, warp_n, lane_m, lane_n;
     __device__ __forceinline__ int row(int i) const {
         return warp_m + i / VECTOR * VECTOR * LANES_M + lane_m * VECTOR + i % VECTOR;
     }
     __device__ __forceinline__ int column(int j) const {
-        return warp_n + j / VECTOR_N * VECTOR_N * LANES_N + lane_n * VECTOR_N + j % VECTOR_N;
+        return warp_n + j / VECTOR * VECTOR * LANES_N + lane_n * VECTOR + j % VECTOR;
     }
 };
 __device__ __forceinline__ TilePlace tile_place() {
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, across = warp / WARPS_M;
-    const int group = WARPS_K == 1 ? 0 : across / WARPS_N;
-    const int warp_m = warp % WARPS_M * (LANES_M * MICRO_M), warp_n = (across - group * WARPS_N) * WARP_N;
-    // Of a product on tensor cores, neighbouring columns lie with lanes that are 16 columns apart here: `mma_split_tile.cuh`.
-    const int lane_m = SPLIT ? lane / 4 % 2 * 4 + lane / 8 : lane / LANES_N;
-    TilePlace place = {warp, lane, warp_m, warp_n, lane_m, lane % LANES_N, group};
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int warp_m = warp % WARPS_M * (LANES_M * MICRO_M), warp_n = warp / WARPS_M * WARP_N;
+    TilePlace place = {warp, lane, warp_m, warp_n, lane / LANES_N, lane % LANES_N};
     return place;
 }
 
@@ -127,11 +103,7 @@ struct FilterCopies {
     }
 };
 
-#if SPLIT
-#include "mma_split_tile.cuh"
-#else
 #include "fma_tile.cuh"
-#endif
 
 // Sums over `tiles` tiles of K, at least one. `buffers` holds BUFFERS of them; ends without a barrier.
 template <typename Copies>
@@ -141,26 +113,6 @@ __device__ __forceinline__ void multiply_depth(Copies& copies, float* buffers, i
     for (int i = 0; i < MICRO_M; ++i)
 #pragma unroll
         for (int j = 0; j < MICRO_N; ++j) sum[i][j] = 0.0f;
-    const ValueColumns columns(place);
-    if constexpr (BUFFERS > 2) {
-#pragma unroll
-        for (int i = 0; i < BUFFERS - 1; ++i) {
-            if (i < tiles) copies.next(buffers + i * BUFFER_FLOATS);
-            commit_copies();
-        }
-        int present = 0, free = BUFFERS - 1;
-#pragma unroll 1
-        for (int left = tiles; left > 0; --left) {
-            staged_but<BUFFERS - 2>();
-            __syncthreads();
-            if (left >= BUFFERS) copies.next(buffers + free * BUFFER_FLOATS);
-            commit_copies();  // an empty group where nothing is left, so that the count of groups stays
-            multiply_tiles(buffers + present * BUFFER_FLOATS, place, columns, sum);
-            free = present;
-            present = present + 1 == BUFFERS ? 0 : present + 1;
-        }
-        return;
-    }
     float *present = buffers, *following = buffers + (BUFFERS - 1) * BUFFER_FLOATS;
     copies.next(present);
 #pragma unroll 1
@@ -168,7 +120,7 @@ __device__ __forceinline__ void multiply_depth(Copies& copies, float* buffers, i
         staged();
         __syncthreads();
         if (PREFETCH && left > 0) copies.next(following);
-        multiply_tiles(present, place, columns, sum);
+        multiply_tiles(present, place, sum);
         if (left == 0) break;
         if (BUFFERS == 1) __syncthreads();
         if (!PREFETCH) copies.next(following);
