@@ -49,7 +49,6 @@ class Workers:
         resources: Resources,
         files: dict[str, dict[str, str]],
         *,
-        resume: bool = False,
         stop_at_defects: bool = False,
         watcher: Watcher | None = None,
     ) -> list[Outcome]:
@@ -61,9 +60,8 @@ class Workers:
             The scheduler is lost; what was finished stays, and ``--resume`` goes on from it.
         """
         series, known = work.plan.discovery.series, dict[int, Outcome]()
-        plan, limit = replace(work.plan, discovery=replace(work.plan.discovery, series=())), resources.memory.limit
-        written = resources.compression, resources.pyramid
-        job = Job(type(work), plan, limit, *written, resume, stop_at_defects, own_version())
+        plan = replace(work.plan, discovery=replace(work.plan.discovery, series=()))
+        job = Job(type(work), plan, stop_at_defects, own_version())
         progress = watcher("cluster") if watcher is not None else None
         with resources.stages.waiting("workers"):
             for number, told in handed_out(self._client, compute_stack, [(job, spec) for spec in series]):

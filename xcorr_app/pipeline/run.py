@@ -50,7 +50,6 @@ class Elsewhere(Protocol):
         resources: Resources,
         files: dict[str, dict[str, str]],
         *,
-        resume: bool = False,
         stop_at_defects: bool = False,
         watcher: Watcher | None = None,
     ) -> list[Outcome]:
@@ -73,13 +72,12 @@ def run_stacks(
     One series that fails does not stop the others. Neither does one that runs into a defect of the program, unless
     `stop_at_defects` lets the exception out. With `elsewhere`, other processes compute the stacks.
     """
-    started, resources, plan = datetime.now(UTC), resources or Resources(), work.plan
+    started, resources, plan = datetime.now(UTC), resources or work.options.resources(), work.plan
     stages, found = resources.stages, versions()
     State(plan.out).begin(asked_of(work.program, plan.options.parameters(), plan.inputs))
     files = {name: Checksums(paths).finished() for name, paths in work.files().items()}
     compute = compute_stacks if elsewhere is None else elsewhere.compute_stacks
-    how: Any = {"resume": plan.options.resume, "stop_at_defects": stop_at_defects, "watcher": watcher}
-    computed = compute(work, resources, files, **how)
+    computed = compute(work, resources, files, stop_at_defects=stop_at_defects, watcher=watcher)
     failures = {str(failure.path): failure.message for failure in plan.discovery.failures}
     unused = [Outcome(each.path.name or str(each.path), failure=each.message) for each in plan.discovery.failures]
     with stages.waiting("report"):
@@ -126,7 +124,6 @@ def compute_stacks(
     resources: Resources,
     files: dict[str, dict[str, str]],
     *,
-    resume: bool = False,
     stop_at_defects: bool = False,
     watcher: Watcher | None = None,
 ) -> list[Outcome]:
@@ -139,7 +136,7 @@ def compute_stacks(
     """
     plan, lost = work.plan, None
     series = plan.discovery.series
-    shared = Shared(work, files, versions(), resources, resume, stop_at_defects)
+    shared = Shared(work, files, versions(), resources, stop_at_defects)
     outcomes: list[Future[Outcome]] = []
     begun: dict[int, StackSteps] = {}
     finishing = max(2, min(_FINISHED_AT_ONCE, worker_count()))

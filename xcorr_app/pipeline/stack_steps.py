@@ -32,7 +32,6 @@ class Shared:
     """Checksums of :meth:`Work.files`."""
     versions: dict[str, str]
     resources: Resources
-    resume: bool = False
     stop_at_defects: bool = False
     notes: tuple[str, ...] = ()
     """What users should know of how all stacks are computed."""
@@ -65,7 +64,7 @@ class StackSteps:
 
     def ahead(self) -> None:
         """Let the stack be read while one before it is computed, unless an earlier run finished it."""
-        if self._shared.resume and self._shared.state.knows(self._spec.name):
+        if self._shared.work.options.resume and self._shared.state.knows(self._spec.name):
             return
         try:
             self._shared.work.ahead(self._spec, self._lent)
@@ -87,7 +86,7 @@ class StackSteps:
         Raises DeviceLostError where the device cannot compute another one.
         """
         shared, name = self._shared, self._spec.name
-        if shared.resume and (known := self._restored()) is not None:
+        if shared.work.options.resume and (known := self._restored()) is not None:
             return _known(known)
         self._lent.watched(watcher(name) if watcher is not None else None, finisher.check)
         try:

@@ -15,7 +15,7 @@ from xcorr_app.gpu.runtime.select import OF_WORKERS, Device, select_device
 from xcorr_app.io import Discovery, Limits, SeriesSpec, discover
 from xcorr_app.pipeline.outcome import Outcome
 from xcorr_app.pipeline.output import check_output
-from xcorr_app.pipeline.resources import StackResources
+from xcorr_app.pipeline.resources import Resources, StackResources
 from xcorr_app.pipeline.stages import Stages
 from xcorr_app.pipeline.state import asked_of
 from xcorr_app.registration.stack.passes import Progress
@@ -54,6 +54,9 @@ class Options(Protocol):
 
     def files(self) -> dict[str, tuple[Path, ...]]:
         """Files that they name."""
+
+    def resources(self) -> Resources:
+        """What a run lends to its stacks."""
 
     def check_device(self, device: Device) -> None:
         """Refuse an option that changes nothing on the device of a run."""
