@@ -97,7 +97,7 @@ def run_command(
             ) as display,
         ):
             how: Any = {"watcher": display.watch, "resources": resources, "elsewhere": elsewhere}
-            run = run_stacks(kind(final), stop_at_defects=options.debug, **how)
+            run = run_stacks(kind(final), **how)
         if quiet:
             print_failures(failures(run) if failures else failures_in(run.outcomes))
         else:

@@ -34,7 +34,6 @@ class Job:
     work: type[Work[Any]]
     plan: Plan[Any]
     """Of the client, without its stacks."""
-    stop_at_defects: bool
     version: str
     """Of the client's program: another one might give other results."""
 
@@ -67,5 +66,5 @@ def compute_stack(job: Job, spec: SeriesSpec) -> TaskResult:
             # Of a worker that was killed in mid-task.
             remove_abandoned(path)
         files = {name: Checksums(paths).finished() for name, paths in work.files().items()}
-        (found,) = compute_stacks(work, plan.options.resources(), files, stop_at_defects=job.stop_at_defects)
+        (found,) = compute_stacks(work, plan.options.resources(), files)
     return TaskResult(found.failure, found.resumed, found.inputs, device.description, host)

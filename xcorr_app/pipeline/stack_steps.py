@@ -32,7 +32,6 @@ class Shared:
     """Checksums of :meth:`Work.files`."""
     versions: dict[str, str]
     resources: Resources
-    stop_at_defects: bool = False
     notes: tuple[str, ...] = ()
     """What users should know of how all stacks are computed."""
 
@@ -134,7 +133,7 @@ class StackSteps:
         with suppress(OutputError):
             # A table beside a failure would pass for a result.
             shared.state.discard(name, shared.work.outputs(name))
-        if shared.stop_at_defects and not isinstance(error, XcorrError | MemoryError):
+        if shared.work.options.debug and not isinstance(error, XcorrError | MemoryError):
             raise error
         return Outcome(name, failure=reason_of(error, shared.work.less_memory), inputs=self._checksums.finished())
 

@@ -38,6 +38,10 @@ class Options(Protocol):
         """Results of an earlier run go."""
 
     @property
+    def debug(self) -> bool:
+        """A defect of the program ends the run."""
+
+    @property
     def device(self) -> str:
         """Where to compute, in words."""
 
