@@ -92,11 +92,9 @@ def run_command(
         with (
             workers_of(cluster) as elsewhere,
             taken(plan) as final,
-            display_for(
-                console, quiet=silent, unit="stacks" if cluster else unit, count=count, stages=stages
-            ) as display,
+            display_for(console, quiet=silent, unit="stacks" if cluster else unit, count=count, stages=stages) as watch,
         ):
-            how: Any = {"watcher": display.watch, "resources": resources, "elsewhere": elsewhere}
+            how: Any = {"watcher": watch, "resources": resources, "elsewhere": elsewhere}
             run = run_stacks(kind(final), **how)
         if quiet:
             print_failures(failures(run) if failures else failures_in(run.outcomes))

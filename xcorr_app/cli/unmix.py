@@ -79,8 +79,8 @@ def _unmix_file(path: Path, options: UnmixOptions) -> int:
         if not options.quiet:
             print_plan(console, plan, cli_options.device_note(plan.device, options))
         resources = options.resources()
-        with display_for(console, quiet=options.quiet, unit="images") as display:
-            result = run_unmix(plan, display.watch(plan.out.name), resources)
+        with display_for(console, quiet=options.quiet, unit="images") as watch:
+            result = run_unmix(plan, watch(plan.out.name), resources)
         if not options.quiet:
             print_result(console, plan, result)
         if options.timings:

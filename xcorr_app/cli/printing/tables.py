@@ -40,6 +40,17 @@ def console_for(stream: TextIO | None) -> Console:
     return console
 
 
+def new_table(first: str, *numbers: str, last: Sequence[str] = ()) -> Table:
+    """A table without lines: names, numbers, and what is said of them; nothing is cut but folded names."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(first, overflow="fold", min_width=14 if first == "stack" else None)
+    for heading in numbers:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for heading in last:
+        table.add_column(heading, no_wrap=True)
+    return table
+
+
 def say(console: Console, text: str, style: str = "") -> None:
     """Print one line, not folded, without markup."""
     console.print(Text(one_line(text), style=style), soft_wrap=True)
@@ -108,10 +119,7 @@ def print_timings(console: Console, stages: Stages) -> None:
 
 def timings_table(stages: Stages) -> Table:
     """How long each stage was busy so far, and how long the run waited for it; the one that took longest first."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("stage")
-    for heading in ("busy", "waited for", "data", "rate"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = new_table("stage", "busy", "waited for", "data", "rate")
     for stage in sorted(stages.times(), key=lambda stage: -stage.held_up):
         waited = f"{stage.waited:.2f} s" if stage.waited else ""
         size = f"{stage.size / 1e9:.3g} GB" if stage.size else ""
@@ -142,11 +150,7 @@ def print_run(
     `numbers` are those of a stack's facts, one a heading; `done` says what became of stacks that did not fail, and
     `advice` what to do about those of which a part did.
     """
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("stack", overflow="fold", min_width=14)
-    for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("result", no_wrap=True)
+    table = new_table("stack", *headings, last=["result"])
     for outcome in run.outcomes:
         shown = numbers(outcome.facts) if outcome.facts else [""] * len(headings)
         verdict = Text("failed", style="red") if outcome.failed else Text("good", style="green")
