@@ -15,7 +15,7 @@ from xcorr_app.errors import ArgumentError, DamagedFileError
 from xcorr_app.report.records import FrameRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
 # What begins like this is computed by spreadsheets. Names that begin with an apostrophe get one more, to be told apart.
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
@@ -54,6 +54,18 @@ def parse_shifts_csv(text: str) -> tuple[FrameRow, ...]:
         message = f"shifts.csv line {reader.line_num}: {error}; run again to write a new one"
         raise DamagedFileError(message) from error
     return tuple(rows)
+
+
+def csv_text(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Any other table: its head, and its rows; bytes of names that are not valid text appear as escapes."""
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows([head, *rows])
+    return text.getvalue().encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def shown(value: float) -> str:
+    """A number with six decimals; nothing where there is none."""
+    return f"{value:.6f}" if math.isfinite(value) else ""
 
 
 @functools.lru_cache(maxsize=64)

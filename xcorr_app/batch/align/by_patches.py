@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +19,7 @@ from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.warping.field import Field
 from xcorr_app.registration.warping.warps import ByFields
 from xcorr_app.report.records import Bends
+from xcorr_app.report.table import csv_text, shown
 
 FILES = ("motion.npz", "patches.csv")
 """In the folder of a stack's results."""
@@ -69,17 +67,9 @@ def _frames_csv(frames: SourceFrames, result: MotionResult, field: Field) -> str
     }
     rows = []
     for t, flags in enumerate(result.flags):
-        numbers = [f"{values[t]:.6f}" if np.isfinite(values[t]) else "" for values in named.values()]
+        numbers = [shown(values[t]) for values in named.values()]
         rows.append([t, *frames.origin(t), *numbers, "|".join(flags)])
-    return _csv(["frame", "source", "page", *named, "flags"], rows)
-
-
-def _csv(head: list[str], rows: list[list[Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(head)
-    writer.writerows(rows)
-    return text.getvalue().encode("utf-8", "backslashreplace").decode("utf-8")
+    return csv_text(["frame", "source", "page", *named, "flags"], rows)
 
 
 def _from_mean(field: Field) -> NDArray[np.float64]:
