@@ -235,5 +235,5 @@ class RunReport:
     stages: tuple[Any, ...] = ()
     """What each stage took (see `StageTime`), the one that set the pace first; none where the page must be the same for
     a run that was resumed."""
-    has_pages: bool = False
-    """Each stack that did not fail has a page of its own."""
+    pages: frozenset[str] = frozenset()
+    """Names of stacks that have a page of their own."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ def draw_stack(
     What a quick report leaves out is in the tables of shifts.
     """
     files, room, kind = {}, room_for(plan.stacks), plan.options.report
-    has_page = _have_pages(plan)
+    has_page = kind == "full" and room is not ALONE
     with timed(resources.stages.meter, "draw"):
         if kind != "none" and plan.stacks <= MAX_SECTIONS:
             page = own_page(report.name) if has_page else ""
@@ -65,7 +66,8 @@ def write_page(plan: Plan[AlignOptions], outcomes: Sequence[Outcome], stages: St
     for outcome in outcomes:
         with suppress(FileNotFoundError):
             sections[outcome.name] = State(plan.out).attachment(outcome.name, SECTION).read_text(encoding="utf-8")
-    run = _run_report(plan, ran, reports, _title(plan), shown)
+    pages = frozenset(report.name for report in reports if (plan.out / report.name / REPORT).is_file())
+    run = replace(_run_report(plan, ran, reports, _title(plan), shown), pages=pages)
     atomic_write_text(path, render_report(run, sections))
     return path
 
@@ -73,11 +75,6 @@ def write_page(plan: Plan[AlignOptions], outcomes: Sequence[Outcome], stages: St
 def report_of(outcome: Outcome) -> StackReport:
     """What is shown of a stack, failed ones included."""
     return outcome.result or StackReport(outcome.name, failure=outcome.failure)
-
-
-def _have_pages(plan: Plan[AlignOptions]) -> bool:
-    """Whether stacks have pages of their own, since not all of them is in the page of all."""
-    return plan.options.report == "full" and room_for(plan.stacks) is not ALONE
 
 
 def _run_report(
@@ -91,7 +88,7 @@ def _run_report(
     date = datetime.now(UTC).strftime("%Y-%m-%d")
     # What was asked for, where no engine ran.
     ran = ", ".join(dict.fromkeys(engines)) or plan.options.settings.engine
-    return RunReport(title, _facts(plan, ran), stacks, date, tuple(stages), _have_pages(plan))
+    return RunReport(title, _facts(plan, ran), stacks, date, tuple(stages))
 
 
 def _title(plan: Plan[AlignOptions]) -> str:
