@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
@@ -98,11 +98,14 @@ class HostPlanes:
         return read_planes(self.source, positions, out)
 
 
+HostT = TypeVar("HostT", bound=HostPlanes)
+
+
 @dataclass(frozen=True)
-class BegunPlanes:
+class Begun(Generic[HostT]):
     """Planes of which reading has begun."""
 
-    host: HostPlanes
+    host: HostT
     there: Frames
     """The same, or on the way to the device."""
 
@@ -113,14 +116,14 @@ class BegunPlanes:
 
 def begin_planes(
     source: Source, positions: Sequence[dict[str, int]], xp: Any, resources: StackResources, *, ahead: bool = False
-) -> BegunPlanes | None:
+) -> Begun[HostPlanes] | None:
     """Begin to read planes that are needed once; with `ahead`, only where a device has room for all of them."""
     size = len(positions) * source.metadata.plane_bytes
     elsewhere = xp is not np and resources.fits_on_device(size)
     if ahead and not elsewhere:
         return None
     host = HostPlanes(resources.open(source, once=True, elsewhere=elsewhere), positions)
-    return BegunPlanes(host, resources.on_device(host, xp))
+    return Begun(host, resources.on_device(host, xp))
 
 
 T = TypeVar("T")

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from xcorr_app.errors import DeviceLostError, OutputError, XcorrError
 from xcorr_app.gpu.runtime.lost import is_lost
 from xcorr_app.io import Checksums, SeriesSpec
@@ -62,11 +64,15 @@ class StackSteps:
         self._lent.notes += shared.notes
 
     def ahead(self) -> None:
-        """Let the stack be read while one before it is computed, unless an earlier run finished it."""
-        if self._shared.work.options.resume and self._shared.state.knows(self._spec.name):
+        """Let the stack be read for a device while one before it is computed, unless an earlier run finished it.
+
+        A CPU that reads ahead would not compute meanwhile, and the system is told of the next stack.
+        """
+        work = self._shared.work
+        if work.plan.device.xp is np or (work.options.resume and self._shared.state.knows(self._spec.name)):
             return
         try:
-            self._shared.work.ahead(self._spec, self._lent)
+            self._lent.begun(partial(work.begin, self._spec, self._lent, ahead=True))
         except Exception:  # noqa: BLE001 - it comes again when the stack is computed
             self._lent.close()
 
@@ -91,7 +97,9 @@ class StackSteps:
         try:
             # What an earlier run left goes first, so that old and new never mix.
             shared.state.discard(name, shared.work.outputs(name))
-            done = shared.work.process(self._spec, self._lent)
+            begun = self._lent.begun(partial(shared.work.begin, self._spec, self._lent))
+            done = shared.work.process(self._spec, self._lent, begun)
+            del begun
             self._lent.close()
             with shared.resources.stages.waiting("finish"):
                 return finisher.submit(partial(self._finish, done, finisher.check), self.abandon)

@@ -146,11 +146,11 @@ class Work(Generic[OptionsT]):
                 explained.append((spec.name, str(error)))
         return explained
 
-    def ahead(self, spec: SeriesSpec, resources: StackResources) -> None:
-        """Begin to read what `process` will need, while the stack before is computed; `process` meets errors again."""
+    def begin(self, spec: SeriesSpec, resources: StackResources, *, ahead: bool = False) -> Any:
+        """Open a stack and begin to read it; None where that is not to be done `ahead`, while another is computed."""
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished:
-        """Compute the results of a stack.
+    def process(self, spec: SeriesSpec, resources: StackResources, begun: Any) -> Finished:
+        """Compute the results of a stack that was `begun`.
 
         Files begun through `resources` are completed, and sources opened through it closed, afterwards.
         """

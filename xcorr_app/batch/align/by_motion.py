@@ -7,10 +7,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.batch.align.frames import BegunStack, SourceFrames
+from xcorr_app.batch.align.frames import SourceFrames
 from xcorr_app.batch.align.measured import Measured, Warped, as_shifts, measured_by
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.pipeline.planes import Begun
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.motion.models import model_of
 from xcorr_app.registration.motion.other_references import motion_against
@@ -24,7 +25,7 @@ _ENGINE = "gauss-newton"
 _ELEMENTS = ("m00", "m01", "m02", "m10", "m11", "m12")
 
 
-def measured_by_motion(begun: BegunStack, options: AlignOptions, resources: StackResources) -> Measured:
+def measured_by_motion(begun: Begun[SourceFrames], options: AlignOptions, resources: StackResources) -> Measured:
     """Measure motions of whole frames."""
     model = model_of(options.motion)
 

@@ -8,9 +8,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.batch.align.frames import BegunStack, SourceFrames
+from xcorr_app.batch.align.frames import SourceFrames
 from xcorr_app.batch.align.measured import Measured, Warped, as_shifts, measured_by
 from xcorr_app.batch.align.options import AlignOptions
+from xcorr_app.pipeline.planes import Begun
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.result_file import content_of
@@ -30,7 +31,7 @@ _TOLD = (
 )
 
 
-def measured_by_patches(begun: BegunStack, options: AlignOptions, resources: StackResources) -> Measured:
+def measured_by_patches(begun: Begun[SourceFrames], options: AlignOptions, resources: StackResources) -> Measured:
     """Measure the shifts of patches."""
 
     def tell(frames: SourceFrames, result: MotionResult) -> tuple[Warped, ShiftResult]:

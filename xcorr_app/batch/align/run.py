@@ -9,7 +9,7 @@ from typing import Any
 
 from xcorr_app.batch.align.by_patches import ENGINE as PATCHES_ENGINE
 from xcorr_app.batch.align.by_patches import FILES
-from xcorr_app.batch.align.frames import SourceFrames, begin_ahead, choose_axis, frames_along
+from xcorr_app.batch.align.frames import SourceFrames, begin_stack, choose_axis, frames_along
 from xcorr_app.batch.align.named_images import scan_reference
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.pages import SECTION, write_page
@@ -21,6 +21,7 @@ from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import SeriesSpec
 from xcorr_app.io.outputs import ENDINGS
 from xcorr_app.pipeline.outcome import Outcome
+from xcorr_app.pipeline.planes import Begun
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.stages import Stages
 from xcorr_app.pipeline.state import REPORT, State
@@ -84,13 +85,13 @@ class Align(Work[AlignOptions]):
             frames = frames_along(source, choose_axis(source, options.axis), options.first_channel, xp)
             return _decision(frames, options)
 
-    def ahead(self, spec: SeriesSpec, resources: StackResources) -> None:
+    def begin(self, spec: SeriesSpec, resources: StackResources, *, ahead: bool = False) -> Begun[SourceFrames] | None:
         """See `Work`."""
-        begin_ahead(spec, self.options, self.plan.device.xp, resources)
+        return begin_stack(spec, self.options, self.plan.device.xp, resources, ahead=ahead)
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished:
+    def process(self, spec: SeriesSpec, resources: StackResources, begun: Begun[SourceFrames]) -> Finished:
         """See `Work`."""
-        return align_stack(spec, self.plan, resources)
+        return align_stack(spec, self.plan, resources, begun)
 
     def restored(self, name: str, record: dict[str, Any]) -> StackReport | None:
         """See `Work`."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.batch.filter.options import FilterOptions
-from xcorr_app.batch.filter.stack import begin_filtering, filter_stack
+from xcorr_app.batch.filter.stack import bank_positions, filter_stack
 from xcorr_app.batch.shared_options import limits_for
 from xcorr_app.decision import Decision
 from xcorr_app.errors import ArgumentError, DeviceError
@@ -19,6 +19,8 @@ from xcorr_app.filtering.request import checked_request
 from xcorr_app.filtering.taps import correlation_kernel
 from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import SeriesSpec, StackMetadata
+from xcorr_app.io.source import plane_positions
+from xcorr_app.pipeline.planes import Begun, HostPlanes, begin_planes
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.work import Facts, Finished, Work
 from xcorr_app.registration.stack.passes import Pass
@@ -75,15 +77,16 @@ class Filter(Work[FilterOptions]):
         with spec.open() as source:
             return _decision(source.metadata, self.options, self.plan.device.xp)
 
-    def ahead(self, spec: SeriesSpec, resources: StackResources) -> None:
+    def begin(self, spec: SeriesSpec, resources: StackResources, *, ahead: bool = False) -> Begun[HostPlanes] | None:
         """See `Work`."""
-        if self.plan.device.xp is not np:
-            begin_filtering(spec, self.options, self.plan.device, resources, ahead=True)
+        source = spec.open()
+        in_order = plane_positions if self.options.choice.bank is None else bank_positions
+        return begin_planes(source, in_order(source.metadata), self.plan.device.xp, resources, ahead=ahead)
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished:
+    def process(self, spec: SeriesSpec, resources: StackResources, begun: Begun[HostPlanes]) -> Finished:
         """See `Work`."""
         (target,) = self.outputs(spec.name)
-        facts = filter_stack(spec, self.options, self.plan.device, target, resources)
+        facts = filter_stack(spec, self.options, self.plan.device, target, resources, begun)
         return Finished(facts, [target], facts)
 
     def is_flagged(self, result: Facts) -> bool:

@@ -20,14 +20,19 @@ from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 from xcorr_app.gpu.runtime.download import download_in_parts
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec, StackMetadata, make_folder
-from xcorr_app.io.source import Resolution, plane_positions
+from xcorr_app.io.source import Resolution
 from xcorr_app.pipeline.new_channels import with_new_channels
-from xcorr_app.pipeline.planes import BegunPlanes, begin_planes, over_planes
+from xcorr_app.pipeline.planes import Begun, HostPlanes, over_planes
 from xcorr_app.pipeline.resources import StackResources
 
 
 def filter_stack(
-    spec: SeriesSpec, options: FilterOptions, device: Device, target: Path, resources: StackResources
+    spec: SeriesSpec,
+    options: FilterOptions,
+    device: Device,
+    target: Path,
+    resources: StackResources,
+    begun: Begun[HostPlanes],
 ) -> dict[str, Any]:
     """Filter all planes of a series into the file `target`, whose folder is made; returns what ``run.json`` says of it.
 
@@ -39,7 +44,6 @@ def filter_stack(
     notes: list[str] = [*spec.notes]
     clipped = non_finite = 0
     bank = options.choice.bank
-    begun = begin_filtering(spec, options, device, resources)
     source, positions = begun.host.source, begun.host.positions
     if bank is None:
         metadata = written_metadata(source.metadata, options)
@@ -84,19 +88,6 @@ def filter_stack(
         "unreadable": unreadable,
         "notes": [*notes, *resources.notes],
     }
-
-
-def begin_filtering(
-    spec: SeriesSpec, options: FilterOptions, device: Device, resources: StackResources, *, ahead: bool = False
-) -> Any:
-    """Open a stack and begin to read its planes, unless that was done; None where it is not to be done `ahead`."""
-
-    def begin() -> BegunPlanes | None:
-        source = spec.open()
-        in_order = plane_positions if options.choice.bank is None else bank_positions
-        return begin_planes(source, in_order(source.metadata), device.xp, resources, ahead=ahead)
-
-    return resources.begun(begin)
 
 
 def _filtered(images: Array, options: FilterOptions) -> tuple[Array, int, str]:

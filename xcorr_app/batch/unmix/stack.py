@@ -35,7 +35,7 @@ from xcorr_app.pipeline.environment import own_version, versions
 from xcorr_app.pipeline.failures import memory_as_limit
 from xcorr_app.pipeline.new_channels import with_new_channels
 from xcorr_app.pipeline.output import check_output_file
-from xcorr_app.pipeline.planes import BegunPlanes, over_planes
+from xcorr_app.pipeline.planes import Begun, HostPlanes, over_planes
 from xcorr_app.pipeline.resources import Resources
 from xcorr_app.registration.stack.passes import Progress
 
@@ -172,7 +172,7 @@ def channels_in_order(stack: ChannelSource) -> list[dict[str, int]]:
 
 
 def mix(
-    plan: UnmixPlan, new: Writer, progress: Progress | None = None, begun: BegunPlanes | None = None
+    plan: UnmixPlan, new: Writer, progress: Progress | None = None, begun: Begun[HostPlanes] | None = None
 ) -> UnmixResult:
     """Read, mix and write a plan's channels, all those of one place together.
 
