@@ -45,7 +45,7 @@ LARGEST = {
     "xcorr_app/io": 6030,
     "xcorr_app/napari": 120,
     "xcorr_app/pipeline": 1250,
-    "xcorr_app/registration": 12570,
+    "xcorr_app/registration": 12270,
     "xcorr_app/report": 1240,
     "benchmarks": 5680,
     "tests": 24000,

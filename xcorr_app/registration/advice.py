@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.contrast_choice import BinnedFrames
 from xcorr_app.registration.estimate import estimate_from
-from xcorr_app.registration.masked.without_value import lie_elsewhere
 from xcorr_app.registration.motion.models import model_of
 from xcorr_app.registration.motion.whole_frames import motion_of
 from xcorr_app.registration.parts.tile_bins import binned
@@ -33,7 +32,6 @@ _TURNED = 0.5
 """Degrees from which a turn is one."""
 _AS_ROOM = 1.25
 """A window is larger than what was found in it by this factor."""
-_MASK = "a mask would help, since pixels without a value stand still: --mask nonzero"
 
 
 def advise(
@@ -62,14 +60,8 @@ def advise(
     sample = HeldFrames.of(PickedFrames(frames, tuple(numbers.tolist())))
     against: Any = reference if by_image else "first"
     plain = replace(settings, contrast=Contrast(), smooth_time=1, engine="auto", kernel_options=None)
-    known = result.shifts[numbers] - (0 if by_image else np.nan_to_num(result.shifts[first]))
-    score = result.score[numbers]
     tried = slice(0 if by_image else 1, None)
-    return (
-        _window(sample, against, plain, xp, tried)
-        or _turn(sample, against, tried)
-        or (_MASK if _most(lie_elsewhere(sample, against, plain, xp, known, score)[tried]) else None)
-    )
+    return _window(sample, against, plain, xp, tried) or _turn(sample, against, tried)
 
 
 def _picked(numbers: NDArray[np.intp], first: int) -> NDArray[np.intp]:

@@ -5,7 +5,7 @@ import pytest
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
-from xcorr_app.registration.artefacts.mosaic import _has_mosaic
+from xcorr_app.registration.weights.alternating import has_mosaic
 
 DRIFT = np.stack([np.linspace(0, 5.3, 9), np.linspace(0, -3.7, 9)], axis=1)
 
@@ -30,7 +30,7 @@ def test_raw_frames_of_a_colour_camera(xp, gains):
 
 
 def test_scenes_stripes_and_noise_are_no_mosaic(rng):
-    assert not _has_mosaic(drifting(DRIFT[:1], (99, 101), width=0.06)[0])
-    assert not _has_mosaic(rng.normal(size=(99, 101)))
-    assert not _has_mosaic(rng.normal(size=(99, 101)) + np.arange(99)[:, None] % 2)
-    assert _has_mosaic(raw((0.5, 1, 1, 0.7))[0].astype(float))
+    assert not has_mosaic(drifting(DRIFT[:1], (99, 101), width=0.06)[0])
+    assert not has_mosaic(rng.normal(size=(99, 101)))
+    assert not has_mosaic(rng.normal(size=(99, 101)) + np.arange(99)[:, None] % 2)
+    assert has_mosaic(raw((0.5, 1, 1, 0.7))[0].astype(float))

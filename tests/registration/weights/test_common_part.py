@@ -7,8 +7,8 @@ import pytest
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
-from xcorr_app.registration.artefacts.common_part import finite_part
 from xcorr_app.registration.stack.frames import ArrayFrames
+from xcorr_app.registration.weights.borders import finite_part
 
 COUNT, SHAPE = 12, (131, 143)
 DRIFT = np.cumsum(np.random.default_rng(11).normal(0, 0.8, (COUNT, 2)), axis=0)

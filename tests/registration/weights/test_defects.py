@@ -8,8 +8,9 @@ import pytest
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration.artefacts.defects import RepairedFrames, without_defects
+from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames
+from xcorr_app.registration.weights.weighing import weighted
 
 DRIFT = np.array([(0, 0), (2.5, -1), (4, 3), (-5, 6), (1, 1)])
 
@@ -32,12 +33,11 @@ def test_hot_and_dead_pixels_do_not_pin_the_shifts(xp, value):
     np.testing.assert_array_equal(to_host(given), before)
 
 
-def test_a_sound_camera_has_no_note_and_the_same_shifts(monkeypatch):
-    stack = camera()
-    result = estimate_shifts(stack, "first", 10)
-    assert result.notes == ()
-    monkeypatch.setattr("xcorr_app.registration.repairs.without_defects", lambda frames, *_, **__: frames)
-    np.testing.assert_array_equal(result.shifts, estimate_shifts(stack, "first", 10).shifts)
+def test_frames_of_a_sound_camera_are_measured_as_they_are():
+    frames = ArrayFrames(camera())
+    found = weighted(frames, "first", Settings())
+    assert found.frames is frames
+    assert found.notes == ()
 
 
 @pytest.mark.parametrize("count", [4, 7, 11, 16, 30])
@@ -78,9 +78,11 @@ def test_points_that_drift_slowly_are_kept(count):
 
 @pytest.mark.parametrize(("count", "more"), [(5, "."), (6, ", ....")])
 def test_the_first_five_places_are_named(count, more):
-    frames = RepairedFrames(ArrayFrames(np.zeros((1, 9, 9))), np.arange(count), np.arange(count) + 1)
-    assert frames.note.startswith(f"{count} hot or dead pixels")
-    assert frames.note.endswith(f"row and column (0, 1), (1, 2), (2, 3), (3, 4), (4, 5){more}")
+    stack = camera()
+    stack[:, 3 * np.arange(count), np.arange(count) + 1] = 5000
+    (note,) = weighted(ArrayFrames(stack), "first", Settings()).notes
+    assert note.startswith(f"{count} hot or dead pixels")
+    assert note.endswith(f"row and column (0, 1), (3, 2), (6, 3), (9, 4), (12, 5){more}")
 
 
 def test_hot_pixels_next_to_each_other_are_all_repaired(xp):
@@ -95,7 +97,7 @@ def test_hot_pixels_next_to_each_other_are_all_repaired(xp):
         stack[:, y, x] += 2500
     stack[:, 50, 60] += 2000
     stack[:, 70, 1] += 2000
-    found = without_defects(ArrayFrames(xp.asarray(stack.astype(np.float32))))
-    assert set(zip(found.rows.tolist(), found.columns.tolist(), strict=True)) == places
+    found = weighted(ArrayFrames(xp.asarray(stack.astype(np.float32))), "first", Settings())
+    assert {tuple(place) for place in found.defects.tolist()} == places
     result = estimate_shifts(xp.asarray(stack.astype(np.float32)), "first", 16)
     np.testing.assert_allclose(result.shifts, -drift, atol=0.2)

@@ -8,13 +8,19 @@ from scipy import ndimage
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
-from xcorr_app.registration.artefacts.drawn_in import FilledFrames, without_drawn
+from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames
+from xcorr_app.registration.weights.weighing import weighted
 
 DRIFT = np.cumsum(np.random.default_rng(5).normal(0, 1.2, (14, 2)), axis=0)
 DRIFT -= DRIFT[0]
 SHAPE = (151, 162)
 BORDERS = np.random.default_rng(3).integers(-12, 13, (14, 2))
+
+
+def left_out(stack):
+    """What is filled, in words."""
+    return weighted(ArrayFrames(stack), "first", Settings()).notes
 
 
 def recorded(deviation=0.3, seed=7):
@@ -66,9 +72,9 @@ def test_a_sector_is_left_out(xp):
     y, x = np.mgrid[: SHAPE[0], : SHAPE[1]]
     outside = abs(x - 80) > 0.55 * (y + 20)
     stack[:, outside] = 0
-    found = without_drawn(ArrayFrames(xp.asarray(stack)))
-    assert (found.part[outside]).mean() > 0.98
-    assert (found.part[~outside]).mean() < 0.06
+    found = weighted(ArrayFrames(xp.asarray(stack)), "first", Settings()).frames
+    assert (found.hidden[outside]).mean() > 0.98
+    assert (found.hidden[~outside]).mean() < 0.06
     np.testing.assert_allclose(estimate_shifts(xp.asarray(stack), "first", 20).shifts, -DRIFT, atol=0.12)
 
 
@@ -89,11 +95,11 @@ def test_borders_of_frames_that_were_moved_before_are_left_out(xp):
 
 def test_parts_of_a_scene_that_are_empty_or_saturated_are_not_drawn():
     stack = recorded().astype(int)
-    assert not isinstance(without_drawn(ArrayFrames(stack)), FilledFrames)
-    assert not isinstance(without_drawn(ArrayFrames(np.clip(stack, 0, 110))), FilledFrames)
-    assert not isinstance(without_drawn(ArrayFrames(np.clip(stack - 110, 0, None))), FilledFrames)
+    assert left_out(stack) == ()
+    assert left_out(np.clip(stack, 0, 110)) == ()
+    assert left_out(np.clip(stack - 110, 0, None)) == ()
     still = np.repeat(recorded(0.0)[:1], 14, axis=0)
-    assert not isinstance(without_drawn(ArrayFrames(still)), FilledFrames)
+    assert left_out(still) == ()
 
 
 def shaken(scene, step, count=16, seed=2):
@@ -112,5 +118,5 @@ def test_a_scene_that_ends_in_slopes_is_not_drawn(xp, saturated):
         stack = np.clip(20 + 6 * clean + rng.normal(0, 5, clean.shape), 0, 255).round().astype(np.uint8)
     else:
         stack = np.where(clean > 2, rng.poisson(clean.clip(0)), 0).astype(np.uint16)
-    assert not isinstance(without_drawn(ArrayFrames(xp.asarray(stack))), FilledFrames)
+    assert left_out(xp.asarray(stack)) == ()
     np.testing.assert_allclose(estimate_shifts(xp.asarray(stack), "first", 20).shifts, -path, atol=0.06)
