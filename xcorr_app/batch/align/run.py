@@ -28,7 +28,7 @@ from xcorr_app.pipeline.state import REPORT, State
 from xcorr_app.pipeline.work import Finished, Plan, Work
 from xcorr_app.registration import quality
 from xcorr_app.registration.choice import decide_registration
-from xcorr_app.registration.motion.models import PATCHES, is_more_than_a_shift
+from xcorr_app.registration.solver.basis import PATCHES, is_more_than_a_shift
 from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.report.html import load_template
 from xcorr_app.report.records import StackReport

@@ -22,7 +22,7 @@ from xcorr_app.io.shift_table import ShiftTable, read_shift_table
 from xcorr_app.pipeline.state import Recorded, State
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.warping.matrices import about_middle
-from xcorr_app.registration.warping.warps import ByFields, ByMatrices, Warp
+from xcorr_app.registration.warping.warp import ByFields, ByMatrices, Warp
 
 
 @dataclass(frozen=True, eq=False)
