@@ -44,15 +44,9 @@ LARGEST = {
     "xcorr_app/gpu": 5350,
     "xcorr_app/io": 6030,
     "xcorr_app/napari": 120,
-<<<<<<< HEAD
     "xcorr_app/pipeline": 1250,
-    "xcorr_app/registration": 11520,
+    "xcorr_app/registration": 11430,
     "xcorr_app/report": 1240,
-=======
-    "xcorr_app/pipeline": 1270,
-    "xcorr_app/registration": 11300,
-    "xcorr_app/report": 1260,
->>>>>>> main
     "benchmarks": 5680,
     "tests": 23810,
 }
