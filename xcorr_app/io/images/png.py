@@ -13,12 +13,13 @@ import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.images.png_stream import decode_png
-from xcorr_app.io.images.single_image import SingleImage
+from xcorr_app.io.images.single_image import single_image
 from xcorr_app.io.opened import opened, stamp
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from xcorr_app.io.formats.image import FormatImage
     from xcorr_app.io.limits import Limits
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -26,7 +27,7 @@ _GREY, _RGB, _RGBA = 0, 2, 6
 _COLOURS = {2: "RGB", 3: "palette", 4: "grey with opacity", 6: "RGB with transparency"}
 
 
-def scan_png(path: Path, limits: Limits, *, colour: bool = False) -> SingleImage:
+def scan_png(path: Path, limits: Limits, *, colour: bool = False) -> FormatImage:
     """Check header and chunks of a PNG file without decoding it; `colour` asks for red, green and blue."""
     with opened(path) as descriptor:
         mark = stamp(descriptor)
@@ -49,7 +50,7 @@ def scan_png(path: Path, limits: Limits, *, colour: bool = False) -> SingleImage
         raise InputError(f"{path}: has {bits} bits a pixel; convert it to 8 or 16")
     dtype = np.dtype(f"uint{bits}")
     limits.check_plane(path, height, width, dtype)
-    return SingleImage(path, decode_png, (height, width), dtype, mark, 3 if in_colour else 1)
+    return single_image(path, decode_png, (height, width), dtype, mark, 3 if in_colour else 1)
 
 
 def _check_chunks(descriptor: int, path: Path, size: int) -> None:
