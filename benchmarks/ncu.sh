@@ -24,5 +24,19 @@ METRICS=(
     sm__warps_active.avg.pct_of_peak_sustained_active                  # occupancy
     launch__registers_per_thread
 )
-exec ncu --csv --page raw --profile-from-start off --clock-control none --metrics "$(IFS=,; echo "${METRICS[*]}")" \
-    "${PYTHON:-python3}" -m benchmarks.ablation.once "$@"
+ASKED="$(IFS=,; echo "${METRICS[*]}")"
+# Of its columns, those that were asked for.
+COLUMNS='
+import csv, sys
+keep, write = {"ID", "Kernel Name", "Block Size", "Grid Size", *sys.argv[1].split(",")}, csv.writer(sys.stdout, quoting=csv.QUOTE_ALL, lineterminator="\n")
+for line in sys.stdin:
+    if not line.startswith(chr(34)):
+        print(line, end="", file=sys.stderr if line.startswith("==") else sys.stdout)
+        continue
+    row = next(csv.reader([line]))
+    if row[0] == "ID":
+        places = [i for i, name in enumerate(row) if name in keep]
+    write.writerow([row[i] for i in places])
+'
+ncu --csv --page raw --profile-from-start off --clock-control none --metrics "$ASKED" \
+    "${PYTHON:-python3}" -m benchmarks.ablation.once "$@" | "${PYTHON:-python3}" -c "$COLUMNS" "$ASKED"

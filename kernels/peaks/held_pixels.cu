@@ -1,4 +1,4 @@
-// What three images hold in common, to tell whether something may be drawn into them (xcorr_app/registration/artefacts/drawn_in.py):
+// What three images hold in common, to tell whether something may be drawn into them (xcorr_app/registration/weights/weighing.py):
 // pixels of one value in all three, and of each image those that differ from its first; five numbers a block, of every
 // BLOCKS-th stretch of pixels. The fifth is 1 where the edge that a block looks at, one of four of each image, has one
 // value. A value that is no number equals none. A thread takes a pixel at a time. Floor: one read of the images.

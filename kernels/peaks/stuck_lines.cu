@@ -1,5 +1,5 @@
 // Whether any row or column of an image, or two, in any of eight parts of it, may be stuck: its mean over nine pixels lies
-// beyond those of the lines beside it by more than LIMIT median steps between lines (xcorr_app/registration/artefacts/stuck_lines.py).
+// beyond those of the lines beside it by more than LIMIT median steps between lines (xcorr_app/registration/weights/lines.py).
 // Without sorting: more than half of the steps are smaller than a LIMIT-th of the most that any lies beyond. A block
 // for the rows and one for the columns; each leaves 1 or 0. The means (2, 8, larger side), in double precision, go through
 // memory. Lines of the rim are mirrored there; a value that is no number counts as zero. A thread takes a part of a

@@ -14,6 +14,7 @@ from tests.batch.movies import record, xcorr
 from tests.io.samples import noise, write_plain
 from xcorr_app.batch.filter import device as filter_device
 from xcorr_app.batch.filter import stack as filter_stack
+from xcorr_app.decision import Decision
 from xcorr_app.errors import DeviceMemoryError
 from xcorr_app.gpu.runtime import memory
 from xcorr_app.gpu.runtime.select import Device
@@ -63,7 +64,7 @@ def gpu(monkeypatch):
     monkeypatch.setattr(filter_stack, "filter_frames", filter_frames)
     monkeypatch.setattr(filter_stack, "is_device_array", lambda images: isinstance(images, OnDevice))
     monkeypatch.setattr("xcorr_app.batch.decisions.limits_of", lambda _: None)
-    monkeypatch.setattr(filter_stack, "planned_engine", lambda *_, **__: "reuse")
+    monkeypatch.setattr(filter_stack, "planned", lambda *_, **__: Decision("reuse"))
     monkeypatch.setattr(passes, "_PIXELS_PER_DEVICE_CHUNK", 4 * 30 * 31)
     monkeypatch.setattr(passes, "bytes_within_limit", lambda: 1 << 34)
     monkeypatch.setattr(memory, "release_unused", lambda: None)

@@ -17,16 +17,19 @@ SCRIPT = ROOT / "benchmarks" / "ncu.sh"
 
 
 def run(*words, **environment):
-    given = {**os.environ, "PYTHON": sys.executable, "PYTHONPATH": str(ROOT), **environment}
+    paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    given = {**os.environ, "PYTHON": sys.executable, "PYTHONPATH": paths, **environment}
     done = subprocess.run([SCRIPT, *words], capture_output=True, text=True, env=given, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def test_what_is_asked_of_the_profiler(tmp_path):
-    (tmp_path / "ncu").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    table = '"ID","Host Name","Kernel Name","dram__bytes.sum"\n"0","here","exchange","1,024"\n'
+    (tmp_path / "ncu").write_text(f"#!/bin/sh\nprintf '{table}'\nprintf '%s\\n' \"$@\"\n")
     (tmp_path / "ncu").chmod(0o755)
     words = run("reuse", "64 images 1024^2: 3", PATH=f"{tmp_path}:{os.environ['PATH']}").splitlines()
+    assert words[:2] == ['"ID","Kernel Name","dram__bytes.sum"', '"0","exchange","1,024"']
     assert words[-5:] == [sys.executable, "-m", "benchmarks.ablation.once", "reuse", "64 images 1024^2: 3"]
     metrics = words[words.index("--metrics") + 1].split(",")
     assert len(metrics) == len(set(metrics)) > 10

@@ -121,7 +121,7 @@ def many(side, most, count, **batch):
 @pytest.mark.parametrize(
     ("problem", "how", "name", "by_kernels"),
     [
-        (many(64, 16, 16384, lefts=16384), {"normalization": "none"}, "fft", False),
+        (many(64, 16, 16384, lefts=16384), {"normalization": "none"}, "direct:combined", True),
         (many(64, 4, 1), {}, "direct:", True),
         (many(512, 16, 64, rights_per_left=64), {}, "tensor:", True),
         (many(512, 16, 64, rights_per_left=64), {"normalization": "none", "engine": "tensor"}, "tensor:hankel", False),

@@ -14,13 +14,13 @@ from xcorr_app.gpu.peaks.noise_sums import started_rows_and_products
 from xcorr_app.gpu.peaks.outlier_pixels import look
 from xcorr_app.gpu.peaks.standard_values import READ
 from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration.artefacts.defects import _DEVIATIONS, _NOISE_OF_STEPS, _beyond_neighbours
-from xcorr_app.registration.artefacts.stuck_lines import STEPS_AT_A_GLANCE, _may_be_stuck, _sampled
 from xcorr_app.registration.measuring.verification import scores_by_definition
 from xcorr_app.registration.parts import tiles
 from xcorr_app.registration.parts.tile_agreement import DIFFERS
 from xcorr_app.registration.quality import _mean_products
 from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes
+from xcorr_app.registration.weights.lines import GLANCE_STEPS, may_be_stuck
+from xcorr_app.registration.weights.outliers import DEVIATIONS, NOISE_OF_STEPS, stands_out
 
 pytestmark = NEEDS_DEVICE
 
@@ -69,8 +69,8 @@ def test_pixels_that_stand_out(cupy, rng, dtype, height):
     image = 1000 + 8 * rng.normal(size=(241, 367))
     image[20, 31] = 1000 + height
     image = (np.rint(image) if dtype == "uint16" else image).astype(dtype)
-    said = look(cupy.asarray(image), _DEVIATIONS * _NOISE_OF_STEPS, STEPS_AT_A_GLANCE).stands_out
-    assert said == _beyond_neighbours(image[None])[0].any() == (height > 130)
+    said = look(cupy.asarray(image), DEVIATIONS * NOISE_OF_STEPS, GLANCE_STEPS).stands_out
+    assert said == stands_out(image) == (height > 130)
 
 
 @pytest.mark.parametrize("dtype", ["uint16", "float32"])
@@ -80,8 +80,8 @@ def test_lines_that_may_be_stuck(cupy, rng, dtype, height, axis):
     image = 1000 + 8 * rng.normal(size=(241, 1367))
     image[(30, slice(None)) if axis == 0 else (slice(None), 30)] += height
     image = (np.rint(image) if dtype == "uint16" else image).astype(dtype)
-    said = look(cupy.asarray(image), _DEVIATIONS * _NOISE_OF_STEPS, STEPS_AT_A_GLANCE).line_may_be_stuck
-    assert said == any(_may_be_stuck(each.mean(axis=1)) for each in _sampled(image))
+    said = look(cupy.asarray(image), DEVIATIONS * NOISE_OF_STEPS, GLANCE_STEPS).line_may_be_stuck
+    assert said == may_be_stuck(image)
     assert said or height < 90
     assert not (said and height == 0)
 

@@ -7,8 +7,9 @@ import pytest
 
 from tests.kernels.in_the_place_of_cupy import run_on_host
 from xcorr_app.gpu.peaks import line_sums
-from xcorr_app.registration.artefacts import line_offsets, swept_rows
+from xcorr_app.registration.artefacts import line_offsets
 from xcorr_app.registration.artefacts.line_glance import middle_rows
+from xcorr_app.registration.weights import alternating
 
 
 @pytest.fixture
@@ -30,10 +31,10 @@ def test_as_array_operations_say(sums, rng, dtype, shape):
     exact = images.astype(np.float64)
     pairs = (exact[:, middle].shape[1] - 1) // 2
     (shared, own), means = sums((images[0], images[1]), images[2], middle.start, pairs)
-    found, errors = swept_rows._offsets(shared, own)
-    expected, of_these = swept_rows.offsets_between(exact[:2, middle])
+    found, surely = alternating.offsets(shared, own)
+    expected, of_these = alternating.odd_rows(exact[:2, middle])
     np.testing.assert_allclose(found, expected, rtol=1e-9)
-    np.testing.assert_allclose(errors, of_these, rtol=1e-9)
+    np.testing.assert_array_equal(surely, of_these)
     assert abs(expected[0]) > 0.1
     for axis, groups in zip((2, 1), means, strict=True):
         ours, differ = line_offsets._of_groups(groups[None])

@@ -8,8 +8,8 @@ import pytest
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.in_the_place_of_cupy import run_on_host
 from xcorr_app.gpu.peaks import outlier_pixels
-from xcorr_app.registration.artefacts.defects import _DEVIATIONS, _EIGHT, _NOISE_OF_STEPS, _beyond_neighbours
-from xcorr_app.registration.artefacts.stuck_lines import STEPS_AT_A_GLANCE, _may_be_stuck, _sampled
+from xcorr_app.registration.weights.lines import GLANCE_STEPS, may_be_stuck
+from xcorr_app.registration.weights.outliers import DEVIATIONS, NOISE_OF_STEPS, stands_out
 
 SHAPES = [(41, 67), (16, 301)]
 
@@ -19,7 +19,9 @@ def protrusion(image):
     finite = np.isfinite(image)
     padded = np.pad(np.where(finite, image, 0).astype(np.float64), 1, mode="reflect")
     height, width = image.shape
-    around = np.stack([padded[1 + i : 1 + i + height, 1 + j : 1 + j + width] for i, j in _EIGHT])
+    around = np.stack(
+        [padded[1 + i : 1 + i + height, 1 + j : 1 + j + width] for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
+    )
     middle = padded[1:-1, 1:-1]
     out = np.maximum(middle - around.max(axis=0), around.min(axis=0) - middle)
     return max(0.0, out[finite].max())
@@ -58,8 +60,8 @@ def test_as_array_operations_say(host_builds, rng, monkeypatch, dtype, height, s
     image[20, 31] = 1000 + sign * height
     image = (np.rint(image) if dtype == "uint16" else image).astype(dtype)
     run_on_host(monkeypatch, host_builds, outlier_pixels)
-    said = outlier_pixels.look(image, _DEVIATIONS * _NOISE_OF_STEPS, STEPS_AT_A_GLANCE).stands_out
-    assert said == _beyond_neighbours(image[None])[0].any() == (height > 130)
+    said = outlier_pixels.look(image, DEVIATIONS * NOISE_OF_STEPS, GLANCE_STEPS).stands_out
+    assert said == stands_out(image) == (height > 130)
 
 
 @pytest.mark.share(9)
@@ -79,8 +81,8 @@ def test_lines_that_may_be_stuck_are_seen_as_on_a_cpu(host_builds, rng, monkeypa
         image = (np.rint(np.clip(image, 0, None)) if dtype == "uint16" else image).astype(dtype)
         if dtype == "float32":
             image[5, 5:7] = np.nan, np.inf
-        on_cpu = any(_may_be_stuck(each.mean(axis=1)) for each in _sampled(image))
-        said.append(outlier_pixels.look(image, 12.0, STEPS_AT_A_GLANCE).line_may_be_stuck)
+        on_cpu = may_be_stuck(image)
+        said.append(outlier_pixels.look(image, 12.0, GLANCE_STEPS).line_may_be_stuck)
         assert said[-1] == on_cpu
     assert said[0] is False
     assert said[-1] == bool(lines)

@@ -130,12 +130,6 @@ def planned(
         return device_plan(images, how).decision
 
 
-def planned_engine(images: Array, taps: npt.ArrayLike | Filter, mode: Mode = "reflect", **options: Any) -> str:
-    """Name the kernel that computes a convolution of images in device memory, or the library's engine."""
-    decision = planned(images, taps, mode, **options)
-    return decision.kernel or decision.engine
-
-
 @functools.lru_cache(maxsize=256)
 def _plan(device: int, shape: tuple[int, ...], image_type: np.dtype[Any], how: _How) -> DevicePlan:
     taps = how.taps if isinstance(how.taps, Filter) else _values(how.taps)

@@ -33,11 +33,11 @@ def mix(
     matrix: np.ndarray,
     axis: int,
     target: np.dtype,
-    convert: Callable[[Array, np.dtype], Array],
+    convert: Callable[[Array, np.dtype], Array] | None,
     *,
     clip: bool,
 ) -> tuple[Array, int]:
-    """Multiply the channel vector of every pixel by a matrix."""
+    """Multiply the channel vector of every pixel by a matrix; `convert` makes what is mixed of it, None as it is."""
     xp = array_namespace(stack)
     clipped: Array | int = 0
     before, channels, after = stack.shape[:axis], stack.shape[axis], stack.shape[axis + 1 :]
@@ -47,17 +47,23 @@ def mix(
     work = working_type(np.dtype(stack.dtype), target)
     factors = xp.asarray(matrix, dtype=work)
     # NaN and infinity in the data are the caller's own: no warning for their sums.
-    elements = _ELEMENTS_PER_STRIP * (_ON_DEVICE if is_device_array(stack) else 1)
+    is_plain, on_device = convert is None and view.dtype == work == target, is_device_array(stack)
+    pixels = max(1, _ELEMENTS_PER_STRIP * (_ON_DEVICE if on_device else 1) // max(channels, mixed))
     with np.errstate(invalid="ignore", over="ignore"):
-        for some in _strips(outer, inner, max(1, elements // max(channels, mixed))):
-            strip = convert(view[some[0], :, some[1]], work)
+        for some in _strips(outer, inner, outer * inner if is_plain and on_device else pixels):
+            strip, into = view[some[0], :, some[1]], result[some[0], :, some[1]]
+            strip = strip.astype(work, copy=False) if convert is None else convert(strip, work)
             # Interleaved channels are multiplied from the right: one product for the strip, not one a pixel.
-            product = (strip[..., 0] @ factors.T)[..., None] if inner == 1 else xp.matmul(factors, strip)
+            if inner == 1:
+                product = (strip[..., 0] @ factors.T)[..., None]
+            else:
+                product = xp.matmul(factors, strip, out=into if is_plain else None)
             if clip:
                 xp.maximum(product, 0, out=product)
             if target.kind != "f":
                 clipped = clipped + _round(product, target)
-            result[some[0], :, some[1]] = product.astype(target, copy=False)
+            if product is not into:
+                into[...] = product.astype(target, copy=False)
     return result.reshape(*before, mixed, *after), int(clipped)
 
 

@@ -224,10 +224,9 @@ def _decided(stack: Array, task: _Task) -> Decision:
 
 
 def _by_strips(stack: Array, task: _Task) -> tuple[Array, int]:
-    def convert(strip: Array, work: np.dtype) -> Array:
-        return strip.astype(work, copy=False) if task.white is None else optical_density(strip, task.white, work)
-
-    return mix(stack, task.matrix, task.axis, task.target, convert, clip=task.clip)
+    white = task.white
+    density = None if white is None else lambda strip, work: optical_density(strip, white, work)
+    return mix(stack, task.matrix, task.axis, task.target, density, clip=task.clip)
 
 
 def mixed_type(source: np.dtype, dtype: MixedType | None, *, from_log: bool) -> np.dtype:

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.contrast_choice import BinnedFrames
 from xcorr_app.registration.estimate import estimate_from
-from xcorr_app.registration.masked.without_value import lie_elsewhere
-from xcorr_app.registration.motion.models import model_of
-from xcorr_app.registration.motion.whole_frames import motion_of
+from xcorr_app.registration.motion.whole_frames import Measuring, motion_of
 from xcorr_app.registration.parts.tile_bins import binned
 from xcorr_app.registration.quality import EDGE, LOW_SCORE
 from xcorr_app.registration.reference.reference_names import compares_neighbours, reference_frame
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.solver.basis import basis_of
 from xcorr_app.registration.stack.contrast import Contrast
 from xcorr_app.registration.stack.frames import Frames, HeldFrames, PickedFrames
 
@@ -33,7 +32,6 @@ _TURNED = 0.5
 """Degrees from which a turn is one."""
 _AS_ROOM = 1.25
 """A window is larger than what was found in it by this factor."""
-_MASK = "a mask would help, since pixels without a value stand still: --mask nonzero"
 
 
 def advise(
@@ -62,14 +60,8 @@ def advise(
     sample = HeldFrames.of(PickedFrames(frames, tuple(numbers.tolist())))
     against: Any = reference if by_image else "first"
     plain = replace(settings, contrast=Contrast(), smooth_time=1, engine="auto", kernel_options=None)
-    known = result.shifts[numbers] - (0 if by_image else np.nan_to_num(result.shifts[first]))
-    score = result.score[numbers]
     tried = slice(0 if by_image else 1, None)
-    return (
-        _window(sample, against, plain, xp, tried)
-        or _turn(sample, against, tried)
-        or (_MASK if _most(lie_elsewhere(sample, against, plain, xp, known, score)[tried]) else None)
-    )
+    return _window(sample, against, plain, xp, tried) or _turn(sample, against, tried)
 
 
 def _picked(numbers: NDArray[np.intp], first: int) -> NDArray[np.intp]:
@@ -102,7 +94,7 @@ def _turn(frames: Frames, against: Any, tried: slice) -> str | None:
     while max(frames.shape) > _LARGE:
         frames = HeldFrames.of(BinnedFrames(frames, (slice(None), slice(None))))
         against = against if isinstance(against, str) else binned(against[None])[0]
-    found = motion_of(frames, model_of("rigid"), against)
+    found = motion_of(Measuring(frames, basis_of("rigid")), against)
     turned = found.trusted & (np.abs(found.angle) > _TURNED)
     if not _most(turned[tried]):
         return None

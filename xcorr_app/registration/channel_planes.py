@@ -20,7 +20,6 @@ from xcorr_app.correlation.peaks import neighbourhoods
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.registration import quality
-from xcorr_app.registration.artefacts.defects import without_defects
 from xcorr_app.registration.measuring.chunk_result import ChunkResult
 from xcorr_app.registration.measuring.match import Compared, Match
 from xcorr_app.registration.measuring.matcher import Matcher
@@ -35,9 +34,9 @@ from xcorr_app.registration.stack.frames import Chunk, Frames
 from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.registration.stack.preparation import prepare
 from xcorr_app.registration.stack.prepared_frames import PreparedFrames, take
-from xcorr_app.registration.stack.smoothing_in_time import smoothed_in_time
 from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
 from xcorr_app.registration.standard_error.uncertainty import peak_shapes
+from xcorr_app.registration.weights.weighing import weighted
 
 _LOOKED_AT = 64
 """Frames of which the noise is looked at."""
@@ -110,7 +109,7 @@ class _Compared:
         """None where there is no single image to compare with."""
         contrast = channel.result.contrast or settings.contrast
         settings = replace(settings, contrast=contrast, engine="fft", kernel_options=None)
-        frames = smoothed_in_time(without_defects(channel.frames), settings.smooth_time)
+        frames = weighted(channel.frames, channel.reference, settings).frames
         image = _image(channel.reference, Statistics(frames, walk, settings, xp))
         if image is None:
             return None

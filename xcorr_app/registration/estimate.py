@@ -16,7 +16,6 @@ from xcorr_app.registration.masked.estimate import estimate_masked, masks_for
 from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.one_blas_thread import one_blas_thread
 from xcorr_app.registration.progress_bar import shown
-from xcorr_app.registration.repairs import repaired
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.second_looks import SECOND_LOOKS, Series
 from xcorr_app.registration.settings import (
@@ -33,6 +32,7 @@ from xcorr_app.registration.stack.prefilter import Prefilter
 from xcorr_app.registration.stack.stack_input import Given, given_reference
 from xcorr_app.registration.stack_measurement import StackMeasurement
 from xcorr_app.registration.stack_result import result_of
+from xcorr_app.registration.weights.weighing import weighted
 
 _LOG = logging.getLogger("xcorr_app")
 
@@ -231,7 +231,13 @@ def estimate_from(
     def measure(frames: Frames, reference: str | int | Array, settings: Settings, xp: Any) -> ShiftResult:
         if (counts := masks_for(frames, reference, settings)) is not None:
             return estimate_masked(frames, reference, settings, counts, xp, progress)
-        given = repaired(frames, reference, settings)
+        given = weighted(frames, reference, settings)
+        if given.masks is not None:
+            overlap = min(settings.min_overlap, Settings.overlap(None, given.masks))
+            found = estimate_masked(
+                given.frames, given.reference, replace(settings, min_overlap=overlap), given.masks, xp, progress
+            )
+            return replace(found, notes=(*found.notes, *given.notes), left_out=True, counted=given.masks.given)
         measurement = StackMeasurement(frames, settings, xp, verify, progress).within(given.inner)
         series = Series(given, measurement, given.frames, measurement.measure(given.frames, given.reference))
         for look in SECOND_LOOKS:

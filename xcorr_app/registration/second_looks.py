@@ -15,7 +15,6 @@ import numpy as np
 
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration import alike_errors
-from xcorr_app.registration.artefacts import common_part
 from xcorr_app.registration.artefacts.line_offsets import (
     LevelledFrames,
     is_better,
@@ -23,38 +22,29 @@ from xcorr_app.registration.artefacts.line_offsets import (
     may_stand_still,
     stand_still,
 )
-from xcorr_app.registration.artefacts.mosaic import EvenMosaicFrames, even_mosaic
-from xcorr_app.registration.artefacts.swept_rows import JoinedRows, joined_rows
 from xcorr_app.registration.contrast_choice import NOTE, agree
 from xcorr_app.registration.light.even_light import EvenlyLitFrames
 from xcorr_app.registration.lighting import as_sure, evenly_lit, is_nearer
-from xcorr_app.registration.masked.without_value import lie_elsewhere
-from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.pattern.static_pattern import Told, without_pattern
 from xcorr_app.registration.reference.lone_reference import TEMPLATE, other_reference
 from xcorr_app.registration.reference.lone_reference import note as note_on_reference
-from xcorr_app.registration.reference.reference_names import frame_number
-from xcorr_app.registration.repairs import Repaired
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.shading import UnshadedFrames, unshaded
-from xcorr_app.registration.stack.frames import Frames, HeldFrames, PickedFrames
+from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack_measurement import Findings, StackMeasurement, by_frames
+from xcorr_app.registration.weights import borders
+from xcorr_app.registration.weights.alternating import EvenedFrames, even_mosaic, evened_rows
+from xcorr_app.registration.weights.weighing import Weighted
 
 _MOST = 0.5
-_AT_REST, _FEW, _ITSELF = 1.0, 3, 1 - 1e-6
-"""Pixels up to which a frame rests; frames that stand for all; and score of one that is compared with itself."""
-_WITHOUT_VALUE = (
-    "Pixels without a value (zero) stand still, and all others lie elsewhere: frames may be held by what is no picture "
-    "(--mask nonzero)."
-)
 
 
 @dataclass(frozen=True)
 class Series:
     """A stack, and what was found of it so far."""
 
-    given: Repaired
+    given: Weighted
     measurement: StackMeasurement
     frames: Frames
     """As they were measured."""
@@ -89,9 +79,7 @@ class Series:
         """
         return by_frames(self.reference) and self.measured.linear is None and not self.measured.crossed
 
-    def without(
-        self, frames: EvenMosaicFrames | JoinedRows | LevelledFrames | EvenlyLitFrames | UnshadedFrames
-    ) -> Series:
+    def without(self, frames: EvenedFrames | LevelledFrames | EvenlyLitFrames | UnshadedFrames) -> Series:
         """Measure it again by other frames."""
         found = self.measurement.measure(frames, self.reference)
         return replace(self, frames=frames, found=found, notes=(*self.notes, frames.note))
@@ -119,12 +107,12 @@ def lone_reference(series: Series) -> Series:
 def rims_without_values(series: Series) -> Series:
     """Have frames borders of NaN? They are measured by the part that all of them show."""
     lacking = series.measured.non_finite
-    part = common_part.finite_part(series.frames, lacking, series.settings.roi) if lacking.any() else None
+    part = borders.finite_part(series.frames, lacking, series.settings.roi) if lacking.any() else None
     if part is None:
         return series
     measurement = series.measurement.within(part)
     found = measurement.measure(series.frames, series.reference)
-    return replace(series, measurement=measurement, found=found, notes=(*series.notes, common_part.note(part)))
+    return replace(series, measurement=measurement, found=found, notes=(*series.notes, borders.note(part)))
 
 
 def mosaic(series: Series) -> Series:
@@ -152,7 +140,7 @@ def swept_rows(series: Series) -> Series:
     """Do odd rows lie beside the others (a scan in both directions, half frames)? They are joined."""
     if not by_frames(series.reference):
         return series
-    joined = joined_rows(series.frames, series.measured, series.settings)
+    joined = evened_rows(series.frames, series.measured, series.settings)
     return series if joined is None else series.without(joined)
 
 
@@ -222,24 +210,6 @@ def still_lines(series: Series) -> Series:
     return level if is_better(series.measured, level.measured, series.settings, "still") else series
 
 
-def pixels_without_value(series: Series) -> Series:
-    """Do frames rest that lie elsewhere by their pixels that are not zero? Then all that rest are doubted."""
-    measured, found = series.measured, series.found
-    rests = measured.trusted(series.settings) & (np.abs(measured.shifts) < _AT_REST).all(axis=1)
-    others = rests & (measured.score < _ITSELF)
-    number = frame_number(series.reference, rests.size)
-    if number is None or found.rest.is_little or 2 * rests.sum() <= rests.size or not others.any():
-        return series
-    few = np.concatenate([[number], spread(np.flatnonzero(others), _FEW)])
-    sample = HeldFrames.of(PickedFrames(series.given.frames, tuple(few.tolist())))
-    settings, xp = series.settings, series.measurement.xp
-    elsewhere = lie_elsewhere(sample, "first", settings, xp, measured.shifts[few], measured.score[few])
-    if 2 * elsewhere.sum() <= few.size - 1:
-        return series
-    measured.inconsistent |= others
-    return replace(series, notes=(*series.notes, _WITHOUT_VALUE))
-
-
 def alike_errors_of_tiles(series: Series) -> Series:
     """Are errors of neighbouring parts of the picture alike? Then standard errors are larger.
 
@@ -288,6 +258,5 @@ SECOND_LOOKS: tuple[Look, ...] = (
     uneven_light,
     fixed_pattern,
     still_lines,
-    pixels_without_value,
     alike_errors_of_tiles,
 )

@@ -19,7 +19,7 @@ def result_of(series: Series) -> ShiftResult:
     notes = _notes(series)
     # By what these frames are best compared is known where they were measured as they are.
     as_they_are = series.frames is series.given.frames and told.joint is None and series.measurement.is_whole
-    as_they_are &= series.given.drawn is None
+    as_they_are &= not series.given.drawn
     return ShiftResult(
         shifts=measured.shifts,
         score=measured.score,

@@ -12,7 +12,7 @@ from xcorr_app.batch.filter.metadata import bank_metadata, bank_positions
 from xcorr_app.batch.filter.options import FilterOptions
 from xcorr_app.errors import DamagedFileError, ShapeError
 from xcorr_app.filtering.convolve import filter_frames
-from xcorr_app.filtering.device import planned_engine
+from xcorr_app.filtering.device import planned
 from xcorr_app.filtering.engines.choice import chosen_engine
 from xcorr_app.filtering.filter_bank import filter_bank
 from xcorr_app.filtering.request import checked_request
@@ -114,7 +114,8 @@ def _filtered(images: Array, options: FilterOptions) -> tuple[Array, int, str]:
     if is_device_array(images):
         how["kernel"] = options.asked_kernel
         after, count = filter_frames(images, taps, **how)
-        return after, count, planned_engine(images, taps, **how)
+        decision = planned(images, taps, **how)
+        return after, count, decision.kernel or decision.engine
     after, count = filter_frames(images, taps, **how)
     if options.engine != "auto":
         return after, count, options.engine

@@ -18,8 +18,9 @@ _ADDING = 7e-4
 """Microseconds a sum that a pair's last block adds up, where the kernel that searches as it sums cuts pairs."""
 _NEXT_PAIR = 14.0
 """Microseconds between two pairs of one multiprocessor, in the kernel that searches as it sums."""
-_ARRAYS, _ARRAYS_LATENCY = 6e-5, 6e3
-"""Microseconds an element, and at least, of the array operations that normalise and search what the FFT made."""
+_ARRAYS, _ARRAYS_OF_PLANES, _ARRAYS_LATENCY = 6e-5, 1.7e-4, 6e3
+"""Microseconds an element of the images, where scores are asked for, or else of the planes, and at least: of the array
+operations that search what the FFT made."""
 
 
 def in_turns(problem: Problem, device: DeviceLimits) -> float:
@@ -34,9 +35,10 @@ def search_cost(problem: Problem, device: DeviceLimits) -> float:
 
 def fft_search_cost(problem: Problem, device: DeviceLimits, *, normalize: bool) -> float:
     """Microseconds of array operations that find the peaks of planes by the FFT."""
-    if not normalize:
-        return search_cost(problem, device)
-    return search_cost(problem, device) + max(_ARRAYS_LATENCY, _ARRAYS * problem.pairs * math.prod(problem.right_shape))
+    of_pair = (
+        _ARRAYS * math.prod(problem.right_shape) if normalize else _ARRAYS_OF_PLANES * math.prod(problem.plane_shape)
+    )
+    return search_cost(problem, device) + max(_ARRAYS_LATENCY, of_pair * problem.pairs)
 
 
 def combined_peak_cost(problem: Problem, device: DeviceLimits) -> float:

@@ -19,8 +19,8 @@ __all__ = ["KERNELS", "MixingTask", "kernel_for", "parts_of", "pointwise_launch"
 _CHANNELS_OF_MIX, _FILTERS_OF_MIX = 16, 8
 """`mix` takes up to so many channels, or so few results: of more, a thread waits for one channel after the other, and
 `shallow` takes two thirds of its time (32 to 32 channels of 16 images of 2048 x 2048: 4.4 ms for 6.3, 3.7 for 5.9)."""
-_CHANNELS_OF_SHALLOW, _FILTERS_OF_SHALLOW = 64, 32
-"""Beyond both, the library's matrix product takes less than `shallow`."""
+_CHANNELS_OF_SHALLOW = 64
+"""Of more, the library's matrix product takes less than `shallow`."""
 _MAX_PIXELS = 2**36
 """Of a launch of `mix`, each counted once for four of its results: blocks are at most 2^31, of 64 pixels or more."""
 
@@ -117,7 +117,7 @@ def kernel_for(task: MixingTask, limits: DeviceLimits = KNOWN_DEVICES["h200"]) -
     is_few = max(channels, filters) <= MIX_CHANNELS
     if is_few and (channels <= _CHANNELS_OF_MIX or filters <= _FILTERS_OF_MIX):
         return "mix"
-    if (channels <= _CHANNELS_OF_SHALLOW or filters <= _FILTERS_OF_SHALLOW) and _why_not_shallow(task, limits) is None:
+    if channels <= _CHANNELS_OF_SHALLOW and _why_not_shallow(task, limits) is None:
         return "shallow"
     return "mix" if is_few else None
 

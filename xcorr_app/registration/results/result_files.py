@@ -60,8 +60,9 @@ def save(result: ShiftResult, path: Path) -> None:
             arrays["closure"] = result.closure
         if result.wrong is not None:
             arrays["wrong"] = result.wrong
-        if result.defects is not None:
-            arrays["defects"] = result.defects
+        for name in ("defects", "counted"):
+            if (array := getattr(result, name)) is not None:
+                arrays[name] = array
         content = io.BytesIO()
         np.savez_compressed(content, words=np.array(json.dumps(words)), **arrays)
         write_whole(path, content.getvalue())
@@ -104,6 +105,7 @@ def _result_of(archive: Any) -> ShiftResult:
         closure=archive.get("closure"),
         wrong=archive.get("wrong"),
         defects=archive.get("defects"),
+        counted=archive.get("counted"),
         left_out=bool(words.get("left_out")),
         contrast=None if words.get("contrast") is None else Contrast.parse(words["contrast"]),
     )

@@ -1,0 +1,121 @@
+"""Frames in which pixels that cannot be the scene are filled from those around them.
+
+A pixel, or a line of two, becomes a mean of its neighbours; of more, a rim does, and the rest is given the mean of its
+frame, which shows nothing and takes no part in a correlation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.stack.frames import Chunk, FramesOver
+from xcorr_app.registration.weights.borders import in_borders
+from xcorr_app.registration.weights.outliers import outliers
+
+_RINGS = 3
+"""Pixels from the rim inwards that are filled from what is beside them."""
+_AROUND = np.array([(-1, -1, -1, 0, 0, 1, 1, 1), (-1, 0, 1, -1, 1, -1, 0, 1)])
+_WEIGHTS = np.array([1.0, 2.0, 1.0, 2.0, 2.0, 1.0, 2.0, 1.0])
+"""Rows and columns to the eight around a pixel: those beside it count twice as much as those at its corners."""
+
+
+@dataclass(frozen=True, eq=False)
+class FilledFrames(FramesOver):
+    """Frames without some pixels: the same in all, borders of each, and what stands out in each of them."""
+
+    hidden: NDArray[np.bool_]
+    """(Y, X) pixels that no frame shows."""
+    borders: bool = False
+    hits: bool = False
+
+    def read(self, start: int, stop: int) -> Chunk:
+        """Read frames and fill copies of them."""
+        chunk = self.source.read(start, stop)
+        return replace(chunk, frames=self.filled(chunk.frames))
+
+    @cached_property
+    def _rings(self) -> _Rings:
+        return _Rings.of(self.hidden[None])
+
+    def filled(self, frames: Array) -> Array:
+        """Frames (n, h, w), filled."""
+        borders = in_borders(frames) if self.borders else None
+        frames = self._rings.filled(frames)
+        if borders is not None:
+            frames = _Rings(borders, borders).filled(frames)
+        return filled(frames, outliers(frames)[1]) if self.hits else frames
+
+
+def filled(frames: Array, hidden: Array) -> Array:
+    """Copies of frames (n, h, w) with the pixels `hidden` (1 or n, h, w) filled; a flat one stays flat.
+
+    What is hidden in all frames may be told on the host.
+    """
+    return _Rings.of(hidden).filled(frames)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rings:
+    """Hidden pixels from their rim inwards."""
+
+    hidden: Array
+    left: Array | None
+    """Those (1 or n, h, w) that lie too far inside; None where none does."""
+    rings: tuple[tuple[Array, ...], ...] = ()
+    """Of each pixel its frame, row and column (k,), rows and columns (k, 8) around it, and which of these count."""
+
+    @classmethod
+    def of(cls, hidden: Array) -> _Rings:
+        """Find them."""
+        known, rings, sides = ~hidden, list[tuple[Array, ...]](), array_namespace(hidden).asarray(_AROUND)
+        for _ in range(_RINGS):
+            t, y, x = (~known).nonzero()
+            rows, columns = (
+                _mirrored(place[:, None] + side, size)
+                for place, side, size in zip((y, x), sides, hidden.shape[1:], strict=True)
+            )
+            counts = known[t[:, None], rows, columns]
+            rim = counts.any(axis=1)
+            rings.append(tuple(each[rim] for each in (t, y, x, rows, columns, counts)))
+            known[t[rim], y[rim], x[rim]] = True
+            if known.all():
+                return cls(hidden, None, tuple(rings))
+        return cls(hidden, ~known, tuple(rings))
+
+    def filled(self, frames: Array) -> Array:
+        """Fill copies of frames (n, h, w)."""
+        xp, out = array_namespace(frames), frames.copy()
+        for ring in self.rings:
+            t, y, x, rows, columns, known = (xp.asarray(each) for each in ring)
+            at, there = (slice(None), slice(None)) if len(self.hidden) == 1 else (t, t[:, None])
+            values = out[there, rows, columns]
+            counts, weights = known & _finite(values), xp.asarray(_WEIGHTS)
+            total, number = ((each * weights).sum(axis=-1) for each in (xp.where(counts, values, 0), counts))
+            # What has no neighbour with a value keeps its own.
+            out[at, y, x] = _of_type(xp.where(number > 0, total / xp.maximum(number, 1), out[at, y, x]), frames)
+        if self.left is None:
+            return out
+        counts = xp.asarray(~self.hidden) & _finite(frames)
+        # Divided before they are summed: the sum of large values must not overflow.
+        mean = (xp.where(counts, frames, 0) / xp.maximum(counts.sum(axis=(1, 2), keepdims=True), 1)).sum(axis=(1, 2))
+        return xp.where(xp.asarray(self.left), _of_type(mean, frames)[:, None, None], out)
+
+
+def _finite(values: Array) -> Array:
+    """Which values are numbers."""
+    return array_namespace(values).isfinite(values) if values.dtype.kind == "f" else True
+
+
+def _of_type(values: Array, frames: Array) -> Array:
+    """Values as frames have them."""
+    return (values if frames.dtype.kind == "f" else array_namespace(values).rint(values)).astype(frames.dtype)
+
+
+def _mirrored(index: Array, size: int) -> Array:
+    """Indices, those one beyond either end mirrored there."""
+    return size - 1 - abs(size - 1 - abs(index))
