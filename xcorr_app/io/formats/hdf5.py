@@ -27,9 +27,9 @@ from xcorr_app.io.formats.hdf5_storage import (
     source_of,
     virtual_sources,
 )
-from xcorr_app.io.formats.image import FormatImage, check_image, stamp_of
 from xcorr_app.io.formats.readers import Readers
 from xcorr_app.io.optional import library
+from xcorr_app.io.plane_image import FormatImage, check_image, stamp_of
 from xcorr_app.io.source import StackMetadata, make_metadata
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from xcorr_app.io.opened import opened, stamp
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from xcorr_app.io.formats.image import FormatImage
     from xcorr_app.io.limits import Limits
+    from xcorr_app.io.plane_image import FormatImage
 
 SIGNATURE = b"BM"
 _HEADER = 54

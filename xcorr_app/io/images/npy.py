@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.formats.image import FormatImage
 from xcorr_app.io.opened import Stamp, opened, stamp
 from xcorr_app.io.parsing import parsing, warnings_as
+from xcorr_app.io.plane_image import FormatImage
 from xcorr_app.io.source import PIXEL_TYPES, make_metadata
 
 if TYPE_CHECKING:

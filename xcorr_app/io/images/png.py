@@ -19,8 +19,8 @@ from xcorr_app.io.opened import opened, stamp
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from xcorr_app.io.formats.image import FormatImage
     from xcorr_app.io.limits import Limits
+    from xcorr_app.io.plane_image import FormatImage
 
 _GREY, _RGB, _RGBA = 0, 2, 6
 _COLOURS = {2: "RGB", 3: "palette", 4: "grey with opacity", 6: "RGB with transparency"}
