@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.batch.movies import movie, xcorr
+from tests.fuzz.judge import SLACK, memory
 from xcorr_app import read_stack
 from xcorr_app.errors import DamagedFileError, InputError, LimitError
 
@@ -61,8 +62,10 @@ def test_chunks_decode_to_what_they_declare_or_are_damaged(tmp_path, way):
     (chunk,) = (path / name for name in ("0/1.0.0", "0/1/0/0", "0/c/1/0/0") if (path / name).is_file())
     for held in (0, size - 2, size + 2, 2 * size, 1 << 26):
         chunk.write_bytes(encode(bytes(held)))
+        before = memory()
         with pytest.raises(DamagedFileError, match="cannot be decoded"):
             read_stack(path)
+        assert memory(peak=True) - before < 2 * DATA.nbytes + SLACK
     run = xcorr("filter", "--device", "cpu", path, "-o", tmp_path / "out", "--box", 1)
     assert run.code == 1
 
