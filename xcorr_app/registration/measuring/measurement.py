@@ -81,13 +81,6 @@ class Measurement(OnePass):
         """Weighting of frequencies where frames are compared with this image (h, w)."""
         return self.weighting.kernel(FixedImage(image))
 
-    def tiles_of(self, shifts: NDArray[np.float64], image: Array, chosen: NDArray[np.bool_]) -> NDArray[np.float32]:
-        """What tiles (T, rows, columns) of the chosen frames (T,) at shifts (T, 2) say, compared with this image."""
-        columns = Measured.empty(self._count, Grid(self.shape).count)
-        columns.shifts = shifts
-        self._look(columns, FixedImage(image), chosen)
-        return columns.tiles
-
     def run(self, reference: Reference, stage: str, verified: NDArray[np.bool_]) -> Measured:
         """Measure all frames; those marked in `verified` also by the float64 FFT and by the definition.
 
@@ -214,7 +207,7 @@ class Measurement(OnePass):
             for numbers, turned in self.over_chosen("turn", reference, chosen, compared):
                 found.write(numbers, turned)
 
-        few, every, failed = _less_sure(columns.sigma, seen, self._few), np.arange(self._count), 0
+        few, every, failed = _less_sure(columns.sigma, seen, min(self._few, 2)), np.arange(self._count), 0
         for number in np.flatnonzero(few):
             compare(every == number)
             failed += not found.holds[number]
