@@ -33,9 +33,8 @@ from tests.registration.motion.test_motion import series
 from tests.registration.patches.test_motion_patches import bent
 from xcorr_app.gpu.resample.warping import warp_on_device
 from xcorr_app.registration.warping.device_warp import splines_of
-from xcorr_app.registration.warping.displacement import warp_by_fields
 from xcorr_app.registration.warping.grid import Grid, with_edges
-from xcorr_app.registration.warping.warp import warp_frames
+from xcorr_app.registration.warping.warp import warp_by_fields, warp_frames
 
 _STACK = Stack(512, 512, "uint16")
 _PATCH = 64

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from xcorr_app.gpu.direct.kernels import KERNELS as DIRECT
-from xcorr_app.gpu.field.kernels import KERNELS as FIELD
 from xcorr_app.gpu.peaks.kernels import KERNELS as PEAKS
-from xcorr_app.gpu.resample.kernels import FOURIER, PROJECTIONS, WARPS
+from xcorr_app.gpu.resample.kernels import FOURIER, PROJECTIONS, SPLINES, WARPS
 from xcorr_app.gpu.resample.kernels import KERNELS as MOVING
 from xcorr_app.gpu.runtime.compile import kernel_root
 from xcorr_app.gpu.tensor.kernels import KERNELS as TENSOR
@@ -22,15 +21,13 @@ BELOW = {
     "peaks": {"runtime", "direct"},
     "tensor": {"runtime", "direct", "peaks"},
     "resample": {"runtime"},
-    "field": {"runtime"},
 }
 """Families that a family may import."""
 TABLES = {
     "direct": DIRECT,
     "peaks": PEAKS,
     "tensor": TENSOR,
-    "resample": {**MOVING, **FOURIER, **WARPS, **PROJECTIONS},
-    "field": FIELD,
+    "resample": {**MOVING, **FOURIER, **WARPS, **SPLINES, **PROJECTIONS},
 }
 
 

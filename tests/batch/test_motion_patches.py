@@ -11,7 +11,7 @@ from tests.io.samples import write_plain
 from tests.registration.patches.test_motion_patches import bent, field_errors
 from xcorr_app import read_stack
 from xcorr_app.io.source import StackMetadata
-from xcorr_app.registration.warping.displacement import warp_by_fields
+from xcorr_app.registration.warping.warp import warp_by_fields
 
 WORDS = (
     "--motion",

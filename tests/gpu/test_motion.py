@@ -7,8 +7,7 @@ import xcorr_app as xc
 from tests.registration.motion.test_motion import series
 from tests.registration.moving.moving_definition import random_frame
 from tests.registration.patches.test_motion_patches import bent
-from xcorr_app.registration.warping.displacement import warp_by_fields
-from xcorr_app.registration.warping.warp import warp_frames
+from xcorr_app.registration.warping.warp import warp_by_fields, warp_frames
 
 pytestmark = pytest.mark.gpu
 

@@ -7,6 +7,7 @@ import numpy as np
 from xcorr_app.gpu.resample.fourier import FourierProblem, fourier_launches
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES, TAPS, TranslationProblem
 from xcorr_app.gpu.resample.project import ProjectionProblem, projection_launch
+from xcorr_app.gpu.resample.splines import READ, spline_launch
 from xcorr_app.gpu.resample.translation import translation_launch
 from xcorr_app.gpu.resample.warping import WarpProblem, warp_launch
 
@@ -26,10 +27,13 @@ def launches_of_resample():
             for grid in (None, (9, 9)):
                 yield warp_launch(WarpProblem((512, 512), 64, dtype, method, grid))
         yield from fourier_launches(FourierProblem((512, 512), 64, dtype, counts=True))
+        yield spline_launch((512, 512), 64, dtype)
 
 
 def other_launches_of_resample():
     """Other types, widths and addresses that allow no vectors, small frames, sums of everything."""
+    for dtype in READ:
+        yield spline_launch((511, 513), 64, dtype)
     for dtype in PIXEL_TYPES:
         for method in TAPS:
             yield translation(dtype, method)

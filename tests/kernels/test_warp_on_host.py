@@ -9,10 +9,9 @@ from scipy import ndimage
 from tests.kernels.resample_host import forget, numpy_as_device
 from tests.registration.moving.moving_definition import random_frame
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES
-from xcorr_app.registration.warping.device_warp import splines_of, warped
-from xcorr_app.registration.warping.displacement import warp_by_fields
+from xcorr_app.registration.warping.device_warp import spline_coefficients, splines_of, warped
 from xcorr_app.registration.warping.grid import pixel_bases
-from xcorr_app.registration.warping.warp import warp_frames
+from xcorr_app.registration.warping.warp import warp_by_fields, warp_frames
 
 ORDERS = {0: "nearest", 1: "linear", 3: "cubic"}
 
@@ -90,7 +89,7 @@ def test_matrices(device, outside, dtype, order):
         y, x = np.mgrid[: shape[0], : shape[1]]
         places = np.einsum("tij,jyx->tiyx", matrices[:, :2], np.stack([y, x, np.ones(shape)]))
         check(found, frames, places, order, outside)
-    assert {launch.kernel for launch in device} <= {"resample/warp_frames", "field/filter_frames"}
+    assert {launch.kernel for launch in device} <= {"resample/warp_frames", "resample/spline_frames"}
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -130,3 +129,13 @@ def test_the_cpu_gives_the_same(device, dtype, mode, order):
         else:
             assert (off > 1).mean() < 2e-3
             assert (off > 0).mean() < 2e-2
+
+
+@pytest.mark.parametrize("shape", [(45, 130), (5, 70), (40, 1), (13, 12)])
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_coefficients_are_those_of_the_splines(device, dtype, shape):
+    frames = (np.random.default_rng(3).random((2, *shape)) * 100).astype(dtype)
+    expected = frames.astype(np.float64)
+    for axis in (1, 2):
+        expected = ndimage.spline_filter1d(expected, order=3, axis=axis, mode="mirror")
+    np.testing.assert_allclose(spline_coefficients(frames), expected, atol=2e-4)

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.contrast_choice import BinnedFrames
 from xcorr_app.registration.estimate import estimate_from
-from xcorr_app.registration.motion.models import model_of
-from xcorr_app.registration.motion.whole_frames import motion_of
+from xcorr_app.registration.motion.whole_frames import Measuring, motion_of
 from xcorr_app.registration.parts.tile_bins import binned
 from xcorr_app.registration.quality import EDGE, LOW_SCORE
 from xcorr_app.registration.reference.reference_names import compares_neighbours, reference_frame
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.solver.basis import basis_of
 from xcorr_app.registration.stack.contrast import Contrast
 from xcorr_app.registration.stack.frames import Frames, HeldFrames, PickedFrames
 
@@ -94,7 +94,7 @@ def _turn(frames: Frames, against: Any, tried: slice) -> str | None:
     while max(frames.shape) > _LARGE:
         frames = HeldFrames.of(BinnedFrames(frames, (slice(None), slice(None))))
         against = against if isinstance(against, str) else binned(against[None])[0]
-    found = motion_of(frames, model_of("rigid"), against)
+    found = motion_of(Measuring(frames, basis_of("rigid")), against)
     turned = found.trusted & (np.abs(found.angle) > _TURNED)
     if not _most(turned[tried]):
         return None

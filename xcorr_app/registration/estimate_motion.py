@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from xcorr_app.arguments import as_number
-from xcorr_app.errors import ArgumentError, DataTypeError
+from xcorr_app.arrays.kinds import as_array
+from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.motion.models import PATCHES, model_of
-from xcorr_app.registration.motion.other_references import motion_against
+from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.motion.result import MotionResult
+from xcorr_app.registration.motion.series import motion_against
 from xcorr_app.registration.one_blas_thread import one_blas_thread
 from xcorr_app.registration.patches.patch_fit import (
     DEFAULT_DEVIATION,
@@ -18,6 +19,7 @@ from xcorr_app.registration.patches.patch_fit import (
 from xcorr_app.registration.patches.patches import patches_of
 from xcorr_app.registration.progress_bar import shown
 from xcorr_app.registration.settings import DEFAULT_MAX_SIGMA
+from xcorr_app.registration.solver.basis import PATCHES, basis_of
 from xcorr_app.registration.stack.passes import Progress
 from xcorr_app.registration.stack.stack_input import Given, given_reference
 
@@ -28,6 +30,8 @@ def estimate_motion(
     model: str = "rigid",
     reference: str | int | Array = "first",
     *,
+    mask: str | Array | None = None,
+    mask_moves: bool = False,
     patch: int = DEFAULT_PATCH,
     patch_overlap: float = DEFAULT_OVERLAP,
     max_deviation: float = DEFAULT_DEVIATION,
@@ -48,9 +52,9 @@ def estimate_motion(
     Parameters
     ----------
     stack : array_like, shape (T, Y, X)
-        NumPy, CuPy, or what :func:`xcorr_app.estimate_shifts` takes but for masked arrays, at least 32 pixels a
-        side; the work is done where the array lives. NaN and infinite pixels are replaced by the mean of the others for
-        measuring.
+        NumPy, CuPy, or what :func:`xcorr_app.estimate_shifts` takes, at least 32 pixels a side; the work is done where
+        the array lives. NaN and infinite pixels are replaced by the mean of the others for measuring; what a masked
+        array masks does not count.
     model : {'rigid', 'similarity', 'affine', 'translation', 'patches'}
         Shift and rotation; with a scale; any linear motion; a shift alone, for which :func:`xcorr_app.estimate_shifts`
         is faster; a smooth field of shifts.
@@ -60,6 +64,8 @@ def estimate_motion(
         other frames as they were aligned, in rounds, which is less noisy than one frame. ``patches`` take ``median``
         as well, and not ``previous``: the shifts of whole frames are found against that, their patches against the mean
         of all frames so aligned but the one measured.
+    mask, mask_moves
+        Which pixels count, as for :func:`xcorr_app.estimate_shifts`; ``patches`` take none.
     patch : int
         Rows and columns of a patch; of ``patches`` alone, as the next two.
     patch_overlap : float
@@ -102,10 +108,14 @@ def estimate_motion(
     if not as_number(max_sigma, "max_sigma") > 0:
         raise ArgumentError(f"max_sigma is {max_sigma!r}: give a positive number of pixels")
     given, reference = Given(stack, axes, channel), given_reference(reference)
-    if given.mask is not None:
-        raise DataTypeError("stack: a masked array would lose its mask, which motion does not take: fill it")
+    masks = None
+    if mask is not None or given.mask is not None:
+        if model == PATCHES or (mask is not None and given.mask is not None):
+            raise ArgumentError("mask: patches take none, nor masked arrays; use a linear model, or fill the stack")
+        rule = given.mask if mask is None else mask
+        masks = Masks.of(rule if isinstance(rule, str) else as_array(rule, "mask"), moves=mask_moves)
     with given.on_its_device(), shown(progress) as told:
         if model == PATCHES:
             options = PatchOptions(patch, patch_overlap, max_deviation)
             return patches_of(given.frames, reference, options, max_sigma=max_sigma, progress=told)
-        return motion_against(given.frames, model_of(model), reference, max_sigma=max_sigma, progress=told)
+        return motion_against(given.frames, basis_of(model), reference, max_sigma=max_sigma, masks=masks, progress=told)

@@ -8,7 +8,7 @@ from scipy import ndimage
 
 from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.registration.field import window_match
-from xcorr_app.registration.field.window_match import Windows, match_windows
+from xcorr_app.registration.field.window_match import Search, Windows, _planes, match_windows
 
 SHAPE = (61, 74)
 
@@ -52,17 +52,17 @@ def test_planes_are_the_definition(xp, rng, monkeypatch, masked, reach, at_once)
         seen[:30, :5] = seen[::7] = False
     size, rows, columns = 9, np.array([0, 5, 52, 24, 31, 11]), np.array([0, 40, 65, 35, 3, 20])
     offset = rng.integers(-6, 7, (len(rows), 2))
-    windows = Windows(xp.asarray(first), rows, columns, size, reach, xp.asarray(seen) if masked else None)
+    place = np.stack([rows, columns], axis=1)
+    windows = Windows(xp.asarray(first), place, size, reach, xp.asarray(seen) if masked else None)
     np.testing.assert_array_equal(to_host(windows.flat), np.arange(6) == 3)
     for which in (slice(None), np.array([5, 0, 2])):
         numbers = np.arange(6)[which]
         for _ in range(2):
-            found = to_host(windows.planes(xp.asarray(second), offset[which], which))
+            found = to_host(_planes([Search(windows, xp.asarray(second), offset[which], which)]))
             for plane, number in zip(found, numbers, strict=True):
                 if number == 3:
                     continue
-                place = rows[number], columns[number]
-                expected = scores(first, second, place, size, reach, offset[number], seen)
+                expected = scores(first, second, place[number], size, reach, offset[number], seen)
                 known = np.isfinite(expected)
                 np.testing.assert_allclose(plane[known], expected[known], atol=3e-5)
 
@@ -74,8 +74,8 @@ def test_planes_are_the_definition(xp, rng, monkeypatch, masked, reach, at_once)
 def test_peaks_at_the_edge_of_the_search_are_told(reach, shift, edge, axis):
     first, _ = textures(4)
     second = np.roll(first, shift, axis)
-    windows = Windows(first.astype(np.float32), np.array([20]), np.array([25]), 21, reach)
-    found = match_windows(windows, second.astype(np.float32), np.zeros((1, 2), int))
+    windows = Windows(first.astype(np.float32), np.array([[20, 25]]), 21, reach)
+    found = match_windows([Search(windows, second.astype(np.float32), np.zeros((1, 2), int))])
     assert found.on_edge.tolist() == [edge]
 
 
@@ -84,7 +84,9 @@ def test_flat_windows_have_no_shift(scale):
     first, second = (image.astype(np.float32) * scale for image in textures(5))
     first[10:30, 10:30] = 3.0 * scale
     first[12:28:2, 12:28] = np.nextafter(np.float32(3), np.float32(4)) * scale  # nothing but rounding
-    found = match_windows(Windows(first, np.array([12, 35]), np.array([12, 40]), 16, 4), second, np.zeros((2, 2), int))
+    found = match_windows(
+        [Search(Windows(first, np.array([[12, 12], [35, 40]]), 16, 4), second, np.zeros((2, 2), int))]
+    )
     assert np.isnan(found.shift[0]).all()
     assert np.isnan(found.score[0])
     np.testing.assert_allclose(found.shift[1], 0, atol=0.05)

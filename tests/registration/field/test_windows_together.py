@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from xcorr_app.registration.field.window_match import Search, Windows, match_together, match_windows
+from xcorr_app.registration.field.window_match import Search, Windows, match_windows
 
 
 @pytest.fixture
@@ -14,8 +14,8 @@ def searches():
     images = [
         np.roll(first, (k, -k), (0, 1)) + 0.01 * rng.normal(size=first.shape).astype(np.float32) for k in (0, 1, 2)
     ]
-    rows, columns = (part.ravel() for part in np.meshgrid([0, 20, 58], [0, 30, 69], indexing="ij"))
-    one, other = (Windows(image, rows, columns, 32, 3) for image in (first, images[0]))
+    place = np.stack(np.meshgrid([0, 20, 58], [0, 30, 69], indexing="ij"), axis=2).reshape(-1, 2)
+    one, other = (Windows(image, place, 32, 3) for image in (first, images[0]))
     some = np.array([1, 4, 8])
     return [
         Search(one, images[0], np.zeros((9, 2), np.intp)),
@@ -25,9 +25,9 @@ def searches():
 
 
 def test_together_as_one_by_one(searches):
-    together, done = match_together(searches), 0
+    together, done = match_windows(searches), 0
     for each in searches:
-        alone = match_windows(each.windows, each.image, each.offset, each.which)
+        alone = match_windows([each])
         part = slice(done, done + len(each.offset))
         done = part.stop
         for name, values in vars(alone).items():

@@ -8,7 +8,7 @@ from scipy import ndimage
 
 import xcorr_app as xc
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
-from xcorr_app.registration.motion.models import MODELS
+from xcorr_app.registration.solver.basis import BASES
 from xcorr_app.registration.warping.matrices import turned
 from xcorr_app.registration.warping.warp import warp_frames
 
@@ -32,8 +32,8 @@ def motions(model, count, seed, turn=np.pi):
     rng = np.random.default_rng(seed)
     found = [np.eye(3)]
     for _ in range(count - 1):
-        angle = rng.uniform(-turn, turn) if MODELS[model].turns else 0.0
-        motion = turned(angle, rng.uniform(0.8, 1.25) if MODELS[model].scales else 1.0)
+        angle = rng.uniform(-turn, turn) if BASES[model].turns else 0.0
+        motion = turned(angle, rng.uniform(0.8, 1.25) if BASES[model].scales else 1.0)
         if model == "affine":
             motion = motion @ SHEAR
         motion[:2, 2] = rng.uniform(-12, 12, 2)
@@ -74,7 +74,7 @@ def corner_errors(found, truth, shape):
 
 
 @pytest.mark.share(2)
-@pytest.mark.parametrize("model", list(MODELS))
+@pytest.mark.parametrize("model", list(BASES))
 @pytest.mark.parametrize("speckle", [False, True], ids=["spots", "speckle"])
 def test_the_motion_is_found_over_the_whole_range(model, speckle):
     frames, truth = series(model, 20, seed=len(model), speckle=speckle)
@@ -84,7 +84,7 @@ def test_the_motion_is_found_over_the_whole_range(model, speckle):
     assert result.score.min() > 0.95
 
 
-@pytest.mark.parametrize("model", list(MODELS))
+@pytest.mark.parametrize("model", list(BASES))
 def test_transforms_are_those_of_scikit_image(model):
     transform = pytest.importorskip("skimage.transform")
     frames, _ = series(model, 20, seed=7, count=2, turn=0.2)
@@ -156,6 +156,26 @@ def test_doubt_is_told_apart():
     smooth = ndimage.gaussian_filter(disc, 2)
     discs = xc.estimate_motion(np.stack([smooth, ndimage.shift(smooth, (3, -2))]), "rigid")
     assert {"uncertain", "ambiguous"} & set(discs.flags[1])
+
+
+@pytest.mark.parametrize("model", ["rigid", "affine"])
+def test_what_is_masked_takes_no_part(model):
+    """A bright thing that stands still in front of a scene that turns, whatever it looks like."""
+    frames, truth = series(model, 20, 3, shape=(150, 160), turn=0.2)
+    mask = np.ones((150, 160), bool)
+    mask[50:90, 60:120] = False
+    found = []
+    for still in (30.0, np.nan, 50 * np.random.default_rng(0).normal(size=(150, 160))):
+        stack = np.where(mask, frames, still)
+        found.append(xc.estimate_motion(stack, model, mask=mask))
+        assert found[-1].flags == ((),) * len(frames)
+        np.testing.assert_array_equal(found[-1].matrices, found[0].matrices)
+    assert corner_errors(found[0].matrices, truth, mask.shape).max() < 0.06
+    held = xc.estimate_motion(np.ma.array(frames, mask=np.broadcast_to(~mask, frames.shape)), model, "template")
+    assert corner_errors(held.matrices, truth, mask.shape).max() < 0.06
+    assert "mask: given" in held.notes[0]
+    with pytest.raises(ArgumentError, match="patches take none"):
+        xc.estimate_motion(frames, "patches", mask=mask)
 
 
 def test_frames_that_cannot_be_trusted_are_interpolated():

@@ -8,10 +8,9 @@ import pytest
 from tests.registration.scenes import UnreliableFrames
 from xcorr_app.errors import ArgumentError
 from xcorr_app.registration.field.window_match import WindowMatch
-from xcorr_app.registration.motion import whole_frames
-from xcorr_app.registration.motion.models import model_of
+from xcorr_app.registration.motion.whole_frames import Measuring, motion_of
 from xcorr_app.registration.patches.patch_fit import PatchFit, PatchOptions
-from xcorr_app.registration.patches.patch_references import References
+from xcorr_app.registration.solver.basis import basis_of
 from xcorr_app.registration.stack.frames import ArrayFrames
 from xcorr_app.registration.stack.single_reference import read_reference
 
@@ -20,8 +19,8 @@ def test_a_reference_that_cannot_be_read_is_refused(rng):
     stack = rng.normal(size=(4, 40, 44))
     frames = UnreliableFrames(stack, {2: "it is cut short"})
     with pytest.raises(ArgumentError, match="frame 2, cannot be read: it is cut short"):
-        whole_frames.motion_of(frames, model_of("rigid"), 2)
-    found = whole_frames.motion_of(frames, model_of("translation"), 0)
+        motion_of(Measuring(frames, basis_of("rigid")), 2)
+    found = motion_of(Measuring(frames, basis_of("translation")), 0)
     assert found.flags[2] == ("unreadable",)
     assert found.unreadable == {2: "it is cut short"}
 
@@ -65,22 +64,26 @@ class OfNodes:
 
     def __init__(self):
         stack = np.random.default_rng(0).normal(size=(3, 32, 40)).astype(np.float32)
-        self.against = PatchFit((32, 40), References(stack[0]), PatchOptions(patch=16), np)
+        self.against = PatchFit(3, stack[0], None, PatchOptions(patch=16), np)
 
 
 def test_a_patch_is_trusted_where_it_stands_out_inside_the_search_and_with_its_neighbours():
-    matcher = OfNodes().against._matcher
+    matcher = OfNodes().against.matcher
     level = matcher.by_chance(0.5)
     assert level == pytest.approx(4 * math.sqrt(1 + math.pi) / 16)
+
+    def trusted(found):
+        return matcher.trusted(WindowMatch(**{name: values[None] for name, values in found.items()}), 0.5)
+
     shift = np.tile([1.0, -2.0], (12, 1)) + np.random.default_rng(1).normal(size=(12, 2)) * 0.1
     good = {"shift": shift, "score": np.full(12, 0.9), "significance": np.full(12, 9.0)}
     good |= {"false_alarm": np.full(12, 1e-9), "on_edge": np.zeros(12, dtype=bool)}
-    assert matcher._trusted(WindowMatch(**good), np.array([level])).all()
+    assert trusted(good).all()
     for name, value in (("score", level), ("on_edge", True), ("false_alarm", 0.5), ("shift", 6.0), ("shift", np.nan)):
         changed = {key: values.copy() for key, values in good.items()}
         changed[name][5] = value
         expected = np.ones(12, dtype=bool)
         expected[5] = False
-        np.testing.assert_array_equal(matcher._trusted(WindowMatch(**changed), np.array([level]))[0], expected)
+        np.testing.assert_array_equal(trusted(changed)[0], expected)
     unknown = good | {"false_alarm": np.full(12, np.nan)}
-    assert matcher._trusted(WindowMatch(**unknown), np.array([level])).all()
+    assert trusted(unknown).all()

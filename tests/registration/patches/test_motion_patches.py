@@ -12,8 +12,8 @@ import xcorr_app as xc
 from tests.registration.scenes import drifting
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, ShapeError
 from xcorr_app.registration.field.window_match import _first_of_inverse
-from xcorr_app.registration.warping.displacement import warp_by_fields
 from xcorr_app.registration.warping.field import Field
+from xcorr_app.registration.warping.warp import warp_by_fields
 
 SHAPE = (221, 240)
 

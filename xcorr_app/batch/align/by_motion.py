@@ -14,12 +14,12 @@ from xcorr_app.batch.align.measured import Measured, Warped, as_shifts, measured
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.registration.motion.models import model_of
-from xcorr_app.registration.motion.other_references import motion_against
 from xcorr_app.registration.motion.result import MotionResult
+from xcorr_app.registration.motion.series import motion_against
 from xcorr_app.registration.results.results import ShiftResult
+from xcorr_app.registration.solver.basis import basis_of
 from xcorr_app.registration.warping.matrices import angle_of, scale_of
-from xcorr_app.registration.warping.warps import ByMatrices
+from xcorr_app.registration.warping.warp import ByMatrices
 
 _ENGINE = "gauss-newton"
 _ELEMENTS = ("m00", "m01", "m02", "m10", "m11", "m12")
@@ -27,7 +27,7 @@ _ELEMENTS = ("m00", "m01", "m02", "m10", "m11", "m12")
 
 def measured_by_motion(begun: BegunStack, options: AlignOptions, resources: StackResources) -> Measured:
     """Measure motions of whole frames."""
-    model = model_of(options.motion)
+    basis = basis_of(options.motion)
 
     def tell(frames: SourceFrames, result: MotionResult) -> tuple[Warped, ShiftResult]:
         matrices = np.round(result.applied(options.doubtful), 9)
@@ -38,7 +38,7 @@ def measured_by_motion(begun: BegunStack, options: AlignOptions, resources: Stac
         reach = ShiftWindow.symmetric(*(size // 2 for size in frames.shape))  # what is tried of each rotation
         return warped, as_shifts(result, _ENGINE, told, reach)
 
-    measure = partial(motion_against, model=model, max_sigma=options.settings.sure_sigma)
+    measure = partial(motion_against, basis=basis, max_sigma=options.settings.sure_sigma)
     return measured_by(measure, tell, begun, options, resources)
 
 

@@ -21,7 +21,7 @@ from xcorr_app.registration.motion.result_file import content_of
 from xcorr_app.registration.patches.patches import patches_of
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.warping.field import Field
-from xcorr_app.registration.warping.warps import ByFields
+from xcorr_app.registration.warping.warp import ByFields
 from xcorr_app.report.records import Bends
 
 FILES = ("motion.npz", "patches.csv", "field.csv", "field.ome.tif")

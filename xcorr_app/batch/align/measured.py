@@ -17,7 +17,7 @@ from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.correction import Correction
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.results.results import ShiftResult
-from xcorr_app.registration.warping.warps import Warp
+from xcorr_app.registration.warping.warp import Warp
 from xcorr_app.report.records import Bends
 
 

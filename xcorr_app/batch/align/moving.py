@@ -30,7 +30,7 @@ from xcorr_app.registration.moving.apply import common_area, shift_frames
 from xcorr_app.registration.moving.moving_choice import decide_moving
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Progress
-from xcorr_app.registration.warping.warps import Warp
+from xcorr_app.registration.warping.warp import Warp
 
 
 @dataclass(frozen=True)

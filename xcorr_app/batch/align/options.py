@@ -268,8 +268,8 @@ class AlignOptions(MovingOptions):
 
     def _check_motion(self) -> None:
         """Refuse values that only go with shifts."""
-        from xcorr_app.registration.motion.other_references import OTHERS
-        from xcorr_app.registration.patches.patch_references import REFERENCES
+        from xcorr_app.registration.motion.whole_frames import OTHERS
+        from xcorr_app.registration.patches.patches import REFERENCES
 
         if self.more_channels != ():
             raise ArgumentError("several channels are measured for shifts: use one --align-channel with --motion")

@@ -26,7 +26,7 @@ from xcorr_app.pipeline.stages import Stages
 from xcorr_app.pipeline.state import REPORT, State
 from xcorr_app.pipeline.work import Finished, Plan, Work
 from xcorr_app.registration import quality
-from xcorr_app.registration.motion.models import PATCHES, is_more_than_a_shift
+from xcorr_app.registration.solver.basis import PATCHES, is_more_than_a_shift
 from xcorr_app.report.html import load_template
 from xcorr_app.report.records import StackReport
 from xcorr_app.report.summary import summarise

@@ -34,12 +34,12 @@ from xcorr_app.registration.channel_planes import Channel
 from xcorr_app.registration.channels import together
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.masked.rules import Masks
-from xcorr_app.registration.motion.models import PATCHES, is_more_than_a_shift
 from xcorr_app.registration.parts.masks import two_motions
 from xcorr_app.registration.parts.tile_agreement import DIFFERS
 from xcorr_app.registration.quality import is_trusted, without_remarks
 from xcorr_app.registration.reference.reference_names import reference_frame
 from xcorr_app.registration.results.results import ShiftResult
+from xcorr_app.registration.solver.basis import PATCHES, is_more_than_a_shift
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.needs import check_memory
 from xcorr_app.report.pictures import Pictures

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from xcorr_app.errors import ShapeError
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.warping.matrices import about_middle
-from xcorr_app.registration.warping.warps import ByFields, ByMatrices, Warp
+from xcorr_app.registration.warping.warp import ByFields, ByMatrices, Warp
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,13 +11,14 @@ from xcorr_app.gpu.resample import project, translation, warping
 from xcorr_app.gpu.resample.fourier import FourierProblem, fourier_launches
 from xcorr_app.gpu.resample.problem import TranslationProblem, sum_type
 from xcorr_app.gpu.resample.project import ProjectionProblem, projection_launch
+from xcorr_app.gpu.resample.splines import spline_launch
 from xcorr_app.gpu.resample.translation import translation_launch
 from xcorr_app.gpu.resample.warping import WarpProblem, warp_launch
 from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES, DeviceLimits
 
-__all__ = ["FOURIER", "KERNELS", "PROJECTIONS", "WARPS", "fourier_cost", "translation_cost"]
+__all__ = ["FOURIER", "KERNELS", "PROJECTIONS", "SPLINES", "WARPS", "fourier_cost", "translation_cost"]
 
 _COPY = 4.1e6
 """Bytes that an H200 reads and writes in a microsecond."""
@@ -108,6 +109,17 @@ WARPS: Mapping[str, KernelEntry[WarpProblem]] = {
     )
 }
 """Kernels that see frames through more than a shift."""
+
+SPLINES: Mapping[str, KernelEntry[tuple[int, int]]] = {
+    "splines": KernelEntry(
+        "splines",
+        ("resample/spline_frames",),
+        lambda _shape, _limits: None,
+        spline_launch,
+        document="Unser (1999), doi:10.1109/79.799930: coefficients of splines",
+    )
+}
+"""What frames are seen through splines by."""
 
 PROJECTIONS: Mapping[str, KernelEntry[ProjectionProblem]] = {
     "project": KernelEntry(

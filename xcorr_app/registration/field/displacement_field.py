@@ -10,7 +10,7 @@ from xcorr_app.arguments import as_number, check_image
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.gpu.runtime.placement import on_device_of
-from xcorr_app.registration.field.field_passes import compared, with_last_step, with_shifts_refined
+from xcorr_app.registration.field.field_passes import compared, refined
 from xcorr_app.registration.field.measured_field import DisplacementField
 from xcorr_app.registration.one_blas_thread import one_blas_thread
 from xcorr_app.registration.warping.grid import Grid
@@ -101,10 +101,8 @@ def displacement_field(
             within = reach if number == 0 else max(3, window // 4)
             found = compared(images, grid, within, found, seen, median_threshold)
         assert found is not None  # noqa: S101 - there is at least one pass
-        grid = Grid.of(first.shape, window, step)
-        if passes == 1 and refine == "none":
-            return with_shifts_refined(images, grid, found, seen)
-        return with_last_step(images, grid, found, seen, median_threshold, refine)
+        how = "shift" if passes == 1 and refine == "none" else refine
+        return refined(images, Grid.of(first.shape, window, step), found, seen, median_threshold, how)
 
 
 def _checked(

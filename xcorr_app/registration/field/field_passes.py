@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +10,14 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.field.measured_field import DisplacementField, slopes_of
 from xcorr_app.registration.field.smooth_field import local_linear, normalised_median
-from xcorr_app.registration.field.window_icgn import RefinedWindows, refine_windows
-from xcorr_app.registration.field.window_match import WindowMatch, Windows, match_windows
-from xcorr_app.registration.field.window_shifts import refine_shifts
+from xcorr_app.registration.field.window_match import Search, WindowMatch, Windows, match_windows
+from xcorr_app.registration.field.windows import refine_windows
+from xcorr_app.registration.solver.sampling import coefficients
+from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
-from xcorr_app.registration.warping.displacement import at_every_pixel, places_of
 from xcorr_app.registration.warping.grid import Grid, pixel_bases, with_edges
 from xcorr_app.registration.warping.ndimage import ndimage_of
+from xcorr_app.registration.warping.warp import at_every_pixel, places_of
 
 Floats = NDArray[np.float64]
 
@@ -37,41 +37,35 @@ def compared(
 ) -> DisplacementField:
     """Compare all windows of a grid, the second image seen through what was found before."""
     first, second = images
-    predicted = np.zeros((*grid.shape, 2))
+    xp, predicted = array_namespace(first), np.zeros((*grid.shape, 2))
     if before is not None:
         pixels = _at_pixels(before, grid, first.shape)
-        xp = array_namespace(first)
-        splines = ndimage_of(xp).spline_filter(second, order=3, output=np.float32, mode="mirror")
-        places = places_of(xp.asarray(pixels, dtype=np.float32))
+        places, splines = places_of(xp.asarray(pixels, dtype=np.float32)), coefficients(second[None])[0]
         second = ndimage_of(xp).map_coordinates(splines, places, order=3, mode="nearest", prefilter=False)
         predicted = _at_points(pixels, grid)
-    rows, columns = _firsts(grid)
-    window = grid.rows.window
-    share = np.ones(grid.shape)
-    if seen is not None:
-        share = _share(seen, grid)
-    nowhere = np.zeros((len(rows), 2), dtype=np.intp)
-    windows = Windows(first, rows, columns, window, reach, seen)
-    back = None if before is None else Windows(second, rows, columns, window, reach, seen)
-    match = match_windows(windows, second, nowhere, back=back)
-    return _validated(match, grid, predicted, share < _MIN_SEEN, threshold)
+    place, window = grid.firsts, grid.rows.window
+    masked = np.zeros(grid.shape, dtype=bool) if seen is None else _share(seen, grid) < _MIN_SEEN
 
+    def job(start: int, stop: int) -> WindowMatch:
+        part = place[start:stop]
+        windows = Windows(first, part, window, reach, seen)
+        back = None if before is None else Windows(second, part, window, reach, seen)
+        return match_windows([Search(windows, second, np.zeros_like(part))], back)
 
-def _validated(
-    match: WindowMatch, grid: Grid, predicted: Floats, masked: NDArray[np.bool_], threshold: float
-) -> DisplacementField:
+    walk = Pass(len(place), (window + 2 * reach) ** 2, xp is not np)
+    parts = [vars(part).values() for part in walk.over("windows", job)]
+    match = WindowMatch(*(np.concatenate(each) for each in zip(*parts, strict=True)))
     measured = match.shift.reshape(*grid.shape, 2) + predicted
     with np.errstate(invalid="ignore"):
         by_chance = (match.false_alarm > MAX_FALSE_ALARM).reshape(grid.shape)
     known = np.isfinite(measured).all(axis=2) & ~masked & ~by_chance & ~match.on_edge.reshape(grid.shape)
-    shape = grid.shape
     field = DisplacementField(
         rows=grid.rows.middles,
         columns=grid.columns.middles,
         displacement=measured,
-        sigma=np.full((*shape, 2), np.nan),
-        score=match.score.reshape(shape),
-        significance=match.significance.reshape(shape),
+        sigma=np.full(measured.shape, np.nan),
+        score=match.score.reshape(grid.shape),
+        significance=match.significance.reshape(grid.shape),
         replaced=~known & ~masked,
         masked=masked,
     )
@@ -83,69 +77,42 @@ def _replaced(field: DisplacementField, threshold: float) -> DisplacementField:
     known = ~field.replaced & ~field.masked
     for _ in range(_ROUNDS):
         known &= normalised_median(field.displacement, known) <= threshold
-    good = field.displacement.copy()
     lost = ~known & ~field.masked
-    if lost.any():
-        places = _places(field)
-        reach = _spacing(field)
-        values = field.displacement[known]
-        good[lost] = local_linear(places[known], values, np.ones(len(values)), places[lost], reach)
-    good[field.masked] = np.nan
+    good = np.where(field.masked[..., None], np.nan, _filled(field, known))
     return replace(field, displacement=good, replaced=lost)
 
 
-def with_shifts_refined(
-    images: list[Array], grid: Grid, field: DisplacementField, seen: Array | None
+def refined(
+    images: list[Array], grid: Grid, field: DisplacementField, seen: Array | None, threshold: float, how: str
 ) -> DisplacementField:
-    """The vectors of a single pass, and their standard errors, by a fit of each window's shift to its pixels."""
-    rows, columns = _firsts(grid)
-    known = ~field.replaced & ~field.masked
-    start = np.where(known[..., None], field.displacement, np.nan).reshape(-1, 2)
-    found = refine_shifts(images[0], images[1], rows, columns, grid.rows.window, start, seen)
-    settled = found.settled.reshape(grid.shape)
-    return replace(
-        field,
-        displacement=np.where(settled[..., None], found.shift.reshape(*grid.shape, 2), field.displacement),
-        sigma=np.where(known[..., None], found.sigma.reshape(*grid.shape, 2), np.nan),
-        score=np.where(settled, found.score.reshape(grid.shape), field.score),
-    )
+    """Vectors fitted to the pixels of their windows, and their standard errors.
 
-
-def with_last_step(
-    images: list[Array],
-    grid: Grid,
-    field: DisplacementField,
-    seen: Array | None,
-    threshold: float,
-    refine: str,
-) -> DisplacementField:
-    """Standard errors of the vectors, and with ``icgn`` the vectors refined."""
-    rows, columns = _firsts(grid)
-    filled = _filled(field)
-    slopes = slopes_of(filled, field.rows, field.columns).reshape(-1, 2, 2)
-    at = filled.reshape(-1, 2)
-    steps: dict[str, Any] = {"counts": seen} if refine == "icgn" else {"counts": seen, "steps": 0}
-    found: RefinedWindows = refine_windows(images[0], images[1], rows, columns, grid.rows.window, at, slopes, **steps)
-    shape = grid.shape
-    notes = field.notes
-    if refine == "icgn":
-        settled = found.settled.reshape(shape) & ~field.masked
-        vectors = np.where(settled[..., None], found.shift.reshape(*shape, 2), field.displacement)
+    `how`: windows move as one (``shift``), or are strained (``icgn``); ``none`` leaves vectors as they are.
+    """
+    shape, known = grid.shape, ~field.replaced & ~field.masked
+    if how == "shift":
+        start, slopes = np.where(known[..., None], field.displacement, np.nan), None
+    else:
+        start = _filled(field, np.asarray(np.isfinite(field.displacement).all(axis=2)))
+        slopes = slopes_of(start, field.rows, field.columns).reshape(-1, 2, 2)
+    window = grid.rows.window
+    found = refine_windows(images, grid.firsts, window, start.reshape(-1, 2), slopes, seen, moves=how != "none")
+    settled = found.settled.reshape(shape) & ~field.masked
+    vectors = np.where(settled[..., None], found.shift.reshape(*shape, 2), field.displacement)
+    score = np.where(settled, found.score.reshape(shape), field.score)
+    if how == "icgn":
         # A window that was lost before may have been found from what its neighbours say.
-        field = replace(field, displacement=vectors, replaced=~settled & ~field.masked)
-        field = _replaced(field, threshold)
-        score = np.where(settled, found.score.reshape(shape), field.score)
-        field = replace(field, score=score)
+        field = _replaced(replace(field, displacement=vectors, replaced=~settled & ~field.masked), threshold)
+        vectors, known = field.displacement, ~field.replaced & ~field.masked
         if kept := int((~settled & ~field.masked).sum()):
             told = f"icgn did not converge on {kept} of {settled.size} windows: their neighbours replace them."
-            notes = (*notes, told)
-    sigma = np.where((field.replaced | field.masked)[..., None], np.nan, found.sigma.reshape(*shape, 2))
-    return replace(field, sigma=sigma, notes=notes)
+            field = replace(field, notes=(*field.notes, told))
+    sigma = np.where(known[..., None], found.sigma.reshape(*shape, 2), np.nan)
+    return replace(field, displacement=vectors, score=score, sigma=sigma)
 
 
-def _filled(field: DisplacementField) -> Floats:
-    """The displacement with something everywhere."""
-    known = np.isfinite(field.displacement).all(axis=2)
+def _filled(field: DisplacementField, known: NDArray[np.bool_]) -> Floats:
+    """The displacement, what is not known replaced by what the others say."""
     filled = field.displacement.copy()
     if not known.all():
         places, values = _places(field), field.displacement[known]
@@ -156,7 +123,7 @@ def _filled(field: DisplacementField) -> Floats:
 def _at_pixels(field: DisplacementField, grid: Grid, shape: tuple[int, int]) -> Floats:
     """The displacement (2, Y, X) that a pass starts from: smooth, and carried on to the edges of the frame."""
     rows, columns = (with_edges(axis) for axis in (grid.rows, grid.columns))
-    at = np.stack([axis.ravel() for axis in np.meshgrid(rows, columns, indexing="ij")], axis=1)
+    at = np.stack(np.meshgrid(rows, columns, indexing="ij"), axis=2).reshape(-1, 2)
     known = np.isfinite(field.displacement).all(axis=2)
     values = field.displacement[known]
     nodes = local_linear(_places(field)[known], values, np.ones(len(values)), at, 0.5 * _spacing(field))
@@ -166,15 +133,11 @@ def _at_pixels(field: DisplacementField, grid: Grid, shape: tuple[int, int]) -> 
 
 def _at_points(pixels: Floats, grid: Grid) -> Floats:
     """A displacement (2, Y, X) in the middles of windows, which lie between pixels where windows are even."""
-    parts = [np.floor(axis.middles).astype(np.intp) for axis in (grid.rows, grid.columns)]
-    uppers = [np.ceil(axis.middles).astype(np.intp) for axis in (grid.rows, grid.columns)]
-    corners = [pixels[:, rows][:, :, columns] for rows in (parts[0], uppers[0]) for columns in (parts[1], uppers[1])]
+    (top, bottom), (left, right) = (
+        [turned(axis.middles).astype(np.intp) for turned in (np.floor, np.ceil)] for axis in (grid.rows, grid.columns)
+    )
+    corners = [pixels[:, rows][:, :, columns] for rows in (top, bottom) for columns in (left, right)]
     return np.moveaxis(np.mean(corners, axis=0), 0, 2)
-
-
-def _firsts(grid: Grid) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    rows, columns = np.meshgrid(grid.rows.firsts, grid.columns.firsts, indexing="ij")
-    return rows.ravel(), columns.ravel()
 
 
 def _places(field: DisplacementField) -> Floats:
@@ -189,8 +152,7 @@ def _spacing(field: DisplacementField) -> float:
 
 def _share(seen: Array, grid: Grid) -> Floats:
     """Share (gy, gx) of each window that is not masked."""
-    table = np.pad(np.cumsum(np.cumsum(to_host(seen).astype(np.int64), axis=0), axis=1), ((1, 0), (1, 0)))
-    window = grid.rows.window
-    y, x = grid.rows.firsts[:, None], grid.columns.firsts[None, :]
-    total = table[y + window, x + window] - table[y, x + window] - table[y + window, x] + table[y, x]
-    return np.asarray(total / window**2, np.float64)
+    pixels, (rows, columns) = np.arange(max(seen.shape)), (grid.rows, grid.columns)
+    within = [np.abs(pixels[: axis.size] - axis.middles[:, None]) < axis.window / 2 for axis in (rows, columns)]
+    share: Floats = within[0] @ to_host(seen).astype(np.float64) @ within[1].T / (rows.window * columns.window)
+    return share

@@ -59,7 +59,7 @@ class LocalLinear:
     """
 
     def __init__(self, places: Floats, at: Floats, reach: float) -> None:
-        self._places, self._at, self._reach = places, at, reach
+        self._places, self.at, self._reach = places, at, reach
         away = (places - at[:, None]) / reach
         far = (away**2).sum(axis=2)
         gaussian = np.exp((far.min(axis=1, keepdims=True) - far) / 2)
@@ -68,18 +68,21 @@ class LocalLinear:
         self._moments: Floats = (gaussian * np.stack(columns)).reshape(-1, len(places))
 
     def __call__(self, values: Floats, weights: Floats) -> Floats:
-        """Field (m, 2) through values (n, 2) of weights (n,), of which some may be zero."""
-        count = len(self._at)
+        """Fields (T, m, 2) through values (T, n, 2) of weights (T, n), of which some may be zero."""
+        moments = self._moments.reshape(6, len(self.at), -1)
         with np.errstate(under="ignore"):
-            sums = (self._moments @ weights).reshape(6, count)
-            right = (self._moments[: 3 * count] @ (weights[:, None] * values)).reshape(3, count, 2)
-        if not sums[0].min() > _TOO_FAR * weights.max():
-            return local_linear(self._places, values, weights, self._at, self._reach)
-        one, y, x, yy, yx, xx = sums
+            sums = np.moveaxis(weights @ moments.transpose(0, 2, 1), 0, -1)
+            weighted = (weights[..., None] * values).transpose(0, 2, 1)
+            right = np.stack([weighted @ each.T for each in moments[:3]], axis=-1)
+        one, y, x, yy, yx, xx = np.moveaxis(sums, -1, 0)
         yy, xx = yy + _SLOPE_PRIOR * one, xx + _SLOPE_PRIOR * one
         # First row of the inverse of the symmetric matrix.
-        row = np.stack([yy * xx - yx * yx, x * yx - y * xx, y * yx - x * yy])
-        found: Floats = (row[:, :, None] * right).sum(axis=0) / (one * row[0] + y * row[1] + x * row[2])[:, None]
+        row = np.stack([yy * xx - yx * yx, x * yx - y * xx, y * yx - x * yy], axis=-1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scale = one * row[..., 0] + y * row[..., 1] + x * row[..., 2]
+            found: Floats = np.moveaxis((row[:, None] * right).sum(axis=3) / scale[:, None], 1, 2)
+        for t in np.flatnonzero(~(one.min(axis=1) > _TOO_FAR * weights.max(axis=1))):
+            found[t] = local_linear(self._places, values[t], weights[t], self.at, self._reach)
         return found
 
 

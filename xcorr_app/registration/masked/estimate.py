@@ -9,22 +9,27 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.peaks import find_peaks, nearest_of_equals, neighbourhoods, prefer
 from xcorr_app.correlation.plane_peaks import lacks_neighbours
+from xcorr_app.correlation.subpixel import refine
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration import quality
 from xcorr_app.registration.masked.planes import MaskedPlanes, pixels_alike, standardised
-from xcorr_app.registration.masked.refine import Refinement
 from xcorr_app.registration.masked.rules import Masks, has_static_gaps
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.solver.basis import BASES
+from xcorr_app.registration.solver.whole_frames import Pyramid, levels_of, smoothed, smoothing_for
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Pass, Progress
 from xcorr_app.registration.stack.single_reference import SINGLE, read_reference
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM, significance
+from xcorr_app.registration.standard_error.uncertainty import AT_EDGES
 
 _SUBPIXEL = ("gaussian", "quadratic", "parabolic", "none")
 _ENGINE = "fft"
+_FARTHEST = 1.0
+"""Pixels from the peak of a plane beyond which another place was found."""
 
 
 def masks_for(frames: Frames, reference: str | int | Array, settings: Settings) -> Masks | None:
@@ -59,12 +64,12 @@ def estimate_masked(
     if not bool(counts.any()):
         raise ArgumentError("mask: no pixel of the reference counts; choose another reference, or another mask")
     rows, columns = settings.roi or (slice(None), slice(None))
-    image, counts = image[rows, columns], counts[rows, columns]
+    counts = counts[rows, columns]
     window = settings.window(frames.shape)
-    image = standardised(image[None], counts[None])[0]
-    against = MaskedPlanes(image, counts, window, settings.min_overlap)
-    refinement = Refinement(image, counts, settings.subpixel)
-    alike = pixels_alike(image, counts)
+    image = standardised(image[rows, columns][None], counts[None])
+    against = MaskedPlanes(image[0], counts, window, settings.min_overlap)
+    refining = _Refining(image, counts, settings.subpixel, frames.count)
+    alike = pixels_alike(image[0], counts)
     found = _Columns(frames.count)
     walk = Pass(frames.count, 4 * frames.shape[0] * frames.shape[1], xp is not np, progress)
 
@@ -77,8 +82,10 @@ def estimate_masked(
         part.unreadable = dict(chunk.unreadable)
         if seen.dtype.kind == "f":
             part.non_finite[:] = to_host((~xp.isfinite(seen)).sum(axis=(1, 2)))
-        part.rate(*against.planes(values, own), window, alike)
-        part.measure(refinement, values, own)
+        beside = part.rate(*against.planes(values, own), window, alike)
+        part.shifts, part.sigma = refining.of(
+            values, own, part.peak, np.where(part.on_edge[:, None, None], np.nan, beside)
+        )
         return part
 
     done = 0
@@ -105,6 +112,37 @@ def estimate_masked(
     )
 
 
+class _Refining:
+    """Refines whole shifts of so many frames against an image (1, h, w), standardised, of which some pixels count."""
+
+    def __init__(self, image: Array, counts: Array, method: str, count: int) -> None:
+        self._method, self._sigma = method, smoothing_for(float(quality.clean_fraction(image)[0]))
+        basis = BASES["translation"]
+        self._pyramid = Pyramid(levels_of(smoothed(image, self._sigma)[0], basis, counts)[:1], basis, count)
+
+    def of(
+        self, frames: Array, counts: Array, peak: NDArray[np.intp], beside: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Shifts and standard errors (n, 2) of frames (n, h, w), of whose planes the values `beside` a peak are known.
+
+        The scores of a plane are of other pixels at every shift, which bends its peak near a mask's edge: their fit is
+        where the solver begins, with pixels that count in both, whatever the shift.
+        """
+        offset, _ = refine(beside, self._method, 1)
+        shift = peak + np.nan_to_num(offset)
+        motion = np.tile(np.eye(3), (len(frames), 1, 1))
+        motion[:, :2, 2] = -shift
+        fits = self._pyramid.refined([smoothed(frames, self._sigma)], np.arange(len(frames)), motion, counts)
+        with np.errstate(invalid="ignore"):
+            near = (np.abs(fits.motion[:, :2, 2] + shift) < _FARTHEST).all(axis=1) & fits.settled
+            variance = np.diagonal(fits.covariance, axis1=1, axis2=2)
+            sigma = np.sqrt(variance + AT_EDGES**2 / np.maximum(fits.pixels, 1)[:, None])
+        if self._method == "gaussian":
+            shift = np.where(near[:, None], -fits.motion[:, :2, 2], shift)
+        known = np.isfinite(beside[:, 1, 1])[:, None]
+        return np.where(known, shift, peak), np.where(known, sigma, np.nan)
+
+
 class _Columns:
     """What is known of consecutive frames, an entry each."""
 
@@ -118,8 +156,11 @@ class _Columns:
         self.non_finite = np.zeros(count, dtype=np.int64)
         self.unreadable: dict[int, str] = {}
 
-    def rate(self, planes: Array, number: Array, window: ShiftWindow, alike: float) -> None:
-        """Find the peaks of planes at which a `number` of pixels meet, of which `alike` amount to one."""
+    def rate(self, planes: Array, number: Array, window: ShiftWindow, alike: float) -> NDArray[np.float64]:
+        """Find the peaks of planes at which a `number` of pixels meet, of which `alike` amount to one.
+
+        Returns the values (n, 3, 3) beside them.
+        """
         xp, search = array_namespace(planes), (slice(None), slice(None))
         peaks = find_peaks(planes, search)
         if (nearest := nearest_of_equals(planes, search, (-window.dy_min, -window.dx_min), peaks)) is not None:
@@ -131,16 +172,9 @@ class _Columns:
         number = xp.broadcast_to(number, planes.shape)  # of one mask they are known once
         met = to_host(neighbourhoods(number, peaks.row, peaks.column, 0))[:, 0, 0]
         self.chance_score = quality.score_by_chance(met / alike, window)
-        beside = to_host(neighbourhoods(planes, peaks.row, peaks.column, 1))
+        beside: NDArray[np.float64] = to_host(neighbourhoods(planes, peaks.row, peaks.column, 1)).astype(np.float64)
         self.on_edge = lacks_neighbours(beside, window)
-
-    def measure(self, refinement: Refinement, values: Array, own: Array) -> None:
-        """Refine the peaks."""
-        for i in np.flatnonzero(np.isfinite(self.score)):
-            peak = (int(self.peak[i, 0]), int(self.peak[i, 1]))
-            one = refinement.of(values[i], own[i], peak)
-            self.shifts[i] = np.array(peak) if self.on_edge[i] else one.shift
-            self.sigma[i] = one.sigma
+        return beside
 
     def take(self, start: int, part: _Columns) -> None:
         """Put the columns of a chunk in their place."""
@@ -204,8 +238,5 @@ def _reference(frames: Frames, reference: str | int | Array, masks: Masks, xp: A
     """Image (Y, X) in float64, which of its pixels count, and what it is in words."""
     refusal = f"reference {reference!r} takes no mask: use first, last, a frame number or an image"
     image, number, described = read_reference(frames, reference, refusal)
-    if number is None and masks.given is not None and masks.given.ndim == 3:  # each of its own frame
-        counts = xp.isfinite(image)
-    else:
-        counts = masks.of_frames(image[None], number or 0, reference=True)[0]
+    counts = masks.of_reference(image, number)
     return xp.where(counts, image, 0.0).astype(np.float64), counts, described

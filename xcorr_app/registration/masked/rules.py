@@ -80,6 +80,12 @@ class Masks:
             return counts & given[start : start + frames.shape[0]]
         return counts & given if reference or not self.moves else counts
 
+    def of_reference(self, image: Array, number: int | None) -> Array:
+        """Which pixels of an image (h, w) count that frames are compared with: the frame of a number, or none."""
+        if number is None and self.given is not None and self.given.ndim == 3:  # each of its own frame
+            return array_namespace(image).isfinite(image)
+        return self.of_frames(image[None], number or 0, reference=True)[0]
+
     def _by_rule(self, xp: Any, frames: Array) -> Array:
         if self.rule == "finite":
             return xp.ones(frames.shape, dtype=bool)

@@ -13,11 +13,9 @@ from xcorr_app.errors import ShapeError
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.quality import is_trusted
 from xcorr_app.registration.results.doubtful_frames import DEFAULT_POLICY, check_policy, stays
-from xcorr_app.registration.warping.displacement import warp_by_fields
-from xcorr_app.registration.warping.field import Field
+from xcorr_app.registration.warping.field import Field, between
 from xcorr_app.registration.warping.matrices import about_corner, about_middle, angle_of, scale_of, turned
-from xcorr_app.registration.warping.warp import Mode, warp_frames
-from xcorr_app.registration.warping.warps import in_threads
+from xcorr_app.registration.warping.warp import Mode, in_threads, warp_by_fields, warp_frames
 
 if TYPE_CHECKING:
     from skimage.transform import AffineTransform
@@ -63,7 +61,7 @@ class MotionResult:
     @property
     def shifts(self) -> NDArray[np.float64]:
         """(T, 2) rows, columns in pixels to add to the middle of each frame to land on the reference."""
-        return -self._about_middle()[:, :2, 2]
+        return -about_middle(self.matrices, self.shape)[:, :2, 2]
 
     @property
     def angle(self) -> NDArray[np.float64]:
@@ -106,21 +104,17 @@ class MotionResult:
             return np.broadcast_to(np.eye(3), self.matrices.shape).copy()
         if policy == "leave" or not taken.any():
             return np.where(taken[:, None, None], self.matrices, np.eye(3))
-        frames, matrices = np.arange(taken.size), self._about_middle()
-        absent = frames[~taken]
+        matrices = about_middle(np.where(taken[:, None, None], self.matrices, np.eye(3)), self.shape)
         if self.model == "affine":
-            numbers = matrices[taken].reshape(-1, 9)
-        else:
-            turn = np.unwrap(np.radians(self.angle[taken]))
-            numbers = np.column_stack([turn, np.log(self.scale[taken]), matrices[taken][:, :2, 2]])
-        between = np.stack([np.interp(absent, frames[taken], column) for column in numbers.T], axis=1)
-        for frame, row in zip(absent, between, strict=True):
-            if self.model == "affine":
-                matrices[frame] = row.reshape(3, 3)
-            else:
-                matrices[frame] = turned(row[0], float(np.exp(-row[1])))
-                matrices[frame, :2, 2] = row[2:]
-        return np.stack([about_corner(matrix, self.shape) for matrix in matrices])
+            return about_corner(between(matrices, taken), self.shape)
+        numbers = np.zeros((taken.size, 4))
+        numbers[:, 2:] = matrices[:, :2, 2]
+        numbers[taken, 0] = np.unwrap(np.radians(self.angle[taken]))
+        numbers[taken, 1] = np.log(self.scale[taken])
+        numbers = between(numbers, taken)
+        found = turned(numbers[:, 0], np.exp(-numbers[:, 1]))
+        found[:, :2, 2] = numbers[:, 2:]
+        return np.where(taken[:, None, None], self.matrices, about_corner(found, self.shape))
 
     def apply(self, stack: Array, order: int = 1, mode: Mode = "constant", cval: float = 0.0) -> Array:
         """Warp a stack, of this measurement or another channel, onto the reference.
@@ -187,6 +181,3 @@ class MotionResult:
         from xcorr_app.registration.motion.result_file import load
 
         return load(Path(path))
-
-    def _about_middle(self) -> NDArray[np.float64]:
-        return np.stack([about_middle(matrix, self.shape) for matrix in self.matrices])

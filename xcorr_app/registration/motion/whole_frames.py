@@ -1,7 +1,4 @@
-"""Motion of whole frames: the likeliest of a few starts refined, and what can be said about it.
-
-On a CPU frame by frame, in several threads; on a device a chunk of frames at once (`device_motion`).
-"""
+"""Motion of whole frames: the likeliest of a few starts refined, and what can be said about it."""
 
 from __future__ import annotations
 
@@ -12,24 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.errors import ShapeError
-from xcorr_app.gpu.field.run import halve_frames
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration import quality
-from xcorr_app.registration.motion.device_motion import DeviceMotion, device_candidates
-from xcorr_app.registration.motion.gauss_newton import (
-    Fit,
-    halved,
-    levels_of,
-    refined,
-    smoothed,
-    smoothing_for,
-)
-from xcorr_app.registration.motion.models import Model
+from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.motion.result import MotionResult
-from xcorr_app.registration.motion.smoothed_frames import sizes_of
-from xcorr_app.registration.motion.start import Candidate, Starts, apart
+from xcorr_app.registration.motion.starts import Candidate, Starts, apart
 from xcorr_app.registration.settings import DEFAULT_MAX_SIGMA
-from xcorr_app.registration.stack.frames import Frames
+from xcorr_app.registration.solver.basis import Basis
+from xcorr_app.registration.solver.gauss_newton import Fits
+from xcorr_app.registration.solver.whole_frames import Pyramid, centred, levels_of, smoothed, smoothing_for
+from xcorr_app.registration.stack.frames import Chunk, Frames
 from xcorr_app.registration.stack.passes import Pass, Progress
 from xcorr_app.registration.stack.single_reference import SINGLE, read_reference
 from xcorr_app.registration.warping.matrices import Matrix, about_corner
@@ -50,54 +39,8 @@ _NOTHING = 1e-3
 """Radians by which nothing turns."""
 _WINDOWS = 1e4
 """Independent angles and shifts that are searched, for the score that chance reaches."""
-
-
-def motion_of(
-    frames: Frames,
-    model: Model,
-    reference: str | int | Array,
-    *,
-    max_sigma: float = DEFAULT_MAX_SIGMA,
-    progress: Progress | None = None,
-) -> MotionResult:
-    """Measure frames that are read as needed."""
-    if min(frames.shape) < _SMALLEST:
-        raise ShapeError(f"frames are {frames.shape[0]} x {frames.shape[1]}: motion needs {_SMALLEST} pixels a side")
-    known = ", ".join((*SINGLE, "previous", "mean", "template"))
-    refusal = f"unknown reference {reference!r}: use {known}, a frame number or an image"
-    image, _, described = read_reference(frames, reference, refusal)
-    against = Against(image, model, max_sigma)
-
-    def measure(numbers: Sequence[int], known: Callable[[int], list[Matrix]]) -> list[Found]:
-        chunks = [frames.read(first, last) for first, last in _runs(numbers)]
-        why = {t: words for chunk in chunks for t, words in chunk.unreadable.items()}
-        xp = array_namespace(image)
-        images = chunks[0].frames if len(chunks) == 1 else xp.concatenate([chunk.frames for chunk in chunks])
-        seen = [i for i, t in enumerate(numbers) if t not in why]
-        if why:
-            images = images[xp.asarray(seen, dtype=np.intp)]
-        found = [Found(flags=(quality.UNREADABLE,), unreadable=why.get(t)) for t in numbers]
-        for i, one in zip(seen, against.measured(images, [known(numbers[i]) for i in seen]), strict=True):
-            found[i] = one
-        return found
-
-    def over(numbers: Sequence[int], known: Callable[[int], list[Matrix]], told: Progress | None) -> list[Found]:
-        def job(start: int, stop: int) -> list[Found]:
-            return measure(numbers[start:stop], known)
-
-        on_device, pixels = array_namespace(image) is not np, frames.shape[0] * frames.shape[1]
-        walk = Pass(len(numbers), max(pixels, _FEWEST_PIXELS) if on_device else _AS_LONG_AS * pixels, on_device, told)
-        return [one for some in walk.over("measure", job) for one in some]
-
-    found = over(range(frames.count), lambda _: [], progress)
-    unreadable = {t: one.unreadable for t, one in enumerate(found) if one.unreadable is not None}
-    # What noise hides in a spectrum may be near what frames before and after it do.
-    doubtful = [t for t in range(frames.count) if found[t].flags and found[t].can_improve and _neighbours(found, t)]
-    again = over(doubtful, lambda t: _neighbours(found, t), None)
-    for t, one in zip(doubtful, again, strict=True):
-        if not one.flags or one.score > found[t].score:
-            found[t] = one
-    return motion_result(model, found, frames.shape, described, unreadable)
+OTHERS = ("previous", "mean", "template")
+"""References made of several frames: :mod:`xcorr_app.registration.motion.series`."""
 
 
 @dataclass(frozen=True)
@@ -115,138 +58,172 @@ class Found:
     @property
     def can_improve(self) -> bool:
         """Whether there is anything that another start might find."""
-        return not {quality.UNREADABLE, quality.FLAT} & set(self.flags)
+        return bool(self.flags) and not {quality.UNREADABLE, quality.FLAT} & set(self.flags)
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """What is measured, and how."""
+
+    frames: Frames
+    basis: Basis
+    max_sigma: float = DEFAULT_MAX_SIGMA
+    masks: Masks | None = None
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        shape = self.frames.shape
+        if min(shape) < _SMALLEST:
+            raise ShapeError(f"frames are {shape[0]} x {shape[1]}: motion needs {_SMALLEST} pixels a side")
+        if self.masks is not None:
+            self.masks.check(self.frames.count, shape)
+
+    def counts(self, chunk: Chunk) -> Array | None:
+        """Which pixels of frames count; None where all do."""
+        return None if self.masks is None else self.masks.of_frames(chunk.frames, chunk.start)
+
+    def against(self, image: Array, counts: Array | None = None) -> Against:
+        """What measures frames against an image, of which some pixels may count only."""
+        return Against(image, counts, self.basis, self.max_sigma, self.frames.count)
+
+    def of(self, against: Against, numbers: Sequence[int], known: Callable[[int], list[Matrix]]) -> list[Found]:
+        """Measure frames with these numbers; `known` are, for each, motions worth trying."""
+        found: dict[int, Found] = {}
+        for first, last in _runs(numbers):
+            chunk, seen = self.frames.read(first, last), list(range(first, last))
+            counts, images = self.counts(chunk), chunk.frames
+            found |= {t: Found(flags=(quality.UNREADABLE,), unreadable=why) for t, why in chunk.unreadable.items()}
+            if chunk.unreadable:
+                seen = [t for t in seen if t not in chunk.unreadable]
+                which = array_namespace(images).asarray([t - first for t in seen], dtype=np.intp)
+                images, counts = images[which], None if counts is None else counts[which]
+            found |= dict(zip(seen, against.measured(images, [known(t) for t in seen], counts), strict=True))
+        return [found[t] for t in numbers]
+
+    def result(self, found: list[Found], described: str) -> MotionResult:
+        """Make a result of what was found of each frame, about the middles of frames."""
+        nothing, shape = np.full((3, 3), np.nan), self.frames.shape
+        motions = np.stack([nothing if one.motion is None else one.motion for one in found])
+        sigma, sigma_angle = np.full((len(found), 2), np.nan), np.full(len(found), np.nan)
+        for t, one in enumerate(found):
+            if one.covariance is not None:
+                deviations = np.sqrt(np.maximum(np.diag(one.covariance), 0.0))
+                sigma[t] = deviations[:2]
+                if self.basis.name != "affine":
+                    sigma_angle[t] = np.degrees(deviations[2]) if self.basis.turns else 0.0
+        notes = () if self.masks is None else (f"Measured by the pixels that count (mask: {self.masks.rule}).",)
+        return MotionResult(
+            model=self.basis.name,
+            matrices=about_corner(motions, shape),
+            score=np.array([one.score for one in found]),
+            sigma=sigma,
+            sigma_angle=sigma_angle,
+            overlap=np.array([one.overlap for one in found]),
+            flags=tuple(one.flags for one in found),
+            shape=shape,
+            reference=described,
+            unreadable={t: one.unreadable for t, one in enumerate(found) if one.unreadable is not None},
+            notes=notes,
+        )
+
+
+def motion_of(measuring: Measuring, reference: str | int | Array) -> MotionResult:
+    """Measure frames against one image."""
+    frames, shape = measuring.frames, measuring.frames.shape
+    refusal = f"unknown reference {reference!r}: use {', '.join((*SINGLE, *OTHERS))}, a frame number or an image"
+    image, number, described = read_reference(frames, reference, refusal)
+    counts = None if measuring.masks is None else measuring.masks.of_reference(image, number)
+    against = measuring.against(image, counts)
+    on_device = array_namespace(image) is not np
+    pixels = max(shape[0] * shape[1], _FEWEST_PIXELS) if on_device else _AS_LONG_AS * shape[0] * shape[1]
+
+    def over(numbers: Sequence[int], known: Callable[[int], list[Matrix]], told: Progress | None) -> list[Found]:
+        def job(start: int, stop: int) -> list[Found]:
+            return measuring.of(against, numbers[start:stop], known)
+
+        walk = Pass(len(numbers), pixels, on_device, told)
+        return [one for some in walk.over("measure", job) for one in some]
+
+    found = over(range(frames.count), lambda _: [], measuring.progress)
+    # What noise hides in a spectrum may be near what frames before and after it do.
+    doubtful = [t for t in range(frames.count) if found[t].can_improve and _neighbours(found, t)]
+    for t, one in zip(doubtful, over(doubtful, lambda t: _neighbours(found, t), None), strict=True):
+        if not one.flags or one.score > found[t].score:
+            found[t] = one
+    return measuring.result(found, described)
 
 
 class Against:
-    """Measures frames against one image."""
+    """Measures a stack of so many frames against one image (h, w), of which only some pixels may count."""
 
-    def __init__(self, image: Array, model: Model, max_sigma: float) -> None:
-        prepared, _ = _prepared(image)
-        clean = float(quality.clean_fraction(prepared[None])[0])
-        self._smoothing = smoothing_for(clean)
-        self._model, self._max_sigma = model, max_sigma
-        self._levels = levels_of(self._smoothed(prepared), model)
-        self._starts = Starts(self._levels[-1], model)
-        self._is_flat = not float(prepared.std()) > 0
-        self._of_corners = _changes_of_corners(model, self._levels[0].shape)
-        self._device = None if array_namespace(image) is np else DeviceMotion(self._levels, model)
+    def __init__(self, image: Array, counts: Array | None, basis: Basis, max_sigma: float, count: int) -> None:
+        prepared, _ = centred(image[None], None if counts is None else counts[None])
+        self._smoothing = smoothing_for(float(quality.clean_fraction(prepared)[0]))
+        self._basis, self._max_sigma = basis, max_sigma
+        self._pyramid = Pyramid(levels_of(smoothed(prepared, self._smoothing)[0], basis, counts), basis, count)
+        self._shape = self._pyramid.levels[0].shape
+        self._starts = Starts(self._pyramid.levels[-1], basis)
+        self._is_flat = not float(prepared.max()) > float(prepared.min())
+        self._of_corners = basis.corners(self._shape)
 
-    def measured(self, frames: Array, known: list[list[Matrix]]) -> list[Found]:
-        """Measure frames (T, Y, X); `known` are, for each, motions worth trying."""
-        if self._device is None or not len(frames):
-            return [self._alone(*each) for each in zip(frames, known, strict=True)]
-        return self._together(frames, known)
-
-    def _alone(self, frame: Array, known: list[Matrix]) -> Found:
-        values, replaced = _prepared(frame)
-        if self._is_flat or not float(values.std()) > 0:
-            return _nothing_in(replaced)
-        sizes = [self._smoothed(values)]
-        while len(sizes) < len(self._levels):
-            sizes.append(halved(sizes[-1]))
-        tried = self._tried(self._starts.of(sizes[-1], known))
-        return self._found([refined(self._levels, self._model, sizes, motion) for motion in tried], replaced)
-
-    def _together(self, frames: Array, known: list[list[Matrix]]) -> list[Found]:
-        """Frames (T, Y, X) on a device."""
-        assert self._device is not None  # noqa: S101 - the caller asked before
-        replaced, flat = _damage(frames)
-        found = [_nothing_in(each) for each in replaced.tolist()]
-        seen = np.flatnonzero(~flat)
-        if self._is_flat or not seen.size:
+    def measured(self, frames: Array, known: list[list[Matrix]], counts: Array | None = None) -> list[Found]:
+        """Measure frames (T, Y, X); `known` are, for each, motions worth trying, `counts` (T, Y, X) what counts."""
+        if not len(frames):
+            return []
+        values, damaged = centred(frames, counts)
+        seen = to_host(values.max(axis=(1, 2)) > values.min(axis=(1, 2))) & (not self._is_flat)
+        remarks = [(quality.NON_FINITE,) if each else () for each in to_host(damaged).tolist()]
+        found = [Found(flags=(*each, quality.FLAT)) for each in remarks]
+        if not seen.any():
             return found
-        sizes = sizes_of(frames, self._smoothing, 2 if len(self._levels) > 1 else 1)
-        while len(sizes) < len(self._levels):
-            sizes.append(halve_frames(sizes[-1]))
-        small = sizes[-1][array_namespace(frames).asarray(seen)]
-        starts = device_candidates(self._starts, self._levels[-1].image, small, [known[t] for t in seen.tolist()])
+        numbers, xp = np.flatnonzero(seen), array_namespace(frames)
+        sizes = self._pyramid.sizes(smoothed(values, self._smoothing))
+        starts = self._starts.of(sizes[-1][xp.asarray(numbers)], [known[t] for t in numbers.tolist()])
         tried = [self._tried(candidates) for candidates in starts]
-        numbers = np.repeat(seen, [len(motions) for motions in tried])
-        fits = iter(self._device.refined(sizes, numbers, np.concatenate([np.stack(motions) for motions in tried])))
-        for t, motions in zip(seen.tolist(), tried, strict=True):
-            found[t] = self._found([next(fits) for _ in motions], bool(replaced[t]))
+        of = np.repeat(numbers, [len(motions) for motions in tried])
+        fits = self._pyramid.refined(sizes, of, np.concatenate([np.stack(motions) for motions in tried]), counts)
+        for t in numbers.tolist():
+            found[t] = self._found(fits, np.flatnonzero(of == t), remarks[t])
         return found
 
     def _tried(self, candidates: list[Candidate]) -> list[Matrix]:
         """Motions that are refined: the likely ones that are not the same."""
-        likely = [one.motion for one in candidates if one.score >= _AS_LIKELY * candidates[0].score]
         tried: list[Matrix] = []
-        for motion in likely:
-            if all(apart(motion, other, self._levels[0].shape) for other in tried):
-                tried.append(motion)
+        for one in candidates:
+            likely = one.score >= _AS_LIKELY * candidates[0].score
+            if likely and all(apart(one.motion, other, self._shape) for other in tried):
+                tried.append(one.motion)
         return tried[:_TRIED]
 
-    def _found(self, fits: list[Fit], replaced: bool) -> Found:
-        """The best motion, and whether it may be another one."""
-        flags = [quality.NON_FINITE] if replaced else []
-        fits = sorted(fits, key=lambda fit: -fit.score if np.isfinite(fit.score) else np.inf)
-        best = fits[0]
-        if np.isnan(best.score):
-            return Found(flags=(*flags, quality.EDGE))
-        others = [fit for fit in fits[1:] if apart(fit.motion, best.motion, self._levels[0].shape)]
-        if others and np.isfinite(others[0].score) and best.score < _ALIKE * others[0].score:
+    def _found(self, fits: Fits, rows: NDArray[np.intp], remarks: tuple[str, ...]) -> Found:
+        """The best motion of those of a frame, and whether it may be another one."""
+        scores = fits.score[rows]
+        if np.isnan(scores).all():
+            return Found(flags=(*remarks, quality.EDGE))
+        best = rows[np.nanargmax(scores)]
+        motion, flags, score = fits.motion[best], list(remarks), float(fits.score[best])
+        others = [fits.score[row] for row in rows if apart(fits.motion[row], motion, self._shape)]
+        if others and score < _ALIKE * np.nan_to_num(others).max():
             flags.append(quality.AMBIGUOUS)
-        if not best.settled or not best.definite or self._corner_error(best) > self._max_sigma:
+        overlap = float(fits.pixels[best]) / (self._shape[0] * self._shape[1])
+        variance = np.einsum("ij,jk,ik->i", self._of_corners, fits.covariance[best], self._of_corners)
+        if not (fits.settled[best] and fits.definite[best] and np.sqrt(variance.max(initial=0)) <= self._max_sigma):
             flags.append(quality.UNCERTAIN)
-        elif best.score < self._by_chance(best.overlap):
+        elif score < self._by_chance(overlap):
             flags += [quality.LOW_SCORE, quality.UNCERTAIN]
-        return Found(best.motion, best.score, best.covariance, best.overlap, tuple(flags))
-
-    def _corner_error(self, fit: Fit) -> float:
-        """Largest standard error, in pixels, of where a corner of the frame goes."""
-        errors = np.einsum("ij,jk,ik->i", self._of_corners, fit.covariance, self._of_corners)
-        return float(np.sqrt(errors.max(initial=0.0))) if np.isfinite(errors).all() else np.inf
+        return Found(motion, score, fits.covariance[best], overlap, tuple(flags))
 
     def _by_chance(self, overlap: float) -> float:
         """Score that unrelated noise hardly reaches for any motion that is looked at."""
         smeared = 1 + 4 * np.pi * self._smoothing**2
-        pixels = overlap * self._levels[0].image.size / smeared
+        pixels = overlap * self._shape[0] * self._shape[1] / smeared
         return float((np.sqrt(2 * np.log(_WINDOWS)) + 3) / np.sqrt(max(pixels, 1.0)))
-
-    def _smoothed(self, image: Array) -> Array:
-        return smoothed(image, self._smoothing)
-
-
-def _changes_of_corners(model: Model, shape: tuple[int, int]) -> NDArray[np.float64]:
-    """By how much the numbers of a model (k) move each corner of a frame along rows, and along columns: (8, k)."""
-    found = []
-    for y, x in ((-0.5, -0.5), (-0.5, 0.5), (0.5, -0.5), (0.5, 0.5)):
-        for gy, gx in ((1.0, 0.0), (0.0, 1.0)):
-            place = (np.full((1, 1), value) for value in (gy, gx, y * shape[0], x * shape[1]))
-            found.append([float(one[0, 0]) for one in model.slopes(*place)])
-    return np.array(found)
-
-
-def _nothing_in(replaced: bool) -> Found:
-    return Found(flags=(quality.NON_FINITE, quality.FLAT) if replaced else (quality.FLAT,))
-
-
-def _damage(frames: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which of the frames (T, Y, X) of a device hold NaN or infinity, and in which there is nothing to see."""
-    xp = array_namespace(frames)
-    if frames.dtype.kind != "f":
-        return np.zeros(len(frames), bool), to_host(frames.max(axis=(1, 2)) == frames.min(axis=(1, 2)))
-    finite = xp.isfinite(frames)
-    low, high = xp.where(finite, frames, np.inf).min(axis=(1, 2)), xp.where(finite, frames, -np.inf).max(axis=(1, 2))
-    return to_host(~finite.all(axis=(1, 2))), to_host(~(high > low))
 
 
 def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
     """Ranges of consecutive numbers, in order."""
     edges = np.flatnonzero(np.diff(numbers) != 1) + 1
     return [(int(run[0]), int(run[-1]) + 1) for run in np.split(np.asarray(numbers), edges)]
-
-
-def _prepared(image: Array) -> tuple[Array, bool]:
-    """An image as float32 without its mean, NaN and infinity replaced by that; and whether there were any."""
-    xp = array_namespace(image)
-    values = image.astype(np.float64)
-    finite = xp.isfinite(values)
-    replaced = not bool(finite.all())
-    count = max(int(finite.sum()), 1)
-    mean = float(xp.where(finite, values, 0.0).sum()) / count
-    return xp.where(finite, values - mean, 0.0).astype(np.float32), replaced
 
 
 def _neighbours(found: list[Found], t: int) -> list[Matrix]:
@@ -258,32 +235,3 @@ def _neighbours(found: list[Found], t: int) -> list[Matrix]:
         if motion is not None and not np.allclose(motion[:2, :2], np.eye(2), atol=_NOTHING):
             known.append(motion)
     return known
-
-
-def motion_result(
-    model: Model, found: list[Found], shape: tuple[int, int], described: str, unreadable: dict[int, str]
-) -> MotionResult:
-    """Make a result of what was found of each frame, about the middles of frames."""
-    nothing = np.full((3, 3), np.nan)
-    motions = np.stack([nothing if one.motion is None else one.motion for one in found])
-    sigma, sigma_angle = np.full((len(found), 2), np.nan), np.full(len(found), np.nan)
-    for t, one in enumerate(found):
-        if one.covariance is not None:
-            deviations = np.sqrt(np.maximum(np.diag(one.covariance), 0.0))
-            sigma[t] = deviations[:2]
-            if not model.turns:
-                sigma_angle[t] = 0.0
-            elif model.name != "affine":
-                sigma_angle[t] = np.degrees(deviations[2])
-    return MotionResult(
-        model=model.name,
-        matrices=about_corner(motions, shape),
-        score=np.array([one.score for one in found]),
-        sigma=sigma,
-        sigma_angle=sigma_angle,
-        overlap=np.array([one.overlap for one in found]),
-        flags=tuple(one.flags for one in found),
-        shape=shape,
-        reference=described,
-        unreadable=unreadable,
-    )

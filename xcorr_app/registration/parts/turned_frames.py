@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from xcorr_app.correlation.standardize import standardize, working_dtype
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.motion import gauss_newton
-from xcorr_app.registration.motion.models import MODELS
-from xcorr_app.registration.motion.start import Starts, apart
+from xcorr_app.registration.motion.starts import Starts, apart
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tiles import Grid, look
 from xcorr_app.registration.quality import clean_fraction
+from xcorr_app.registration.solver.basis import BASES
+from xcorr_app.registration.solver.sampling import coefficients, seen_through
+from xcorr_app.registration.solver.whole_frames import Pyramid, levels_of, score_of, smoothed, smoothing_for
 from xcorr_app.registration.warping.matrices import Matrix, angle_of, scale_of
-from xcorr_app.registration.warping.warp import coefficients, seen_through
 
 MIN_EDGE = 0.5
 """Pixels that an edge moves against the centre from which a frame does more than shift."""
@@ -44,7 +44,6 @@ _BEYOND = 1.0
 """Pixels that a centre may lie outside the window, as the place of a peak may between whole shifts."""
 _MAX_STEPS = 16
 """Of a fit: of frames that turn, it has settled by then."""
-_AFFINE = MODELS["affine"]
 
 
 @dataclass(frozen=True)
@@ -83,8 +82,9 @@ class StraightReference:
 
     def __init__(self, image: Array) -> None:
         self._image = _standard(image)
-        self._smoothing = gauss_newton.smoothing_for(float(clean_fraction(self._image)[0]))
-        self._levels = gauss_newton.levels_of(gauss_newton.smoothed(self._image[0], self._smoothing), _AFFINE)
+        self._smoothing = smoothing_for(float(clean_fraction(self._image)[0]))
+        basis = BASES["affine"]
+        self._pyramid = Pyramid(levels_of(smoothed(self._image, self._smoothing)[0], basis), basis)
 
     def compared(self, frames: Array, shift: NDArray[np.float64], window: ShiftWindow) -> Turned:
         """Motions of frames (n, h, w), from shifts (n, 2) on, whose centres stay in the window."""
@@ -93,21 +93,20 @@ class StraightReference:
         frames = _standard(frames)
         before = masks.shares(look(self._image, frames, shift).tiles)
         for i in np.flatnonzero(np.isfinite(shift).all(axis=1)):
-            sizes = [gauss_newton.smoothed(frames[i], self._smoothing)]
-            while len(sizes) < len(self._levels):
-                sizes.append(gauss_newton.halved(sizes[-1]))
+            sizes = self._pyramid.sizes(smoothed(frames[i : i + 1], self._smoothing))
             most = max(_DIFFER, _OF_BEFORE * before[i]) if np.isfinite(before[i]) else _DIFFER
-            rest = 1 - gauss_newton.score_of(self._levels[0], sizes[0], _shifted(shift[i]))
+            rest = 1 - score_of(self._pyramid.levels[0], sizes[0], _shifted(shift[i])[None])[0]
             for start in self._starts(shift[i], sizes[-1]):
-                fit = gauss_newton.refined(self._levels, _AFFINE, sizes, start, _MAX_STEPS)
-                if not (fit.settled and fit.definite and _edge_error(fit.covariance, grid.shape) < _KNOWN):
+                fits = self._pyramid.refined(sizes, np.zeros(1, np.intp), start[None], most_steps=_MAX_STEPS)
+                motion, covariance = fits.motion[0], fits.covariance[0]
+                if not (fits.settled[0] and fits.definite[0] and _edge_error(covariance, grid.shape) < _KNOWN):
                     continue
-                if not _is_within(window, -fit.motion[:2, 2]):
+                if not _is_within(window, -motion[:2, 2]):
                     continue
-                tiles = self._agreement(frames[i], fit.motion, grid)
-                if masks.shares(tiles)[0] <= most or 1 - fit.score < _UNEXPLAINED * rest:
-                    turned.shift[i], turned.linear[i] = -fit.motion[:2, 2], fit.motion[:2, :2]
-                    turned.sigma[i] = np.sqrt(np.diag(fit.covariance)[:2])
+                tiles = self._agreement(frames[i], motion, grid)
+                if masks.shares(tiles)[0] <= most or 1 - fits.score[0] < _UNEXPLAINED * rest:
+                    turned.shift[i], turned.linear[i] = -motion[:2, 2], motion[:2, :2]
+                    turned.sigma[i] = np.sqrt(np.diag(covariance)[:2])
                     turned.tiles[i], turned.holds[i] = tiles[0], True
                     break
         turned.contested[:] = ~turned.holds & masks.contested_by(before)
@@ -116,17 +115,17 @@ class StraightReference:
     def _starts(self, shift: NDArray[np.float64], small: Array) -> Iterator[Matrix]:
         """Where to begin: at the shift (2,); what turns too far for that is looked for at every angle."""
         yield _shifted(shift)
-        other = self._any_angle.of(small, [])[0].motion
-        if apart(other, _shifted(shift), self._levels[0].shape):
+        other = self._any_angle.of(small, [[]])[0][0].motion
+        if apart(other, _shifted(shift), self._pyramid.levels[0].shape):
             yield other
 
     @cached_property
     def _any_angle(self) -> Starts:
-        return Starts(self._levels[-1], MODELS["rigid"])
+        return Starts(self._pyramid.levels[-1], BASES["rigid"])
 
     def _agreement(self, frame: Array, motion: Matrix, grid: Grid) -> NDArray[np.float32]:
         """Which tiles (1, rows, columns) of a frame (h, w) agree when it is looked at through a motion."""
-        seen = seen_through(coefficients(frame), motion)[None]
+        seen = seen_through(coefficients(frame[None]), motion[None])
         return look(self._image, seen, np.zeros((1, 2)), covered=_covered(grid, motion)).tiles
 
 

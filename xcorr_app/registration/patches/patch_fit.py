@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +17,9 @@ from xcorr_app.gpu.runtime.constants import constants
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.registration import quality
 from xcorr_app.registration.field.window_match import Windows
-from xcorr_app.registration.motion.smoothed_frames import finite, sizes_of
-from xcorr_app.registration.patches.device_patches import DevicePatches
-from xcorr_app.registration.patches.field_fit import FieldReference, fitted
-from xcorr_app.registration.patches.field_nodes import Nodes
-from xcorr_app.registration.patches.fitted_fields import FittedFields
-from xcorr_app.registration.patches.patch_match import PatchMatcher, PatchSearch
-from xcorr_app.registration.patches.patch_references import References
+from xcorr_app.registration.patches.patch_match import PatchMatcher
+from xcorr_app.registration.solver.smooth_field import FieldReference, Nodes, fitted
+from xcorr_app.registration.solver.whole_frames import centred, halved, in_blocks, smoothed, together
 from xcorr_app.registration.warping.grid import Grid, with_edges
 
 DEFAULT_PATCH, DEFAULT_OVERLAP, DEFAULT_DEVIATION = 128, 0.5, 6.0
@@ -32,8 +29,6 @@ _HALVED_FROM = 64
 """Pixels a side from which patches are matched at half their size: the fit to all pixels follows."""
 _SMOOTHING = ((0.97, 0.7), (0.7, 1.0), (0.35, 1.5), (0.0, 2.0))
 """Share of the variance that is no noise, and the sigma in pixels of the Gaussian that noisier images lie under."""
-
-
 _MAX_OVERLAP = 0.9
 """Beyond, neighbours tell the same, and their number, which memory goes by, grows without end."""
 
@@ -61,15 +56,19 @@ class PatchOptions:
 
 
 @dataclass(frozen=True)
-class PreparedReference:
-    """A reference as frames are compared with it."""
+class FittedPatches:
+    """One entry a frame; NaN of frames that could not be measured."""
 
-    sigma: float
-    """Pixels of the Gaussian that its noise calls for."""
-    levels: list[FieldReference]
-    """At full size and perhaps at half."""
-    windows: Windows
-    """Its patches at the smallest size."""
+    field: NDArray[np.float64]
+    """(T, 2, gy, gx) rows, columns in pixels from a pixel of the reference to the place in the frame that shows it."""
+    sigma: NDArray[np.float64]
+    """(T, 2, gy, gx) standard errors in pixels."""
+    score: NDArray[np.float64]
+    """(T,)"""
+    trusted: NDArray[np.bool_]
+    """(T, n) whether each patch by itself was found where its neighbours are."""
+    significance: NDArray[np.float64]
+    """(T, n)"""
 
 
 @functools.lru_cache(maxsize=8)
@@ -84,72 +83,58 @@ def _levels_of(grid: Grid, shape: tuple[int, int], half: int, xp: Any, _device: 
 
 
 class PatchFit:
-    """Measures frames against a reference."""
+    """Measures so many frames against an image, or each against one of its own, which that resembles."""
 
-    def __init__(self, shape: tuple[int, int], references: References, options: PatchOptions, xp: Any) -> None:
+    def __init__(
+        self,
+        count: int,
+        image: Array,
+        own: Callable[[int], Array] | None,
+        options: PatchOptions,
+        xp: Any,
+    ) -> None:
+        shape, self._together = (int(image.shape[0]), int(image.shape[1])), together(count, image)
         self.grid = Grid.of(shape, options.patch, options.patch * (1 - options.overlap))
-        self._half, self._xp = options.half, xp
+        self._half, self._xp, self._own = options.half, xp, own
         self._levels = _levels_of(self.grid, shape, self._half, xp, None if xp is np else current_device())
-        self.nodes = self._levels[0]
-        places = np.meshgrid(self.nodes.rows, self.nodes.columns, indexing="ij")
-        nodes = np.stack([values.ravel() for values in places], axis=1)
-        self._matcher = PatchMatcher(self.grid, nodes, options.patch, options.max_deviation, self._half)
-        self._references = references
-        self._shared = self.prepared(references.image)
-        there = None if xp is np else DevicePatches(self._matcher, self._levels, xp)
-        self._device = there if there is not None and there.fits else None
+        self.nodes = self._levels[0].rows.size, self._levels[0].columns.size
+        rows, columns = np.meshgrid(self._levels[0].rows, self._levels[0].columns, indexing="ij")
+        places = np.stack([rows.ravel(), columns.ravel()], axis=1)
+        self.matcher = PatchMatcher(self.grid, places, options.patch, options.max_deviation, self._half)
+        clean = float(quality.clean_fraction(centred(image[None])[0])[0])
+        self.sigma = next(sigma for above, sigma in _SMOOTHING if clean >= above)
+        self._references, self._windows = self._prepared(image[None], None)
 
-    def prepared(self, image: Array, like: PreparedReference | None = None) -> PreparedReference:
-        """A reference as frames are compared with it; `like` another that differs by little, to save time."""
-        sigma = self._smoothing(image) if like is None else like.sigma
-        sizes = [each[0] for each in sizes_of(image[None], sigma, self._half)]
-        known = [None] * len(sizes) if like is None else like.levels
-        levels = [FieldReference(*each) for each in zip(sizes, self._levels, known, strict=True)]
-        return PreparedReference(sigma, levels, self._matcher.windows(sizes[-1]))
+    def sizes(self, images: Array) -> list[Array]:
+        """Images (n, Y, X) as they are compared, at full size and perhaps at half."""
+        images = smoothed(centred(images)[0], self.sigma)
+        return [images, halved(images)] if self._half == 2 else [images]
 
-    @staticmethod
-    def _smoothing(image: Array) -> float:
-        clean = float(quality.clean_fraction(finite(image)[None])[0])
-        return next(sigma for above, sigma in _SMOOTHING if clean >= above)
+    def _prepared(self, images: Array, like: list[FieldReference] | None) -> tuple[list[FieldReference], list[Windows]]:
+        """References as frames are compared with them; `like` others that differ by little, to save time."""
+        sizes = self.sizes(images)
+        known = [None] * len(sizes) if like is None else like
+        references = [FieldReference(*each) for each in zip(sizes, self._levels, known, strict=True)]
+        return references, [self.matcher.windows(image) for image in sizes[-1]]
 
-    def measured(self, frames: Array, first: int, shifts: NDArray[np.float64]) -> FittedFields:
+    def measured(self, frames: Array, first: int, shifts: NDArray[np.float64]) -> FittedPatches:
         """Measure consecutive frames (T, Y, X), which rigid shifts (T, 2) bring near; NaN where there is no shift."""
+        count, patches = len(frames), len(self.grid.middles)
+        field, sigma = np.full((2, count, 2, *self.nodes), np.nan)
+        nothing = np.full((count, patches), np.nan)
+        found = FittedPatches(field, sigma, np.full(count, np.nan), np.zeros(nothing.shape, dtype=bool), nothing)
         known = np.flatnonzero(np.isfinite(shifts).all(axis=1))
-        if not known.size:
-            return self._none(len(frames))
-        if known.size < len(frames):
-            return self.measured_near(frames[self._xp.asarray(known)], known + first, shifts[known]).among(
-                len(frames), known
-            )
-        return self.measured_near(frames, known + first, shifts)
-
-    def measured_near(self, frames: Array, numbers: NDArray[np.intp], shifts: NDArray[np.float64]) -> FittedFields:
-        """Measure frames of such `numbers` (T,), all of which have a shift."""
-        if self._references.shared:
-            references = [self._shared]
-        else:
-            references = [self.prepared(self._references.of(t), self._shared) for t in numbers.tolist()]
-        sizes = sizes_of(frames, self._shared.sigma, self._half)
-        if self._device is not None:
-            return self._device.measured(
-                [each.windows for each in references],
-                [each.levels for each in references],
-                sizes,
-                self._shared.sigma,
-                -shifts,
-            )
-        references = references * len(frames) if self._references.shared else references
-        searches = [
-            PatchSearch(reference.windows, image, reference.sigma, -shift)
-            for reference, image, shift in zip(references, sizes[-1], shifts, strict=True)
-        ]
-        fits, matches = [], self._matcher.matched(searches)
-        for t, (reference, match, shift) in enumerate(zip(references, matches, shifts, strict=True)):
-            start = self._matcher.field_through(match, -shift)
-            start = start.T.reshape(2, self.nodes.rows.size, self.nodes.columns.size)
-            fits.append(fitted(reference.levels, [size[t] for size in sizes], start, -shift))
-        return FittedFields.of(fits, matches)
-
-    def _none(self, count: int) -> FittedFields:
-        size = self.nodes.rows.size, self.nodes.columns.size
-        return FittedFields.nothing(count, size, self.grid.shape[0] * self.grid.shape[1])
+        size = self._together if self._xp is not np or self._own is not None else max(known.size, 1)
+        for rows in (known[block] for block in in_blocks(known.size, size)):
+            references, windows = self._references, self._windows * len(rows)
+            if self._own is not None:
+                images = self._xp.stack([self._own(first + t) for t in rows.tolist()])
+                references, windows = self._prepared(images, references)
+            sizes, moved = self.sizes(frames[self._xp.asarray(rows)]), -shifts[rows]
+            match = self.matcher.matched(windows, sizes[-1], self.sigma, moved)
+            start = self.matcher.fields_through(match, moved).transpose(0, 2, 1).reshape(-1, 2, *self.nodes)
+            fit = fitted(references, sizes, start, moved)
+            parts = (fit.field, fit.sigma, fit.score, match.trusted, match.significance)
+            for whole, part in zip(vars(found).values(), parts, strict=True):
+                whole[rows] = part
+        return found

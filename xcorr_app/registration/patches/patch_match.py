@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.field.smooth_field import LocalLinear, normalised_median
-from xcorr_app.registration.field.window_match import Search, WindowMatch, Windows, match_together
+from xcorr_app.registration.field.window_match import Search, WindowMatch, Windows, match_windows
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
 from xcorr_app.registration.warping.grid import Grid
 
@@ -25,114 +25,80 @@ _DEVIATIONS = 4.0
 
 
 @dataclass(frozen=True)
-class PatchSearch:
-    """A frame, and the patches of its reference, both at the size at which they are matched."""
-
-    windows: Windows
-    image: Array
-    sigma: float
-    """Pixels of the full size of the Gaussian that the images lie under."""
-    start: Floats
-    """(2,) rows, columns in pixels by which the frame is displaced as a whole."""
-
-
-@dataclass(frozen=True)
 class Matched:
-    """The patches of one frame."""
+    """The patches of frames."""
 
     shift: Floats
-    """(n, 2) displacement in pixels of the full size."""
+    """(T, n, 2) displacement in pixels of the full size."""
     score: Floats
-    """(n,)"""
+    """(T, n)"""
     significance: Floats
-    """(n,)"""
+    """(T, n)"""
     trusted: NDArray[np.bool_]
-    """(n,)"""
+    """(T, n) whether each patch by itself was found where its neighbours are."""
 
 
 class PatchMatcher:
     """Matches the patches of a grid, made smaller by a factor, and leads fields at places (m, 2) through them."""
 
     def __init__(self, grid: Grid, places: Floats, patch: int, reach: float, smaller: int) -> None:
-        self.grid, self.smaller, self.side = grid, smaller, patch // smaller
-        self._patch = patch
-        self.reach = int(np.ceil(reach / smaller))
-        """Pixels of the smaller size within which patches are looked for."""
-        firsts = np.meshgrid(grid.rows.firsts, grid.columns.firsts, indexing="ij")
-        self.firsts: NDArray[np.intp] = np.stack([values.ravel() // smaller for values in firsts], axis=1)
-        middles = np.meshgrid(grid.rows.middles, grid.columns.middles, indexing="ij")
-        self.middles: Floats = np.stack([values.ravel() for values in middles], axis=1)
-        """(n, 2) in pixels of the full size."""
-        self.step = float(
-            max(np.diff(axis.middles).mean() if axis.count > 1 else axis.size for axis in (grid.rows, grid.columns))
-        )
-        self.field_reach = _FIELD_REACH * self.step
-        """Standard deviation in pixels of the Gaussian by which a field follows patches."""
-        self.places = places
-        """(m, 2) of the nodes of fields, in pixels."""
-        self._around = LocalLinear(self.middles, self.middles, self.step)
-        self._field = LocalLinear(self.middles, places, self.field_reach)
+        self.grid, self._smaller, self._side, self._patch = grid, smaller, patch // smaller, patch
+        self._reach = int(np.ceil(reach / smaller))
+        step = max(np.diff(axis.middles).mean() if axis.count > 1 else axis.size for axis in (grid.rows, grid.columns))
+        self._around = LocalLinear(grid.middles, grid.middles, float(step))
+        self._field = LocalLinear(grid.middles, places, _FIELD_REACH * float(step))
 
     def windows(self, image: Array) -> Windows:
         """Patches of a reference of the smaller size."""
-        return Windows(image, self.firsts[:, 0], self.firsts[:, 1], self.side, self.reach)
+        return Windows(image, self.grid.firsts // self._smaller, self._side, self._reach)
 
-    def matched(self, frames: Sequence[PatchSearch]) -> list[Matched]:
-        """Match patches around the displacements of their frames; those lost once more around their neighbours'."""
-        count = len(self.middles)
-        starts = np.rint(np.stack([frame.start for frame in frames]) / self.smaller).astype(np.intp)
-        offsets = np.broadcast_to(starts[:, None], (len(frames), count, 2))
-        by_chance = np.array([self.by_chance(frame.sigma) for frame in frames])
-        searches = [Search(frame.windows, frame.image, offset) for frame, offset in zip(frames, offsets, strict=True)]
-        match = match_together(searches)
-        trusted = self._trusted(match, by_chance)
-        again = {f: np.flatnonzero(~known) for f, known in enumerate(trusted) if known.any() and not known.all()}
-        if again:
-            found = match.shift.reshape(-1, count, 2)
-            searches = []
-            for f, lost in again.items():
-                known = trusted[f]
-                near = self._around(np.where(known[:, None], found[f], 0.0), known.astype(np.float64))[lost]
-                limit = 2 * self.reach
-                nearby = np.rint(np.clip(near, starts[f] - limit, starts[f] + limit)).astype(np.intp)
-                searches.append(Search(frames[f].windows, frames[f].image, nearby, lost))
-            second = match_together(searches)
-            places = np.concatenate([f * count + lost for f, lost in again.items()])
-            for name in (each.name for each in fields(match)):
-                getattr(match, name)[places] = getattr(second, name)
-            trusted = self._trusted(match, by_chance)
-        shift = self.smaller * match.shift
-        parts = zip(
-            shift.reshape(-1, count, 2),
-            match.score.reshape(-1, count),
-            match.significance.reshape(-1, count),
-            trusted,
-            strict=True,
-        )
-        return [Matched(*part) for part in parts]
+    def matched(self, windows: Sequence[Windows], images: Array, sigma: float, starts: Floats) -> Matched:
+        """Match patches of images (T, y, x) under a Gaussian of `sigma` pixels, displaced by `starts` (T, 2).
 
-    def field_through(self, match: Matched, rigid: Floats) -> Floats:
-        """Displacements (m, 2) at the places, smooth through the trusted patches; the frame's own if there are none."""
-        known = match.trusted
-        if not known.any():
-            return np.broadcast_to(rigid, (len(self.places), 2)).copy()
+        Those lost are looked for once more around what their neighbours say.
+        """
+        frames, count = len(images), len(self.grid.middles)
+        whole = np.rint(starts / self._smaller).astype(np.intp)
+        offsets = np.broadcast_to(whole[:, None], (frames, count, 2))
+        searches = [Search(*each) for each in zip(windows, images, offsets, strict=True)]
+        found = vars(match_windows(searches))
+        match = {name: values.reshape(frames, count, *values.shape[1:]) for name, values in found.items()}
+        trusted = self.trusted(WindowMatch(**match), sigma)
+        some: NDArray[np.bool_] = np.asarray(trusted.any(axis=1) & ~trusted.all(axis=1))
+        if some.any():
+            lost = ~trusted & some[:, None]
+            near = self._around(
+                np.where(trusted[some][..., None], match["shift"][some], 0.0), trusted[some].astype(np.float64)
+            )
+            limit, searches = 2 * self._reach, []
+            for t, places in zip(np.flatnonzero(some).tolist(), near, strict=True):
+                nearby = np.rint(np.clip(places[lost[t]], whole[t] - limit, whole[t] + limit)).astype(np.intp)
+                searches.append(Search(windows[t], images[t], nearby, np.flatnonzero(lost[t])))
+            for name, values in vars(match_windows(searches)).items():
+                match[name][lost] = values
+            trusted = self.trusted(WindowMatch(**match), sigma)
+        return Matched(self._smaller * match["shift"], match["score"], match["significance"], trusted)
+
+    def fields_through(self, match: Matched, rigid: Floats) -> Floats:
+        """Displacements (T, m, 2) at the places, smooth through trusted patches; a frame's own without any."""
         score = np.clip(match.score, 0.01, 0.99)
-        weights = np.where(known, score**2 / (1 - score**2), 0.0)
-        return self._field(np.where(known[:, None], match.shift, 0.0), weights)
+        weights = np.where(match.trusted, score**2 / (1 - score**2), 0.0)
+        some = match.trusted.any(axis=1)
+        found = np.repeat(rigid[:, None], len(self._field.at), axis=1)
+        found[some] = self._field(np.where(match.trusted[..., None], match.shift, 0.0)[some], weights[some])
+        return found
 
     def by_chance(self, sigma: float) -> float:
         """Score that patches of smoothed noise hardly reach."""
-        alike = 1 + 4 * np.pi * (sigma / self.smaller) ** 2
-        return float(_DEVIATIONS * np.sqrt(alike) * self.smaller / self._patch)
+        alike = 1 + 4 * np.pi * (sigma / self._smaller) ** 2
+        return float(_DEVIATIONS * np.sqrt(alike) * self._smaller / self._patch)
 
-    def _trusted(self, match: WindowMatch, by_chance: Floats) -> NDArray[np.bool_]:
-        """Which patches (frames, n) are."""
-        frames, shape = len(by_chance), self.grid.shape
+    def trusted(self, match: WindowMatch, sigma: float) -> NDArray[np.bool_]:
+        """Which patches (T, n) are."""
         with np.errstate(invalid="ignore"):
-            stands_out = ~(match.false_alarm > MAX_FALSE_ALARM)
-            stands_out &= match.score > np.repeat(by_chance, len(self.middles))
-        good = np.isfinite(match.shift).all(axis=1) & ~match.on_edge & stands_out
-        shifts = self.smaller * match.shift.reshape(frames, *shape, 2)
-        away = normalised_median(shifts, good.reshape(frames, *shape), noise=0.5)
-        trusted: NDArray[np.bool_] = (good & (away.ravel() <= _OUTLIER)).reshape(frames, -1)
+            stands_out = ~(match.false_alarm > MAX_FALSE_ALARM) & (match.score > self.by_chance(sigma))
+        good = np.isfinite(match.shift).all(axis=2) & ~match.on_edge & stands_out
+        shape = len(good), *self.grid.shape
+        away = normalised_median(self._smaller * match.shift.reshape(*shape, 2), good.reshape(shape), noise=0.5)
+        trusted: NDArray[np.bool_] = good & (away.reshape(good.shape) <= _OUTLIER)
         return trusted

@@ -90,7 +90,7 @@ def strides_of(shape: tuple[int, int]) -> tuple[int, int]:
 
 
 def _fisher(scores: Array) -> Array:
-    return array_namespace(scores).arctanh(scores * (1 - 1e-9))
+    return array_namespace(scores).arctanh(scores * (1 - max(1e-9, float(np.finfo(scores.dtype).eps))))
 
 
 def _with_fisher(scores: Array) -> Array:
@@ -98,13 +98,17 @@ def _with_fisher(scores: Array) -> Array:
     return array_namespace(scores).concatenate([scores, _fisher(scores)])
 
 
-def _spread(
-    planes: Array, row: Array, column: Array, of_samples: Callable[[Array], Array] = lambda values: values
-) -> Spread:
+def _as_it_is(values: Array) -> Array:
+    return values
+
+
+def _spread(planes: Array, row: Array, column: Array, of_samples: Callable[[Array], Array] = _as_it_is) -> Spread:
     """What is away from the peaks, by what `of_samples` makes of planes (n, ...): as many, or several times as many."""
     xp = array_namespace(planes)
     _, ny, nx = planes.shape
     strides = strides_of((ny, nx))
+    if strides == (1, 1):  # all of a plane is looked at: transformed once
+        planes, of_samples = of_samples(planes), _as_it_is
     rows, columns = (xp.arange(0, size, stride) for size, stride in zip((ny, nx), strides, strict=True))
     here = of_samples(planes[:, :: strides[0], :: strides[1]])
     # A quarter of each axis around the peak is left out, but for the smallest windows.

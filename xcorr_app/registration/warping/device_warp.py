@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.field.launches import READ
-from xcorr_app.gpu.field.run import spline_frames
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES, sum_type
+from xcorr_app.gpu.resample.splines import READ, spline_frames
 from xcorr_app.gpu.resample.warping import FieldSplines, warp_on_device
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.gpu.runtime.constants import constants
@@ -51,20 +50,19 @@ def splines_of(
 
 def spline_coefficients(frames: Array) -> Array:
     """Coefficients of the cubic splines through frames, in float32 where that holds every value of a pixel."""
-    xp, name = array_namespace(frames), name_of(frames.dtype)
     if _coefficient_bytes(frames.dtype) == 4:
-        return spline_frames(frames if name in READ else frames.astype(np.float32))
-    found = frames.astype(np.float64)
+        return spline_frames(frames if name_of(frames.dtype) in READ else frames.astype(np.float32))
+    found, ndimage = frames.astype(np.float64), ndimage_of(array_namespace(frames))
     for axis in (1, 2):
-        found = ndimage_of(xp).spline_filter1d(found, order=3, axis=axis, output=np.float64, mode="mirror")
+        found = ndimage.spline_filter1d(found, order=3, axis=axis, output=np.float64, mode="mirror")
     return found
 
 
 @functools.lru_cache(maxsize=16)
 def _splines_along(nodes: bytes, size: int, xp: Any, _device: int | None) -> tuple[Array, Array, Array]:
     """Splines of nodes along an axis, brought to a device once."""
-    matrix, starts, weights = local_splines(np.frombuffer(nodes, np.float64), size)
-    return constants(xp, lambda: (xp.asarray(matrix), xp.asarray(starts), xp.asarray(weights)))
+    tables = local_splines(np.frombuffer(nodes, np.float64), size)
+    return constants(xp, lambda: tuple(xp.asarray(table) for table in tables))
 
 
 def warped(frames: Array, motion: NDArray[np.float64] | FieldSplines, order: int, outside: float | None) -> Array:

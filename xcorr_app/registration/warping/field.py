@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.registration.results.doubtful_frames import stays
-from xcorr_app.registration.warping.displacement import at_every_pixel
 from xcorr_app.registration.warping.grid import pixel_bases
+from xcorr_app.registration.warping.warp import at_every_pixel
 
 _DECIMALS = 6
 """Of a pixel, that frames are moved by: those of the tables, so that whoever moves by a file moves alike."""
@@ -51,15 +51,19 @@ class Field:
         if stays(taken, finite, policy):
             return np.zeros_like(self.shifts)
         shifts = self.shifts.copy()
-        if taken.all():
-            return np.round(shifts, _DECIMALS)
         if policy == "drop":
             shifts[~taken] = np.nan
         elif policy == "leave" or not taken.any():
             shifts[~taken] = 0.0
         else:
-            frames = np.arange(taken.size)
-            known = shifts[taken].reshape(int(taken.sum()), -1)
-            between = [np.interp(frames[~taken], frames[taken], column) for column in known.T]
-            shifts[~taken] = np.stack(between, axis=1).reshape(-1, *shifts.shape[1:])
+            shifts = between(shifts, taken)
         return np.round(shifts, _DECIMALS)
+
+
+def between(values: NDArray[np.float64], taken: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Values (T, ...) of frames, those of frames that are not `taken` (T,) interpolated between the others."""
+    frames, found = np.arange(taken.size), values.copy()
+    columns = found.reshape(taken.size, -1)
+    for column in columns.T:
+        column[~taken] = np.interp(frames[~taken], frames[taken], column[taken])
+    return found

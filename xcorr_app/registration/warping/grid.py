@@ -60,6 +60,16 @@ class Grid:
         """Windows along rows and columns."""
         return self.rows.count, self.columns.count
 
+    @cached_property
+    def firsts(self) -> NDArray[np.intp]:
+        """First row and column (n, 2) of every window."""
+        return np.stack(np.meshgrid(self.rows.firsts, self.columns.firsts, indexing="ij"), axis=2).reshape(-1, 2)
+
+    @cached_property
+    def middles(self) -> Floats:
+        """Middle (n, 2) of every window."""
+        return np.stack(np.meshgrid(self.rows.middles, self.columns.middles, indexing="ij"), axis=2).reshape(-1, 2)
+
 
 def spline_basis(nodes: Floats, places: Floats) -> Floats:
     """Matrix (places, nodes) from values at nodes to the cubic spline through them, of less order for fewer than 4."""

@@ -1,77 +1,120 @@
-"""Frames looked at through a motion: by splines of SciPy, and where a device's frames are written by its own kernel."""
+"""Frames looked at through a motion: a matrix, or a displacement of every pixel.
+
+On the host by SciPy's splines, linearly by OpenCV; a device's frames by its own kernel.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import functools
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
-from xcorr_app.registration.warping.device_warp import takes, warped
-from xcorr_app.registration.warping.matrices import Matrix, about_corner
+from xcorr_app.registration.one_blas_thread import one_blas_thread
+from xcorr_app.registration.stack.passes import worker_count
+from xcorr_app.registration.warping.device_warp import splines_of, takes, warped
+from xcorr_app.registration.warping.grid import pixel_bases
 from xcorr_app.registration.warping.ndimage import ndimage_of
 
+Floats = NDArray[np.float64]
 Mode = Literal["constant", "nearest"]
 _ORDERS = (0, 1, 3)
 _INSIDE = 1e-3
 """Pixels by which a place may be beyond the edge and still count as inside, as in `xcorr_app.apply_shifts`."""
+_MAX_LINES, _EXACT = 32766, 1e-4
+"""Rows or columns that OpenCV takes, and the error in pixels of places that it takes as they are."""
 
 
-def coefficients(image: Array) -> Array:
-    """Coefficients of the cubic spline through an image (h, w), for `seen_through`."""
-    xp = array_namespace(image)
-    return ndimage_of(xp).spline_filter(image, order=3, output=image.dtype, mode="mirror")
-
-
-def seen_through(splines: Array, motion: Matrix, order: int = 3, mode: str = "mirror", cval: float = 0.0) -> Array:
-    """Values of a frame at the places that a motion about its middle takes every pixel to.
-
-    `splines` are the frame's `coefficients`, or for orders 0 and 1 the frame itself.
-    """
-    return _transformed(splines, about_corner(motion, splines.shape), order, mode, cval)
-
-
-def warp_frames(
-    stack: Array, matrices: NDArray[np.float64], order: int = 1, mode: Mode = "constant", cval: float = 0.0
-) -> Array:
+def warp_frames(stack: Array, matrices: Floats, order: int = 1, mode: Mode = "constant", cval: float = 0.0) -> Array:
     """Warp frames (T, Y, X) by matrices (T, 3, 3) from places of the result to places of the frames.
 
     Returns an array of the shape, type and kind of `stack`; integers are rounded half to even and clipped.
     """
-    xp = array_namespace(stack)
-    if stack.ndim != 3 or 0 in stack.shape:
-        raise ShapeError(f"stack has shape {stack.shape}: expected (T, Y, X)")
+    _check(stack, order, mode)
     if np.shape(matrices) != (len(stack), 3, 3) or not np.isfinite(matrices).all():
         raise ArgumentError(
             f"matrices have shape {np.shape(matrices)}: give a finite 3 x 3 one for each of {len(stack)} frames"
         )
+    y, x = (np.arange(size, dtype=np.float64) for size in stack.shape[1:])
+
+    def places(t: int, xp: Any) -> Array:
+        down, across = (xp.asarray(matrices[t, :2, axis, None] * at) for axis, at in enumerate((y, x)))
+        return down[:, :, None] + (across + xp.asarray(matrices[t, :2, 2:]))[:, None]
+
+    return _moved(stack, lambda: matrices, places, (matrices == np.eye(3)).all(axis=(1, 2)), order, mode, cval)
+
+
+@one_blas_thread()
+def warp_by_fields(
+    stack: Array, fields: Floats, nodes: tuple[Floats, Floats], order: int = 1, mode: Mode = "constant", cval: float = 0
+) -> Array:
+    """Move frames (T, Y, X) by fields (T, gy, gx, 2) of rows, columns to add, given at `nodes` of rows and columns.
+
+    Between the nodes a field is the cubic spline through them. Returns as `warp_frames` does.
+    """
+    _check(stack, order, mode)
+    expected = (len(stack), len(nodes[0]), len(nodes[1]), 2)
+    if np.shape(fields) != expected:
+        raise ArgumentError(f"fields have shape {np.shape(fields)}: give {expected}")
+    known = np.isfinite(fields).all(axis=(1, 2, 3))
+    if not known.all():
+        raise ArgumentError(f"the field of frame {known.argmin()} holds NaN or infinite values: give finite ones")
+    # Linear places are float32, as OpenCV takes them.
+    precise = [basis.astype(np.float32 if order == 1 else np.float64) for basis in pixel_bases(*nodes, stack.shape[1:])]
+
+    def places(t: int, xp: Any) -> Array:
+        field = np.moveaxis(-fields[t], 2, 0).astype(precise[0].dtype)
+        return places_of(at_every_pixel(xp.asarray(field), (xp.asarray(precise[0]), xp.asarray(precise[1]))))
+
+    def on_device() -> Any:
+        there = array_namespace(stack).asarray(np.ascontiguousarray(fields, np.float64))
+        return splines_of(there, nodes, stack.shape[1:])
+
+    return _moved(stack, on_device, places, (fields == 0).all(axis=(1, 2, 3)), order, mode, cval)
+
+
+def _check(stack: Array, order: int, mode: str) -> None:
+    if stack.ndim != 3 or 0 in stack.shape:
+        raise ShapeError(f"stack has shape {stack.shape}: expected (T, Y, X)")
     if order not in _ORDERS or mode not in ("constant", "nearest"):
         raise ArgumentError(f"order {order!r}, mode {mode!r}: use order 0, 1 or 3, and mode 'constant' or 'nearest'")
     if stack.dtype.kind not in "iuf":
         raise DataTypeError(f"stack has dtype {stack.dtype}: convert it to integers or floating point")
-    stays = (matrices == np.eye(3)).all(axis=(1, 2))
+
+
+def _moved(
+    stack: Array,
+    on_device: Callable[[], Any],
+    places: Callable[[int, Any], Array],
+    stays: NDArray[np.bool_],
+    order: int,
+    mode: Mode,
+    cval: float,
+) -> Array:
+    """Frames at `places` of a frame (2, Y, X); those that stay are copied bit by bit."""
+    xp = array_namespace(stack)
+    outside = cval if mode == "constant" else None
     if xp is not np and takes(stack.dtype):
-        return with_copies(warped(stack, matrices, order, cval if mode == "constant" else None), stack, stays)
+        result = warped(stack, on_device(), order, outside)
+        for t in np.flatnonzero(stays).tolist():
+            result[t] = stack[t]
+        return result
     working = np.float64 if stack.dtype.itemsize > 2 and stack.dtype != np.float32 else np.float32
     result = xp.empty_like(stack)
-    for frame, matrix, stay, out in zip(stack, matrices, stays, result, strict=True):
+    for t, (frame, stay, out) in enumerate(zip(stack, stays, result, strict=True)):
         if stay:
             out[:] = frame
             continue
-        values = frame.astype(working)
-        if order == 3:
-            values = ndimage_of(xp).spline_filter(values, order=3, output=working, mode="mirror")
-        if mode == "constant" or order < 3:
-            seen = _transformed(values, matrix, order, "nearest" if order < 3 else "mirror", 0.0)
-        else:
-            # Beyond the edge a spline is mirrored: the nearest pixel is at the edge.
-            places = zip(_places(xp, matrix, frame.shape), frame.shape, strict=True)
-            edge = xp.stack([xp.clip(place, 0, size - 1) for place, size in places])
-            seen = ndimage_of(xp).map_coordinates(values, edge, order=3, mode="mirror", output=working, prefilter=False)
-        if mode == "constant":
-            seen = xp.where(inside_frame(_places(xp, matrix, frame.shape), frame.shape), seen, working(cval))
+        at = places(t, xp)
+        seen = values_at(frame.astype(working), at, order)
+        if outside is not None:
+            seen[~inside_frame(at, frame.shape)] = outside
         if stack.dtype.kind != "f":
             limits = np.iinfo(stack.dtype)
             seen = xp.clip(xp.rint(seen), limits.min, limits.max)
@@ -79,34 +122,95 @@ def warp_frames(
     return result
 
 
-def with_copies(result: Array, stack: Array, stays: NDArray[np.bool_]) -> Array:
-    """Put frames that stay where they are (T,) into a result bit by bit."""
-    for t in np.flatnonzero(stays).tolist():
-        result[t] = stack[t]
-    return result
+def values_at(frame: Array, places: Array, order: int) -> Array:
+    """Values of a frame of floats at places (2, Y, X), those of the edge beyond it."""
+    xp, working = array_namespace(frame), frame.dtype
+    if xp is np and order == 1 and working == np.float32 and _is_exact_at(*frame.shape):
+        return linear_at(frame, places.astype(np.float32, copy=False))
+    ndimage = ndimage_of(xp)
+    if order == 3:
+        frame = ndimage.spline_filter(frame, order=3, output=working, mode="mirror")
+    # Beyond the edge a spline is mirrored: the nearest pixel is at the edge.
+    edge = xp.stack([xp.clip(place, 0, size - 1) for place, size in zip(places, frame.shape, strict=True)])
+    return ndimage.map_coordinates(frame, edge, order=order, mode="mirror", output=working, prefilter=False)
 
 
-def _transformed(splines: Array, matrix: Matrix, order: int, mode: str, cval: float) -> Array:
-    xp = array_namespace(splines)
-    return ndimage_of(xp).affine_transform(
-        splines,
-        xp.asarray(matrix[:2, :2]),
-        offset=tuple(matrix[:2, 2]),
-        output=splines.dtype,
-        order=order,
-        mode=mode,
-        cval=cval,
-        prefilter=False,
-    )
+def linear_at(frame: Array, places: Array) -> Array:
+    """Values of a frame of the host (float32) at places (2, Y, X), linearly interpolated, the nearest beyond."""
+    import cv2
+
+    return cv2.remap(frame, places[1], places[0], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
 
 
-def _places(xp: Any, matrix: Matrix, shape: tuple[int, int]) -> list[Array]:
-    """Rows and columns (h, w) of the frame that the pixels of the result come from."""
-    y, x = xp.arange(shape[0])[:, None], xp.arange(shape[1])[None, :]
-    return [float(matrix[axis, 0]) * y + float(matrix[axis, 1]) * x + float(matrix[axis, 2]) for axis in (0, 1)]
+@functools.cache
+def _is_exact_at(rows: int, columns: int) -> bool:
+    """Whether OpenCV looks between the pixels of frames of a size: before version 5 at every 1/32 of a pixel only."""
+    if max(rows, columns) > _MAX_LINES:
+        return False
+    y, x = np.meshgrid(*[np.arange(40, dtype=np.float32)] * 2, indexing="ij")
+    places = np.minimum([y + (0.37 * x) % 1, x + (0.41 * y) % 1], 39).astype(np.float32)
+    return bool(np.abs(linear_at(y + 40 * x, places) - places[0] - 40 * places[1]).max() < 40 * _EXACT)
 
 
-def inside_frame(places: Array | list[Array], shape: tuple[int, int], rim: float = -_INSIDE) -> Array:
-    """Which places, rows and columns, lie in a frame at least `rim` pixels from its edge."""
-    y, x = places[0], places[1]
+def at_every_pixel(values: Array, bases: tuple[Array, Array]) -> Array:
+    """Values (..., gy, gx) at the nodes of a grid as surfaces (..., Y, X)."""
+    return bases[0] @ values @ bases[1].T
+
+
+def places_of(displacement: Array) -> Array:
+    """Places (..., 2, Y, X) in the frame of pixels that are `displacement` (..., 2, Y, X) away."""
+    xp = array_namespace(displacement)
+    y, x = (xp.arange(size, dtype=displacement.dtype) for size in displacement.shape[-2:])
+    return displacement + xp.stack(xp.broadcast_arrays(y[:, None], x[None, :]))
+
+
+def inside_frame(places: Array, shape: tuple[int, int], rim: float = -_INSIDE) -> Array:
+    """Which places (..., 2, Y, X), rows and columns, lie in a frame at least `rim` pixels from its edge."""
+    y, x = places[..., 0, :, :], places[..., 1, :, :]
     return (y >= rim) & (y <= shape[0] - 1 - rim) & (x >= rim) & (x <= shape[1] - 1 - rim)
+
+
+class Warp(Protocol):
+    """Warps any frames of a stack."""
+
+    def __call__(self, frames: Array, numbers: Sequence[int], order: int, mode: Mode) -> Array:
+        """Return frames (n, Y, X), of those `numbers` in the stack, as the reference shows them."""
+
+
+@dataclass(frozen=True)
+class ByMatrices:
+    """By matrices (T, 3, 3) from places of the reference to places of the frame."""
+
+    matrices: Floats
+
+    def __call__(self, frames: Array, numbers: Sequence[int], order: int, mode: Mode) -> Array:
+        """See `Warp`."""
+        return warp_frames(frames, self.matrices[list(numbers)], order, mode)
+
+
+@dataclass(frozen=True)
+class ByFields:
+    """By shifts (T, gy, gx, 2) at nodes, given by their rows and columns."""
+
+    shifts: Floats
+    rows: Floats
+    columns: Floats
+
+    def __call__(self, frames: Array, numbers: Sequence[int], order: int, mode: Mode) -> Array:
+        """See `Warp`."""
+        return warp_by_fields(frames, self.shifts[list(numbers)], (self.rows, self.columns), order, mode)
+
+
+def in_threads(warp: Callable[[slice], Array], stack: Array) -> Array:
+    """What `warp` makes of the frames of a stack, which threads of the host share; a device has enough of its own."""
+    if array_namespace(stack) is not np or worker_count() == 1:
+        return warp(slice(None))
+    result = np.empty_like(stack)
+
+    def one(frame: int) -> None:
+        part = slice(frame, frame + 1)
+        result[part] = warp(part)
+
+    with ThreadPoolExecutor(worker_count(), thread_name_prefix="warp") as pool:
+        list(pool.map(one, range(len(stack))))
+    return result

@@ -1,0 +1,97 @@
+"""Images looked at between their pixels: through linear motions, or as windows that are shifted."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.gpu.resample.warping import warp_on_device
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.warping.device_warp import spline_coefficients
+from xcorr_app.registration.warping.matrices import Matrix, about_corner
+from xcorr_app.registration.warping.ndimage import ndimage_of
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.intp]
+
+
+def coefficients(images: Array, order: int = 3) -> Array:
+    """Coefficients of the splines through images (n, h, w), float32, mirrored about the pixels of their edges."""
+    xp = array_namespace(images)
+    if xp is not np and order == 3:
+        return spline_coefficients(images.astype(np.float32, copy=False))
+    for axis in (1, 2):
+        images = ndimage_of(xp).spline_filter1d(images, order=order, axis=axis, output=np.float32, mode="mirror")
+    return images
+
+
+def seen_through(images: Array, motions: Matrix, order: int = 3, outside: float | None = None) -> Array:
+    """Images (n, h, w) of float32 at the places that motions (n, 3, 3) about the middle take every pixel to.
+
+    For order 3 their `coefficients` are given, for 1 they themselves. What lies outside is mirrored, or a value.
+    """
+    xp = array_namespace(images)
+    matrices = about_corner(motions, (int(images.shape[1]), int(images.shape[2])))[:, :2]
+    if xp is not np:
+        return warp_on_device(images, matrices, np.dtype(np.float32), {1: "linear", 3: "cubic"}[order], outside=outside)
+    mode, value = ("mirror", 0.0) if outside is None else ("constant", outside)
+    found, transform = np.empty_like(images), ndimage_of(xp).affine_transform
+    for image, matrix, out in zip(images, matrices, found, strict=True):
+        transform(image, matrix[:, :2], matrix[:, 2], output=out, order=order, mode=mode, cval=value, prefilter=False)
+    return found
+
+
+def windows_of(
+    images: Array, rows: Numbers, columns: Numbers, size: tuple[int, int], numbers: Numbers | None = None
+) -> Array:
+    """Windows (n, *size) of images (T, h, w) of such `numbers`, or of one, which begin at rows and columns (n,).
+
+    Edges of the images are continued.
+    """
+    xp = array_namespace(images)
+    images = images[None] if images.ndim == 2 else images
+    numbers = np.zeros(len(rows), np.intp) if numbers is None else numbers
+    shape = images.shape[1:]
+    if xp is np:
+        # Farther beyond the edge than a window there is nothing new.
+        starts = [np.clip(first, -one, all_) for first, one, all_ in zip((rows, columns), size, shape, strict=True)]
+        rims = [
+            (max(0, -int(first.min(initial=0))), max(0, int(first.max(initial=0)) + one - all_))
+            for first, one, all_ in zip(starts, size, shape, strict=True)
+        ]
+        padded = np.pad(images, [(0, 0), *rims], mode="edge") if np.any(rims) else images
+        views = np.lib.stride_tricks.sliding_window_view(padded, size, axis=(1, 2))
+        return views[numbers, starts[0] + rims[0][0], starts[1] + rims[1][0]]
+    y, x = (
+        xp.asarray(np.clip(first[:, None] + np.arange(one), 0, all_ - 1))
+        for first, one, all_ in zip((rows, columns), size, shape, strict=True)
+    )
+    return images[xp.asarray(numbers)[:, None, None], y[:, :, None], x[:, None, :]]
+
+
+def shifted_windows(
+    splines: Array, order: int, place: Numbers, size: tuple[int, int], shift: Floats, numbers: Numbers | None = None
+) -> Array:
+    """Windows (n, *size) that begin at places (n, 2) of images, displaced by (n, 2): along each axis a few products.
+
+    `splines` are the `coefficients` of an order, 3 or 5.
+    """
+    xp, taps = array_namespace(splines), order + 1
+    whole = np.floor(shift).astype(np.intp)
+    begin = place + whole - order // 2
+    part = windows_of(splines, begin[:, 0], begin[:, 1], (size[0] + order, size[1] + order), numbers)
+    for axis, fraction in enumerate((shift - whole).T):
+        distance = np.abs(fraction[:, None] + order // 2 - np.arange(taps))
+        # A B-spline as a sum of truncated powers.
+        terms = [(-1) ** k * math.comb(taps, k) * np.maximum(taps / 2 - k - distance, 0) ** order for k in range(taps)]
+        weights = xp.asarray((sum(terms) / math.factorial(order)).astype(np.float32)[:, :, None, None])
+        length, at = size[axis], [slice(None)] * 3
+        found = None
+        for k in range(taps):
+            at[axis + 1] = slice(k, k + length)
+            product = part[tuple(at)] * weights[:, k]
+            found = product if found is None else found.__iadd__(product)
+        part = found
+    return part
