@@ -41,7 +41,7 @@ LARGEST = {
     "xcorr_app/cluster": 260,
     "xcorr_app/correlation": 2160,
     "xcorr_app/filtering": 1550,
-    "xcorr_app/gpu": 5350,
+    "xcorr_app/gpu": 5330,
     "xcorr_app/io": 6030,
     "xcorr_app/napari": 120,
     "xcorr_app/pipeline": 1270,
