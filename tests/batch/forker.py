@@ -17,8 +17,8 @@ import pytest
 import xcorr_app.batch.align.run
 import xcorr_app.batch.filter.run
 import xcorr_app.cli.printing.align_table
-import xcorr_app.cli.printing.filter_table
 import xcorr_app.cli.printing.progress
+import xcorr_app.cli.printing.tables
 import xcorr_app.report.views  # noqa: F401 - commands would import these in every child
 from tests.batch.short_report import shorten_report
 from tests.batch.steps import Steps

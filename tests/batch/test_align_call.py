@@ -77,8 +77,8 @@ def test_its_keywords_are_the_options_of_the_command():
     known = inspect.signature(xc.align).parameters
     assert list(known)[:3] == ["inputs", "out", "progress"]
     assert known["interpolation"].default == "linear"
-    assert {"max_shift", "resume", "cluster", "pyramid", "field_formats"} <= set(known)
-    assert not {"output", "quiet", "verbose", "debug", "explain", "dry_run", "watch"} & set(known)
+    assert {"max_shift", "resume", "cluster", "pyramid", "patch"} <= set(known)
+    assert not {"output", "quiet", "verbose", "debug", "explain", "watch"} & set(known)
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,13 @@ from scipy import ndimage
 from tests.batch.filter_runs import assert_rounded, expected, result
 from tests.batch.movies import record, xcorr
 from tests.io.samples import noise, write_plain
-from xcorr_app.batch.filter import device as filter_device
+from xcorr_app.batch.filter import run as filter_device
 from xcorr_app.batch.filter import stack as filter_stack
 from xcorr_app.decision import Decision
 from xcorr_app.errors import DeviceMemoryError
 from xcorr_app.gpu.runtime import memory
 from xcorr_app.gpu.runtime.select import Device
-from xcorr_app.pipeline import chunks
+from xcorr_app.pipeline import planes as chunks
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.stack import passes
 
@@ -63,7 +63,7 @@ def gpu(monkeypatch):
     monkeypatch.setattr(chunks, "release_unused", lambda: None)
     monkeypatch.setattr(filter_stack, "filter_frames", filter_frames)
     monkeypatch.setattr(filter_stack, "is_device_array", lambda images: isinstance(images, OnDevice))
-    monkeypatch.setattr("xcorr_app.batch.decisions.limits_of", lambda _: None)
+    monkeypatch.setattr("xcorr_app.correlation.engines.limits_of", lambda _: None)
     monkeypatch.setattr(filter_stack, "planned", lambda *_, **__: Decision("reuse"))
     monkeypatch.setattr(passes, "_PIXELS_PER_DEVICE_CHUNK", 4 * 30 * 31)
     monkeypatch.setattr(passes, "bytes_within_limit", lambda: 1 << 34)

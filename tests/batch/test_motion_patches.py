@@ -20,10 +20,6 @@ WORDS = (
     48,
     "--interpolation",
     "cubic",
-    "--field-format",
-    "csv",
-    "--field-format",
-    "ome-tiff",
     "--device",
     "cpu",
 )
@@ -58,17 +54,6 @@ def test_the_field_is_in_files_and_frames_are_moved_by_it(bending):
     applied = np.round(in_python.field.shifts, 6)
     expected = warp_by_fields(frames, applied, (result.field.rows, result.field.columns), 3)
     np.testing.assert_array_equal(written, expected)
-    # The table of the field says the same.
-    rows = table(out / "field.csv")
-    assert len(rows) == result.field.shifts[..., 0].size
-    moved = np.array([[float(row["applied_dy"]), float(row["applied_dx"])] for row in rows])
-    np.testing.assert_allclose(moved.reshape(result.field.shifts.shape), applied, atol=1e-9)
-    # So does the image, of the patches alone.
-    image = read_stack(out / "field.ome.tif")
-    assert (image.metadata.axes, image.metadata.pixel_size) == ("TCYX", (24.0, 21.75))
-    assert image.metadata.channel_names == ("dy", "dx", "sigma_y", "sigma_x", "trusted")
-    found = np.moveaxis(result.field.shifts[:, 1:-1, 1:-1], 3, 1)
-    np.testing.assert_allclose(image.data[:, :2], found, atol=1e-6)
     inner = (slice(None), slice(20, -20), slice(20, -20))
     before, after = (np.abs(stack.astype(float) - frames[0])[inner].mean() for stack in (frames, written))
     assert after < 0.15 * before
@@ -96,13 +81,13 @@ def test_doubtful_frames_follow_their_neighbours(tmp_path):
     frames, _ = bent(3, 20, amplitude=2.0, count=4, shape=(100, 110))
     frames[2] = 0.0
     write_plain(tmp_path / "f.tif", frames)
-    words = ("--motion", "patches", "--patch", 40, "--field-format", "csv", "--report", "none")
+    words = ("--motion", "patches", "--patch", 40, "--report", "none")
     run = align(tmp_path / "f.tif", "-o", tmp_path / "out", *words)
     rows = table(tmp_path / "out" / "f" / "patches.csv")
     assert "flat" in rows[2]["flags"]
     assert run.code == 0
-    field = table(tmp_path / "out" / "f" / "field.csv")
-    applied = np.array([float(row["applied_dy"]) for row in field]).reshape(4, -1)
+    result = xc.MotionResult.load(tmp_path / "out" / "f" / "motion.npz")
+    applied = result.field.applied(result.trusted, result.doubtful)
     np.testing.assert_allclose(applied[2], (applied[1] + applied[3]) / 2, atol=2e-6)
     dropped = align(tmp_path / "f.tif", "-o", tmp_path / "drop", *words, "--doubtful", "drop")
     assert dropped.code == 0
@@ -117,7 +102,7 @@ def test_doubtful_frames_follow_their_neighbours(tmp_path):
         (["--motion", "patches", "--reference", "previous"], "is for shifts"),
         (["--motion", "patches", "--patch", 48, "--max-deviation", 60], "at most a patch"),
         (["--patch", 64], "--patch goes with --motion patches"),
-        (["--motion", "rigid", "--field-format", "csv"], "--field-format goes with --motion patches"),
+        (["--motion", "rigid", "--patch", 64], "--patch goes with --motion patches"),
     ],
 )
 def test_what_does_not_go_together(bending, tmp_path, words, message):

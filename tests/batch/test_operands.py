@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from xcorr_app.batch.correlate.operands import blocks, operand_shapes
+from xcorr_app.batch.correlate.plan import blocks, operand_shapes
 from xcorr_app.errors import ShapeError
 
 

@@ -76,7 +76,7 @@ def test_place_where_nothing_can_be_written(folder, out):
 def test_not_empty_is_refused_without_resume_or_overwrite(tmp_path, folder):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "notes.txt").write_text("precious")
-    for more in ([], ["--dry-run"]):
+    for more in ([], ["--explain"]):
         refused(align(folder, "-o", tmp_path / "out", *more), "is not empty", "--resume", "--overwrite")
     assert files(tmp_path / "out") == {"notes.txt"}
     assert align(folder, "-o", tmp_path / "out", "--overwrite").code == 0
@@ -89,8 +89,8 @@ def test_both_resume_and_overwrite_are_refused(tmp_path, folder):
     assert "give one of them" in run.stderr
 
 
-def test_dry_run_says_what_would_be_done_and_writes_nothing(tmp_path, folder):
-    run = align(folder, "-o", tmp_path / "out", "--dry-run", "--max-shift", "7,5")
+def test_explain_says_what_would_be_done_and_writes_nothing(tmp_path, folder):
+    run = align(folder, "-o", tmp_path / "out", "--explain", "--max-shift", "7,5")
     assert run.code == 0
     assert not (tmp_path / "out").exists()
     for word in ("a_aligned.tif", "b_aligned.tif", "4 x 40 x 48", "uint16", "7, 5 px", "layout: stacks"):

@@ -27,7 +27,7 @@ def test_choices() -> None:
     assert tuple(align_options.INTERPOLATIONS) == choices.INTERPOLATIONS
     assert compression.COMPRESSIONS == choices.COMPRESSIONS
     assert doubtful_frames.POLICIES == choices.DOUBTFUL
-    assert set(choices.PATCH_FIELD_FORMATS) < set(choices.FIELD_FORMATS) == set(field_files.ENDINGS)
+    assert set(choices.FIELD_FORMATS) == set(field_files.ENDINGS)
     assert tuple(forms.FORMS) == choices.FORMS
     assert tuple(FILTERS) == choices.FILTERS
     assert tuple(BANKS.values()) == choices.BANKS

@@ -76,12 +76,6 @@ def test_a_table_is_no_saved_result(tmp_path):
     assert xc.load_shifts(tmp_path / "r.csv").shape == (4, 2)
 
 
-def test_patches_that_overlap_almost_wholly_are_refused(tmp_path):
-    stack = write_movie(tmp_path / "m.tif", shape=(128, 128))
-    run = align(stack, "-o", tmp_path / "out", "--motion", "patches", "--patch-overlap", "0.999")
-    refused(run, "patch_overlap is 0.999: it is a fraction from 0 to 0.9")
-
-
 def test_a_small_part_of_large_shifts_is_measured(shared_data, tmp_path):
     run = align(
         shared_data / "pc12" / "pc12-unreg.tif", "-o", tmp_path / "out", "--roi", "10:20,10:20", "--max-shift", 10

@@ -86,7 +86,7 @@ def test_extreme_windows(tmp_path, stack, value, code):
         ("--motion rigid --kernel-option precision=fp16", "--kernel-option goes with --motion translation"),
         ("--verify none --tolerance 0.1", "--tolerance is for the check that --verify none leaves out"),
         ("--gpu-memory 1GB", "--gpu-memory is for a GPU, and this run computes on the CPU"),
-        ("--watch --dry-run", "--watch and --dry-run exclude each other"),
+        ("--watch --explain", "--watch and --explain exclude each other"),
         ("--resume --overwrite", "exclude each other: give one of them"),
         ("--correct", "--correct needs an image to correct by"),
     ],

@@ -9,8 +9,7 @@ import pytest
 
 from tests.registration.measuring.test_means_of_others import SHAPE, by_steps, images, placed, sums
 from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration.measuring.placed_on_device import Level, entered, means_without_each
-from xcorr_app.registration.measuring.placement import coverage, entering
+from xcorr_app.registration.measuring.placement import Level, coverage, entered, entering, means_without_each
 
 pytestmark = pytest.mark.gpu
 

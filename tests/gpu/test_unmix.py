@@ -13,9 +13,9 @@ from tests.gpu.test_memory import Allocator
 from tests.io.samples import noise, write_ome
 from tests.kernels.pointwise_definition import assert_mixed, random_matrix, random_stack
 from xcorr_app import read_stack, unmix
-from xcorr_app.batch.unmix.stack import NOTE
 from xcorr_app.errors import DeviceMemoryError
 from xcorr_app.filtering.unmix import unmix_counted
+from xcorr_app.pipeline.planes import NOTE
 
 pytestmark = pytest.mark.gpu
 
@@ -86,7 +86,7 @@ def test_the_command_gives_the_file_of_the_cpu_even_where_memory_runs_out(cupy, 
         words = (tmp_path / "in.ome.tif", "-o", tmp_path / f"{name}.ome.tif", *options, "--device", device)
         explained = xcorr("unmix", *words, "--explain")
         assert (explained.code, explained.stderr) == (0, "")
-        assert ("by name" in explained.stdout) == (name == "cpu")
+        assert "Plan of dynamic blocking" in explained.stdout
         run = xcorr("unmix", *words)
         assert (run.code, run.stderr) == (0, "")
 
@@ -99,7 +99,7 @@ def test_the_command_gives_the_file_of_the_cpu_even_where_memory_runs_out(cupy, 
     with cupy.cuda.using_allocator(small_only):
         run = xcorr("unmix", tmp_path / "in.ome.tif", "-o", tmp_path / "full.ome.tif", *options, "--device", "cuda")
     assert run.code == 0
-    assert json.loads((tmp_path / "full.ome.tif.json").read_text())["notes"] == [NOTE]
+    assert json.loads((tmp_path / "full.ome.tif.json").read_text())["notes"] == [NOTE.format("mixed", 0)]
     expected = read_stack(tmp_path / "cpu.ome.tif").data
     for name in ("gpu", "full"):
         np.testing.assert_array_equal(read_stack(tmp_path / f"{name}.ome.tif").data, expected)

@@ -1,15 +1,15 @@
 """Stacks are begun while others are computed, with the same results, and given up where a run ends before that."""
 
-import numpy as np
 import pytest
 
 from tests.batch.movies import align, write_movie
 from tests.batch.test_killed import content
-from xcorr_app.batch.align import frames as of_frames
 from xcorr_app.batch.align import stack as of_stack
 from xcorr_app.batch.align.run import Align
 from xcorr_app.errors import InputError
 from xcorr_app.io import HeldSource
+from xcorr_app.pipeline import stack_steps
+from xcorr_app.pipeline.stack_steps import StackSteps
 
 NAMES = ("a", "b", "c", "d", "e")
 
@@ -24,24 +24,22 @@ def folder(tmp_path):
 @pytest.fixture
 def events(monkeypatch):
     """What happened, in order; stacks are begun ahead on a CPU, too."""
-    told, real_measure, real_begin = [], of_stack.estimate_from, of_frames._begun
+    told, real_measure, real_begin = [], of_stack.estimate_from, Align.begin
 
-    def ahead(self, spec, resources):
-        told.append(("ahead", spec.name))
-        if spec.name == "c":
-            raise InputError("c: not now")
-        of_frames.begin_stack(spec, self.options, np, resources)
-
-    def begin(spec, *others, **how):
+    def begin(self, spec, resources, *, ahead=False):
+        if ahead:
+            told.append(("ahead", spec.name))
+            if spec.name == "c":
+                raise InputError("c: not now")
         told.append(("begin", spec.name))
-        return real_begin(spec, *others, **how)
+        return real_begin(self, spec, resources)
 
     def measure(frames, *others, **how):
         told.append(("measure", frames.source.name))
         return real_measure(frames, *others, **how)
 
-    monkeypatch.setattr(Align, "ahead", ahead)
-    monkeypatch.setattr(of_frames, "_begun", begin)
+    monkeypatch.setattr(Align, "begin", begin)
+    monkeypatch.setattr(stack_steps, "np", None)
     monkeypatch.setattr(of_stack, "estimate_from", measure)
     return told
 
@@ -55,7 +53,7 @@ def test_two_stacks_are_begun_ahead_once_and_the_results_are_the_same(tmp_path, 
     assert events.index(("measure", "a")) < events.index(("ahead", "d"))
     # What failed ahead is tried again in its turn.
     assert events.index(("measure", "b")) < events.index(("begin", "c"))
-    monkeypatch.setattr(Align, "ahead", lambda *_: None)
+    monkeypatch.setattr(StackSteps, "ahead", lambda _: None)
     assert align(folder, "-o", tmp_path / "alone", "--memory", "0MB").code == 0
     assert content(tmp_path / "out") == content(tmp_path / "alone")
 

@@ -14,7 +14,7 @@ from xcorr_app.gpu.runtime.upload import NOTE, Uploader
 from xcorr_app.io import HeldSource, MemoryBudget
 from xcorr_app.io.finding.discover import series_of_file
 from xcorr_app.io.limits import Limits
-from xcorr_app.pipeline.device_frames import DeviceFrames
+from xcorr_app.pipeline.stack_upload import DeviceFrames
 
 
 class Room(Carrier):

@@ -8,7 +8,7 @@ import pytest
 from scipy.ndimage import gaussian_filter
 
 from tests.report.builders import preview
-from xcorr_app.report.animation import Film, film
+from xcorr_app.report.encoding import Film, film
 
 
 def frames_of(made: Film) -> np.ndarray:

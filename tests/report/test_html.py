@@ -182,6 +182,15 @@ def test_the_table_of_a_long_stack_stays_small(count: int) -> None:
     assert len(page) < 1_500_000
 
 
+def test_the_page_of_very_many_stacks_is_a_table_that_leads_to_their_own_pages() -> None:
+    stacks = (*(stack(f"a {number}") for number in range(500)), failed("broken"))
+    text = render_report(dataclasses.replace(run(*stacks), pages=frozenset(each.name for each in stacks[:-1])))
+    links = re.findall(r'href="([^"]*)"', text)
+    assert links == [f"a%20{number}/report.html" for number in range(500)]
+    assert len(text) < 500_000
+    assert "href" not in render_report(run(*stacks))
+
+
 def blank(shape: tuple[int, int], frames: int, value: float) -> Pictures:
     image, kymograph = np.full(shape, value, np.float32), np.full((frames, shape[1]), value, np.float32)
     return Pictures(image, image, image, image, kymograph, kymograph, {0: image})

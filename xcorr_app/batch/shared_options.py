@@ -12,6 +12,7 @@ from xcorr_app.batch.option import CommandOptions, OneOf, Within, flag, option
 from xcorr_app.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from xcorr_app.gpu.runtime.limits import DeviceLimits
     from xcorr_app.gpu.runtime.select import Device
     from xcorr_app.io import Limits
     from xcorr_app.pipeline.resources import Resources
@@ -285,3 +286,11 @@ class NamedKernelOptions(StackOptions):
     def asked_kernel(self) -> Any:
         """The kernel, with its options."""
         return values.named_kernel(self.kernel, self.kernel_options)
+
+
+def limits_for(options: Any, xp: Any) -> DeviceLimits | None:
+    """Limits of the device that ``--explain-for`` names, else of the one that computes; None is the CPU."""
+    from xcorr_app.correlation.engines import limits_of
+    from xcorr_app.gpu.runtime.limits import limits_by_name
+
+    return limits_by_name(options.explain_for) if options.explain_for else limits_of(xp)

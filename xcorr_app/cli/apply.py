@@ -31,7 +31,7 @@ def command(options: ApplyOptions, inputs: tuple[Path, ...]) -> int:
       xcorr apply drift.csv binned.tif -o out --scale 0.5 --border crop
     """
     from xcorr_app.batch.apply.run import Apply
-    from xcorr_app.cli.printing.run_table import print_run
+    from xcorr_app.cli.printing.tables import print_run
     from xcorr_app.cli.stack_run import planes_of, run_command
 
     shown = partial(print_run, headings=_HEADINGS, numbers=_numbers, done="moved")

@@ -49,8 +49,8 @@ def command(options: CorrelateOptions, left: Path, right: Path) -> int:
     with one_line_failures(SOMETHING_FAILED, debug=options.debug):
         if not options.quiet:
             print_operands(console, plan, cli_options.device_note(plan.device, options))
-        with display_for(console, quiet=options.quiet, unit="planes") as display:
-            result = run_correlation(plan, display.watch(plan.out.name))
+        with display_for(console, quiet=options.quiet, unit="planes") as watch:
+            result = run_correlation(plan, watch(plan.out.name))
         if options.quiet:
             print_failures(failures_of(result))
         else:

@@ -30,7 +30,7 @@ def command(options: FieldOptions, inputs: tuple[Path, ...]) -> int:
       xcorr field movie.tif -o out --reference previous --window 64 --step 32
     """
     from xcorr_app.batch.field.run import Fields
-    from xcorr_app.cli.printing.run_table import print_run
+    from xcorr_app.cli.printing.tables import print_run
     from xcorr_app.cli.stack_run import run_command
 
     shown = partial(print_run, headings=_HEADINGS, numbers=_numbers, done="measured", advice=_ADVICE)

@@ -74,7 +74,7 @@ def run_command(
     keep_freed_memory()
     with one_line_failures(WRONG_USAGE, debug=options.debug):
         plan = plan_stacks(kind, inputs, out, options, found=found, elsewhere=cluster is not None)
-        if any(getattr(options, name, None) for name in ("explain", "explain_for", "dry_run")):
+        if any(getattr(options, name, None) for name in ("explain", "explain_for")):
             (explained or print_explained)(console, kind(plan))
             return 0
         held = prepared_output(plan.out, resume=options.resume, overwrite=options.overwrite)
@@ -92,12 +92,10 @@ def run_command(
         with (
             workers_of(cluster) as elsewhere,
             taken(plan) as final,
-            display_for(
-                console, quiet=silent, unit="stacks" if cluster else unit, count=count, stages=stages
-            ) as display,
+            display_for(console, quiet=silent, unit="stacks" if cluster else unit, count=count, stages=stages) as watch,
         ):
-            how: Any = {"watcher": display.watch, "resources": resources, "elsewhere": elsewhere}
-            run = run_stacks(kind(final), stop_at_defects=options.debug, **how)
+            how: Any = {"watcher": watch, "resources": resources, "elsewhere": elsewhere}
+            run = run_stacks(kind(final), **how)
         if quiet:
             print_failures(failures(run) if failures else failures_in(run.outcomes))
         else:

@@ -14,9 +14,7 @@ from xcorr_app.cli import options as cli_options
 from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from xcorr_app.pipeline.work import Work
+    pass
 
 
 @cli_options.command("unmix", UnmixOptions, cli_options.inputs_argument())
@@ -53,7 +51,6 @@ def command(options: UnmixOptions, inputs: tuple[Path, ...]) -> int:
         options,
         print_mixed,
         remarks=lambda plan: told_of_spectra(spectra_condition(plan.options)),
-        explained=_print_explained,
         unit="images",
     )
 
@@ -66,35 +63,26 @@ def _is_one_file(inputs: tuple[Path, ...]) -> bool:
 def _unmix_file(path: Path, options: UnmixOptions) -> int:
     if options.resume:
         raise click.UsageError("--resume is for several files; a single file is written whole or not at all")
-    from xcorr_app.batch.unmix.explain import explain_file
-    from xcorr_app.batch.unmix.stack import plan_file, run_unmix
+    from xcorr_app.batch.unmix.stack import decision_of, plan_file, run_unmix
     from xcorr_app.cli.printing.progress import display_for
-    from xcorr_app.cli.printing.tables import console_for, print_timings
-    from xcorr_app.cli.printing.unmix_table import print_explained, print_plan, print_result
+    from xcorr_app.cli.printing.tables import console_for, print_decision, print_timings
+    from xcorr_app.cli.printing.unmix_table import print_plan, print_result
 
     console = console_for(sys.stdout)
     with one_line_failures(WRONG_USAGE, debug=options.debug):
         plan = plan_file(path, options.output or Path(), options)
         options.check_device(plan.device)
         if options.explain or options.explain_for:
-            print_explained(console, plan.out.name, *explain_file(plan))
+            print_decision(console, plan.out.name, decision_of(plan))
             return 0
     with one_line_failures(SOMETHING_FAILED, debug=options.debug):
         if not options.quiet:
             print_plan(console, plan, cli_options.device_note(plan.device, options))
         resources = options.resources()
-        with display_for(console, quiet=options.quiet, unit="images") as display:
-            result = run_unmix(plan, display.watch(plan.out.name), resources)
+        with display_for(console, quiet=options.quiet, unit="images") as watch:
+            result = run_unmix(plan, watch(plan.out.name), resources)
         if not options.quiet:
             print_result(console, plan, result)
         if options.timings:
             print_timings(console, resources.stages)
     return 0
-
-
-def _print_explained(console: Console, work: Work[UnmixOptions]) -> None:
-    from xcorr_app.batch.unmix.explain import explain_many
-    from xcorr_app.cli.printing.unmix_table import print_explained
-
-    for explained in explain_many(work.plan):
-        print_explained(console, *explained)

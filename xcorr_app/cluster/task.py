@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from xcorr_app.errors import ClusterError
-from xcorr_app.io import Checksums, Discovery, MemoryBudget, SeriesSpec
+from xcorr_app.io import Checksums, Discovery, SeriesSpec
 from xcorr_app.io.writing.atomic import remove_abandoned
 from xcorr_app.pipeline.environment import own_version
-from xcorr_app.pipeline.resources import Resources
 from xcorr_app.pipeline.run import compute_stacks
 from xcorr_app.pipeline.work import Plan, Work
 from xcorr_app.registration.one_blas_thread import one_blas_thread
@@ -35,11 +34,6 @@ class Job:
     work: type[Work[Any]]
     plan: Plan[Any]
     """Of the client, without its stacks."""
-    memory: int
-    compression: str | None
-    pyramid: int
-    resume: bool
-    stop_at_defects: bool
     version: str
     """Of the client's program: another one might give other results."""
 
@@ -72,6 +66,5 @@ def compute_stack(job: Job, spec: SeriesSpec) -> TaskResult:
             # Of a worker that was killed in mid-task.
             remove_abandoned(path)
         files = {name: Checksums(paths).finished() for name, paths in work.files().items()}
-        resources = Resources(MemoryBudget(job.memory), job.compression, pyramid=job.pyramid)
-        (found,) = compute_stacks(work, resources, files, resume=job.resume, stop_at_defects=job.stop_at_defects)
+        (found,) = compute_stacks(work, plan.options.resources(), files)
     return TaskResult(found.failure, found.resumed, found.inputs, device.description, host)

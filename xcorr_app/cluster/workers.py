@@ -48,9 +48,6 @@ class Workers:
         work: Work[Any],
         resources: Resources,
         files: dict[str, dict[str, str]],
-        *,
-        resume: bool = False,
-        stop_at_defects: bool = False,
         watcher: Watcher | None = None,
     ) -> list[Outcome]:
         """Let workers compute every series of a plan.
@@ -61,13 +58,12 @@ class Workers:
             The scheduler is lost; what was finished stays, and ``--resume`` goes on from it.
         """
         series, known = work.plan.discovery.series, dict[int, Outcome]()
-        plan, limit = replace(work.plan, discovery=replace(work.plan.discovery, series=())), resources.memory.limit
-        written = resources.compression, resources.pyramid
-        job = Job(type(work), plan, limit, *written, resume, stop_at_defects, own_version())
+        plan = replace(work.plan, discovery=replace(work.plan.discovery, series=()))
+        job = Job(type(work), plan, own_version())
         progress = watcher("cluster") if watcher is not None else None
         with resources.stages.waiting("workers"):
             for number, told in handed_out(self._client, compute_stack, [(job, spec) for spec in series]):
-                known[number] = self._outcome(told, series[number], work, stop_at_defects=stop_at_defects)
+                known[number] = self._outcome(told, series[number], work)
                 if progress is not None:
                     progress("stacks", len(known), len(series))
         return [known[number] for number in range(len(series))]
@@ -77,10 +73,10 @@ class Workers:
         retried = {name: workers for name, workers in sorted(self._begun.items()) if len(workers) > 1}
         return {"workers": dict(sorted(self._workers.items())), "retried": retried}
 
-    def _outcome(self, told: Any, spec: SeriesSpec, work: Work[Any], *, stop_at_defects: bool) -> Outcome:
+    def _outcome(self, told: Any, spec: SeriesSpec, work: Work[Any]) -> Outcome:
         """What became of a stack: its record, read from the output folder, or why it failed, in words."""
         if isinstance(told, BaseException):
-            return Outcome(spec.name, failure=self._reason(told, spec, work, stop_at_defects=stop_at_defects))
+            return Outcome(spec.name, failure=self._reason(told, spec, work))
         worker = self._begun.get(spec.name, [told.host])[-1]
         self._workers.setdefault(worker, {"device": told.device, "stacks": 0})["stacks"] += 1
         if told.failure is not None:
@@ -92,13 +88,13 @@ class Workers:
         not_seen = _NOT_SEEN.format(host=told.host, out=work.plan.out)
         return outcome or Outcome(spec.name, failure=not_seen, inputs=told.inputs)
 
-    def _reason(self, error: BaseException, spec: SeriesSpec, work: Work[Any], *, stop_at_defects: bool) -> str:
+    def _reason(self, error: BaseException, spec: SeriesSpec, work: Work[Any]) -> str:
         if isinstance(error, KilledWorker):
             begun = self._begun.get(spec.name, [])
             return _WORKERS_DIED.format(count=len(begun), host=begun[-1] if begun else "an unknown machine")
         if isinstance(error, ModuleNotFoundError):
             return f"a worker lacks a module ({error}): install the same xcorr-app on all machines"
-        if stop_at_defects or not isinstance(error, Exception):
+        if work.options.debug or not isinstance(error, Exception):
             raise error
         return reason_of(error, work.less_memory)
 

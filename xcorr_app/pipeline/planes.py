@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from functools import partial
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
-from xcorr_app.errors import InputError
+from xcorr_app.errors import DeviceMemoryError, InputError
+from xcorr_app.gpu.runtime.memory import release_unused
 from xcorr_app.io import HeldSource, Source
 from xcorr_app.io.reading import is_plain, read_planes
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.stack.frames import Chunk, Frames
+from xcorr_app.registration.stack.passes import Pass, Progress
 
 
 @dataclass(frozen=True)
@@ -95,11 +98,14 @@ class HostPlanes:
         return read_planes(self.source, positions, out)
 
 
+HostT = TypeVar("HostT", bound=HostPlanes)
+
+
 @dataclass(frozen=True)
-class BegunPlanes:
+class Begun(Generic[HostT]):
     """Planes of which reading has begun."""
 
-    host: HostPlanes
+    host: HostT
     there: Frames
     """The same, or on the way to the device."""
 
@@ -110,11 +116,49 @@ class BegunPlanes:
 
 def begin_planes(
     source: Source, positions: Sequence[dict[str, int]], xp: Any, resources: StackResources, *, ahead: bool = False
-) -> BegunPlanes | None:
+) -> Begun[HostPlanes] | None:
     """Begin to read planes that are needed once; with `ahead`, only where a device has room for all of them."""
     size = len(positions) * source.metadata.plane_bytes
     elsewhere = xp is not np and resources.fits_on_device(size)
     if ahead and not elsewhere:
         return None
     host = HostPlanes(resources.open(source, once=True, elsewhere=elsewhere), positions)
-    return BegunPlanes(host, resources.on_device(host, xp))
+    return Begun(host, resources.on_device(host, xp))
+
+
+T = TypeVar("T")
+
+NOTE = "The device's memory did not suffice for the stack: the CPU {} it from plane {} on."
+
+
+def over_planes(
+    xp: Any,
+    count: int,
+    pixels: int,
+    job: Callable[..., T],
+    stage: tuple[str, str],
+    progress: Progress | None,
+    notes: list[str],
+) -> Iterator[T]:
+    """Yield ``job(start, stop, xp=xp)`` for consecutive ranges of `count` planes of `pixels`, in order.
+
+    Where the device's memory does not suffice for a single plane, the CPU goes on from there, and `notes` says so once.
+    `stage` is a verb for the progress, and its past tense for that note.
+    """
+    name, past = stage
+    tell = progress or (lambda _stage, _done, _total: None)
+    tell(name, 0, count)
+    done = 0
+    for there in [np] if xp is np else [xp, np]:
+        try:
+            for stop, result in Pass(count, pixels, there is not np).within(done, count, partial(job, xp=there)):
+                yield result
+                del result  # not kept while the next one is computed
+                done = stop
+                tell(name, done, count)
+            return
+        except DeviceMemoryError:
+            if there is np:
+                raise
+            release_unused()
+            notes.append(NOTE.format(past, done))

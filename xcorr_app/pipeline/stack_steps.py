@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from xcorr_app.errors import DeviceLostError, OutputError, XcorrError
 from xcorr_app.gpu.runtime.lost import is_lost
 from xcorr_app.io import Checksums, SeriesSpec
@@ -32,8 +34,6 @@ class Shared:
     """Checksums of :meth:`Work.files`."""
     versions: dict[str, str]
     resources: Resources
-    resume: bool = False
-    stop_at_defects: bool = False
     notes: tuple[str, ...] = ()
     """What users should know of how all stacks are computed."""
 
@@ -64,11 +64,15 @@ class StackSteps:
         self._lent.notes += shared.notes
 
     def ahead(self) -> None:
-        """Let the stack be read while one before it is computed, unless an earlier run finished it."""
-        if self._shared.resume and self._shared.state.knows(self._spec.name):
+        """Let the stack be read for a device while one before it is computed, unless an earlier run finished it.
+
+        A CPU that reads ahead would not compute meanwhile, and the system is told of the next stack.
+        """
+        work = self._shared.work
+        if work.plan.device.xp is np or (work.options.resume and self._shared.state.knows(self._spec.name)):
             return
         try:
-            self._shared.work.ahead(self._spec, self._lent)
+            self._lent.begun(partial(work.begin, self._spec, self._lent, ahead=True))
         except Exception:  # noqa: BLE001 - it comes again when the stack is computed
             self._lent.close()
 
@@ -87,13 +91,15 @@ class StackSteps:
         Raises DeviceLostError where the device cannot compute another one.
         """
         shared, name = self._shared, self._spec.name
-        if shared.resume and (known := self._restored()) is not None:
+        if shared.work.options.resume and (known := self._restored()) is not None:
             return _known(known)
         self._lent.watched(watcher(name) if watcher is not None else None, finisher.check)
         try:
             # What an earlier run left goes first, so that old and new never mix.
             shared.state.discard(name, shared.work.outputs(name))
-            done = shared.work.process(self._spec, self._lent)
+            begun = self._lent.begun(partial(shared.work.begin, self._spec, self._lent))
+            done = shared.work.process(self._spec, self._lent, begun)
+            del begun
             self._lent.close()
             with shared.resources.stages.waiting("finish"):
                 return finisher.submit(partial(self._finish, done, finisher.check), self.abandon)
@@ -135,7 +141,7 @@ class StackSteps:
         with suppress(OutputError):
             # A table beside a failure would pass for a result.
             shared.state.discard(name, shared.work.outputs(name))
-        if shared.stop_at_defects and not isinstance(error, XcorrError | MemoryError):
+        if shared.work.options.debug and not isinstance(error, XcorrError | MemoryError):
             raise error
         return Outcome(name, failure=reason_of(error, shared.work.less_memory), inputs=self._checksums.finished())
 

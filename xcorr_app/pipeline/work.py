@@ -15,7 +15,7 @@ from xcorr_app.gpu.runtime.select import OF_WORKERS, Device, select_device
 from xcorr_app.io import Discovery, Limits, SeriesSpec, discover
 from xcorr_app.pipeline.outcome import Outcome
 from xcorr_app.pipeline.output import check_output
-from xcorr_app.pipeline.resources import StackResources
+from xcorr_app.pipeline.resources import Resources, StackResources
 from xcorr_app.pipeline.stages import Stages
 from xcorr_app.pipeline.state import asked_of
 from xcorr_app.registration.stack.passes import Progress
@@ -38,6 +38,10 @@ class Options(Protocol):
         """Results of an earlier run go."""
 
     @property
+    def debug(self) -> bool:
+        """A defect of the program ends the run."""
+
+    @property
     def device(self) -> str:
         """Where to compute, in words."""
 
@@ -54,6 +58,9 @@ class Options(Protocol):
 
     def files(self) -> dict[str, tuple[Path, ...]]:
         """Files that they name."""
+
+    def resources(self) -> Resources:
+        """What a run lends to its stacks."""
 
     def check_device(self, device: Device) -> None:
         """Refuse an option that changes nothing on the device of a run."""
@@ -139,11 +146,11 @@ class Work(Generic[OptionsT]):
                 explained.append((spec.name, str(error)))
         return explained
 
-    def ahead(self, spec: SeriesSpec, resources: StackResources) -> None:
-        """Begin to read what `process` will need, while the stack before is computed; `process` meets errors again."""
+    def begin(self, spec: SeriesSpec, resources: StackResources, *, ahead: bool = False) -> Any:
+        """Open a stack and begin to read it; None where that is not to be done `ahead`, while another is computed."""
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished:
-        """Compute the results of a stack.
+    def process(self, spec: SeriesSpec, resources: StackResources, begun: Any) -> Finished:
+        """Compute the results of a stack that was `begun`.
 
         Files begun through `resources` are completed, and sources opened through it closed, afterwards.
         """

@@ -159,7 +159,8 @@ class Side:
     def means(self) -> Array:
         """(2, N) of the even and of the odd frames; NaN where there are none."""
         xp = array_namespace(self.sums)
-        return xp.where(self.numbers > 0, self.sums / xp.maximum(self.numbers, 1), np.nan)
+        means = xp.where(self.numbers > 0, self.sums / xp.maximum(self.numbers, 1), np.nan)
+        return means.astype(self.sums.dtype, copy=False)
 
     def crispness(self, shape: tuple[int, int]) -> float:
         """Root of the gradient energy of the mean of all frames, a pixel, without what noise adds."""

@@ -20,20 +20,17 @@ from xcorr_app.correlation.peaks import neighbourhoods
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.registration import quality
-from xcorr_app.registration.measuring.chunk_result import ChunkResult
-from xcorr_app.registration.measuring.match import Compared, Match
+from xcorr_app.registration.measuring.match import ChunkResult, Compared, Match
 from xcorr_app.registration.measuring.matcher import Matcher
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.measuring.rated_peaks import Planes
 from xcorr_app.registration.measuring.references import FixedImage
 from xcorr_app.registration.measuring.stack_weighting import StackWeighting
-from xcorr_app.registration.reference.stack_statistics import NoUsableFrameError, Statistics
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Chunk, Frames
 from xcorr_app.registration.stack.passes import Pass
-from xcorr_app.registration.stack.preparation import prepare
-from xcorr_app.registration.stack.prepared_frames import PreparedFrames, take
+from xcorr_app.registration.stack.preparation import NoUsableFrameError, PreparedFrames, prepare, take
 from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
 from xcorr_app.registration.standard_error.uncertainty import peak_shapes
 from xcorr_app.registration.weights.weighing import weighted
@@ -110,10 +107,10 @@ class _Compared:
         contrast = channel.result.contrast or settings.contrast
         settings = replace(settings, contrast=contrast, engine="fft", kernel_options=None)
         frames = weighted(channel.frames, channel.reference, settings).frames
-        image = _image(channel.reference, Statistics(frames, walk, settings, xp))
+        prepared = PreparedFrames(frames, walk, settings, xp)
+        image = _image(channel.reference, prepared, frames.count, settings)
         if image is None:
             return None
-        prepared = PreparedFrames(frames, walk, settings, xp)
         kernel = StackWeighting(frames, prepared, settings, xp).kernel(FixedImage(image))
         return cls(prepared, image, kernel, settings.window(frames.shape), settings)
 
@@ -226,17 +223,15 @@ class _SumOfPlanes(Matcher):
         return row, column
 
 
-def _image(reference: str | int | Array, statistics: Statistics) -> Array | None:
-    """The prepared image that all frames are compared with; None where there is no such one."""
-    count = statistics.frames.count
+def _image(reference: str | int | Array, frames: PreparedFrames, count: int, settings: Settings) -> Array | None:
+    """The prepared image that all of so many frames are compared with; None where there is no such one."""
     if not isinstance(reference, (str, int, np.integer)):
-        prepared = prepare(Chunk(0, reference[None], {}), statistics.settings)
+        prepared = prepare(Chunk(0, reference[None], {}), settings)
         return prepared.frames[0] if prepared.usable[0] else None
-    if isinstance(reference, str) and reference not in ("first", "last"):
-        return None
-    candidates = {"first": range(count), "last": range(count - 1, -1, -1)}
-    number = range(0) if isinstance(reference, str) else range(int(reference) % count, int(reference) % count + 1)
+    candidates = {"first": range(count), "last": range(count)[::-1]}
+    if not isinstance(reference, str):
+        candidates[str(reference)] = range(count)[int(reference) % count :][:1]
     try:
-        return statistics.usable_frame(candidates.get(str(reference), number))[1]
+        return frames.first_usable(candidates.get(str(reference), range(0)))[1]
     except NoUsableFrameError:
         return None

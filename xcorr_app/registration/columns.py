@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, Self
 
@@ -20,6 +20,11 @@ class Columns:
         """Columns by name."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
         return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Those of all frames, part after part."""
+        return cls(**{name: np.concatenate([part.arrays[name] for part in parts]) for name in parts[0].arrays})
 
     def of(self, rows: Rows) -> Self:
         """Those of some of the frames."""

@@ -42,8 +42,6 @@ AMBIGUOUS_RATIO = 1.1
 """First peak over second peak below which the second is as likely."""
 NOISE_PERIOD = 8
 """Rows of which four are looked at for noise."""
-_LONGEST_LINE = 8192
-"""Elements of which BLAS takes the sum of products in one thread, so that rounding does not depend on their number."""
 _SIGNIFICANCE = 3.0
 """Deviations above the highest score that noise is expected to reach."""
 _MAX_BY_CHANCE = 0.8
@@ -121,38 +119,11 @@ def _mean_products(images: Array, period: int, *, centred: bool = False) -> NDAr
     lags = range(1, _LAGS + 1)
     pairs = [(groups, groups), *((groups[:, :, lag:], groups[:, :, :-lag]) for lag in lags)]
     pairs += [(groups[..., lag:], groups[..., :-lag]) for lag in lags]
-    if xp is np:
-        down = [_dots(_joined(one), _joined(other)) for one, other in pairs[: _LAGS + 1]]
-        sums = [*down, *_sums_across(groups)]
-    else:
-        sums = [to_host(xp.einsum("nijk,nijk->n", one, other)) for one, other in pairs]
-    found = [of_pair / (one.size / count) for of_pair, (one, _) in zip(sums, pairs, strict=True)]
-    return np.stack(found, axis=1).astype(np.float64)
-
-
-def _sums_across(groups: NDArray[np.floating]) -> list[NDArray[np.float64]]:
-    """Sums (n,) of products of pixels 1, 2 and 3 apart in the rows of groups (n, groups, rows, w)."""
-    lines = _joined(groups)
-    sums = [_dots(lines[..., lag:], lines[..., :-lag]) for lag in range(1, _LAGS + 1)]
-    if lines.shape[2] == groups.shape[2]:
-        return sums
-    # Less what one row ends with and the next one begins with, which are no neighbours.
-    ends, begins = groups[:, :, :-1, -_LAGS:], groups[:, :, 1:, :_LAGS]
-    products = np.einsum("ngjx,ngjy->nxy", ends, begins, dtype=np.float64)
-    return [of - products[:, -lag:, :lag].trace(axis1=1, axis2=2) for lag, of in enumerate(sums, 1)]
-
-
-def _joined(rows: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Rows (n, groups, m, w) end to end, (n, groups, 1, m w), if BLAS leaves products of such lines to one thread."""
-    count, groups, height, width = rows.shape
-    return rows.reshape(count, groups, 1, -1) if height * width <= _LONGEST_LINE else rows
-
-
-def _dots(one: NDArray[np.floating], other: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Sums of products (n,) of lines (n, groups, m, w): each line by itself, and those in double precision."""
-    products = one[..., None, :] @ other[..., None]
-    sums: NDArray[np.float64] = products.sum(axis=(1, 2, 3, 4), dtype=np.float64)
-    return sums
+    # Line by line, and those in double precision.
+    lines = [xp.einsum("nijk,nijk->nij", one, other) for one, other in pairs]
+    sums = xp.stack([each.sum(axis=(1, 2), dtype=np.float64) for each in lines], axis=1)
+    found: NDArray[np.float64] = to_host(sums) / [one.size / count for one, _ in pairs]
+    return found
 
 
 def doubtful_below(

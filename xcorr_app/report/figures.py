@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.report.axes import Axis
-from xcorr_app.report.svg import BETWEEN, MAX_POINTS, SQUARE, WIDE, Chart, Vector, colour_of
+from xcorr_app.report.svg import BETWEEN, MAX_POINTS, SQUARE, WIDE, Axis, Chart, Vector, colour_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -44,8 +44,3 @@ def room_for(stacks: int) -> Room:
         return _BRIEF
     fewer = max(1.0, 10 / stacks)
     return replace(_SHARED, picture=int(_SHARED.picture * fewer), movie=int(_SHARED.movie * fewer))
-
-
-def has_own_pages(stacks: int) -> bool:
-    """Whether each stack of a run of so many has a page of its own, since not all of it is in the page of all."""
-    return room_for(stacks) is not ALONE

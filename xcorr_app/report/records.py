@@ -225,18 +225,6 @@ class StackReport:
 
 
 @dataclass(frozen=True)
-class StageReport:
-    """What a stage of the run took, in seconds."""
-
-    name: str
-    busy: float
-    held_up: float
-    """That the run spent in it or waited for it."""
-    rate: float | None
-    """GB/s while it was busy."""
-
-
-@dataclass(frozen=True)
 class RunReport:
     """A whole run: a title, the facts of what ran on what as (label, value), its stacks in order, and the date."""
 
@@ -244,5 +232,8 @@ class RunReport:
     facts: tuple[tuple[str, str], ...]
     stacks: tuple[StackReport, ...]
     date: str = ""
-    stages: tuple[StageReport, ...] = ()
-    """The one that set the pace first; none where the page must be the same for a run that was resumed."""
+    stages: tuple[Any, ...] = ()
+    """What each stage took (see `StageTime`), the one that set the pace first; none where the page must be the same for
+    a run that was resumed."""
+    pages: frozenset[str] = frozenset()
+    """Names of stacks that have a page of their own."""

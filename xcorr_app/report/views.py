@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xcorr_app.report.animation import film
-from xcorr_app.report.encoding import picture_file
+from xcorr_app.report.encoding import film, picture_file
 from xcorr_app.report.figures import (
     Units,
     agreement_chart,

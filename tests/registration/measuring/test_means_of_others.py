@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xcorr_app.registration.measuring import placed_on_device, placement, references
+from xcorr_app.registration.measuring import placement, references
 from xcorr_app.registration.measuring.placement import Placement, coverage, entering
 from xcorr_app.registration.measuring.references import MeanOfOthers, quotient
 from xcorr_app.registration.settings import Settings
@@ -55,8 +55,8 @@ def test_a_device_is_given_all_that_it_needs(monkeypatch, spread):
     total, weights = sums(frames, placed_at)
     expected, known = by_steps(values, placed_at, total, weights)
     assert known.all() == (spread == 0)
-    monkeypatch.setattr(placed_on_device, "_entered", lambda: entered)
-    monkeypatch.setattr(placed_on_device, "_mean", lambda: mean)
+    monkeypatch.setattr(placement, "_entered", lambda: entered)
+    monkeypatch.setattr(placement, "_mean", lambda: mean)
     monkeypatch.setattr(placement, "is_device_array", lambda _: True)
     monkeypatch.setattr(references, "is_device_array", lambda _: True)
     np.testing.assert_array_equal(entering(frames, placed_at), values)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.batch.align.frames import BegunStack, SourceFrames
+from xcorr_app.batch.align.frames import SourceFrames
 from xcorr_app.batch.align.measured import Measured, Warped, as_shifts, measured_by
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.pipeline.planes import Begun
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.series import motion_against
@@ -20,12 +19,13 @@ from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.solver.basis import basis_of
 from xcorr_app.registration.warping.matrices import angle_of, scale_of
 from xcorr_app.registration.warping.warp import ByMatrices
+from xcorr_app.report.table import csv_text, shown
 
 _ENGINE = "gauss-newton"
 _ELEMENTS = ("m00", "m01", "m02", "m10", "m11", "m12")
 
 
-def measured_by_motion(begun: BegunStack, options: AlignOptions, resources: StackResources) -> Measured:
+def measured_by_motion(begun: Begun[SourceFrames], options: AlignOptions, resources: StackResources) -> Measured:
     """Measure motions of whole frames."""
     basis = basis_of(options.motion)
 
@@ -47,19 +47,17 @@ def motion_csv(frames: SourceFrames, result: MotionResult, applied: NDArray[np.f
 
     The matrix takes a place (row, column, 1) of the reference to the place in the frame; its third row is 0, 0, 1.
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     measured = ("angle", "scale", "score", "overlap", "sigma_angle")
-    writer.writerow(["frame", "source", "page", *measured, "flags", "applied_angle", "applied_scale", *_ELEMENTS])
-    angle, scale = result.angle, result.scale
+    head = ["frame", "source", "page", *measured, "flags", "applied_angle", "applied_scale", *_ELEMENTS]
+    angle, scale, rows = result.angle, result.scale, []
     applied_angle, applied_scale = angle_of(applied), scale_of(applied)
     for t, flags in enumerate(result.flags):
         name, page = frames.origin(t)
         numbers = (angle[t], scale[t], result.score[t], result.overlap[t], result.sigma_angle[t])
         elements = [f"{value:.9f}" if np.isfinite(value) else "" for value in applied[t, :2].ravel()]
-        turned = map(_shown, (applied_angle[t], applied_scale[t]))
-        writer.writerow([t, name, page, *map(_shown, numbers), "|".join(flags), *turned, *elements])
-    return text.getvalue().encode("utf-8", "backslashreplace").decode("utf-8")
+        turned = map(shown, (applied_angle[t], applied_scale[t]))
+        rows.append([t, name, page, *map(shown, numbers), "|".join(flags), *turned, *elements])
+    return csv_text(head, rows)
 
 
 def seen_by_all(matrices: NDArray[np.float64], shape: tuple[int, int]) -> tuple[slice, slice]:
@@ -74,7 +72,3 @@ def seen_by_all(matrices: NDArray[np.float64], shape: tuple[int, int]) -> tuple[
     first = np.ceil(half - share * half).astype(int)
     last = np.floor(half + share * half).astype(int)
     return slice(int(first[0]), int(last[0]) + 1), slice(int(first[1]), int(last[1]) + 1)
-
-
-def _shown(value: float) -> str:
-    return f"{value:.6f}" if np.isfinite(value) else ""

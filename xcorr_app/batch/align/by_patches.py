@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.batch.align.frames import BegunStack, SourceFrames
+from xcorr_app.batch.align.frames import SourceFrames
 from xcorr_app.batch.align.measured import Measured, Warped, as_shifts, measured_by
 from xcorr_app.batch.align.options import AlignOptions
+from xcorr_app.pipeline.planes import Begun
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.registration.field.field_image import PixelSize, ome_tiff
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.result_file import content_of
 from xcorr_app.registration.patches.patches import patches_of
@@ -23,9 +20,10 @@ from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.warping.field import Field
 from xcorr_app.registration.warping.warp import ByFields
 from xcorr_app.report.records import Bends
+from xcorr_app.report.table import csv_text, shown
 
-FILES = ("motion.npz", "patches.csv", "field.csv", "field.ome.tif")
-"""In the folder of a stack's results; the last two on request."""
+FILES = ("motion.npz", "patches.csv")
+"""In the folder of a stack's results."""
 ENGINE = "patches"
 _TOLD = (
     "Measured by patches; shifts are the means of each frame's field (see patches.csv for its size, motion.npz for the "
@@ -33,7 +31,7 @@ _TOLD = (
 )
 
 
-def measured_by_patches(begun: BegunStack, options: AlignOptions, resources: StackResources) -> Measured:
+def measured_by_patches(begun: Begun[SourceFrames], options: AlignOptions, resources: StackResources) -> Measured:
     """Measure the shifts of patches."""
 
     def tell(frames: SourceFrames, result: MotionResult) -> tuple[Warped, ShiftResult]:
@@ -43,11 +41,6 @@ def measured_by_patches(begun: BegunStack, options: AlignOptions, resources: Sta
         # What is moved later by this file moves as this stack does.
         kept = replace(result, doubtful=options.doubtful)
         files = {"motion.npz": content_of(kept), "patches.csv": _frames_csv(frames, result, field).encode()}
-        if "csv" in options.field_formats:
-            files["field.csv"] = _field_csv(field, applied).encode()
-        if "ome-tiff" in options.field_formats:
-            metadata = frames.source.metadata
-            files["field.ome.tif"] = _field_image(field, PixelSize.of(metadata.pixel_size, metadata.unit))
         warp = ByFields(applied, field.rows, field.columns)
         warped = Warped(warp, files, _seen_by_all(applied, frames.shape), _bends(field, result.trusted))
         return warped, as_shifts(result, ENGINE, _TOLD, settings.window(frames.shape))
@@ -75,39 +68,9 @@ def _frames_csv(frames: SourceFrames, result: MotionResult, field: Field) -> str
     }
     rows = []
     for t, flags in enumerate(result.flags):
-        numbers = [f"{values[t]:.6f}" if np.isfinite(values[t]) else "" for values in named.values()]
+        numbers = [shown(values[t]) for values in named.values()]
         rows.append([t, *frames.origin(t), *numbers, "|".join(flags)])
-    return _csv(["frame", "source", "page", *named, "flags"], rows)
-
-
-def _field_csv(field: Field, applied: NDArray[np.float64]) -> str:
-    """A line for each node of each frame; row and column of a node are those of the reference."""
-    rows: list[list[Any]] = []
-    for t, (measured, moved) in enumerate(zip(field.shifts, applied, strict=True)):
-        for i, row in enumerate(field.rows):
-            for j, column in enumerate(field.columns):
-                numbers = (*measured[i, j], *field.sigma[t, i, j], *moved[i, j])
-                shown = [f"{value:.6f}" if np.isfinite(value) else "" for value in numbers]
-                rows.append([t, f"{row:g}", f"{column:g}", *shown, int(field.trusted[t, i, j])])
-    names = ("dy", "dx", "sigma_y", "sigma_x", "applied_dy", "applied_dx", "trusted")
-    return _csv(["frame", "row", "column", *names], rows)
-
-
-def _field_image(field: Field, size: PixelSize) -> bytes:
-    """The same at the middles of the patches, which lie evenly: the nodes at the edges of the frame are left out."""
-    rows, columns = (slice(1, -1) if nodes.size > 2 else slice(None) for nodes in (field.rows, field.columns))
-    shifts, sigma = field.shifts[:, rows, columns], field.sigma[:, rows, columns]
-    channels = {"dy": shifts[..., 0], "dx": shifts[..., 1], "sigma_y": sigma[..., 0], "sigma_x": sigma[..., 1]}
-    channels["trusted"] = field.trusted[:, rows, columns].astype(np.float64)
-    return ome_tiff(channels, field.rows[rows], field.columns[columns], size)
-
-
-def _csv(head: list[str], rows: list[list[Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(head)
-    writer.writerows(rows)
-    return text.getvalue().encode("utf-8", "backslashreplace").decode("utf-8")
+    return csv_text(["frame", "source", "page", *named, "flags"], rows)
 
 
 def _from_mean(field: Field) -> NDArray[np.float64]:

@@ -88,7 +88,7 @@ def align(
         workers_of(asked.cluster) as elsewhere,
     ):
         watcher = None if told is None else partial(_named, told)
-        run = run_stacks(Align(plan), resources=asked.resources(), watcher=watcher, elsewhere=elsewhere)
+        run = run_stacks(Align(plan), watcher=watcher, elsewhere=elsewhere)
         return Alignment.of(run, plan.out)
 
 

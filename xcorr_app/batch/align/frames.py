@@ -11,7 +11,7 @@ from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.errors import InputError
 from xcorr_app.io import SeriesSpec, Source
 from xcorr_app.io.reading import is_plain
-from xcorr_app.pipeline.planes import HostPlanes
+from xcorr_app.pipeline.planes import Begun, HostPlanes
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.stack_upload import StackUpload
 from xcorr_app.registration.stack.frames import Frames
@@ -40,39 +40,10 @@ def frames_along(source: Source, axis: Literal["T", "Z"], channel: int, xp: Any)
     return SourceFrames(source, positions, source.sizes[across], xp, axis, channel)
 
 
-@dataclass(frozen=True)
-class BegunStack:
-    """A stack of which reading has begun."""
-
-    frames: SourceFrames
-    measured: Frames
-    """The same, or on the way to the device."""
-
-    @property
-    def to_measure(self) -> Frames:
-        """The frames that are measured: an array on the device, once all of a stack that fits there has arrived."""
-        return self.measured.settled() if isinstance(self.measured, StackUpload) else self.measured
-
-
-def begin_stack(spec: SeriesSpec, options: AlignOptions, xp: Any, resources: StackResources) -> BegunStack:
-    """Open a stack and begin to read it, unless that was done ahead."""
-    begun = resources.begun(lambda: _begun(spec, options, xp, resources))
-    assert begun is not None  # noqa: S101 - for the type checker
-    return begun
-
-
-def begin_ahead(spec: SeriesSpec, options: AlignOptions, xp: Any, resources: StackResources) -> None:
-    """Begin to read a stack while another is worked on, if that takes nothing from it: if a device has room for both.
-
-    A CPU that reads ahead would not measure meanwhile, and the system is told of the next stack.
-    """
-    if xp is not np:
-        resources.begun(lambda: _begun(spec, options, xp, resources, ahead=True))
-
-
-def _begun(
+def begin_stack(
     spec: SeriesSpec, options: AlignOptions, xp: Any, resources: StackResources, *, ahead: bool = False
-) -> BegunStack | None:
+) -> Begun[SourceFrames] | None:
+    """Open a stack and begin to read it; `ahead` only if a device has room for it beside another."""
     source = spec.open()
     frames = frames_along(source, choose_axis(source, options.axis), options.first_channel, xp)
     # Frames that are all there is of the stack are kept once: where they are measured.
@@ -82,7 +53,12 @@ def _begun(
         return None
     elsewhere = elsewhere or (xp is np and is_plain(source) and not resources.keeps_plain(source))
     frames = replace(frames, source=resources.open(source, elsewhere=elsewhere))
-    return BegunStack(frames, resources.on_device(frames, xp))
+    return Begun(frames, resources.on_device(frames, xp))
+
+
+def settled(frames: Frames) -> Frames:
+    """Frames as an array on the device, once all of a stack that fits there has arrived; else as they are."""
+    return frames.settled() if isinstance(frames, StackUpload) else frames
 
 
 def choose_axis(source: Source, wanted: Literal["T", "Z"] | None) -> Literal["T", "Z"]:

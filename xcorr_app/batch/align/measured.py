@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from xcorr_app.batch.align.flat_and_dark import corrected, correction_of
-from xcorr_app.batch.align.frames import BegunStack, SourceFrames
+from xcorr_app.batch.align.frames import SourceFrames
+from xcorr_app.batch.align.named_images import corrected, correction_of, reference_of
 from xcorr_app.batch.align.options import AlignOptions
-from xcorr_app.batch.align.reference import reference_of
 from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.pipeline.planes import Begun
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.correction import Correction
 from xcorr_app.registration.motion.result import MotionResult
@@ -51,15 +51,15 @@ class Measured:
 def measured_by(
     measure: Callable[..., MotionResult],
     tell: Callable[[SourceFrames, MotionResult], tuple[Warped, ShiftResult]],
-    begun: BegunStack,
+    begun: Begun[SourceFrames],
     options: AlignOptions,
     resources: StackResources,
 ) -> Measured:
     """Measure more than shifts, from frames, a `reference` and `progress`; `tell` says the same as shifts, too."""
-    reference: Any = reference_of(options, begun.frames)
-    correction = correction_of(options, begun.measured)
-    found = measure(corrected(begun.measured, correction), reference=reference, progress=resources.progress)
-    warped, shifts = tell(begun.frames, found)
+    reference: Any = reference_of(options, begun.host)
+    correction = correction_of(options, begun.there)
+    found = measure(corrected(begun.there, correction), reference=reference, progress=resources.progress)
+    warped, shifts = tell(begun.host, found)
     return Measured(shifts, correction, warped=warped)
 
 

@@ -24,7 +24,7 @@ from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.io import StackMetadata, StackWriter
 from xcorr_app.io.outputs import Writer
 from xcorr_app.io.source import plane_positions
-from xcorr_app.pipeline.chunks import over_planes
+from xcorr_app.pipeline.planes import over_planes
 from xcorr_app.registration.correction import Correction
 from xcorr_app.registration.moving.apply import common_area, shift_frames
 from xcorr_app.registration.moving.moving_choice import decide_moving

@@ -118,24 +118,10 @@ class AlignOptions(MovingOptions):
         unit="0.5, or 2 % of the range of the stack's shifts where that is more",
     )
     patch: int = option(128, "Rows and columns of a patch in pixels.", Within(16), **_PATCHES)
-    patch_overlap: float = option(
-        0.5,
-        "Fraction of a patch that its neighbour shares, at least.",
-        Within(0, 1, below=True, whole=False),
-        **_PATCHES,
-    )
     max_deviation: float = option(
         6.0,
         "Pixels by which a patch may be off the shift of its frame.",
         Within(0, above=True, whole=False),
-        **_PATCHES,
-    )
-    field_formats: tuple[str, ...] = option(
-        (),
-        "Write the field as OUT/NAME/field.csv or field.ome.tif, too. May be given twice.",
-        OneOf(choices.PATCH_FIELD_FORMATS),
-        flags=("--field-format",),
-        gather=values.names_of(choices.PATCH_FIELD_FORMATS),
         **_PATCHES,
     )
     flat: Path | None = option(
@@ -195,9 +181,8 @@ class AlignOptions(MovingOptions):
         "are measured as they come, and aligned in the end.",
         group="Run",
         role="terminal",
-        excludes=("dry_run", "explain", "explain_for", "cluster"),
+        excludes=("explain", "explain_for", "cluster"),
     )
-    dry_run: bool = flag("Print what would be done; write nothing.", group="Run", role="terminal")
     engine: str = shared_options.engine(needs=_SHIFTS)
     kernel_options: KernelOptions | None = shared_options.kernel_options(needs=_SHIFTS)
     explain: bool = shared_options.explain()
@@ -245,7 +230,7 @@ class AlignOptions(MovingOptions):
         """How frames are cut; of the motion ``patches`` alone."""
         from xcorr_app.registration.patches.patch_fit import PatchOptions
 
-        return PatchOptions(self.patch, self.patch_overlap, self.max_deviation)
+        return PatchOptions(self.patch, max_deviation=self.max_deviation)
 
     @property
     def first_channel(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,12 @@ from xcorr_app.io.meter import timed
 from xcorr_app.pipeline.environment import own_version, processor, versions
 from xcorr_app.pipeline.outcome import Outcome
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.stages import Stages
+from xcorr_app.pipeline.stages import Stages, StageTime
 from xcorr_app.pipeline.state import REPORT, State
 from xcorr_app.pipeline.work import Plan
 from xcorr_app.report.html import own_page, render_report, render_section
 from xcorr_app.report.page_budget import ALONE, MAX_SECTIONS, room_for
-from xcorr_app.report.records import RunReport, StackReport, StageReport
+from xcorr_app.report.records import RunReport, StackReport
 
 SECTION = ".html"
 """Of the file beside a stack's record that holds its section of the page of all, for when the page is written."""
@@ -61,10 +62,12 @@ def write_page(plan: Plan[AlignOptions], outcomes: Sequence[Outcome], stages: St
         return None
     ran = (outcome.facts["engine"] for outcome in outcomes if "engine" in outcome.facts)
     reports, sections = tuple(map(report_of, outcomes)), {}
+    shown = sorted(stages.times(), key=lambda stage: -stage.held_up) if plan.options.timings else ()
     for outcome in outcomes:
         with suppress(FileNotFoundError):
             sections[outcome.name] = State(plan.out).attachment(outcome.name, SECTION).read_text(encoding="utf-8")
-    run = _run_report(plan, ran, reports, _title(plan), _stages(stages) if plan.options.timings else ())
+    pages = frozenset(report.name for report in reports if (plan.out / report.name / REPORT).is_file())
+    run = replace(_run_report(plan, ran, reports, _title(plan), shown), pages=pages)
     atomic_write_text(path, render_report(run, sections))
     return path
 
@@ -79,19 +82,13 @@ def _run_report(
     engines: Iterable[str],
     stacks: tuple[StackReport, ...],
     title: str,
-    stages: tuple[StageReport, ...] = (),
+    stages: Sequence[StageTime] = (),
 ) -> RunReport:
     # The day alone, so that a run resumed on the same day gives the same bytes.
     date = datetime.now(UTC).strftime("%Y-%m-%d")
     # What was asked for, where no engine ran.
     ran = ", ".join(dict.fromkeys(engines)) or plan.options.settings.engine
-    return RunReport(title, _facts(plan, ran), stacks, date, stages)
-
-
-def _stages(stages: Stages) -> tuple[StageReport, ...]:
-    """What the stages took so far, the one that set the pace first."""
-    times = sorted(stages.times(), key=lambda stage: -stage.held_up)
-    return tuple(StageReport(stage.name, stage.busy, stage.held_up, stage.rate) for stage in times)
+    return RunReport(title, _facts(plan, ran), stacks, date, tuple(stages))
 
 
 def _title(plan: Plan[AlignOptions]) -> str:

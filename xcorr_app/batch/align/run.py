@@ -9,28 +9,34 @@ from typing import Any
 
 from xcorr_app.batch.align.by_patches import ENGINE as PATCHES_ENGINE
 from xcorr_app.batch.align.by_patches import FILES
-from xcorr_app.batch.align.frames import begin_ahead, choose_axis, frames_along
+from xcorr_app.batch.align.frames import SourceFrames, begin_stack, choose_axis, frames_along
+from xcorr_app.batch.align.named_images import scan_reference
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.pages import SECTION, write_page
-from xcorr_app.batch.align.reference import scan_reference
 from xcorr_app.batch.align.stack import align_stack
-from xcorr_app.batch.decisions import decide_align
+from xcorr_app.batch.shared_options import limits_for
 from xcorr_app.correlation.engines import choose_engine
 from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import SeriesSpec
 from xcorr_app.io.outputs import ENDINGS
 from xcorr_app.pipeline.outcome import Outcome
+from xcorr_app.pipeline.planes import Begun
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.stages import Stages
 from xcorr_app.pipeline.state import REPORT, State
 from xcorr_app.pipeline.work import Finished, Plan, Work
 from xcorr_app.registration import quality
+from xcorr_app.registration.choice import decide_registration
 from xcorr_app.registration.solver.basis import PATCHES, is_more_than_a_shift
+from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.report.html import load_template
 from xcorr_app.report.records import StackReport
 from xcorr_app.report.summary import summarise
 from xcorr_app.report.table import parse_shifts_csv
+
+_OF_ONE_IMAGE = ("first", "last")
+"""References by name that all frames share; a mean, say, leaves out the frame that is measured."""
 
 
 class Align(Work[AlignOptions]):
@@ -77,15 +83,15 @@ class Align(Work[AlignOptions]):
             return Decision("gauss-newton", reason=why)
         with spec.open() as source:
             frames = frames_along(source, choose_axis(source, options.axis), options.first_channel, xp)
-            return decide_align(frames, options)
+            return _decision(frames, options)
 
-    def ahead(self, spec: SeriesSpec, resources: StackResources) -> None:
+    def begin(self, spec: SeriesSpec, resources: StackResources, *, ahead: bool = False) -> Begun[SourceFrames] | None:
         """See `Work`."""
-        begin_ahead(spec, self.options, self.plan.device.xp, resources)
+        return begin_stack(spec, self.options, self.plan.device.xp, resources, ahead=ahead)
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished:
+    def process(self, spec: SeriesSpec, resources: StackResources, begun: Begun[SourceFrames]) -> Finished:
         """See `Work`."""
-        return align_stack(spec, self.plan, resources)
+        return align_stack(spec, self.plan, resources, begun)
 
     def restored(self, name: str, record: dict[str, Any]) -> StackReport | None:
         """See `Work`."""
@@ -99,3 +105,14 @@ class Align(Work[AlignOptions]):
     def report(self, outcomes: Sequence[Outcome], stages: Stages) -> Path | None:
         """See `Work`."""
         return write_page(self.plan, outcomes, stages)
+
+
+def _decision(frames: SourceFrames, options: AlignOptions) -> Decision:
+    """What compares the frames of a stack with their reference, as long as no weighting of frequencies is needed."""
+    rows, columns = frames.shape
+    limits = limits_for(options, frames.xp)
+    together = Pass(frames.count, rows * columns, on_device=limits is not None).images_at_once
+    shared = not isinstance(options.reference, str) or options.reference in _OF_ONE_IMAGE
+    return decide_registration(
+        frames.shape, str(frames.dtype), together, options.settings, limits, shared_reference=shared
+    )

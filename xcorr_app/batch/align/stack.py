@@ -14,18 +14,18 @@ import numpy as np
 
 from xcorr_app.batch.align.by_motion import measured_by_motion
 from xcorr_app.batch.align.by_patches import measured_by_patches
-from xcorr_app.batch.align.flat_and_dark import check_correction, corrected, correction_of
-from xcorr_app.batch.align.frames import BegunStack, SourceFrames, begin_stack, frames_along
+from xcorr_app.batch.align.frames import SourceFrames, frames_along, settled
 from xcorr_app.batch.align.measured import Measured
 from xcorr_app.batch.align.moving import Moved, move_stack
+from xcorr_app.batch.align.named_images import check_correction, corrected, correction_of, reference_of
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.pages import draw_stack
 from xcorr_app.batch.align.projections import Projections
-from xcorr_app.batch.align.reference import reference_of
 from xcorr_app.errors import InputError
 from xcorr_app.io import SeriesSpec, Source, make_folder
 from xcorr_app.io.outputs import output_ending
 from xcorr_app.io.source import runs_of
+from xcorr_app.pipeline.planes import Begun
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.work import Finished, Plan
 from xcorr_app.registration.advice import advise
@@ -61,27 +61,28 @@ _NOTHING_KEPT = (
 _DECIMALS = 1e6
 
 
-def align_stack(spec: SeriesSpec, plan: Plan[AlignOptions], resources: StackResources) -> Finished:
+def align_stack(
+    spec: SeriesSpec, plan: Plan[AlignOptions], resources: StackResources, begun: Begun[SourceFrames]
+) -> Finished:
     """Measure one series of frames, move them into its folder and tell of it."""
     options, folder = plan.options, plan.out / spec.name
-    begun = begin_stack(spec, options, plan.device.xp, resources)
-    check_correction(options, begun.frames)
+    check_correction(options, begun.host)
     with resources.step("measure"):
         measured = _WAYS.get(options.motion, measured_by_motion)(begun, options, resources)
     # Table, report, resumed report and moved stack all hold to the same rounded numbers: who applies the table
     # to the input gets the output, and a rounding error of 1e-8 px does not push an edge row out of the frame.
-    rows = tuple(frame_rows(begun.frames, measured.result, options.doubtful))
+    rows = tuple(frame_rows(begun.host, measured.result, options.doubtful))
     make_folder(folder)
     files = {"shifts.csv": shifts_csv(rows).encode()} | (measured.warped.files if measured.warped else {})
     moved, pictures, assessment, target = _moved(spec, options, folder, begun, measured, rows, resources)
     for name, content in files.items():
         resources.write_bytes(folder / name, content)
     result = measured.result
-    notes = [*spec.notes, *_notes(begun.frames, result, options), *resources.notes, *moved.notes]
+    notes = [*spec.notes, *_notes(begun.host, result, options), *resources.notes, *moved.notes]
     notes += _notes_on_moving(rows, options, moved)
-    report = _report(spec.name, options, begun.frames, measured, rows, pictures, assessment, tuple(notes))
+    report = _report(spec.name, options, begun.host, measured, rows, pictures, assessment, tuple(notes))
     facts = {
-        "frames": begun.frames.count,
+        "frames": begun.host.count,
         "engine": result.engine,
         "reference": report.reference,
         "assessment": assessment.as_record(),
@@ -96,20 +97,20 @@ def align_stack(spec: SeriesSpec, plan: Plan[AlignOptions], resources: StackReso
     return Finished(facts, outputs, replace(report, pictures=None), draw)
 
 
-def measured_by_shifts(begun: BegunStack, options: AlignOptions, resources: StackResources) -> Measured:
+def measured_by_shifts(begun: Begun[SourceFrames], options: AlignOptions, resources: StackResources) -> Measured:
     """Measure shifts: of the channels that are named, together."""
-    frames, settings, xp = begun.frames, options.settings, begun.frames.xp
+    frames, settings, xp = begun.host, options.settings, begun.host.xp
     if xp is np:
         window = settings.window(frames.shape)
         check_memory(settings.measured_shape(frames.shape), window, verified=options.verify != "none")
-    correction = correction_of(options, begun.measured)
+    correction = correction_of(options, begun.there)
 
     def estimated(own: SourceFrames, frames: Frames) -> Channel:
         reference, frames = reference_of(options, own), corrected(frames, correction)
         how: Any = {"xp": xp, "verify": options.verify, "progress": resources.progress}
         return Channel(frames, reference, estimate_from(frames, reference, settings, **how))
 
-    first = estimated(frames, begun.to_measure)
+    first = estimated(frames, settled(begun.there))
     advice = advise(first.frames, first.reference, settings, first.result, xp)
     others = [frames_along(frames.source, frames.axis, c, xp) for c in other_channels(options, frames)]
     results = [first, *(estimated(other, resources.on_device(other, xp)) for other in others)]
@@ -126,13 +127,13 @@ def _moved(
     spec: SeriesSpec,
     options: AlignOptions,
     folder: Path,
-    begun: BegunStack,
+    begun: Begun[SourceFrames],
     measured: Measured,
     rows: Sequence[FrameRow],
     resources: StackResources,
 ) -> tuple[Moved, Pictures | None, Assessment, Path | None]:
     """Move the frames, as far as that is wanted, and assess what came of it; the file that is written."""
-    frames, result, warped = begun.frames, measured.result, measured.warped
+    frames, result, warped = begun.host, measured.result, measured.warped
     moves = np.array([(row.applied_dy, row.applied_dx) for row in rows])
     if options.apply and not np.isfinite(moves).any():
         raise InputError(_NOTHING_KEPT.format(name=spec.name, frames=frames.count))
@@ -158,7 +159,7 @@ def _moved(
                 projections,
                 resources.progress,
                 resources.writer,
-                None if begun.measured is frames else begun.measured,
+                None if begun.there is frames else begun.there,
                 None if warped is None else warped.warp,
                 measured.correction if options.correct else None,
             )

@@ -54,7 +54,7 @@ class Apply(Work[ApplyOptions]):
             order = INTERPOLATIONS[self.options.interpolation]
             return decide_moving(frames.shape, planes, frames.dtype.name, order, limits_of(self.plan.device.xp))
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished:
+    def process(self, spec: SeriesSpec, resources: StackResources, begun: None) -> Finished:
         """See `Work`."""
         source = resources.open(spec.open(), once=True)
         frames = self._frames(source)

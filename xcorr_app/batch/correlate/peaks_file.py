@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ import numpy as np
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.io.writing.atomic import atomic_path, atomic_write_text, remove_abandoned
+from xcorr_app.report.table import csv_text
 
 COLUMNS = (
     "left", "right", "dy", "dx", "score", "ratio", "peak_dy", "peak_dx", "on_edge",
@@ -58,7 +57,7 @@ def write_peaks(path: Path, records: Sequence[PlaneRecord], shape: tuple[int, ..
     """
     remove_abandoned(path)
     if path.suffix.lower() == ".csv":
-        atomic_write_text(path, _csv(records))
+        atomic_write_text(path, csv_text(COLUMNS, map(_cells, records)))
         return
     nowhere = (0, 0)
     arrays: dict[str, Any] = {
@@ -73,16 +72,12 @@ def write_peaks(path: Path, records: Sequence[PlaneRecord], shape: tuple[int, ..
         np.savez(file, **arrays)
 
 
-def _csv(records: Sequence[PlaneRecord]) -> str:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for record in records:
-        exists = record.peak is not None
-        writer.writerow([
-            record.left, record.right, *(record.shift or ("", "")),
-            *((record.value, record.ratio) if exists else ("", "")), *(record.peak or ("", "")),
-            int(record.on_edge), *(record.reference or ("", "")),
-            "" if record.difference is None else record.difference, record.problem or "",
-        ])  # fmt: skip
-    return text.getvalue()
+def _cells(record: PlaneRecord) -> list[object]:
+    """A line of the table."""
+    exists = record.peak is not None
+    return [
+        record.left, record.right, *(record.shift or ("", "")),
+        *((record.value, record.ratio) if exists else ("", "")), *(record.peak or ("", "")),
+        int(record.on_edge), *(record.reference or ("", "")),
+        "" if record.difference is None else record.difference, record.problem or "",
+    ]  # fmt: skip

@@ -1,18 +1,18 @@
-"""What ``xcorr correlate`` will do with two files; nothing is computed here."""
+"""What ``xcorr correlate`` will do with two files, and how a form lays them out; nothing is computed here."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from xcorr_app.batch.correlate.operands import blocks, operand_shapes
 from xcorr_app.batch.correlate.options import CorrelateOptions
 from xcorr_app.batch.correlate.peaks_file import check_peaks_name
-from xcorr_app.batch.decisions import limits_for
+from xcorr_app.batch.shared_options import limits_for
 from xcorr_app.correlation.arrangement import engine_dtypes, plane_dtype
 from xcorr_app.correlation.choice import decide_planes
 from xcorr_app.correlation.engines import choose_engine
@@ -21,12 +21,12 @@ from xcorr_app.correlation.pair_peaks import decide_shifts
 from xcorr_app.correlation.problem import problem_of
 from xcorr_app.correlation.window import ShiftWindow, as_window
 from xcorr_app.decision import Decision
-from xcorr_app.errors import ArgumentError
+from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io.matrices import MatrixFile, scan_matrices
 from xcorr_app.io.writing.plane_file import check_plane_name
-from xcorr_app.pipeline.output_file import check_output_file
+from xcorr_app.pipeline.output import check_output_file
 
 _ELEMENTS_AT_ONCE = 2**22
 """Elements of planes, or of padded matrices, that are in work together: some 400 MB of work arrays."""
@@ -108,3 +108,71 @@ def plan_correlation(left: Path, right: Path, out: Path, options: CorrelateOptio
     device = select_device(options.device)
     plan = CorrelationPlan(lefts, rights, left_shape, right_shape, window, dtype, "fft", at_once, device, out, options)
     return replace(plan, engine=plan.decision().engine)
+
+
+def operand_shapes(left: MatrixFile, right: MatrixFile, form: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shapes in which two files are correlated: (N, H, W), and (M, H', W'), or (N, M, H', W') for ``n-to-mn``.
+
+    N is 1 for the forms with one left matrix. Raises ShapeError where the numbers of images belong to another form, and
+    says to which.
+    """
+    lefts = _count(left, "LEFT")
+    if form == "n-to-mn":
+        return (lefts, *left.shape[-2:]), (lefts, _rights_per_left(right, lefts), *right.shape[-2:])
+    rights = _count(right, "RIGHT")
+    if (form == "one-to-one" and (lefts, rights) != (1, 1)) or (form == "one-to-many" and lefts != 1):
+        raise ShapeError(
+            f"form {form} takes one image from LEFT{' and one from RIGHT' if form == 'one-to-one' else ''}; "
+            f"{left.path} holds {lefts}, {right.path} {rights}: {_fitting(lefts, rights)}"
+        )
+    return (lefts, *left.shape[-2:]), (rights, *right.shape[-2:])
+
+
+def blocks(
+    left_shape: tuple[int, ...], right_shape: tuple[int, ...], pairs_at_once: int
+) -> Iterator[tuple[slice, tuple[slice, ...]]]:
+    """Cut the pairs of two operands into blocks, in the order of the planes: slices of their leading axes."""
+    own = len(right_shape) == 4
+    lefts, rights = left_shape[0], right_shape[-3]
+    across = max(1, min(rights, pairs_at_once))
+    # Several lefts only where each takes all its rights: the planes of a block then follow each other in the file.
+    down = max(1, pairs_at_once // rights)
+    for i in range(0, lefts, down):
+        some_lefts = slice(i, min(i + down, lefts))
+        for j in range(0, rights, across):
+            some_rights = slice(j, min(j + across, rights))
+            yield some_lefts, (some_lefts, some_rights) if own else (some_rights,)
+
+
+def _count(file: MatrixFile, side: str) -> int:
+    if len(file.shape) > 3:
+        first, second = file.shape[:2]
+        raise ShapeError(
+            f"{file.path}: holds {first} x {second} images along two axes; {side} takes a stack along one "
+            "(only RIGHT of --form n-to-mn takes two): save a part of it"
+        )
+    return math.prod(file.shape[:-2])
+
+
+def _rights_per_left(right: MatrixFile, lefts: int) -> int:
+    if len(right.shape) > 3:
+        sets, per_left = right.shape[:2]
+        if sets != lefts:
+            raise ShapeError(f"{right.path}: holds {sets} sets of {per_left} images for {lefts} left ones (n-to-mn)")
+        return per_left
+    rights = math.prod(right.shape[:-2])
+    if rights % lefts:
+        raise ShapeError(
+            f"{right.path}: its {rights} images cannot be shared out evenly among {lefts} left ones; form n-to-mn "
+            "takes N left and N x M right images, form n-to-m every left with every right"
+        )
+    return rights // lefts
+
+
+def _fitting(lefts: int, rights: int) -> str:
+    if lefts == 1:
+        return "use --form one-to-many"
+    every = "use --form n-to-m for every left with every right"
+    if rights % lefts:
+        return every
+    return f"{every}, or --form n-to-mn for each left with {rights // lefts} of its own"

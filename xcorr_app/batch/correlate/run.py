@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from xcorr_app.batch.correlate.operands import blocks
 from xcorr_app.batch.correlate.peaks_file import PlaneRecord, write_peaks
-from xcorr_app.batch.correlate.plan import CorrelationPlan
+from xcorr_app.batch.correlate.plan import CorrelationPlan, blocks
 from xcorr_app.correlation.find_shifts import find_shifts
 from xcorr_app.correlation.forms import Form
 from xcorr_app.correlation.plane import check_range, cross_correlate

@@ -67,7 +67,7 @@ class Fields(Work[FieldOptions]):
         engine = "fft" if self.plan.device.xp is np else "auto"
         return Decision(engine, reason="the windows of a pass are correlated together")
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished:
+    def process(self, spec: SeriesSpec, resources: StackResources, begun: None) -> Finished:
         """See `Work`."""
         options, folder = self.options, self.plan.out / spec.name
         outputs: list[Path] = []

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.batch.filter.banks import FilterBank, parse_bank
-from xcorr_app.batch.filter.taps import read_taps
+from xcorr_app.batch.filter.banks import FilterBank, parse_bank, read_taps
 from xcorr_app.errors import ArgumentError
 from xcorr_app.filtering import named
 from xcorr_app.filtering.taps import Filter

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from xcorr_app.batch.filter.metadata import bank_metadata, bank_positions
+from xcorr_app.batch.filter.banks import FilterBank
 from xcorr_app.batch.filter.options import FilterOptions
 from xcorr_app.errors import DamagedFileError, ShapeError
 from xcorr_app.filtering.convolve import filter_frames
@@ -20,14 +20,19 @@ from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 from xcorr_app.gpu.runtime.download import download_in_parts
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec, StackMetadata, make_folder
-from xcorr_app.io.source import plane_positions
-from xcorr_app.pipeline.chunks import over_planes
-from xcorr_app.pipeline.planes import BegunPlanes, begin_planes
+from xcorr_app.io.source import Resolution
+from xcorr_app.pipeline.new_channels import with_new_channels
+from xcorr_app.pipeline.planes import Begun, HostPlanes, over_planes
 from xcorr_app.pipeline.resources import StackResources
 
 
 def filter_stack(
-    spec: SeriesSpec, options: FilterOptions, device: Device, target: Path, resources: StackResources
+    spec: SeriesSpec,
+    options: FilterOptions,
+    device: Device,
+    target: Path,
+    resources: StackResources,
+    begun: Begun[HostPlanes],
 ) -> dict[str, Any]:
     """Filter all planes of a series into the file `target`, whose folder is made; returns what ``run.json`` says of it.
 
@@ -39,7 +44,6 @@ def filter_stack(
     notes: list[str] = [*spec.notes]
     clipped = non_finite = 0
     bank = options.choice.bank
-    begun = begin_filtering(spec, options, device, resources)
     source, positions = begun.host.source, begun.host.positions
     if bank is None:
         metadata = written_metadata(source.metadata, options)
@@ -84,19 +88,6 @@ def filter_stack(
         "unreadable": unreadable,
         "notes": [*notes, *resources.notes],
     }
-
-
-def begin_filtering(
-    spec: SeriesSpec, options: FilterOptions, device: Device, resources: StackResources, *, ahead: bool = False
-) -> Any:
-    """Open a stack and begin to read its planes, unless that was done; None where it is not to be done `ahead`."""
-
-    def begin() -> BegunPlanes | None:
-        source = spec.open()
-        in_order = plane_positions if options.choice.bank is None else bank_positions
-        return begin_planes(source, in_order(source.metadata), device.xp, resources, ahead=ahead)
-
-    return resources.begun(begin)
 
 
 def _filtered(images: Array, options: FilterOptions) -> tuple[Array, int, str]:
@@ -158,3 +149,58 @@ def written_metadata(metadata: StackMetadata, options: FilterOptions) -> StackMe
         # A palette is indexed by integers; other values of grey have none.
         tags = replace(tags, photometric=1, colormap=None)
     return replace(metadata, dtype=np.dtype(dtype), tiff=tags)
+
+
+def bank_positions(metadata: StackMetadata) -> list[dict[str, int]]:
+    """Position (t, z, c) of every plane that is read, in the order in which a bank's results are written: C last."""
+    axes = _result_axes(metadata)
+    sizes = [metadata.sizes[axis] for axis in axes]
+    return [
+        {"t": 0, "z": 0, "c": 0} | dict(zip(axes.lower(), map(int, index), strict=True)) for index in np.ndindex(*sizes)
+    ]
+
+
+def bank_metadata(metadata: StackMetadata, bank: FilterBank, options: FilterOptions) -> StackMetadata:
+    """Metadata of the result: the other axes, then C with a plane for every channel and filter, then Y and X."""
+    count, height, width = bank.filters.shape
+    channels, old_names = metadata.sizes["C"], metadata.channel_names
+    prefixes = [f"{name} " for name in old_names] or ([f"{c} " for c in range(channels)] if channels > 1 else [""])
+    names = tuple(prefix + name for prefix in prefixes for name in bank.names)
+    wide = (
+        options.result_type(metadata.dtype) == "same" and metadata.dtype.itemsize >= 4 and metadata.dtype != np.float32
+    )
+    dtype = np.dtype(np.float64 if wide else np.float32)
+    result = with_new_channels(metadata, "C", channels * count, names, dtype)
+    if channels * count == 1:
+        result = replace(result, channel_names=())
+    rows, columns = metadata.shape[-2:]
+    if options.mode == "valid":
+        rows, columns = rows - height + 1, columns - width + 1
+    if rows < 1 or columns < 1:
+        raise ShapeError(
+            f"planes of {metadata.shape[-2]} x {metadata.shape[-1]} are smaller than the filters of "
+            f"{height} x {width}: nothing is left with --mode valid"
+        )
+    if options.stride > 1:
+        rows, columns = ((size - 1) // options.stride + 1 for size in (rows, columns))
+        result = _coarser(result, options.stride)
+    return result.with_plane_shape(rows, columns)
+
+
+def _coarser(metadata: StackMetadata, stride: int) -> StackMetadata:
+    """The same stack with pixels so many times as large."""
+    size, tiff = metadata.pixel_size, metadata.tiff
+    if size is not None:
+        metadata = replace(metadata, pixel_size=(size[0] * stride, size[1] * stride))
+    if tiff is None or tiff.resolution is None:
+        return metadata
+    (x, across), (y, down), unit = tiff.resolution
+    resolution = Resolution((x, across * stride), (y, down * stride), unit)
+    return replace(metadata, tiff=replace(tiff, resolution=resolution))
+
+
+def _result_axes(metadata: StackMetadata) -> str:
+    others = [axis for axis in metadata.axes[:-2] if axis != "C"]
+    if metadata.kind == "imagej":
+        others.sort(key="TZ".index)
+    return "".join(others) + ("C" if "C" in metadata.axes else "")

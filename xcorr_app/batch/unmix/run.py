@@ -5,31 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-import numpy as np
-
-from xcorr_app.batch.decisions import decide_unmix
 from xcorr_app.batch.unmix.options import UnmixOptions
-from xcorr_app.batch.unmix.stack import UnmixPlan, channels_in_order, mix, mixing_of, plan_stack, record_of
-from xcorr_app.correlation.engines import limits_of
+from xcorr_app.batch.unmix.stack import UnmixPlan, channels_in_order, decision_of, mix, mixing_of, plan_stack, record_of
 from xcorr_app.decision import Decision
 from xcorr_app.errors import OutputError
 from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import Discovery, SeriesSpec, discover
 from xcorr_app.io.channels import scan_with_colours
-from xcorr_app.pipeline.planes import begin_planes
+from xcorr_app.pipeline.planes import Begun, HostPlanes, begin_planes
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.work import Finished, Plan, Work
-from xcorr_app.registration.stack.frames import Frames
 
 
 class _Begun(NamedTuple):
     """A stack of which reading has begun."""
 
     plan: UnmixPlan
-    brought: Frames | None
-    """Its planes, on the way to a device."""
+    planes: Begun[HostPlanes] | None
+    """Its planes, some of them on the way to a device; None of colour images."""
 
 
 class Unmix(Work[UnmixOptions]):
@@ -72,19 +67,13 @@ class Unmix(Work[UnmixOptions]):
 
     def decide(self, spec: SeriesSpec) -> Decision:
         """See `Work`."""
-        return decide_unmix(self._planned(spec), limits_of(self.plan.device.xp))
+        return decision_of(self._planned(spec))
 
-    def ahead(self, spec: SeriesSpec, resources: StackResources) -> None:
+    def process(self, spec: SeriesSpec, resources: StackResources, begun: _Begun) -> Finished:
         """See `Work`."""
-        if self.plan.device.xp is not np:
-            self._begun(spec, resources, ahead=True)
-
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished:
-        """See `Work`."""
-        begun = self._begun(spec, resources)
         stack = begun.plan
         with resources.step("unmix"):
-            done = mix(stack, resources.writer(stack.out, stack.metadata), resources.progress, begun.brought)
+            done = mix(stack, resources.writer(stack.out, stack.metadata), resources.progress, begun.planes)
         resources.close()
         facts = {
             "output": stack.out.name,
@@ -98,21 +87,16 @@ class Unmix(Work[UnmixOptions]):
         resources.write_text(stack.record, record_of(stack, done))
         return Finished(facts, [stack.out, stack.record], facts)
 
-    def _begun(self, spec: SeriesSpec, resources: StackResources, *, ahead: bool = False) -> Any:
-        """Plan a stack and begin to read it, unless that was done; None where it is not to be done `ahead`."""
-
-        def begin() -> _Begun | None:
-            plan, xp = self._planned(spec), self.plan.device.xp
-            if plan.stack.colour:
-                # Its planes are read whole: three channels at once.
-                return None if ahead else _Begun(plan, None)
-            planes = begin_planes(plan.stack.source, channels_in_order(plan.stack), xp, resources, ahead=ahead)
-            if planes is None:
-                return None
-            plan = replace(plan, stack=replace(plan.stack, source=planes.host.source))
-            return _Begun(plan, None if xp is np else planes.there)
-
-        return resources.begun(begin)
+    def begin(self, spec: SeriesSpec, resources: StackResources, *, ahead: bool = False) -> _Begun | None:
+        """See `Work`."""
+        plan, xp = self._planned(spec), self.plan.device.xp
+        if plan.stack.colour:
+            # Its planes are read whole: three channels at once.
+            return None if ahead else _Begun(plan, None)
+        planes = begin_planes(plan.stack.source, channels_in_order(plan.stack), xp, resources, ahead=ahead)
+        if planes is None:
+            return None
+        return _Begun(replace(plan, stack=replace(plan.stack, source=planes.host.source)), planes)
 
     def _planned(self, spec: SeriesSpec) -> UnmixPlan:
         ending = ".ome.tif" if spec.paths[0].name.lower().endswith((".ome.tif", ".ome.tiff")) else ".tif"

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from xcorr_app.batch import choices
+from xcorr_app.batch.shared_options import limits_for
 from xcorr_app.batch.unmix.options import UnmixOptions
-from xcorr_app.errors import ArgumentError, DeviceMemoryError, InputError
+from xcorr_app.decision import Decision
+from xcorr_app.errors import ArgumentError, InputError
+from xcorr_app.filtering.array_choice import decide_mixing
+from xcorr_app.filtering.kernel_names import mixing_name
 from xcorr_app.filtering.spectra import condition_number, inverted_spectra
 from xcorr_app.filtering.stains import stain_matrix
 from xcorr_app.filtering.unmix import checked_matrix, mixed_type, unmix_counted
-from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
+from xcorr_app.gpu.pointwise.blocking_options import AS_PUBLISHED, BlockingOptions
+from xcorr_app.gpu.pointwise.planner import plan_pointwise
+from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 from xcorr_app.gpu.runtime.download import download_in_parts
-from xcorr_app.gpu.runtime.memory import attempt, in_parts, release_unused
+from xcorr_app.gpu.runtime.limits import limits_by_name
 from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import SeriesSpec, StackMetadata, StackWriter, atomic_write_text
 from xcorr_app.io.channels import ChannelSource, channels_of, scan_with_colours
@@ -29,12 +34,10 @@ from xcorr_app.io.outputs import Writer
 from xcorr_app.pipeline.environment import own_version, versions
 from xcorr_app.pipeline.failures import memory_as_limit
 from xcorr_app.pipeline.new_channels import with_new_channels
-from xcorr_app.pipeline.output_file import check_output_file
+from xcorr_app.pipeline.output import check_output_file
+from xcorr_app.pipeline.planes import Begun, HostPlanes, over_planes
 from xcorr_app.pipeline.resources import Resources
-from xcorr_app.registration.stack.frames import Frames
-from xcorr_app.registration.stack.passes import Pass, Progress
-
-NOTE = "The device's memory did not suffice for the channels of one image: the CPU mixed them, and those after it."
+from xcorr_app.registration.stack.passes import Progress
 
 
 class Mixing(NamedTuple):
@@ -168,93 +171,68 @@ def channels_in_order(stack: ChannelSource) -> list[dict[str, int]]:
     return [at | {stack.axis.lower(): channel} for at in ats for channel in range(stack.channels)]
 
 
-def mix(plan: UnmixPlan, new: Writer, progress: Progress | None = None, brought: Frames | None = None) -> UnmixResult:
-    """Read, mix and write a plan's channels, all those of one place at a time.
+def mix(
+    plan: UnmixPlan, new: Writer, progress: Progress | None = None, begun: Begun[HostPlanes] | None = None
+) -> UnmixResult:
+    """Read, mix and write a plan's channels, all those of one place together.
 
-    Planes `channels_in_order` that are `brought` to the device are mixed there, many places at once. Where the device's
-    memory does not suffice for a place, the CPU mixes it and those after it.
+    Planes `channels_in_order` may have been `begun` to be read. Where a device's memory does not suffice for a place,
+    the CPU mixes it and those after it.
     """
-    tell = progress or (lambda _stage, _done, _total: None)
-    axes = plan.metadata.axes[:-2].removesuffix("C")
-    sizes = [plan.metadata.sizes[axis] for axis in axes]
-    total, clipped, mixer = math.prod(sizes), 0, _Mixer(plan)
-    tell("unmix", 0, total)
+    stack, options = plan.stack, plan.options
+    axes, channels, sides = plan.metadata.axes[:-2].removesuffix("C"), stack.channels, plan.metadata.shape[-2:]
+    places = [dict(zip(axes, at, strict=True)) for at in np.ndindex(*(plan.metadata.sizes[axis] for axis in axes))]
+
+    def job(start: int, stop: int, xp: Any) -> tuple[Array, int]:
+        if begun is None:
+            planes = xp.asarray(np.stack([stack.read(place) for place in places[start:stop]]))
+        else:
+            chunk = begun.read(start * channels, stop * channels, xp)
+            for number in sorted(chunk.unreadable):
+                raise InputError(chunk.unreadable[number])
+            planes = chunk.frames.reshape(stop - start, channels, *sides)
+        how: Any = {"white": options.white, "clip": options.clip, "dtype": options.dtype}
+        how["kernel"] = options.asked_kernel if is_device_array(planes) else "auto"
+        return unmix_counted(planes, plan.matrix, from_log=options.by_density, **how)
+
     too_large = (
-        f"{plan.stack.path}: its {plan.stack.channels} channels of {plan.metadata.shape[-2:]} pixels need more "
-        "memory than there is; cut the image into parts, or use a machine with more"
+        f"{stack.path}: its {channels} channels of {sides} pixels need more memory than there is; cut the image into "
+        "parts, or use a machine with more"
     )
+    clipped, notes, pixels = 0, list[str](), channels * math.prod(sides)
     with memory_as_limit(too_large), new as writer:
-        done = 0
-        for stop, planes, beyond in () if brought is None else mixer.brought(brought):
+        mixed = over_planes(plan.device.xp, len(places), pixels, job, ("unmix", "mixed"), progress, notes)
+        for planes, beyond in mixed:
+            clipped += beyond
             for part in download_in_parts(planes):
                 for plane in part.reshape(-1, *part.shape[-2:]):
                     writer.write(plane)
-            done, clipped = stop, clipped + beyond
-            tell("unmix", done, total)
-        for place in islice(np.ndindex(*sizes), done, None):
-            planes, beyond = mixer.mix(plan.stack.read(dict(zip(axes, place, strict=True))))
-            for plane in planes:
-                writer.write(plane)
-            clipped += beyond
-            done += 1
-            tell("unmix", done, total)
-    return UnmixResult(math.prod(plan.metadata.shape), clipped, mixer.notes)
+            del planes  # not kept while the next ones are computed
+    return UnmixResult(math.prod(plan.metadata.shape), clipped, tuple(notes))
+
+
+def decision_of(plan: UnmixPlan) -> Decision:
+    """What mixes the channels of a stack, and why; where that is to be explained, with the plan of dynamic blocking.
+
+    Without a device that plan is one for an H200.
+    """
+    options = plan.options
+    limits = limits_for(options, plan.device.xp)
+    pixels, (filters, channels) = math.prod(plan.metadata.shape[-2:]), plan.matrix.shape
+    how: Any = {"density": options.by_density, "clip": options.clip, "named": mixing_name(options.asked_kernel)}
+    decided = decide_mixing(plan.stack.metadata.dtype, plan.metadata.dtype, plan.matrix.shape, 1, pixels, limits, **how)
+    if not (options.explain or options.explain_for):
+        return decided
+    blocking = options.asked_kernel if isinstance(options.asked_kernel, BlockingOptions) else AS_PUBLISHED
+    there = limits or limits_by_name(choices.DEVICES[0])
+    planned = plan_pointwise(filters, channels, pixels, there, blocking)
+    lines = ["Plan of dynamic blocking (kernel pointwise):", *planned.explain().splitlines()]
+    return replace(decided, reason="\n  ".join([decided.reason, *lines]))
 
 
 def record_of(plan: UnmixPlan, result: UnmixResult) -> str:
     """What the file says of how the result was made."""
     return json.dumps(_facts(plan, result), indent=1) + "\n"
-
-
-class _Mixer:
-    """Mixes the channels of one place after another: on the plan's device, or on the CPU once its memory ran out."""
-
-    def __init__(self, plan: UnmixPlan) -> None:
-        self._plan = plan
-        self._xp: Any = plan.device.xp
-        self.notes: tuple[str, ...] = ()
-
-    def mix(self, channels: np.ndarray) -> tuple[np.ndarray, int]:
-        """Return the mixed channels, in host memory, and the number of values that were clipped."""
-        if self._xp is not np:
-            if results := attempt(self._on, self._xp, channels):
-                return results[0]
-            self._give_up()
-        planes, beyond = self._on(np, channels)
-        return planes, beyond
-
-    def brought(self, frames: Frames) -> Iterator[tuple[int, Array, int]]:
-        """Yield places done, mixed channels (n, C, Y, X) on the device, and clipped values; as far as memory allows."""
-        channels, shape = self._plan.stack.channels, frames.shape
-        count = frames.count // channels
-
-        def job(start: int, stop: int) -> tuple[Array, int]:
-            chunk = frames.read(start * channels, stop * channels)
-            for number in sorted(chunk.unreadable):
-                raise InputError(chunk.unreadable[number])
-            return self._mixed(chunk.frames.reshape(stop - start, channels, *shape))
-
-        at_once = Pass(count, channels * shape[0] * shape[1], on_device=True).images_at_once
-        try:
-            for stop, (planes, beyond) in in_parts(job, count, at_once=at_once):
-                yield stop, planes, beyond
-        except DeviceMemoryError:
-            self._give_up()
-
-    def _give_up(self) -> None:
-        """Leave the rest to the CPU."""
-        release_unused()
-        self._xp, self.notes = np, (NOTE,)
-
-    def _on(self, xp: Any, channels: np.ndarray) -> tuple[np.ndarray, int]:
-        planes, beyond = self._mixed(xp.asarray(channels))
-        return to_host(planes), beyond
-
-    def _mixed(self, stack: Array) -> tuple[Array, int]:
-        options = self._plan.options
-        how: Any = {"white": options.white, "clip": options.clip, "dtype": options.dtype}
-        how["kernel"] = options.asked_kernel if is_device_array(stack) else "auto"
-        return unmix_counted(stack, self._plan.matrix, from_log=options.by_density, **how)
 
 
 def _facts(plan: UnmixPlan, result: UnmixResult) -> dict[str, Any]:

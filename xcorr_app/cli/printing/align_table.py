@@ -13,7 +13,7 @@ from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.pages import report_of
 from xcorr_app.cli.failures import one_line
 from xcorr_app.cli.printing import tables
-from xcorr_app.cli.printing.tables import say, say_of
+from xcorr_app.cli.printing.tables import new_table, say, say_of
 from xcorr_app.io.outputs import output_ending
 from xcorr_app.pipeline.outcome import Run
 from xcorr_app.pipeline.work import Plan, Work
@@ -31,19 +31,9 @@ def print_results(console: Console, run: Run, *, every: bool = False) -> None:
         print_frames(console, stack)
     summaries = [summarise(stack) for stack in stacks]
     turned = any(summary.largest_turn is not None for summary in summaries)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("stack", overflow="fold", min_width=14)
-    for heading in (
-        "frames",
-        "corrected",
-        "correlation",
-        "crispness",
-        "residual",
-        "largest motion" if turned else "largest shift",
-        "flagged",
-    ):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("result", no_wrap=True)
+    longest = "largest motion" if turned else "largest shift"
+    numbers = ("frames", "corrected", "correlation", "crispness", "residual", longest, "flagged")
+    table = new_table("stack", *numbers, last=["result"])
     for summary in summaries:
         known = summary.assessment
         pairs = (
@@ -99,11 +89,9 @@ def print_frames(console: Console, stack: StackReport) -> None:
 
 
 def print_explained(console: Console, work: Work[AlignOptions]) -> None:
-    """What would compute each stack, or with ``--dry-run`` what a run would do."""
-    if work.options.dry_run:
-        _print_plan(console, work.plan)
-    else:
-        tables.print_explained(console, work)
+    """What a run would do, and what would compute each stack."""
+    _print_plan(console, work.plan)
+    tables.print_explained(console, work)
 
 
 def _print_plan(console: Console, plan: Plan[AlignOptions]) -> None:

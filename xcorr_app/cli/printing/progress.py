@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Protocol, Self
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -23,23 +22,11 @@ from rich.text import Text
 from xcorr_app.cli.printing.tables import timings_table
 from xcorr_app.io import Discovery
 from xcorr_app.pipeline.stages import Stages
+from xcorr_app.pipeline.work import Watcher
 from xcorr_app.registration.stack import passes
 
 _LAST_STAGES = ("move",)
 _SECONDS_BETWEEN_LINES = 10.0
-
-
-class Display(Protocol):
-    """Shows how far a run is."""
-
-    def watch(self, name: str) -> passes.Progress | None:
-        """Begin a stack; returns what is to be called with its progress."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
 
 
 class _Rate(ProgressColumn):
@@ -84,107 +71,70 @@ class RunCount:
         return tell
 
 
-class Bar:
+@contextmanager
+def _bar(console: Console, count: RunCount, unit: str, stages: Stages | None) -> Iterator[Watcher]:
     """A bar for the whole run, with rate and time left, that says what is done to which stack."""
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        _Rate(unit),
+        TimeRemainingColumn(),
+    )
+    progress = Progress(*columns, console=console, auto_refresh=False)
 
-    def __init__(
-        self, console: Console, count: RunCount | None = None, unit: str = "frames", stages: Stages | None = None
-    ) -> None:
-        columns = (
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            _Rate(unit),
-            TimeRemainingColumn(),
-        )
-        self._progress = Progress(*columns, console=console, auto_refresh=False)
-        self._count, self._stages = count or RunCount({}, halves=False), stages
-        self._live = Live(console=console, get_renderable=self._shown, transient=True)
+    def shown() -> RenderableType:
+        bar = progress.get_renderable()
+        return bar if stages is None else Group(bar, timings_table(stages))
 
-    def watch(self, name: str) -> passes.Progress:
-        """Begin a stack."""
-        tell = self._count.begin(name)
-        if not self._progress.task_ids:
-            self._progress.add_task(name, total=self._count.total or None)
-        (task,) = self._progress.task_ids
+    def watch(name: str) -> passes.Progress:
+        tell = count.begin(name)
+        if not progress.task_ids:
+            progress.add_task(name, total=count.total or None)
+        (task,) = progress.task_ids
 
         def report(stage: str, done: int, total: int) -> None:
-            of = self._count.total or total
-            self._progress.update(task, completed=tell(stage, done, total), total=of, description=f"{name}: {stage}")
+            of = count.total or total
+            progress.update(task, completed=tell(stage, done, total), total=of, description=f"{name}: {stage}")
 
         return report
 
-    def _shown(self) -> RenderableType:
-        bar = self._progress.get_renderable()
-        return bar if self._stages is None else Group(bar, timings_table(self._stages))
-
-    def __enter__(self) -> Self:
-        self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._live.stop()
+    with Live(console=console, get_renderable=shown, transient=True):
+        yield watch
 
 
-class Lines:
+@contextmanager
+def _lines(console: Console, count: RunCount, unit: str, stages: Stages | None) -> Iterator[Watcher]:
     """A line every few seconds, for runs that take that long."""
+    begun: list[float] = []
+    told = 0.0
 
-    def __init__(
-        self, console: Console, count: RunCount | None = None, unit: str = "frames", stages: Stages | None = None
-    ) -> None:
-        self._console, self._unit, self._stages = console, unit, stages
-        self._count = count or RunCount({}, halves=False)
-        self._begun: float | None = None
-        self._told = 0.0
-
-    def watch(self, name: str) -> passes.Progress:
-        """Begin a stack."""
-        tell = self._count.begin(name)
+    def watch(name: str) -> passes.Progress:
+        tell = count.begin(name)
 
         def report(stage: str, done: int, total: int) -> None:
+            nonlocal told
             now = time.monotonic()
-            if self._begun is None:
-                self._begun = self._told = now
-            shown, of = tell(stage, done, total), self._count.total or total
-            if now - self._told >= _SECONDS_BETWEEN_LINES and shown:
-                self._told = now
-                rate = shown / (now - self._begun)
-                left = (of - shown) / rate
-                line = f"{name}: {stage} {shown}/{of}, {rate:.0f} {self._unit}/s, {left:.0f} s left"
-                self._console.print(line + self._longest(), markup=False, highlight=False, soft_wrap=True)
+            if not begun:
+                told = now
+                begun.append(now)
+            shown, of = tell(stage, done, total), count.total or total
+            if now - told >= _SECONDS_BETWEEN_LINES and shown:
+                told = now
+                rate = shown / (now - begun[0])
+                line = f"{name}: {stage} {shown}/{of}, {rate:.0f} {unit}/s, {(of - shown) / rate:.0f} s left"
+                console.print(line + _longest(stages), markup=False, highlight=False, soft_wrap=True)
 
         return report
 
-    def _longest(self) -> str:
-        """The stages that took longest so far, where they are asked for."""
-        times = [] if self._stages is None else sorted(self._stages.times(), key=lambda stage: -stage.held_up)
-        longest = [f"{stage.name} {stage.held_up:.1f} s" for stage in times[:3] if stage.held_up > 0]
-        return f"; {', '.join(longest)}" if longest else ""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Nothing to tidy up."""
+    yield watch
 
 
-class Silent:
-    """Nothing is shown."""
-
-    def watch(self, name: str) -> None:
-        """Begin a stack."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Nothing to tidy up."""
+def _longest(stages: Stages | None) -> str:
+    """The stages that took longest so far, where they are asked for."""
+    times = [] if stages is None else sorted(stages.times(), key=lambda stage: -stage.held_up)
+    longest = [f"{stage.name} {stage.held_up:.1f} s" for stage in times[:3] if stage.held_up > 0]
+    return f"; {', '.join(longest)}" if longest else ""
 
 
 def display_for(
@@ -194,14 +144,14 @@ def display_for(
     unit: str = "frames",
     count: RunCount | None = None,
     stages: Stages | None = None,
-) -> Display:
+) -> AbstractContextManager[Watcher]:
     """Bar on a terminal, lines elsewhere, nothing when quiet; `unit` is what is counted, of a whole run by `count`.
 
     With `stages`, what each of them took so far is shown as well.
     """
     if quiet:
-        return Silent()
-    return (Bar if console.is_terminal else Lines)(console, count, unit, stages)
+        return nullcontext(lambda _name: None)
+    return (_bar if console.is_terminal else _lines)(console, count or RunCount({}, halves=False), unit, stages)
 
 
 def count_of(discovery: Discovery, frames: Callable[[dict[str, int]], int], *, halves: bool = False) -> RunCount:

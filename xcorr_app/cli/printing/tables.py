@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TextIO, cast
 
@@ -16,7 +16,7 @@ from xcorr_app.cli.failures import one_line
 from xcorr_app.cli.standard_output import LastingOutput
 from xcorr_app.decision import Decision
 from xcorr_app.io import Discovery
-from xcorr_app.pipeline.outcome import Outcome
+from xcorr_app.pipeline.outcome import Outcome, Run
 from xcorr_app.pipeline.stages import Stages
 from xcorr_app.pipeline.work import Work
 from xcorr_app.report.summary import count
@@ -38,6 +38,17 @@ def console_for(stream: TextIO | None) -> Console:
     # A narrower terminal folds lines, which cuts no number.
     console.width = max(console.width, _LEAST_WIDTH)
     return console
+
+
+def new_table(first: str, *numbers: str, last: Sequence[str] = ()) -> Table:
+    """A table without lines: names, numbers, and what is said of them; nothing is cut but folded names."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(first, overflow="fold", min_width=14 if first == "stack" else None)
+    for heading in numbers:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for heading in last:
+        table.add_column(heading, no_wrap=True)
+    return table
 
 
 def say(console: Console, text: str, style: str = "") -> None:
@@ -108,10 +119,7 @@ def print_timings(console: Console, stages: Stages) -> None:
 
 def timings_table(stages: Stages) -> Table:
     """How long each stage was busy so far, and how long the run waited for it; the one that took longest first."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("stage")
-    for heading in ("busy", "waited for", "data", "rate"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = new_table("stage", "busy", "waited for", "data", "rate")
     for stage in sorted(stages.times(), key=lambda stage: -stage.held_up):
         waited = f"{stage.waited:.2f} s" if stage.waited else ""
         size = f"{stage.size / 1e9:.3g} GB" if stage.size else ""
@@ -125,3 +133,39 @@ def print_pace(console: Console, stages: Stages) -> None:
     if (pace := stages.pace()) is not None:
         (stage,) = (stage for stage in stages.times() if stage.name == pace)
         say(console, f"The slowest stage, which set the pace: {pace} ({stage.held_up:.1f} s)")
+
+
+def print_run(
+    console: Console,
+    run: Run,
+    headings: Sequence[str],
+    numbers: Callable[[dict[str, Any]], list[str]],
+    done: str,
+    *,
+    remarks: Callable[[Outcome], list[str]] | None = None,
+    advice: str = "",
+) -> None:
+    """One line a stack, what is wrong or worth knowing, and where the record is.
+
+    `numbers` are those of a stack's facts, one a heading; `done` says what became of stacks that did not fail, and
+    `advice` what to do about those of which a part did.
+    """
+    table = new_table("stack", *headings, last=["result"])
+    for outcome in run.outcomes:
+        shown = numbers(outcome.facts) if outcome.facts else [""] * len(headings)
+        verdict = Text("failed", style="red") if outcome.failed else Text("good", style="green")
+        table.add_row(Text(one_line(outcome.name)), *shown, verdict)
+    console.print(table)
+    for outcome in run.outcomes:
+        for line in [*(remarks or _notes_of)(outcome), *([advice] if advice and outcome.flagged else [])]:
+            say_of(console, outcome.name, line)
+    if run.resumed:
+        say(console, f"Finished before: {', '.join(run.resumed)}")
+    failed, total = sum(outcome.failed for outcome in run.outcomes), count(len(run.outcomes), "stack")
+    say(console, f"{failed} of {total} failed." if failed else f"{total} {done}.", "red" if failed else "green")
+    say(console, f"Record: {run.record}")
+
+
+def _notes_of(outcome: Outcome) -> list[str]:
+    """Why a stack failed, or its notes."""
+    return [outcome.failure] if outcome.failure is not None else list(outcome.facts["notes"])

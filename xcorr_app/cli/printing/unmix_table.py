@@ -5,9 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from xcorr_app.batch.unmix.stack import UnmixPlan, UnmixResult
-from xcorr_app.cli.printing.run_table import print_run
-from xcorr_app.cli.printing.tables import print_decision, say
-from xcorr_app.decision import Decision
+from xcorr_app.cli.printing.tables import print_run, say
 from xcorr_app.pipeline.outcome import Run
 from xcorr_app.pipeline.work import Facts
 
@@ -19,13 +17,6 @@ _ILL_CONDITIONED = 100
 def print_mixed(console: Console, run: Run) -> None:
     """One line a stack, what is wrong or worth knowing, and where the record is."""
     print_run(console, run, _HEADINGS, _numbers, "mixed")
-
-
-def print_explained(console: Console, name: str, decision: Decision | str, lines: list[str]) -> None:
-    """What would mix a stack's channels, and how the kernels would cut the work."""
-    print_decision(console, name, decision)
-    for line in lines:
-        say(console, line)
 
 
 def print_plan(console: Console, plan: UnmixPlan, note: str | None = None) -> None:

@@ -7,9 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.correlation.plane_peaks import lacks_neighbours
+from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.registration import quality
 from xcorr_app.registration.columns import Columns
-from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
+from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.parts.tiles import Judged
+from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.stack.preparation import Prepared
+from xcorr_app.registration.standard_error.peak_shapes import PeakShapes, narrowness_of
 
 
 @dataclass(frozen=True)
@@ -58,3 +65,47 @@ class Compared:
         if rows.size == self.clean.size:
             return self
         return Compared(self.match.of(rows), self.clean[rows], self.values[rows], self.shapes.of(rows))
+
+
+@dataclass
+class ChunkResult:
+    """Columns and shapes of peaks of frames from `start` on, and what looks at the tiles of some of them."""
+
+    start: int
+    columns: Measured
+    shapes: PeakShapes
+    look: Judged | None = None
+
+    @classmethod
+    def of(cls, start: int, prepared: Prepared, reasons: dict[int, str], tiles: tuple[int, int]) -> ChunkResult:
+        """Before anything is compared."""
+        count = prepared.usable.size
+        columns = Measured.empty(count, tiles)
+        columns.usable, columns.flat, columns.unreadable = prepared.usable, prepared.flat, prepared.unreadable
+        columns.non_finite, columns.reasons = prepared.non_finite, reasons
+        return cls(start, columns, PeakShapes.empty(count))
+
+    def fill(
+        self,
+        rows: NDArray[np.intp],
+        found: Compared,
+        clean: NDArray[np.float64],
+        shape: tuple[int, ...],
+        window: ShiftWindow,
+        settings: Settings,
+    ) -> None:
+        """Take in usable frames that were compared with images of a `shape`, whose signal fractions are given."""
+        match, columns = found.match, self.columns
+        # A slice where all are usable, as they mostly are: that is written several times as fast.
+        frames = slice(None) if rows.size == columns.usable.size else rows
+        overlap = np.prod(np.maximum(np.array(shape) - np.abs(match.peak), 0), axis=1)
+        by_chance = quality.score_by_chance(overlap, window)
+        columns.chance_score[frames] = by_chance
+        columns.score_limit[frames] = quality.doubtful_below(settings.min_score, clean, found.clean, by_chance)
+        columns.shifts[frames], columns.score[frames] = match.shift, match.score
+        columns.peak_ratio[frames], columns.significance[frames] = match.ratio, match.significance
+        columns.false_alarm[frames], columns.narrowness[frames] = match.false_alarm, narrowness_of(match.around)
+        # Shifts beyond the peak may lie outside the window, or leave too little overlap to score.
+        unknown = lacks_neighbours(match.around[:, 1:4, 1:4], window)
+        columns.on_edge[frames] = quality.on_edge(match.peak, window) | match.climbs | unknown
+        self.shapes.put(frames, found.shapes)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import replace
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -15,13 +14,12 @@ from xcorr_app.correlation.engines import choose_engine, limits_of
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.memory import attempt
 from xcorr_app.gpu.runtime.types import name_of
 from xcorr_app.registration.choice import decide_registration
 from xcorr_app.registration.light.lit_pairs import LitImage
-from xcorr_app.registration.measuring.chunk_result import ChunkResult
 from xcorr_app.registration.measuring.device_matcher import Begun
+from xcorr_app.registration.measuring.match import ChunkResult
 from xcorr_app.registration.measuring.matcher import Matcher
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.measuring.phase_ramp import with_phase_ramps
@@ -33,13 +31,10 @@ from xcorr_app.registration.parts.tiles import Grid, Judged, started_look
 from xcorr_app.registration.settings import PHASE, Settings
 from xcorr_app.registration.stack.frames import Chunk, Frames
 from xcorr_app.registration.stack.passes import Pass
-from xcorr_app.registration.stack.preparation import Prepared
-from xcorr_app.registration.stack.prepared_frames import PreparedFrames, cropped, take
+from xcorr_app.registration.stack.preparation import Prepared, PreparedFrames, cropped, take
 from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
 
 T = TypeVar("T")
-_Early: TypeAlias = tuple[Matcher, Prepared | None, Begun | None]
-"""What compares frames, and what a device has begun with, of which frames."""
 
 
 class OnePass:
@@ -71,30 +66,25 @@ class OnePass:
         parts: masks.LeavesOut | None = None,
     ) -> Measured:
         """Measure all frames in one pass, with the tiles of some; `parts` are left out."""
-        shared = isinstance(reference, FixedImage) and parts is None
+        image = reference.image[None] if isinstance(reference, FixedImage) and parts is None else None
         part = reference.part
         shape = self.shape if part is None else tuple(side.stop - side.start for side in part)
-        early: _Early | None = self._begun(shape) if shared and self.xp is not np else None
+        begun = self._begun(shape) if image is not None and self.xp is not np else None
         kernel = self.weighting.kernel(reference)
-        if kernel is None and shared:
-            self.decision = self._plain
-        else:
-            self.decision = self._decided(weighted=kernel is not None, shared_reference=shared)
-        if early is None or kernel is not None:
-            early = self._matcher(shape, np.float32, self.engine, kernel, shared_reference=shared), None, None
-        matcher, together, begun = early
+        plain = kernel is None and image is not None
+        weighted, shared = kernel is not None, image is not None
+        self.decision = self._plain if plain else self._decided(weighted=weighted, shared_reference=shared)
+        matcher = self._matcher(shape, np.float32, self.engine, kernel, shared_reference=shared)
         verifier = self._matcher(shape, np.float64, "fft", kernel) if verified.any() else None
-        fixed = fixed_exactly = None
-        if isinstance(reference, FixedImage) and parts is None:
-            fixed = matcher.prepare_reference(reference.image[None])
-            fixed_exactly = verifier.prepare_reference(reference.image[None]) if verifier else None
+        fixed = None if image is None else matcher.prepare_reference(image)
+        fixed_exactly = None if image is None or verifier is None else verifier.prepare_reference(image)
         tiles = Grid(self.shape).count
 
         def job(start: int, stop: int) -> ChunkResult:
             chunk, prepared = self._read(reference, start, stop)
             compared = None
-            if fixed is not None and prepared is together and begun is not None:
-                compared = matcher.compare(fixed, prepared.frames, begun)
+            if fixed is not None and begun is not None and plain and prepared is begun[0]:
+                compared = matcher.compare(fixed, prepared.frames, begun[1])
                 if compared.flat is not None:
                     prepared.flat = compared.flat & ~prepared.unreadable
             result = ChunkResult.of(start, prepared, chunk.unreadable, tiles)
@@ -102,9 +92,7 @@ class OnePass:
             if rows.size == 0:
                 return result
             frames = take(cropped(prepared.frames, part), rows)
-            images = cropped(reference.images(start, prepared), part)
-            if images.shape[0] > 1:
-                images = take(images, rows)
+            images = _some(cropped(reference.images(start, prepared), part), rows)
             whole = images, frames
             if parts is not None:
                 images, frames = parts.leave_out(images, frames, start + rows, noisy=kernel is not None)
@@ -115,12 +103,11 @@ class OnePass:
             result.fill(rows, compared, prepared_reference.clean, shape, self.window, self.settings)
             asked = np.flatnonzero(looked_at[start:stop][rows])
             if asked.size:
-                seen = whole[0] if whole[0].shape[0] == 1 else take(whole[0], asked), take(whole[1], asked)
+                seen = _some(whole[0], asked), take(whole[1], asked)
                 result.look = started_look(*seen, compared.match.shift[asked], start + rows[asked])
             checked = np.flatnonzero(verified[start:stop][rows])
             if verifier is not None and checked.size:
-                of_checked = images if images.shape[0] == 1 else take(images, checked)
-                exact = fixed_exactly or verifier.prepare_reference(of_checked)
+                exact = fixed_exactly or verifier.prepare_reference(_some(images, checked))
                 found = compared.of(checked)
                 shifts, disagrees = verify(verifier, found, exact, take(frames, checked), self.settings)
                 result.columns.fft_shifts[rows[checked]] = shifts
@@ -164,9 +151,7 @@ class OnePass:
             rows = np.flatnonzero(prepared.usable & chosen[start:stop])
             if rows.size == 0:
                 return None
-            images = reference.images(start, prepared)
-            if images.shape[0] > 1:
-                images = take(images, rows)
+            images = _some(reference.images(start, prepared), rows)
             return start + rows, ask(images, take(prepared.frames, rows), start + rows)
 
         for found in self.walk.over(stage, job):
@@ -181,14 +166,14 @@ class OnePass:
     def _decided(self, *, weighted: bool, shared_reference: bool) -> Decision:
         limits = limits_of(self.xp)
         frames = self.walk.images_at_once if limits is None else self.walk.chosen_as
-        dtype, settings = name_of(self.frames.dtype), self.settings
-        problem = self.frames.shape, dtype, frames, settings, limits, weighted, shared_reference
-        if limits is not None:
-            with suppress(TypeError):  # of settings that cannot be kept: a list, or slices before Python 3.12
-                return _decided(*problem)
-        return _decide(*problem)
+        problem = self.frames.shape, name_of(self.frames.dtype), frames, self.settings, limits
+        decide = decide_registration if limits is None else _decided
+        try:
+            return decide(*problem, weighted=weighted, shared_reference=shared_reference)
+        except TypeError:  # of settings that cannot be kept: a list, or slices before Python 3.12
+            return decide_registration(*problem, weighted=weighted, shared_reference=shared_reference)
 
-    def _begun(self, shape: tuple[int, ...]) -> _Early | None:
+    def _begun(self, shape: tuple[int, ...]) -> tuple[Prepared, Begun] | None:
         """Let a device begin with all frames: it is not to wait for what the host prepares, or asks of a few frames.
 
         Only where comparing frames tells which of them are flat, so that it need not be asked before. Where memory does
@@ -200,7 +185,7 @@ class OnePass:
         self.decision = self._plain
         matcher = self._matcher(shape, np.float32, self.engine, None)
         begun = attempt(matcher.begin, everything.frames) if matcher.tells_flat(everything.frames) else []
-        return (matcher, everything, begun[0]) if begun and begun[0] is not None else None
+        return (everything, begun[0]) if begun and begun[0] is not None else None
 
     def _matcher(
         self,
@@ -217,19 +202,10 @@ class OnePass:
         return Matcher((shape[0], shape[1]), self.window, settings, dtype, engine, kernel, self.xp, chosen_as)
 
 
-def _decide(
-    shape: tuple[int, int],
-    dtype: str,
-    frames: int,
-    settings: Settings,
-    limits: DeviceLimits | None,
-    weighted: bool,
-    shared_reference: bool,
-) -> Decision:
-    return decide_registration(
-        shape, dtype, frames, settings, limits, weighted=weighted, shared_reference=shared_reference
-    )
+def _some(images: Array, rows: NDArray[np.intp]) -> Array:
+    """Some of images (1 or n, h, w); of a single one, which stands for all, itself."""
+    return images if images.shape[0] == 1 else take(images, rows)
 
 
-_decided = functools.lru_cache(maxsize=32)(_decide)
+_decided = functools.lru_cache(maxsize=32)(decide_registration)
 """On a device twice in every call, which takes as long as tens of frames."""

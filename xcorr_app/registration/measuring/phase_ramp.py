@@ -225,8 +225,10 @@ class _Cells(NamedTuple):
 
     def of(self, rows: NDArray[np.intp]) -> _Cells:
         """Of some frames; nothing is copied where it is all of them."""
+        if rows.size == len(self.cross):
+            return self
         at = array_namespace(self.cross).asarray(rows)
-        return self if rows.size == len(self.cross) else _Cells(*(each[at] for each in self))
+        return _Cells(*(each[at] for each in self))
 
 
 def _cells(lefts: Array, rights: Array, rows: NDArray[np.intp], start: Floats, lattice: _Lattice) -> _Cells:

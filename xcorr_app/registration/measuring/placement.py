@@ -9,15 +9,17 @@ known, and counts by the square of its correlation with it, which is the best we
 
 from __future__ import annotations
 
+import functools
+import importlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
-from xcorr_app.registration.measuring.placed_on_device import Level, entered
+from xcorr_app.registration.columns import Columns
 from xcorr_app.registration.moving.apply import shift_frames
 from xcorr_app.registration.moving.interpolation import inside_each, snap_each
 
@@ -30,7 +32,7 @@ _ROW_STEP = 4
 
 
 @dataclass(frozen=True)
-class Placement:
+class Placement(Columns):
     """Where and at which level frames enter a mean; one entry a frame."""
 
     shifts: NDArray[np.float64]
@@ -40,11 +42,6 @@ class Placement:
     """(T,) what is taken off a frame before it is divided by its gain (T,)."""
     weight: NDArray[np.float64]
     """(T,) share of each in the mean; zero takes no part."""
-
-    def part(self, start: int, stop: int) -> Placement:
-        """The same of frames ``start`` to ``stop - 1``."""
-        these = slice(start, stop)
-        return Placement(self.shifts[these], self.gain[these], self.offset[these], self.weight[these])
 
     @classmethod
     def in_place(cls, frames: Array, takes_part: NDArray[np.bool_]) -> Placement:
@@ -213,3 +210,61 @@ def fitted(frames: Array, shifts: NDArray[np.float64], target: Array, known: Arr
     weight = np.where(good, fg * fg / np.where(good, gg * ff, 1.0), 0.0)
     placement = Placement(shifts, gain, np.where(good, offset, 0.0), weight)
     return placement, _entering(there, placement)
+
+
+_VALUE = """
+R value = frame * R(0.5);
+value -= offset;
+value /= gain;
+value *= R(row);
+value *= R(column);
+"""
+"""As array operations compute it, each rounded: products with 0.5 and with `column`, 0 or 1, are exact."""
+_OF_FRAME = "R frame, R offset, R gain, float64 row, float64 column"
+
+
+class Level(NamedTuple):
+    """What frames lose, and what they are divided by, to be at a common level; both (n,)."""
+
+    offset: NDArray[np.float64]
+    gain: NDArray[np.float64]
+
+
+def entered(there: Array, level: Level, rows: Array, columns: Array) -> Array:
+    """Moved float frames (n, h, w) at a common level, times `rows` (n, h), which hold weights, and `columns` (n, w)."""
+    return _entered()(there, *_of_frames(there, level, rows, columns))
+
+
+def means_without_each(
+    there: Array, level: Level, rows: Array, columns: Array, sums: tuple[Array, Array], least: float
+) -> tuple[Array, Array]:
+    """Means (n, h, w) without each of such frames, zero where no weight above `least` is left; and where there is one.
+
+    `sums` (h, w) are those over all frames, and those of their weights.
+    """
+    mean, known = _mean()(there, *_of_frames(there, level, rows, columns), *sums, least)
+    return mean, known
+
+
+def _of_frames(there: Array, level: Level, rows: Array, columns: Array) -> tuple[Array, ...]:
+    xp, kind = array_namespace(there), there.dtype.type
+    offset, gain = (xp.asarray((side / 2).astype(kind))[:, None, None] for side in level)
+    return offset, gain, rows[:, :, None], columns[:, None, :]
+
+
+@functools.cache
+def _entered() -> Any:
+    code = _VALUE + "out = value;"
+    return importlib.import_module("cupy").ElementwiseKernel(_OF_FRAME, "R out", code, "xcorr_entered")
+
+
+@functools.cache
+def _mean() -> Any:
+    code = f"""{_VALUE}
+const double rest = weight - row * column;
+known = rest > least;
+mean = known ? (total - double(value)) / rest : 0.0;
+"""
+    parameters = f"{_OF_FRAME}, float64 total, float64 weight, float64 least"
+    cupy = importlib.import_module("cupy")
+    return cupy.ElementwiseKernel(parameters, "float64 mean, bool known", code, "xcorr_means_without_each")

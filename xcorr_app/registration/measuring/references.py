@@ -13,8 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
-from xcorr_app.registration.measuring.placed_on_device import Level, means_without_each
-from xcorr_app.registration.measuring.placement import Placement, at_level, coverage, entering, moved
+from xcorr_app.registration.measuring.placement import (
+    Level,
+    Placement,
+    at_level,
+    coverage,
+    entering,
+    means_without_each,
+    moved,
+)
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.preparation import Prepared, prepare
@@ -83,7 +90,7 @@ class MeanOfOthers:
         """Leave-out means, float64."""
         count = prepared.frames.shape[0]
         first, stop = max(start - self.apart, 0), min(start + count + self.apart, self.source.count)
-        part = self.placement.part(first, stop)
+        part = self.placement.of(slice(first, stop))
         frames = prepared.frames
         if self.apart:
             frames = prepare(self.source.read(first, stop), self.settings).frames
@@ -156,7 +163,7 @@ class MedianOfOthers:
     def images(self, start: int, prepared: Prepared) -> Array:
         """Leave-one-out medians, float64."""
         xp = array_namespace(prepared.frames)
-        part = self.placement.part(start, start + prepared.frames.shape[0])
+        part = self.placement.of(slice(start, start + prepared.frames.shape[0]))
         frames = at_level(prepared.frames, part.offset, part.gain)
         low, middle, high = (values.astype(np.float64) for values in (self.low, self.middle, self.high))
         odd = self.count % 2 == 1

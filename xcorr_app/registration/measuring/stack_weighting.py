@@ -12,8 +12,7 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.measuring.references import FixedImage, Reference
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames
-from xcorr_app.registration.stack.preparation import prepare
-from xcorr_app.registration.stack.prepared_frames import AT_ONCE, PreparedFrames
+from xcorr_app.registration.stack.preparation import AT_ONCE, PreparedFrames, prepare
 
 
 class StackWeighting:

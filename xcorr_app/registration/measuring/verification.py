@@ -43,7 +43,8 @@ def verify(
     scores_at_peaks = scores_by_definition(reference.values, planes.values, peaks, settings.min_overlap)
     # Images of a few pixels score the same at several shifts; which of them is first is decided by rounding.
     shift = verifier.match(planes, tied=peaks).shift
-    if rows := np.flatnonzero(np.isfinite(found.shapes.refined).all(axis=1)).tolist():
+    rows = np.flatnonzero(np.isfinite(found.shapes.refined).all(axis=1))
+    if rows.size:
         images = reference.values if reference.values.shape[0] == 1 else reference.values[rows]
         shift[rows] = refine(images, planes.values[rows], shift[rows]).shift
     scores = to_host(scores_at_peaks)

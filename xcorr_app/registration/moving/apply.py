@@ -168,8 +168,9 @@ def _moved(stack: Array, shifts: npt.ArrayLike, order: Order, mode: Mode, cval: 
         fill = _checked_cval(cval, stack.dtype)
         return rounded_to(_moved(exact_float64(stack, "stack"), shifts, order, mode, fill), stack.dtype)
     if stack.ndim == 2:
-        return _shifted(stack[None], _checked_shifts(shifts, 1), order, mode, cval, counts=False)[0][0]
-    return _shifted(stack, shifts, order, mode, cval, counts=False)[0]
+        moves = _checked_shifts(shifts, 1)
+        return shift_frames(stack[None], moves, order=order, mode=mode, cval=cval, counts=False)[0][0]
+    return shift_frames(stack, shifts, order=order, mode=mode, cval=cval, counts=False)[0]
 
 
 def shift_frames(
@@ -181,11 +182,13 @@ def shift_frames(
     cval: float = 0.0,
     out: Array | None = None,
     workers: int | None = None,
+    counts: bool = True,
 ) -> tuple[Array, int]:
     """Move frames (T, Y, X) as `apply_shifts` does; returns them and the number of pixels that were clipped.
 
     `out` takes the result: same kind, shape and type as `frames`, not overlapping with it in memory. `workers` is the
     number of threads on the CPU, by default one for each core this process may use; the result does not depend on it.
+    A device's clipped pixels need not be counted (`counts`): the host waits for them.
 
     Examples
     --------
@@ -194,21 +197,6 @@ def shift_frames(
     >>> shift_frames(step, (0, 0.5), order=3)
     (array([[[  0,   0, 128, 255]]], dtype=uint8), 2)
     """
-    return _shifted(frames, shifts, order, mode, cval, out, workers, counts=True)
-
-
-def _shifted(
-    frames: Array,
-    shifts: npt.ArrayLike,
-    order: Order,
-    mode: Mode,
-    cval: float,
-    out: Array | None = None,
-    workers: int | None = None,
-    *,
-    counts: bool,
-) -> tuple[Array, int]:
-    """Do what `shift_frames` says; a device's clipped pixels are counted only on request, since the host waits."""
     xp = array_namespace(frames)
     _check_frames(frames)
     moves = _checked_shifts(shifts, frames.shape[0])

@@ -1,4 +1,4 @@
-"""Images made of a whole stack, frame by frame or strip by strip: sums, order statistics, first usable frames."""
+"""Images made of a whole stack, frame by frame or strip by strip: sums and order statistics."""
 
 from __future__ import annotations
 
@@ -10,29 +10,20 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.measuring.placement import Placement, at_level, coverage, covered_part, entering, fitted
 from xcorr_app.registration.measuring.references import MeanOfOthers, MedianOfOthers
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Pass
-from xcorr_app.registration.stack.preparation import prepare
+from xcorr_app.registration.stack.preparation import NoUsableFrameError, prepare
 
 _Sum: TypeAlias = tuple[tuple[Placement, ...], Array, Array]
 """Where frames are placed, range by range, the sum of what they add (h, w), and that of their weights."""
-_COLUMNS = ("shifts", "gain", "offset", "weight")
 _IN_ONE_THREAD = 1 << 18
 """Multiplications of a product of matrices that OpenBLAS does not divide among threads."""
 _STRIP_BYTES = 1 << 28
 """Memory for one strip of all frames while a median is taken."""
-
-
-class NoUsableFrameError(ArgumentError):
-    """No frame can be a reference."""
-
-    def __init__(self) -> None:
-        super().__init__("No frame can serve as a reference: each is unreadable or has the same value everywhere.")
 
 
 @dataclass(frozen=True)
@@ -67,8 +58,7 @@ class Statistics:
             if rows.size == 0:
                 return (everything,), 0.0, 0.0
             placement, values = fitted(frames[self.xp.asarray(rows)], shifts[start:stop][rows], target, known)
-            for name in _COLUMNS:
-                getattr(everything, name)[rows] = getattr(placement, name)
+            everything.put(rows, placement)
             return (everything,), *_sums(values, placement)
 
         summed = self._summed("template", job)
@@ -80,11 +70,15 @@ class Statistics:
 
     def _summed(self, stage: str, job: Callable[[int, int], _Sum]) -> MeanOfOthers:
         placements, total, weights = reduce(_added, self.walk.over(stage, job))
-        placement = Placement(*(np.concatenate([getattr(p, name) for p in placements]) for name in _COLUMNS))
         shape = self.settings.measured_shape(self.frames.shape)
         nothing = self.xp.zeros(shape)
         return MeanOfOthers(
-            total + nothing, weights + nothing, placement, self.frames, self.settings, self.settings.apart
+            total + nothing,
+            weights + nothing,
+            Placement.joined(placements),
+            self.frames,
+            self.settings,
+            self.settings.apart,
         )
 
     def _level(self, start: int, stop: int, takes_part: NDArray[np.bool_] | None) -> tuple[Placement, Array]:
@@ -130,16 +124,7 @@ class Statistics:
         if not all(parts for _, parts in found):
             raise NoUsableFrameError
         low, middle, high = (self.xp.concatenate(column) for column in zip(*(parts for _, parts in found), strict=True))
-        columns_of = zip(*((p.shifts, p.gain, p.offset, p.weight) for p in placements), strict=True)
-        return MedianOfOthers(low, middle, high, Placement(*(np.concatenate(column) for column in columns_of)))
-
-    def usable_frame(self, candidates: range) -> tuple[int, Array]:
-        """First of the candidates that is usable, and its prepared image."""
-        for number in candidates:
-            prepared = prepare(self.frames.read(number, number + 1), self.settings)
-            if prepared.usable[0]:
-                return number, prepared.frames[0]
-        raise NoUsableFrameError
+        return MedianOfOthers(low, middle, high, Placement.joined(placements))
 
 
 def _added(one: _Sum, other: _Sum) -> _Sum:

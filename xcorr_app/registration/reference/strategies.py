@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -19,11 +18,11 @@ from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers, MedianOfOthers, Reference
 from xcorr_app.registration.reference.neighbours import Neighbours
 from xcorr_app.registration.reference.reference_names import NUMBERED_REFERENCES, REFERENCES, parse_reference
-from xcorr_app.registration.reference.stack_statistics import NoUsableFrameError, Statistics
+from xcorr_app.registration.reference.stack_statistics import Statistics
 from xcorr_app.registration.reference.template import against_template, frames_to_average
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Chunk, Frames
-from xcorr_app.registration.stack.preparation import prepare
+from xcorr_app.registration.stack.preparation import NoUsableFrameError, prepare
 
 __all__ = ["NUMBERED_REFERENCES", "REFERENCES", "Estimation", "Outcome"]
 
@@ -66,42 +65,27 @@ class Estimation:
 
     def run(self, reference: str | int | Array, verified: NDArray[np.bool_]) -> Outcome:
         """Measure all frames; those marked in `verified` also by other means."""
-        if isinstance(reference, str):
-            name, number = parse_reference(reference)
-            strategies: dict[str, Callable[[], Outcome]] = {
-                "first": lambda: self._one_frame("first", range(self.frames.count), verified),
-                "last": lambda: self._one_frame("last", range(self.frames.count - 1, -1, -1), verified),
-                "mean": lambda: self._others("mean", self.statistics.mean_of_others, verified),
-                "median": lambda: self._others("median", self.statistics.median_of_others, verified),
-                "previous": lambda: self._previous(verified),
-                "template": lambda: self._template(verified),
-                "rolling": lambda: self._rolling(number, verified),
-                "pairs": lambda: self._pairs(number, verified),
-            }
-            try:
-                return strategies[name]()
-            except NoUsableFrameError as error:
-                nothing = FixedImage(self.measurement.xp.zeros(self.settings.measured_shape(self.frames.shape)))
-                return self._against(nothing, verified), "none", (str(error),)
+        count = self.frames.count
         if isinstance(reference, (int, np.integer)) and not isinstance(reference, bool):
             return self._numbered(int(reference), verified)
-        return self._image(reference, verified)
+        if not isinstance(reference, str):
+            return self._image(reference, verified)
+        name, number = parse_reference(reference)
+        try:
+            if name in ("first", "last"):
+                return self._one_frame(name, range(count) if name == "first" else range(count)[::-1], verified)
+            if name in ("mean", "median"):
+                return self._others(name, verified)
+            return self._template(verified) if name == "template" else self._neighbours(name, number, verified)
+        except NoUsableFrameError as error:
+            nothing = FixedImage(self.measurement.xp.zeros(self.settings.measured_shape(self.frames.shape)))
+            return self._against(nothing, verified), "none", (str(error),)
 
     def _against(self, reference: Reference, verified: NDArray[np.bool_]) -> Measured:
         return self.measurement.run(reference, "measure", verified)
 
-    def _usable(self, candidates: range) -> tuple[int, Array]:
-        """First of the candidates that is usable, and its prepared image."""
-        everything = self.measurement.prepared.at_hand()
-        if everything is None:
-            return self.statistics.usable_frame(candidates)
-        for number in candidates:
-            if everything.is_usable(number):
-                return number, everything.frames[number]
-        raise NoUsableFrameError
-
     def _one_frame(self, wanted: str, candidates: range, verified: NDArray[np.bool_]) -> Outcome:
-        number, image = self._usable(candidates)
+        number, image = self.measurement.prepared.first_usable(candidates)
         measured = self._against(self._single(number, image), verified)
         return measured, f"{wanted} frame ({number})", _instead(candidates[0], number)
 
@@ -111,10 +95,10 @@ class Estimation:
             raise ArgumentError(f"reference frame {number} does not exist: the stack has frames 0 to {count - 1}")
         number %= count
         try:
-            _, image = self._usable(range(number, number + 1))
+            measured, _, _ = self._one_frame("", range(number, number + 1), verified)
         except NoUsableFrameError:
             raise ArgumentError(f"frame {number} cannot be the reference: it is unreadable or flat") from None
-        return self._against(self._single(number, image), verified), f"frame {number}", ()
+        return measured, f"frame {number}", ()
 
     def _single(self, number: int, image: Array) -> Reference:
         """One frame for all."""
@@ -135,13 +119,9 @@ class Estimation:
             raise ArgumentError("the reference image has the same value everywhere, or no finite value")
         return self._against(FixedImage(prepared.frames[0]), verified), "image", ()
 
-    def _others(
-        self,
-        name: str,
-        made_of: Callable[[NDArray[np.bool_] | None], MeanOfOthers | MedianOfOthers],
-        verified: NDArray[np.bool_],
-    ) -> Outcome:
-        reference = made_of(None)
+    def _others(self, name: str, verified: NDArray[np.bool_]) -> Outcome:
+        made_of = self.statistics.mean_of_others if name == "mean" else self.statistics.median_of_others
+        reference: MeanOfOthers | MedianOfOthers = made_of(None)
         if reference.count < 2:
             return self._only_frame(name, verified)
         measured = self._against(reference, verified)
@@ -157,7 +137,7 @@ class Estimation:
         return measured, described, (*notes, f"There is no other usable frame to take the {wanted} of.")
 
     def _template(self, verified: NDArray[np.bool_]) -> Outcome:
-        number, image = self._usable(range(self.begin, self.frames.count))
+        number, image = self.measurement.prepared.first_usable(range(self.begin, self.frames.count))
         found = against_template(self.statistics, self.measurement, (number, image), verified)
         if found.taking_part < 2:
             return self._only_frame("template", verified)
@@ -176,48 +156,37 @@ class Estimation:
             notes = (*notes, change)
         return found.measured, described, notes
 
-    def _neighbours(self) -> Neighbours:
-        return Neighbours(self.measurement, self._usable(range(self.frames.count)))
-
-    def _previous(self, verified: NDArray[np.bool_]) -> Outcome:
-        neighbours = self._neighbours()
-        measured = neighbours.previous(verified)
-        return measured, "previous frame, shifts summed", self._closed(neighbours, measured)
-
-    def _rolling(self, length: int, verified: NDArray[np.bool_]) -> Outcome:
-        neighbours = self._neighbours()
-        measured, rounds = neighbours.rolling(length, verified)
-        described = f"mean of the last {length} aligned frames, rounds: {rounds}"
-        return measured, described, self._closed(neighbours, measured)
-
-    def _closed(self, neighbours: Neighbours, measured: Measured) -> tuple[str, ...]:
-        """Compare some frames with the first one directly, and say how far that is off."""
-        closure = measured.closure = neighbours.closure(measured)
-        number = neighbours.first[0]
-        known = np.flatnonzero(np.isfinite(closure))
-        if known.size:
-            last, worst = known[-1], known[closure[known].argmax()]
-            note = (
-                f"Closure: compared with frame {number} directly, frame {last} lies {closure[last]:.3f} px from where "
-                f"the sum of steps puts it; of {known.size} frames compared, the farthest is frame {worst}, "
-                f"{closure[worst]:.3f} px."
-            )
-            return (note,)
-        if self.frames.count > 1:
-            return (f"Closure: no later frame could be compared with frame {number} directly.",)
-        return ()
-
-    def _pairs(self, count: int, verified: NDArray[np.bool_]) -> Outcome:
-        measured = self._neighbours().pairs(count, verified)
-        closure = measured.closure
-        described = f"the {count} frames before each, shifts by least squares" if count > 1 else "the frame before each"
-        if closure is None or not np.isfinite(closure).any():
-            return measured, described, ()
-        worst = int(np.nanargmax(closure))
+    def _neighbours(self, name: str, number: int, verified: NDArray[np.bool_]) -> Outcome:
+        """Against frames shortly before each, and how far these measurements contradict each other."""
+        neighbours = Neighbours(self.measurement, self.measurement.prepared.first_usable(range(self.frames.count)))
+        if name == "pairs":
+            measured = neighbours.pairs(number, verified)
+            described = "the frame before each"
+            if number > 1:
+                described = f"the {number} frames before each, shifts by least squares"
+        elif name == "previous":
+            measured, described = neighbours.previous(verified), "previous frame, shifts summed"
+        else:
+            measured, rounds = neighbours.rolling(number, verified)
+            described = f"mean of the last {number} aligned frames, rounds: {rounds}"
+        if name != "pairs":
+            measured.closure = neighbours.closure(measured)
+        closure, first = measured.closure, neighbours.first[0]
+        known = np.flatnonzero(np.isfinite(closure)) if closure is not None else np.zeros(0, np.intp)
+        if closure is None or not known.size:
+            lacking = (f"Closure: no later frame could be compared with frame {first} directly.",)
+            return measured, described, lacking if name != "pairs" and self.frames.count > 1 else ()
+        last, worst = known[-1], known[closure[known].argmax()]
         note = (
-            f"Closure: pairs contradict the shifts by {np.nanmedian(closure):.3f} px (median of frames), most at frame "
-            f"{worst}, {closure[worst]:.3f} px."
+            f"Closure: compared with frame {first} directly, frame {last} lies {closure[last]:.3f} px from where "
+            f"the sum of steps puts it; of {known.size} frames compared, the farthest is frame {worst}, "
+            f"{closure[worst]:.3f} px."
         )
+        if name == "pairs":
+            note = (
+                f"Closure: pairs contradict the shifts by {np.median(closure[known]):.3f} px (median of frames), most "
+                f"at frame {worst}, {closure[worst]:.3f} px."
+            )
         return measured, described, (note,)
 
 

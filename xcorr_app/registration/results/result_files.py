@@ -32,6 +32,7 @@ _ARRAYS = (
     "significance",
     "tiles",
 )
+_OPTIONAL = ("closure", "wrong", "defects", "counted")
 
 
 def save(result: ShiftResult, path: Path) -> None:
@@ -55,14 +56,8 @@ def save(result: ShiftResult, path: Path) -> None:
             "left_out": result.left_out,
             "unreadable": {str(frame): reason for frame, reason in result.unreadable.items()},
         }
-        arrays = {name: getattr(result, name) for name in _ARRAYS} | {"applied": result.applied()}
-        if result.closure is not None:
-            arrays["closure"] = result.closure
-        if result.wrong is not None:
-            arrays["wrong"] = result.wrong
-        for name in ("defects", "counted"):
-            if (array := getattr(result, name)) is not None:
-                arrays[name] = array
+        known = {name: getattr(result, name) for name in (*_ARRAYS, *_OPTIONAL)} | {"applied": result.applied()}
+        arrays = {name: array for name, array in known.items() if array is not None}
         content = io.BytesIO()
         np.savez_compressed(content, words=np.array(json.dumps(words)), **arrays)
         write_whole(path, content.getvalue())
@@ -102,10 +97,7 @@ def _result_of(archive: Any) -> ShiftResult:
         reference=str(words["reference"]),
         notes=tuple(map(str, words["notes"])),
         unreadable={int(frame): str(reason) for frame, reason in words["unreadable"].items()},
-        closure=archive.get("closure"),
-        wrong=archive.get("wrong"),
-        defects=archive.get("defects"),
-        counted=archive.get("counted"),
+        **{name: archive.get(name) for name in _OPTIONAL},
         left_out=bool(words.get("left_out")),
         contrast=None if words.get("contrast") is None else Contrast.parse(words["contrast"]),
     )

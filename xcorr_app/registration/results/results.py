@@ -72,7 +72,7 @@ class ShiftResult:
     defects: NDArray[np.intp] | None = None
     """(n, 2) row and column of hot and dead pixels that were replaced for measuring; None where there are none."""
     counted: NDArray[np.bool_] | None = None
-    """(Y, X) pixels by which frames were measured, where others are more than half; None where all counted."""
+    """(Y, X) pixels by which frames were measured, where most are no part of the scene; None where all counted."""
     left_out: bool = False
     """Whether something that is part of the frames was left out or evened for measuring: captions, defects, a pattern,
     offsets of lines, light. What of it stands still makes frames resemble each other until they are moved."""

@@ -22,19 +22,6 @@ from xcorr_app.filtering.rounding import ResultType
 from xcorr_app.filtering.taps import Filter
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 
-# name -> what its numbers mean
-_ARGUMENTS: dict[str, tuple[str, ...]] = {
-    "gaussian": ("sigma",),
-    "highpass": ("sigma",),
-    "dog": ("small sigma", "large sigma"),
-    "log": ("sigma",),
-    "median": ("size",),
-    "sobel": (),
-    "box": ("size",),
-    "laplacian": (),
-    "unsharp": ("sigma", "amount"),
-}
-
 
 @dataclass(frozen=True)
 class Prefilter:
@@ -55,9 +42,9 @@ class Prefilter:
         if not isinstance(text, str):
             raise ArgumentError(f"prefilter is {text!r}: give its name and numbers as text, such as gaussian:1.5")
         name, _, numbers = text.partition(":")
-        if name not in _ARGUMENTS:
-            raise ArgumentError(f"unknown prefilter {name!r}: use one of {', '.join(_ARGUMENTS)}")
-        wanted = _ARGUMENTS[name]
+        if name not in _FILTERS:
+            raise ArgumentError(f"unknown prefilter {name!r}: use one of {', '.join(_FILTERS)}")
+        wanted = _FILTERS[name][0]
         example = name + (":" + ",".join(w.upper().replace(" ", "-") for w in wanted) if wanted else "")
         try:
             arguments = tuple(float(number) for number in numbers.split(",")) if numbers else ()
@@ -67,11 +54,10 @@ class Prefilter:
             raise ArgumentError(f"prefilter {text!r} is not understood: write {example}, in pixels, above 0")
         if name == "dog" and arguments[0] >= arguments[1]:
             raise ArgumentError(f"prefilter {text!r}: the first sigma must be smaller than the second")
-        if name != "median":
-            try:
-                _taps(name, arguments)
-            except ArgumentError as error:
-                raise ArgumentError(f"prefilter {text!r}: {error}") from None
+        try:
+            _taps(name, arguments)
+        except ArgumentError as error:
+            raise ArgumentError(f"prefilter {text!r}: {error}") from None
         return cls(name, arguments)
 
     def __str__(self) -> str:
@@ -102,28 +88,38 @@ class Prefilter:
         return array_namespace(frames).hypot(*parts, out=parts[0])
 
 
+def _box(size: float) -> Filter:
+    if round(size) != size:
+        raise ArgumentError("the size of a box is a whole number")
+    return named.box(round(size))
+
+
+def _highpass(sigma: float) -> Filter:
+    ((column, row),) = named.gaussian(sigma).terms
+    here = np.zeros(len(column))
+    here[len(column) // 2] = 1.0
+    return Filter("highpass", ((here, here), (-column, row)))
+
+
+def _log(sigma: float) -> Filter:
+    return Filter("log", tuple((-column, row) for column, row in named.log(sigma).terms))
+
+
+_FILTERS: dict[str, tuple[tuple[str, ...], tuple[Callable[..., Filter], ...]]] = {
+    "gaussian": (("sigma",), (named.gaussian,)),
+    "highpass": (("sigma",), (_highpass,)),
+    "dog": (("small sigma", "large sigma"), (named.dog,)),
+    "log": (("sigma",), (_log,)),
+    "median": (("size",), ()),
+    "sobel": ((), (lambda: named.sobel("y"), lambda: named.sobel("x"))),
+    "box": (("size",), (_box,)),
+    "laplacian": ((), (named.laplacian,)),
+    "unsharp": (("sigma", "amount"), (named.unsharp,)),
+}
+"""What the numbers of each mean, and what makes its taps; the root of the squares of two of them is taken."""
+
+
 @functools.lru_cache(maxsize=32)
 def _taps(name: str, arguments: tuple[float, ...]) -> tuple[Filter, ...]:
-    """Filters of a prefilter, the same objects in every call; the root of the squares of two of them is taken."""
-    if name == "sobel":
-        return named.sobel("y"), named.sobel("x")
-    if name == "box":
-        size = round(arguments[0])
-        if size != arguments[0]:
-            raise ArgumentError("the size of a box is a whole number")
-        return (named.box(size),)
-    if name == "highpass":
-        ((column, row),) = named.gaussian(arguments[0]).terms
-        here = np.zeros(len(column))
-        here[len(column) // 2] = 1.0
-        return (Filter(name, ((here, here), (-column, row))),)
-    if name == "log":
-        bright = tuple((-column, row) for column, row in named.log(arguments[0]).terms)
-        return (Filter(name, bright),)
-    made: dict[str, Callable[..., Filter]] = {
-        "gaussian": named.gaussian,
-        "dog": named.dog,
-        "laplacian": named.laplacian,
-        "unsharp": named.unsharp,
-    }
-    return (made[name](*arguments),)
+    """Filters of a prefilter, the same objects in every call."""
+    return tuple(make(*arguments) for make in _FILTERS[name][1])

@@ -36,29 +36,21 @@ class SmoothedFrames(FramesOver):
         chunk = self.source.read(begin, end)
         frames, xp = chunk.frames, array_namespace(chunk.frames)
         lost = xp.asarray(np.array([begin + i in chunk.unreadable for i in range(end - begin)]))
-        finite = xp.where(xp.isfinite(frames), frames, 0) if frames.dtype.kind == "f" else frames
-        weights = ~(lost | xp.asarray(flat_images(finite)))
+        finite = xp.isfinite(frames)
+        values = xp.where(finite, frames, 0)
+        known = finite & ~(lost | xp.asarray(flat_images(values)))[:, None, None]
         total: Array = xp.zeros((stop - start, *self.shape))
-        covered: Array = xp.zeros((stop - start, *self.shape) if frames.dtype.kind == "f" else (stop - start, 1, 1))
+        covered: Array = xp.zeros_like(total)
         for step in range(-reach, reach + 1):
             share = 0.5 if self.length % 2 == 0 and abs(step) == reach else 1.0
             first, last = max(start, begin - step), min(stop, end - step)
-            if first >= last:
-                continue
-            here, there = slice(first - start, last - start), slice(first + step - begin, last + step - begin)
-            part = xp.broadcast_to((share * weights[there])[:, None, None], frames[there].shape)
-            if frames.dtype.kind == "f":
-                part = xp.where(xp.isfinite(frames[there]), part, 0.0)
-                total[here] += xp.where(part > 0, frames[there], 0) * part
-                covered[here] += part
-            else:
-                total[here] += frames[there] * part
-                covered[here] += part[:, :1, :1]
-        own = frames[start - begin : stop - begin]
-        keeps = weights[start - begin : stop - begin][:, None, None] & (covered > 0)
-        if frames.dtype.kind == "f":
-            keeps = keeps & xp.isfinite(own)
-        means = xp.where(keeps, total / xp.where(covered > 0, covered, 1.0), own).astype(self.dtype)
+            if first < last:
+                here, there = slice(first - start, last - start), slice(first + step - begin, last + step - begin)
+                total[here] += share * xp.where(known[there], values[there], 0)
+                covered[here] += share * known[there]
+        own = slice(start - begin, stop - begin)
+        means = xp.where(known[own] & (covered > 0), total / xp.where(covered > 0, covered, 1.0), frames[own])
+        means = means.astype(self.dtype)
         return Chunk(start, means, {n: why for n, why in chunk.unreadable.items() if start <= n < stop})
 
 

@@ -36,8 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, to_host
-from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes
-from xcorr_app.registration.standard_error.slope_tiles import Tiles
+from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes, Tiles
 from xcorr_app.registration.standard_error.uncertainty import frame_sums, unshared
 
 _FEWEST = 12

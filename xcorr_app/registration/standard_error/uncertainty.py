@@ -13,9 +13,9 @@ doi 10.2307/1912934, with tiles as clusters). Divided by the Hessian of the peak
 white noise this is the matched filter's error propagation, and with the weighting of
 :mod:`xcorr_app.correlation.weighting` the Cramer-Rao bound.
 
-Definition. Tiles (`slope_tiles.py`) are fixed to the reference; of large images every fourth or second row of tiles is
-taken, unless the scene of a single reference is uneven. Of the reference, once, with zero mean: s is g convolved with
-the weighting's kernel (g itself without one), G the central differences of s along an axis, averaged over three
+Definition. Tiles (`reference_slopes.py`) are fixed to the reference; of large images every fourth or second row of them
+is taken, unless the scene of a single reference is uneven. Of the reference, once, with zero mean: s is g convolved
+with the weighting's kernel (g itself without one), G the central differences of s along an axis, averaged over three
 neighbours along the other, and D the central differences of g, which is constant beyond its rim. Of every frame,
 f'(x) = f(x - p) with p the whole shift, over each tile that lies in the overlap:
 
@@ -48,8 +48,7 @@ from xcorr_app.gpu.peaks.tile_scatter import tile_scatter
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 from xcorr_app.registration.standard_error.peak_shapes import PeakShapes, quartic_of
-from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes
-from xcorr_app.registration.standard_error.slope_tiles import Tiles
+from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes, Tiles
 
 FEWEST_TILES = 6
 """Tiles below which their scatter says nothing."""

@@ -31,21 +31,6 @@ _MIN_BETWEEN, _ERRORS, _GROUPS = 0.1, 5.0, 16
 """Pixels and standard errors of an offset of odd rows in most frames looked at, and groups of rows that tell these."""
 _SAME = 0.5
 """Pixels, or share of the offset, by which those of frames differ at most where a scanner makes them."""
-_MOSAIC = (
-    "Pixels differ by even and odd rows and columns (raw frames of a colour camera): each was averaged with those "
-    "beside it for measuring. Moved by other than even pixels, colours mix: interpolate them first, and apply these "
-    "shifts."
-)
-_INTERLACED = (
-    "Every other row lies beside its neighbours, by another offset in every frame (interlaced video): each row was "
-    "averaged with the two beside it for measuring. What is written keeps the offsets; deinterlace before aligning if "
-    "they matter."
-)
-_SWEPT = (
-    "Every other row lies {:.1f} px beside its neighbours, as a scanner that sweeps to and fro leaves them: each row "
-    "was averaged with the two beside it for measuring. What is written keeps the offset; correct it (scan phase) "
-    "before aligning if it matters."
-)
 
 
 @dataclass(frozen=True)
@@ -70,14 +55,22 @@ def even_mosaic(frames: Frames, measured: Measured, settings: Settings) -> Evene
     for number in spread(usable, _LOOKED_AT).tolist():
         if not has_mosaic(to_host(frames.read(number, number + 1).frames[0]).astype(np.float64)):
             return None
-    return EvenedFrames(frames, _MOSAIC, columns=True)
+    return EvenedFrames(
+        frames,
+        "Pixels differ by even and odd rows and columns (raw frames of a colour camera): each was averaged with those "
+        "beside it for measuring. Moved by other than even pixels, colours mix: interpolate them first, and apply "
+        "these shifts.",
+        columns=True,
+    )
 
 
 def has_mosaic(image: NDArray[np.float64]) -> bool:
     """Whether pixels two apart are more alike than neighbours, both ways; of one with NaN nothing is known."""
-    image = image - image.mean()
-    apart = [(lines[2:] * lines[:-2]).mean() - (lines[1:] * lines[:-1]).mean() for lines in (image, image.T)]
-    return bool(min(apart) > _MORE_ALIKE * (image**2).mean())
+    # Products of values at the limits of their type are infinite: then nothing is known.
+    with np.errstate(over="ignore", invalid="ignore"):
+        image = image - image.mean()
+        apart = [(lines[2:] * lines[:-2]).mean() - (lines[1:] * lines[:-1]).mean() for lines in (image, image.T)]
+        return bool(min(apart) > _MORE_ALIKE * (image**2).mean())
 
 
 def evened_rows(frames: Frames, measured: Measured, settings: Settings) -> EvenedFrames | None:
@@ -103,13 +96,23 @@ def evened_rows(frames: Frames, measured: Measured, settings: Settings) -> Evene
     if 2 * beside.sum() <= beside.size:
         return None
     if np.ptp(offset) > _SAME * max(1.0, np.abs(offset).min()):
-        return EvenedFrames(frames, _INTERLACED)
+        return EvenedFrames(
+            frames,
+            "Every other row lies beside its neighbours, by another offset in every frame (interlaced video): each row "
+            "was averaged with the two beside it for measuring. What is written keeps the offsets; deinterlace before "
+            "aligning if they matter.",
+        )
     from skimage.registration import phase_cross_correlation
 
     image = to_host(images[0, : (images.shape[1] - 1) // 2 * 2 + 1])
     odd, beside = image[1::2], image[:-2:2] + image[2::2]
     aside = phase_cross_correlation(odd, beside, upsample_factor=10, normalization=None)[0]  # type: ignore[no-untyped-call]
-    return EvenedFrames(frames, _SWEPT.format(abs(aside[1])))
+    return EvenedFrames(
+        frames,
+        f"Every other row lies {abs(aside[1]):.1f} px beside its neighbours, as a scanner that sweeps to and fro "
+        "leaves them: each row was averaged with the two beside it for measuring. What is written keeps the offset; "
+        "correct it (scan phase) before aligning if it matters.",
+    )
 
 
 def odd_rows(images: Array) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

@@ -62,7 +62,9 @@ def without_rims(missing: NDArray[np.bool_], roi: Roi | None = None) -> Roi | No
         # Rows by their middle, where columns at the rim are not, and columns by the rows that are left.
         across = part[:, part.shape[1] // 4 : -(part.shape[1] // 4)] if axis == 0 else part[ends[0]]
         kept = np.flatnonzero(across.mean(axis=1 - axis) < _OF_LINE)
-        ends[axis] = slice(kept[0], kept[-1] + 1) if kept.size else slice(0, 0)
+        if not kept.size:
+            return None
+        ends[axis] = slice(kept[0], kept[-1] + 1)
     left = part[tuple(ends)].size
     if left < _MIN_AREA * part.size or left == part.size:
         return None

@@ -20,7 +20,7 @@ from xcorr_app.registration.weights.outliers import outliers
 _RINGS = 3
 """Pixels from the rim inwards that are filled from what is beside them."""
 _AROUND = np.array([(-1, -1, -1, 0, 0, 1, 1, 1), (-1, 0, 1, -1, 1, -1, 0, 1)])
-_WEIGHTS = np.array([1.0, 2.0, 1.0, 2.0, 2.0, 1.0, 2.0, 1.0])
+_WEIGHTS = np.array([1.0, 2.0, 1.0, 2.0, 2.0, 1.0, 2.0, 1.0]) / 12  # so that no sum overflows
 """Rows and columns to the eight around a pixel: those beside it count twice as much as those at its corners."""
 
 
@@ -97,7 +97,9 @@ class _Rings:
             counts, weights = known & _finite(values), xp.asarray(_WEIGHTS)
             total, number = ((each * weights).sum(axis=-1) for each in (xp.where(counts, values, 0), counts))
             # What has no neighbour with a value keeps its own.
-            out[at, y, x] = _of_type(xp.where(number > 0, total / xp.maximum(number, 1), out[at, y, x]), frames)
+            out[at, y, x] = _of_type(
+                xp.where(number > 0, total / xp.where(number > 0, number, 1), out[at, y, x]), frames
+            )
         if self.left is None:
             return out
         counts = xp.asarray(~self.hidden) & _finite(frames)

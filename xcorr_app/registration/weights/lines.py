@@ -56,14 +56,15 @@ def stuck_lines(images: Array) -> NDArray[np.bool_]:
 
 def in_words(stuck: NDArray[np.bool_]) -> str:
     """Which rows and columns are stuck (Y, X), for the most part of one part of theirs."""
-    found = []
-    for name, image in (("row", stuck.T), ("column", stuck)):
-        numbers = np.flatnonzero(image.mean(axis=0) > 1 / (_PARTS + 1))
-        if numbers.size:
-            found.append(
-                f"{name}{'s' * (numbers.size > 1)} {', '.join(map(str, numbers[:5]))}{', ...' * (numbers.size > 5)}"
-            )
-    return " and ".join(found)
+    lines = {
+        name: np.flatnonzero(image.mean(axis=0) > 1 / (_PARTS + 1))
+        for name, image in (("row", stuck.T), ("column", stuck))
+    }
+    return " and ".join(
+        f"{name}{'s' * (found.size > 1)} {', '.join(map(str, found[:5]))}{', ...' * (found.size > 5)}"
+        for name, found in lines.items()
+        if found.size
+    )
 
 
 def sampled(image: Array) -> list[NDArray[np.float64]]:
