@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.contrast_choice import BinnedFrames
 from xcorr_app.registration.estimate import estimate_from
+from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.motion.whole_frames import Measuring, motion_of
 from xcorr_app.registration.parts.tile_bins import binned
 from xcorr_app.registration.quality import EDGE, LOW_SCORE
@@ -52,9 +53,11 @@ def advise(
         return None
     if compares_neighbours(reference):
         found = found & (np.arange(frames.count) > 0)
-    picks = _picked(np.flatnonzero(found & (np.arange(frames.count) != first)), first)
-    if not len(picks):
+    candidates = np.flatnonzero(found & (np.arange(frames.count) != first))
+    if not candidates.size:
         return None
+    # The frame nearest to the first, and others spread over the rest: what drifts is nearest there.
+    picks = spread(candidates[np.argsort(np.abs(candidates - first), kind="stable")], _TRIED)
     by_image = number is None and not isinstance(reference, (str, int))
     numbers = picks if by_image else np.concatenate([[first], picks])
     sample = HeldFrames.of(PickedFrames(frames, tuple(numbers.tolist())))
@@ -62,15 +65,6 @@ def advise(
     plain = replace(settings, contrast=Contrast(), smooth_time=1, engine="auto", kernel_options=None)
     tried = slice(0 if by_image else 1, None)
     return _window(sample, against, plain, xp, tried) or _turn(sample, against, tried)
-
-
-def _picked(numbers: NDArray[np.intp], first: int) -> NDArray[np.intp]:
-    """The frame nearest to the first, and others spread over the rest: what drifts is nearest there."""
-    ordered = numbers[np.argsort(np.abs(numbers - first), kind="stable")]
-    picked: NDArray[np.intp] = ordered[
-        np.unique(np.linspace(0, ordered.size - 1, min(_TRIED, ordered.size)).astype(int))
-    ]
-    return picked
 
 
 def _most(which: NDArray[np.bool_]) -> bool:

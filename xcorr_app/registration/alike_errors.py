@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import array_namespace
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.turned_frames import edges
 from xcorr_app.registration.reference.reference_names import frame_number
 from xcorr_app.registration.reference.strategies import Estimation
-from xcorr_app.registration.standard_error.alike_tiles import CommonTiles, Contributions, excess_variance
+from xcorr_app.registration.standard_error.alike_tiles import Contributions, contributions_of, excess_variance
 
-_LOOKED_AT, _WITH_PARTS, _AT_ONCE, _FEWEST = 16, 8, 4, 4
-"""Frames, and those of which parts are left out: each with a reference of its own, that takes three times as long."""
+_LOOKED_AT, _AT_ONCE, _FEWEST = 12, 4, 4
+"""Frames."""
 _SAME = 2.0
 """Standard errors by which a part that was left out moves the shift of a frame at most, as a rule."""
 _FARTHEST = 0.75
@@ -44,53 +45,39 @@ def excess(
     A frame of the stack is the reference, and is sure of itself. Parts that move otherwise are left out, unless not
     `in_parts`.
     """
-    nothing, count = np.zeros_like(measured.sigma), len(measured.sigma)
-    number = frame_number(reference, count)
-    if number is None:
-        return nothing
-    trusted = measured.trusted(estimation.settings)
+    count, settings = len(measured.sigma), estimation.settings
+    number, trusted, by = frame_number(reference, count), measured.trusted(settings), np.zeros_like(measured.sigma)
     looked_at = trusted & (np.arange(count) != number)
     if measured.linear is not None:
         linear = np.where(np.isfinite(measured.linear), measured.linear, np.eye(2))
-        looked_at &= edges(linear - np.eye(2), estimation.settings.measured_shape(estimation.frames.shape)) < _FARTHEST
-    others = np.flatnonzero(looked_at)
-    if others.size < _FEWEST or not trusted[number]:
-        return nothing
-    differ = in_parts and masks.some_differ(measured.tiles)
-    few, measurement = spread(others, _WITH_PARTS if differ else _LOOKED_AT), estimation.measurement
+        looked_at &= edges(linear - np.eye(2), settings.measured_shape(estimation.frames.shape)) < _FARTHEST
+    if number is None or not trusted[number] or looked_at.sum() < _FEWEST:
+        return by
+    few, measurement, shifts = spread(np.flatnonzero(looked_at), _LOOKED_AT), estimation.measurement, measured.shifts
     (images,) = measurement.prepared.usable((number,))
-    shape, shifts = (int(images.shape[1]), int(images.shape[2])), measured.shifts
-    tiles = CommonTiles(shape, measurement.kernel_for(images[0]), shifts[few])
-    if tiles.are_few:
-        return nothing
-    # What moves otherwise is no error of the rest.
-    out = None
-    if differ:
-        chosen = np.isin(np.arange(count), few)
-        out = masks.Parts(masks.left_out(measurement.tiles_of(shifts, images[0], chosen)), shifts)
-    for start in range(0, few.size, _AT_ONCE):
-        some = few[start : start + _AT_ONCE]
-        frames = array_namespace(images).concatenate(measurement.prepared.usable(tuple(some.tolist())))
-        pair = (images, frames) if out is None else out.leave_out(images, frames, some, noisy=False)
-        tiles.add(*pair, shifts[some])
-    found = tiles.contributions()
+    differ = in_parts and masks.some_differ(measured.tiles)
+    out = masks.Parts(masks.left_out(measured.tiles), shifts) if differ else None
+
+    def pairs() -> Iterator[tuple[Array, Array, NDArray[np.float64]]]:
+        for start in range(0, few.size, _AT_ONCE):
+            some = few[start : start + _AT_ONCE]
+            frames = array_namespace(images).concatenate(measurement.prepared.usable(tuple(some.tolist())))
+            yield *(out.leave_out(images, frames, some, noisy=False) if out else (images, frames)), shifts[some]
+
+    found = contributions_of(pairs(), measurement.kernel_for(images[0]), images.shape[1:], shifts[few])
     if found is None:
-        return nothing
-    of_all = _variance(found, measured)
-    by = np.broadcast_to(np.where((np.arange(count) != number)[:, None], of_all, 0.0), nothing.shape).copy()
+        return by
+    of_all = _variance(found)
+    by[np.arange(count) != number] = of_all
     squares = (found.errors**2).sum(axis=(1, 2))
     alone = int(squares.argmax())
     if of_all.any() and 2 * squares[alone] > squares.sum():
         # What one frame alone shows is no scatter of all: it lies elsewhere.
-        by = np.where(by > 0, _variance(replace(found, errors=np.delete(found.errors, alone, axis=0)), measured), 0.0)
+        by = np.where(by > 0, _variance(replace(found, errors=np.delete(found.errors, alone, axis=0))), 0.0)
         by[few[alone]] = np.maximum(by[few[alone]], len(few) * of_all)
-    missing: NDArray[np.float64] = np.sqrt(by)
-    return missing
+    return np.sqrt(by)
 
 
-def _variance(found: Contributions, measured: Measured) -> NDArray[np.float64]:
-    by = excess_variance(found, linear=True)
-    if measured.linear is None:
-        # Frames that grow or turn a little have tiles that are off alike, and a middle that is not.
-        by = np.minimum(by, excess_variance(found))
-    return by
+def _variance(found: Contributions) -> NDArray[np.float64]:
+    """Of frames that grow or turn a little tiles are off alike, and the middle is not."""
+    return np.minimum(excess_variance(found, linear=True), excess_variance(found))

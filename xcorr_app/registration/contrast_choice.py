@@ -115,16 +115,16 @@ def by_local_contrast(
         trial = replace(trial, roi=None, max_shift=reach)
     found = measure(sample, against, replace(trial, contrast=local), tiles=False)
     plain = measured.of(numbers)
-    if one is None:
-        # A mean, or steps from frame to frame, say nothing of how sure a frame is against a single other.
+    if compares_neighbours(reference):
+        # Sums of steps say nothing of how sure one is.
         plain, pixels = measure(sample, against, trial, tiles=False), 1
-    shifts, sigma = plain.shifts / pixels, plain.sigma / pixels
+    shifts, sigma = plain.shifts / pixels, np.nan_to_num(plain.sigma, nan=np.inf, posinf=np.inf) / pixels
     if not by_image:
         shifts = shifts - shifts[0]
     with np.errstate(invalid="ignore"):
         off = np.abs(found.shifts - shifts)
         apart = (off > _APART * np.hypot(found.sigma, sigma)).any(axis=1)
-    rows = found.trusted(trial) & plain.usable & np.isfinite(off + sigma).all(axis=1)
+    rows = found.trusted(trial) & plain.usable & np.isfinite(off).all(axis=1)
     tried = len(numbers) if by_image else len(numbers) - 1
     rows[0] &= by_image
     if not 2 * rows.sum() > tried:

@@ -13,6 +13,7 @@ from xcorr_app.gpu.runtime.placement import on_device_of
 from xcorr_app.registration.field.field_passes import compared, refined
 from xcorr_app.registration.field.measured_field import DisplacementField
 from xcorr_app.registration.one_blas_thread import one_blas_thread
+from xcorr_app.registration.solver.whole_frames import centred
 from xcorr_app.registration.warping.grid import Grid
 
 Refine = Literal["none", "icgn"]
@@ -20,6 +21,8 @@ REFINEMENTS = ("none", "icgn")
 DEFAULT_WINDOW, DEFAULT_STEP, DEFAULT_PASSES, DEFAULT_MEDIAN = 32, 16, 3, 3.0
 
 _SMALLEST = 8
+_FLATTEST = 1e-12
+"""Of the largest value: what varies less is rounding."""
 
 
 @one_blas_thread()
@@ -144,17 +147,13 @@ def _checked(
 
 def _prepared(image: Array, seen: Array | None, name: str) -> Array:
     """An image as float32 without its mean; what is masked is zero."""
-    xp = array_namespace(image)
-    values = image.astype(np.float64)
-    if seen is not None:
-        # Beyond the mask there may be anything, in the second image too.
-        values = xp.where(xp.isfinite(values) | seen, values, 0.0)
-        if not bool(seen.any()):
-            raise ArgumentError("the mask leaves nothing to see: it is zero everywhere")
-    if not bool(xp.isfinite(values).all()):
+    if seen is not None and not bool(seen.any()):
+        raise ArgumentError("the mask leaves nothing to see: it is zero everywhere")
+    # Beyond the mask there may be anything, in the second image too.
+    values, damaged = centred(image[None], None if seen is None else seen[None])
+    if bool(damaged[0]):
         raise ArgumentError(f"the {name} image holds NaN or infinite values: mask them, or replace them")
-    mean = float(values.mean() if seen is None else values[seen].mean())
-    if not float((values if seen is None else values[seen]).std()) > 1e-12 * max(abs(mean), 1e-300):
+    level = max(abs(float(image.max())), abs(float(image.min()))) if seen is None else 0.0
+    if not float(abs(values).max()) > _FLATTEST * level:
         raise ArgumentError(f"the {name} image is flat: there is no pattern to follow")
-    values = values - mean
-    return (values if seen is None else xp.where(seen, values, 0.0)).astype(np.float32)
+    return values[0]

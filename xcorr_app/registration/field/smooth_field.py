@@ -31,24 +31,21 @@ def normalised_median(vectors: Floats, known: NDArray[np.bool_], noise: float = 
     padded = np.full((*known.shape[:-2], gy + 2, gx + 2, 2), np.nan)
     padded[..., 1:-1, 1:-1, :] = np.where(known[..., None], vectors, np.nan)
     around = np.stack(
-        [padded[..., dy : dy + gy, dx : dx + gx, :] for dy in range(3) for dx in range(3) if (dy, dx) != (1, 1)]
+        [padded[..., dy : dy + gy, dx : dx + gx, :] for dy in range(3) for dx in range(3) if (dy, dx) != (1, 1)],
+        axis=-1,
     )
-    count = np.isfinite(around[..., :1]).sum(axis=0)
-    enough = count[..., 0] >= _FEWEST
+    count = np.isfinite(around[..., :1, :]).sum(axis=-1)
     middle = _median(around, count)
-    scatter = _median(np.abs(around - middle), count)
+    scatter = _median(np.abs(around - middle[..., None]), count)
     ratio = (np.abs(vectors - middle) / (scatter + noise)).max(axis=-1)
-    return np.where(enough & np.isfinite(ratio), ratio, 0.0)
+    return np.where((count[..., 0] >= _FEWEST) & np.isfinite(ratio), ratio, 0.0)
 
 
 def _median(values: Floats, count: NDArray[np.intp]) -> Floats:
-    """Median along the first axis, of which `count` values are known and the others NaN."""
-    ordered = np.sort(values, axis=0)  # NaN last
-    lower, upper = np.maximum(count - 1, 0) // 2, np.minimum(count // 2, len(values) - 1)
-    pair = [
-        np.take_along_axis(ordered, np.broadcast_to(at, values.shape[1:])[None], axis=0)[0] for at in (lower, upper)
-    ]
-    found: Floats = (pair[0] + pair[1]) / 2
+    """Median along the last axis, of which `count` values are known and the others NaN."""
+    ordered = np.sort(values, axis=-1)  # NaN last
+    places = np.stack([np.maximum(count - 1, 0) // 2, np.minimum(count // 2, values.shape[-1] - 1)], axis=-1)
+    found: Floats = np.take_along_axis(ordered, np.broadcast_to(places, (*values.shape[:-1], 2)), -1).mean(axis=-1)
     return found
 
 

@@ -28,6 +28,8 @@ from xcorr_app.registration.standard_error.uncertainty import AT_EDGES
 
 _SUBPIXEL = ("gaussian", "quadratic", "parabolic", "none")
 _ENGINE = "fft"
+_Columns = dict[str, NDArray[Any]]
+"""What is known of consecutive frames, an entry each."""
 _FARTHEST = 1.0
 """Pixels from the peak of a plane beyond which another place was found."""
 
@@ -70,44 +72,42 @@ def estimate_masked(
     against = MaskedPlanes(image[0], counts, window, settings.min_overlap)
     refining = _Refining(image, counts, settings.subpixel, frames.count)
     alike = pixels_alike(image[0], counts)
-    found = _Columns(frames.count)
     walk = Pass(frames.count, 4 * frames.shape[0] * frames.shape[1], xp is not np, progress)
+    unreadable: dict[int, str] = {}
 
     def job(start: int, stop: int) -> _Columns:
         chunk = frames.read(start, stop)
+        unreadable.update(chunk.unreadable)
         own = masks.of_frames(chunk.frames, start)[:, rows, columns]
         seen = chunk.frames[:, rows, columns]
         values = standardised(seen, own)
-        part = _Columns(stop - start)
-        part.unreadable = dict(chunk.unreadable)
-        if seen.dtype.kind == "f":
-            part.non_finite[:] = to_host((~xp.isfinite(seen)).sum(axis=(1, 2)))
-        beside = part.rate(*against.planes(values, own), window, alike)
-        part.shifts, part.sigma = refining.of(
-            values, own, part.peak, np.where(part.on_edge[:, None, None], np.nan, beside)
-        )
+        part, beside = _rated(*against.planes(values, own), window, alike)
+        part["non_finite"] = to_host((~xp.isfinite(seen)).sum(axis=(1, 2)))
+        part["shifts"], part["sigma"] = refining.of(values, own, part, beside)
         return part
 
-    done = 0
-    for part in walk.over("measure", job):
-        found.take(done, part)
-        done += part.score.size
+    parts = list(walk.over("measure", job))
+    found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    words = _words(found, list(unreadable), settings)
+    right = 1 - quality.wrong_by_chance(found["false_alarm"], words[quality.UNCERTAIN])
+    for word in quality.WRONG.keys() & words.keys():
+        right = right * np.where(words[word], 1 - quality.WRONG[word], 1.0)
     return ShiftResult(
-        shifts=found.shifts,
-        score=found.score,
-        peak_ratio=found.peak_ratio,
-        flags=found.flags(settings),
+        shifts=found["shifts"],
+        score=found["score"],
+        peak_ratio=found["peak_ratio"],
+        non_finite=found["non_finite"],
+        sigma=found["sigma"],
+        significance=found["significance"],
+        flags=tuple(tuple(word for word, of in words.items() if of[t]) for t in range(frames.count)),
         fft_shifts=np.full((frames.count, 2), np.nan),
         difference=np.full(frames.count, np.nan),
-        non_finite=found.non_finite,
         window=window,
         engine=_ENGINE,
         reference=described,
         notes=(masks.note(float(counts.mean())),),
-        unreadable=found.unreadable,
-        sigma=found.sigma,
-        wrong=found.wrong(settings),
-        significance=found.significance,
+        unreadable=unreadable,
+        wrong=1 - right,
         tiles=np.full((frames.count, 0, 0), np.nan, np.float32),
     )
 
@@ -121,15 +121,17 @@ class _Refining:
         self._pyramid = Pyramid(levels_of(smoothed(image, self._sigma)[0], basis, counts)[:1], basis, count)
 
     def of(
-        self, frames: Array, counts: Array, peak: NDArray[np.intp], beside: NDArray[np.float64]
+        self, frames: Array, counts: Array, part: _Columns, beside: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Shifts and standard errors (n, 2) of frames (n, h, w), of whose planes the values `beside` a peak are known.
 
         The scores of a plane are of other pixels at every shift, which bends its peak near a mask's edge: their fit is
         where the solver begins, with pixels that count in both, whatever the shift.
         """
-        offset, _ = refine(beside, self._method, 1)
-        shift = peak + np.nan_to_num(offset)
+        known, peak = np.isfinite(part["score"])[:, None], part["peak"]
+        inner = known & ~part["on_edge"][:, None]
+        offset, _ = refine(np.where(inner[..., None], beside, 0.0), self._method, 1)
+        shift = peak + offset
         motion = np.tile(np.eye(3), (len(frames), 1, 1))
         motion[:, :2, 2] = -shift
         fits = self._pyramid.refined([smoothed(frames, self._sigma)], np.arange(len(frames)), motion, counts)
@@ -139,84 +141,52 @@ class _Refining:
             sigma = np.sqrt(variance + AT_EDGES**2 / np.maximum(fits.pixels, 1)[:, None])
         if self._method == "gaussian":
             shift = np.where(near[:, None], -fits.motion[:, :2, 2], shift)
-        known = np.isfinite(beside[:, 1, 1])[:, None]
-        return np.where(known, shift, peak), np.where(known, sigma, np.nan)
+        return np.where(known, np.where(inner, shift, peak), np.nan), np.where(inner, sigma, np.nan)
 
 
-class _Columns:
-    """What is known of consecutive frames, an entry each."""
+def _rated(planes: Array, number: Array, window: ShiftWindow, alike: float) -> tuple[_Columns, NDArray[np.float64]]:
+    """What is known of the peaks of planes (n, ny, nx) at which a `number` of pixels meet, of which `alike` are as one.
 
-    def __init__(self, count: int) -> None:
-        self.shifts, self.sigma = np.full((count, 2), np.nan), np.full((count, 2), np.nan)
-        self.score, self.peak_ratio = np.full(count, np.nan), np.full(count, np.nan)
-        self.significance, self.false_alarm = np.full(count, np.nan), np.full(count, np.nan)
-        self.chance_score = np.full(count, np.nan)
-        self.peak = np.zeros((count, 2), dtype=np.intp)
-        self.on_edge = np.zeros(count, dtype=bool)
-        self.non_finite = np.zeros(count, dtype=np.int64)
-        self.unreadable: dict[int, str] = {}
+    And the values (n, 3, 3) beside them.
+    """
+    xp, search = array_namespace(planes), (slice(None), slice(None))
+    peaks = find_peaks(planes, search)
+    if (nearest := nearest_of_equals(planes, search, (-window.dy_min, -window.dx_min), peaks)) is not None:
+        peaks = prefer(peaks, planes, nearest)
+    rating = significance(planes, peaks.row, peaks.column, peaks.value, scores=True)
+    number = xp.broadcast_to(number, planes.shape)  # of one mask they are known once
+    met = to_host(neighbourhoods(number, peaks.row, peaks.column, 0))[:, 0, 0]
+    beside: NDArray[np.float64] = to_host(neighbourhoods(planes, peaks.row, peaks.column, 1)).astype(np.float64)
+    found = {
+        "score": to_host(peaks.value).astype(np.float64),
+        "peak_ratio": to_host(peaks.ratio()),
+        "significance": rating.z,
+        "false_alarm": rating.false_alarm,
+        "chance_score": quality.score_by_chance(met / alike, window),
+        "peak": np.stack([to_host(peaks.row) + window.dy_min, to_host(peaks.column) + window.dx_min], axis=1),
+        "on_edge": lacks_neighbours(beside, window),
+    }
+    return found, beside
 
-    def rate(self, planes: Array, number: Array, window: ShiftWindow, alike: float) -> NDArray[np.float64]:
-        """Find the peaks of planes at which a `number` of pixels meet, of which `alike` amount to one.
 
-        Returns the values (n, 3, 3) beside them.
-        """
-        xp, search = array_namespace(planes), (slice(None), slice(None))
-        peaks = find_peaks(planes, search)
-        if (nearest := nearest_of_equals(planes, search, (-window.dy_min, -window.dx_min), peaks)) is not None:
-            peaks = prefer(peaks, planes, nearest)
-        rated = significance(planes, peaks.row, peaks.column, peaks.value, scores=True)
-        self.significance, self.false_alarm = rated.z, rated.false_alarm
-        self.score, self.peak_ratio = to_host(peaks.value).astype(np.float64), to_host(peaks.ratio())
-        self.peak = np.stack([to_host(peaks.row) + window.dy_min, to_host(peaks.column) + window.dx_min], axis=1)
-        number = xp.broadcast_to(number, planes.shape)  # of one mask they are known once
-        met = to_host(neighbourhoods(number, peaks.row, peaks.column, 0))[:, 0, 0]
-        self.chance_score = quality.score_by_chance(met / alike, window)
-        beside: NDArray[np.float64] = to_host(neighbourhoods(planes, peaks.row, peaks.column, 1)).astype(np.float64)
-        self.on_edge = lacks_neighbours(beside, window)
-        return beside
-
-    def take(self, start: int, part: _Columns) -> None:
-        """Put the columns of a chunk in their place."""
-        stop = start + part.score.size
-        for name, column in vars(part).items():
-            if name != "unreadable":
-                getattr(self, name)[start:stop] = column
-        self.unreadable |= part.unreadable
-
-    def wrong(self, settings: Settings) -> NDArray[np.float64]:
-        """(T,) probability that the peak of a frame is not its own."""
-        words = self._words(settings)
-        right = 1 - quality.wrong_by_chance(self.false_alarm, words[quality.UNCERTAIN])
-        for word, probability in quality.WRONG.items():
-            right = right * np.where(words[word], 1 - probability, 1.0) if word in words else right
-        return 1 - right
-
-    def flags(self, settings: Settings) -> tuple[tuple[str, ...], ...]:
-        """Words for every frame."""
-        words = self._words(settings)
-        return tuple(tuple(word for word, column in words.items() if column[t]) for t in range(self.score.size))
-
-    def _words(self, settings: Settings) -> dict[str, NDArray[np.bool_]]:
-        """Frames (T,) that each word is said of."""
-        known = np.isfinite(self.score)
-        ambiguous = self.peak_ratio < quality.AMBIGUOUS_RATIO
-        unreadable = np.zeros(known.size, dtype=bool)
-        unreadable[list(self.unreadable)] = True
-        with np.errstate(invalid="ignore"):
-            uncertain = self.score < self.chance_score
-            uncertain |= (self.false_alarm > MAX_FALSE_ALARM) & ~ambiguous
-            sure = known & ~uncertain & ~ambiguous & ~self.on_edge & np.isfinite(self.shifts).all(axis=1)
-            moves = self.shifts[sure] if 2 * sure.sum() > known.sum() else self.shifts[:0]
-            uncertain |= ~(self.sigma <= settings.sigma_limit(moves)).all(axis=1)
-        return {
-            quality.EDGE: known & self.on_edge,
-            quality.AMBIGUOUS: known & ambiguous,
-            quality.UNCERTAIN: known & uncertain,
-            quality.FLAT: ~known & ~unreadable,
-            # Pixels that are no numbers are masked like others: no reason to look at a frame.
-            quality.UNREADABLE: unreadable,
-        }
+def _words(found: _Columns, unreadable: list[int], settings: Settings) -> dict[str, NDArray[np.bool_]]:
+    """Frames (T,) that each word is said of."""
+    known, absent = np.isfinite(found["score"]), np.isin(np.arange(found["score"].size), unreadable)
+    ambiguous = found["peak_ratio"] < quality.AMBIGUOUS_RATIO
+    with np.errstate(invalid="ignore"):
+        uncertain = found["score"] < found["chance_score"]
+        uncertain |= (found["false_alarm"] > MAX_FALSE_ALARM) & ~ambiguous
+        sure = known & ~uncertain & ~ambiguous & ~found["on_edge"]
+        moves = found["shifts"][sure] if 2 * sure.sum() > known.sum() else found["shifts"][:0]
+        uncertain |= ~(found["sigma"] <= settings.sigma_limit(moves)).all(axis=1)
+    return {
+        quality.EDGE: known & found["on_edge"],
+        quality.AMBIGUOUS: known & ambiguous,
+        quality.UNCERTAIN: known & uncertain,
+        quality.FLAT: ~known & ~absent,
+        # Pixels that are no numbers are masked like others: no reason to look at a frame.
+        quality.UNREADABLE: absent,
+    }
 
 
 def _problem(settings: Settings) -> str | None:

@@ -16,6 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 from xcorr_app.correlation.engines import choose_engine
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.solver.whole_frames import centred
 
 _VARIANCE = {4: 1e-4, 8: 1e-9}
 """Of an overlap, over that of the image, by the bytes of a number: below, it is rounding."""
@@ -27,20 +28,10 @@ _CORRELATED = 24
 
 def standardised(images: Array, counts: Array) -> Array:
     """Images (n, h, w) in float32 of mean zero and variance one over the pixels that count; zero elsewhere."""
-    xp = array_namespace(images)
-    values = xp.where(counts, images, images.dtype.type(0))
-    number = xp.maximum(counts.sum(axis=(1, 2)), 1)
-    level = (values.sum(axis=(1, 2), dtype=np.float64) / number)[:, None, None]
-    if images.dtype.kind == "f" or images.dtype.itemsize > 2:
-        values = values - level  # large offsets are lost in float64, not in float32
-        largest = abs(values).max(axis=(1, 2), keepdims=True)
-        values /= xp.where(largest > 0, largest, 1.0)
-        values = values.astype(np.float32)
-    else:
-        values = values.astype(np.float32) - level.astype(np.float32)
-    values *= counts
-    deviation = xp.sqrt((values * values).sum(axis=(1, 2), dtype=np.float64) / number)
-    values *= (1 / xp.where(deviation > 0, deviation, 1.0)).astype(np.float32)[:, None, None]
+    values, _ = centred(images, counts)
+    number = array_namespace(images).maximum(counts.sum(axis=(1, 2)), 1)
+    deviation = ((values * values).sum(axis=(1, 2), dtype=np.float64) / number) ** 0.5
+    values *= (1 / (deviation + (deviation == 0))).astype(np.float32)[:, None, None]
     return values
 
 

@@ -1,20 +1,13 @@
-"""Sub-pixel shifts where parts of the scene come and go: Gauss-Newton by iteratively re-weighted least squares.
+"""Sub-pixel shifts where parts of the scene come and go: the solver, by iteratively re-weighted least squares.
 
 A spot that is lit in one of two images only is no motion, but it bends the peak of their correlation by hundredths of a
 pixel, and tiles around it differ. Here pixels in which frame and reference differ by more than their noise explains
-lose their weight (robust least squares: Holland and Welsch 1977, doi 10.1080/03610927708827533), and what is left is
-fitted: shift, gain and offset. Noise is what the two differ by as a rule (the median absolute deviation) where they
-are as bright as there, since photons scatter more on bright parts. Differences are smoothed before they are judged, so
-that faint spots are told from noise; what is fitted is not.
-
-Of the reference, g and its slopes D, smoothed by the weighting's kernel (``measuring/interpolated.py``), even where too
-little is noise for a plane to be weighted: slopes of spots that are wide for their noise show mostly that. Of
-the frame at the present shift, v of gain a and its slopes V. With r = v - level - a g the step solves
-
-    (sum w D V^T) step = sum w D r
-
-together with corrections of gain and level. The noise of V has nothing to do with that of D, so that noise makes steps
-no shorter. Standard errors are of the scatter of w D r among tiles, as in ``standard_error/uncertainty.py``.
+lose their weight (robust least squares: Holland and Welsch 1977, doi 10.1080/03610927708827533), and the shift is
+refined by those that are left (:mod:`xcorr_app.registration.solver.gauss_newton`). Noise is what the two differ by as a
+rule (the median absolute deviation) where they are as bright as there, since photons scatter more on bright parts.
+Differences are smoothed before they are judged, so that faint spots are told from noise; what is fitted is not. Slopes
+of the reference are smoothed by the weighting's kernel, even where too little is noise for a plane to be weighted:
+slopes of spots that are wide for their noise show mostly that. Standard errors are of the scatter among tiles.
 """
 
 from __future__ import annotations
@@ -24,11 +17,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.correlation.standardize import standardize, working_dtype
+from xcorr_app.correlation.standardize import standardize
+from xcorr_app.correlation.weighting import RADIUS, smooth
 from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.measuring.interpolated import Template, has_inside, interpolated
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.solver.basis import BASES, slopes_of
+from xcorr_app.registration.solver.gauss_newton import Numbers, Solver, compared
+from xcorr_app.registration.solver.whole_frames import FrameView, Level
+from xcorr_app.registration.warping.matrices import Matrix
 
 FINELY_NOISY = 0.005
 """Share of noise in the variance from which slopes are smoothed: they show it sooner than what they are slopes of."""
@@ -48,13 +45,12 @@ _SETTLED, _NEGLIGIBLE = 2e-4, 0.05
 """Step after which weights and shift are settled, in pixels and as a share of the standard error."""
 _UNCHANGED = 1e-5
 """Pixels by which a shift differs from the one given for rounding alone."""
+_RIM = 8
+"""Pixels along the edges whose differences are averaged with what is beyond."""
+_TILES = 144
+"""As many as standard errors of peaks are taken from: the two are compared."""
 _FARTHEST = 0.5
 """Pixels from the shift given beyond which something else was found."""
-_TILES = 12
-"""Along each axis, for standard errors."""
-_MIN_TILES = 16
-_LARGEST_CONDITION = 1e6
-"""Of the equations of a step: beyond, slopes have one direction only, or there are none."""
 
 
 @dataclass(frozen=True)
@@ -70,18 +66,26 @@ class Fit:
         return cls(np.full((count, 2), np.nan), np.full((count, 2), np.nan))
 
 
+class _Reweighted(FrameView):
+    """A frame (1, h, w) of whose pixels not all count alike."""
+
+    weights: Array = np.float32(1)
+
+    def weight(self, motions: Matrix, items: Numbers) -> Array:
+        """Those of pixels that both images show."""
+        return super().weight(motions, items) * self.weights
+
+
 def fit_reweighted(images: Array, frames: Array, shift: NDArray[np.float64], kernel: NDArray[np.float64] | None) -> Fit:
     """Refine shifts (n, 2), to be added to frames (n, h, w) to land on images (1 or n, h, w).
 
     The kernel weights frequencies, see :mod:`xcorr_app.correlation.weighting`.
     """
-    fit = Fit.empty(shift.shape[0])
-    if not has_inside(images):
-        return fit
-    template = Template(_standard(images), kernel)
+    fit, level = Fit.empty(shift.shape[0]), None
     for i in np.flatnonzero(np.isfinite(shift).all(axis=1)):
-        part = slice(i, i + 1)
-        fit.shift[part], fit.sigma[part] = _fitted(*template.taken(part), _standard(frames[part]), shift[part])
+        if level is None or len(images) > 1:
+            level = _level(_standard(images[i : i + 1] if len(images) > 1 else images), kernel)
+        fit.shift[i], fit.sigma[i] = _fitted(level, _standard(frames[i : i + 1]), shift[i])
     return fit
 
 
@@ -93,87 +97,56 @@ def note(reweighted: NDArray[np.bool_]) -> str:
     )
 
 
+def _level(image: Array, kernel: NDArray[np.float64] | None) -> Level:
+    """A reference (1, h, w) whose changes are smoothed by the kernel, and so large that steps are as long as before."""
+    xp, basis = array_namespace(image), BASES["translation"]
+    changes = basis.changes(slopes_of(image))
+    if kernel is not None:
+        around = xp.pad(image, ((0, 0), (RADIUS, RADIUS), (RADIUS, RADIUS)), mode="edge")
+        smoothed = basis.changes(slopes_of(smooth(around, kernel.astype(np.float32)).astype(np.float32)))
+        changes = smoothed * ((smoothed * changes).sum() / (smoothed * smoothed).sum())
+    return Level(image[0], 1, changes, _away_from_edges(image)[0])
+
+
+def _away_from_edges(images: Array) -> Array:
+    """Which pixels of images (n, h, w) have all that they are smoothed with."""
+    inside = array_namespace(images).zeros(images.shape, bool)
+    inside[:, _RIM:-_RIM, _RIM:-_RIM] = True
+    return inside
+
+
 def _fitted(
-    images: list[Array], weighted: list[Array], frame: Array, shift: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Shift (1, 2) and standard error of one frame (1, h, w), NaN where there is none."""
-    nothing = np.full((1, 2), np.nan), np.full((1, 2), np.nan)
-    reference, smooth = images[0], _smoothed(images[0])
-    place, weights = -shift, None
+    level: Level, frame: Array, shift: NDArray[np.float64]
+) -> tuple[NDArray[np.float64] | float, NDArray[np.float64] | float]:
+    """Shift (2,) and standard error of one frame (1, h, w), NaN where there is none."""
+    one = np.zeros(1, np.intp)
+    view = _Reweighted(level, frame, one, _away_from_edges(frame), shifts=True)
+    solver, smooth_reference = Solver(view, BASES["translation"], _SETTLED), _smoothed(view.reference)
+    motion = np.eye(3)[None]
+    motion[0, :2, 2] = -shift
+    inside = view.weight(motion, one)
     for number in range(_MAX_STEPS):
-        values, inside = interpolated(frame, place)
-        if not bool(inside.any()):
-            return nothing
-        smooth_values = _smoothed(values)
-        gain, level = _gain_and_level(smooth_values, smooth, inside if weights is None else weights)
-        if not (np.isfinite(gain) and gain > 0):
-            return nothing
-        values, smooth_values = (values - level) / gain, (smooth_values - level) / gain
-        weights = inside * _weights(smooth_values - smooth, smooth_values + smooth, inside, smooth)
-        moments = _Moments.of(weights, weighted, values, reference)
-        step, sigma = moments.step(), moments.standard_error()
-        place = place - step
-        if not np.abs(place + shift).max() <= _FARTHEST:
-            return nothing
+        weight, seen = view.weight(motion, one), view.seen(motion, one)
+        total, gain = float(weight.sum()), float(compared(view.reference, seen, weight).gain[0])
+        if not (total >= solver.fewest and np.isfinite(gain)):
+            break
+        values = _smoothed(gain * seen)
+        level_of = float((weight * (values - smooth_reference)).sum()) / total
+        rest = values - level_of - smooth_reference
+        weights = _weights(rest, values - level_of + smooth_reference, inside, smooth_reference)
+        view.weights = weights
+        found = solver.fitted(motion, 1)
+        step, motion = found.motion[0, :2, 2] - motion[0, :2, 2], found.motion
+        # There both what is left and what it is left of are weighted.
+        view.weights = weights**0.5
+        sigma = np.sqrt(np.diag(solver.scatter(motion, one, _TILES)[0]))
+        view.weights = weights
+        at = -motion[0, :2, 2]
+        if not (found.definite[0] and np.abs(at - shift).max() <= _FARTHEST):
+            break
         if number + 1 >= _FEWEST and np.abs(step).max() <= max(_SETTLED, _NEGLIGIBLE * float(sigma.max())):
-            return np.where(np.abs(place + shift) < _UNCHANGED, shift, -place), sigma[None]
-    return nothing
-
-
-@dataclass(frozen=True)
-class _Moments:
-    """What a step follows from: sums over the image of what is fitted, times the steepest-descent images."""
-
-    matrix: NDArray[np.float64]
-    """(4, 4) of slopes, one, and reference by the same of the frame."""
-    tiles: NDArray[np.float64]
-    """(K, 4) sums over tiles of each of them times what frame and reference do not share."""
-
-    @classmethod
-    def of(cls, weights: Array, weighted: list[Array], values: Array, reference: Array) -> _Moments:
-        """Sums (1, h, w) of one frame at the present shift, brought to the reference's gain and level."""
-        xp = array_namespace(values)
-        one = xp.ones_like(values)
-        frame = [xp.gradient(values, axis=1), xp.gradient(values, axis=2), one, reference]
-        descent = [weights * each for each in (*weighted[1:], one, weighted[0])]
-        # Row by row, and not by BLAS, whose threads would contend with those that measure.
-        rows = [xp.einsum("tyx,tyx->y", each, other) for each in descent for other in frame]
-        matrix = to_host(xp.stack(rows)).sum(axis=1, dtype=np.float64).reshape(4, 4)
-        rest = values - reference
-        return cls(matrix, np.stack([_tile_sums(each * rest) for each in descent], axis=1))
-
-    def step(self) -> NDArray[np.float64]:
-        """Step (2,) in pixels; NaN where there is none."""
-        if not self._is_regular():
-            return np.full(2, np.nan)
-        return np.asarray(np.linalg.solve(self.matrix, self.tiles.sum(axis=0))[:2])
-
-    def standard_error(self) -> NDArray[np.float64]:
-        """Of the shift (2,), from the scatter among tiles; NaN where they are few."""
-        count = self.tiles.shape[0]
-        if count < _MIN_TILES or not self._is_regular():
-            return np.full(2, np.nan)
-        inverse = np.linalg.inv(self.matrix)
-        centred = self.tiles - self.tiles.mean(axis=0)
-        covariance = inverse @ (centred.T @ centred) @ inverse.T * (count / (count - 4))
-        return np.sqrt(np.diag(covariance)[:2])
-
-    def _is_regular(self) -> bool:
-        size = np.sqrt(np.abs(np.diag(self.matrix)))
-        regular = np.isfinite(self.matrix).all() and (size > 0).all()
-        return bool(regular and np.linalg.cond(self.matrix / size[:, None] / size) < _LARGEST_CONDITION)
-
-
-def _gain_and_level(values: Array, reference: Array, weights: Array) -> tuple[float, float]:
-    """Gain and level of values over the reference's: of their deviations, which noise in either leaves alike."""
-    total = float(weights.sum(dtype=np.float64))
-    means = [float((weights * each).sum(dtype=np.float64)) / total for each in (values, reference)]
-    squares = [
-        float((weights * (each - mean) ** 2).sum(dtype=np.float64))
-        for each, mean in zip((values, reference), means, strict=True)
-    ]
-    gain = float(np.sqrt(squares[0] / squares[1])) if squares[1] > 0 else np.nan
-    return gain, means[0] - gain * means[1]
+            return np.where(np.abs(at - shift) < _UNCHANGED, shift, at), sigma
+    return np.nan, np.nan
 
 
 def _weights(rest: Array, brightness: Array, inside: Array, reference: Array) -> Array:
@@ -197,14 +170,4 @@ def _smoothed(images: Array) -> Array:
 
 
 def _standard(images: Array) -> Array:
-    return standardize(images, working_dtype(images)).values
-
-
-def _tile_sums(values: Array) -> NDArray[np.float64]:
-    """Sums (K,) over square tiles of an image (1, h, w); what is left at its ends belongs to the last of them."""
-    xp = array_namespace(values)
-    size = max(min(values.shape[1:]) // _TILES, 1)
-    starts = [xp.arange(n // size) * size for n in values.shape[1:]]
-    sums = xp.add.reduceat(xp.add.reduceat(values[0].astype(np.float64), starts[0], axis=0), starts[1], axis=1)
-    found: NDArray[np.float64] = to_host(sums).ravel()
-    return found
+    return standardize(images, np.float32).values

@@ -100,7 +100,9 @@ def scene_of_two(
         chosen.partial = before.partial | rows
         chosen.inconsistent = before.inconsistent & ~rows
         chosen.settled = before.settled | rows
-    chosen.inconsistent |= two & ~kept & ~behind
+    # Where most frames follow what crosses the scene, those in which the two lie too near each other may, too.
+    astray = large & ~two & (2 * behind.sum() > two.sum())
+    chosen.inconsistent |= (two & ~kept & ~behind) | astray
     chosen.crossed = not np.median(crossing) < _STILL
     return chosen
 

@@ -65,21 +65,19 @@ def some_differ(tiles: NDArray[np.float32]) -> bool:
     return bool(looked_at.any() and 2 * (share[looked_at] >= _FEW).sum() >= looked_at.sum())
 
 
-def most_tell(tiles: NDArray[np.float32], share: float = _TOLD) -> bool:
+def most_tell(tiles: NDArray[np.float32]) -> bool:
     """Whether, of the frames that were looked at, a fair share of the tiles can tell: not a few bright things alone."""
     told = np.isfinite(tiles).mean(axis=(1, 2)) if tiles.size else np.zeros(0)
-    return not (told > 0).any() or float(np.median(told[told > 0])) >= share
+    return not (told > 0).any() or float(np.median(told[told > 0])) >= _TOLD
 
 
 def two_motions(tiles: NDArray[np.float32]) -> bool:
     """Whether, of the frames that were looked at, at least half show a part that moves otherwise, and not too large."""
     share = shares(tiles)
     looked_at = np.isfinite(share)
-    return bool(looked_at.any() and 2 * _maskable(share[looked_at]).sum() >= looked_at.sum())
-
-
-def _maskable(share: NDArray[np.float64]) -> NDArray[np.bool_]:
-    return (share >= _SOME) & (share <= _MOST)
+    with np.errstate(invalid="ignore"):
+        few = (share >= _SOME) & (share <= _MOST)
+    return bool(looked_at.any() and 2 * few.sum() >= looked_at.sum())
 
 
 def left_out(tiles: NDArray[np.float32]) -> NDArray[np.bool_]:

@@ -170,7 +170,7 @@ class Solver:
         together = len(self.view.reference) == 1 and array_namespace(self.view.reference) is not np
         return np.arange(going.size) if together else np.flatnonzero(going)
 
-    def scatter(self, motion: Matrix, items: Numbers) -> Floats:
+    def scatter(self, motion: Matrix, items: Numbers, tiles: int = _TILES) -> Floats:
         """Covariances (n, k, k) of motions of some items, for residuals that neighbours share and that differ.
 
         Slopes of image and reference have the scene in common, and no noise: their products take the place of the
@@ -186,9 +186,9 @@ class Solver:
         shared = (shared + shared.transpose(0, 2, 1)) / 2
         bad = ~(np.linalg.eigvalsh(np.nan_to_num(shared))[:, 0] > 0)
         inverse = np.linalg.inv(np.where(bad[:, None, None], np.eye(len(self._scale)), shared))
-        sums = _over_tiles(own.reshape(*own.shape[:2], *self._shape) * found.residual[:, None])
-        tiles = (_over_tiles(weight[:, None]) > 0).sum(axis=2)[:, :, None]
-        few = tiles / np.maximum(tiles - len(self._scale) - 1, 1)
+        sums = _over_tiles(own.reshape(*own.shape[:2], *self._shape) * found.residual[:, None], tiles)
+        seen_tiles = (_over_tiles(weight[:, None], tiles) > 0).sum(axis=2)[:, :, None]
+        few = seen_tiles / np.maximum(seen_tiles - len(self._scale) - 1, 1)
         covariance: Floats = inverse @ (sums @ sums.transpose(0, 2, 1)) @ inverse * few
         covariance *= np.outer(self._scale, self._scale)
         covariance[bad] = np.inf
@@ -219,10 +219,10 @@ def _weighted(changes: Array, weight: Array) -> Array:
     return (changes - means) * flat
 
 
-def _over_tiles(values: Array) -> Floats:
-    """Sums (n, k, tiles) of images (n, k, h, w) over tiles."""
+def _over_tiles(values: Array, tiles: int) -> Floats:
+    """Sums (n, k, tiles) of images (n, k, h, w) over about so many tiles."""
     xp, shape = array_namespace(values), values.shape
-    side = int(np.clip(np.sqrt(shape[2] * shape[3] / _TILES), *_SIDES))
+    side = int(np.clip(np.sqrt(shape[2] * shape[3] / tiles), *_SIDES))
     padded = xp.pad(values, [(0, 0), (0, 0), *((0, -size % side) for size in shape[2:])])
     blocks = padded.reshape(*shape[:2], padded.shape[2] // side, side, -1, side).sum(axis=(3, 5), dtype=np.float64)
     sums: Floats = to_host(blocks.reshape(*shape[:2], -1))

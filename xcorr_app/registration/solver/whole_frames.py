@@ -28,8 +28,8 @@ _BY_CHANCE = 4.3
 """Deviations of the correlation of noise that the best of ten thousand motions reaches."""
 _RIM = 3
 """Pixels along the edges of both images that are not compared."""
-_BEFORE, _BEHIND = 3, 4
-"""Pixels around one that does not count whose interpolation takes part of it."""
+_SLOPED, _INTERPOLATED = 1, 2
+"""Pixels from one that does not count up to which slopes, and what is interpolated, are mostly its."""
 _PIXELS_TOGETHER = 1 << 26
 """Of the frames that are refined together on a device."""
 _SMOOTHING = ((0.97, 0.0), (0.7, 0.7), (0.35, 1.0), (0.0, 1.5))
@@ -85,11 +85,11 @@ def centred(frames: Array, counts: Array | None = None) -> tuple[Array, Array]:
     return values, (known != everything).any(axis=(1, 2))
 
 
-def inner(counts: Array, before: int = _BEFORE, behind: int = _BEHIND) -> Array:
-    """Which pixels (n, h, w) count with all from so many before to so many behind them, along both axes."""
+def inner(counts: Array, rim: int) -> Array:
+    """Which pixels (n, h, w) count with all that are up to `rim` pixels away, along both axes."""
     for axis in (1, 2):
         size, found = counts.shape[axis], counts.copy()
-        for by in range(-before, behind + 1):
+        for by in range(-rim, rim + 1):
             to, of = (slice(max(-sign * by, 0), size - max(sign * by, 0)) for sign in (1, -1))
             at = (slice(None),) * axis
             found[(*at, to)] &= counts[(*at, of)]
@@ -119,7 +119,7 @@ def levels_of(image: Array, basis: Basis, counts: Array | None = None) -> list[L
     """A reference at full size, half, ... as far as that makes sense."""
     found, factor = [], 1
     while True:
-        near = None if counts is None else inner(counts[None], 2, 2)[0]
+        near = None if counts is None else inner(counts[None], _SLOPED)[0]
         found.append(Level(image, factor, basis.changes(slopes_of(image[None])), near))
         if min(image.shape) < 2 * _SMALLEST:
             return found
@@ -136,7 +136,7 @@ class FrameView:
         self.reference, self.changes = level.image[None], level.changes
         self._level, self._numbers, self._shifts = level, numbers, shifts
         self._splines = coefficients(frames)
-        self._counts = None if counts is None else inner(counts)
+        self._counts = None if counts is None else inner(counts, _INTERPOLATED)
 
     def weight(self, motions: Matrix, items: Numbers) -> Array:
         """Pixels away from the edges of the reference, shown away from the frame's."""

@@ -30,6 +30,7 @@ fitted shift of the middle.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,53 +65,46 @@ class Contributions:
     """(tiles, 2) of their middles from that of the picture, in tiles."""
 
 
-class CommonTiles:
-    """The tiles that frames (n, h, w) with these shifts (n, 2) have in common with what they are compared with.
+def contributions_of(
+    pairs: Iterable[tuple[Array, Array, Floats]],
+    kernel: NDArray[np.float64] | None,
+    shape: tuple[int, int],
+    shifts: Floats,
+) -> Contributions | None:
+    """Of the tiles that frames of a shape with shifts (n, 2) have in common; None where these are few, or say nothing.
 
-    The kernel weights frequencies.
+    The frames are the second of each of the pairs, (m, h, w), compared with the first, (1 or m, h, w), at shifts (m, 2)
+    that are the third; the kernel weights frequencies.
     """
-
-    def __init__(self, shape: tuple[int, int], kernel: NDArray[np.float64] | None, shifts: Floats) -> None:
-        self._kernel, self._shape, self._tiles = kernel, shape, Tiles.of(shape, every_row=True)
-        self._inside = self._tiles.inside(_whole(shifts), shape).all(axis=0)
-        self._found = list[tuple[Floats, Floats, Floats]]()
-
-    @property
-    def are_few(self) -> bool:
-        """Whether nothing can be said."""
-        return bool(self._inside.sum() < _FEWEST)
-
-    def add(self, images: Array, frames: Array, shifts: Floats) -> None:
-        """Look at frames (n, h, w) at shifts (n, 2) against images (1 or n, h, w)."""
+    grid, found = Tiles.of(shape, every_row=True), list[tuple[Floats, Floats, Floats]]()
+    inside = grid.inside(_whole(shifts), shape).all(axis=0)
+    if inside.sum() < _FEWEST:
+        return None
+    for image, frame, at in pairs:
         # On the host: seldom, of a few frames, and the same wherever frames are.
-        images, frames, peak = (*(to_host(each).astype(np.float64) for each in (images, frames)), _whole(shifts))
-        reference = ReferenceSlopes(images, self._kernel, every_row=True)
-        inside = np.broadcast_to(self._inside, (len(peak), *self._inside.shape))
+        images, frames, peak = (*(to_host(each).astype(np.float64) for each in (image, frame)), _whole(at))
+        reference = ReferenceSlopes(images, kernel, every_row=True)
         sums = frame_sums(frames, reference, peak)
-        slopes, bends, gains, _ = unshared(sums, reference, inside, shifts - peak)
+        slopes, bends, gains, _ = unshared(sums, reference, np.broadcast_to(inside, sums.shape[1:]), at - peak)
         # How slopes change from one whole shift to the next: of a noisy image, G D holds the noise as well.
         near = [
-            frame_sums(frames[:1], reference.of(slice(1)), peak[:1] + step)[3:, 0, self._inside].sum(axis=1)
+            frame_sums(frames[:1], reference.of(slice(1)), peak[:1] + step)[3:, 0, inside].sum(axis=1)
             for step in _STEPS
         ]
-        curvature = np.stack([near[1] - near[0], near[3] - near[2]], axis=1)
+        bent = np.stack([near[1] - near[0], near[3] - near[2]], axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            errors = (slopes / gains[:, None, None])[:, :, self._inside.ravel()]
-            self._found.append((errors, bends[..., self._inside.ravel()], (curvature + curvature.T) / 4 / gains[0]))
-
-    def contributions(self) -> Contributions | None:
-        """What was found of all; None where that is nothing."""
-        errors = np.concatenate([each[0] for each in self._found])
-        bends = np.concatenate([each[1] for each in self._found], axis=1).mean(axis=1).reshape(2, 2, -1)
-        total, curvature = bends.sum(axis=2), np.median([each[2] for each in self._found], axis=0)
-        known = np.isfinite(errors).all() and np.isfinite(curvature).all()
-        if not (known and np.linalg.det(curvature) > 0 and np.linalg.det(total) > 0):
-            return None
-        weights = np.einsum("ij,jik->ik", np.linalg.inv(total), bends)
-        (row, column), size = np.nonzero(self._inside), np.array(self._tiles.shape)
-        corner = np.stack([np.array(self._tiles.first_rows)[row], self._tiles.left + size[1] * column], axis=1)
-        places = corner / size + 0.5 - np.array(self._shape) / (2 * size)
-        return Contributions(np.linalg.inv(curvature) @ errors, weights, places)
+            errors = (slopes / gains[:, None, None])[:, :, inside.ravel()]
+            found.append((errors, bends[..., inside.ravel()], (bent + bent.T) / 4 / gains[0]))
+    errors = np.concatenate([each[0] for each in found])
+    bends = np.concatenate([each[1] for each in found], axis=1).mean(axis=1).reshape(2, 2, -1)
+    total, curvature = bends.sum(axis=2), np.median([each[2] for each in found], axis=0)
+    known = np.isfinite(errors).all() and np.isfinite(curvature).all()
+    if not (known and np.linalg.det(curvature) > 0 and np.linalg.det(total) > 0):
+        return None
+    weights = np.einsum("ij,jik->ik", np.linalg.inv(total), bends)
+    (row, column), size = np.nonzero(inside), np.array(grid.shape)
+    corner = np.stack([np.array(grid.first_rows)[row], grid.left + size[1] * column], axis=1)
+    return Contributions(np.linalg.inv(curvature) @ errors, weights, corner / size + 0.5 - np.array(shape) / (2 * size))
 
 
 def _whole(shifts: Floats) -> NDArray[np.intp]:

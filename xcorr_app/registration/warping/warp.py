@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.one_blas_thread import one_blas_thread
-from xcorr_app.registration.stack.passes import worker_count
+from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.registration.warping.device_warp import splines_of, takes, warped
 from xcorr_app.registration.warping.grid import pixel_bases
 from xcorr_app.registration.warping.ndimage import ndimage_of
@@ -27,6 +26,8 @@ Mode = Literal["constant", "nearest"]
 _ORDERS = (0, 1, 3)
 _INSIDE = 1e-3
 """Pixels by which a place may be beyond the edge and still count as inside, as in `xcorr_app.apply_shifts`."""
+_PIXELS_A_RANGE = 1 << 21
+"""Frame by frame."""
 _MAX_LINES, _EXACT = 32766, 1e-4
 """Rows or columns that OpenCV takes, and the error in pixels of places that it takes as they are."""
 
@@ -203,14 +204,13 @@ class ByFields:
 
 def in_threads(warp: Callable[[slice], Array], stack: Array) -> Array:
     """What `warp` makes of the frames of a stack, which threads of the host share; a device has enough of its own."""
-    if array_namespace(stack) is not np or worker_count() == 1:
+    if array_namespace(stack) is not np:
         return warp(slice(None))
     result = np.empty_like(stack)
 
-    def one(frame: int) -> None:
-        part = slice(frame, frame + 1)
-        result[part] = warp(part)
+    def one(start: int, stop: int) -> None:
+        result[start:stop] = warp(slice(start, stop))
 
-    with ThreadPoolExecutor(worker_count(), thread_name_prefix="warp") as pool:
-        list(pool.map(one, range(len(stack))))
+    for _ in Pass(len(stack), _PIXELS_A_RANGE, on_device=False).over("warp", one):
+        pass
     return result
