@@ -118,7 +118,7 @@ def by_local_contrast(
     if compares_neighbours(reference):
         # Sums of steps say nothing of how sure one is.
         plain, pixels = measure(sample, against, trial, tiles=False), 1
-    shifts, sigma = plain.shifts / pixels, np.nan_to_num(plain.sigma, nan=np.inf) / pixels
+    shifts, sigma = plain.shifts / pixels, np.nan_to_num(plain.sigma, nan=np.inf, posinf=np.inf) / pixels
     if not by_image:
         shifts = shifts - shifts[0]
     with np.errstate(invalid="ignore"):
