@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
+from operator import iadd
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,22 +95,14 @@ def shifted_windows(
     for axis, fraction in enumerate((shift - whole).T):
         at_taps = np.arange(taps) - order // 2
         if polynomials:
-            others = [np.delete(at_taps, k) for k in range(taps)]
-            each = [
-                ((fraction[:, None] - rest) / (tap - rest)).prod(axis=1)
-                for tap, rest in zip(at_taps, others, strict=True)
-            ]
+            rest = [np.delete(at_taps, k) for k in range(taps)]
+            each = [((fraction[:, None] - rest[k]) / (at_taps[k] - rest[k])).prod(axis=1) for k in range(taps)]
             found_weights = np.stack(each, axis=1)
         else:  # a B-spline as a sum of truncated powers
             away = taps / 2 - np.abs(fraction[:, None] - at_taps)
             terms = [(-1) ** k * math.comb(taps, k) * np.maximum(away - k, 0) ** order for k in range(taps)]
             found_weights = sum(terms) / math.factorial(order)
         weights = xp.asarray(found_weights.astype(np.float32)[:, :, None, None])
-        length, at = size[axis], [slice(None)] * 3
-        found = None
-        for k in range(taps):
-            at[axis + 1] = slice(k, k + length)
-            product = part[tuple(at)] * weights[:, k]
-            found = product if found is None else found.__iadd__(product)
-        part = found
+        cuts = [(slice(None),) * (axis + 1) + (slice(k, k + size[axis]),) for k in range(taps)]
+        part = reduce(iadd, (part[cut] * weights[:, k] for k, cut in enumerate(cuts)))
     return part

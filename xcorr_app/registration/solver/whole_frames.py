@@ -51,8 +51,7 @@ def smoothed(images: Array, sigma: float) -> Array:
     if (xp := array_namespace(images)) is np:
         import cv2
 
-        blurred = [cv2.GaussianBlur(each, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE) for each in images]
-        return np.stack(blurred)
+        return np.stack([cv2.GaussianBlur(each, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE) for each in images])
     return ndimage_of(xp).gaussian_filter(images, (0, sigma, sigma), mode="nearest")
 
 
