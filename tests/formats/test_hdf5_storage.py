@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.batch.movies import align, movie, record, xcorr
+from tests.fuzz.judge import SLACK, memory
 from xcorr_app import read_stack
 from xcorr_app.errors import DamagedFileError, InputError, LimitError
 
@@ -164,8 +165,10 @@ def bomb(path, encode, size, **how):
 def test_a_chunk_that_holds_another_number_of_bytes_is_damaged(tmp_path, encode, how, size):
     path = bomb(tmp_path / "b.h5", encode, size, **how)
     words = "detected the output buffer is not large" if how["compression"] == "lzf" and size > 1 << 20 else "holds"
+    before = memory()
     with pytest.raises(DamagedFileError, match=words):
         read_stack(path)
+    assert memory(peak=True) - before < 2 * (2 * 64 * 64 * 2) + SLACK
     run = filtered(path, tmp_path / "out")
     assert run.code == 1
     assert words in json.dumps(record(tmp_path / "out")["stacks"]["b"])

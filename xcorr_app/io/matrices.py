@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -21,27 +21,39 @@ from xcorr_app.io.source import ImageFile
 from xcorr_app.io.tiff.tiff import opened
 
 
-class MatrixFile(Protocol):
-    """A file whose header was checked; its pixels are read by `read`."""
+@dataclass(frozen=True)
+class MatrixFile:
+    """A file whose header was checked; its pixels are read by `read`.
 
-    @property
-    def path(self) -> Path:
-        """The file."""
+    Attributes
+    ----------
+    shape
+        (H, W), (K, H, W) or (N, M, H, W); leading axes of size one are left out.
+    dtype
+        Type of a pixel, native byte order.
+    pixels
+        Reads all of them.
+    channels
+        Number of channels in the file, of which one is taken.
+    """
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(H, W), (K, H, W) or (N, M, H, W); leading axes of size one are left out."""
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Type of a pixel, native byte order."""
-
-    @property
-    def channels(self) -> int:
-        """Number of channels in the file, of which one is taken."""
+    path: Path
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    pixels: Callable[[], np.ndarray]
+    channels: int = 1
 
     def read(self) -> np.ndarray:
         """Read all matrices, of shape `shape`."""
+        values = self.pixels().reshape(self.shape)
+        for number, matrix in enumerate(values.reshape(-1, *values.shape[-2:]) if values.dtype.kind == "f" else ()):
+            wrong = matrix.size - int(np.count_nonzero(np.isfinite(matrix)))
+            if wrong:
+                raise InputError(
+                    f"{self.path}: image {number} holds {wrong} NaN or infinite values, which have no correlation; "
+                    "replace them, for example by the mean"
+                )
+        return values
 
 
 def scan_matrices(path: Path, channel: Channel | None = None, limits: Limits | None = None) -> MatrixFile:
@@ -58,9 +70,9 @@ def scan_matrices(path: Path, channel: Channel | None = None, limits: Limits | N
             return _scan_npy(path, array, limits)
     if channel is None:
         file = scan_file(path, limits)
-        return _Image(file, file.metadata.sizes["C"])
+        return _of_image(file, file.metadata.sizes["C"])
     file = scan_channel(path, limits, channel=channel, lenient=True)
-    return _Image(file, file.file.metadata.sizes["C"] if isinstance(file, PickedImage) else 1)
+    return _of_image(file, file.file.metadata.sizes["C"] if isinstance(file, PickedImage) else 1)
 
 
 def _is_coloured(shape: tuple[int, ...]) -> bool:
@@ -72,46 +84,20 @@ def _is_npy(path: Path) -> bool:
         return os.pread(descriptor, len(npy.SIGNATURE), 0) == npy.SIGNATURE
 
 
-@dataclass(frozen=True)
-class _Image:
-    file: ImageFile
-    channels: int
+def _of_image(file: ImageFile, channels: int) -> MatrixFile:
+    sizes, dtype = file.metadata.sizes, file.metadata.dtype
 
-    @property
-    def path(self) -> Path:
-        return self.file.path
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        sizes = self.file.metadata.sizes
-        return (*(sizes[axis] for axis in "TZ" if sizes[axis] > 1), sizes["Y"], sizes["X"])
-
-    @property
-    def dtype(self) -> np.dtype:
-        return self.file.metadata.dtype
-
-    def read(self) -> np.ndarray:
-        sizes = self.file.metadata.sizes
-        values = np.empty((sizes["T"], sizes["Z"], sizes["Y"], sizes["X"]), self.dtype)
+    def pixels() -> np.ndarray:
+        values = np.empty((sizes["T"], sizes["Z"], sizes["Y"], sizes["X"]), dtype)
         for t, z in np.ndindex(sizes["T"], sizes["Z"]):
-            values[t, z] = self.file.read(self.file.page_at(t, z, 0))
-        return _finite(self.path, values.reshape(self.shape))
+            values[t, z] = file.read(file.page_at(t, z, 0))
+        return values
+
+    shape = (*(sizes[axis] for axis in "TZ" if sizes[axis] > 1), sizes["Y"], sizes["X"])
+    return MatrixFile(file.path, shape, dtype, pixels, channels)
 
 
-@dataclass(frozen=True)
-class _Npy:
-    path: Path
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    array: npy.NpyArray
-    channels: int = 1
-
-    def read(self) -> np.ndarray:
-        stored = npy.map_array(self.path, self.array)
-        return _finite(self.path, np.array(stored, self.dtype, order="C").reshape(self.shape))
-
-
-def _scan_npy(path: Path, array: npy.NpyArray, limits: Limits) -> _Npy:
+def _scan_npy(path: Path, array: npy.NpyArray, limits: Limits) -> MatrixFile:
     shape, dtype = _without_ones(array.shape), array.dtype.newbyteorder("=")
     if not 2 <= len(shape) <= 4 or 0 in shape:
         raise InputError(
@@ -122,21 +108,9 @@ def _scan_npy(path: Path, array: npy.NpyArray, limits: Limits) -> _Npy:
         raise InputError(f"{path}: holds {dtype}, which cannot be correlated; save integers or floats of up to 64 bits")
     limits.check_plane(path, shape[-2], shape[-1], dtype)
     limits.check_pages(path, math.prod(shape[:-2]))
-    return _Npy(path, shape, dtype, array)
+    return MatrixFile(path, shape, dtype, lambda: np.array(npy.map_array(path, array), dtype, order="C"))
 
 
 def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Shape without the leading axes of size one, of which rows and columns are none."""
     return (*(size for size in shape[:-2] if size != 1), *shape[-2:])
-
-
-def _finite(path: Path, values: np.ndarray) -> np.ndarray:
-    if values.dtype.kind == "f":
-        for number, matrix in enumerate(values.reshape(-1, *values.shape[-2:])):
-            wrong = matrix.size - int(np.count_nonzero(np.isfinite(matrix)))
-            if wrong:
-                raise InputError(
-                    f"{path}: image {number} holds {wrong} NaN or infinite values, which have no correlation; "
-                    "replace them, for example by the mean"
-                )
-    return values

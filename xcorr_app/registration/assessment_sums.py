@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.moving.interpolation import inside
 from xcorr_app.registration.moving.translation import working_type
 
@@ -207,8 +208,7 @@ class AssessmentSums:
         self._before, self._after = Side(is_before=True), Side(is_before=False)
         members = np.flatnonzero(shared.members)
         members = members[members % 2 == 0]
-        picks = np.linspace(0, members.size - 1, min(_KEPT, members.size)).round().astype(int)
-        self.kept = members[np.unique(picks)]
+        self.kept = spread(members, _KEPT)
         """Numbers of the frames that are kept."""
         sides = zip(shared.area, roi or (None, None), strict=True)
         self._crop = shared.area if masked else tuple(_middle(*each) for each in sides)

@@ -11,7 +11,7 @@ import numpy as np
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.pointwise.convolution import Convolution
 from xcorr_app.gpu.pointwise.problem import MAX_ELEMENTS, PointwiseProblem
-from xcorr_app.gpu.runtime.launch import WARP, ceil_div
+from xcorr_app.gpu.runtime.launch import ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 __all__ = [
@@ -48,15 +48,11 @@ MAX_HELD = _MAX_VALUES + _REGISTERS_BESIDES
 """Registers that a patch may be made to take."""
 _REGISTERS, _MAX_THREADS = 65536, 1024
 """Of a multiprocessor; as many threads as the smallest has."""
-# The model's constants, in cycles of a multiprocessor; estimates from the instruction counts of the compiled kernel.
-_SLOTS_OF_READ = 2  # issue slots of a warp, for four filters' elements in shared memory
-_SLOTS_OF_GROUP, _SLOTS_OF_STORE = 14, 4  # for what surrounds the sums of a group, and for each store of a filter
-_SLOTS_OF_LOAD, _SLOTS_OF_PATCH, _SLOTS_OF_COPY = 4, 250, 30  # for the images' values, a patch's place, a staged vector
-_LATENCY = 2000  # cycles of a block in which it waits for filters and values
-_WARPS_HALF = 1.5  # warps of a multiprocessor that reach half of the issue rate
-_NOT_HIDDEN = 0.15  # of the shorter of work and copying
-_BYTES_PER_CYCLE = 2110  # that the device copies: 3.97 TB/s at 1.88 GHz
-_PARTIAL_LINES = 2  # times that its results take where warps write pieces of several rows: the pieces end within lines
+_FEW_PRODUCTS, _FEW_FILTERS = 40, 2
+"""Products of a result up to which storing takes the time, of more filters than so few: then a thread's results are of
+one row, as warps that write pieces of several rows end within lines."""
+_BLOCKS = 2
+"""Of a multiprocessor, at least: where there are fewer, blocks share the filters."""
 
 
 def why_not_pixels(problem: PointwiseProblem) -> str | None:
@@ -185,18 +181,20 @@ def plan_for(
     group: int | None = None,
     threads: int = THREADS,
 ) -> tuple[Patch, int]:
-    """Choose the patch of a thread and the filters of a block that take least time."""
+    """Choose the patch of a thread and the filters of a block."""
     patches = list(_patches(problem, alignment, group))
     if not patches:
         raise ArgumentError(f"shallow keeps all values of a result in registers: {problem.layer.depth} are too many")
-    plans = [
-        (_cycles(problem, patch, share, device, of_patch, threads), patch, share)
-        for patch in patches
-        for of_patch in (group or group_of(problem, patch),)
-        for share in _shares(problem.layer.filters, of_patch)
-        if shared_bytes_of(problem, share, of_patch) <= device.shared_bytes
-    ]
-    return min(plans, key=lambda plan: plan[0])[1:]
+    layer = problem.layer
+    is_stored = not problem.flat and layer.depth < _FEW_PRODUCTS and layer.filters > _FEW_FILTERS
+    patch = next((patch for patch in patches if patch.rows == 1 or not is_stored), patches[0])
+    together, (along, down) = group or group_of(problem, patch), patch.grid(problem)
+    of_pixels = ceil_div(layer.images * along * down, threads)
+    shares = _shares(layer.filters, together)
+    fitting = [share for share in shares if shared_bytes_of(problem, share, together) <= device.shared_bytes]
+    wanted = _BLOCKS * device.multiprocessors
+    enough = [share for share in fitting if of_pixels * ceil_div(layer.filters, share) >= wanted]
+    return patch, next(iter(enough), fitting[-1])
 
 
 def group_of(problem: ShallowProblem, patch: Patch) -> int:
@@ -268,25 +266,3 @@ def why_not_shallow(problem: ShallowProblem, device: DeviceLimits, alignment: in
     except ArgumentError as error:
         return str(error)
     return None
-
-
-def _cycles(problem: ShallowProblem, patch: Patch, share: int, device: DeviceLimits, group: int, threads: int) -> float:
-    layer = problem.layer
-    along, down = patch.grid(problem)
-    blocks = ceil_div(layer.images * along * down, threads) * ceil_div(layer.filters, share)
-    stores = patch.pixels // patch.vector_out * group
-    of_group = layer.depth * (patch.pixels * group + _SLOTS_OF_READ * group / 4)
-    slots = ceil_div(share, group) * (of_group + _SLOTS_OF_GROUP + _SLOTS_OF_STORE * stores) + _SLOTS_OF_PATCH
-    slots += _SLOTS_OF_LOAD * patch.values(layer) / patch.vector_in
-    slots += _SLOTS_OF_COPY * ceil_div(share * layer.depth, 4 * threads)
-    on_busiest = ceil_div(blocks, device.multiprocessors)
-    resident = min(on_busiest, resident_blocks(problem, patch, group, threads))
-    warps = resident * threads / WARP
-    work = on_busiest * threads / WARP / 4 * slots  # four warps issue at once
-    work = work * (warps + _WARPS_HALF) / warps + _LATENCY * (1 + on_busiest / (4 * resident))
-    image_bytes, result_bytes = problem.element_bytes
-    traffic: float = layer.images * layer.channels * layer.height * layer.width * image_bytes
-    partly = patch.rows > 1 and not problem.flat
-    traffic += layer.columns * layer.filters * result_bytes * (_PARTIAL_LINES if partly else 1)
-    traffic /= _BYTES_PER_CYCLE
-    return max(work, traffic) + _NOT_HIDDEN * min(work, traffic)

@@ -27,9 +27,9 @@ from xcorr_app.io.formats.hdf5_storage import (
     source_of,
     virtual_sources,
 )
-from xcorr_app.io.formats.image import FormatImage, check_image, stamp_of
 from xcorr_app.io.formats.readers import Readers
 from xcorr_app.io.optional import library
+from xcorr_app.io.plane_image import FormatImage, check_image, stamp_of
 from xcorr_app.io.source import StackMetadata, make_metadata
 
 if TYPE_CHECKING:
@@ -45,14 +45,14 @@ _LENGTHS = {"um": "µm", "[u_m]": "µm", "[n_m]": "nm", "n_m": "nm", "u_m": "µm
 
 def images(path: Path) -> list[str]:
     """Paths of all arrays within that are images, if the layout tells which; else none."""
-    with _READERS.of(path, stamp_of(path)) as file:
+    with _CHECKED.of(path, stamp_of(path)) as file:
         return _known(file)
 
 
 def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> FormatImage:  # noqa: ARG001 - one protocol
     """Check one array of a file."""
     stamp = stamp_of(path)
-    with _READERS.of(path, stamp) as file:
+    with _CHECKED.of(path, stamp) as file:
         name = "/" + inner if inner else _only(path, file)
         found = node_at(path, file, name, follow=limits.external_files)
         if isinstance(found, Elsewhere):
@@ -68,7 +68,7 @@ def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> For
         return replace(linked, path=path, stamp=stamp, others=((linked.path, linked.stamp), *linked.others))
     stamps = {source: stamp_of(source) for source in (*(source for source, *_ in sources), *raw) if source != path}
     for source, inside, taken, _ in sources:
-        with _READERS.of(source, stamps.get(source, stamp)) as file:
+        with _CHECKED.of(source, stamps.get(source, stamp)) as file:
             try:
                 source_of(source, file, inside, taken, limits)
             except InputError as error:
@@ -79,11 +79,11 @@ def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> For
         index = array.place({"T": t, "Z": z, "C": c})
         for source, inside, taken, place in sources:
             if (source, inside) not in checked and overlaps(place, index):
-                with _READERS.of(source, stamps.get(source, stamp)) as file:
+                with _UNCHECKED.of(source, stamps.get(source, stamp)) as file:
                     check_chunks(source, source_of(source, file, inside, taken, limits), None, set())
                 checked[source, inside] = set()
         # The library looks up other files by the name of this one alone.
-        with (_BY_NAME if sources else _READERS).of(path, stamp) as file:
+        with (_BY_NAME if sources else _UNCHECKED).of(path, stamp) as file:
             values = opened_array(path, file, array.name)
             if not sources:
                 check_chunks(path, values, index, checked.setdefault((path, array.name), set()))
@@ -122,12 +122,17 @@ def _open(file: BinaryIO) -> Any:
     return library("h5py", "formats", Path(file.name)).File(CheckedFile(file.fileno()), "r")
 
 
+def _open_unchecked(file: BinaryIO) -> Any:
+    """What was checked when it was scanned."""
+    return library("h5py", "formats", Path(file.name)).File(file, "r")
+
+
 def _open_by_name(file: BinaryIO) -> Any:
     path = Path(file.name)
     return library("h5py", "formats", path).File(path.resolve(), "r", locking="best-effort")
 
 
-_READERS, _BY_NAME = Readers(_open), Readers(_open_by_name)
+_CHECKED, _UNCHECKED, _BY_NAME = Readers(_open), Readers(_open_unchecked), Readers(_open_by_name)
 
 
 def _arrays(file: Any) -> list[Any]:

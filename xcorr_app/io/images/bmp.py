@@ -14,7 +14,7 @@ import imagecodecs
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.images.single_image import SingleImage
+from xcorr_app.io.images.single_image import single_image
 from xcorr_app.io.limits import SPARE
 from xcorr_app.io.opened import opened, stamp
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from xcorr_app.io.limits import Limits
+    from xcorr_app.io.plane_image import FormatImage
 
 SIGNATURE = b"BM"
 _HEADER = 54
@@ -32,7 +33,7 @@ _LARGE_HEADER = 108
 """From this version on, a colour profile may follow the pixels."""
 
 
-def scan_bmp(path: Path, limits: Limits, *, colour: bool = False) -> SingleImage:
+def scan_bmp(path: Path, limits: Limits, *, colour: bool = False) -> FormatImage:
     """Check the header of a BMP file without decoding it; `colour` asks for red, green and blue."""
     with opened(path) as descriptor:
         mark = stamp(descriptor)
@@ -70,7 +71,7 @@ def scan_bmp(path: Path, limits: Limits, *, colour: bool = False) -> SingleImage
             "--channel R, G, B or gray"
         )
     decode = partial(_decoded, levels=len(palette) // 4 or 256)
-    return SingleImage(path, decode, (height, width), np.dtype(np.uint8), mark, 3 if in_colour else 1)
+    return single_image(path, decode, (height, width), np.dtype(np.uint8), mark, 3 if in_colour else 1)
 
 
 def _decoded(content: bytes, levels: int) -> np.ndarray:

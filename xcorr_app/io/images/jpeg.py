@@ -12,13 +12,14 @@ import imagecodecs
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.images.single_image import SingleImage
+from xcorr_app.io.images.single_image import single_image
 from xcorr_app.io.opened import opened, stamp
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from xcorr_app.io.limits import Limits
+    from xcorr_app.io.plane_image import FormatImage
 
 SIGNATURE = b"\xff\xd8\xff"
 _END = b"\xff\xd9"
@@ -30,7 +31,7 @@ _OTHER_FRAMES = (0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF)
 _WITHOUT_LENGTH = (0x01, *range(0xD0, 0xD9))
 
 
-def scan_jpeg(path: Path, limits: Limits, *, colour: bool = False) -> SingleImage:
+def scan_jpeg(path: Path, limits: Limits, *, colour: bool = False) -> FormatImage:
     """Check the markers of a JPEG file without decoding it; `colour` asks for red, green and blue."""
     with opened(path) as descriptor:
         mark = stamp(descriptor)
@@ -54,7 +55,7 @@ def scan_jpeg(path: Path, limits: Limits, *, colour: bool = False) -> SingleImag
     # The codec fills what is missing with grey and says nothing. Some cameras write more behind the end.
     if _END not in tail:
         raise DamagedFileError(f"{path}: is a JPEG image without an end; it is cut short: copy it again")
-    return SingleImage(path, imagecodecs.jpeg8_decode, (height, width), np.dtype(np.uint8), mark, components)
+    return single_image(path, imagecodecs.jpeg8_decode, (height, width), np.dtype(np.uint8), mark, components)
 
 
 def _frame_and_scan(descriptor: int, path: Path, size: int) -> tuple[bytes, int]:

@@ -9,7 +9,6 @@ import io
 import math
 import os
 import struct
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -17,7 +16,8 @@ import numpy as np
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.opened import Stamp, opened, stamp
 from xcorr_app.io.parsing import parsing, warnings_as
-from xcorr_app.io.source import PIXEL_TYPES, StackMetadata, make_metadata
+from xcorr_app.io.plane_image import FormatImage
+from xcorr_app.io.source import PIXEL_TYPES, make_metadata
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,61 +40,7 @@ class NpyArray(NamedTuple):
     stamp: Stamp
 
 
-@dataclass(frozen=True)
-class NpyImage:
-    """A ``.npy`` file of one image or a stack along T; with colours, its last axis is red, green and blue."""
-
-    path: Path
-    metadata: StackMetadata
-    array: NpyArray
-    samples: int = 1
-
-    @property
-    def stamp(self) -> Stamp:
-        """Size and times of change when it was checked."""
-        return self.array.stamp
-
-    @property
-    def page_count(self) -> int:
-        """Number of images."""
-        return self.metadata.sizes["T"]
-
-    def page_at(self, t: int, z: int, c: int) -> int:
-        """Page of a plane."""
-        if not 0 <= t < self.page_count or z != 0 or not 0 <= c < self.samples:
-            raise IndexError(f"{self.path}: has no plane t={t}, z={z}, c={c}")
-        return t
-
-    def read(self, page: int) -> np.ndarray:
-        """Read an image, (Y, X) or (3, Y, X) in native byte order."""
-        several = len(self.array.shape) - 2 - (self.samples > 1)
-        shape = self.array.shape[several:]
-        if self.array.order == "C":
-            size = math.prod(shape) * self.array.dtype.itemsize
-            image = np.frombuffer(self._bytes(self.array.offset + page * size, size), self.array.dtype).reshape(shape)
-        else:
-            images = map_array(self.path, self.array)
-            image = images[page] if several else images
-        if self.samples > 1:
-            image = np.moveaxis(image, -1, 0)
-        return np.array(image, self.metadata.dtype, order="C")
-
-    def _bytes(self, offset: int, size: int) -> bytearray:
-        """Read a part of the file: a map would count as resident memory."""
-        content = bytearray(size)
-        view, done = memoryview(content), 0
-        with opened(self.path) as descriptor:
-            if stamp(descriptor) != self.array.stamp:
-                raise DamagedFileError(f"{self.path}: was changed by another program while it was being read")
-            while done < size:
-                count = os.preadv(descriptor, [view[done:]], offset + done)
-                if count == 0:
-                    raise DamagedFileError(f"{self.path}: ends {size - done} bytes before the end of an image")
-                done += count
-        return content
-
-
-def scan_npy(path: Path, limits: Limits, *, colour: bool = False) -> NpyImage:
+def scan_npy(path: Path, limits: Limits, *, colour: bool = False) -> FormatImage:
     """Check a ``.npy`` file of (Y, X) or (T, Y, X), or, where `colour` is asked for, of (Y, X, 3) or (T, Y, X, 3)."""
     array = read_header(path)
     shape, dtype = array.shape, array.dtype.newbyteorder("=")
@@ -124,7 +70,20 @@ def scan_npy(path: Path, limits: Limits, *, colour: bool = False) -> NpyImage:
     limits.check_pages(path, frames)
     samples = _COLOURS if coloured else 1
     sizes = {"T": frames, "Z": 1, "C": samples, "Y": height, "X": width}
-    return NpyImage(path, make_metadata(sizes, "TCYX", dtype, "tiff"), array, samples)
+
+    def plane(t: int, *_: int) -> np.ndarray:
+        inner = shape[rows_at:]
+        if array.order == "F":
+            whole = map_array(path, array)
+            image = whole[t] if rows_at else whole
+        else:
+            # A map would count as resident memory.
+            with opened(path, array.stamp) as descriptor, open(descriptor, "rb", closefd=False) as file:
+                place = array.offset + t * math.prod(inner) * array.dtype.itemsize
+                image = np.fromfile(file, array.dtype, math.prod(inner), offset=place).reshape(inner)
+        return (np.moveaxis(image, -1, 0) if coloured else image).astype(dtype, copy=False)
+
+    return FormatImage(path, make_metadata(sizes, "TCYX", dtype, "tiff"), plane, array.stamp, samples)
 
 
 def read_header(path: Path) -> NpyArray:

@@ -8,11 +8,15 @@ from __future__ import annotations
 import math
 import struct
 import zlib
+from typing import TYPE_CHECKING
 
 import imagecodecs
 import numpy as np
 
-_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _CHANNELS = {0: 1, 2: 3, 6: 4}
 """Values a pixel: grey, colours, colours with opacity."""
 _ADAM7 = ((0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1))
@@ -32,26 +36,34 @@ def decode_png(content: bytes) -> np.ndarray:
     stored = len(imagecodecs.deflate_decode(data, out=needed + 1))
     if stored != needed:
         raise ValueError(f"holds {stored} bytes of pixels or more, its header asks for {needed}")
-    plain = _SIGNATURE + _chunk(b"IHDR", header) + _chunk(b"IDAT", data) + _chunk(b"IEND", b"")
+    plain = SIGNATURE + _chunk(b"IHDR", header) + _chunk(b"IDAT", data) + _chunk(b"IEND", b"")
     image: np.ndarray = imagecodecs.png_decode(plain)
     return image
 
 
+def chunks(read: Callable[[int, int], bytes], size: int) -> Iterator[tuple[bytes, int, int]]:
+    """Kind of each chunk of a file of so many bytes, and where its content begins and ends, as far as all are there."""
+    kind, at = b"", len(SIGNATURE)
+    while kind != b"IEND":
+        head = read(at, 8)
+        end = at + 8 + int.from_bytes(head[:4], "big")
+        if len(head) < 8 or end + 4 > size:
+            return
+        kind = head[4:]
+        yield kind, at + 8, end
+        at = end + 4
+
+
 def _header_and_data(content: bytes) -> tuple[bytes, bytes]:
-    header, parts, at = b"", [], len(_SIGNATURE)
-    while at + 12 <= len(content):
-        length, kind = struct.unpack_from(">I4s", content, at)
-        end = at + 8 + length
+    header, parts = b"", []
+    for kind, begin, end in chunks(lambda at, size: content[at : at + size], len(content)):
         if kind in (b"IHDR", b"IDAT"):
-            if content[end : end + 4] != zlib.crc32(content[at + 4 : end]).to_bytes(4, "big"):
+            if content[end : end + 4] != zlib.crc32(content[begin - 4 : end]).to_bytes(4, "big"):
                 raise ValueError(f"a chunk {kind.decode()} whose checksum is wrong")
             if kind == b"IDAT":
-                parts.append(content[at + 8 : end])
+                parts.append(content[begin:end])
             else:
-                header = content[at + 8 : end]
-        elif kind == b"IEND":
-            break
-        at = end + 4
+                header = content[begin:end]
     if len(header) != 13 or not parts:
         raise ValueError("no header or no pixels")
     return header, b"".join(parts)

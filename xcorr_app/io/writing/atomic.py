@@ -165,7 +165,7 @@ def remove_partials(folder: Path | str) -> list[Path]:
         for name in left:
             path = Path(root, name)
             try:
-                if path.is_dir() or not _is_locked(path):
+                if path.is_dir() or not _is_locked(path, unknown=False):
                     remove_output(path)
                     removed.append(path)
             except OSError as error:
@@ -173,19 +173,18 @@ def remove_partials(folder: Path | str) -> list[Path]:
     return sorted(removed)
 
 
-def _is_locked(path: Path) -> bool:
+def _is_locked(path: Path, *, unknown: bool) -> bool:
+    """Whether a process holds a file; `unknown` where that cannot be told."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        finally:
+            os.close(descriptor)
     except BlockingIOError:
         return True
     except OSError:
-        return False
-    finally:
-        os.close(descriptor)
+        return unknown
     return False
 
 
@@ -198,18 +197,8 @@ def remove_abandoned(final: Path | str) -> None:
     final = Path(final)
     with suppress(OSError):
         for path in list(final.parent.iterdir()):
-            if path.name.startswith(_prefix(final)):
-                _remove_unlocked(path)
-
-
-def _remove_unlocked(path: Path) -> None:
-    with suppress(OSError):
-        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            path.unlink()
-        finally:
-            os.close(descriptor)
+            if path.name.startswith(_prefix(final)) and not _is_locked(path, unknown=True):
+                path.unlink(missing_ok=True)
 
 
 def _prefix(final: Path) -> str:

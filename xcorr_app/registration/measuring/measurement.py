@@ -24,6 +24,7 @@ from xcorr_app.registration.parts.turned_frames import MIN_EDGE, StraightReferen
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames, PickedFrames
 from xcorr_app.registration.stack.passes import Pass
+from xcorr_app.registration.standard_error.peak_shapes import median_of
 
 _LOOKED_AT = 4
 """Frames of a long stack whose tiles are looked at, to see whether they move as one."""
@@ -118,7 +119,7 @@ class Measurement(OnePass):
         known = replace(columns, sigma=np.zeros_like(columns.sigma))
         chosen = known.trusted(self.settings) & ~columns.partial & ~columns.reweighted & (columns.score < _ITSELF)
         narrowness = columns.narrowness[chosen & np.isfinite(columns.narrowness)]
-        if not narrowness.size or _median(narrowness) < _NARROW:
+        if not narrowness.size or median_of(narrowness)[0] < _NARROW:
             return columns
         shifts, found = columns.shifts, Refined(columns.shifts.copy(), np.full_like(columns.sigma, np.nan))
 
@@ -171,8 +172,8 @@ class Measurement(OnePass):
         if not undoubted.any():
             return
         ratio = columns.score / np.maximum(columns.score_limit, _TINY)
-        middle = _median(ratio[undoubted])
-        scatter = _median(np.abs(ratio[undoubted] - middle))
+        middle = float(median_of(ratio[undoubted])[0])
+        scatter = float(median_of(np.abs(ratio[undoubted] - middle))[0])
         with np.errstate(invalid="ignore"):
             unusual = undoubted & (middle - ratio > max(_UNUSUAL * scatter, _LESS))
             others_turn = (columns.edges[~unusual] > MIN_EDGE).any()
@@ -324,13 +325,6 @@ def _spread(count: int, few: int) -> list[int]:
     """Numbers of so few of the frames, the last among them."""
     numbers: list[int] = np.linspace(0, count - 1, few + 1)[1:].round().astype(int).tolist()
     return numbers
-
-
-def _median(values: NDArray[np.float64]) -> float:
-    """Median of finite values (n,): NumPy's own takes several times as long, for what it does around it."""
-    middle = (values.size - 1) // 2, values.size // 2
-    ordered = np.partition(values, middle)
-    return float(ordered[middle[0]] + ordered[middle[1]]) / 2
 
 
 def _less_sure(sigma: NDArray[np.float64], trusted: NDArray[np.bool_], number: int) -> NDArray[np.bool_]:

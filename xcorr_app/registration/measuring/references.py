@@ -64,7 +64,7 @@ class MeanOfOthers:
     """Mean of frames, moved or not, but the one measured, and those that were averaged with it.
 
     `total` and `weights` (float64, h, w) are the sums of what the frames add and of their weights; where none is left,
-    the mean of the others' mean stands. Frames up to `apart` numbers away are left out with the one measured.
+    the mean of the others' mean stands. Frames up to `settings.apart` numbers away are left out with the one measured.
     """
 
     is_stored: ClassVar[bool] = False
@@ -73,7 +73,6 @@ class MeanOfOthers:
     placement: Placement
     source: Frames
     settings: Settings
-    apart: int = 0
     part: tuple[slice, slice] | None = None
 
     @property
@@ -89,21 +88,21 @@ class MeanOfOthers:
     def images(self, start: int, prepared: Prepared) -> Array:
         """Leave-out means, float64."""
         count = prepared.frames.shape[0]
-        first, stop = max(start - self.apart, 0), min(start + count + self.apart, self.source.count)
+        first, stop = max(start - self.settings.apart, 0), min(start + count + self.settings.apart, self.source.count)
         part = self.placement.of(slice(first, stop))
         frames = prepared.frames
-        if self.apart:
+        if self.settings.apart:
             frames = prepare(self.source.read(first, stop), self.settings).frames
         xp = array_namespace(frames)
         rows, columns = coverage(part, frames.shape[1:], xp)
-        if not self.apart and is_device_array(frames):
+        if not self.settings.apart and is_device_array(frames):
             there, sums = moved(frames, part.shifts), (self.total, self.weights)
             return _levelled(
                 *means_without_each(there, Level(part.offset, part.gain), rows, columns, sums, _UNCOVERED)
             )[0]
         places = start - first + np.arange(count)
-        own = window_sums(entering(frames, part), places, self.apart)
-        own_weights = window_sums(rows[:, :, None] * columns[:, None, :], places, self.apart)
+        own = window_sums(entering(frames, part), places, self.settings.apart)
+        own_weights = window_sums(rows[:, :, None] * columns[:, None, :], places, self.settings.apart)
         return quotient(self.total - own, self.weights - own_weights)[0]
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.weighting import LAGS, QUIET, WEIGHED_FRAMES, autocorrelations, weighting_kernel
 from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.measuring.references import FixedImage, Reference
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames
@@ -30,7 +31,7 @@ class StackWeighting:
         shape = self._settings.measured_shape(self._frames.shape)
         if self._settings.weighting == "none" or self._settings.normalization != "zncc" or min(shape) <= 2 * LAGS:
             return None
-        numbers = _spread(self._frames.count, WEIGHED_FRAMES[reference.is_stored])
+        numbers = spread(np.arange(self._frames.count), WEIGHED_FRAMES[reference.is_stored]).tolist()
         image = reference.image[None] if isinstance(reference, FixedImage) else None
         own, right = self._autocorrelations(image, tuple(numbers))
         if right is None:
@@ -70,8 +71,3 @@ class StackWeighting:
         if own is None and image is not None and right is not None:
             own = autocorrelations(image)[0]
         return own, right
-
-
-def _spread(count: int, most: int) -> list[int]:
-    """Numbers of up to so many frames spread evenly over the stack."""
-    return [int(number) for number in np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))]

@@ -115,9 +115,16 @@ def _sums(left: NDArray[np.float64], right: NDArray[np.float64], dy: int, dx: in
     offsets = (step * (columns + 4) + np.arange(5)).ravel().tolist()
     products = [lines[0][offset : offset + lines[1].size] @ lines[1] for offset in offsets]
     moments = [
-        along[0] @ image @ along[1].T
+        _summed(along[0], image) @ along[1].T
         for values, along in ((near, under), (right, meets))
         for image in (values, values * values)
     ]
     pixels = meets[0].sum(axis=1)[:, None] * meets[1].sum(axis=1)
     return np.stack([*moments, np.reshape(products, (5, 5)), pixels])
+
+
+def _summed(along: NDArray[np.float64], image: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Product of (5, n), which is one but for the first and the last four, with an image (n, w)."""
+    if len(image) < 8:
+        return np.asarray(along @ image)
+    return np.asarray(image[4:-4].sum(axis=0) + along[:, :4] @ image[:4] + along[:, -4:] @ image[-4:])

@@ -14,6 +14,7 @@ import scipy  # whose parts are loaded when they are asked for
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.measuring.references import FixedImage
@@ -113,7 +114,7 @@ class Neighbours:
         candidates = candidates[candidates > self.first[0] + self.settings.apart]
         if candidates.size == 0:
             return distance
-        numbers = candidates[np.unique(np.linspace(0, candidates.size - 1, _COMPARED).round().astype(int))]
+        numbers = spread(candidates, _COMPARED)
         picked = PickedFrames(self.frames, tuple(int(number) for number in numbers))
         walk = Pass(picked.count, picked.shape[0] * picked.shape[1], self.measurement.xp is not np)
         settings = replace(self.settings, engine="auto", kernel_options=None)

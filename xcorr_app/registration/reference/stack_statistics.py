@@ -78,7 +78,6 @@ class Statistics:
             Placement.joined(placements),
             self.frames,
             self.settings,
-            self.settings.apart,
         )
 
     def _level(self, start: int, stop: int, takes_part: NDArray[np.bool_] | None) -> tuple[Placement, Array]:

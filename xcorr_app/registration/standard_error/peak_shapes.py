@@ -90,7 +90,7 @@ class PeakShapes(Columns):
         known = np.isfinite(self.quartic[:, 0] + self.quartic[:, 1])
         quartic = self.quartic if known.all() else self.quartic[known]
         if len(quartic) >= _FEWEST_PEAKS:
-            quartic = _median(quartic)
+            quartic = median_of(quartic)
         # Noise of a frame on itself is a spike: of a few peaks the smoothest is taken.
         error: NDArray[np.float64] = _OF_QUARTIC * np.abs(quartic).min(axis=0, initial=_SHARPEST)
         return error
@@ -98,10 +98,10 @@ class PeakShapes(Columns):
 
 def _typical(hessian: NDArray[np.float64], height: NDArray[np.float64]) -> NDArray[np.float64]:
     """Median shape (1, 2, 2) of peaks."""
-    return _median(hessian / height[:, None, None])
+    return median_of(hessian / height[:, None, None])
 
 
-def _median(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def median_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Median (1, ...) of finite values (n, ...): what NumPy's own does around it takes several times as long."""
     middle = (len(values) - 1) // 2, len(values) // 2
     ordered = np.partition(values.reshape(len(values), -1).T, middle, axis=1)

@@ -38,11 +38,11 @@ def defects(images: Array) -> tuple[NDArray[np.bool_], list[NDArray[np.intp]]]:
         mended = filled(images, found[None])
         both = [outliers(image[None]) for image in mended]
         points = [np.argwhere(to_host(alone[0])) for _, alone in both]
-        if len(images) >= _FEWEST_FRAMES:
-            again = _come_back(points, np.logical_and.reduce([to_host(beyond[0]) for beyond, _ in both]))
-        else:
-            again = np.logical_and.reduce([to_host(outliers(image[None], 0.0)[1][0]) for image in mended])
-        again &= ~found
+        always, sharp = np.logical_and.reduce([to_host(beyond[0]) for beyond, _ in both]), points
+        if len(images) < _FEWEST_FRAMES:
+            sharp = [np.argwhere(to_host(outliers(image[None], 0.0)[1][0])) for image in mended]
+            always = np.zeros_like(always)
+        again = _come_back(sharp, always) & ~found
         # Of two next to each other, the fainter stands out once the brighter is mended.
         if not again.any() or (found | again).mean() > _LARGEST_SHARE:
             return found, points

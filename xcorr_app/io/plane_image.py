@@ -1,4 +1,4 @@
-"""An image that a library reads plane by plane, checked against what it declared."""
+"""An image that is read plane by plane, by a library or by a function, checked against what it declared."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class FormatImage:
                 f"{self.path}: plane {page} reads as {plane.shape} {plane.dtype}, declared are {shape} "
                 f"{self.metadata.dtype}"
             )
-        return np.array(plane, self.metadata.dtype, order="C")
+        return np.require(plane, self.metadata.dtype, ["C", "W", "O"])
 
 
 def stamp_of(path: Path) -> tuple[int, ...]:
