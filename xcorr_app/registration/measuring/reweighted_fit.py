@@ -70,6 +70,13 @@ class _Reweighted(FrameView):
     """A frame (1, h, w) of whose pixels not all count alike."""
 
     weights: Array = np.float32(1)
+    _last: tuple[Matrix, Array] | None = None
+
+    def seen(self, motions: Matrix, items: Numbers) -> Array:
+        """The frame through a motion, kept until there is another."""
+        if self._last is None or not np.array_equal(self._last[0], motions):
+            self._last = motions.copy(), super().seen(motions, items)
+        return self._last[1]
 
     def weight(self, motions: Matrix, items: Numbers) -> Array:
         """Those of pixels that both images show."""
@@ -137,14 +144,16 @@ def _fitted(
         view.weights = weights
         found = solver.fitted(motion, 1)
         step, motion = found.motion[0, :2, 2] - motion[0, :2, 2], found.motion
+        at = -motion[0, :2, 2]
+        if not (found.definite[0] and np.abs(at - shift).max() <= _FARTHEST):
+            break
+        if number + 1 < _FEWEST:
+            continue
         # There both what is left and what it is left of are weighted.
         view.weights = weights**0.5
         sigma = np.sqrt(np.diag(solver.scatter(motion, one, _TILES)[0]))
         view.weights = weights
-        at = -motion[0, :2, 2]
-        if not (found.definite[0] and np.abs(at - shift).max() <= _FARTHEST):
-            break
-        if number + 1 >= _FEWEST and np.abs(step).max() <= max(_SETTLED, _NEGLIGIBLE * float(sigma.max())):
+        if np.abs(step).max() <= max(_SETTLED, _NEGLIGIBLE * float(sigma.max())):
             return np.where(np.abs(at - shift) < _UNCHANGED, shift, at), sigma
     return np.nan, np.nan
 
