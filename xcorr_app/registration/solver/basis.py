@@ -121,5 +121,4 @@ def slopes_of(images: Array) -> tuple[Array, Array]:
 def corner_moves(change: Matrix, shape: tuple[int, int]) -> Floats:
     """Pixels (...), along an axis, by which the corner that a change (..., 3, 3) moves most is moved."""
     corners = np.array([[y, x, 1.0] for y in (-0.5, 0.5) for x in (-0.5, 0.5)]) * [*shape, 1.0]
-    found: Floats = np.abs(change[..., :2, :] @ corners.T).max(axis=(-1, -2))
-    return found
+    return np.asarray(np.abs(change[..., :2, :] @ corners.T).max(axis=(-1, -2)), np.float64)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
+from operator import iadd
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,26 +74,35 @@ def windows_of(
 
 
 def shifted_windows(
-    splines: Array, order: int, place: Numbers, size: tuple[int, int], shift: Floats, numbers: Numbers | None = None
+    splines: Array,
+    order: int,
+    place: Numbers,
+    size: tuple[int, int],
+    shift: Floats,
+    numbers: Numbers | None = None,
+    *,
+    polynomials: bool = False,
 ) -> Array:
     """Windows (n, *size) that begin at places (n, 2) of images, displaced by (n, 2): along each axis a few products.
 
-    `splines` are the `coefficients` of an order, 3 or 5.
+    `splines` are the `coefficients` of an order, 3 or 5; or with `polynomials` through so many pixels and one the
+    images themselves, which take no part of what is farther away.
     """
     xp, taps = array_namespace(splines), order + 1
     whole = np.floor(shift).astype(np.intp)
     begin = place + whole - order // 2
     part = windows_of(splines, begin[:, 0], begin[:, 1], (size[0] + order, size[1] + order), numbers)
     for axis, fraction in enumerate((shift - whole).T):
-        distance = np.abs(fraction[:, None] + order // 2 - np.arange(taps))
-        # A B-spline as a sum of truncated powers.
-        terms = [(-1) ** k * math.comb(taps, k) * np.maximum(taps / 2 - k - distance, 0) ** order for k in range(taps)]
-        weights = xp.asarray((sum(terms) / math.factorial(order)).astype(np.float32)[:, :, None, None])
-        length, at = size[axis], [slice(None)] * 3
-        found = None
-        for k in range(taps):
-            at[axis + 1] = slice(k, k + length)
-            product = part[tuple(at)] * weights[:, k]
-            found = product if found is None else found.__iadd__(product)
-        part = found
+        at_taps = np.arange(taps) - order // 2
+        if polynomials:
+            rest = [np.delete(at_taps, k) for k in range(taps)]
+            each = [((fraction[:, None] - rest[k]) / (at_taps[k] - rest[k])).prod(axis=1) for k in range(taps)]
+            found_weights = np.stack(each, axis=1)
+        else:  # a B-spline as a sum of truncated powers
+            away = taps / 2 - np.abs(fraction[:, None] - at_taps)
+            terms = [(-1) ** k * math.comb(taps, k) * np.maximum(away - k, 0) ** order for k in range(taps)]
+            found_weights = sum(terms) / math.factorial(order)
+        weights = xp.asarray(found_weights.astype(np.float32)[:, :, None, None])
+        cuts = [(slice(None),) * (axis + 1) + (slice(k, k + size[axis]),) for k in range(taps)]
+        part = reduce(iadd, (part[cut] * weights[:, k] for k, cut in enumerate(cuts)))
     return part

@@ -28,6 +28,8 @@ _BY_CHANCE = 4.3
 """Deviations of the correlation of noise that the best of ten thousand motions reaches."""
 _RIM = 3
 """Pixels along the edges of both images that are not compared."""
+_DEGREE = 7
+"""Of the polynomials that frames which only shift are interpolated by."""
 _SLOPED, _INTERPOLATED = 1, 2
 """Pixels from one that does not count up to which slopes, and what is interpolated, are mostly its."""
 _PIXELS_TOGETHER = 1 << 26
@@ -49,8 +51,7 @@ def smoothed(images: Array, sigma: float) -> Array:
     if (xp := array_namespace(images)) is np:
         import cv2
 
-        blurred = [cv2.GaussianBlur(each, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE) for each in images]
-        return np.stack(blurred)
+        return np.stack([cv2.GaussianBlur(each, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE) for each in images])
     return ndimage_of(xp).gaussian_filter(images, (0, sigma, sigma), mode="nearest")
 
 
@@ -135,7 +136,7 @@ class FrameView:
     ) -> None:
         self.reference, self.changes = level.image[None], level.changes
         self._level, self._numbers, self._shifts = level, numbers, shifts
-        self._splines = coefficients(frames)
+        self._splines = frames if shifts else coefficients(frames)
         self._counts = None if counts is None else inner(counts, _INTERPOLATED)
 
     def weight(self, motions: Matrix, items: Numbers) -> Array:
@@ -164,7 +165,8 @@ class FrameView:
         numbers = self._numbers[items]
         if self._shifts:
             nowhere = np.zeros((len(items), 2), np.intp)
-            return shifted_windows(self._splines, 3, nowhere, self._level.shape, motions[:, :2, 2], numbers)
+            shift, size = motions[:, :2, 2], self._level.shape
+            return shifted_windows(self._splines, _DEGREE, nowhere, size, shift, numbers, polynomials=True)
         return seen_through(self._splines[array_namespace(self._splines).asarray(numbers)], motions)
 
 

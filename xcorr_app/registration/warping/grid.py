@@ -39,8 +39,7 @@ class Axis:
     @cached_property
     def middles(self) -> Floats:
         """Middle of each window, in pixels from the first."""
-        middles: Floats = self.firsts.astype(np.float64) + (self.window - 1) / 2
-        return middles
+        return self.firsts.astype(np.float64) + (self.window - 1) / 2
 
 
 @dataclass(frozen=True)
