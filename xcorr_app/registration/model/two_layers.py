@@ -44,6 +44,8 @@ _LARGER = 10.0
 _UNDETERMINED = 0.05
 """Share of a prior's frequencies that data determine, at least."""
 _MIN_GAIN = 0.1
+_GAUGE = 1e-9
+"""Share of the largest curvature below which shifts are those of all frames and the scene together."""
 _BLOCK, _FEWEST = 16, 3
 """Rows and columns of a block, whose sums of scores tell how they scatter; so many of them along an axis at least."""
 
@@ -100,19 +102,20 @@ class TwoLayers:
     @property
     def shifts(self) -> Floats:
         """(T, 2) of the frames."""
-        shifts: Floats = self._d + self._begin
+        shifts: Floats = self._d - self._d[self._held] + self._begin
         return shifts
 
     def fit(self) -> Floats:
         """Find shifts and layers in turns; returns standard errors (T, 2) of `shifts`."""
-        free = np.delete(np.arange(self._count), self._held)
-        states = [self._state]
+        count, states = self._count, [self._state]
         for number in range(1, _ROUNDS + 1):
             slope, hessian = self._slope_and_hessian()
-            inverse = np.linalg.pinv(hessian[free][:, :, free].reshape(2 * free.size, -1), hermitian=True)
-            variance, step = np.zeros((2, self._count, 2))
-            variance[free] = np.maximum(np.diag(inverse), 0).reshape(-1, 2)
-            step[free] = np.clip((inverse @ slope[free].ravel()).reshape(-1, 2), -_LONGEST, _LONGEST)
+            # All together may move with the scene: without a frame that is held, none has to follow the others by it.
+            inverse = np.linalg.pinv(hessian.reshape(2 * count, -1), rcond=_GAUGE, hermitian=True)
+            step = (inverse @ slope.ravel()).reshape(-1, 2)
+            step = np.clip(step - step.mean(axis=0), -_LONGEST, _LONGEST)
+            covariance = inverse.reshape(count, 2, count, 2)
+            variance = self._of_differences(covariance)
             if number > _FIRST and (abs(step) <= np.maximum(_SETTLED, _ENOUGH * np.sqrt(variance))).all():
                 break
             self._d = self._d + step
@@ -125,6 +128,12 @@ class TwoLayers:
         scatter = self._scatter(self._last.moved, self._last.left)
         sigma: Floats = np.sqrt(variance * np.maximum((scatter + scatter[self._held]) / 2, 1))
         return sigma
+
+    def _of_differences(self, covariance: Floats) -> Floats:
+        """Variances (T, 2) of the shifts from that of the frame that is held."""
+        own = np.einsum("tata->ta", covariance)
+        beside = np.einsum("taa->ta", covariance[:, :, self._held])
+        return np.maximum(own + own[self._held] - 2 * beside, 0)
 
     @property
     def _state(self) -> tuple[Array, Array, Floats]:
