@@ -133,7 +133,7 @@ class TwoLayers:
                 step[:] = 0
                 step[self._held] = alone
             step = np.clip(step, -_LONGEST, _LONGEST)
-            covariance[np.ix_(free, [0, 1], free, [0, 1])] = inverse.reshape(free.size, 2, free.size, 2)
+            covariance[free[:, None], :, free] = inverse.reshape(free.size, 2, free.size, 2).transpose(0, 2, 1, 3)
             variance = self._of_differences(covariance)
             if number > _FIRST and (abs(step) <= np.maximum(_SETTLED, _ENOUGH * np.sqrt(variance))).all():
                 break
@@ -150,7 +150,8 @@ class TwoLayers:
         """Variances (T, 2) of the shifts from that of the frame that is held."""
         own = np.einsum("tata->ta", covariance)
         beside = np.einsum("taa->ta", covariance[:, :, self._held])
-        return np.maximum(own + own[self._held] - 2 * beside, 0)
+        variances: Floats = np.maximum(own + own[self._held] - 2 * beside, 0)
+        return variances
 
     @property
     def _state(self) -> tuple[Array, Array, Floats]:
