@@ -82,7 +82,7 @@ def decide_planes(
         return Decision("tensor", "" if refusal else "hankel", refusal or "asked for")
     if asked == "tensor":
         return _least(_table(TENSOR, "tensor", problem, limits), asked)
-    candidates = _table(DIRECT, "direct", problem, limits)
+    candidates = _table(DIRECT, "direct", problem, limits) if asked in ("auto", "direct") else []
     if asked == "auto":
         candidates.append(_candidate("fft", "", fft_cost(problem, limits) + _GAPS_OF_FFT, _HOST_OF_FFT))
     return _least(candidates, asked)

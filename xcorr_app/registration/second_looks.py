@@ -148,18 +148,17 @@ def changing_lines(series: Series) -> Series:
     """Have rows or columns offsets that change from frame to frame? They are levelled, if that is better."""
     if not by_frames(series.reference):
         return series
-    for _ in range(2):  # rows and columns
-        lines = levelled(series.frames, series.measured, series.settings)
-        if lines is None and series.lines is None:
-            return series
-        series = replace(series, lines=lines)
+    level = series
+    for _ in range(2):  # rows and columns: errors may be seen to fall once both are levelled
+        lines = levelled(level.frames, level.measured, series.settings)
         if lines is None or lines.kind != "changing":
-            return series
-        level = series.without(lines)
-        if not is_better(series.measured, level.measured, series.settings, lines.kind):
-            return series
-        series = level
-    return replace(series, lines=levelled(series.frames, series.measured, series.settings))
+            break
+        level = level.without(lines)
+        if is_better(series.measured, level.measured, series.settings, lines.kind):
+            series = level
+    if level is not series:
+        lines = levelled(series.frames, series.measured, series.settings)
+    return replace(series, lines=lines)
 
 
 def uneven_light(series: Series) -> Series:

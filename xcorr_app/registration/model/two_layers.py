@@ -96,7 +96,10 @@ class TwoLayers:
 
     def scene(self, shift: Floats) -> Array:
         """(h, w) as a frame of such a shift (2,) shows it."""
-        scene: Array = self._at.images(self._scene * self._at.phases((shift - self._begin)[None])[0]) * self._unit
+        scene: Array = (
+            self._at.images(self._scene * self._at.phases((shift - self._begin + self._d[self._held])[None])[0])
+            * self._unit
+        )
         return scene
 
     @property
@@ -106,15 +109,31 @@ class TwoLayers:
         return shifts
 
     def fit(self) -> Floats:
-        """Find shifts and layers in turns; returns standard errors (T, 2) of `shifts`."""
+        """Find shifts and layers in turns; returns standard errors (T, 2) of `shifts`.
+
+        First with one frame held; then that frame moves against all others: the scene is theirs, and follows it slowly.
+        """
+        self._settled(held=True)
+        variance = self._settled(held=False)
+        scatter = self._scatter(self._last.moved, self._last.left)
+        sigma: Floats = np.sqrt(variance * np.maximum((scatter + scatter[self._held]) / 2, 1))
+        return sigma
+
+    def _settled(self, *, held: bool) -> Floats:
+        """Take steps until none changes anything; returns the variances (T, 2) of the shifts."""
         count, states = self._count, [self._state]
+        free = np.delete(np.arange(count), self._held) if held else np.arange(count)
         for number in range(1, _ROUNDS + 1):
             slope, hessian = self._slope_and_hessian()
-            # All together may move with the scene: without a frame that is held, none has to follow the others by it.
-            inverse = np.linalg.pinv(hessian.reshape(2 * count, -1), rcond=_GAUGE, hermitian=True)
-            step = (inverse @ slope.ravel()).reshape(-1, 2)
-            step = np.clip(step - step.mean(axis=0), -_LONGEST, _LONGEST)
-            covariance = inverse.reshape(count, 2, count, 2)
+            inverse = np.linalg.pinv(hessian[free][:, :, free].reshape(2 * free.size, -1), rcond=_GAUGE, hermitian=True)
+            step, covariance = np.zeros((count, 2)), np.zeros((count, 2, count, 2))
+            step[free] = (inverse @ slope[free].ravel()).reshape(-1, 2)
+            if not held:
+                alone = step[self._held] - np.delete(step, self._held, axis=0).mean(axis=0)
+                step[:] = 0
+                step[self._held] = alone
+            step = np.clip(step, -_LONGEST, _LONGEST)
+            covariance[free[:, None], :, free] = inverse.reshape(free.size, 2, free.size, 2).transpose(0, 2, 1, 3)
             variance = self._of_differences(covariance)
             if number > _FIRST and (abs(step) <= np.maximum(_SETTLED, _ENOUGH * np.sqrt(variance))).all():
                 break
@@ -125,15 +144,14 @@ class TwoLayers:
                 self._go_on(*states)
                 self._last = self._layers(fit_gain=True)
                 states = [self._state]
-        scatter = self._scatter(self._last.moved, self._last.left)
-        sigma: Floats = np.sqrt(variance * np.maximum((scatter + scatter[self._held]) / 2, 1))
-        return sigma
+        return variance
 
     def _of_differences(self, covariance: Floats) -> Floats:
         """Variances (T, 2) of the shifts from that of the frame that is held."""
         own = np.einsum("tata->ta", covariance)
         beside = np.einsum("taa->ta", covariance[:, :, self._held])
-        return np.maximum(own + own[self._held] - 2 * beside, 0)
+        variances: Floats = np.maximum(own + own[self._held] - 2 * beside, 0)
+        return variances
 
     @property
     def _state(self) -> tuple[Array, Array, Floats]:
@@ -157,7 +175,7 @@ class TwoLayers:
     def placed(self, frames: Array, shifts: Floats) -> tuple[Floats, Floats]:
         """Shifts and standard errors (n, 2) of further frames (n, h, w), from those given, over the layers found."""
         xp, at = array_namespace(frames), self._at
-        d, gain = shifts - self._begin, np.ones(len(shifts))
+        d, gain = shifts - self._begin + self._d[self._held], np.ones(len(shifts))
         frames = frames / self._unit - at.images(self._pattern)
         k = np.stack([to_host(each).astype(np.float64).ravel() for each in at.slopes])
         weight = to_host(at.halves * xp.abs(self._scene) ** 2 / self._noise).astype(np.float64).ravel()
@@ -168,7 +186,7 @@ class TwoLayers:
             slope = self._slope(moved, left)
             d = d + np.clip(np.linalg.solve(hessian, slope.T).T / gain[:, None] ** 2, -_LONGEST, _LONGEST)
         variance = np.diag(np.linalg.inv(hessian)) / gain[:, None] ** 2
-        return d + self._begin, np.sqrt(variance * np.maximum(self._scatter(moved, left), 1))
+        return d - self._d[self._held] + self._begin, np.sqrt(variance * np.maximum(self._scatter(moved, left), 1))
 
     def _canvas(self) -> Frequencies:
         """With room for the motion; further frames move as far."""
