@@ -111,7 +111,7 @@ class TwoLayers:
     def fit(self) -> Floats:
         """Find shifts and layers in turns; returns standard errors (T, 2) of `shifts`.
 
-        First with one frame held; then that frame moves against all others: the scene is theirs, and follows it slowly.
+        First with one frame held; then it moves against all others: the scene is theirs, and follows it slowly.
         """
         self._settled(held=True)
         variance = self._settled(held=False)
@@ -141,8 +141,9 @@ class TwoLayers:
             self._last = self._layers(fit_gain=True)
             states.append(self._state)
             if len(states) == 3:
-                self._go_on(*states)
-                self._last = self._layers(fit_gain=True)
+                if held:
+                    self._go_on(*states)
+                    self._last = self._layers(fit_gain=True)
                 states = [self._state]
         return variance
 

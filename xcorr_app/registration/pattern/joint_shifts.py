@@ -47,7 +47,7 @@ number of the frames in which they may: a still layer holds them back, and drive
 _ROUNDING = 1e-4
 """Pixels that the shift of the reference itself may be off zero."""
 _AT_ONCE = 16
-_FAR, _NEAR = 3.0, 0.2
+_FAR, _NEAR = 3.0, 0.5
 """Pixels of motion from which rims tell more than they confuse, and by which shifts then change at most."""
 _FOLLOWED, _MIN_REACH = 0.5, 1.0
 """Share of the scene's motion below which shifts measured are none of it, and pixels that it moves by at least."""
