@@ -26,7 +26,6 @@ _SETTINGS = {
 """Of each kind the threads of BLAS, and what NumPy does without."""
 _TESTS = (
     "tests/golden",
-    "tests/kernels/test_linear_motion_on_host.py",
     "tests/registration/patches/test_motion_patches.py::test_the_answer_does_not_depend_on_threads",
     "tests/batch/test_motion_patches.py::test_a_field_is_applied_to_other_channels",
 )
