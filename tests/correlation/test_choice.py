@@ -87,3 +87,9 @@ def test_what_was_asked_for_is_taken(how, name, reason):
 )
 def test_peaks(problem, normalize, tensor):
     assert (decide_peaks(problem, normalize=normalize, limits=H200).engine == "tensor") == tensor
+
+
+@pytest.mark.parametrize("decide", [decide_planes, decide_peaks])
+def test_an_engine_asked_for_by_a_name_of_its_own_is_not_replaced(decide):
+    """Such a one checks that wrong values are found out: another in its place would be right."""
+    assert decide(square(64, 9, **many(5)), engine="planted", limits=H200).engine == "planted"

@@ -14,7 +14,7 @@ import numpy as np
 from xcorr_app.errors import DeviceError
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 
-__all__ = ["current_device", "on_device_of", "same_device"]
+__all__ = ["current_device", "on_device_of"]
 
 _WHERE_WE_ARE: AbstractContextManager[Any] = contextlib.nullcontext()
 
@@ -28,14 +28,6 @@ def current_device() -> int:
 def _number_of_current() -> Callable[[], int]:
     found: Callable[[], int] = importlib.import_module("cupy").cuda.runtime.getDevice
     return found
-
-
-def same_device(xp: Any) -> Callable[[], None]:
-    """Return what makes the device that is current here the current one of another thread; nothing for NumPy."""
-    if xp is np:
-        return lambda: None
-    device = xp.cuda.Device()
-    return lambda: device.use()
 
 
 def on_device_of(array: Array, other: Array = None) -> AbstractContextManager[Any]:
