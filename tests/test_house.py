@@ -45,7 +45,7 @@ LARGEST = {
     "xcorr_app/io": 5640,
     "xcorr_app/napari": 120,
     "xcorr_app/pipeline": 1250,
-    "xcorr_app/registration": 11280,
+    "xcorr_app/registration": 11360,
     "xcorr_app/report": 1240,
     "benchmarks": 5610,
     "tests": 23800,
