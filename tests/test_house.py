@@ -48,7 +48,7 @@ LARGEST = {
     "xcorr_app/registration": 11360,
     "xcorr_app/report": 1240,
     "benchmarks": 5610,
-    "tests": 23800,
+    "tests": 23900,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
