@@ -59,8 +59,8 @@ def stack(tmp_path_factory):
         (["--box", "3", "--max-pixels", "0"], "--max-pixels"),
         (["--box", "3", "--resume", "--overwrite"], "give one of them"),
         (
-            ["--box", "3", "--gpu-memory", "1GB", "--cluster", "local:1"],
-            "--gpu-memory and --cluster exclude each other",
+            ["--box", "3", "--resume", "--overwrite"],
+            "--resume and --overwrite exclude each other",
         ),
         (["--taps", "nowhere.npy"], "nowhere.npy: cannot be read (No such file"),
         (["--taps", ""], "the name of the file is empty"),

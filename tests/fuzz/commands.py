@@ -86,7 +86,7 @@ def _arguments(name, arguments, inputs, path, out):
     if name in BESIDES:
         return [*arguments, str(path), str(sound), "-o", str(out), *common]
     if name == "unmix":
-        return [*arguments, str(path), "-o", str(out.with_suffix(".tif")), *common]
+        return [*arguments, str(path), "-o", str(out), *common]
     if name == "correlate":
         return [*arguments, str(sound), str(path), "-o", str(out.with_suffix(".npy")), *common]
     if name == "apply":
