@@ -233,6 +233,12 @@ def test_disk_full_at_every_write(tmp_path, monkeypatch, kind):
     np.testing.assert_array_equal(read_stack(tmp_path / "a.tif").data, data)
 
 
+def _written(path, metadata, planes, compression):
+    with StackWriter(path, metadata, compression=compression) as writer:
+        for plane in planes:
+            writer.write(plane)
+
+
 @pytest.mark.parametrize("limit", [0, 7, 500, 20_000, 79_000, 110_000])
 @pytest.mark.parametrize("compression", [None, "zlib"])
 def test_the_system_refuses_more_bytes(tmp_path, limit, compression):
@@ -241,12 +247,8 @@ def test_the_system_refuses_more_bytes(tmp_path, limit, compression):
     old = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, old[1]))
     try:
-        with (
-            pytest.raises(OutputError, match="File too large"),
-            StackWriter(tmp_path / "a.tif", metadata, compression=compression) as writer,
-        ):
-            for plane in data:
-                writer.write(plane)
+        with pytest.raises(OutputError, match="File too large"):
+            _written(tmp_path / "a.tif", metadata, data, compression)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, old)
     assert list(tmp_path.iterdir()) == []
