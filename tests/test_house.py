@@ -45,10 +45,10 @@ LARGEST = {
     "xcorr_app/io": 5970,
     "xcorr_app/napari": 120,
     "xcorr_app/pipeline": 1250,
-    "xcorr_app/registration": 11280,
+    "xcorr_app/registration": 11360,
     "xcorr_app/report": 1240,
     "benchmarks": 5610,
-    "tests": 23810,
+    "tests": 23910,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")

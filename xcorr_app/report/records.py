@@ -63,7 +63,7 @@ class FrameRow:
     remarks : tuple of str
         What else is said of it, in such words: no reason to look at it.
     sigma_y, sigma_x : float
-        Predicted standard errors of (dy, dx) in pixels; nan where not known.
+        Predicted standard errors of (dy, dx) in pixels; inf where nothing is known of a peak, nan where there is none.
     applied_dy, applied_dx : float
         Pixels that the frame is moved by; nan where it is left out.
     """

@@ -49,8 +49,9 @@ class ShiftResult:
     unreadable: dict[int, str]
     """Why a frame could not be read, by frame number."""
     sigma: NDArray[np.float64]
-    """(T, 2) standard error of each shift in pixels, predicted from the image itself; inf where the scores around it
-    are no peak, NaN where there is none."""
+    """(T, 2) standard error of each shift in pixels, predicted from the image itself; inf where nothing is known: the
+    peak is more probably one by chance, or one of several alike, than the frame's own (`wrong` above one half). NaN
+    where there is none."""
     significance: NDArray[np.float64]
     """(T,) height of the peak above the rest of its plane, in standard deviations of that; NaN where not known."""
     tiles: NDArray[np.float32]
