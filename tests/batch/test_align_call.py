@@ -56,6 +56,9 @@ def test_its_result_is_what_was_written(folder, tmp_path):
         recorded = json.loads(found.record.read_text())["stacks"][name]["assessment"]
         assert stack.assessment.as_record() == recorded
         assert "4 frames, 4 trusted" in stack._repr_html_()
+        read = xc.ShiftResult.load(stack.table)
+        assert (read.flags, len(stack)) == (stack.flags, 4)
+        assert np.array_equal(read.applied(), stack.applied, equal_nan=True)
     assert "3 stacks, 1 failed" in repr(found)
     assert found._repr_html_().count("<tr>") == 4
     assert ("m0: measure", 4, 4) in told

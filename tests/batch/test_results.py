@@ -58,7 +58,7 @@ def test_border_nearest_and_crop(tmp_path, stack):
     found = shifts(tmp_path / "constant" / "m" / "shifts.csv")
     assert (aligned(tmp_path / "constant") == 0).any()
     assert align(stack, "-o", tmp_path / "nearest", "--border", "nearest").code == 0
-    expected = apply_shifts(movie(), found, mode="nearest")
+    expected = apply_shifts(movie(), found, border="nearest")
     np.testing.assert_array_equal(aligned(tmp_path / "nearest"), expected)
     run = align(stack, "-o", tmp_path / "crop", "--border", "crop")
     assert run.code == 0

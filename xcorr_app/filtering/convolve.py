@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xcorr_app.arrays.axes import named_axes
-from xcorr_app.arrays.kinds import as_array, exact_float64, is_lazy, rounded_to
+from xcorr_app.arrays.kinds import as_array, exact_float64, is_lazy, keeps_labels, rounded_to
 from xcorr_app.arrays.lazy import over_frames
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.filtering.boundary import Mode
@@ -39,6 +39,7 @@ _INTEGERS = ("uint8", "uint16", "int16")
 """Whose sums are computed as what they are."""
 
 
+@keeps_labels
 def convolve(
     images: Array,
     taps: npt.ArrayLike | Filter,
@@ -110,6 +111,7 @@ def convolve(
     return _filtered(images, taps, mode, options, flip=True)
 
 
+@keeps_labels
 def filter_taps(
     images: Array,
     taps: npt.ArrayLike | Filter,
