@@ -36,19 +36,19 @@ WITHOUT_RINGS = {"arrays", "batch", "cli", "cluster", "correlation", "filtering"
 """Layers whose files, taken together, import each other in no ring."""
 LARGEST = {
     "xcorr_app/arrays": 210,
-    "xcorr_app/batch": 3010,
-    "xcorr_app/cli": 970,
+    "xcorr_app/batch": 2950,
+    "xcorr_app/cli": 910,
     "xcorr_app/cluster": 260,
     "xcorr_app/correlation": 2160,
     "xcorr_app/filtering": 1550,
     "xcorr_app/gpu": 5330,
-    "xcorr_app/io": 5970,
+    "xcorr_app/io": 5640,
     "xcorr_app/napari": 120,
     "xcorr_app/pipeline": 1250,
     "xcorr_app/registration": 11360,
     "xcorr_app/report": 1240,
     "benchmarks": 5610,
-    "tests": 23910,
+    "tests": 23900,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")

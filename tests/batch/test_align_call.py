@@ -80,7 +80,7 @@ def test_its_keywords_are_the_options_of_the_command():
     known = inspect.signature(xc.align).parameters
     assert list(known)[:3] == ["inputs", "out", "progress"]
     assert known["interpolation"].default == "linear"
-    assert {"max_shift", "resume", "cluster", "pyramid", "patch"} <= set(known)
+    assert {"max_shift", "resume", "cluster", "format", "motion"} <= set(known)
     assert not {"output", "quiet", "verbose", "debug", "explain", "watch"} & set(known)
 
 
@@ -91,7 +91,7 @@ def test_its_keywords_are_the_options_of_the_command():
         ({"quiet": True}, "unknown option quiet"),
         ({"interpolation": "sinc"}, "unknown interpolation 'sinc': use nearest, linear, cubic, fourier"),
         ({"smooth_time": 0}, "smooth_time is 0: use a whole number, 1 to 1000"),
-        ({"patch": 64}, "--patch goes with --motion patches"),
+        ({"motion": "patches:8"}, "a patch has 16 pixels or more"),
         ({"prefilter": "blur:1"}, "prefilter 'blur"),
         ({"max_shift": "5,x"}, "give pixels, or rows,columns"),
         ({"align_channel": -1}, "align channel -1 does not exist"),

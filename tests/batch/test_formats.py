@@ -80,9 +80,11 @@ def test_one_channel_of_an_ome_stack_keeps_its_name(tmp_path):
 def test_unmix_reads_colours(tmp_path, kind):
     folder = save_frames(tmp_path / "in", kind, colours())
     (tmp_path / "m.csv").write_text("0,1,0\n")
-    run = xcorr("unmix", folder / f"i2.{kind}", "-o", tmp_path / "o.tif", "--matrix", tmp_path / "m.csv")
+    run = xcorr("unmix", folder / f"i2.{kind}", "-o", tmp_path / "o", "--matrix", tmp_path / "m.csv")
     assert run.code == 0
-    np.testing.assert_allclose(tifffile.imread(tmp_path / "o.tif").astype(int), colours()[2, ..., 1], atol=60)
+    np.testing.assert_allclose(
+        tifffile.imread(tmp_path / "o" / "i2" / "i2_unmixed.tif").astype(int), colours()[2, ..., 1], atol=60
+    )
 
 
 def numbered(folder, pattern="a_t{t}_c{c}", numbers=range(4), **other):

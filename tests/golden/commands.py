@@ -135,12 +135,12 @@ ALIGN: dict[str, tuple[Callable[[Path], Path], Words]] = {
     "pages": (_pages, ("--max-shift", "8,7", "--report", "none")),
     "not-applied": (_pages, ("--reference", "mean", "--no-apply", "--report", "none", "--max-shift", "8")),
     "corrected": (_movie, ("--flat", "@flat", "--background", "median", "--correct", "--report", "none")),
-    "patches": (_bent, ("--motion", "patches", "--patch", "48", "--report", "none")),
+    "patches": (_bent, ("--motion", "patches:48", "--report", "none")),
     "turning": (_turning, ("--motion", "rigid", "--report", "none")),
     "several": (_several, ("--max-shift", "12", "--report", "none")),
     "depth": (_depth, ("--reference", "pairs:2", "--report", "none")),
     "explained": (_movie, ("--explain",)),
-    "zarr": (_movie, ("--format", "ome-zarr", "--pyramid", "2", "--report", "none")),
+    "zarr": (_movie, ("--format", "ome-zarr:2", "--report", "none")),
 }
 OTHERS: dict[str, tuple[str, Callable[[Path], Path], Words]] = {
     "filter-gaussian": ("filter", _movie, ("--gaussian", "1.2,0.7")),

@@ -43,7 +43,7 @@ def command(options: CorrelateOptions, left: Path, right: Path) -> int:
     console = console_for(sys.stdout)
     with one_line_failures(WRONG_USAGE, debug=options.debug):
         plan = plan_correlation(left, right, options.output or Path(), options)
-        if options.explain or options.explain_for:
+        if options.explain:
             print_decision(console, plan.out.name, plan.decision())
             return 0
     with one_line_failures(SOMETHING_FAILED, debug=options.debug):

@@ -27,10 +27,10 @@ _ELEMENTS = ("m00", "m01", "m02", "m10", "m11", "m12")
 
 def measured_by_motion(begun: Begun[SourceFrames], options: AlignOptions, resources: StackResources) -> Measured:
     """Measure motions of whole frames."""
-    basis = basis_of(options.motion)
+    basis = basis_of(options.model)
 
     def tell(frames: SourceFrames, result: MotionResult) -> tuple[Warped, ShiftResult]:
-        matrices = np.round(result.applied(options.doubtful), 9)
+        matrices = np.round(result.applied(options.policy), 9)
         files = {"motion.csv": motion_csv(frames, result, matrices).encode()}
         told = f"Measured as {result.model} motion; shifts are those of the middle of the frame (see motion.csv)."
         turns = tuple(zip(result.angle.tolist(), result.scale.tolist(), strict=True))

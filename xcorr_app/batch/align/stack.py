@@ -68,10 +68,10 @@ def align_stack(
     options, folder = plan.options, plan.out / spec.name
     check_correction(options, begun.host)
     with resources.step("measure"):
-        measured = _WAYS.get(options.motion, measured_by_motion)(begun, options, resources)
+        measured = _WAYS.get(options.model, measured_by_motion)(begun, options, resources)
     # Table, report, resumed report and moved stack all hold to the same rounded numbers: who applies the table
     # to the input gets the output, and a rounding error of 1e-8 px does not push an edge row out of the frame.
-    rows = tuple(frame_rows(begun.host, measured.result, options.doubtful))
+    rows = tuple(frame_rows(begun.host, measured.result, options.policy))
     make_folder(folder)
     files = {"shifts.csv": shifts_csv(rows).encode()} | (measured.warped.files if measured.warped else {})
     moved, pictures, assessment, target = _moved(spec, options, folder, begun, measured, rows, resources)
@@ -102,12 +102,12 @@ def measured_by_shifts(begun: Begun[SourceFrames], options: AlignOptions, resour
     frames, settings, xp = begun.host, options.settings, begun.host.xp
     if xp is np:
         window = settings.window(frames.shape)
-        check_memory(settings.measured_shape(frames.shape), window, verified=options.verify != "none")
+        check_memory(settings.measured_shape(frames.shape), window, verified=options.verified != "none")
     correction = correction_of(options, begun.there)
 
     def estimated(own: SourceFrames, frames: Frames) -> Channel:
         reference, frames = reference_of(options, own), corrected(frames, correction)
-        how: Any = {"xp": xp, "verify": options.verify, "progress": resources.progress}
+        how: Any = {"xp": xp, "verify": options.verified, "progress": resources.progress}
         return Channel(frames, reference, estimate_from(frames, reference, settings, **how))
 
     first = estimated(frames, settled(begun.there))
@@ -137,7 +137,7 @@ def _moved(
     moves = np.array([(row.applied_dy, row.applied_dx) for row in rows])
     if options.apply and not np.isfinite(moves).any():
         raise InputError(_NOTHING_KEPT.format(name=spec.name, frames=frames.count))
-    ending = output_ending(options.format, frames.source.metadata)
+    ending = output_ending(options.file_format, frames.source.metadata)
     target = folder / f"{spec.name}_aligned{ending}" if options.apply else None
     covers, seen, defects = moves, None, result.defects
     if warped is not None:
@@ -273,10 +273,10 @@ def _closure(result: ShiftResult) -> dict[str, float | int] | None:
 
 
 def _notes(frames: SourceFrames, result: ShiftResult, options: AlignOptions) -> Iterator[str]:
-    window, whole = result.window, is_more_than_a_shift(options.motion) and options.motion != PATCHES
+    window, whole = result.window, is_more_than_a_shift(options.model) and options.model != PATCHES
     if whole:
         if options.settings.max_shift is not None:
-            yield f"--max-shift does not limit --motion {options.motion}: shifts of up to half the frame are searched."
+            yield f"--max-shift does not limit --motion {options.model}: shifts of up to half the frame are searched."
     elif options.settings.max_shift is None:
         yield (
             f"Shifts up to {window.dy_max} rows and {window.dx_max} columns were searched (the default, a quarter of "
@@ -309,12 +309,12 @@ def _notes_on_moving(rows: Sequence[FrameRow], options: AlignOptions, moved: Mov
     if replaced := [row for row in rows if not row.as_measured]:
         moves = any(row.is_moved or row.is_dropped for row in replaced)
         kept = runs_of([row.frame for row in rows if not row.is_dropped])
-        became = _BECAME[options.doubtful].format(kept=kept) if moves else "left in place"
+        became = _BECAME[options.policy].format(kept=kept) if moves else "left in place"
         which = shorten(runs_of([row.frame for row in replaced]), 60, placeholder=" ...")
         doubted = f"{count(len(replaced), 'frame')} without a shift that can be trusted ({which})"
         if not moves and any(is_trusted(row.flags) for row in replaced):
             doubted = "Most frames have no shift that can be trusted, so that none is moved: all"
-        yield f"{doubted}: {became} (--doubtful {options.doubtful})."
+        yield f"{doubted}: {became} (--doubtful {options.policy})."
     if moved.clipped:
         yield f"{moved.clipped} interpolated pixels did not fit the data type and were clipped to its range."
     if moved.area is not None:

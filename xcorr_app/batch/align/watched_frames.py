@@ -30,7 +30,7 @@ TABLE = "shifts_so_far.csv"
 def can_be_measured_alone(options: AlignOptions) -> bool:
     """Whether a frame can be measured before the others are there: against one frame or image, as it is."""
     fixed = options.reference == "first" or isinstance(options.reference, (int, Path))
-    plain = options.motion == "translation" and options.mask is None and not options.corrects
+    plain = options.model == "translation" and options.mask is None and not options.corrects
     return fixed and plain and options.more_channels == () and options.settings.smooth_time == 1
 
 

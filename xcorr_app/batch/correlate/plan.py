@@ -12,7 +12,7 @@ import numpy as np
 
 from xcorr_app.batch.correlate.options import CorrelateOptions
 from xcorr_app.batch.correlate.peaks_file import check_peaks_name
-from xcorr_app.batch.shared_options import limits_for
+from xcorr_app.batch.shared_options import explains_another, limits_for
 from xcorr_app.correlation.arrangement import engine_dtypes, plane_dtype
 from xcorr_app.correlation.choice import decide_planes
 from xcorr_app.correlation.engines import choose_engine
@@ -75,7 +75,7 @@ class CorrelationPlan:
             decided, _ = decide_shifts(problem, handed_dtypes(*types), settings.normalization, subpixel=subpixel, **how)
         else:
             decided = decide_planes(problem, dtypes=engine_dtypes(*types), **how)
-        if not self.options.explain_for:
+        if not explains_another(self.options):
             choose_engine(decided.engine, self.device.xp, problem, settings.kernel_options)
         return decided
 

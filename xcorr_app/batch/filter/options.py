@@ -91,7 +91,6 @@ class FilterOptions(NamedKernelOptions):
     )
     channel: str | int | None = shared_options.channel()
     cluster: str | None = shared_options.cluster()
-    verbose: bool = shared_options.verbose(text="Name every plane that cannot be read.")
 
     def __post_init__(self) -> None:
         super().__post_init__()

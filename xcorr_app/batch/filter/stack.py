@@ -10,6 +10,7 @@ import numpy as np
 
 from xcorr_app.batch.filter.banks import FilterBank
 from xcorr_app.batch.filter.options import FilterOptions
+from xcorr_app.batch.written import write_planes
 from xcorr_app.errors import DamagedFileError, ShapeError
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.filtering.device import planned
@@ -17,7 +18,6 @@ from xcorr_app.filtering.engines.choice import chosen_engine
 from xcorr_app.filtering.filter_bank import filter_bank
 from xcorr_app.filtering.request import checked_request
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array
-from xcorr_app.gpu.runtime.download import download_in_parts
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec, StackMetadata, make_folder
 from xcorr_app.io.source import Resolution
@@ -71,11 +71,7 @@ def filter_stack(
             unreadable |= {str(plane): reason for plane, reason in damaged.items()}
             if len(unreadable) == len(positions):
                 raise DamagedFileError(next(iter(unreadable.values())))
-            for part in download_in_parts(after):
-                if part.dtype.kind == "f":
-                    non_finite += part.size - int(np.count_nonzero(np.isfinite(part)))
-                for plane in part.reshape(-1, *part.shape[-2:]):
-                    writer.write(plane)
+            non_finite += write_planes(writer, after, counted=True)
     resources.close()
     return {
         "planes": len(positions),

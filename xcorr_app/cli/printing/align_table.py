@@ -104,7 +104,7 @@ def _print_plan(console: Console, plan: Plan[AlignOptions]) -> None:
     for spec in plan.discovery.series:
         with spec.open() as source:
             shape, axes, dtype = source.metadata.shape, source.metadata.axes, source.metadata.dtype
-            ending = output_ending(options.format, source.metadata)
+            ending = output_ending(options.file_format, source.metadata)
         window = options.settings.window((shape[-2], shape[-1]))
         writes = ["shifts.csv"] + ([f"{spec.name}_aligned{ending}"] if options.apply else [])
         table.add_row(

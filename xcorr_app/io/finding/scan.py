@@ -9,7 +9,7 @@ from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.container_paths import split_inner
 from xcorr_app.io.finding.unsupported_kinds import HEAD_BYTES, refused_kind
 from xcorr_app.io.formats import format_of
-from xcorr_app.io.images import bmp, jpeg, npy, png, png_stream
+from xcorr_app.io.images import bmp, jpeg, npy, png
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.ome_zarr.zarr_image import scan_zarr
 from xcorr_app.io.ome_zarr.zarr_store import is_zarr
@@ -42,7 +42,7 @@ class _ScanKind(Protocol):
 
 
 _KINDS: tuple[tuple[bytes, _ScanKind], ...] = (
-    (png_stream.SIGNATURE, png.scan_png),
+    (png.SIGNATURE, png.scan_png),
     (npy.SIGNATURE, npy.scan_npy),
     (jpeg.SIGNATURE, jpeg.scan_jpeg),
     (bmp.SIGNATURE, bmp.scan_bmp),

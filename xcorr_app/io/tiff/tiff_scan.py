@@ -20,9 +20,8 @@ from xcorr_app.io.tiff.imagej import is_imagej, parse_imagej
 from xcorr_app.io.tiff.integrity import Page, check_page
 from xcorr_app.io.tiff.ome import is_ome, parse_ome
 from xcorr_app.io.tiff.reader_log import logged_as_damage
-from xcorr_app.io.tiff.repeated_directories import Repeated
 from xcorr_app.io.tiff.tiff import TiffImage
-from xcorr_app.io.tiff.tiff_directory import Directory, DirectoryReader
+from xcorr_app.io.tiff.tiff_directory import Directory, DirectoryReader, Repeated
 from xcorr_app.io.tiff.tifffile_shape import is_shaped, parse_shaped
 
 if TYPE_CHECKING:
@@ -90,8 +89,8 @@ def walk_pages(reader: DirectoryReader, limits: Limits, *, colour: bool = False)
     for directory in reader.walk(limits):
         if isinstance(directory, Repeated):
             assert pages is not None  # noqa: S101 - for the type checker
-            pages.directory_offsets.extend(directory.offsets)
-            pages.data_offsets.extend(directory.data_offsets)
+            pages.directory_offsets.append(directory.offset)
+            pages.data_offsets.append(directory.data_offset)
             continue
         if pages is not None and _is_reduced(reader, directory, pages.first):
             continue
