@@ -87,15 +87,15 @@ def test_its_keywords_are_the_options_of_the_command():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"maxshift": 3}, "unknown option maxshift: the options are align_channel, apply"),
+        ({"maxshift": 3}, "unknown option maxshift: the options are apply"),
         ({"quiet": True}, "unknown option quiet"),
         ({"interpolation": "sinc"}, "unknown interpolation 'sinc': use nearest, linear, cubic, fourier"),
         ({"smooth_time": 0}, "smooth_time is 0: use a whole number, 1 to 1000"),
         ({"motion": "patches:8"}, "a patch has 16 pixels or more"),
         ({"prefilter": "blur:1"}, "prefilter 'blur"),
         ({"max_shift": "5,x"}, "give pixels, or rows,columns"),
-        ({"align_channel": -1}, "align channel -1 does not exist"),
-        ({"motion": "rigid", "align_channel": "sum"}, "several channels are measured for shifts"),
+        ({"channel": -1}, "channel -1 does not exist"),
+        ({"motion": "rigid", "channel": "sum"}, "several channels are measured for shifts"),
     ],
 )
 def test_keywords_that_make_no_sense(folder, tmp_path, given, words):

@@ -151,7 +151,7 @@ def test_a_field_is_applied_to_other_channels(two_channels, tmp_path, source):
     [
         (["--invert"], "holds fields, which have no inverse"),
         (["--match", "name"], "match by number"),
-        (["--border", "crop"], "no --border crop"),
+        (["--border", "crop"], "--border constant or nearest"),
         (["--interpolation", "fourier"], "use nearest, linear or cubic"),
         (["--scale", 0.5], "are of frames of 120 x 135"),
     ],
