@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xcorr_app.arrays.axes import named_axes
-from xcorr_app.arrays.kinds import as_array, exact_float64, is_lazy, rounded_to
+from xcorr_app.arrays.kinds import as_array, exact_float64, is_lazy, keeps_labels, rounded_to
 from xcorr_app.arrays.lazy import over_frames
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.filtering.boundary import Mode
@@ -43,6 +43,7 @@ _PIXELS_FOR_THREADS = 1 << 18
 """Of a stack with fewer, threads cost more than they save."""
 
 
+@keeps_labels
 def convolve(
     images: Array,
     taps: npt.ArrayLike | Filter,
@@ -113,6 +114,7 @@ def convolve(
     return _filtered(images, taps, mode, options, flip=True)
 
 
+@keeps_labels
 def filter_taps(
     images: Array,
     taps: npt.ArrayLike | Filter,
