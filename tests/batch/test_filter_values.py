@@ -82,5 +82,5 @@ def test_nan_stays_where_the_filter_meets_it(tmp_path):
     missing = np.zeros(frames.shape, bool)
     missing[1, 19:22, 29:32] = True
     np.testing.assert_array_equal(np.isnan(result(tmp_path / "out")), missing)
-    assert "9 pixels are NaN or infinite" in run.stdout
+    assert "9 of the pixels are NaN or infinite" in run.stdout
     assert record(tmp_path / "out")["stacks"]["m"]["non_finite_pixels"] == 9
