@@ -54,7 +54,7 @@ def test_type_of_the_result(tmp_path, dtype, wanted):
     else:
         assert facts["clipped_pixels"] == pytest.approx(assert_rounded(found, exact), abs=5)
         assert facts["clipped_pixels"] > 0
-        assert f"{facts['clipped_pixels']} pixels did not fit {dtype}" in run.stdout
+        assert f"{facts['clipped_pixels']} of the pixels did not fit {dtype}" in run.stdout
 
 
 @pytest.mark.parametrize(
