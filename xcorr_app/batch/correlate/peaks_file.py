@@ -56,17 +56,13 @@ def write_peaks(path: Path, records: Sequence[PlaneRecord], shape: tuple[int, ..
     if path.suffix.lower() == ".csv":
         atomic_write_text(path, csv_text(PlaneRecord._fields, records))
         return
-    columns = {
-        name: np.array(values) for name, values in zip(PlaneRecord._fields, zip(*records, strict=True), strict=True)
-    }
 
     def array(*names: str) -> np.ndarray:
-        return np.stack([columns[name].astype(np.float64).reshape(shape) for name in names], axis=-1)
+        values = np.array([[getattr(record, name) for name in names] for record in records], np.float64)
+        return values.reshape(*shape, len(names))
 
-    arrays: dict[str, Any] = {
-        "shift": array("dy", "dx"),
-        "peak": np.nan_to_num(array("peak_dy", "peak_dx")).astype(int),
-    }
+    peak = np.nan_to_num(array("peak_dy", "peak_dx")).astype(np.int64)
+    arrays: dict[str, Any] = {"shift": array("dy", "dx"), "peak": peak}
     arrays |= {name: array(name)[..., 0] for name in ("score", "ratio")}
     arrays |= {"on_edge": array("on_edge")[..., 0] > 0, "facts": np.array(json.dumps(facts))}
     with atomic_path(path) as partial, partial.open("wb") as file:

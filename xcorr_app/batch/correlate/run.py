@@ -130,7 +130,8 @@ def _records(
         reference = agreement.reference.shift[i].tolist() if agreement is not None and confirmed else none
         difference = float(agreement.difference[i]) if agreement is not None and confirmed and exists else None
         problem = _problem(peaks, agreement, i, tolerance)
-        yield PlaneRecord(*pair, *shift, *heights, *peak, int(peaks.on_edge[i]), *reference, difference, problem)
+        told = (*pair, *shift, *heights, *peak, int(peaks.on_edge[i]), *reference, difference, problem)
+        yield PlaneRecord._make(told)
 
 
 def _problem(peaks: PlanePeaks, agreement: Agreement | None, i: int, tolerance: float) -> str | None:

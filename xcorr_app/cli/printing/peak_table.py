@@ -21,13 +21,13 @@ def print_operands(console: Console, plan: CorrelationPlan, note: str | None = N
     """What will be correlated, over which shifts, and what the signs mean."""
     window, settings = plan.window, plan.options.settings
     whole = "" if settings.max_shift is not None else ", the full plane"
+    zero = f"element [{-window.dy_min}, {-window.dx_min}] of a plane is the zero shift"
     for line in (
         *([note] if note else []),
         f"LEFT   {_described(plan.left, plan.options.channel or 0)}",
         f"RIGHT  {_described(plan.right, plan.options.channel or 0)}",
         f"Form {plan.options.form}, {settings.normalization}, engine {plan.engine}.",
-        f"Shifts dy {window.dy_min} .. {window.dy_max}, dx {window.dx_min} .. {window.dx_max} px{whole}; "
-        f"element [{-window.dy_min}, {-window.dx_min}] of a plane is the zero shift.",
+        f"Shifts dy {window.dy_min} .. {window.dy_max}, dx {window.dx_min} .. {window.dx_max} px{whole}; {zero}.",
         "A peak at (dy, dx): LEFT shows RIGHT displaced by dy rows down and dx columns right.",
     ):
         say(console, line)
