@@ -136,7 +136,10 @@ def test_a_field_is_applied_to_other_channels(two_channels, tmp_path, source):
     expected = warp_by_fields(other, np.round(field.shifts, 6), (field.rows, field.columns), 3)
     np.testing.assert_array_equal(moved, expected)
     # In Python, and as align moved the channel itself.
-    for same in (result.apply(other, order=3), read_stack(folder / "two" / "two" / "two_aligned.tif").data[:, 1]):
+    for same in (
+        result.apply(other, interpolation=3),
+        read_stack(folder / "two" / "two" / "two_aligned.tif").data[:, 1],
+    ):
         np.testing.assert_array_equal(same, moved)
     facts = record(tmp_path / "out")["stacks"][name]
     assert facts["largest_shift_px"] == pytest.approx(np.hypot(*np.moveaxis(field.shifts, 3, 0)).max(), abs=1e-5)
@@ -148,7 +151,7 @@ def test_a_field_is_applied_to_other_channels(two_channels, tmp_path, source):
     [
         (["--invert"], "holds fields, which have no inverse"),
         (["--match", "name"], "match by number"),
-        (["--border", "crop"], "no --border crop"),
+        (["--border", "crop"], "--border constant or nearest"),
         (["--interpolation", "fourier"], "use nearest, linear or cubic"),
         (["--scale", 0.5], "are of frames of 120 x 135"),
     ],

@@ -35,7 +35,7 @@ def stack(tmp_path_factory):
         ("--doubtful", "drop:0", "PX is above 0"),
         ("--subpixel", "dft:0", "N is 1 to 10000"),
         ("--subpixel", "phase:100", "N is 1 to 10000"),
-        ("--align-channel", "-1", "--align-channel"),
+        ("--channel", "-1", "--channel"),
         ("--max-pixels", "0", "--max-pixels"),
         ("--verify", "all:nan", "PX is above 0"),
         ("--verify", "all:inf", "PX is above 0"),

@@ -130,7 +130,7 @@ ALIGN: dict[str, tuple[Callable[[Path], Path], Words]] = {
     "template": (_movie, ("--reference", "template", "--border", "crop", "--report", "quick")),
     "odd-dropped": (_odd, ("--doubtful", "drop", "--report", "none", "--compression", "zlib")),
     "odd-left": (_odd, ("--doubtful", "leave", "--border", "nearest", "--report", "none")),
-    "channels": (_channels, ("--align-channel", "sum", "--report", "none")),
+    "channels": (_channels, ("--channel", "sum", "--report", "none")),
     "one-channel": (_channels, ("--channel", "1", "--report", "none", "--verify", "2")),
     "pages": (_pages, ("--max-shift", "8,7", "--report", "none")),
     "not-applied": (_pages, ("--reference", "mean", "--no-apply", "--report", "none", "--max-shift", "8")),

@@ -225,9 +225,9 @@ class MovingOptions(StackOptions):
         group="Results",
         brief=True,
     )
-    border: Literal["constant", "nearest", "crop"] = option(
+    border: Literal["constant", "nearest", "reflect", "mirror", "wrap", "crop"] = option(
         "constant",
-        "Beyond the frame: zero, the nearest pixel, or cut to what every frame covers.",
+        "Beyond the frame: zero, the nearest pixel, as SciPy's filters name it, or cut to what every frame covers.",
         OneOf(choices.BORDERS),
         group="Results",
     )

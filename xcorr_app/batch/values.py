@@ -117,10 +117,12 @@ def _mask(text: str) -> str | Path | MovingMask:
 
 
 def _channels(text: str) -> int | str | tuple[int, ...]:
-    if text == "sum":
+    if text in ("sum", "R", "G", "B", "gray"):
         return text
     if not all(number.isdecimal() and len(number) < 6 for number in text.split(",")):
-        raise ArgumentError(f"{text!r}: give the number of a channel, counted from 0, several such as 0,2, or sum")
+        raise ArgumentError(
+            f"{text!r}: give the number of a channel, counted from 0, several such as 0,2, sum, or R, G, B or gray"
+        )
     numbers = tuple(int(number) for number in text.split(","))
     return numbers if len(numbers) > 1 else numbers[0]
 
@@ -230,7 +232,7 @@ DOUBTFUL = _names(f"{'|'.join(choices.DOUBTFUL)}[:PX]", "PX is above 0", **dict.
 VERIFY = _names("auto|all|none|N[:PX]", "PX is above 0", auto=(_PIXELS,), all=(_PIXELS,), N=(_PIXELS,), none=())
 FORMAT = _names("same|ome-tiff|ome-zarr[:N]", "N is 1 to 12 levels", same=(), ome_tiff=(), ome_zarr=(Within(1, 12),))
 BACKGROUND = Text("median|FILE", lambda text: text if text == "median" else _path(text))
-CHANNELS = Text("N[,N...]|sum", _channels)
+CHANNELS = Text("N[,N...]|sum|R|G|B|gray", _channels)
 MASK = Text("nonzero|finite|saturated|threshold:V|FILE|moving:FILE", _mask)
 CHANNEL = Text("R|G|B|gray|N", _channel)
 PREFILTER = Text("NAME:ARGS", _prefilter)

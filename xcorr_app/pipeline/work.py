@@ -114,7 +114,8 @@ class Work(Generic[OptionsT]):
     @classmethod
     def found(cls, inputs: Sequence[Path], options: OptionsT) -> Discovery:
         """Find the stacks."""
-        return discover(inputs, options.layout, options.limits, channel=getattr(options, "channel", None))
+        channel = getattr(options, "single_channel", getattr(options, "channel", None))
+        return discover(inputs, options.layout, options.limits, channel=channel)
 
     @classmethod
     def check(cls, plan: Plan[OptionsT]) -> Plan[OptionsT]:

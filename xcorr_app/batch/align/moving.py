@@ -75,7 +75,7 @@ def move_stack(
     area = common_area(frames.shape, shifts[kept]) if options.border == "crop" else None
     planes = [p for p in _planes(frames, only_measured=target is None) if kept[p[frames.axis.lower()]]]
     order: Any = INTERPOLATIONS[options.interpolation]
-    mode: Any = "nearest" if options.border == "nearest" else "constant"
+    mode: Any = "constant" if options.border == "crop" else options.border
     along = frames.axis.lower()
     notes = list[str]()
 

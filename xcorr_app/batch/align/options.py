@@ -59,10 +59,15 @@ class AlignOptions(MovingOptions):
         brief=True,
         needs=_SHIFTS,
     )
-    align_channel: int | Literal["sum"] | Sequence[int] = option(
-        0, "Channels that are measured (sum: all); all are moved.", values.CHANNELS, group="Measuring", brief=True
+    channel: int | str | Sequence[int] = option(
+        0,
+        "Channels that are measured (sum: all); all are moved. R, G, B or gray: that of colour images alone, which are "
+        "refused without.",
+        values.CHANNELS,
+        group="Measuring",
+        brief=True,
+        former={"align_channel": "{old}"},
     )
-    channel: str | int | None = shared_options.channel(group="Measuring", brief=True)
     mask: str | Path | MovingMask | None = option(
         None,
         "Pixels that count; of a FILE those nonzero there; moving: with the scene, as the reference shows it.",
@@ -179,7 +184,7 @@ class AlignOptions(MovingOptions):
         if self.motion != "translation":
             self._check_motion()
         if self.first_channel < 0:
-            raise ArgumentError(f"align channel {self.first_channel} does not exist: channels count from 0")
+            raise ArgumentError(f"channel {self.first_channel} does not exist: channels count from 0")
         _ = self.settings, self.patches  # which check their values
 
     @cached_property
@@ -251,16 +256,21 @@ class AlignOptions(MovingOptions):
     @property
     def first_channel(self) -> int:
         """The channel that is measured, and shown."""
-        if isinstance(self.align_channel, int):
-            return self.align_channel
-        return 0 if self.align_channel == "sum" else int(self.align_channel[0])
+        if isinstance(self.channel, int):
+            return self.channel
+        return 0 if isinstance(self.channel, str) else int(self.channel[0])
 
     @property
     def more_channels(self) -> tuple[int, ...] | None:
         """Others that are measured, too; None: all."""
-        if isinstance(self.align_channel, int):
+        if isinstance(self.channel, int) or self.single_channel:
             return ()
-        return None if self.align_channel == "sum" else tuple(map(int, self.align_channel[1:]))
+        return None if isinstance(self.channel, str) else tuple(map(int, self.channel[1:]))
+
+    @property
+    def single_channel(self) -> str | None:
+        """The only one that is read, of colour images."""
+        return self.channel if isinstance(self.channel, str) and self.channel != "sum" else None
 
     @property
     def corrects(self) -> bool:
@@ -273,12 +283,12 @@ class AlignOptions(MovingOptions):
         from xcorr_app.registration.patches.patches import REFERENCES
 
         if self.more_channels != ():
-            raise ArgumentError("several channels are measured for shifts: use one --align-channel with --motion")
+            raise ArgumentError("several channels are measured for shifts: use one --channel with --motion")
         if self.interpolation not in MOTION_INTERPOLATIONS:
             known = ", ".join(MOTION_INTERPOLATIONS)
             raise ArgumentError(f"interpolation {self.interpolation!r} moves by shifts only: use {known} with --motion")
-        if self.border == "crop":
-            raise ArgumentError("border 'crop' is for shifts: use constant or nearest with --motion")
+        if self.border not in ("constant", "nearest"):
+            raise ArgumentError(f"border {self.border!r} is for shifts: use constant or nearest with --motion")
         references = REFERENCES if self.model == "patches" else ("first", "last", *OTHERS)
         if isinstance(self.reference, str) and self.reference not in references:
             raise ArgumentError(

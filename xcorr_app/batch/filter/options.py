@@ -66,8 +66,7 @@ class FilterOptions(NamedKernelOptions):
     )
     engine: EngineName = option(
         "auto",
-        "What computes the result; auto takes the fastest that is exact enough. reuse needs a GPU, opencv and scipy "
-        "the CPU.",
+        "What computes the result; auto takes the fastest that is exact enough. reuse needs a GPU, opencv the CPU.",
         OneOf(choices.FILTER_ENGINES),
         group="Engines and kernels",
     )

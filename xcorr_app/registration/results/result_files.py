@@ -32,7 +32,7 @@ _ARRAYS = (
     "significance",
     "tiles",
 )
-_OPTIONAL = ("closure", "wrong", "defects", "counted")
+_OPTIONAL = ("closure", "wrong", "defects", "counted", "read_applied")
 
 
 def save(result: ShiftResult, path: Path) -> None:
@@ -66,7 +66,9 @@ def save(result: ShiftResult, path: Path) -> None:
 
 
 def load(path: Path) -> ShiftResult:
-    """Read an archive as `ShiftResult.load` says."""
+    """Read a file as `ShiftResult.load` says."""
+    if path.suffix.lower() == ".csv":
+        return _of_table(path)
     return read_archive(path, _result_of, "no result of a measurement")
 
 
@@ -81,6 +83,44 @@ def read_archive(path: Path, parse: Callable[[Any], Result], what: str) -> Resul
             return parse(archive)
     except Exception as error:  # whatever a parser raises, it is the file's
         raise DamagedFileError(f"{path}: holds {what} ({error})") from error
+
+
+def _of_table(path: Path) -> ShiftResult:
+    if not path.is_file():
+        raise InputError(f"{path}: {'is no file' if path.exists() else 'does not exist'}")
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = list(csv.DictReader(file, strict=True))
+
+        def column(*names: str) -> Any:
+            cells = [[row.get(name) or "nan" for name in names] for row in rows]
+            return np.array(cells, np.float64).reshape(len(rows), len(names)).squeeze(1 if len(names) == 1 else ())
+
+        shifts = column("dy", "dx")
+        if not len(rows) or not {"dy", "dx"} <= rows[0].keys():
+            raise ValueError("it has no columns dy and dx, or no lines")
+        if (column("frame") != np.arange(len(rows))).any():
+            raise ValueError("its frames are not numbered from 0")
+        words = [[*(row.get("flags") or "").split("|"), *(row.get("remarks") or "").split("|")] for row in rows]
+        reach = np.ceil(np.nan_to_num(np.abs(shifts)).max(axis=0)).astype(int)
+        has_applied = "applied_dy" in rows[0]
+        return ShiftResult(
+            shifts=shifts,
+            **{name: column(name) for name in ("score", "peak_ratio", "difference", "significance")},
+            flags=tuple(tuple(filter(None, each)) for each in words),
+            fft_shifts=column("fft_dy", "fft_dx"),
+            non_finite=np.nan_to_num(column("non_finite")).astype(np.int64),
+            window=ShiftWindow.symmetric(*reach.tolist()),
+            engine="unknown",
+            reference="unknown",
+            notes=(f"Read from {path.name}.",),
+            unreadable={},
+            sigma=column("sigma_y", "sigma_x"),
+            tiles=np.full((len(rows), 0, 0), np.nan, np.float32),
+            read_applied=column("applied_dy", "applied_dx") if has_applied else None,
+        )
+    except (csv.Error, ValueError) as error:
+        raise DamagedFileError(f"{path}: is no table of shifts ({error})") from error
 
 
 def _result_of(archive: Any) -> ShiftResult:
