@@ -9,11 +9,9 @@ import h5py
 import numpy as np
 import pytest
 
-import xcorr_app as xc
 from tests.batch.movies import align, movie, record, refused, write_movie, xcorr
 from tests.conftest import ROOT
 from xcorr_app.cli.printing.tables import console_for, print_found
-from xcorr_app.errors import DamagedFileError
 from xcorr_app.io import discover
 
 
@@ -67,13 +65,6 @@ def test_a_narrow_terminal_cuts_no_number(tmp_path, monkeypatch):
     print_found(console_for(found), discover(write_movie(tmp_path / "m.tif")), None)
     assert "Found 1 stack in 1 file, layout stacks." in found.getvalue()
     assert console_for(found).width >= 100
-
-
-def test_a_table_is_no_saved_result(tmp_path):
-    xc.estimate_shifts(movie(), max_shift=6).save(tmp_path / "r.csv")
-    with pytest.raises(DamagedFileError, match=r"no \.npz archive; xc.load_shifts reads tables"):
-        xc.ShiftResult.load(tmp_path / "r.csv")
-    assert xc.load_shifts(tmp_path / "r.csv").shape == (4, 2)
 
 
 def test_a_small_part_of_large_shifts_is_measured(shared_data, tmp_path):

@@ -11,7 +11,7 @@ import numpy as np
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.io.writing.atomic import atomic_path, atomic_write_text, remove_abandoned
-from xcorr_app.report.table import csv_text
+from xcorr_app.registration.results.frame_table import csv_text
 
 
 class PlaneRecord(NamedTuple):

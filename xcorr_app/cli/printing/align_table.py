@@ -76,7 +76,7 @@ def print_frames(console: Console, stack: StackReport) -> None:
     table.add_column("flags")
     table.add_column("remarks")
     for row in stack.rows:
-        difference = "" if row.difference is None else f"{row.difference:.6f}"
+        difference = "" if math.isnan(row.difference) else f"{row.difference:.6f}"
         applied = ("", "") if row.as_measured else (f"{row.applied_dy:.3f}", f"{row.applied_dx:.3f}")
         applied = ("dropped", "dropped") if row.is_dropped else applied
         numbers = (f"{row.dy:.3f}", f"{row.dx:.3f}", *applied, f"{row.score:.4f}", f"{row.peak_ratio:.2f}")
