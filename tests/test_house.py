@@ -38,7 +38,7 @@ WITHOUT_RINGS = {"arrays", "batch", "cli", "cluster", "correlation", "filtering"
 LARGEST = {
     "xcorr_app/arrays": 230,
     "xcorr_app/batch": 2930,
-    "xcorr_app/cli": 840,
+    "xcorr_app/cli": 850,
     "xcorr_app/cluster": 260,
     "xcorr_app/correlation": 2160,
     "xcorr_app/filtering": 1590,
@@ -49,7 +49,7 @@ LARGEST = {
     "xcorr_app/registration": 11570,
     "xcorr_app/report": 1150,
     "benchmarks": 5620,
-    "tests": 24000,
+    "tests": 24010,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")

@@ -9,6 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
+import xcorr_app as xc
 from tests.batch.movies import align, movie, record, refused, write_movie, xcorr
 from tests.conftest import ROOT
 from xcorr_app.cli.printing.tables import console_for, print_found
@@ -65,6 +66,13 @@ def test_a_narrow_terminal_cuts_no_number(tmp_path, monkeypatch):
     print_found(console_for(found), discover(write_movie(tmp_path / "m.tif")), None)
     assert "Found 1 stack in 1 file, layout stacks." in found.getvalue()
     assert console_for(found).width >= 100
+
+
+def test_a_table_is_read_as_a_result(tmp_path):
+    saved = xc.estimate_shifts(movie(), max_shift=6)
+    saved.save(tmp_path / "r.csv")
+    np.testing.assert_allclose(xc.ShiftResult.load(tmp_path / "r.csv").shifts, saved.shifts, atol=1e-6)
+    assert xc.load_shifts(tmp_path / "r.csv").shape == (4, 2)
 
 
 def test_a_small_part_of_large_shifts_is_measured(shared_data, tmp_path):

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from xcorr_app.batch.align.pages import report_of
 from xcorr_app.cli.failures import one_line
-from xcorr_app.cli.printing.tables import new_table, say, say_of
+from xcorr_app.cli.printing.tables import new_table, say, say_once, shown_of
 from xcorr_app.pipeline.outcome import Run
 from xcorr_app.registration.assessment import BeforeAfter
 from xcorr_app.report.records import FLAG_MEANINGS, StackReport
@@ -30,7 +30,7 @@ def print_results(console: Console, run: Run, *, every: bool = False) -> None:
     longest = "largest motion" if turned else "largest shift"
     numbers = ("frames", "corrected", "correlation", "crispness", "residual", longest, "flagged")
     table = new_table("stack", *numbers, last=["result"])
-    for summary in summaries:
+    for summary in shown_of(console, summaries, [summary.level == "good" for summary in summaries]):
         known = summary.assessment
         pairs = (
             ("", "", "")
@@ -50,10 +50,10 @@ def print_results(console: Console, run: Run, *, every: bool = False) -> None:
             str(summary.flagged),
             Text(summary.level, style=_STYLES[summary.level]),
         )
-    console.print(table)
-    for stack, summary in zip(stacks, summaries, strict=True):
-        for line in _remarks(stack, summary):
-            say_of(console, stack.name, line)
+    if table.row_count:
+        console.print(table)
+    both = zip(stacks, summaries, strict=True)
+    say_once(console, ((stack.name, line) for stack, summary in both for line in _remarks(stack, summary)))
     if run.resumed:
         say(console, f"Finished before: {', '.join(run.resumed)}")
     level, sentence = verdict(summaries)

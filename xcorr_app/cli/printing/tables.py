@@ -6,7 +6,7 @@ import io
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import Any, TextIO, TypeVar, cast
 
 from rich.console import Console
 from rich.table import Table
@@ -22,6 +22,9 @@ from xcorr_app.pipeline.work import Work
 from xcorr_app.report.summary import count
 
 _WIDTH_OF_FILES, _LEAST_WIDTH = 200, 100
+_MAX_ROWS, _MAX_NAMES = 50, 3
+"""Of more stacks, a table has only those that are not good; a remark on more of them names the first."""
+T = TypeVar("T")
 
 
 def console_for(stream: TextIO | None) -> Console:
@@ -146,17 +149,39 @@ def print_run(
     and `advice` what to do about those of which a part did.
     """
     table = new_table("stack", *columns, last=["result"])
-    for outcome in run.outcomes:
+    for outcome in shown_of(console, run.outcomes, [not outcome.failed for outcome in run.outcomes]):
         shown = [cell(outcome.facts) if outcome.facts else "" for cell in columns.values()]
         verdict = Text("failed", style="red") if outcome.failed else Text("good", style="green")
         table.add_row(Text(one_line(outcome.name)), *shown, verdict)
-    console.print(table)
+    if table.row_count:
+        console.print(table)
+    remarks = []
     for outcome in run.outcomes:
         notes = [outcome.failure] if outcome.failure is not None else list(outcome.facts["notes"])
-        for line in notes + [advice] * (bool(advice) and outcome.flagged):
-            say_of(console, outcome.name, line)
+        notes += [advice] * (bool(advice) and outcome.flagged)
+        remarks += [(outcome.name, note) for note in notes]
+    say_once(console, remarks)
     if run.resumed:
         say(console, f"Finished before: {', '.join(run.resumed)}")
     failed, total = sum(outcome.failed for outcome in run.outcomes), count(len(run.outcomes), "stack")
     say(console, f"{failed} of {total} failed." if failed else f"{total} {done}.", "red" if failed else "green")
     say(console, f"Record: {run.record}")
+
+
+def shown_of(console: Console, stacks: Sequence[T], good: Sequence[bool]) -> list[T]:
+    """The stacks that a table has rows for: all, or where they are many those that are not good."""
+    if len(stacks) <= _MAX_ROWS:
+        return list(stacks)
+    say(console, f"{sum(good)} of {len(stacks)} stacks are good" + ("" if all(good) else "; the others:"))
+    return [stack for stack, is_good in zip(stacks, good, strict=True) if not is_good]
+
+
+def say_once(console: Console, remarks: Iterable[tuple[str, str]]) -> None:
+    """Say what is said of stacks, given as names and lines; once what is said of several."""
+    names_of: dict[str, list[str]] = {}
+    for name, line in remarks:
+        names_of.setdefault(line, []).append(name)
+    for line, names in names_of.items():
+        others = len(names) - _MAX_NAMES
+        named = ", ".join(names[:_MAX_NAMES]) + (f" and {count(others, 'other')}" if others > 0 else "")
+        say_of(console, named, line)
