@@ -39,7 +39,7 @@ def rows_of(out, name="m"):
 def test_sections_that_are_sure_to_a_pixel_are_moved(tmp_path, window, within):
     stack, truth = sections(2)
     tifffile.imwrite(tmp_path / "m.tif", stack)
-    run = align(tmp_path / "m.tif", "-o", tmp_path / "out", "--max-shift", window, "--max-sigma", "0.5")
+    run = align(tmp_path / "m.tif", "-o", tmp_path / "out", "--max-shift", window, "--doubtful", "interpolate:0.5")
     rows, applied = rows_of(tmp_path / "out")
     assert sum("uncertain" in row["flags"] for row in rows) > 6
     # In the smaller window frames are held at its edge: nearer to where they belong than they were.
