@@ -110,27 +110,27 @@ def block_mean(image: NDArray[Any], rows: int, columns: int, part: tuple[slice, 
         values = values if finite is None else np.where(finite, values, 0)
     # Blocks of one size, by a rim of zeros that count for nothing.
     ends = [size * step for size, step in zip(blocks, steps, strict=True)]
-    rim = [each for side, end in zip(inside, ends, strict=True) for each in (side.start, end - side.stop)]
+    rim = [(side.start, end - side.stop) for side, end in zip(inside, ends, strict=True)]
 
     kind = np.float32 if image.dtype in (np.uint8, np.int16, np.uint16, np.float32) else np.float64
     limit = float(np.finfo(np.float32).max)
 
-    def mean(pixels: NDArray[Any]) -> NDArray[np.float64]:
-        whole = cv2.copyMakeBorder(pixels.astype(kind), *rim, cv2.BORDER_CONSTANT)
+    def mean(pixels: NDArray[Any]) -> Any:
+        whole: Any = np.pad(pixels.astype(kind), rim)
         return cv2.resize(whole, blocks[::-1], interpolation=cv2.INTER_AREA).reshape(blocks)
 
     if finite is None:
         shares = [
-            np.add.reduceat(
-                np.pad(np.ones(side.stop - side.start), (side.start, end - side.stop)), np.arange(0, end, step)
-            )
-            for side, end, step in zip(inside, ends, steps, strict=True)
+            np.add.reduceat(np.pad(np.ones(size), around), np.arange(0, end, step))
+            for size, around, end, step in zip(values.shape, rim, ends, steps, strict=True)
         ]
         share = np.outer(*shares) / (rows * columns)
     else:
         share = mean(finite)
-    found = np.divide(mean(values), share, out=np.full(blocks, np.nan), where=share > 0.5 / (rows * columns))
-    return np.clip(found, -limit, limit).astype(np.float32)
+    found: FloatImage = np.divide(
+        mean(values), share, out=np.full(blocks, np.nan), where=share > 0.5 / (rows * columns)
+    )
+    return np.clip(found, -limit, limit, out=found).astype(np.float32)
 
 
 def preview_of(before: Sequence[NDArray[Any]], after: Sequence[NDArray[Any]]) -> NDArray[np.uint8] | None:
