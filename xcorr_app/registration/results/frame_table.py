@@ -180,11 +180,6 @@ def csv_text(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return text.getvalue().encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def shown(value: float) -> str:
-    """A number with six decimals; nothing where there is none."""
-    return f"{value:.6f}" if math.isfinite(value) else ""
-
-
 @functools.lru_cache(maxsize=64)
 def _name(source: str) -> str:
     return _quoted(f"'{source}" if _FORMULA.match(source) else source)
