@@ -46,7 +46,7 @@ LARGEST = {
     "xcorr_app/io": 5380,
     "xcorr_app/napari": 120,
     "xcorr_app/pipeline": 1220,
-    "xcorr_app/registration": 11570,
+    "xcorr_app/registration": 11600,
     "xcorr_app/report": 1150,
     "benchmarks": 5620,
     "tests": 24010,
