@@ -49,7 +49,7 @@ LARGEST = {
     "xcorr_app/registration": 11600,
     "xcorr_app/report": 1150,
     "benchmarks": 5620,
-    "tests": 24010,
+    "tests": 24080,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
