@@ -37,8 +37,8 @@ WITHOUT_RINGS = {"arrays", "batch", "cli", "cluster", "correlation", "filtering"
 """Layers whose files, taken together, import each other in no ring."""
 LARGEST = {
     "xcorr_app/arrays": 230,
-    "xcorr_app/batch": 2930,
-    "xcorr_app/cli": 850,
+    "xcorr_app/batch": 2890,
+    "xcorr_app/cli": 840,
     "xcorr_app/cluster": 260,
     "xcorr_app/correlation": 2160,
     "xcorr_app/filtering": 1590,
@@ -47,7 +47,7 @@ LARGEST = {
     "xcorr_app/napari": 120,
     "xcorr_app/pipeline": 1220,
     "xcorr_app/registration": 11600,
-    "xcorr_app/report": 1150,
+    "xcorr_app/report": 1115,
     "benchmarks": 5620,
     "tests": 24080,
 }
