@@ -38,6 +38,8 @@ _OFF, _SURER = 3.0, 0.8
 before, from which they are better in any case."""
 _NEARER = 0.02
 """Of the shifts without it, the share by which those before may be larger."""
+_HELD = 3.0
+"""Pixels of motion up to which such light may have held the shifts."""
 _STILL = 0.5
 """Of what smooth parts would differ by if they moved with the rest, the share that they differ by at most."""
 
@@ -91,9 +93,12 @@ def unshaded(frames: Frames, measured: Measured, settings: Settings, measure: Me
     some = spread(usable, _LOOKED_AT)
     few = HeldFrames.of(PickedFrames(frames, tuple(some.tolist())))
     images = _binned(few.chunk.frames)
+    before = (measured.shifts[some] - measured.shifts[some[0]])[1:]
+    if float(np.abs(before).max()) > _HELD and not _stands_still(images[0], images[1:], before, frames.shape):
+        return None
     shading = np.mean([_terms(image) for image in images], axis=0)
     found = _without_pattern(UnshadedFrames(few, shading), settings, measure)
-    shifts, before = found.shifts[1:], (measured.shifts[some] - measured.shifts[some[0]])[1:]
+    shifts = found.shifts[1:]
     sure = found.undoubted(settings)[1:]
     if 2 * sure.sum() <= sure.size:
         return None
