@@ -117,7 +117,7 @@ def measure_on_device(case: Case, order: Order, clock: Clock) -> dict[str, Any]:
         method = METHODS[order]
         run = lambda: translate_on_device(stack, moves, method, outside=0.0, out=out)  # noqa: E731
         row["launch"] = clock.on_device(run).seconds / count * 1e6
-    call = lambda: apply_shifts(stack, shifts, order=order)  # noqa: E731
+    call = lambda: apply_shifts(stack, shifts, interpolation=order)  # noqa: E731
     row["call"], row["host_call"] = _calls(cupy, call, count)
     row["copy"] = clock.on_device(lambda: cupy.copyto(out, stack)).seconds / count * 1e6
     if order in _SPLINES:
@@ -130,8 +130,8 @@ def measure_on_device(case: Case, order: Order, clock: Clock) -> dict[str, Any]:
 
 def _difference(stack: Any, frames: Any, shifts: Any, order: Order) -> float:
     """Largest difference between device and CPU over some frames, over their range; a wrong answer is an error."""
-    found = apply_shifts(stack, shifts, order=order)[:_PEER_FRAMES].get().astype(np.float64)
-    expected = apply_shifts(frames[:_PEER_FRAMES], shifts[:_PEER_FRAMES], order=order).astype(np.float64)
+    found = apply_shifts(stack, shifts, interpolation=order)[:_PEER_FRAMES].get().astype(np.float64)
+    expected = apply_shifts(frames[:_PEER_FRAMES], shifts[:_PEER_FRAMES], interpolation=order).astype(np.float64)
     off = float(np.abs(found - expected).max())
     limit = 1.0 if frames.dtype.kind != "f" else 1e-5 * float(np.abs(frames).max())
     if off > limit:

@@ -106,7 +106,7 @@ def results_of(command: str, names: Sequence[str], folder: Path, device: str) ->
 
 def _digest(out: Path, name: str) -> str:
     found = hashlib.sha256()
-    files = [path for path in sorted(out.glob(f"{name}*/*")) + sorted(out.glob(f"{name}*.tif")) if path.is_file()]
+    files = [path for path in sorted(out.glob(f"{name}*/*")) if path.is_file()]
     kept = [path for path in files if path.suffix in (".csv", ".tif", ".npz")]
     for path in kept:
         content = path.read_bytes()

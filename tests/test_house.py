@@ -17,6 +17,7 @@ import xcorr_app
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = (
     "errors",
+    "processors",
     "decision",
     "gpu",
     "arrays",
@@ -35,20 +36,20 @@ LAYERS = (
 WITHOUT_RINGS = {"arrays", "batch", "cli", "cluster", "correlation", "filtering", "gpu", "napari", "pipeline", "report"}
 """Layers whose files, taken together, import each other in no ring."""
 LARGEST = {
-    "xcorr_app/arrays": 210,
-    "xcorr_app/batch": 3010,
-    "xcorr_app/cli": 970,
+    "xcorr_app/arrays": 230,
+    "xcorr_app/batch": 2930,
+    "xcorr_app/cli": 850,
     "xcorr_app/cluster": 260,
     "xcorr_app/correlation": 2160,
-    "xcorr_app/filtering": 1550,
+    "xcorr_app/filtering": 1590,
     "xcorr_app/gpu": 5330,
-    "xcorr_app/io": 5970,
+    "xcorr_app/io": 5420,
     "xcorr_app/napari": 120,
     "xcorr_app/pipeline": 1250,
-    "xcorr_app/registration": 11280,
-    "xcorr_app/report": 1240,
-    "benchmarks": 5610,
-    "tests": 23810,
+    "xcorr_app/registration": 11600,
+    "xcorr_app/report": 1150,
+    "benchmarks": 5620,
+    "tests": 24010,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
@@ -146,6 +147,7 @@ def importable(node: ast.ImportFrom, name: ast.alias) -> bool:
 
 
 def test_everything_public_is_documented() -> None:
+    assert dir(xcorr_app) == sorted(xcorr_app.__all__)
     for name in xcorr_app.__all__:
         if name != "__version__":
             assert getattr(xcorr_app, name).__doc__, name

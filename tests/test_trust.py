@@ -115,7 +115,7 @@ def test_point_3_every_measured_frame_has_a_score_and_a_ratio(xp):
 def test_point_4_moving_changes_nothing_unasked(xp, rng, dtype, order):
     stack = (20 + 200 * rng.random((3, 24, 30))).astype(dtype)
     given = xp.asarray(stack.copy())
-    moved = apply_shifts(given, [(0, 0), (2, -3), (0.5, 0.25)], order=order)
+    moved = apply_shifts(given, [(0, 0), (2, -3), (0.5, 0.25)], interpolation=order)
     assert type(moved) is type(given)
     moved = to_host(moved)
     assert moved.dtype == stack.dtype
@@ -132,6 +132,6 @@ def test_point_4_moving_changes_nothing_unasked(xp, rng, dtype, order):
 def test_a_measured_stack_lands_on_its_reference(xp):
     displacements = np.array([(0, 0), (2.25, -1.5), (-3.4, 4.1)])
     stack = xp.asarray(drifting(displacements))
-    moved = to_host(apply_shifts(stack, estimate_shifts(stack, "first", 8).shifts, order=3))
+    moved = to_host(apply_shifts(stack, estimate_shifts(stack, "first", 8).shifts, interpolation=3))
     inner = (slice(None), slice(8, -8), slice(8, -8))
     np.testing.assert_allclose(moved[inner], np.broadcast_to(to_host(stack)[0], moved.shape)[inner], atol=0.1)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from xcorr_app.registration.field.measured_field import DisplacementField
     from xcorr_app.registration.motion.result import MotionResult
     from xcorr_app.registration.moving.apply import apply_shifts
+    from xcorr_app.registration.pair import phase_cross_correlation, shift_pair
     from xcorr_app.registration.results.results import ShiftResult
 
 __version__ = "0.1.0"
@@ -70,7 +71,9 @@ __all__ = [
     "filters",
     "find_shifts",
     "load_shifts",
+    "phase_cross_correlation",
     "read_stack",
+    "shift_pair",
     "stain_matrix",
     "unmix",
     "write_stack",
@@ -106,7 +109,9 @@ _MODULES = {
     "filters": "filtering.named",
     "load_shifts": "io.shift_table",
     "find_shifts": "correlation.find_shifts",
+    "phase_cross_correlation": "registration.pair",
     "read_stack": "io.stack",
+    "shift_pair": "registration.pair",
     "stain_matrix": "filtering.stains",
     "unmix": "filtering.unmix",
     "write_stack": "io.stack",
@@ -124,4 +129,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return list(__all__)

@@ -14,6 +14,9 @@ from benchmarks.work.suite import Suite
 
 __all__ = ["joined", "record_in"]
 
+_TIMED = ("numpy", "scipy", "cupy", "torch")
+"""The libraries that a time depends on: none of them reads files."""
+
 
 def record_in(path: Path) -> dict[str, Any] | None:
     """Read what an earlier run wrote; None where there is nothing."""
@@ -23,7 +26,7 @@ def record_in(path: Path) -> dict[str, Any] | None:
 def joined(record: dict[str, Any], earlier: Mapping[str, Any] | None, suite: Suite) -> dict[str, Any]:
     """Add to a record the cases that an earlier one has besides, in the order of the suite.
 
-    Cases of another device, driver or version of a library are left out: their times would not compare.
+    Cases of another device, driver or version of a library that is timed are left out: their times would not compare.
 
     Parameters
     ----------
@@ -54,4 +57,5 @@ def joined(record: dict[str, Any], earlier: Mapping[str, Any] | None, suite: Sui
 
 def _measured_on(record: Mapping[str, Any]) -> tuple[Any, ...]:
     environment = record["environment"]
-    return environment["devices"][:1], environment["versions"], record["device"]
+    versions = {name: environment["versions"].get(name) for name in _TIMED}
+    return environment["devices"][:1], versions, record["device"]

@@ -13,6 +13,7 @@ from benchmarks.harness.contender import Attempt, Contender
 from benchmarks.pointwise.cases import PointwiseCase
 from benchmarks.pointwise.data import Expected, MixingData
 from benchmarks.work.rotation import rotating
+from xcorr_app.filtering.mixing import mix
 from xcorr_app.gpu.pointwise.blocking import stored_matrix
 from xcorr_app.gpu.pointwise.kernels import MixingTask, kernel_for
 from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS
@@ -42,6 +43,12 @@ def mixing_attempts(kernel: str, tuning: Mapping[str, int]) -> Callable[[Pointwi
         cupy = importlib.import_module("cupy")
         shape = (case.images, case.filters, case.side, case.side)
         nonsense: Any = np.nan if case.result == "float32" else 0xABAB
+        if kernel == "auto" and kernel_for(MixingTask(_problem(case))) is None:
+            works = [
+                partial(_by_library, stack, matrix) for stack, matrix in zip(data.stacks, data.matrices, strict=True)
+            ]
+            yield rotating(works, Expected.read_planar)
+            return
         options: dict[str, Any] = {"target": np.dtype(case.result), "kernel": kernel, "tuning": dict(tuning) or None}
         matrices: list[Any] = [data.matrix] * len(data.stacks)
         if not _takes_argument(case, kernel):
@@ -56,9 +63,16 @@ def mixing_attempts(kernel: str, tuning: Mapping[str, int]) -> Callable[[Pointwi
     return attempts
 
 
+def _by_library(stack: Any, matrix: Any) -> Any:
+    return mix(stack, matrix, 1, np.dtype(np.float32), None, clip=False)[0]
+
+
 def _takes_argument(case: PointwiseCase, kernel: str) -> bool:
     """Whether the matrix is an argument of the kernel, from host memory."""
-    problem = PointwiseProblem(
+    return (kernel_for(MixingTask(_problem(case))) if kernel == "auto" else kernel) == "mix"
+
+
+def _problem(case: PointwiseCase) -> PointwiseProblem:
+    return PointwiseProblem(
         case.images, case.channels, case.filters, case.pixels, image_type=case.element, result_type=case.result
     )
-    return (kernel_for(MixingTask(problem)) if kernel == "auto" else kernel) == "mix"

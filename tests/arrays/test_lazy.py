@@ -44,7 +44,7 @@ def test_moving_is_lazy_and_keeps_the_chunks_of_time():
     shifts = RNG.normal(0, 3, (7, 2))
     for kind in (np.uint16, np.float32, bool):
         stack = STACK.astype(kind) if kind is not bool else STACK > 1500
-        moved = xc.apply_shifts(lazy(stack, (2, 37, 43)), shifts, order="linear")
+        moved = xc.apply_shifts(lazy(stack, (2, 37, 43)), shifts, interpolation="linear")
         assert moved.chunks[0] == (2, 2, 2, 1)
         agree(moved, xc.apply_shifts(stack, shifts))
     agree(xc.apply_shifts(lazy(STACK[0], -1), (1.5, -2)), xc.apply_shifts(STACK[0], (1.5, -2)))
@@ -128,8 +128,8 @@ def test_wrong_arguments_are_told_at_once(monkeypatch):
     frames = lazy(STACK, (2, 37, 43))
     with pytest.raises(ShapeError, match=r"expected \(7, 2\)"):
         xc.apply_shifts(frames, np.zeros((6, 2)))
-    with pytest.raises(ArgumentError, match="order='sextic' is unknown"):
-        xc.apply_shifts(frames, (0, 0), order="sextic")
+    with pytest.raises(ArgumentError, match="interpolation='sextic' is unknown"):
+        xc.apply_shifts(frames, (0, 0), interpolation="sextic")
     with pytest.raises(ArgumentError, match="cval"):
         xc.apply_shifts(frames, (0, 0), cval=-1)
     with pytest.raises(ArgumentError, match="mode 'symmetric'"):

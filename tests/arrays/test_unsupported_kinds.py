@@ -9,7 +9,7 @@ import xarray
 import xcorr_app as xc
 from tests.batch.movies import movie
 from xcorr_app.arrays.kinds import as_array
-from xcorr_app.errors import DataTypeError, DeviceError, ShapeError
+from xcorr_app.errors import DataTypeError, DeviceError, InputError, ShapeError
 
 STACK = movie((41, 47))
 
@@ -47,9 +47,9 @@ def test_truth_values_are_read_as_bytes_on_the_same_memory():
     assert taken.dtype == np.uint8
     assert np.shares_memory(taken, bright)
     shifts = [(0, 0), (1, -1), (-2, 3), (3, 2)]
-    moved = xc.apply_shifts(bright, shifts, order="nearest")
+    moved = xc.apply_shifts(bright, shifts, interpolation="nearest")
     assert moved.dtype == bool
-    assert np.array_equal(moved, xc.apply_shifts(bright.astype(np.uint8), shifts, order=0) > 0)
+    assert np.array_equal(moved, xc.apply_shifts(bright.astype(np.uint8), shifts, interpolation=0) > 0)
 
 
 @pytest.mark.parametrize("kind", [OnlyArray, OnlyDlpack, xarray.DataArray])
@@ -58,17 +58,24 @@ def test_every_function_takes_them(kind):
     taps, matrix = np.arange(6.0).reshape(2, 3), [[1.0, 0.5, 0, 0], [0, 0, 2, -1]]
     calls = (
         lambda of: xc.estimate_shifts(of(images), of(images[2]), max_shift=6).shifts,
-        lambda of: xc.apply_shifts(of(images), (0.5, -1.25), order="cubic"),
+        lambda of: xc.apply_shifts(of(images), (0.5, -1.25), interpolation="cubic"),
         lambda of: xc.convolve(of(images), taps),
         lambda of: xc.filter_taps(of(images), taps),
         lambda of: xc.filter_bank(of(image), taps[None]),
         lambda of: xc.unmix(of(images), matrix),
         lambda of: xc.cross_correlate(of(image), of(images), "one-to-many", 5),
         lambda of: xc.estimate_motion(of(images), "translation", of(images[2])).shifts,
+        lambda of: xc.estimate_motion(images, "translation").apply(of(images)),
+        lambda of: xc.find_shifts(of(image), of(images), "one-to-many", 5).shift,
+        lambda of: xc.displacement_field(of(image), of(images[2])).displacement,
+        lambda of: xc.correct_frames(of(images), dark=of(image), background="median"),
+        lambda of: xc.conv2d(of(images[None]), np.ones((1, 4, 3, 3))),
+        lambda of: np.array(xc.assess(of(images), of(images)).correlation),
+        lambda of: xc.phase_cross_correlation(of(images[0]), of(image))[0],
     )
     for call in calls:
         found = call(kind)
-        assert type(found) is np.ndarray
+        assert type(found) is np.ndarray or (kind is xarray.DataArray and type(found) is kind)
         assert np.array_equal(found, call(np.asarray), equal_nan=True)
 
 
@@ -85,8 +92,10 @@ def test_what_is_no_number_or_elsewhere_is_refused(monkeypatch):
         def __array__(self, dtype=None, copy=None):
             raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
 
-    with pytest.raises(DataTypeError, match="no array: xc"):
+    with pytest.raises(InputError, match=r"a\.tif"):
         as_array("a.tif")
+    with pytest.raises(DataTypeError, match="no array"):
+        as_array(b"a.tif")
     for given in (None, [object()]):
         with pytest.raises(DataTypeError, match="not numbers"):
             as_array(given)
@@ -111,3 +120,27 @@ def test_masked_pixels_do_not_count():
     assert unmasked == xc.estimate_shifts(STACK, max_shift=6)
     turned = xc.estimate_motion(np.ma.masked_array(dirty, missing), "translation")
     np.testing.assert_allclose(turned.shifts, given.shifts, atol=0.05)
+
+
+def test_labels_of_an_xarray_are_kept():
+    labels = {"time": [0.0, 0.5, 1.0, 1.5], "y": np.arange(41) * 0.1, "x": np.arange(47) * 0.1, "run": 7}
+    given = xarray.DataArray(STACK, dims=("time", "y", "x"), coords=labels, name="cells", attrs={"objective": "40x"})
+    moved = xc.apply_shifts(given, xc.estimate_shifts(given, max_shift=6))
+    assert moved.identical(given.copy(data=xc.apply_shifts(STACK, xc.estimate_shifts(STACK, max_shift=6))))
+    smooth = xc.convolve(given, np.ones((3, 1)), mode="valid")
+    assert (smooth.name, set(smooth.coords), smooth.shape) == ("cells", {"time", "x", "run"}, (4, 39, 47))
+    lazy = xc.apply_shifts(given.chunk({"time": 2}), (0, 1))
+    assert hasattr(lazy.data, "chunks")
+    assert lazy.compute().identical(xc.apply_shifts(given, (0, 1)))
+
+
+def test_paths_are_read(tmp_path):
+    xc.write_stack(tmp_path / "a.tif", STACK)
+    path, metadata = tmp_path / "a.tif", xc.StackMetadata("CTYX", (2, *STACK.shape), STACK.dtype, "ome")
+    found = xc.estimate_shifts(path, max_shift=6)
+    assert found == xc.estimate_shifts(xc.read_stack(path), max_shift=6) == xc.estimate_shifts(STACK, max_shift=6)
+    assert found.shifts.any()
+    assert np.array_equal(xc.apply_shifts(str(path), found), xc.apply_shifts(STACK, found))
+    assert np.array_equal(xc.convolve(path, np.ones((3, 3))), xc.convolve(STACK, np.ones((3, 3))))
+    xc.write_stack(tmp_path / "b.ome.tif", np.stack([STACK[::-1], STACK]), metadata)
+    assert xc.estimate_shifts(tmp_path / "b.ome.tif", max_shift=6, channel=1) == found

@@ -56,6 +56,9 @@ def test_its_result_is_what_was_written(folder, tmp_path):
         recorded = json.loads(found.record.read_text())["stacks"][name]["assessment"]
         assert stack.assessment.as_record() == recorded
         assert "4 frames, 4 trusted" in stack._repr_html_()
+        read = xc.ShiftResult.load(stack.table)
+        assert (read.flags, len(stack)) == (stack.flags, 4)
+        assert np.array_equal(read.applied(), stack.applied, equal_nan=True)
     assert "3 stacks, 1 failed" in repr(found)
     assert found._repr_html_().count("<tr>") == 4
     assert ("m0: measure", 4, 4) in told
@@ -77,22 +80,22 @@ def test_its_keywords_are_the_options_of_the_command():
     known = inspect.signature(xc.align).parameters
     assert list(known)[:3] == ["inputs", "out", "progress"]
     assert known["interpolation"].default == "linear"
-    assert {"max_shift", "resume", "cluster", "pyramid", "patch"} <= set(known)
+    assert {"max_shift", "resume", "cluster", "format", "motion"} <= set(known)
     assert not {"output", "quiet", "verbose", "debug", "explain", "watch"} & set(known)
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"maxshift": 3}, "unknown option maxshift: the options are align_channel, apply"),
+        ({"maxshift": 3}, "unknown option maxshift: the options are apply"),
         ({"quiet": True}, "unknown option quiet"),
         ({"interpolation": "sinc"}, "unknown interpolation 'sinc': use nearest, linear, cubic, fourier"),
         ({"smooth_time": 0}, "smooth_time is 0: use a whole number, 1 to 1000"),
-        ({"patch": 64}, "--patch goes with --motion patches"),
+        ({"motion": "patches:8"}, "a patch has 16 pixels or more"),
         ({"prefilter": "blur:1"}, "prefilter 'blur"),
         ({"max_shift": "5,x"}, "give pixels, or rows,columns"),
-        ({"align_channel": -1}, "align channel -1 does not exist"),
-        ({"motion": "rigid", "align_channel": "sum"}, "several channels are measured for shifts"),
+        ({"channel": -1}, "channel -1 does not exist"),
+        ({"motion": "rigid", "channel": "sum"}, "several channels are measured for shifts"),
     ],
 )
 def test_keywords_that_make_no_sense(folder, tmp_path, given, words):

@@ -322,7 +322,7 @@ def test_damaged_headers_of_taps_banks_matrices_and_operands(tmp_path, name):
     for command in (
         ("filter", stack, "-o", out, "--taps", path),
         ("filter", stack, "-o", out, "--bank", path),
-        ("unmix", stack, "-o", tmp_path / "o.tif", "--channel-axis", "T", "--matrix", path),
+        ("unmix", stack, "-o", out, "--channel-axis", "T", "--matrix", path),
         ("correlate", stack, path, "-o", tmp_path / "o.tif"),
         ("align", stack, "-o", out, "--reference", path),
     ):

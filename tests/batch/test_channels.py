@@ -63,15 +63,15 @@ def test_the_command(tmp_path, words):
     planes = np.stack([noisy(1, 600, DRIFT), noisy(2, 600, DRIFT)], axis=1).clip(0, 65535).astype(np.uint16)
     metadata = StackMetadata("TCYX", planes.shape, planes.dtype, "ome", channel_names=("red", "green"))
     write_stack(tmp_path / "m.ome.tif", planes, metadata)
-    run = align(tmp_path / "m.ome.tif", "-o", tmp_path / "out", "--align-channel", words, "--max-shift", 8)
+    run = align(tmp_path / "m.ome.tif", "-o", tmp_path / "out", "--channel", words, "--max-shift", 8)
     assert run.code == 0, run.stdout
     found = shifts(tmp_path / "out" / "m" / "shifts.csv")
     alone = [estimate_shifts(planes[:, c], max_shift=8).shifts for c in (0, 1)]
     error, errors = (np.sqrt(np.mean((s - DRIFT) ** 2)) for s in (found, np.stack(alone)))
     assert error < errors
     assert "2 channels (red, green)" in run.stdout
-    assert record(tmp_path / "out")["parameters"]["align_channel"] == ([0, 1] if words == "0,1" else "sum")
-    wrong = align(tmp_path / "m.ome.tif", "-o", tmp_path / "w", "--align-channel", "0,5")
+    assert record(tmp_path / "out")["parameters"]["channel"] == ([0, 1] if words == "0,1" else "sum")
+    wrong = align(tmp_path / "m.ome.tif", "-o", tmp_path / "w", "--channel", "0,5")
     assert wrong.code == 1
     assert "2 channel" in wrong.stdout
-    assert align(tmp_path / "m.ome.tif", "-o", tmp_path / "w", "--align-channel", "x").code == 2
+    assert align(tmp_path / "m.ome.tif", "-o", tmp_path / "w", "--channel", "x").code == 2

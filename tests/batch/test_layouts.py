@@ -90,11 +90,11 @@ def test_axis_z_and_align_channel(tmp_path):
     # Only channel 1 shows the drift, along Z; channel 0 shows noise that stands still.
     still = np.broadcast_to(movie(seed=5)[0], (4, 40, 48))
     write_ome(tmp_path / "z.ome.tif", np.stack([still, movie()], axis=1), "ZCYX")
-    assert align(tmp_path / "z.ome.tif", "-o", tmp_path / "one", "--axis", "Z", "--align-channel", "1").code == 0
+    assert align(tmp_path / "z.ome.tif", "-o", tmp_path / "one", "--axis", "Z", "--channel", "1").code == 0
     np.testing.assert_allclose(shifts(tmp_path / "one" / "z" / "shifts.csv"), DRIFT, atol=0.02)
     assert align(tmp_path / "z.ome.tif", "-o", tmp_path / "zero").code == 0
     np.testing.assert_allclose(shifts(tmp_path / "zero" / "z" / "shifts.csv"), 0, atol=1e-6)
-    run = align(tmp_path / "z.ome.tif", "-o", tmp_path / "two", "--align-channel", "2")
+    run = align(tmp_path / "z.ome.tif", "-o", tmp_path / "two", "--channel", "2")
     assert run.code == 1
     assert "has 2 channel(s)" in run.stdout
 

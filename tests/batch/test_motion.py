@@ -94,7 +94,7 @@ def test_a_binned_copy_moves_by_half(turning, tmp_path):
         (["--motion", "rigid", "--mask", "nonzero"], "--mask goes with --motion translation"),
         (["--motion", "elastic"], "elastic"),
         (["--mask", "dark"], "is no rule"),
-        (["--mask-moves"], "goes with --mask FILE"),
+        (["--mask", "moving:nowhere.tif"], "nowhere.tif: cannot be read"),
         (["--mask", "nonzero", "--reference", "template"], "takes no mask"),
     ],
 )

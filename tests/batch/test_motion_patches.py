@@ -15,9 +15,7 @@ from xcorr_app.registration.warping.warp import warp_by_fields
 
 WORDS = (
     "--motion",
-    "patches",
-    "--patch",
-    48,
+    "patches:48",
     "--interpolation",
     "cubic",
     "--device",
@@ -81,7 +79,7 @@ def test_doubtful_frames_follow_their_neighbours(tmp_path):
     frames, _ = bent(3, 20, amplitude=2.0, count=4, shape=(100, 110))
     frames[2] = 0.0
     write_plain(tmp_path / "f.tif", frames)
-    words = ("--motion", "patches", "--patch", 40, "--report", "none")
+    words = ("--motion", "patches:40", "--report", "none")
     run = align(tmp_path / "f.tif", "-o", tmp_path / "out", *words)
     rows = table(tmp_path / "out" / "f" / "patches.csv")
     assert "flat" in rows[2]["flags"]
@@ -100,9 +98,8 @@ def test_doubtful_frames_follow_their_neighbours(tmp_path):
         (["--motion", "patches"], "do not fit into frames of 120 x 135: give a smaller patch"),
         (["--motion", "patches", "--border", "crop"], "crop"),
         (["--motion", "patches", "--reference", "previous"], "is for shifts"),
-        (["--motion", "patches", "--patch", 48, "--max-deviation", 60], "at most a patch"),
-        (["--patch", 64], "--patch goes with --motion patches"),
-        (["--motion", "rigid", "--patch", 64], "--patch goes with --motion patches"),
+        (["--motion", "patches:48,60"], "at most a patch"),
+        (["--motion", "rigid:64"], "use translation|rigid"),
     ],
 )
 def test_what_does_not_go_together(bending, tmp_path, words, message):
@@ -139,7 +136,10 @@ def test_a_field_is_applied_to_other_channels(two_channels, tmp_path, source):
     expected = warp_by_fields(other, np.round(field.shifts, 6), (field.rows, field.columns), 3)
     np.testing.assert_array_equal(moved, expected)
     # In Python, and as align moved the channel itself.
-    for same in (result.apply(other, order=3), read_stack(folder / "two" / "two" / "two_aligned.tif").data[:, 1]):
+    for same in (
+        result.apply(other, interpolation=3),
+        read_stack(folder / "two" / "two" / "two_aligned.tif").data[:, 1],
+    ):
         np.testing.assert_array_equal(same, moved)
     facts = record(tmp_path / "out")["stacks"][name]
     assert facts["largest_shift_px"] == pytest.approx(np.hypot(*np.moveaxis(field.shifts, 3, 0)).max(), abs=1e-5)
@@ -151,7 +151,7 @@ def test_a_field_is_applied_to_other_channels(two_channels, tmp_path, source):
     [
         (["--invert"], "holds fields, which have no inverse"),
         (["--match", "name"], "match by number"),
-        (["--border", "crop"], "no --border crop"),
+        (["--border", "crop"], "--border constant or nearest"),
         (["--interpolation", "fourier"], "use nearest, linear or cubic"),
         (["--scale", 0.5], "are of frames of 120 x 135"),
     ],
@@ -179,7 +179,7 @@ def test_frames_in_doubt_move_as_align_moved_them(tmp_path, policy):
     frames, _ = bent(3, 20, amplitude=2.0, count=4, shape=(100, 110))
     frames[2] = frames[2][::-1, ::-1]
     write_plain(tmp_path / "f.tif", frames)
-    words = ("--motion", "patches", "--patch", 40, "--report", "none", "--doubtful", policy)
+    words = ("--motion", "patches:40", "--report", "none", "--doubtful", policy)
     align(tmp_path / "f.tif", "-o", tmp_path / "out", *words)
     assert not xc.MotionResult.load(tmp_path / "out" / "f" / "motion.npz").trusted[2]
     run = xcorr("apply", tmp_path / "out", tmp_path / "f.tif", "-o", tmp_path / "again", "--device", "cpu")

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.usefixtures("short_report")
 
 HEADER = (
     "frame,source,page,dy,dx,score,peak_ratio,fft_dy,fft_dx,difference,flags,sigma_y,sigma_x,"
-    "applied_dy,applied_dx,remarks"
+    "applied_dy,applied_dx,remarks,significance"
 )
 
 
@@ -57,9 +57,9 @@ def test_border_nearest_and_crop(tmp_path, stack):
     assert align(stack, "-o", tmp_path / "constant").code == 0
     found = shifts(tmp_path / "constant" / "m" / "shifts.csv")
     assert (aligned(tmp_path / "constant") == 0).any()
-    assert align(stack, "-o", tmp_path / "nearest", "--border", "nearest").code == 0
-    expected = apply_shifts(movie(), found, mode="nearest")
-    np.testing.assert_array_equal(aligned(tmp_path / "nearest"), expected)
+    for border in ("nearest", "mirror"):
+        assert align(stack, "-o", tmp_path / border, "--border", border).code == 0
+        np.testing.assert_array_equal(aligned(tmp_path / border), apply_shifts(movie(), found, border=border))
     run = align(stack, "-o", tmp_path / "crop", "--border", "crop")
     assert run.code == 0
     # Rows and columns that every frame covers once it is moved: from the largest shift to the smallest.

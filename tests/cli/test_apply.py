@@ -50,7 +50,7 @@ def test_other_channels_type_and_calibration_are_kept(tmp_path, aligned):
     moved = result(tmp_path / "out", "two")
     shifts = load_shifts(out / "m" / "shifts.csv")
     for channel in range(2):
-        np.testing.assert_array_equal(moved.data[:, channel], apply_shifts(planes[:, channel], shifts, order=3))
+        np.testing.assert_array_equal(moved.data[:, channel], apply_shifts(planes[:, channel], shifts, interpolation=3))
     assert (moved.metadata.axes, moved.metadata.pixel_size) == ("TCYX", (0.25, 0.25))
 
 

@@ -63,7 +63,7 @@ ON_A_GPU = {
 def test_a_gpu_that_is_not_there_is_explained(monkeypatch, tmp_path, stacks, name):
     monkeypatch.setitem(sys.modules, "cupy", None)
     for gpu, options, kernel in ON_A_GPU[name]:
-        run = xcorr(name, stacks[name], "-o", tmp_path / "out", *options, "--explain-for", gpu)
+        run = xcorr(name, stacks[name], "-o", tmp_path / "out", *options, f"--explain={gpu}")
         assert (run.code, run.stderr) == (0, "")
         head = next(line for line in run.stdout.splitlines() if line.startswith("a: "))
         assert kernel in head
@@ -83,7 +83,7 @@ def test_planes_on_a_gpu_that_is_not_there_are_explained(monkeypatch, tmp_path, 
     monkeypatch.setitem(sys.modules, "cupy", None)
     left = write_movie(tmp_path / "m.tif")
     out = tmp_path / ("p.csv" if "--peaks" in options else "p.npy")
-    run = xcorr("correlate", left, left, "-o", out, "--form", "n-to-m", *options, "--explain-for", "h200")
+    run = xcorr("correlate", left, left, "-o", out, "--form", "n-to-m", *options, "--explain=h200")
     assert (run.code, run.stderr) == (0, "")
     assert f": {kernel}" in run.stdout
     assert not out.exists()

@@ -59,8 +59,8 @@ def stack(tmp_path_factory):
         (["--box", "3", "--max-pixels", "0"], "--max-pixels"),
         (["--box", "3", "--resume", "--overwrite"], "give one of them"),
         (
-            ["--box", "3", "--gpu-memory", "1GB", "--cluster", "local:1"],
-            "--gpu-memory and --cluster exclude each other",
+            ["--box", "3", "--resume", "--overwrite"],
+            "--resume and --overwrite exclude each other",
         ),
         (["--taps", "nowhere.npy"], "nowhere.npy: cannot be read (No such file"),
         (["--taps", ""], "the name of the file is empty"),
@@ -91,7 +91,7 @@ def test_what_makes_no_sense_is_wrong_usage(tmp_path, stack, options, words):
         ("taps.npy", np.array([[1, np.inf]]), "holds NaN or infinite values"),
         ("taps.npy", np.array([[1j]]), "holds complex128; taps are real"),
         ("taps.npy", np.array([["a"]]), "no array of plain numbers"),
-        ("taps.npy", np.array([[None]]), "no array of plain numbers"),
+        ("taps.npy", np.array([[None]]), "Python objects"),
         ("taps.tif", b"II*\0", "taps are read from .npy, .csv or .txt"),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 
 from tests.batch.movies import align, write_movie, xcorr
 from tests.conftest import ROOT
+from xcorr_app.cli.printing import tables
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +33,23 @@ def test_quiet_normal_verbose(tmp_path, stack):
     ]
     assert [row[0] for row in rows] == ["0", "1", "2", "3"]
     assert float(rows[3][1]) == pytest.approx(3, abs=0.02)
+
+
+@pytest.mark.parametrize("command", [("align", "--device", "cpu"), ("filter", "--box", "3", "--device", "cpu")])
+def test_of_many_stacks_the_table_has_those_that_are_not_good(tmp_path, command, monkeypatch):
+    monkeypatch.setattr(tables, "_MAX_ROWS", 4)
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in "abcdefg":
+        write_movie(folder / f"{name}.tif")
+    (folder / "d.tif").write_bytes((folder / "d.tif").read_bytes()[:3000])
+    said = xcorr(*command, folder, "-o", tmp_path / "out").stdout
+    rows = [line.split() for line in said.splitlines() if line[:2] in ("a ", "d ", "d.")]
+    assert "6 of 7 stacks are good; the others:" in said
+    assert [(row[0], row[-1]) for row in rows] == [("d.tif", "failed")]
+    if command[0] == "align":  # the window of the default, said once
+        assert said.count("were searched") == 1
+        assert "a, b, c and 3 others: Shifts up to" in said
 
 
 @pytest.mark.parametrize("command", [("align",), ("filter", "--box", "3"), ("unmix", "--stain", "he"), ("apply",)])

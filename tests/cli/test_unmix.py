@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import imagecodecs
 import numpy as np
 import pytest
 import tifffile
 
-from tests.batch.movies import refused, xcorr
+from tests.batch.movies import record, refused, xcorr
 from tests.io.samples import noise, write_ome, write_plain, write_shaped
 from xcorr_app import read_stack, stain_matrix, unmix
 
@@ -26,6 +24,22 @@ def run_unmix(path, out, *options):
     return xcorr("unmix", path, "-o", out, *options)
 
 
+def result_of(out, name="in"):
+    """The file that came of a stack."""
+    return out / name / f"{name}_unmixed.tif"
+
+
+def facts_of(out, name="in"):
+    """What ``run.json`` says of a stack."""
+    return record(out)["stacks"][name]
+
+
+def failed(run, *words):
+    """Wrong usage, or a stack that failed, and said why."""
+    assert run.code == (2 if run.stderr else 1)
+    assert not [word for word in words if word not in run.stdout + run.stderr]
+
+
 def colours(shape=(20, 30), dtype="uint8"):
     return noise((*shape, 3), dtype, seed=3)
 
@@ -35,10 +49,10 @@ def colours(shape=(20, 30), dtype="uint8"):
 def test_pixels_are_those_of_the_function(tmp_path, matrix_file, dtype, wanted):
     data = noise((2, 3, 9, 11), dtype)
     write_ome(tmp_path / "in.ome.tif", data, "TCYX")
-    out = tmp_path / "out.ome.tif"
+    out = tmp_path / "out"
     run = run_unmix(tmp_path / "in.ome.tif", out, "--matrix", matrix_file, "--dtype", wanted)
     assert (run.code, run.stderr) == (0, "")
-    stack = read_stack(out)
+    stack = read_stack(result_of(out))
     assert (stack.metadata.axes, stack.metadata.shape) == ("TCYX", (2, 2, 9, 11))
     np.testing.assert_array_equal(stack.data, unmix(data, MATRIX, dtype=wanted), strict=True)
 
@@ -47,9 +61,9 @@ def test_pixels_are_those_of_the_function(tmp_path, matrix_file, dtype, wanted):
 def test_metadata_of_ome_is_kept_but_for_the_channels(tmp_path, matrix_file, axes, shape, kept):
     data = noise(shape)
     write_ome(tmp_path / "in.ome.tif", data, axes)
-    out = tmp_path / "out.ome.tif"
+    out = tmp_path / "out"
     assert run_unmix(tmp_path / "in.ome.tif", out, "--matrix", matrix_file).code == 0
-    old, new = read_stack(tmp_path / "in.ome.tif"), read_stack(out)
+    old, new = read_stack(tmp_path / "in.ome.tif"), read_stack(result_of(out))
     assert new.metadata.axes == kept
     expected = unmix(data, MATRIX, channel_axis=axes.index("C"))
     np.testing.assert_array_equal(new.data, np.moveaxis(expected, axes.index("C"), kept.index("C")))
@@ -77,15 +91,18 @@ def write_colours(path, data):
 def test_stains_of_colour_images(tmp_path, name, dtype):
     data = colours(dtype=dtype)
     write_colours(tmp_path / name, data)
-    run = run_unmix(tmp_path / name, tmp_path / "o.tif", "--stain", "he")
+    out = tmp_path / "out"
+    run = run_unmix(tmp_path / name, out, "--stain", "he")
     assert run.code == 0
-    assert "hematoxylin = " in run.stdout
-    stack = read_stack(tmp_path / "o.tif")
+    stem = name.partition(".")[0]
+    assert facts_of(out, stem)["channels"][0] == "hematoxylin"
+    np.testing.assert_allclose(facts_of(out, stem)["matrix"], stain_matrix("he").matrix)
+    stack = read_stack(result_of(out, stem))
     assert (stack.metadata.axes, stack.metadata.dtype) == ("CYX", np.float32)
     expected = unmix(np.moveaxis(data, -1, 0), stain_matrix("he").matrix, from_log=True)
     np.testing.assert_allclose(stack.data, expected, atol=1e-6)
     old = {"a.tif": (2.0, 4.0)}.get(name)
-    with tifffile.TiffFile(tmp_path / "o.tif") as tif:
+    with tifffile.TiffFile(result_of(out, stem)) as tif:
         assert tif.pages[0].photometric.name == "MINISBLACK"
         if old is not None:
             assert [tif.pages[0].tags[f"{axis}Resolution"].value[0] for axis in "YX"] == list(old)
@@ -97,15 +114,14 @@ def test_spectra_are_inverted_and_their_condition_is_said(tmp_path, rng):
     write_shaped(tmp_path / "in.tif", np.einsum("cd,dyx->cyx", spectra, dyes).astype(np.float32), "CYX")
     rows = "\n".join(f"ch{k},{a},{b}" for k, (a, b) in enumerate(spectra))
     (tmp_path / "s.csv").write_text(f"channel,DAPI,GFP\n{rows}\n")
-    run = run_unmix(tmp_path / "in.tif", tmp_path / "o.ome.tif", "--spectra", tmp_path / "s.csv")
+    run = run_unmix(tmp_path / "in.tif", tmp_path / "o", "--spectra", tmp_path / "s.csv")
     scaled = spectra / np.sqrt((spectra**2).sum(0))
     large, small = np.sqrt(np.linalg.eigvalsh(scaled.T @ scaled))[::-1]
     assert f"Condition number of the spectra: {large / small:.3g}" in run.stdout
-    with tifffile.TiffFile(tmp_path / "o.ome.tif") as file:
-        np.testing.assert_allclose(file.asarray(), dyes, atol=1e-3)
-    record = json.loads((tmp_path / "o.ome.tif.json").read_text())
-    assert record["channels"] == ["DAPI", "GFP"]
-    assert record["condition_number"] == pytest.approx(large / small)
+    np.testing.assert_allclose(tifffile.imread(result_of(tmp_path / "o")), dyes, atol=1e-3)
+    facts = facts_of(tmp_path / "o")
+    assert facts["channels"] == ["DAPI", "GFP"]
+    assert facts["condition_number"] == pytest.approx(large / small)
 
 
 @pytest.mark.parametrize(
@@ -122,9 +138,9 @@ def test_spectra_are_inverted_and_their_condition_is_said(tmp_path, rng):
 def test_spectra_and_matrices_that_do_not_fit(tmp_path, option, text, words):
     write_shaped(tmp_path / "in.tif", noise((3, 6, 7)), "CYX")
     (tmp_path / "m.csv").write_text(text)
-    run = run_unmix(tmp_path / "in.tif", tmp_path / "o.tif", option, tmp_path / "m.csv")
-    refused(run, *words)
-    assert not (tmp_path / "o.tif").exists()
+    run = run_unmix(tmp_path / "in.tif", tmp_path / "o", option, tmp_path / "m.csv")
+    failed(run, *words)
+    assert not result_of(tmp_path / "o").exists()
 
 
 @pytest.mark.parametrize(
@@ -134,8 +150,6 @@ def test_spectra_and_matrices_that_do_not_fit(tmp_path, option, text, words):
         (("--matrix", "m.csv", "--stain", "he"), ("give one of",)),
         (("--matrix", "m.csv", "--white", "9"), ("--from-log",)),
         (("--stain", "he", "--white", "0"), ("above 0",)),
-        (("--matrix", "m.csv", "--channel-axis", "Z"), ("axes CYX and no axis Z", "--channel-axis C")),
-        (("--matrix", "wide.csv"), ("3 channels along C", "wide.csv needs 4")),
         (("--matrix", "ragged.csv"), ("line 2 has 2 numbers, the rows before 3",)),
         (("--matrix", "word.csv"), ("line 2 holds 'x', which is no number",)),
         (("--matrix", "empty.csv"), ("holds no numbers",)),
@@ -144,6 +158,8 @@ def test_spectra_and_matrices_that_do_not_fit(tmp_path, option, text, words):
         (("--matrix", "bad.npy"), ("no array that can be read",)),
         (("--matrix", "m.xls"), (".csv, .txt and .npy",)),
         (("--matrix", "none.csv"), ("none.csv", "cannot be read")),
+        (("--matrix", "m.csv", "--channel-axis", "Z"), ("axes CYX and no axis Z", "--channel-axis C")),
+        (("--matrix", "wide.csv"), ("3 channels along C", "wide.csv needs 4")),
         (("--matrix", "m.csv", "--max-pixels", "5"), ("--max-pixels 42",)),
     ],
 )
@@ -156,45 +172,38 @@ def test_what_is_refused(tmp_path, monkeypatch, matrix_file, options, words):
     np.save(tmp_path / "cube.npy", np.ones((2, 2, 2)))
     (tmp_path / "bad.npy").write_bytes(b"no array")
     (tmp_path / "m.xls").write_text("1")
-    refused(run_unmix("in.tif", "o.tif", *options), *words)
-    assert not [path for path in tmp_path.iterdir() if path.name.startswith("o.")]
+    failed(run_unmix("in.tif", "o", *options), *words)
+    assert not result_of(tmp_path / "o").exists()
 
 
 def test_files_without_channels(tmp_path, matrix_file):
     write_plain(tmp_path / "movie.tif", noise((4, 6, 7)))
-    refused(
-        run_unmix(tmp_path / "movie.tif", tmp_path / "o.tif", "--matrix", matrix_file), "axes TYX", "--channel-axis T"
-    )
+    failed(run_unmix(tmp_path / "movie.tif", tmp_path / "a", "--matrix", matrix_file), "axes TYX", "--channel-axis T")
     write_plain(tmp_path / "one.tif", noise((1, 6, 7)))
-    refused(
-        run_unmix(tmp_path / "one.tif", tmp_path / "o.tif", "--matrix", matrix_file),
+    failed(
+        run_unmix(tmp_path / "one.tif", tmp_path / "b", "--matrix", matrix_file),
         "no axis C of channels; it is a single image",
     )
     write_ome(tmp_path / "tc.ome.tif", noise((3, 2, 6, 7)), "TCYX")
     options = ("--matrix", matrix_file, "--channel-axis", "T")
-    refused(run_unmix(tmp_path / "tc.ome.tif", tmp_path / "o.tif", *options), "two axes of channels")
+    failed(run_unmix(tmp_path / "tc.ome.tif", tmp_path / "c", *options), "two axes of channels")
     tifffile.imwrite(tmp_path / "rgba.tif", noise((6, 7, 4), "uint8"), photometric="rgb", extrasamples=["unassalpha"])
-    run = run_unmix(tmp_path / "rgba.tif", tmp_path / "o.tif", "--stain", "he")
-    assert run.code == 1
-    assert "not full opacity" in run.stderr
-    assert not (tmp_path / "o.tif").exists()
+    failed(run_unmix(tmp_path / "rgba.tif", tmp_path / "d", "--stain", "he"), "not full opacity")
+    assert not result_of(tmp_path / "d", "rgba").exists()
 
 
 def test_outputs_that_must_not_be_written(tmp_path, matrix_file):
     source = tmp_path / "in.tif"
     write_shaped(source, noise((3, 6, 7)), "CYX")
     before = source.read_bytes()
-    refused(run_unmix(source, tmp_path / "o.png", "--matrix", matrix_file), "choose one by the ending")
-    refused(run_unmix(source, source, "--matrix", matrix_file, "--overwrite"), "is an input")
-    refused(run_unmix(source, tmp_path / "a" / "o.tif", "--matrix", matrix_file), "does not exist; make it")
-    (tmp_path / "o.tif.json").write_text("mine")
-    refused(run_unmix(source, tmp_path / "o.tif", "--matrix", matrix_file), "o.tif.json: exists; use --overwrite")
-    assert not (tmp_path / "o.tif").exists()
-    assert run_unmix(source, tmp_path / "o.tif", "--matrix", matrix_file, "--overwrite").code == 0
-    content = (tmp_path / "o.tif").read_bytes()
-    refused(run_unmix(source, tmp_path / "o.tif", "--matrix", matrix_file), "o.tif: exists; use --overwrite")
-    assert run_unmix(source, tmp_path / "o.tif", "--matrix", matrix_file, "--overwrite").code == 0
-    assert (tmp_path / "o.tif").read_bytes() == content
+    refused(run_unmix(source, tmp_path / "o.tif", "--matrix", matrix_file), "o.tif: is a file; -o names a folder")
+    refused(run_unmix(source, source, "--matrix", matrix_file, "--overwrite"), "is a file; -o names a folder")
+    refused(run_unmix(tmp_path, tmp_path, "--matrix", matrix_file, "--overwrite"), "lies in the input folder")
+    out = tmp_path / "o"
+    assert run_unmix(source, out, "--matrix", matrix_file).code == 0
+    refused(run_unmix(source, out, "--matrix", matrix_file), "o: is not empty; use --resume")
+    assert run_unmix(source, out, "--matrix", matrix_file, "--overwrite").code == 0
+    assert read_stack(result_of(out)).metadata.axes == "CYX"
     assert source.read_bytes() == before
 
 
@@ -209,8 +218,8 @@ def test_damaged_colour_files_leave_nothing(tmp_path, damage):
     else:
         content[-400:-200] = bytes(200)
     (tmp_path / "a.tif").write_bytes(content)
-    run = run_unmix(tmp_path / "a.tif", tmp_path / "o.tif", "--stain", "he", "-q")
-    assert run.code == (2 if damage == "cut" else 1)
+    run = run_unmix(tmp_path / "a.tif", tmp_path / "o", "--stain", "he", "-q")
+    assert run.code == 1
     assert len(run.lines_of_error) == 1
     assert "a.tif" in run.stderr
-    assert {path.name for path in tmp_path.iterdir()} == {"a.tif"}
+    assert {path.name for path in (tmp_path / "o").rglob("*") if path.is_file()} <= {"run", "run.json"}

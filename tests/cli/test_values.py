@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.batch.movies import align, record, write_movie
+from tests.batch.movies import align, record, write_movie, xcorr
 
 
 @pytest.fixture(scope="module")
@@ -26,20 +26,27 @@ def stack(tmp_path_factory):
         ("--smooth-time", "0", "--smooth-time"),
         ("--reference", "x" * 5000, "nor an existing file"),
         ("--reference", "9" * 5000, "--reference"),
-        ("--verify", "some", "use auto, all, none or a number"),
-        ("--verify", "-1", "use auto, all, none or a number"),
+        ("--verify", "some", "use auto|all|none|N[:PX]"),
+        ("--verify", "-1", "use auto|all|none|N[:PX]"),
         ("--prefilter", "blur:2", "unknown prefilter"),
         ("--prefilter", "gaussian", "write gaussian:SIGMA"),
         ("--prefilter", "gaussian:0", "above 0"),
         ("--contrast", "local", "use none, auto or local:S"),
-        ("--max-sigma", "0", "max_sigma is 0"),
-        ("--subpixel", "dft:0", "dft:N with 1 to 10000"),
-        ("--subpixel", "phase:100", "dft:N with 1 to 10000"),
-        ("--align-channel", "-1", "--align-channel"),
+        ("--doubtful", "drop:0", "PX is above 0"),
+        ("--subpixel", "dft:0", "N is 1 to 10000"),
+        ("--subpixel", "phase:100", "N is 1 to 10000"),
+        ("--channel", "-1", "--channel"),
         ("--max-pixels", "0", "--max-pixels"),
-        ("--tolerance", "nan", "tolerance is nan"),
-        ("--tolerance", "inf", "tolerance is infinite"),
-        ("--tolerance", "0", "tolerance is 0"),
+        ("--verify", "all:nan", "PX is above 0"),
+        ("--verify", "all:inf", "PX is above 0"),
+        ("--verify", "12:0", "PX is above 0"),
+        ("--verify", "none:0.1", "use auto|all|none|N[:PX]"),
+        ("--motion", "patches:15", "a patch has 16 pixels or more"),
+        ("--motion", "patches:64,", "a patch has 16 pixels or more"),
+        ("--motion", "patches:64,3,3", "a patch has 16 pixels or more"),
+        ("--motion", "rigid:64", "use translation|rigid"),
+        ("--format", "ome-tiff:2", "use same|ome-tiff|ome-zarr[:N]"),
+        ("--format", "ome-zarr:13", "N is 1 to 12 levels"),
         ("--min-overlap", "2", "min_overlap is 2"),
         ("--axis", "X", "--axis"),
         ("--interpolation", "sinc", "--interpolation"),
@@ -80,12 +87,10 @@ def test_extreme_windows(tmp_path, stack, value, code):
     [
         ("--no-apply --format ome-zarr", "--format goes with --apply"),
         ("--no-apply --compression zlib", "--compression goes with --apply"),
-        ("--format ome-tiff --pyramid 2", "--pyramid goes with --format same or --format ome-zarr"),
+        ("--no-apply --format ome-zarr:2", "--format goes with --apply"),
         ("--motion rigid --subpixel phase", "--subpixel goes with --motion translation"),
         ("--motion patches --engine fft", "--engine goes with --motion translation"),
         ("--motion rigid --kernel-option precision=fp16", "--kernel-option goes with --motion translation"),
-        ("--verify none --tolerance 0.1", "--tolerance is for the check that --verify none leaves out"),
-        ("--gpu-memory 1GB", "--gpu-memory is for a GPU, and this run computes on the CPU"),
         ("--watch --explain", "--watch and --explain exclude each other"),
         ("--resume --overwrite", "exclude each other: give one of them"),
         ("--correct", "--correct needs an image to correct by"),
@@ -96,6 +101,23 @@ def test_what_would_change_nothing_is_refused(tmp_path, stack, words, message):
     assert run.code == 2
     assert message in run.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "now", "parameter", "value"),
+    [
+        ("--verify all --tolerance 0.5", "--verify all:0.5", "verify", "all:0.5"),
+        ("--max-sigma 0.2", "--doubtful interpolate:0.2", "doubtful", "interpolate:0.2"),
+        ("--pyramid 2", "--format ome-zarr:2", "format", "ome-zarr:2"),
+        ("--patch 20", "--motion patches:20", "motion", "patches:20"),
+    ],
+)
+def test_options_of_the_last_release_are_taken_and_said_to_go(tmp_path, stack, words, now, parameter, value):
+    run = align(stack, "-o", tmp_path / "out", *words.split(), "--report", "none")
+    assert run.code == 0
+    assert f"{now} now" in run.stderr
+    assert record(tmp_path / "out")["parameters"][parameter] == value
+    assert words.split()[-2] not in xcorr("align", "--help-all").stdout
 
 
 def test_short_names(tmp_path, stack):

@@ -42,19 +42,49 @@ def test_strided_banks_take_every_nth_output(rng, mode, stride):
     np.testing.assert_allclose(xc.filter_bank(images, bank, mode=mode, cval=7, stride=stride), expected, atol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("options", "pads"),
+    [
+        ({"padding": 1}, ((1, 1), (1, 1))),
+        ({"padding": (2, 0)}, ((2, 2), (0, 0))),
+        ({"padding": "same"}, ((1, 1), (1, 2))),
+        ({"padding": "same", "dilation": (2, 3)}, ((2, 2), (4, 5))),
+        ({"dilation": 2, "stride": (2, 3)}, ((0, 0), (0, 0))),
+        ({"stride": (2, 4), "groups": 2}, ((0, 0), (0, 0))),
+        ({"groups": 4, "padding": "valid", "bias": [1, -2, 3, 0]}, ((0, 0), (0, 0))),
+    ],
+)
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_the_options_of_networks(rng, options, pads, layout):
+    images, groups = rng.normal(size=(2, 4, 17, 19)), options.get("groups", 1)
+    filters, bias = rng.normal(size=(4, 4 // groups, 3, 4)), np.array(options.get("bias", [0] * 4))
+    (down, across), (dy, dx) = (np.broadcast_to(options.get(name, 1), 2) for name in ("stride", "dilation"))
+    wide = np.pad(images, ((0, 0), (0, 0), *pads))
+    windows = sliding_window_view(wide, (2 * dy + 1, 3 * dx + 1), axis=(2, 3))[:, :, ::down, ::across, ::dy, ::dx]
+    split = windows.reshape(2, groups, -1, *windows.shape[2:])
+    expected = np.einsum("igrmnuv,gjruv->igjmn", split, filters.reshape(groups, -1, *filters.shape[1:]))
+    expected = expected.reshape(2, 4, *windows.shape[2:4]) + bias[:, None, None]
+    given = images if layout == "NCHW" else images.transpose(0, 2, 3, 1)
+    found = xc.conv2d(given, filters, layout=layout, **options)
+    np.testing.assert_allclose(found if layout == "NCHW" else found.transpose(0, 3, 1, 2), expected, atol=1e-12)
+
+
 def test_what_is_refused():
     images, filters = np.ones((1, 2, 5, 5)), np.ones((3, 2, 3, 3))
     with pytest.raises(ArgumentError, match="NCHW, NHWC"):
         xc.conv2d(images, filters, layout="CHWN")
     with pytest.raises(ShapeError, match="four axes"):
         xc.conv2d(images[0], filters)
-    with pytest.raises(ShapeError, match="takes"):
+    with pytest.raises(ShapeError, match="do not fit filters of 1"):
         xc.conv2d(images, filters[:, :1])
     with pytest.raises(ShapeError, match="do not fit"):
         xc.conv2d(images, np.ones((3, 2, 6, 3)))
     for stride in (0, 1.5, True):
-        with pytest.raises(ArgumentError, match="whole number of pixels"):
+        with pytest.raises(ArgumentError, match="whole number of 1 or more"):
             xc.conv2d(images, filters, stride)
+    for wrong in ({"padding": "full"}, {"padding": -1}, {"dilation": 0}, {"groups": 2}, {"bias": [1]}):
+        with pytest.raises(ArgumentError, match=next(iter(wrong))):
+            xc.conv2d(images, filters, **wrong)
     with pytest.raises(ArgumentError, match="im2win-basic, implicit, implicit-basic, shallow"):
         xc.filter_bank(images, filters, method="winograd")
 

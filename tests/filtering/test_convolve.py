@@ -39,7 +39,7 @@ def test_every_mode_and_type(mode: Any, dtype: str, shape: tuple[int, int], rng:
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3), (4, 4), (5, 8), (16, 16)])
-@pytest.mark.parametrize("engine", ["auto", "scipy", "fft"])
+@pytest.mark.parametrize("engine", ["auto", "fft"])
 def test_every_origin(shape: tuple[int, int], engine: Any, rng: np.random.Generator) -> None:
     image, taps = random_image(rng, (13, 17), "float64"), taps_of(rng, shape)
     rows, columns = ({-(size // 2), 0, (size - 1) // 2} for size in shape)

@@ -10,7 +10,7 @@ import pytest
 import xcorr_app as xc
 from xcorr_app.errors import ArgumentError
 
-LOCAL_ENGINES = ("auto", "opencv", "scipy")
+LOCAL_ENGINES = ("auto", "opencv")
 
 
 @pytest.mark.share(3)

@@ -44,7 +44,7 @@ def test_other_integers_are_filtered_as_scipy_does(dtype: str) -> None:
             xc.convolve(np.full((4, 4), limits.max, dtype), [[1]])
 
 
-@pytest.mark.parametrize("images", ["image", np.ma.masked_array(np.ones((4, 4)))])
+@pytest.mark.parametrize("images", [b"image", np.ma.masked_array(np.ones((4, 4)))])
 def test_containers_that_are_not_supported(images: Any) -> None:
     with pytest.raises(DataTypeError):
         xc.convolve(images, np.ones((3, 3)))

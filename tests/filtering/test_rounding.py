@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy
 
 import xcorr_app as xc
 from xcorr_app.filtering.convolve import filter_frames
@@ -39,10 +40,10 @@ def test_a_value_that_rounds_to_the_limit_is_not_clipped() -> None:
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e-20, 1e20, 1e300])
-@pytest.mark.parametrize("engine", ["auto", "opencv", "fft", "scipy"])
+@pytest.mark.parametrize("engine", ["auto", "opencv", "fft"])
 def test_floats_keep_their_precision_with_taps_of_any_size(size: float, engine: Any, rng: np.random.Generator) -> None:
     image, taps = rng.random((12, 14)), rng.random((4, 5))
-    expected = xc.convolve(image, taps, engine="scipy")
+    expected = scipy.ndimage.convolve(image, taps)
     np.testing.assert_allclose(xc.convolve(image, taps * size, engine=engine) / size, expected, rtol=1e-12)
 
 

@@ -16,7 +16,7 @@ OF_COMMAND = {
     "filter-taps": ("csv-taps",),
     "apply-table": ("csv-to-apply", "npy-to-apply"),
     "unmix": ("rgb", "rgb-ome", "png-colour", "bmp-colour", "jpeg-colour"),
-    "correlate": ("plain", "ome", "lzw", "jpegxl", "png", "bmp", "npy"),
+    "correlate": ("plain", "ome", "lzw", "jpeg2000", "png", "bmp", "npy"),
 }
 KINDS = [name for name in TARGETS if name.split("-")[0] not in ("csv", "json", "zarr") and not name.startswith("npy-")]
 
@@ -86,7 +86,7 @@ def _arguments(name, arguments, inputs, path, out):
     if name in BESIDES:
         return [*arguments, str(path), str(sound), "-o", str(out), *common]
     if name == "unmix":
-        return [*arguments, str(path), "-o", str(out.with_suffix(".tif")), *common]
+        return [*arguments, str(path), "-o", str(out), *common]
     if name == "correlate":
         return [*arguments, str(sound), str(path), "-o", str(out.with_suffix(".npy")), *common]
     if name == "apply":

@@ -34,8 +34,8 @@ from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.stack_steps import outcome_of
 from xcorr_app.pipeline.state import State, asked_of
 from xcorr_app.pipeline.work import Plan
+from xcorr_app.registration.results.frame_table import parse_shifts_csv, shifts_csv
 from xcorr_app.report.records import FrameRow
-from xcorr_app.report.table import parse_shifts_csv, shifts_csv
 
 LIMITS = Limits(max_pixels=2**20, max_pages=1000)
 GREY = smooth((24, 20))
@@ -281,12 +281,8 @@ TARGETS = {
     "packbits": compressed("packbits", data=noise((2, 20, 16))),
     "zstd": compressed("zstd", tile=(16, 16)),
     "lzma": compressed("lzma", rules.STRUCTURE),
-    "lerc": compressed("lerc", rules.STRUCTURE),
-    "png-in-tiff": compressed("png", rules.STRUCTURE),
     "jpeg-in-tiff": compressed("jpeg", data=GREY[None]),
     "jpeg2000": compressed("jpeg2000"),
-    "jpegxl": compressed("jpegxl"),
-    "jpegxr": compressed("jpegxr", data=noise((2, 32, 32))),
     "png": Target(lambda _: imagecodecs.png_encode(GREY), fields.png_fields, images, {}, ".png"),
     "png-colour": Target(lambda _: imagecodecs.png_encode(RGB), fields.png_fields, colours, {}, ".png"),
     "bmp": Target(lambda _: imagecodecs.bmp_encode(GREY), fields.bmp_fields, images, BMP, ".bmp"),

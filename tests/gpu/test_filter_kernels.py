@@ -136,7 +136,7 @@ def test_the_commands(cupy, tmp_path):
     np.savetxt(tmp_path / "m.csv", random_matrix(3, 4), delimiter=",")
     words = ("--matrix", tmp_path / "m.csv", "--dtype", "float32")
     asked = ("--kernel", "blocking", "--kernel-option", "staging=registers")
-    assert xcorr("unmix", tmp_path / "c.tif", "-o", tmp_path / "gpu.tif", *words, *asked).code == 0
-    assert xcorr("unmix", tmp_path / "c.tif", "-o", tmp_path / "cpu.tif", *words, "--device", "cpu").code == 0
-    found, expected = (xc.read_stack(tmp_path / name).data for name in ("gpu.tif", "cpu.tif"))
+    assert xcorr("unmix", tmp_path / "c.tif", "-o", tmp_path / "there", *words, *asked).code == 0
+    assert xcorr("unmix", tmp_path / "c.tif", "-o", tmp_path / "here", *words, "--device", "cpu").code == 0
+    found, expected = (xc.read_stack(tmp_path / out / "c" / "c_unmixed.tif").data for out in ("there", "here"))
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3)

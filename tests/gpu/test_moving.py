@@ -63,7 +63,7 @@ def test_device_and_cpu_agree(cupy, rng, mode, dtype, order):
 def test_large_stacks_equal_the_definition(cupy, rng, order):
     frames = stack(3, (510, 514), "float32")
     shifts = rng.uniform(-20, 20, (3, 2))
-    found = xc.apply_shifts(cupy.asarray(frames), shifts, order=order, cval=-1).get()
+    found = xc.apply_shifts(cupy.asarray(frames), shifts, interpolation=order, cval=-1).get()
     for t in range(3):
         expected = by_definition(frames[t], shifts[t], order, "constant", -1)
         np.testing.assert_allclose(found[t], expected, rtol=0, atol=2e-6 * np.abs(frames[t]).max())
@@ -78,7 +78,7 @@ def test_views_at_any_address_are_moved(cupy, rng, order):
         out = cupy.full(4 * 33 * 65 + 8, 77, np.uint16)
         target = out[offset : offset + 4 * 33 * 65].reshape(4, 33, 65)
         shift_frames(view, shifts, order=order, out=target)
-        np.testing.assert_array_equal(target.get(), xc.apply_shifts(view.copy(), shifts, order=order).get())
+        np.testing.assert_array_equal(target.get(), xc.apply_shifts(view.copy(), shifts, interpolation=order).get())
         assert (out[:offset] == 77).all()
         assert (out[offset + 4 * 33 * 65 :] == 77).all()
 
@@ -89,7 +89,7 @@ def test_memory_where_the_nth_allocation_fails(cupy, rng, order):
     shifts = rng.uniform(-5, 5, (6, 2))
 
     def moved():
-        return xc.apply_shifts(frames, shifts, order=order).get()
+        return xc.apply_shifts(frames, shifts, interpolation=order).get()
 
     expected = moved()
     for n in range(1, allocations(cupy, moved) + 1):

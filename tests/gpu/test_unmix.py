@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import json
 
 import numpy as np
 import pytest
 
-from tests.batch.movies import xcorr
+from tests.batch.movies import record, xcorr
 from tests.gpu.test_memory import Allocator
 from tests.io.samples import noise, write_ome
 from tests.kernels.pointwise_definition import assert_mixed, random_matrix, random_stack
@@ -83,7 +82,7 @@ def test_the_command_gives_the_file_of_the_cpu_even_where_memory_runs_out(cupy, 
     np.save(tmp_path / "m.npy", random_matrix(3, 4))
     options = ("--matrix", tmp_path / "m.npy")
     for name, device in (("cpu", "cpu"), ("gpu", "cuda")):
-        words = (tmp_path / "in.ome.tif", "-o", tmp_path / f"{name}.ome.tif", *options, "--device", device)
+        words = (tmp_path / "in.ome.tif", "-o", tmp_path / name, *options, "--device", device)
         explained = xcorr("unmix", *words, "--explain")
         assert (explained.code, explained.stderr) == (0, "")
         assert "Plan of dynamic blocking" in explained.stdout
@@ -97,9 +96,9 @@ def test_the_command_gives_the_file_of_the_cpu_even_where_memory_runs_out(cupy, 
         return cupy.get_default_memory_pool().malloc(size)
 
     with cupy.cuda.using_allocator(small_only):
-        run = xcorr("unmix", tmp_path / "in.ome.tif", "-o", tmp_path / "full.ome.tif", *options, "--device", "cuda")
+        run = xcorr("unmix", tmp_path / "in.ome.tif", "-o", tmp_path / "full", *options, "--device", "cuda")
     assert run.code == 0
-    assert json.loads((tmp_path / "full.ome.tif.json").read_text())["notes"] == [NOTE.format("mixed", 0)]
-    expected = read_stack(tmp_path / "cpu.ome.tif").data
+    assert record(tmp_path / "full")["stacks"]["in"]["notes"] == [NOTE.format("mixed", 0)]
+    expected = read_stack(tmp_path / "cpu" / "in" / "in_unmixed.tif").data
     for name in ("gpu", "full"):
-        np.testing.assert_array_equal(read_stack(tmp_path / f"{name}.ome.tif").data, expected)
+        np.testing.assert_array_equal(read_stack(tmp_path / name / "in" / "in_unmixed.tif").data, expected)

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import pytest
 
 from xcorr_app.batch.values import SIZE
-from xcorr_app.gpu.runtime.memory import limit_pool
 from xcorr_app.pipeline.resources import StackResources
 
 
@@ -15,16 +14,6 @@ from xcorr_app.pipeline.resources import StackResources
 )
 def test_sizes(text, size):
     assert SIZE.read(text) == size
-
-
-def test_device_memory_is_limited_where_there_is_a_device(monkeypatch):
-    limits = []
-    pool = SimpleNamespace(set_limit=lambda size: limits.append(size))
-    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(get_default_memory_pool=lambda: pool))
-    limit_pool(5)
-    monkeypatch.delitem(sys.modules, "cupy")
-    limit_pool(6)
-    assert limits == [5]
 
 
 @pytest.mark.parametrize(("limit", "room"), [(0, 25), (60, 12), (1000, 25), (5, 0)])

@@ -18,7 +18,6 @@ STACK = np.random.default_rng(0).normal(size=(3, 12, 14))
         ({"stack": STACK[0]}, ShapeError, r"stack has shape \(12, 14\)"),
         ({"stack": STACK[:0]}, ShapeError, r"stack has shape \(0, 12, 14\)"),
         ({"stack": STACK[:, :, :0]}, ShapeError, r"stack has shape \(3, 12, 0\)"),
-        ({"stack": "a.tif"}, DataTypeError, "'a.tif', no array: xc.read_stack reads a file"),
         ({"max_shift": "5"}, ArgumentError, "max_shift is '5'"),
         ({"mask": np.full(STACK.shape[1:], np.nan)}, ArgumentError, "no pixel counts"),
         ({"stack": STACK + 1j}, DataTypeError, "complex128"),

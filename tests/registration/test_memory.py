@@ -49,7 +49,7 @@ def ranges_where(job, count=20, pixels=1 << 22):
 
 
 def test_ranges_fit_what_may_be_used(device):
-    """However much is free: see --gpu-memory."""
+    """However much is free: see CUPY_GPU_MEMORY_LIMIT."""
     pool = device.get_default_memory_pool()
     pool.get_limit, pool.used_bytes = lambda: 5 * (128 << 22) + 1000, lambda: 900
     assert ranges_where(lambda start, stop: stop - start) == [5, 5, 5, 5]

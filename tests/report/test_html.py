@@ -171,6 +171,12 @@ def test_every_frame_is_in_the_page_of_a_short_stack() -> None:
     assert {"class": "flagged"} in page.all("tr")
 
 
+def test_an_infinite_standard_error_is_an_unknown_one() -> None:
+    rows = (row(0), row(1, sigma_y=math.inf, sigma_x=math.inf, flags=("uncertain",)))
+    page = Page(render_report(run(stack(rows=rows))))
+    assert "± unknown −0.250 ± unknown" in page.text
+
+
 @pytest.mark.share(3)
 @pytest.mark.parametrize("count", [2000, 2001, 9_000])
 def test_the_table_of_a_long_stack_stays_small(count: int) -> None:

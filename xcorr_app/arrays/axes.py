@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from xcorr_app.arrays.kinds import is_stack, is_xarray
+from xcorr_app.arrays.kinds import is_stack, is_xarray, opened
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array
 
@@ -74,13 +74,14 @@ class Axes:
 
 
 def named_axes(stack: Any, axes: str | None) -> tuple[Any, str | None]:
-    """Return the array and the letters of its axes: those given, of a `Stack`, or of an xarray's dimensions; else None.
+    """Return the array and the letters of its axes: given, of a `Stack`, a file, or an xarray's dimensions; else None.
 
     Raises
     ------
     ArgumentError
         An xarray of more than three dimensions has one whose name says nothing.
     """
+    stack = opened(stack)
     if is_stack(stack):
         return stack.data, axes or stack.metadata.axes
     if not is_xarray(stack):

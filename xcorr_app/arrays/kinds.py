@@ -9,18 +9,23 @@ lists, numbers, anything with ``__array__``             ``numpy.asarray``: PyTor
 ``__cuda_array_interface__``, ``__dlpack__`` of a GPU   CuPy array on that memory
 ``__dlpack__`` of the CPU                               NumPy array on that memory
 xarray, `xcorr_app.read_stack`                          what it holds; its dimensions name the axes
+a path                                                  what `xcorr_app.read_stack` reads there
 bool                                                    uint8, 0 and 1, on the same memory
 ======================================================  ============================================================
 
-Results are NumPy arrays, or CuPy arrays of what is in a GPU's memory. Nothing here imports a library that the caller
+Results are NumPy arrays, CuPy arrays of what is in a GPU's memory, or, where they have the axes of an xarray, an xarray
+with its labels. Nothing here imports a library that the caller
 has not imported, but for CuPy where an array lives on a GPU.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
+import inspect
 import os
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -32,6 +37,7 @@ _CPU, _CUDA, _CUDA_MANAGED = 1, 2, 13
 _NUMBERS = "biufc"
 _EXACT = 2**53
 """Integers up to here are float64's own."""
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def is_lazy(x: object) -> bool:
@@ -55,6 +61,36 @@ def is_stack(x: object) -> bool:
 def is_stored(x: object) -> bool:
     """Whether ``x`` is an array in a file that is read by slices (zarr, h5py); never imports either."""
     return type(x).__module__.partition(".")[0] in ("zarr", "h5py") and hasattr(x, "shape") and hasattr(x, "dtype")
+
+
+def opened(x: Any) -> Any:
+    """Return the stack in the file that a path leads to, or what is no path as it is."""
+    if isinstance(x, (str, os.PathLike)):
+        return importlib.import_module("xcorr_app.io.stack").read_stack(x)  # of a layer above this one
+    return x
+
+
+def labelled_like(given: Any, result: Any) -> Any:
+    """Return a result as an xarray with the labels of what was given, where that is one with as many axes.
+
+    Labels along dimensions whose size changes are lost.
+    """
+    if not is_xarray(given) or result.ndim != given.ndim:
+        return result
+    kept = {name for name, old, new in zip(given.dims, given.shape, result.shape, strict=True) if old == new}
+    labels = {name: each for name, each in given.coords.items() if set(each.dims) <= kept}
+    return type(given)(result, coords=labels, dims=given.dims, name=given.name, attrs=given.attrs)
+
+
+def keeps_labels(function: _Function) -> _Function:
+    """Make a function of an array, its first argument, return an xarray of one."""
+    first = next(iter(inspect.signature(function).parameters))
+
+    @functools.wraps(function)
+    def labelled(*args: Any, **options: Any) -> Any:
+        return labelled_like(args[0] if args else options.get(first), function(*args, **options))
+
+    return cast("_Function", labelled)
 
 
 def as_array(x: Any, name: str = "array") -> Array:
@@ -82,8 +118,9 @@ def as_array(x: Any, name: str = "array") -> Array:
     >>> as_array(np.array([True, False]))
     array([1, 0], dtype=uint8)
     """
-    if isinstance(x, (str, bytes, os.PathLike)):
-        raise DataTypeError(f"{name} is {str(x)[:80]!r}, no array: xc.read_stack reads a file, xc.align aligns it")
+    if isinstance(x, bytes):
+        raise DataTypeError(f"{name} is {str(x)[:80]}, no array")
+    x = opened(x)
     if is_stack(x):
         return as_array(x.data, name)
     if isinstance(x, np.ndarray):

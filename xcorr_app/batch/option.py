@@ -7,6 +7,7 @@ compares, the keywords of Python and the table in the documentation. Nothing her
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
@@ -20,7 +21,6 @@ GROUPS = (
     "Results",
     "Measuring",
     "Details",
-    "Frames that bend (--motion patches)",
     "Correction of frames",
     "Checks",
     "Run",
@@ -93,10 +93,15 @@ class Option:
     gather: Callable[[tuple[Any, ...]], Any] | None = None
     """Makes one value of those of an option that may be given several times."""
     role: Role = "result"
+    bare: str | None = None
+    """What the option means alone; a value then follows it after an equals sign."""
     needs: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     """Values that another option must have; else this one would change nothing, and is refused."""
     excludes: tuple[str, ...] = ()
     """Options beside which it makes no sense."""
+    former: Mapping[str, str] = field(default_factory=dict)
+    """Options of the last release that it has become, and how their values are written in its own: ``{old}`` is one,
+    ``{new}`` that of this option."""
 
     def flag(self, name: str) -> str:
         """What a user types."""
@@ -163,10 +168,25 @@ class CommandOptions:
     @classmethod
     def of_keywords(cls, given: Mapping[str, Any]) -> Any:
         """Make options of the keywords of a call."""
+        given, renamed = cls.renewed(given)
+        for note in renamed:
+            warnings.warn(note, FutureWarning, stacklevel=3)
         if unknown := sorted(set(given) - set(cls.keywords())):
             known = ", ".join(sorted(cls.keywords()))
             raise ArgumentError(f"unknown option {', '.join(unknown)}: the options are {known}")
         return cls(**given)
+
+    @classmethod
+    def renewed(cls, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        """Values by the names that options have now, and what to say of those that had others in the last release."""
+        values, notes = dict(given), []
+        for each, known in options_of(cls):
+            for old, form in known.former.items():
+                if values.pop(old, None) not in (None, False):
+                    now = form.format(old=given[old], new=values.get(each.name, each.default))
+                    notes.append(f"--{old.replace('_', '-')} is {known.flag(each.name)} {now} now, and goes next")
+                    values[each.name] = now
+        return values, notes
 
     def parameters(self) -> dict[str, Any]:
         """Everything that decides the results, as plain values: part of ``run.json`` and of what a resume compares."""
@@ -177,7 +197,8 @@ class CommandOptions:
         """Files that are named and decide the results, by their names in ``run.json``."""
         named = (each.name for each, known in options_of(type(self)) if known.role == "result")
         given = {name: getattr(self, name) for name in named}
-        return {f"{name}_file": (path,) for name, path in given.items() if isinstance(path, Path)}
+        paths = {name: getattr(value, "file", value) for name, value in given.items()}
+        return {f"{name}_file": (path,) for name, path in paths.items() if isinstance(path, Path)}
 
 
 def _read(name: str, known: Option, value: Any) -> Any:

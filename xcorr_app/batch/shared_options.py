@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from xcorr_app.batch import choices, values
 from xcorr_app.batch.option import CommandOptions, OneOf, Within, flag, option
-from xcorr_app.errors import ArgumentError
 
 if TYPE_CHECKING:
     from xcorr_app.gpu.runtime.limits import DeviceLimits
-    from xcorr_app.gpu.runtime.select import Device
     from xcorr_app.io import Limits
     from xcorr_app.pipeline.resources import Resources
 
@@ -72,24 +70,15 @@ cluster = partial(
     role="run",
 )
 explain = partial(
-    flag,
-    text="Print which engine or kernel would process each stack, why, and the alternatives; write nothing.",
-    group="Engines and kernels",
-    role="terminal",
-)
-explain_for = partial(
     option,
     None,
-    text="Like --explain, for a GPU that need not be present.",
-    kind=OneOf(choices.DEVICES),
+    text="Print which engine or kernel would process each stack here, or on a GPU that need not be present, why, and "
+    "the alternatives; write nothing.",
+    kind=OneOf(("here", *choices.DEVICES)),
+    bare="here",
     group="Engines and kernels",
     role="terminal",
-)
-verbose = partial(
-    flag,
-    flags=("-v",),
-    group="What is printed",
-    role="terminal",
+    former={"explain_for": "{old}"},
 )
 normalization = partial(
     option,
@@ -112,13 +101,6 @@ min_overlap = partial(
     default=choices.MIN_OVERLAP,
     text="Smallest fraction of the frame that must overlap.",
     kind=Within(0, 1, whole=False),
-)
-tolerance = partial(
-    option,
-    choices.TOLERANCE,
-    text="Largest accepted difference from that check, in pixels.",
-    kind=Within(0, above=True, whole=False),
-    group="Checks",
 )
 engine = partial(
     option,
@@ -168,6 +150,12 @@ class ComputingOptions(CommandOptions):
         group="Checks",
         role="run",
     )
+    verbose: bool = flag(
+        "Print every frame or plane, and how long each stage took.",
+        flags=("-v",),
+        group="What is printed",
+        role="terminal",
+    )
     quiet: bool = flag(
         "Print nothing but failures.",
         flags=("-q",),
@@ -215,37 +203,12 @@ class StackOptions(ComputingOptions):
         "but read again",
         role="run",
     )
-    gpu_memory: int | None = option(
-        None,
-        "Device memory that may be used; of a GPU of this process, not of workers.",
-        values.SIZE,
-        group="Run",
-        unit="all that is free",
-        role="terminal",
-        excludes=("cluster",),
-    )
-    timings: bool = flag(
-        "Print how long each stage was busy and which one set the pace.",
-        group="Run",
-        role="terminal",
-    )
-
-    def check_device(self, device: Device) -> None:
-        """Refuse an option that changes nothing on the device of a run."""
-        import numpy as np
-
-        if self.gpu_memory is not None and device.xp is np:
-            why = device.note or f"--device {self.device}"
-            raise ArgumentError(f"--gpu-memory is for a GPU, and this run computes on the CPU ({why}): leave it out")
 
     def resources(self) -> Resources:
         """What a run lends to its stacks."""
-        from xcorr_app.gpu.runtime.memory import limit_pool
         from xcorr_app.io import MemoryBudget
         from xcorr_app.pipeline.resources import Resources, default_memory
 
-        if self.gpu_memory is not None:
-            limit_pool(self.gpu_memory)
         memory = default_memory() if self.memory is None else MemoryBudget(self.memory)
         others: Any = {name: getattr(self, name) for name in ("compression", "pyramid") if hasattr(self, name)}
         return Resources(memory, **others)
@@ -262,9 +225,9 @@ class MovingOptions(StackOptions):
         group="Results",
         brief=True,
     )
-    border: Literal["constant", "nearest", "crop"] = option(
+    border: Literal["constant", "nearest", "reflect", "mirror", "wrap", "crop"] = option(
         "constant",
-        "Beyond the frame: zero, the nearest pixel, or cut to what every frame covers.",
+        "Beyond the frame: zero, the nearest pixel, as SciPy's filters name it, or cut to what every frame covers.",
         OneOf(choices.BORDERS),
         group="Results",
     )
@@ -279,8 +242,7 @@ class NamedKernelOptions(StackOptions):
     kernel: Any = kernel()
     kernel_options: tuple[str, ...] = kernel_words()
     compression: str | None = compression()
-    explain: bool = explain()
-    explain_for: str | None = explain_for()
+    explain: str | None = explain()
 
     @cached_property
     def asked_kernel(self) -> Any:
@@ -289,8 +251,13 @@ class NamedKernelOptions(StackOptions):
 
 
 def limits_for(options: Any, xp: Any) -> DeviceLimits | None:
-    """Limits of the device that ``--explain-for`` names, else of the one that computes; None is the CPU."""
+    """Limits of the device that ``--explain`` names, else of the one that computes; None is the CPU."""
     from xcorr_app.correlation.engines import limits_of
     from xcorr_app.gpu.runtime.limits import limits_by_name
 
-    return limits_by_name(options.explain_for) if options.explain_for else limits_of(xp)
+    return limits_by_name(options.explain) if explains_another(options) else limits_of(xp)
+
+
+def explains_another(options: Any) -> bool:
+    """Whether a device is asked about that need not be present."""
+    return options.explain not in (None, "here")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xcorr_app.batch import choices
-from xcorr_app.batch.option import OneOf, Text
+from xcorr_app.batch.option import OneOf, Text, Within
 from xcorr_app.correlation.engine_names import canonical_engine
 from xcorr_app.errors import ArgumentError
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from xcorr_app.gpu.direct.options import KernelOptions
     from xcorr_app.registration.settings import Roi
 
+_MOVING = "moving:"
 _KERNELS_WITH_OPTIONS = ("exchange", "blocking", "im2win")
 
 
@@ -70,25 +71,43 @@ def _reference(text: str) -> str | int | Path:
     )
 
 
-def _subpixel(text: str) -> str:
-    """A method; ``dft`` may have the grid points per pixel after a colon."""
-    name, colon, points = text.partition(":")
-    known = name in choices.ALIGN_SUBPIXEL_METHODS
-    if not known or (colon and not (name == "dft" and points.isdecimal() and 1 <= int(points) <= 10_000)):
-        methods = ", ".join(choices.ALIGN_SUBPIXEL_METHODS)
-        raise ArgumentError(f"{text!r}: use {methods}, or dft:N with 1 to 10000 grid points per pixel")
-    return text
+_NUMBER = "N"
+"""Stands for any whole number among names."""
 
 
-def _verify(text: str) -> str | int:
-    if text in ("auto", "all", "none"):
+def _names(form: str, limits: str, **numbers: tuple[Within, ...]) -> Text:
+    """One of some names; numbers may follow a name after a colon, parted by commas, within these `limits` in words."""
+
+    def read(text: str) -> str:
+        name, colon, rest = text.partition(":")
+        known = numbers.get((_NUMBER if name.isdecimal() else name).replace("-", "_"))
+        given = rest.split(",") if colon else []
+        try:
+            fit = known is not None and len(given) <= len(known)
+            values = [(int if within.whole else float)(each) for each, within in zip(given, known or ())]  # noqa: B905
+        except ValueError:
+            fit, values = False, []
+        if not fit or not all(within.holds(value) for within, value in zip(known or (), values)):  # noqa: B905
+            raise ArgumentError(f"{text!r}: use {form}; {limits}")
         return text
-    if text.isdecimal():
-        return int(text)
-    raise ArgumentError(f"{text!r}: use auto, all, none or a number of frames")
+
+    return Text(form, read)
 
 
-def _mask(text: str) -> str | Path:
+@dataclass(frozen=True)
+class MovingMask:
+    """An image of the pixels that count, which belongs to the reference and moves with the scene."""
+
+    file: Path
+
+    def __str__(self) -> str:
+        return f"{_MOVING}{self.file}"
+
+
+def _mask(text: str) -> str | Path | MovingMask:
+    if text.startswith(_MOVING):
+        # Workers of a cluster have another folder; links stay.
+        return MovingMask(Path(os.path.abspath(text.removeprefix(_MOVING))))  # noqa: PTH100
     if os.path.exists(text):  # noqa: PTH110 - unlike Path.exists, takes names that are too long
         return Path(text)
     from xcorr_app.registration.masked.rules import Masks
@@ -98,10 +117,12 @@ def _mask(text: str) -> str | Path:
 
 
 def _channels(text: str) -> int | str | tuple[int, ...]:
-    if text == "sum":
+    if text in ("sum", "R", "G", "B", "gray"):
         return text
     if not all(number.isdecimal() and len(number) < 6 for number in text.split(",")):
-        raise ArgumentError(f"{text!r}: give the number of a channel, counted from 0, several such as 0,2, or sum")
+        raise ArgumentError(
+            f"{text!r}: give the number of a channel, counted from 0, several such as 0,2, sum, or R, G, B or gray"
+        )
     numbers = tuple(int(number) for number in text.split(","))
     return numbers if len(numbers) > 1 else numbers[0]
 
@@ -196,11 +217,23 @@ SIZE = Text("SIZE", _size)
 MAX_SHIFT = Text("PX|PXY,PXX", _max_shift)
 ROI = Text("Y0:Y1,X0:X1", _roi)
 REFERENCE = Text("first|last|mean|median|template|previous|rolling:N|pairs:K|INDEX|FILE", _reference)
-SUBPIXEL = Text("|".join(choices.ALIGN_SUBPIXEL_METHODS).replace("dft", "dft[:N]"), _subpixel)
-VERIFY = Text("auto|all|none|N", _verify)
+_PIXELS = Within(0, 1e9, above=True, whole=False)
+SUBPIXEL = _names(
+    "|".join(choices.ALIGN_SUBPIXEL_METHODS).replace("dft", "dft[:N]"),
+    "N is 1 to 10000 grid points per pixel",
+    **dict.fromkeys(choices.ALIGN_SUBPIXEL_METHODS, ()) | {"dft": (Within(1, 10_000),)},
+)
+MOTION = _names(
+    "|".join(choices.MOTIONS) + "[:PX[,PX]]",
+    "a patch has 16 pixels or more",
+    **dict.fromkeys(choices.MOTIONS, ()) | {"patches": (Within(16), _PIXELS)},
+)
+DOUBTFUL = _names(f"{'|'.join(choices.DOUBTFUL)}[:PX]", "PX is above 0", **dict.fromkeys(choices.DOUBTFUL, (_PIXELS,)))
+VERIFY = _names("auto|all|none|N[:PX]", "PX is above 0", auto=(_PIXELS,), all=(_PIXELS,), N=(_PIXELS,), none=())
+FORMAT = _names("same|ome-tiff|ome-zarr[:N]", "N is 1 to 12 levels", same=(), ome_tiff=(), ome_zarr=(Within(1, 12),))
 BACKGROUND = Text("median|FILE", lambda text: text if text == "median" else _path(text))
-CHANNELS = Text("N[,N...]|sum", _channels)
-MASK = Text("nonzero|finite|saturated|threshold:V|FILE", _mask)
+CHANNELS = Text("N[,N...]|sum|R|G|B|gray", _channels)
+MASK = Text("nonzero|finite|saturated|threshold:V|FILE|moving:FILE", _mask)
 CHANNEL = Text("R|G|B|gray|N", _channel)
 PREFILTER = Text("NAME:ARGS", _prefilter)
 CONTRAST = Text("none|auto|local:S", _contrast)

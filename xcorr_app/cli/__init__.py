@@ -110,5 +110,5 @@ def main() -> None:
       xcorr correlate LEFT RIGHT -o plane.tif
       xcorr field a.bmp b.bmp -o OUT
       xcorr filter FOLDER -o OUT --gaussian 1.5
-      xcorr unmix slide.tif -o stains.tif --stain he
+      xcorr unmix slide.tif -o OUT --stain he
     """

@@ -43,17 +43,17 @@ def command(options: CorrelateOptions, left: Path, right: Path) -> int:
     console = console_for(sys.stdout)
     with one_line_failures(WRONG_USAGE, debug=options.debug):
         plan = plan_correlation(left, right, options.output or Path(), options)
-        if options.explain or options.explain_for:
+        if options.explain:
             print_decision(console, plan.out.name, plan.decision())
             return 0
     with one_line_failures(SOMETHING_FAILED, debug=options.debug):
         if not options.quiet:
             print_operands(console, plan, cli_options.device_note(plan.device, options))
         with display_for(console, quiet=options.quiet, unit="planes") as watch:
-            result = run_correlation(plan, watch(plan.out.name))
+            planes = run_correlation(plan, watch(plan.out.name))
         if options.quiet:
-            print_failures(failures_of(result))
+            print_failures(failures_of(planes))
         else:
-            print_peaks(console, result, every=options.verbose, ratio=options.peaks)
-            print_verdict(console, plan, result)
-    return SOMETHING_FAILED if result.problems else 0
+            print_peaks(console, planes, every=options.verbose, ratio=options.peaks)
+            print_verdict(console, plan, planes)
+    return SOMETHING_FAILED if failures_of(planes) else 0

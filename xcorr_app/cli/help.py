@@ -14,9 +14,9 @@ _ALL = "xcorr.help_all"
 class GroupedOption(click.Option):
     """An option that stands in a group of help."""
 
-    def __init__(self, *args: Any, group: str, is_brief: bool, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, group: str, is_brief: bool, bare: str | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.group, self.is_brief = group, is_brief
+        self.group, self.is_brief, self.bare = group, is_brief, bare
 
 
 class GroupedCommand(click.Command):
@@ -35,9 +35,16 @@ class GroupedCommand(click.Command):
         *own, brief = super().get_params(ctx)
         return [*own, everything, brief]
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Let an option that may stand alone take no word after it for its value."""
+        known = [option for option in self.params if isinstance(option, GroupedOption) and option.bare]
+        alone = {flag: f"{flag}={option.bare}" for option in known for flag in option.opts}
+        until = args.index("--") if "--" in args else len(args)
+        return super().parse_args(ctx, [alone.get(arg, arg) for arg in args[:until]] + args[until:])
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options in groups."""
-        own = [option for option in self.get_params(ctx) if isinstance(option, GroupedOption)]
+        own = [option for option in self.get_params(ctx) if isinstance(option, GroupedOption) and not option.hidden]
         shown = [option for option in own if option.is_brief or ctx.meta.get(_ALL)]
         for title in GROUPS:
             rows = [option.get_help_record(ctx) for option in shown if option.group == title]

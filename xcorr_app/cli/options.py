@@ -74,13 +74,20 @@ def command(
         @click.pass_context
         def callback(ctx: click.Context, /, **given: Any) -> None:
             places = [given.pop(argument.name) for argument in arguments]
-            begin(given)
             with one_line_failures(WRONG_USAGE, debug=given["debug"]):
+                given, renamed = kind.renewed(given)
+                for note in renamed:
+                    click.echo(f"xcorr: {note}", err=True)
+                begin(given)
                 options = kind(**given)
             ctx.exit(function(options, *places))
 
         own = [argument(each.name) for each, known in options_of(kind) if known.argument]
-        made = [_click_option(each, known) for each, known in options_of(kind) if not known.argument]
+        made: list[click.Parameter] = []
+        for each, known in options_of(kind):
+            if not known.argument:
+                made.append(_click_option(each, known))
+                made += [_former_option(old, form) for old, form in known.former.items()]
         told = inspect.cleandoc(function.__doc__ or "")
         return GroupedCommand(name, params=[*own, *arguments, *made], callback=callback, help=told)
 
@@ -110,7 +117,13 @@ def _click_option(each: Field[Any], known: Option) -> GroupedOption:
         how["show_default"] = each.default is not None
     if known.unit:
         how["help"] += f"  [default: {known.unit}]"
-    return GroupedOption([*short, flag, each.name], group=known.group, is_brief=known.brief, **how)
+    return GroupedOption([*short, flag, each.name], group=known.group, is_brief=known.brief, bare=known.bare, **how)
+
+
+def _former_option(name: str, form: str) -> GroupedOption:
+    """An option of the last release, which is taken and not shown."""
+    how: dict[str, Any] = {"hidden": True, "is_flag": "{old}" not in form, "help": "Gone with the next release."}
+    return GroupedOption([f"--{name.replace('_', '-')}", name], group="", is_brief=False, **how)
 
 
 def _type(kind: Any) -> Any:

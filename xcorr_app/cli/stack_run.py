@@ -37,19 +37,15 @@ def run_command(
     show: Callable[[Console, Run], None],
     *,
     failures: Callable[[Run], list[tuple[str, str]]] | None = None,
-    remarks: Callable[[Plan[Any]], Sequence[str]] | None = None,
-    explained: Callable[[Console, Work[Any]], None] | None = None,
     counted: Callable[[Sizes], int] | None = None,
     halves: bool = False,
-    unit: str = "frames",
     found: Discovery | None = None,
     taken: Callable[[Plan[Any]], AbstractContextManager[Plan[Any]]] = nullcontext,
 ) -> int:
     """Do what a command's options say; returns the exit code.
 
-    `remarks` on a plan are printed before it begins, `show` prints the results, with ``-q`` only `failures`;
-    `explained` prints what would be done, where only that is wanted. What is `counted` of a stack is a `unit` of its
-    progress, in two `halves` where each is measured and moved. A plan of what will be `found` later is `taken` over.
+    `show` prints the results, with ``-q`` only `failures`. What is `counted` of a stack is a unit of its progress, in
+    two `halves` where each is measured and moved. A plan of what will be `found` later is `taken` over.
     """
     from xcorr_app.cli.memory import keep_freed_memory
     from xcorr_app.cli.printing.progress import count_of, display_for
@@ -59,9 +55,7 @@ def run_command(
         print_explained,
         print_failures,
         print_found,
-        print_pace,
         print_timings,
-        say,
     )
     from xcorr_app.cluster.connect import workers_of
     from xcorr_app.pipeline.output import prepared_output
@@ -74,8 +68,8 @@ def run_command(
     keep_freed_memory()
     with one_line_failures(WRONG_USAGE, debug=options.debug):
         plan = plan_stacks(kind, inputs, out, options, found=found, elsewhere=cluster is not None)
-        if any(getattr(options, name, None) for name in ("explain", "explain_for")):
-            (explained or print_explained)(console, kind(plan))
+        if getattr(options, "explain", None):
+            print_explained(console, kind(plan))
             return 0
         held = prepared_output(plan.out, resume=options.resume, overwrite=options.overwrite)
         click.get_current_context().with_resource(held)
@@ -83,16 +77,13 @@ def run_command(
     with one_line_failures(SOMETHING_FAILED, debug=options.debug):
         if not quiet and found is None:
             print_found(console, plan.discovery, device_note(plan.device, options))
-            for line in remarks(plan) if remarks else ():
-                say(console, line)
         silent = quiet or found is not None
         count = None if silent or cluster or counted is None else count_of(plan.discovery, counted, halves=halves)
         resources = options.resources()
-        stages = resources.stages if options.timings else None
         with (
             workers_of(cluster) as elsewhere,
             taken(plan) as final,
-            display_for(console, quiet=silent, unit="stacks" if cluster else unit, count=count, stages=stages) as watch,
+            display_for(console, quiet=silent, unit="stacks" if cluster else "frames", count=count) as watch,
         ):
             how: Any = {"watcher": watch, "resources": resources, "elsewhere": elsewhere}
             run = run_stacks(kind(final), **how)
@@ -100,7 +91,6 @@ def run_command(
             print_failures(failures(run) if failures else failures_in(run.outcomes))
         else:
             show(console, run)
-        if options.timings:
+        if options.verbose:
             print_timings(console, run.stages)
-            print_pace(console, run.stages)
     return SOMETHING_FAILED if run.failed else 0

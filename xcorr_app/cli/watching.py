@@ -39,7 +39,7 @@ def watch_of(inputs: tuple[Path, ...], options: AlignOptions) -> dict[str, Any]:
             click.echo(f"{name}: complete")
 
     with one_line_failures(WRONG_USAGE, debug=options.debug):
-        arrivals = Arrivals(inputs[0], options.limits, options.layout, options.channel, tell)
+        arrivals = Arrivals(inputs[0], options.limits, options.layout, options.single_channel, tell)
     return {"found": Discovery("stacks", (), ()), "taken": partial(watching, arrivals=arrivals)}
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.arrays.kinds import as_array
 from xcorr_app.correlation.arrangement import Arrangement, arrange, engine_dtypes
 from xcorr_app.correlation.batches import planes_in_batches
 from xcorr_app.correlation.engines import canonical_engine, limits_of
@@ -130,6 +131,7 @@ def find_shifts(
     >>> found.peak.tolist()
     [[-2, 3], [0, -4]]
     """
+    left, right = as_array(left, "left"), as_array(right, "right")
     xp = check_operands(left, right, normalization, min_overlap)
     if subpixel not in METHODS:
         raise ArgumentError(f"unknown subpixel method {subpixel!r}: use one of {', '.join(METHODS)}")

@@ -96,7 +96,7 @@ def decide_filter(
 
 def check_device_engine(kernel: Kernel, engine: str) -> None:
     """Raise ArgumentError, which names a way out, where an engine runs on the CPU only or cannot run these taps."""
-    if engine in ("opencv", "scipy"):
+    if engine == "opencv":
         raise ArgumentError(f"engine {engine!r} runs on the CPU: use 'auto', or images in host memory (cupy.asnumpy)")
     if engine == "separable" and not _has_terms(kernel):
         raise ArgumentError("engine 'separable' needs taps of rank 1 or 2; these have more: use engine 'auto'")
@@ -219,7 +219,7 @@ def _candidates(task: FilterTask, limits: DeviceLimits, chosen: Candidate) -> tu
 
 def _on_host(kernel: Kernel, engine: str, *, finite: bool) -> Decision:
     able = [name for name, can in (("separable", bool(kernel.terms)), ("opencv", kernel.dense is not None)) if can]
-    able += [name for name in ("fft", "scipy") if kernel.dense is not None and (finite or name != "fft")]
+    able += ["fft"] * (kernel.dense is not None and finite)
     if engine == "reuse":
         raise ArgumentError("engine 'reuse' runs on a GPU: use 'auto'")
     chosen = chosen_engine(kernel, finite=finite) if engine == "auto" else engine

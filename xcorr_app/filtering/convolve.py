@@ -14,13 +14,14 @@ NaN and infinity
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from xcorr_app.arrays.axes import named_axes
-from xcorr_app.arrays.kinds import as_array, exact_float64, is_lazy, rounded_to
+from xcorr_app.arrays.kinds import as_array, exact_float64, is_lazy, keeps_labels, rounded_to
 from xcorr_app.arrays.lazy import over_frames
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.filtering.boundary import Mode
@@ -34,11 +35,15 @@ from xcorr_app.filtering.taps import Filter, Origin
 from xcorr_app.filtering.transfer import filter_through_device
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.gpu.stencil.exchange import ExchangeOptions
+from xcorr_app.processors import worker_count
 
 _INTEGERS = ("uint8", "uint16", "int16")
 """Whose sums are computed as what they are."""
+_PIXELS_FOR_THREADS = 1 << 18
+"""Of a stack with fewer, threads cost more than they save."""
 
 
+@keeps_labels
 def convolve(
     images: Array,
     taps: npt.ArrayLike | Filter,
@@ -70,11 +75,10 @@ def convolve(
         Moves the filter by so many pixels (rows, columns), as in ``scipy.ndimage``; 0 for ``mode="valid"``.
     dtype : {"same", "float32"}
         Type of the result: that of ``images``, or float32 without rounding.
-    engine : {"auto", "opencv", "separable", "fft", "scipy", "reuse"}
+    engine : {"auto", "opencv", "separable", "fft", "reuse"}
         How to compute it. ``"auto"`` takes the fastest that is exact enough, where the array lives; ``"separable"``
-        needs taps of rank 1 or 2, ``"fft"`` finite images; ``"scipy"``, the slow float64 reference, and ``"opencv"``
-        run on the CPU. ``"reuse"`` is the GPU's kernel for up to 63 x 63 taps: NumPy arrays go there and come back,
-        in parts that its memory holds.
+        needs taps of rank 1 or 2, ``"fft"`` finite images; ``"opencv"`` runs on the CPU. ``"reuse"`` is the GPU's
+        kernel for up to 63 x 63 taps: NumPy arrays go there and come back, in parts that its memory holds.
     kernel : {"auto", "reuse", "exchange", "separable", "sliding"} or ExchangeOptions
         A kernel by name, which needs a GPU; NumPy arrays go there as by ``engine="reuse"``. ``"reuse"`` has ring
         buffers of rows, ``"exchange"`` is the published kernel of column and row reuse (`ExchangeOptions` has its
@@ -110,6 +114,7 @@ def convolve(
     return _filtered(images, taps, mode, options, flip=True)
 
 
+@keeps_labels
 def filter_taps(
     images: Array,
     taps: npt.ArrayLike | Filter,
@@ -214,8 +219,13 @@ def filter_frames(
 
 def _on_host(request: Request, engine: EngineName, images: npt.NDArray[Any], out: npt.NDArray[Any]) -> int:
     """Fill ``out``; return how many pixels were clipped."""
-    clipped, is_integer = 0, request.target.kind != "f"
-    for index in np.ndindex(images.shape[:-2]):
-        task = Task(images[index], request.kernel, request.mode, request.cval, is_integer)
-        clipped += store(run_engine(engine, task), request.kernel.exponent, out[index])
-    return clipped
+
+    def of_frame(index: tuple[int, ...]) -> int:
+        task = Task(images[index], request.kernel, request.mode, request.cval, request.target.kind != "f")
+        return store(run_engine(engine, task), request.kernel.exponent, out[index])
+
+    frames, workers = list(np.ndindex(images.shape[:-2])), worker_count()
+    if workers == 1 or len(frames) == 1 or images.size < _PIXELS_FOR_THREADS:
+        return sum(map(of_frame, frames))
+    with ThreadPoolExecutor(workers, thread_name_prefix="xcorr") as pool:
+        return sum(pool.map(of_frame, frames, chunksize=1))

@@ -46,7 +46,7 @@ def new_writer(
     if path.suffix == ZARR:
         return ZarrWriter(path, metadata, compression=compression, pyramid=pyramid, later=later, meter=meter)
     if pyramid > 1:
-        raise ArgumentError(f"{path}: pyramids are written into OME-Zarr: --format ome-zarr, or leave --pyramid out")
+        raise ArgumentError(f"{path}: pyramids are written into OME-Zarr: --format ome-zarr:N")
     how: Any = {"compression": compression, "later": later, "meter": meter, "waiting": waiting, "waited": waited}
     return StackWriter(path, metadata, **how)
 

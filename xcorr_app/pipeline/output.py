@@ -50,7 +50,7 @@ def check_output(
     """Refuse an output folder that must not be used for what is asked; nothing is written."""
     try:
         real = out.resolve()
-        if out.exists() and not out.is_dir():
+        if (out.exists() or out.suffix.lower() in (".tif", ".tiff")) and not out.is_dir():
             raise OutputError(f"{out}: is a file; -o names a folder")
         check_free(out)
         filled = out.is_dir() and not _is_as_if_empty(out)

@@ -43,7 +43,7 @@ _LONGEST = 1 << 28
 """Bytes of a record that are read."""
 
 
-RECORD_VERSION = 2
+RECORD_VERSION = 3
 """Of what records say a run was asked: options of another one had other names."""
 
 
@@ -256,10 +256,8 @@ def _is_whole(record: dict[str, Any]) -> bool:
 
 def _is_result(output: Path, out: Path, name: str) -> bool:
     """Whether a file of an output folder is called as results of a stack are."""
-    folder, whole = out / name, (f"{name}_aligned.", f"{name}_filtered.", "field", *_NAMES)
-    if folder in output.parents:
-        return output.relative_to(folder).parts[0].startswith(whole)
-    return output.parent == out and output.name.startswith(f"{name}_unmixed.")
+    folder, whole = out / name, (f"{name}_aligned.", f"{name}_filtered.", f"{name}_unmixed.", "field", *_NAMES)
+    return folder in output.parents and output.relative_to(folder).parts[0].startswith(whole)
 
 
 def _of_text(text: str) -> str:

@@ -62,9 +62,6 @@ class Options(Protocol):
     def resources(self) -> Resources:
         """What a run lends to its stacks."""
 
-    def check_device(self, device: Device) -> None:
-        """Refuse an option that changes nothing on the device of a run."""
-
 
 OptionsT = TypeVar("OptionsT", bound=Options)
 
@@ -117,7 +114,8 @@ class Work(Generic[OptionsT]):
     @classmethod
     def found(cls, inputs: Sequence[Path], options: OptionsT) -> Discovery:
         """Find the stacks."""
-        return discover(inputs, options.layout, options.limits, channel=getattr(options, "channel", None))
+        channel = getattr(options, "single_channel", getattr(options, "channel", None))
+        return discover(inputs, options.layout, options.limits, channel=channel)
 
     @classmethod
     def check(cls, plan: Plan[OptionsT]) -> Plan[OptionsT]:
@@ -182,7 +180,6 @@ def plan_stacks(
     With `elsewhere`, workers choose their devices.
     """
     device = OF_WORKERS if elsewhere else work.device(options)
-    options.check_device(device)
     discovery = found or work.found(inputs, options)
     asked = asked_of(work.program, options.parameters(), inputs)
     check_output(out, discovery, list(inputs), asked, resume=options.resume, overwrite=options.overwrite)

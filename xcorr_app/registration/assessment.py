@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.arrays.kinds import as_array
 from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.gpu.runtime.placement import on_device_of
@@ -17,6 +18,7 @@ from xcorr_app.registration.assessment_sums import AssessmentSums, shared_area
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.one_blas_thread import one_blas_thread
+from xcorr_app.registration.results.result_display import html_table
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames
@@ -49,6 +51,17 @@ class Assessment:
     """Share of the frames, in [0, 1], that were moved by a shift to trust."""
     closure: float | None = None
     """Root mean squared error of closure in pixels, where the shifts form loops; None where they do not."""
+
+    def summary(self) -> str:
+        """Say in a line what became better."""
+        (was, now), (blurred, crisp) = self.correlation, self.crispness
+        better = f"correlation {was:.3f} to {now:.3f}, crispness {blurred:.4f} to {crisp:.4f}"
+        return f"{better}, {self.corrected:.0%} corrected"
+
+    def _repr_html_(self) -> str:
+        pairs = {name.replace("_", " "): getattr(self, name) for name in _PAIRS}
+        sides = {side: [f"{getattr(pair, side):.4f}" for pair in pairs.values()] for side in BeforeAfter._fields}
+        return html_table(self.summary(), {"": list(pairs), **sides})
 
     def as_record(self) -> dict[str, Any]:
         """Plain values for JSON; None in place of NaN."""
@@ -83,8 +96,9 @@ def assess(before: Array, after: Array, result: ShiftResult | None = None) -> As
 
     Parameters
     ----------
-    before, after : ndarray, shape (T, Y, X)
-        NumPy or CuPy, both alike; integers or floating point. NaN and infinite pixels count as their frame's mean.
+    before, after : array_like, shape (T, Y, X)
+        NumPy, CuPy, or what :mod:`xcorr_app.arrays.kinds` takes, both alike; integers or floating point.
+        NaN and infinite pixels count as their frame's mean.
     result : ShiftResult, optional
         Says which frames were moved by a shift to trust. Without it, each frame that differs counts as corrected.
 
@@ -121,6 +135,7 @@ def assess(before: Array, after: Array, result: ShiftResult | None = None) -> As
     >>> [round(value, 2) + 0.0 for value in (*quality.correlation, *quality.residual_shift, quality.corrected)]
     [0.52, 1.0, 4.06, 0.0, 1.0]
     """
+    before, after = as_array(before, "before"), as_array(after, "after")
     xp = array_namespace(before)
     if array_namespace(after) is not xp:
         raise DataTypeError("before and after are arrays of different libraries: copy one of them")

@@ -39,6 +39,7 @@ def together(channels: Sequence[Channel], names: Sequence[str], settings: Settin
     if summed is None or not (taken := summed.taken).any():
         return result
     columns = summed.measured
+    wrong = columns.wrong(settings)
     one, pair = taken, taken[:, None]
     count = int(taken.sum())
     note = (
@@ -48,11 +49,11 @@ def together(channels: Sequence[Channel], names: Sequence[str], settings: Settin
     return replace(
         result,
         shifts=np.where(pair, columns.shifts, result.shifts),
-        sigma=np.where(pair, columns.sigma, result.sigma),
+        sigma=np.where(pair, quality.honest_errors(columns.sigma, wrong), result.sigma),
         score=np.where(one, columns.score, result.score),
         peak_ratio=np.where(one, columns.peak_ratio, result.peak_ratio),
         significance=np.where(one, columns.significance, result.significance),
-        wrong=None if result.wrong is None else np.where(one, columns.wrong(settings), result.wrong),
+        wrong=None if result.wrong is None else np.where(one, wrong, result.wrong),
         fft_shifts=np.where(pair, np.nan, result.fft_shifts),
         difference=np.where(one, np.nan, result.difference),
         flags=tuple(

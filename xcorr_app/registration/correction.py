@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.arguments import check_image
+from xcorr_app.arrays.kinds import as_array, keeps_labels
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.gpu.runtime.placement import on_device_of
@@ -120,6 +121,7 @@ def correction_for(
     return Correction.of(frames.shape, flat, dark, level - level.mean())
 
 
+@keeps_labels
 def correct_frames(
     stack: Array,
     *,
@@ -131,11 +133,10 @@ def correct_frames(
 
     Parameters
     ----------
-    stack : ndarray, shape (T, Y, X)
-        NumPy or CuPy.
-    flat, dark : ndarray, shape (Y, X), optional
+    stack : array_like, shape (T, Y, X)
+    flat, dark : array_like, shape (Y, X), optional
         Images of an even field, and without light, as the camera stores them; in host memory.
-    background : 'median' or ndarray, optional
+    background : 'median' or array_like, optional
         Subtracted but for its mean: the median over time of up to 64 frames, or an image of corrected values.
 
     Returns
@@ -155,5 +156,8 @@ def correct_frames(
     >>> correct_frames(np.array([[[10, 30]], [[20, 60]]], np.uint16), flat=flat).tolist()
     [[[20.0, 20.0]], [[40.0, 40.0]]]
     """
+    stack = as_array(stack, "stack")
+    flat, dark = (None if each is None else as_array(each, "image") for each in (flat, dark))
+    background = background if background is None or isinstance(background, str) else as_array(background, "background")
     with on_device_of(stack):
         return correction_for(ArrayFrames(stack), flat, dark, background).corrected(stack)

@@ -70,6 +70,15 @@ def wrong_by_chance(false_alarm: NDArray[np.float64], uncertain: NDArray[np.bool
     return found
 
 
+def honest_errors(sigma: NDArray[np.float64], wrong: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Standard errors (T, 2) of shifts: those of their peaks, infinite where these are more probably wrong than right.
+
+    A shift that is a peak by chance lies anywhere in the window, however sharp that peak is.
+    """
+    found: NDArray[np.float64] = np.where((wrong > 0.5)[:, None] & ~np.isnan(sigma), np.inf, sigma)
+    return found
+
+
 def wrong_if_inconsistent(alike: NDArray[np.float64]) -> NDArray[np.float64]:
     """Probability (T,) that inconsistent frames lie elsewhere, by the share of tiles that resemble the reference."""
     found: NDArray[np.float64] = np.fmax(_INCONSISTENT, 1 - alike / _TOLD)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.registration import quality
 from xcorr_app.registration.measuring import reweighted_fit
 from xcorr_app.registration.parts import masks, turned_frames
 from xcorr_app.registration.pattern.static_pattern import Told
@@ -16,6 +17,8 @@ from xcorr_app.registration.second_looks import Series
 def result_of(series: Series) -> ShiftResult:
     """Columns, flags and notes."""
     measured, estimation, told = series.measured, series.found.estimation, series.pattern
+    sigma = measured.sigma if measured.shared is None else np.hypot(measured.sigma, measured.shared)
+    wrong = measured.wrong(series.settings)
     notes = _notes(series)
     # By what these frames are best compared is known where they were measured as they are.
     as_they_are = series.frames is series.given.frames and told.joint is None and series.measurement.is_whole
@@ -34,10 +37,10 @@ def result_of(series: Series) -> ShiftResult:
         notes=notes,
         unreadable=measured.reasons,
         decision=estimation.measurement.decision,
-        sigma=measured.sigma if measured.shared is None else np.hypot(measured.sigma, measured.shared),
+        sigma=quality.honest_errors(sigma, wrong),
         significance=measured.significance,
         closure=measured.closure,
-        wrong=measured.wrong(series.settings),
+        wrong=wrong,
         tiles=measured.tiles,
         contrast=estimation.settings.contrast if as_they_are else None,
         defects=series.given.defects,

@@ -173,7 +173,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    known = {"decimals": _decimals, "scientific": _scientific, "count": count, "grouped": grouped}
+    known = {"decimals": _decimals, "error": _error, "scientific": _scientific, "count": count, "grouped": grouped}
     environment.filters |= known | {"anchor": _anchor, "own_page": own_page}
     return environment
 
@@ -183,6 +183,11 @@ def _decimals(value: float | None, places: int) -> str:
     if value is None or math.isnan(value):
         return "–"
     return f"{value:.{places}f}".replace("-", "−")
+
+
+def _error(value: float) -> str:
+    """Write a standard error; an infinite one says that nothing is known."""
+    return "unknown" if math.isinf(value) else _decimals(value, 3)
 
 
 def _scientific(value: float | None) -> str:

@@ -113,7 +113,6 @@ def test_npy(tmp_path, dtype, shape, order):
         (np.zeros((2, 6, 5), np.int64), "holds int64.*convert it to one of uint8"),
         (np.zeros((2, 6, 5), complex), "holds complex128"),
         (np.zeros((2, 6), [("a", "u1")]), "no array of plain numbers"),
-        (np.array([{}, 1], object), "no array of plain numbers"),
         (np.full((2, 6), "a"), "no array of plain numbers"),
         (np.zeros(7), "nothing says which axis"),
         (np.zeros((2, 3, 6, 5), np.uint8), "nothing says which axis.*ome.tif"),

@@ -12,17 +12,12 @@ from tests.io.formats.test_formats import smooth
 from tests.io.samples import noise, page_tags, tiff_bytes, write_plain
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io import read_stack, scan_file
-from xcorr_app.io.images.codestream import SIZES, check_size
+from xcorr_app.io.images.codestream import check_size
 
 CODECS = {
     7: imagecodecs.jpeg8_encode,
     33003: lambda data: imagecodecs.jpeg2k_encode(data, codecformat="j2k", level=0),
     34712: lambda data: imagecodecs.jpeg2k_encode(data, codecformat="jp2", level=0),
-    34887: imagecodecs.lerc_encode,
-    34933: imagecodecs.png_encode,
-    34934: lambda data: imagecodecs.jpegxr_encode(data, level=1.0),
-    50002: lambda data: imagecodecs.jpegxl_encode(data, lossless=True, usecontainer=False),
-    52546: lambda data: imagecodecs.jpegxl_encode(data, lossless=True, usecontainer=True),
 }
 
 
@@ -40,9 +35,9 @@ def one_page(path, height, width, content, **changes):
 @pytest.mark.parametrize("code", CODECS)
 def test_size_of_a_compressed_image_is_read_from_its_header(code, shape):
     content = bytes(CODECS[code](np.full(shape, 7, np.uint8)))
-    assert SIZES[code](content) == shape
+    check_size(content, {shape}, is_jpeg=code == 7)
     with pytest.raises(ValueError, match=f"of {shape[0]} x {shape[1]} pixels where 5 x 5 belong"):
-        check_size(code, content, {(5, 5)})
+        check_size(content, {(5, 5)}, is_jpeg=code == 7)
 
 
 @pytest.mark.parametrize("code", CODECS)
@@ -51,7 +46,7 @@ def test_a_compressed_image_larger_than_its_page_is_not_decoded(tmp_path, monkey
     path = one_page(tmp_path / "a.tif", 64, 80, content, t259=code)
     assert read_stack(path).data.shape == (64, 80)
     decoded = []
-    for name in ("jpeg_decode", "jpeg8_decode", "lerc_decode", "png_decode", "jpegxl_decode", "jpeg2k_decode"):
+    for name in ("jpeg_decode", "jpeg2k_decode"):
         monkeypatch.setattr(imagecodecs, name, lambda *_, **__: decoded.append(1))
     for width, height in ((40, 64), (80, 32), (160, 32), (79, 64)):
         with pytest.raises(DamagedFileError, match=r"a\.tif: page 0 cannot be decoded .*64 x 80 pixels where"):
@@ -59,14 +54,7 @@ def test_a_compressed_image_larger_than_its_page_is_not_decoded(tmp_path, monkey
     assert decoded == []
 
 
-def test_a_huge_constant_image_in_a_small_page(tmp_path):
-    blob = bytearray(imagecodecs.lerc_encode(np.full((64, 64), 3, np.uint8)))
-    struct.pack_into("<2i", blob, 14, 36_000, 36_000)
-    with pytest.raises(DamagedFileError, match="36000 x 36000 pixels where 64 x 64 belong"):
-        read_stack(one_page(tmp_path / "a.tif", 64, 64, bytes(blob), t259=34887))
-
-
-@pytest.mark.parametrize("code", [2, 3, 4, 6, 34661, 50001, 65000])
+@pytest.mark.parametrize("code", [2, 3, 4, 6, 22610, 34661, 34887, 34933, 50001, 50002, 65000])
 @pytest.mark.parametrize("bits", [8, 16])
 def test_compressions_of_other_pixels_are_refused(tmp_path, code, bits):
     path = one_page(tmp_path / "a.tif", 8, 8, bytes(64 * bits // 8), bits=bits, t259=code)
@@ -115,30 +103,10 @@ def test_a_png_whose_header_asks_for_less(tmp_path, change):
         read_stack(tmp_path / "a.png")
 
 
-@pytest.mark.parametrize("shape", [(24, 20), (1, 1), (3, 7), (9, 8)])
-@pytest.mark.parametrize("bits", [8, 16])
-def test_interlaced_png(tmp_path, shape, bits):
-    import PIL.Image
-
-    data = noise(shape, f"uint{bits}")
-    raw = b"".join(
-        b"\0" + row.astype(f">u{bits // 8}").tobytes()
-        for top, left, down, across in _passes()
-        for row in data[top::down, left::across]
-        if row.size
-    )
-    header = struct.pack(">IIBBBBB", shape[1], shape[0], bits, 0, 0, 0, 1)
-    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(raw)), (b"IEND", b"")]
-    content = b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in chunks
-    )
-    (tmp_path / "a.png").write_bytes(content)
-    np.testing.assert_array_equal(read_stack(tmp_path / "a.png").data, data)
-    np.testing.assert_array_equal(np.asarray(PIL.Image.open(tmp_path / "a.png")), data)
-
-
-def _passes():
-    return ((0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1))
+def test_an_interlaced_png_is_refused(tmp_path):
+    (tmp_path / "a.png").write_bytes(png_with(bytes(imagecodecs.png_encode(smooth((24, 20)))), interlaced=1))
+    with pytest.raises(InputError, match=r"a\.png: is interlaced"):
+        scan_file(tmp_path / "a.png")
 
 
 @pytest.mark.parametrize("start", [1078, 1076])

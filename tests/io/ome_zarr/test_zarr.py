@@ -286,21 +286,21 @@ def test_align_writes_the_format_asked_for_and_resumes(tmp_path):
         assert result.exit_code in (0, 1), result.output
         return result.output
 
-    align("same", "--pyramid", "2")
+    align("same", "--format", "ome-zarr:2")
     align("tiff", "--format", "ome-tiff")
     zarrs = read_stack(tmp_path / "same" / "s" / "s_aligned.ome.zarr")
     tiffs = read_stack(tmp_path / "tiff" / "s" / "s_aligned.ome.tif")
     np.testing.assert_array_equal(zarrs.data, tiffs.data)
     assert zarrs.metadata.pixel_size == tiffs.metadata.pixel_size == (0.1, 0.2)
-    align("same", "--pyramid", "2", "--resume")
+    align("same", "--format", "ome-zarr:2", "--resume")
     assert json.loads((tmp_path / "same" / "run.json").read_text())["resumed"] == ["s"]
     chunk = next(file for file in (tmp_path / "same" / "s" / "s_aligned.ome.zarr" / "0" / "c").rglob("*/0"))
     chunk.unlink() if chunk.is_file() else next(file for file in chunk.rglob("*") if file.is_file()).unlink()
-    align("same", "--pyramid", "2", "--resume")
+    align("same", "--format", "ome-zarr:2", "--resume")
     assert json.loads((tmp_path / "same" / "run.json").read_text())["resumed"] == []
     again = read_stack(tmp_path / "same" / "s" / "s_aligned.ome.zarr")
     np.testing.assert_array_equal(again.data, zarrs.data)
-    assert json.loads((tmp_path / "same" / "run.json").read_text())["parameters"]["pyramid"] == 2
+    assert json.loads((tmp_path / "same" / "run.json").read_text())["parameters"]["format"] == "ome-zarr:2"
 
 
 @pytest.mark.parametrize("arguments", [["filter", "--gaussian", "1", "-q"], ["correlate", "--form", "n-to-m"]])

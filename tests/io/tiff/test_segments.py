@@ -13,40 +13,38 @@ from xcorr_app.errors import DamagedFileError
 from xcorr_app.io import read_stack, scan_file
 from xcorr_app.io.limits import SPARE
 from xcorr_app.io.tiff import segments
-from xcorr_app.io.tiff.tiff import TiffImage
 
 LAYOUTS = ({}, {"rowsperstrip": 7}, {"tile": (16, 32)})
 
 
-@pytest.fixture
-def left_to_tifffile(monkeypatch):
-    """Pages that were."""
-    found, real = [], TiffImage._decode
-
-    def decode(self, page):
-        found.append(page)
-        return real(self, page)
-
-    monkeypatch.setattr(TiffImage, "_decode", decode)
-    return found
-
-
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("compression", ["zlib", "lzw", "zstd", "packbits"])
-def test_every_usual_kind(tmp_path, dtype, compression, left_to_tifffile):
+def test_every_usual_kind(tmp_path, dtype, compression):
     data = noise((2, 33, 47), dtype)
     predictors = (False,) if compression == "packbits" else (False, True)
     for predictor, byteorder, layout in itertools.product(predictors, "<>", LAYOUTS):
         how = {"compression": compression, "predictor": predictor, "byteorder": byteorder}
         write_plain(tmp_path / "a.tif", data, **how, **layout)
         np.testing.assert_array_equal(read_stack(tmp_path / "a.tif").data, data)
-    assert left_to_tifffile == []
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_jpeg_as_tifffile_decodes_it(tmp_path, layout):
     write_plain(tmp_path / "a.tif", noise((2, 33, 47), "uint8"), compression="jpeg", **layout)
     np.testing.assert_array_equal(read_stack(tmp_path / "a.tif").data, tifffile.imread(tmp_path / "a.tif"))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("planar", ["contig", "separate"])
+@pytest.mark.parametrize("compression", [None, "zlib", "jpeg2000", "jpeg"])
+def test_colours_as_tifffile_decodes_them(tmp_path, layout, planar, compression):
+    image = np.moveaxis(noise((3, 33, 47), "uint8"), 0, -1)
+    data = np.ascontiguousarray(image if planar == "contig" else np.moveaxis(image, -1, 0))
+    how = {"photometric": "rgb", "planarconfig": planar, "compression": compression, "metadata": None}
+    tifffile.imwrite(tmp_path / "a.tif", data, **how, **layout)
+    found = np.stack([read_stack(tmp_path / "a.tif", channel=channel).data for channel in "RGB"], -1)
+    expected = tifffile.imread(tmp_path / "a.tif")
+    np.testing.assert_array_equal(found, expected if planar == "contig" else np.moveaxis(expected, 0, -1))
 
 
 def test_a_damaged_segment_is_an_error_that_names_the_page(tmp_path):

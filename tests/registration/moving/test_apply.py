@@ -30,7 +30,7 @@ def test_float_frames_equal_the_definition(xp, shape, mode, order):
     for dtype, tolerance in (("float32", 1e-6), ("float64", 1e-12)):
         frame = random_frame(shape, dtype)
         for shift in SHIFTS:
-            moved = host(apply_shifts(xp.asarray(frame), shift, order=order, mode=mode, cval=-3.0))
+            moved = host(apply_shifts(xp.asarray(frame), shift, interpolation=order, border=mode, cval=-3.0))
             expected = by_definition(frame, shift, order, mode, -3.0)
             assert moved.dtype == frame.dtype
             np.testing.assert_allclose(moved, expected, rtol=0, atol=tolerance * np.abs(frame).max())
@@ -56,7 +56,7 @@ def test_integers_are_rounded_clipped_and_counted(xp, dtype, order):
 
 def test_halves_round_to_even(xp):
     frame = xp.asarray(np.array([[0, 1, 2, 3, 4, 5]], dtype=np.uint8))
-    assert host(apply_shifts(frame, (0, -0.5), mode="nearest")).tolist() == [[0, 2, 2, 4, 4, 5]]
+    assert host(apply_shifts(frame, (0, -0.5), border="nearest")).tolist() == [[0, 2, 2, 4, 4, 5]]
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -67,7 +67,7 @@ def test_whole_pixels_are_copied_bit_by_bit(xp, dtype, order):
     # Random bits include NaN payloads, infinities and subnormal numbers.
     frame = np.frombuffer(random.bytes(9 * 11 * dtype.itemsize), dtype=dtype).reshape(9, 11)
     for dy, dx in [(0, 0), (2, -3), (-8, 10), (1 + 1e-12, -1 - 1e-12)]:
-        moved = host(apply_shifts(xp.asarray(frame), (dy, dx), order=order, mode="nearest"))
+        moved = host(apply_shifts(xp.asarray(frame), (dy, dx), interpolation=order, border="nearest"))
         rows = np.clip(np.arange(9) - round(dy), 0, 8)
         columns = np.clip(np.arange(11) - round(dx), 0, 10)
         assert moved.tobytes() == frame[np.ix_(rows, columns)].tobytes()
@@ -75,7 +75,7 @@ def test_whole_pixels_are_copied_bit_by_bit(xp, dtype, order):
 
 def test_sign_is_that_of_scipy(xp):
     frame = random_frame((20, 24), "float64")
-    moved = host(apply_shifts(xp.asarray(frame), (2.25, -3.5), order=1))
+    moved = host(apply_shifts(xp.asarray(frame), (2.25, -3.5), interpolation=1))
     np.testing.assert_allclose(moved, scipy.ndimage.shift(frame, (2.25, -3.5), order=1), rtol=0, atol=1e-11)
 
 
@@ -83,12 +83,14 @@ def test_sign_is_that_of_scipy(xp):
 def test_frames_move_independently_and_on_any_number_of_threads(xp, order):
     frames = random_frame((5, 40, 33), "uint16")
     shifts = np.random.default_rng(2).uniform(-50, 50, (5, 2))
-    one = host(apply_shifts(xp.asarray(frames), shifts, order=order, mode="nearest"))
+    one = host(apply_shifts(xp.asarray(frames), shifts, interpolation=order, border="nearest"))
     for workers in (1, 3, 8):
         many, _ = shift_frames(xp.asarray(frames), shifts, order=order, mode="nearest", workers=workers)
         assert np.array_equal(host(many), one)
     for t in range(5):
-        assert np.array_equal(host(apply_shifts(xp.asarray(frames[t]), shifts[t], order=order, mode="nearest")), one[t])
+        assert np.array_equal(
+            host(apply_shifts(xp.asarray(frames[t]), shifts[t], interpolation=order, border="nearest")), one[t]
+        )
 
 
 @pytest.mark.parametrize(("order", "reach"), [(1, (0, 1)), (3, (-1, 2)), ("lanczos", (-3, 4))])
@@ -99,7 +101,7 @@ def test_non_finite_pixels_spread_only_under_the_taps(xp, order, reach, bad):
     # Position y - 0.5 lies between y - 1 and y: the pixel at 10 is under the taps of these rows and columns.
     under = [slice(10 + 1 - reach[1], 10 + 1 - reach[0] + 1), slice(12 + 1 - reach[1], 12 + 1 - reach[0] + 1)]
     for shift, area in (((0.5, 0.5), (under[0], under[1])), ((0.5, 0.0), (under[0], slice(12, 13)))):
-        moved = host(apply_shifts(xp.asarray(frame), shift, order=order, mode="nearest"))
+        moved = host(apply_shifts(xp.asarray(frame), shift, interpolation=order, border="nearest"))
         expected = np.zeros(frame.shape, dtype=bool)
         expected[area] = True
         assert np.array_equal(~np.isfinite(moved), expected)
@@ -109,11 +111,11 @@ def test_fourier_marks_the_nearest_pixel_of_a_nan_and_stays_finite_elsewhere(xp)
     frame = np.full((16, 18), 7.0, dtype=np.float32)
     frame[5, 6] = np.nan
     frame[9, 9] = -np.inf
-    moved = host(apply_shifts(xp.asarray(frame), (1.2, -2.3), order="fourier", mode="nearest"))
+    moved = host(apply_shifts(xp.asarray(frame), (1.2, -2.3), interpolation="fourier", border="nearest"))
     expected = np.full((16, 18), 7.0)
     expected[6, 4] = expected[10, 7] = np.nan
     np.testing.assert_allclose(moved, expected, atol=1e-5)
-    nothing = apply_shifts(xp.full((4, 4), xp.nan), (0.5, 0.5), order="fourier", mode="nearest")
+    nothing = apply_shifts(xp.full((4, 4), xp.nan), (0.5, 0.5), interpolation="fourier", border="nearest")
     assert np.isnan(host(nothing)).all()
 
 
@@ -121,15 +123,15 @@ def test_nothing_wraps_around(xp):
     frame = np.zeros((32, 32), dtype=np.float64)
     frame[:, -1] = 1000.0
     for order in ORDERS:
-        moved = host(apply_shifts(xp.asarray(frame), (0.0, 3.5), order=order, mode="nearest"))
+        moved = host(apply_shifts(xp.asarray(frame), (0.0, 3.5), interpolation=order, border="nearest"))
         # Beyond a radius of 4 only the tails of the Fourier series remain, and they do not grow towards the far side.
         assert np.abs(moved[:, :8]).max() < (20.0 if order == "fourier" else 1e-9)
 
 
 def test_strided_and_big_endian_frames_are_read_as_they_are():
     frames = random_frame((3, 12, 20), "uint16")
-    moved = apply_shifts(frames[:, ::2, ::-1], (0.5, 1.25), order=3)
-    assert np.array_equal(moved, apply_shifts(np.ascontiguousarray(frames[:, ::2, ::-1]), (0.5, 1.25), order=3))
+    moved = apply_shifts(frames[:, ::2, ::-1], (0.5, 1.25), interpolation=3)
+    assert np.array_equal(moved, apply_shifts(np.ascontiguousarray(frames[:, ::2, ::-1]), (0.5, 1.25), interpolation=3))
     swapped = apply_shifts(frames.astype(">u2"), (0.5, 1.25))
     assert swapped.dtype == np.dtype(">u2")
     assert np.array_equal(swapped, apply_shifts(frames, (0.5, 1.25)))
@@ -153,9 +155,9 @@ def test_out_is_filled_and_the_input_left_alone(xp):
         ({"shifts": [(0, 0), (np.nan, 0)]}, ArgumentError, r"shifts\[1\].*not finite"),
         ({"shifts": [(0, 0)] * 3}, ShapeError, r"expected \(2, 2\)"),
         ({"shifts": "left"}, ArgumentError, "expected numbers"),
-        ({"order": 2}, ArgumentError, "order=2"),
-        ({"order": True}, ArgumentError, "order=True"),
-        ({"mode": "wrap"}, ArgumentError, "mode='wrap'"),
+        ({"interpolation": 2}, ArgumentError, "interpolation=2"),
+        ({"interpolation": True}, ArgumentError, "interpolation=True"),
+        ({"border": "crop"}, ArgumentError, "border='crop'"),
         ({"cval": 256}, ArgumentError, "from 0 to 255"),
         ({"cval": 0.5}, ArgumentError, "whole number"),
         ({"cval": np.nan}, ArgumentError, "whole number"),
@@ -187,7 +189,7 @@ def test_unfit_out_and_workers_are_refused():
 @pytest.mark.parametrize("order", ORDERS)
 def test_common_area_is_the_largest_rectangle_never_filled(order):
     shifts = np.array([(0, 0), (2.5, -1), (-0.25, 3.999), (1e-12, 0)])
-    filled = apply_shifts(np.ones((4, 30, 26), dtype=np.float32), shifts, order=order, cval=np.nan)
+    filled = apply_shifts(np.ones((4, 30, 26), dtype=np.float32), shifts, interpolation=order, cval=np.nan)
     complete = ~np.isnan(filled).any(axis=0)
     area = common_area((30, 26), shifts)
     assert area == (slice(3, 29), slice(4, 25))
@@ -231,3 +233,26 @@ def test_a_stack_that_was_read_is_moved_by_its_axes(tmp_path):
     found = apply_shifts(stack, [(0, 0), (1, 0), (0, 1)])
     np.testing.assert_array_equal(found, apply_shifts(planes, [(0, 0), (1, 0), (0, 1)], axes="TCYX"))
     assert estimate_shifts(stack, max_shift=4).shifts.shape == (3, 2)
+
+
+@pytest.mark.parametrize(("border", "theirs"), [("reflect", "reflect"), ("mirror", "mirror"), ("wrap", "grid-wrap")])
+@pytest.mark.parametrize("shift", [(0.5, -1.25), (-7, 3), (31.5, -26.25), (3e6 + 0.5, 0)])
+def test_borders_are_those_of_scipy(xp, border, theirs, shift):
+    frame = random_frame((13, 11), "float64")
+    moved = host(apply_shifts(xp.asarray(frame), shift, border=border))
+    expected = scipy.ndimage.shift(frame, shift, order=1, mode=theirs)
+    np.testing.assert_allclose(moved, expected, atol=1e-6 * np.abs(frame).max())
+    out = xp.empty((1, 13, 11))
+    assert shift_frames(xp.asarray(frame[None]), [shift], mode=border, out=out)[0] is out
+    assert np.array_equal(host(out)[0], moved)
+
+
+def test_the_former_names_are_warned_of():
+    frame = random_frame((8, 9), "uint8")
+    with pytest.warns(FutureWarning, match="order is interpolation now"):
+        moved = apply_shifts(frame, (0.5, 1), order=3)
+    assert np.array_equal(moved, apply_shifts(frame, (0.5, 1), "cubic"))
+    with pytest.warns(FutureWarning, match="mode is border now") as warned:
+        moved = apply_shifts(frame, (0.5, 1), mode="nearest")
+    assert np.array_equal(moved, apply_shifts(frame, (0.5, 1), border="nearest"))
+    assert warned[0].filename == __file__

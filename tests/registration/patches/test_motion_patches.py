@@ -108,7 +108,7 @@ def test_every_reference(reference):
     given = frames[0] if reference == "image" else reference
     result = xc.estimate_motion(frames, "patches", given, patch=64)
     before = np.mean([np.corrcoef(frames[0, 20:-20, 20:-20].ravel(), f[20:-20, 20:-20].ravel())[0, 1] for f in frames])
-    moved = result.apply(frames, order=3)
+    moved = result.apply(frames, interpolation=3)
     target = moved[{"last": 3, 1: 1}.get(reference, 0)]
     after = [np.corrcoef(target[20:-20, 20:-20].ravel(), f[20:-20, 20:-20].ravel())[0, 1] for f in moved]
     assert np.mean(after) > max(before + 0.1, 0.9)

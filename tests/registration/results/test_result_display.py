@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 
@@ -35,4 +36,25 @@ def test_it_prints_as_one_line(result):
     text = repr(result)
     assert "\n" not in text
     assert len(text) < 120
-    assert "5 frames, 4 trusted, largest shift 3.00 px" in text
+    assert "5 frames, 4 trusted, largest shift 3.61 px, median standard error 0.0" in text
+
+
+def test_every_result_has_a_length_a_summary_a_table_and_a_drawing(result):
+    mpl.use("agg")
+    field = xc.displacement_field(*movie((64, 64))[:2], window=16, step=8)
+    assert "7 x 7 points, 0 replaced, 0 masked, largest displacement " in field.summary()
+    motion = xc.estimate_motion(movie(), "translation")
+    quality = xc.assess(movie(), xc.apply_shifts(movie(), motion.shifts), None)
+    assert quality.summary().startswith("correlation 0.")
+    for shown, length in ((result, 5), (motion, 4), (field, 49), (quality, None)):
+        table = shown._repr_html_()
+        assert shown.summary() in table
+        assert table.count("<tr>") > 3
+        assert length is None or len(shown) == length
+    axes = result.plot()
+    rows, doubted, columns, _ = (line.get_xydata() for line in axes.lines)
+    np.testing.assert_array_equal(rows[:4, 1], result.shifts[:4, 0])
+    np.testing.assert_array_equal(columns[:4, 1], result.shifts[:4, 1])
+    assert doubted[:, 0].tolist() == [4]
+    assert motion.plot(axes) is axes
+    assert field.plot(axes).collections[-1].N == 49

@@ -78,3 +78,17 @@ def test_shifts_that_noise_made_are_not_trusted(noise):
     wrong = np.abs(error).max(axis=1) > 0.5
     assert wrong.sum() > 30
     assert trusted[wrong].mean() < 0.05
+
+
+@pytest.mark.parametrize("reference", ["first", "template", "mean"])
+@pytest.mark.parametrize("blur", [0, 2])
+def test_of_frames_of_noise_nothing_is_known(blur, reference):
+    """Their peaks are as sharp as those of a scene would be, and anywhere."""
+    frames = np.random.default_rng(blur).normal(size=(4, 12, 96, 96))
+    frames = gaussian_filter(frames, (0, 0, blur, blur))
+    results = [estimate_shifts(each, reference, 16) for each in frames]
+    error, sigma = (np.concatenate([getattr(r, name)[1:] for r in results]) for name in ("shifts", "sigma"))
+    known = np.isfinite(error) & np.isfinite(sigma)
+    assert np.sqrt(np.nanmean(error**2)) > 8
+    # What is left of them are few: a peak in a hundred is as high as chance makes one in a hundred.
+    assert known.mean() < 0.15

@@ -15,11 +15,11 @@ from xcorr_app.pipeline.planes import Begun
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.series import motion_against
+from xcorr_app.registration.results.frame_table import csv_text, shown
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.solver.basis import basis_of
 from xcorr_app.registration.warping.matrices import angle_of, scale_of
 from xcorr_app.registration.warping.warp import ByMatrices
-from xcorr_app.report.table import csv_text, shown
 
 _ENGINE = "gauss-newton"
 _ELEMENTS = ("m00", "m01", "m02", "m10", "m11", "m12")
@@ -27,10 +27,10 @@ _ELEMENTS = ("m00", "m01", "m02", "m10", "m11", "m12")
 
 def measured_by_motion(begun: Begun[SourceFrames], options: AlignOptions, resources: StackResources) -> Measured:
     """Measure motions of whole frames."""
-    basis = basis_of(options.motion)
+    basis = basis_of(options.model)
 
     def tell(frames: SourceFrames, result: MotionResult) -> tuple[Warped, ShiftResult]:
-        matrices = np.round(result.applied(options.doubtful), 9)
+        matrices = np.round(result.applied(options.policy), 9)
         files = {"motion.csv": motion_csv(frames, result, matrices).encode()}
         told = f"Measured as {result.model} motion; shifts are those of the middle of the frame (see motion.csv)."
         turns = tuple(zip(result.angle.tolist(), result.scale.tolist(), strict=True))

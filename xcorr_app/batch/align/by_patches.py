@@ -16,11 +16,11 @@ from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.result_file import content_of
 from xcorr_app.registration.patches.patches import patches_of
+from xcorr_app.registration.results.frame_table import csv_text, shown
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.warping.field import Field
 from xcorr_app.registration.warping.warp import ByFields
 from xcorr_app.report.records import Bends
-from xcorr_app.report.table import csv_text, shown
 
 FILES = ("motion.npz", "patches.csv")
 """In the folder of a stack's results."""
@@ -37,9 +37,9 @@ def measured_by_patches(begun: Begun[SourceFrames], options: AlignOptions, resou
     def tell(frames: SourceFrames, result: MotionResult) -> tuple[Warped, ShiftResult]:
         field = result.field
         assert field is not None  # noqa: S101 - patches always have one
-        applied = field.applied(result.trusted, options.doubtful)
+        applied = field.applied(result.trusted, options.policy)
         # What is moved later by this file moves as this stack does.
-        kept = replace(result, doubtful=options.doubtful)
+        kept = replace(result, doubtful=options.policy)
         files = {"motion.npz": content_of(kept), "patches.csv": _frames_csv(frames, result, field).encode()}
         warp = ByFields(applied, field.rows, field.columns)
         warped = Warped(warp, files, _seen_by_all(applied, frames.shape), _bends(field, result.trusted))

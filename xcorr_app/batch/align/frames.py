@@ -29,11 +29,15 @@ class SourceFrames(HostPlanes):
         path, page = self.source.origin(**self.positions[frame * self.averaged])
         return path.name, page
 
+    def origins(self) -> list[tuple[str, int]]:
+        """The same of all frames."""
+        return [self.origin(frame) for frame in range(self.count)]
+
 
 def frames_along(source: Source, axis: Literal["T", "Z"], channel: int, xp: Any) -> SourceFrames:
     """Frames of a channel along an axis. Raises InputError where there is no such channel."""
     if channel >= (channels := source.sizes["C"]):
-        raise InputError(f"{source.paths[0]}: has {channels} channel(s): --align-channel counts from 0")
+        raise InputError(f"{source.paths[0]}: has {channels} channel(s): --channel counts from 0")
     along, across = ("T", "Z") if axis == "T" else ("Z", "T")
     places = [(i, j) for i in range(source.sizes[along]) for j in range(source.sizes[across])]
     positions = [{along.lower(): i, across.lower(): j, "c": channel} for i, j in places]

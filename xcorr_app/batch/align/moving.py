@@ -15,10 +15,10 @@ from xcorr_app.batch.align.frames import SourceFrames
 from xcorr_app.batch.align.options import INTERPOLATIONS
 from xcorr_app.batch.align.projections import Projections
 from xcorr_app.batch.shared_options import MovingOptions
+from xcorr_app.batch.written import write_planes
 from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.gpu.runtime.download import download_in_parts
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.io import StackMetadata, StackWriter
@@ -75,7 +75,7 @@ def move_stack(
     area = common_area(frames.shape, shifts[kept]) if options.border == "crop" else None
     planes = [p for p in _planes(frames, only_measured=target is None) if kept[p[frames.axis.lower()]]]
     order: Any = INTERPOLATIONS[options.interpolation]
-    mode: Any = "nearest" if options.border == "nearest" else "constant"
+    mode: Any = "constant" if options.border == "crop" else options.border
     along = frames.axis.lower()
     notes = list[str]()
 
@@ -122,9 +122,8 @@ def move_stack(
             if shown and projections is not None:
                 those: Any = shown if len(shown) < before.shape[0] else slice(None)
                 projections.add([planes[start + i][along] for i in shown], before[those], after[those])
-            for part in () if stream is None else download_in_parts(after):
-                for image in part:
-                    stream.write(image if area is None else image[area])
+            if stream is not None:
+                write_planes(stream, after, area)
             del before, after  # not kept while the next ones are computed
     limits = None if frames.xp is np or notes else device_limits(current_device())
     decision = decide_moving(frames.shape, len(planes), metadata.dtype.name, order, limits)

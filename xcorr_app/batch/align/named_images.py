@@ -61,7 +61,7 @@ def reference_of(options: AlignOptions, frames: SourceFrames) -> str | int | Arr
         raise InputError(f"{options.reference}: holds {sizes['T'] * sizes['Z']} images; a reference is a single one")
     channel = frames.channel if sizes["C"] > 1 else 0
     if channel >= sizes["C"]:
-        raise InputError(f"{options.reference}: has {sizes['C']} channels; --align-channel {channel} does not exist")
+        raise InputError(f"{options.reference}: has {sizes['C']} channels; --channel {channel} does not exist")
     plane = image.read(image.page_at(0, 0, channel))
     if plane.shape != frames.shape:
         raise InputError(
@@ -74,6 +74,6 @@ def reference_of(options: AlignOptions, frames: SourceFrames) -> str | int | Arr
 def scan_reference(options: AlignOptions) -> ImageFile:
     """Check the file of a reference image; of a colour image, the channel that is measured is taken."""
     path = Path(str(options.reference))
-    if options.channel is None:
+    if options.single_channel is None:
         return scan_file(path, options.limits)
-    return scan_channel(path, options.limits, channel=options.channel, lenient=True)
+    return scan_channel(path, options.limits, channel=options.single_channel, lenient=True)

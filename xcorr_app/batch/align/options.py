@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from xcorr_app.batch import choices, shared_options, values
 from xcorr_app.batch.option import OneOf, Within, flag, option
 from xcorr_app.batch.shared_options import MovingOptions
+from xcorr_app.batch.values import MovingMask
 from xcorr_app.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ MOTION_INTERPOLATIONS: dict[str, int] = {"nearest": 0, "linear": 1, "cubic": 3}
 """Those by which frames are turned; cubic is a spline here."""
 _SHIFTS = {"motion": ("translation",)}
 """What only goes with shifts."""
-_PATCHES: Any = {"group": "Frames that bend (--motion patches)", "needs": {"motion": ("patches",)}}
 
 
 @dataclass(frozen=True)
@@ -43,12 +42,14 @@ class AlignOptions(MovingOptions):
         group="Measuring",
         brief=True,
     )
-    motion: Literal["translation", "rigid", "similarity", "affine", "patches"] = option(
+    motion: str = option(
         "translation",
-        "What a frame may do: shift, turn (rigid), scale (similarity), any linear motion, or bend (patches).",
-        OneOf(choices.MOTIONS),
+        "What a frame may do: shift, turn (rigid), scale (similarity), any linear motion, or bend (patches: of 128 px, "
+        "up to 6 px off).",
+        values.MOTION,
         group="Measuring",
         brief=True,
+        former={"patch": "patches:{old}"},
     )
     smooth_time: int = option(
         1,
@@ -58,22 +59,27 @@ class AlignOptions(MovingOptions):
         brief=True,
         needs=_SHIFTS,
     )
-    align_channel: int | Literal["sum"] | Sequence[int] = option(
-        0, "Channels that are measured (sum: all); all are moved.", values.CHANNELS, group="Measuring", brief=True
+    channel: int | str | Sequence[int] = option(
+        0,
+        "Channels that are measured (sum: all); all are moved. R, G, B or gray: that of colour images alone, which are "
+        "refused without.",
+        values.CHANNELS,
+        group="Measuring",
+        brief=True,
+        former={"align_channel": "{old}"},
     )
-    channel: str | int | None = shared_options.channel(group="Measuring", brief=True)
-    mask: str | Path | None = option(
+    mask: str | Path | MovingMask | None = option(
         None,
-        "Pixels that count; of an image or a stack, those that are nonzero there.",
+        "Pixels that count; of a FILE those nonzero there; moving: with the scene, as the reference shows it.",
         values.MASK,
         group="Measuring",
         brief=True,
         needs=_SHIFTS,
+        former={"mask_moves": "moving:{new}"},
     )
     roi: Roi | None = option(
         None, "Part of the frame that is measured.", values.ROI, group="Measuring", brief=True, needs=_SHIFTS
     )
-    mask_moves: bool = flag("The image of --mask belongs to the reference and moves with the scene.")
     subpixel: str = option(
         "gaussian",
         "How the peak is located between whole pixels; phase refines gaussian over the whole overlap, near the least "
@@ -104,25 +110,14 @@ class AlignOptions(MovingOptions):
         unit="0.25; with --mask 0.1",
         needs=_SHIFTS,
     )
-    doubtful: Literal["interpolate", "apply", "leave", "drop"] = option(
+    doubtful: str = option(
         "interpolate",
         "Frames whose shift cannot be trusted: moved by what is expected to be least wrong, of what was measured and "
         "the shift interpolated between the frames around; moved as measured all the same; left in place; or dropped "
-        "from the written stack.",
-        OneOf(choices.DOUBTFUL),
-    )
-    max_sigma: float | None = option(
-        None,
-        "A shift with a larger standard error, in pixels, is flagged as uncertain.",
-        Within(0, above=True, whole=False),
-        unit="0.5, or 2 % of the range of the stack's shifts where that is more",
-    )
-    patch: int = option(128, "Rows and columns of a patch in pixels.", Within(16), **_PATCHES)
-    max_deviation: float = option(
-        6.0,
-        "Pixels by which a patch may be off the shift of its frame.",
-        Within(0, above=True, whole=False),
-        **_PATCHES,
+        "from the written stack. Standard errors above PX (0.5, or 2 % of the range of the stack's shifts where that "
+        "is more) count as doubtful.",
+        values.DOUBTFUL,
+        former={"max_sigma": "{new}:{old}"},
     )
     flat: Path | None = option(
         None,
@@ -146,14 +141,14 @@ class AlignOptions(MovingOptions):
         "Write frames corrected by --flat, --dark and --background, too.",
         group="Correction of frames",
     )
-    verify: Literal["auto", "all", "none"] | int = option(
+    verify: str | int = option(
         "auto",
-        "Frames to check against the float64 FFT and the definition; auto: all on a GPU, 32 of a stack on a CPU, which "
-        "measures by an FFT itself.",
+        "Frames to check against the float64 FFT and the definition, and pixels by which these may differ (0.01); "
+        "auto: all on a GPU, 32 of a stack on a CPU, which measures by an FFT itself.",
         values.VERIFY,
         group="Checks",
+        former={"tolerance": "{new}:{old}"},
     )
-    tolerance: float = shared_options.tolerance()
     apply: bool = flag("Write the aligned stacks, or only measure.", on=True, group="Run")
     report: Literal["none", "quick", "full"] = option(
         "full",
@@ -161,19 +156,14 @@ class AlignOptions(MovingOptions):
         OneOf(choices.REPORTS),
         group="Run",
     )
-    format: Literal["same", "ome-tiff", "ome-zarr"] = option(
+    format: str = option(
         "same",
-        "Format of the aligned stacks: same is OME-Zarr for OME-Zarr and TIFF for all else.",
-        OneOf(choices.FORMATS),
+        "Format of the aligned stacks: same is OME-Zarr for OME-Zarr and TIFF for all else. OME-Zarr may have several "
+        "levels of resolution, each half the size of the one before, for viewers.",
+        values.FORMAT,
         group="Run",
         needs={"apply": (True,)},
-    )
-    pyramid: int = option(
-        1,
-        "Levels of resolution in OME-Zarr, each half the size of the one before, for viewers.",
-        Within(1, 12),
-        group="Run",
-        needs={"apply": (True,), "format": ("same", "ome-zarr")},
+        former={"pyramid": "ome-zarr:{old}"},
     )
     cluster: str | None = shared_options.cluster()
     watch: bool = flag(
@@ -181,28 +171,20 @@ class AlignOptions(MovingOptions):
         "are measured as they come, and aligned in the end.",
         group="Run",
         role="terminal",
-        excludes=("explain", "explain_for", "cluster"),
+        excludes=("explain", "cluster"),
     )
     engine: str = shared_options.engine(needs=_SHIFTS)
     kernel_options: KernelOptions | None = shared_options.kernel_options(needs=_SHIFTS)
-    explain: bool = shared_options.explain()
-    explain_for: str | None = shared_options.explain_for()
-    verbose: bool = shared_options.verbose(text="Print every frame.")
+    explain: str | None = shared_options.explain()
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.correct and not self.corrects:
             raise ArgumentError("--correct needs an image to correct by: --flat, --dark or --background")
-        if self.mask_moves and self.mask is None:
-            raise ArgumentError("--mask-moves goes with --mask FILE")
         if self.motion != "translation":
             self._check_motion()
-        if self.verify in ("none", 0) and self.tolerance != choices.TOLERANCE:
-            raise ArgumentError("--tolerance is for the check that --verify none leaves out: give one of them")
-        if not math.isfinite(self.tolerance):
-            raise ArgumentError("tolerance is infinite: give a number of pixels, or use --verify none")
         if self.first_channel < 0:
-            raise ArgumentError(f"align channel {self.first_channel} does not exist: channels count from 0")
+            raise ArgumentError(f"channel {self.first_channel} does not exist: channels count from 0")
         _ = self.settings, self.patches  # which check their values
 
     @cached_property
@@ -216,12 +198,12 @@ class AlignOptions(MovingOptions):
         method, _, points = self.subpixel.partition(":")
         own |= {"subpixel": method, "upsample": int(points or 100), "prefilter": self.prefilter or Prefilter()}
         if self.mask is not None:
-            image: Any = self.mask
+            image: Any = getattr(self.mask, "file", self.mask)
             if isinstance(image, Path):
                 from xcorr_app.io import read_stack
 
                 image = read_stack(image, limits=self.limits).data
-            own["masks"] = Masks.of(image, moves=self.mask_moves)
+            own["masks"] = Masks.of(image, moves=isinstance(self.mask, MovingMask))
         own["min_overlap"] = Settings.overlap(self.min_overlap, own["masks"])
         return Settings(**{name: value for name, value in own.items() if hasattr(self, name) or value is not None})
 
@@ -230,21 +212,65 @@ class AlignOptions(MovingOptions):
         """How frames are cut; of the motion ``patches`` alone."""
         from xcorr_app.registration.patches.patch_fit import PatchOptions
 
-        return PatchOptions(self.patch, max_deviation=self.max_deviation)
+        size, _, deviation = self.motion.partition(":")[2].partition(",")
+        given: dict[str, Any] = {"patch": int(size)} if size else {}
+        return PatchOptions(**given | ({"max_deviation": float(deviation)} if deviation else {}))
+
+    @property
+    def model(self) -> str:
+        """What a frame may do, by its name alone."""
+        return self.motion.partition(":")[0]
+
+    @property
+    def policy(self) -> str:
+        """What becomes of frames whose shift cannot be trusted, by its name alone."""
+        return self.doubtful.partition(":")[0]
+
+    @property
+    def max_sigma(self) -> float | None:
+        """Standard error in pixels above which a shift is doubtful; None where that goes by the stack."""
+        limit = self.doubtful.partition(":")[2]
+        return float(limit) if limit else None
+
+    @property
+    def verified(self) -> Any:
+        """Frames that are checked: a number, or in a word."""
+        frames = str(self.verify).partition(":")[0]
+        return int(frames) if frames.isdecimal() else frames
+
+    @property
+    def tolerance(self) -> float:
+        """Largest accepted difference from the check, in pixels."""
+        return float(str(self.verify).partition(":")[2] or choices.TOLERANCE)
+
+    @property
+    def file_format(self) -> str:
+        """Format of what is written, by its name alone."""
+        return self.format.partition(":")[0]
+
+    @property
+    def pyramid(self) -> int:
+        """Levels of resolution of what is written."""
+        return int(self.format.partition(":")[2] or 1)
 
     @property
     def first_channel(self) -> int:
         """The channel that is measured, and shown."""
-        if isinstance(self.align_channel, int):
-            return self.align_channel
-        return 0 if self.align_channel == "sum" else int(self.align_channel[0])
+        if isinstance(self.channel, int):
+            return self.channel
+        return 0 if isinstance(self.channel, str) else int(self.channel[0])
 
     @property
     def more_channels(self) -> tuple[int, ...] | None:
         """Others that are measured, too; None: all."""
-        if isinstance(self.align_channel, int):
+        if isinstance(self.channel, int) or self.single_channel:
             return ()
-        return None if self.align_channel == "sum" else tuple(map(int, self.align_channel[1:]))
+        return None if isinstance(self.channel, str) else tuple(map(int, self.channel[1:]))
+
+    @property
+    def single_channel(self) -> str | None:
+        """The only one that is read, of colour images."""
+        return self.channel if isinstance(self.channel, str) and self.channel != "sum" else None
 
     @property
     def corrects(self) -> bool:
@@ -257,13 +283,13 @@ class AlignOptions(MovingOptions):
         from xcorr_app.registration.patches.patches import REFERENCES
 
         if self.more_channels != ():
-            raise ArgumentError("several channels are measured for shifts: use one --align-channel with --motion")
+            raise ArgumentError("several channels are measured for shifts: use one --channel with --motion")
         if self.interpolation not in MOTION_INTERPOLATIONS:
             known = ", ".join(MOTION_INTERPOLATIONS)
             raise ArgumentError(f"interpolation {self.interpolation!r} moves by shifts only: use {known} with --motion")
-        if self.border == "crop":
-            raise ArgumentError("border 'crop' is for shifts: use constant or nearest with --motion")
-        references = REFERENCES if self.motion == "patches" else ("first", "last", *OTHERS)
+        if self.border not in ("constant", "nearest"):
+            raise ArgumentError(f"border {self.border!r} is for shifts: use constant or nearest with --motion")
+        references = REFERENCES if self.model == "patches" else ("first", "last", *OTHERS)
         if isinstance(self.reference, str) and self.reference not in references:
             raise ArgumentError(
                 f"reference {self.reference!r} is for shifts: use {', '.join(references)}, a frame number or a file"

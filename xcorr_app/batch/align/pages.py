@@ -51,7 +51,7 @@ def draw_stack(
 
 
 def write_page(plan: Plan[AlignOptions], outcomes: Sequence[Outcome], stages: Stages) -> Path | None:
-    """Write the page of all stacks, where one is wanted; with ``--timings`` it shows what the stages took, too.
+    """Write the page of all stacks, where one is wanted; with ``-v`` it shows what the stages took, too.
 
     That is never the same again.
     """
@@ -62,7 +62,7 @@ def write_page(plan: Plan[AlignOptions], outcomes: Sequence[Outcome], stages: St
         return None
     ran = (outcome.facts["engine"] for outcome in outcomes if "engine" in outcome.facts)
     reports, sections = tuple(map(report_of, outcomes)), {}
-    shown = sorted(stages.times(), key=lambda stage: -stage.held_up) if plan.options.timings else ()
+    shown = sorted(stages.times(), key=lambda stage: -stage.held_up) if plan.options.verbose else ()
     for outcome in outcomes:
         with suppress(FileNotFoundError):
             sections[outcome.name] = State(plan.out).attachment(outcome.name, SECTION).read_text(encoding="utf-8")
@@ -111,7 +111,7 @@ def _facts(plan: Plan[AlignOptions], engines: str) -> tuple[tuple[str, str], ...
     )
     on_cpu = "32 frames a stack" if plan.device.xp is np else "every frame"
     known = {"auto": on_cpu, "all": "every frame", "none": "not checked"}
-    checked = known.get(str(options.verify), f"{options.verify} frames a stack")
+    checked = known.get(str(options.verified), f"{options.verified} frames a stack")
     return (
         ("Program", f"xcorr {own_version()}"),
         ("Input", ", ".join(str(path) for path in plan.inputs)),

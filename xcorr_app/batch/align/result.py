@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
-from html import escape
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,13 @@ from xcorr_app.batch.align.pages import report_of
 from xcorr_app.pipeline.outcome import Run
 from xcorr_app.registration.assessment import Assessment
 from xcorr_app.registration.quality import is_trusted
-from xcorr_app.registration.results.result_display import html_table
+from xcorr_app.registration.results.frame_table import array_of, columns_of
+from xcorr_app.registration.results.result_display import FrameResult, html_table
 from xcorr_app.report.records import FrameRow, StackReport
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AlignedStack:
+class AlignedStack(FrameResult):
     """One stack of a run. Arrays are NumPy arrays with one entry a frame, as ``shifts.csv`` has them."""
 
     name: str
@@ -42,22 +42,22 @@ class AlignedStack:
     @property
     def shifts(self) -> NDArray[np.float64]:
         """(T, 2) row, column in pixels to add to each frame, as measured; NaN where there is none."""
-        return self._columns("dy", "dx")
+        return array_of(self.rows, "dy", "dx")
 
     @property
     def applied(self) -> NDArray[np.float64]:
         """(T, 2) row, column in pixels that each frame was moved by; NaN where it was dropped."""
-        return self._columns("applied_dy", "applied_dx")
+        return array_of(self.rows, "applied_dy", "applied_dx")
 
     @property
     def sigma(self) -> NDArray[np.float64]:
         """(T, 2) standard error of each shift in pixels."""
-        return self._columns("sigma_y", "sigma_x")
+        return array_of(self.rows, "sigma_y", "sigma_x")
 
     @property
     def score(self) -> NDArray[np.float64]:
         """(T,) zero-mean normalised correlation at the peak."""
-        return self._columns("score")[:, 0]
+        return array_of(self.rows, "score")[:, 0]
 
     @property
     def flags(self) -> tuple[tuple[str, ...], ...]:
@@ -74,17 +74,11 @@ class AlignedStack:
         """Return the table as a ``pandas.DataFrame``; needs pandas."""
         import pandas as pd  # type: ignore[import-untyped,unused-ignore]
 
-        return pd.DataFrame([asdict(row) | {"flags": "|".join(row.flags)} for row in self.rows])
+        return pd.DataFrame(columns_of(self.rows))
 
-    def __repr__(self) -> str:
-        state = self.failure or f"{len(self.rows)} frames, {int(self.trusted.sum())} trusted"
-        return f"AlignedStack({self.name}: {state})"
-
-    def _repr_html_(self) -> str:
-        return html_table(repr(self), self.shifts, self.sigma, self.score, self.flags)
-
-    def _columns(self, *names: str) -> NDArray[np.float64]:
-        return np.array([[getattr(row, name) for name in names] for row in self.rows]).reshape(-1, len(names))
+    def summary(self) -> str:
+        """Say in a line what came of the stack."""
+        return f"{self.name}: {self.failure or super().summary()}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -123,12 +117,16 @@ class Alignment(Mapping[str, AlignedStack]):
         return len(self.stacks)
 
     def __repr__(self) -> str:
-        return f"Alignment({len(self.stacks)} stacks, {len(self.failed)} failed, {self.out})"
+        return f"Alignment({self.summary()})"
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in ("stack", "frames", "trusted", "largest shift", "result"))
-        rows = "".join(_row(stack) for stack in self.stacks)
-        return f"<table><caption>{escape(repr(self))}</caption><tr>{head}</tr>{rows}</table>"
+        rows = [_row(stack) for stack in self.stacks]
+        names = ("stack", "frames", "trusted", "largest shift", "result")
+        return html_table(repr(self), {name: [row[i] for row in rows] for i, name in enumerate(names)})
+
+    def summary(self) -> str:
+        """Say in a line how many stacks there are, and where."""
+        return f"{len(self.stacks)} stacks, {len(self.failed)} failed, {self.out}"
 
 
 def _stack(report: StackReport, out: Path, *, failed: bool) -> AlignedStack:
@@ -147,9 +145,8 @@ def _stack(report: StackReport, out: Path, *, failed: bool) -> AlignedStack:
     )
 
 
-def _row(stack: AlignedStack) -> str:
+def _row(stack: AlignedStack) -> tuple[str, ...]:
     known = stack.applied[np.isfinite(stack.applied).all(axis=1)]
     largest = f"{np.hypot(*known.T).max():.2f} px" if known.size else ""
     state = stack.failure or ("failed" if stack.failed else "")
-    cells = (stack.name, str(len(stack.rows)), str(int(stack.trusted.sum())), largest, state)
-    return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
+    return stack.name, str(len(stack.rows)), str(int(stack.trusted.sum())), largest, state

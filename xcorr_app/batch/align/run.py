@@ -14,7 +14,7 @@ from xcorr_app.batch.align.named_images import scan_reference
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.pages import SECTION, write_page
 from xcorr_app.batch.align.stack import align_stack
-from xcorr_app.batch.shared_options import limits_for
+from xcorr_app.batch.shared_options import explains_another, limits_for
 from xcorr_app.correlation.engines import choose_engine
 from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.select import Device, select_device
@@ -28,12 +28,12 @@ from xcorr_app.pipeline.state import REPORT, State
 from xcorr_app.pipeline.work import Finished, Plan, Work
 from xcorr_app.registration import quality
 from xcorr_app.registration.choice import decide_registration
+from xcorr_app.registration.results.frame_table import parse_shifts_csv
 from xcorr_app.registration.solver.basis import PATCHES, is_more_than_a_shift
 from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.report.html import load_template
 from xcorr_app.report.records import StackReport
 from xcorr_app.report.summary import summarise
-from xcorr_app.report.table import parse_shifts_csv
 
 _OF_ONE_IMAGE = ("first", "last")
 """References by name that all frames share; a mean, say, leaves out the frame that is measured."""
@@ -54,7 +54,7 @@ class Align(Work[AlignOptions]):
     def device(cls, options: AlignOptions) -> Device:
         """Choose the device, and refuse an engine that cannot run there."""
         device = select_device(options.device)
-        if not options.explain_for:
+        if not explains_another(options):
             choose_engine(options.settings.engine, device.xp, kernel_options=options.settings.kernel_options)
         return device
 
@@ -74,11 +74,11 @@ class Align(Work[AlignOptions]):
     def decide(self, spec: SeriesSpec) -> Decision:
         """See `Work`."""
         options, xp = self.options, self.plan.device.xp
-        if options.motion == PATCHES:
+        if options.model == PATCHES:
             cut = f"{options.patches.patch} x {options.patches.patch} pixels"
             why = f"from the shift of each frame, patches of {cut} are matched, and one smooth field is fitted to all"
             return Decision(PATCHES_ENGINE, reason=why)
-        if is_more_than_a_shift(options.motion):
+        if is_more_than_a_shift(options.model):
             why = "frames that turn are found by the Fourier-Mellin transform and refined by Gauss-Newton"
             return Decision("gauss-newton", reason=why)
         with spec.open() as source:

@@ -36,8 +36,9 @@ from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.parts.masks import two_motions
 from xcorr_app.registration.parts.tile_agreement import DIFFERS
-from xcorr_app.registration.quality import is_trusted, without_remarks
+from xcorr_app.registration.quality import is_trusted
 from xcorr_app.registration.reference.reference_names import reference_frame
+from xcorr_app.registration.results.frame_table import rows_of, shifts_csv
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.solver.basis import PATCHES, is_more_than_a_shift
 from xcorr_app.registration.stack.frames import Frames
@@ -45,7 +46,6 @@ from xcorr_app.registration.stack.needs import check_memory
 from xcorr_app.report.pictures import Pictures
 from xcorr_app.report.records import FrameRow, StackReport
 from xcorr_app.report.summary import count
-from xcorr_app.report.table import shifts_csv
 
 _BECAME = {
     "interpolate": "moved by what is expected to be least wrong, of what was measured and the shift interpolated "
@@ -58,7 +58,6 @@ _NOTHING_KEPT = (
     "{name}: none of its {frames} frames has a shift that can be trusted, and --doubtful drop leaves nothing to write; "
     "look at the flags with --no-apply, or use --doubtful interpolate"
 )
-_DECIMALS = 1e6
 
 
 def align_stack(
@@ -68,10 +67,10 @@ def align_stack(
     options, folder = plan.options, plan.out / spec.name
     check_correction(options, begun.host)
     with resources.step("measure"):
-        measured = _WAYS.get(options.motion, measured_by_motion)(begun, options, resources)
+        measured = _WAYS.get(options.model, measured_by_motion)(begun, options, resources)
     # Table, report, resumed report and moved stack all hold to the same rounded numbers: who applies the table
     # to the input gets the output, and a rounding error of 1e-8 px does not push an edge row out of the frame.
-    rows = tuple(frame_rows(begun.host, measured.result, options.doubtful))
+    rows = tuple(rows_of(measured.result, options.policy, begun.host.origins()))
     make_folder(folder)
     files = {"shifts.csv": shifts_csv(rows).encode()} | (measured.warped.files if measured.warped else {})
     moved, pictures, assessment, target = _moved(spec, options, folder, begun, measured, rows, resources)
@@ -102,12 +101,12 @@ def measured_by_shifts(begun: Begun[SourceFrames], options: AlignOptions, resour
     frames, settings, xp = begun.host, options.settings, begun.host.xp
     if xp is np:
         window = settings.window(frames.shape)
-        check_memory(settings.measured_shape(frames.shape), window, verified=options.verify != "none")
+        check_memory(settings.measured_shape(frames.shape), window, verified=options.verified != "none")
     correction = correction_of(options, begun.there)
 
     def estimated(own: SourceFrames, frames: Frames) -> Channel:
         reference, frames = reference_of(options, own), corrected(frames, correction)
-        how: Any = {"xp": xp, "verify": options.verify, "progress": resources.progress}
+        how: Any = {"xp": xp, "verify": options.verified, "progress": resources.progress}
         return Channel(frames, reference, estimate_from(frames, reference, settings, **how))
 
     first = estimated(frames, settled(begun.there))
@@ -137,7 +136,7 @@ def _moved(
     moves = np.array([(row.applied_dy, row.applied_dx) for row in rows])
     if options.apply and not np.isfinite(moves).any():
         raise InputError(_NOTHING_KEPT.format(name=spec.name, frames=frames.count))
-    ending = output_ending(options.format, frames.source.metadata)
+    ending = output_ending(options.file_format, frames.source.metadata)
     target = folder / f"{spec.name}_aligned{ending}" if options.apply else None
     covers, seen, defects = moves, None, result.defects
     if warped is not None:
@@ -212,21 +211,6 @@ def other_channels(options: AlignOptions, frames: SourceFrames) -> list[int]:
     return [channel for channel in dict.fromkeys(options.more_channels) if channel != frames.channel]
 
 
-def frame_rows(frames: SourceFrames, result: ShiftResult, doubtful: str) -> Iterator[FrameRow]:
-    """Lines of the table of shifts, of numbers as it has them: with six decimals."""
-    verified = np.asarray(np.isfinite(result.fft_shifts).all(axis=1)).tolist()
-    numbers = (result.shifts, result.score, result.peak_ratio, result.fft_shifts, result.difference, result.sigma)
-    # All at once: one by one, numbers of an array take longer than all else here. Zeros lose their sign.
-    table = np.column_stack([*numbers, result.applied(doubtful)]).astype(np.float64)
-    columns = (np.rint(table * _DECIMALS) / _DECIMALS + 0.0).tolist()
-    for t, (dy, dx, score, ratio, *checked, sigma_y, sigma_x, applied_dy, applied_dx) in enumerate(columns):
-        source, page = frames.origin(t)
-        fft_dy, fft_dx, difference = checked if verified[t] else (None, None, None)
-        flags, remarks = without_remarks(result.flags[t])
-        measured = (dy, dx, score, ratio, fft_dy, fft_dx, difference, flags)
-        yield FrameRow(t, source, page, *measured, sigma_y, sigma_x, applied_dy, applied_dx, remarks)
-
-
 def _tiles(result: ShiftResult) -> tuple[tuple[float, ...], ...] | None:
     """Share of the frames in which each tile differs; None where the frames move as one."""
     if not two_motions(result.tiles):
@@ -273,10 +257,10 @@ def _closure(result: ShiftResult) -> dict[str, float | int] | None:
 
 
 def _notes(frames: SourceFrames, result: ShiftResult, options: AlignOptions) -> Iterator[str]:
-    window, whole = result.window, is_more_than_a_shift(options.motion) and options.motion != PATCHES
+    window, whole = result.window, is_more_than_a_shift(options.model) and options.model != PATCHES
     if whole:
         if options.settings.max_shift is not None:
-            yield f"--max-shift does not limit --motion {options.motion}: shifts of up to half the frame are searched."
+            yield f"--max-shift does not limit --motion {options.model}: shifts of up to half the frame are searched."
     elif options.settings.max_shift is None:
         yield (
             f"Shifts up to {window.dy_max} rows and {window.dx_max} columns were searched (the default, a quarter of "
@@ -309,12 +293,12 @@ def _notes_on_moving(rows: Sequence[FrameRow], options: AlignOptions, moved: Mov
     if replaced := [row for row in rows if not row.as_measured]:
         moves = any(row.is_moved or row.is_dropped for row in replaced)
         kept = runs_of([row.frame for row in rows if not row.is_dropped])
-        became = _BECAME[options.doubtful].format(kept=kept) if moves else "left in place"
+        became = _BECAME[options.policy].format(kept=kept) if moves else "left in place"
         which = shorten(runs_of([row.frame for row in replaced]), 60, placeholder=" ...")
         doubted = f"{count(len(replaced), 'frame')} without a shift that can be trusted ({which})"
         if not moves and any(is_trusted(row.flags) for row in replaced):
             doubted = "Most frames have no shift that can be trusted, so that none is moved: all"
-        yield f"{doubted}: {became} (--doubtful {options.doubtful})."
+        yield f"{doubted}: {became} (--doubtful {options.policy})."
     if moved.clipped:
         yield f"{moved.clipped} interpolated pixels did not fit the data type and were clipped to its range."
     if moved.area is not None:

@@ -67,10 +67,10 @@ class Apply(Work[ApplyOptions]):
                 f"{self._tables[spec.name]}: would move a frame by {moves.largest:.3g} px, and nothing of it would be "
                 f"left: frames have {frames.shape[0]} x {frames.shape[1]} pixels; --scale is {options.scale:g}"
             )
-        if moves.warp and (options.border == "crop" or options.interpolation not in MOTION_INTERPOLATIONS):
-            raise InputError(
-                f"{self._tables[spec.name]}: holds motions: use nearest, linear or cubic, and no --border crop"
-            )
+        plain = options.border in ("constant", "nearest") and options.interpolation in MOTION_INTERPOLATIONS
+        if moves.warp and not plain:
+            words = "use nearest, linear or cubic, and --border constant or nearest"
+            raise InputError(f"{self._tables[spec.name]}: holds motions: {words}")
         (target,) = self.outputs(spec.name)
         make_folder(target.parent)
         with resources.step("move"):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from xcorr_app.batch import choices, shared_options
-from xcorr_app.batch.option import OneOf, flag, option
+from xcorr_app.batch.option import OneOf, Within, flag, option
 from xcorr_app.batch.shared_options import ComputingOptions
 from xcorr_app.errors import ArgumentError
 
@@ -55,11 +55,15 @@ class CorrelateOptions(ComputingOptions):
     engine: str = shared_options.engine()
     kernel_options: KernelOptions | None = shared_options.kernel_options()
     verify: bool = flag("Compare every plane's peak with that of the float64 FFT.", on=True, group="Checks")
-    tolerance: float = shared_options.tolerance(needs={"verify": (True,)})
+    tolerance: float = option(
+        choices.TOLERANCE,
+        "Largest accepted difference from that check, in pixels.",
+        Within(0, above=True, whole=False),
+        group="Checks",
+        needs={"verify": (True,)},
+    )
     overwrite: bool = shared_options.overwrite(text="Replace the output file if it exists.")
-    explain: bool = shared_options.explain()
-    explain_for: str | None = shared_options.explain_for()
-    verbose: bool = shared_options.verbose(text="Print every plane, not only the first 20.")
+    explain: str | None = shared_options.explain()
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from xcorr_app.registration.field.measured_field import DisplacementField
 
 _INCHES = 7.0
-_MAX_ARROWS = 40
-"""Arrows along the longer side; of more, every second, third ... is drawn."""
-_REPLACED = "#d1495b"
 
 
 def pictures_of(field: DisplacementField, kind: str) -> dict[str, bytes]:
@@ -59,17 +56,7 @@ def _drawn(field: DisplacementField, kind: str, draw: Callable[[Figure, Axes], N
 
 
 def _quiver(field: DisplacementField, size: NDArray[np.float64], _figure: Figure, axes: Axes) -> None:
-    every = max(1, int(np.ceil(max(field.replaced.shape) / _MAX_ARROWS)))
-    part = slice(None, None, every), slice(None, None, every)
-    y, x = np.meshgrid(field.rows[part[0]], field.columns[part[1]], indexing="ij")
-    vectors, replaced = field.displacement[part], field.replaced[part]
-    for chosen, colour, label in ((~replaced, "#1d3557", "measured"), (replaced, _REPLACED, "replaced")):
-        shown = chosen & np.isfinite(vectors).all(axis=2)
-        if shown.any():
-            axes.quiver(
-                x[shown], y[shown], vectors[shown][:, 1], vectors[shown][:, 0], color=colour, angles="xy", label=label
-            )
-    axes.set_ylim(float(field.rows[-1]) + 1, float(field.rows[0]) - 1)
+    field.plot(axes)
     largest = float(np.nanmax(size)) if np.isfinite(size).any() else 0.0
     axes.set_title(f"displacement, at most {largest:.3g} pixels; red: replaced by what the neighbours say", fontsize=9)
 

@@ -66,8 +66,7 @@ class FilterOptions(NamedKernelOptions):
     )
     engine: EngineName = option(
         "auto",
-        "What computes the result; auto takes the fastest that is exact enough. reuse needs a GPU, opencv and scipy "
-        "the CPU.",
+        "What computes the result; auto takes the fastest that is exact enough. reuse needs a GPU, opencv the CPU.",
         OneOf(choices.FILTER_ENGINES),
         group="Engines and kernels",
     )
@@ -91,7 +90,6 @@ class FilterOptions(NamedKernelOptions):
     )
     channel: str | int | None = shared_options.channel()
     cluster: str | None = shared_options.cluster()
-    verbose: bool = shared_options.verbose(text="Name every plane that cannot be read.")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -9,7 +9,7 @@ import numpy as np
 
 from xcorr_app.batch.filter.options import FilterOptions
 from xcorr_app.batch.filter.stack import bank_positions, filter_stack
-from xcorr_app.batch.shared_options import limits_for
+from xcorr_app.batch.shared_options import explains_another, limits_for
 from xcorr_app.decision import Decision
 from xcorr_app.errors import ArgumentError, DeviceError
 from xcorr_app.filtering.choice import check_device_engine, decide_filter
@@ -25,15 +25,12 @@ from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.work import Facts, Finished, Work
 from xcorr_app.registration.stack.passes import Pass
 
-HOST_ENGINES = ("opencv", "scipy")
-"""They run on the CPU alone."""
-
 
 def filter_device(options: FilterOptions) -> Device:
     """Choose the device, and refuse an engine that cannot run there or on such taps, before any image is read."""
-    device = Device(np, "CPU") if options.device == "auto" and options.engine in HOST_ENGINES else None
+    device = Device(np, "CPU") if options.device == "auto" and options.engine == "opencv" else None
     device = device or select_device(options.device)
-    if options.explain_for:
+    if explains_another(options):
         return device
     if options.kernel != "auto" and device.xp is np:
         why = device.note or "--device cpu was given"
@@ -41,7 +38,7 @@ def filter_device(options: FilterOptions) -> Device:
     if options.engine == "reuse" and device.xp is np:
         why = device.note or "--device cpu was given"
         raise DeviceError(f"engine 'reuse' runs on a GPU ({why}); --engine auto gives the same on the CPU")
-    if device.xp is not np and options.engine in HOST_ENGINES:
+    if device.xp is not np and options.engine == "opencv":
         raise ArgumentError(f"engine {options.engine!r} runs on the CPU: leave --device {options.device} out")
     if options.choice.bank is not None:
         if options.engine != "auto":

@@ -10,6 +10,7 @@ import numpy as np
 
 from xcorr_app.batch.filter.banks import FilterBank
 from xcorr_app.batch.filter.options import FilterOptions
+from xcorr_app.batch.written import write_planes
 from xcorr_app.errors import DamagedFileError, ShapeError
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.filtering.device import planned
@@ -17,13 +18,15 @@ from xcorr_app.filtering.engines.choice import chosen_engine
 from xcorr_app.filtering.filter_bank import filter_bank
 from xcorr_app.filtering.request import checked_request
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array
-from xcorr_app.gpu.runtime.download import download_in_parts
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec, StackMetadata, make_folder
 from xcorr_app.io.source import Resolution
 from xcorr_app.pipeline.new_channels import with_new_channels
 from xcorr_app.pipeline.planes import Begun, HostPlanes, over_planes
 from xcorr_app.pipeline.resources import StackResources
+
+_SHOWN = 5
+"""Planes that cannot be read and are named, of those that are listed."""
 
 
 def filter_stack(
@@ -65,18 +68,23 @@ def filter_stack(
         pixels = rows * columns * (1 if bank is None else len(bank.filters))
         stage = ("filter", "filtered")
         results = over_planes(device.xp, len(positions), pixels, job, stage, resources.progress, notes)
-        for after, count, damaged, engine in results:
-            clipped += count
+        for after, beyond, damaged, engine in results:
+            clipped += beyond
             engines[engine] = None
             unreadable |= {str(plane): reason for plane, reason in damaged.items()}
             if len(unreadable) == len(positions):
                 raise DamagedFileError(next(iter(unreadable.values())))
-            for part in download_in_parts(after):
-                if part.dtype.kind == "f":
-                    non_finite += part.size - int(np.count_nonzero(np.isfinite(part)))
-                for plane in part.reshape(-1, *part.shape[-2:]):
-                    writer.write(plane)
+            non_finite += write_planes(writer, after, counted=True)
     resources.close()
+    if clipped:
+        what = f"{metadata.dtype.name} and took the nearest end of its range; --dtype float32 keeps their values"
+        notes.append(f"{clipped} of the pixels did not fit {what}")
+    if non_finite:
+        notes.append(f"{non_finite} of the pixels are NaN or infinite")
+    shown = list(unreadable.items())[:_SHOWN]
+    notes += [f"plane {plane} is unreadable and was written as zeros: {reason}" for plane, reason in shown]
+    if len(shown) < len(unreadable):
+        notes.append(f"... and {len(unreadable) - len(shown)} more planes; run.json lists them all")
     return {
         "planes": len(positions),
         "shape": list(metadata.shape),

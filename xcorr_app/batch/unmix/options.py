@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from xcorr_app.batch import choices, shared_options, values
 from xcorr_app.batch.option import OneOf, flag, option
-from xcorr_app.batch.shared_options import NamedKernelOptions
+from xcorr_app.batch.shared_options import NamedKernelOptions, explains_another
 from xcorr_app.errors import ArgumentError, DeviceError
 
 if TYPE_CHECKING:
@@ -24,10 +24,6 @@ _mixing = partial(option, group="Mixing", brief=True)
 class UnmixOptions(NamedKernelOptions):
     """Options of ``xcorr unmix``: the matrix, the channels that it meets, and how they are mixed."""
 
-    output: Path | None = shared_options.output(
-        text="Output file, .tif or .ome.tif (FILE.json records how it was made); an output folder for several files or "
-        "a folder."
-    )
     stain: str | None = _mixing(
         None,
         "Separate stains of a colour image: he is hematoxylin and eosin, hdab hematoxylin and DAB, hed all three.",
@@ -62,7 +58,6 @@ class UnmixOptions(NamedKernelOptions):
         group="Results",
         brief=True,
     )
-    overwrite: bool = shared_options.overwrite(text="Replace the output file, or results in the output folder.")
     kernel: Any = shared_options.kernel(
         text="A kernel by name; needs a GPU. blocking is dynamic blocking as published but for asynchronous copies "
         "(--kernel-option staging=registers), mix and shallow keep channels in registers.",
@@ -92,16 +87,11 @@ class UnmixOptions(NamedKernelOptions):
         """Whether the optical density is taken first."""
         return self.from_log or self.stain is not None
 
-    @property
-    def file(self) -> Path | None:
-        """File of the matrix or of the spectra."""
-        return self.matrix or self.spectra
-
     def computes_on(self, device: Device) -> Device:
         """Return the device; raise DeviceError where a kernel was asked for and the CPU would compute."""
         import numpy as np
 
-        if self.kernel != "auto" and device.xp is np and not self.explain_for:
+        if self.kernel != "auto" and device.xp is np and not explains_another(self):
             why = device.note or "--device cpu was given"
             raise DeviceError(f"kernel {self.kernel!r} runs on a GPU ({why}); --kernel auto gives the same on the CPU")
         return device

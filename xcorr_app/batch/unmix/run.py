@@ -1,36 +1,53 @@
-"""A run of ``xcorr unmix`` over many stacks: the channels of every series found are mixed."""
+"""A run of ``xcorr unmix``: the channels of every series found are mixed."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
+from xcorr_app.batch import choices
+from xcorr_app.batch.shared_options import limits_for
+from xcorr_app.batch.unmix.mixing import misfit, mixing_of
 from xcorr_app.batch.unmix.options import UnmixOptions
-from xcorr_app.batch.unmix.stack import UnmixPlan, channels_in_order, decision_of, mix, mixing_of, plan_stack, record_of
+from xcorr_app.batch.written import write_planes
 from xcorr_app.decision import Decision
-from xcorr_app.errors import OutputError
+from xcorr_app.errors import InputError
+from xcorr_app.filtering.array_choice import decide_mixing
+from xcorr_app.filtering.kernel_names import mixing_name
+from xcorr_app.filtering.unmix import mixed_type, unmix_counted
+from xcorr_app.gpu.pointwise.blocking_options import AS_PUBLISHED, BlockingOptions
+from xcorr_app.gpu.pointwise.planner import plan_pointwise
+from xcorr_app.gpu.runtime.arrays import Array, is_device_array
+from xcorr_app.gpu.runtime.limits import limits_by_name
 from xcorr_app.gpu.runtime.select import Device, select_device
-from xcorr_app.io import Discovery, SeriesSpec, discover
-from xcorr_app.io.channels import scan_with_colours
-from xcorr_app.pipeline.planes import Begun, HostPlanes, begin_planes
+from xcorr_app.io import Discovery, SeriesSpec, StackMetadata, discover, make_folder
+from xcorr_app.io.channels import ChannelSource, channels_of, scan_with_colours
+from xcorr_app.pipeline.new_channels import with_new_channels
+from xcorr_app.pipeline.planes import Begun, HostPlanes, begin_planes, over_planes
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.work import Finished, Plan, Work
 
 
-class _Begun(NamedTuple):
-    """A stack of which reading has begun."""
+class _Stack(NamedTuple):
+    """A stack that was checked."""
 
-    plan: UnmixPlan
-    planes: Begun[HostPlanes] | None
-    """Its planes, some of them on the way to a device; None of colour images."""
+    channels: ChannelSource
+    metadata: StackMetadata
+    """Of the result."""
+    planes: Begun[HostPlanes] | None = None
+    """Of which reading has begun, some of them on the way to a device; None of colour images."""
 
 
 class Unmix(Work[UnmixOptions]):
     """Mixes the channels of stacks."""
 
     program = "xcorr unmix"
+    less_memory = "cut the image into parts, or use a machine with more"
 
     def __init__(self, plan: Plan[UnmixOptions]) -> None:
         super().__init__(plan)
@@ -52,53 +69,106 @@ class Unmix(Work[UnmixOptions]):
         single: Literal["frames", "stacks"] = "frames" if options.channel_axis == "T" else "stacks"
         return discover(inputs, options.layout, options.limits, scan_with_colours, single=single)
 
-    @classmethod
-    def check(cls, plan: Plan[UnmixOptions]) -> Plan[UnmixOptions]:
-        """Refuse to write where the inputs are."""
-        out = plan.out.resolve()
-        if any(out == path.parent.resolve() for spec in plan.discovery.series for path in spec.paths):
-            raise OutputError(f"{plan.out}: holds the input itself; results must go elsewhere: choose another -o")
-        return plan
-
     def outputs(self, name: str) -> list[Path]:
         """See `Work`."""
-        stems = [self.plan.out / f"{name}_unmixed{ending}" for ending in (".tif", ".ome.tif")]
-        return [path for stem in stems for path in (stem, stem.with_name(stem.name + ".json"))]
+        return [self.plan.out / name / f"{name}_unmixed.tif"]
 
     def decide(self, spec: SeriesSpec) -> Decision:
-        """See `Work`."""
-        return decision_of(self._planned(spec))
+        """What mixes the channels of a stack; where that is to be explained, with the plan of dynamic blocking.
 
-    def process(self, spec: SeriesSpec, resources: StackResources, begun: _Begun) -> Finished:
-        """See `Work`."""
-        stack = begun.plan
-        with resources.step("unmix"):
-            done = mix(stack, resources.writer(stack.out, stack.metadata), resources.progress, begun.planes)
-        resources.close()
-        facts = {
-            "output": stack.out.name,
-            "shape": list(stack.metadata.shape),
-            "axes": stack.metadata.axes,
-            "dtype": stack.metadata.dtype.name,
-            "channels": list(stack.names),
-            "clipped_values": done.clipped,
-            "notes": [*spec.notes, *done.notes, *resources.notes],
-        }
-        resources.write_text(stack.record, record_of(stack, done))
-        return Finished(facts, [stack.out, stack.record], facts)
+        Without a device that plan is one for an H200.
+        """
+        stack, options, matrix = self._stack(spec), self.options, self._mixing.matrix
+        limits, pixels = limits_for(options, self.plan.device.xp), math.prod(stack.metadata.shape[-2:])
+        how: Any = {"density": options.by_density, "clip": options.clip, "named": mixing_name(options.asked_kernel)}
+        types = stack.channels.metadata.dtype, stack.metadata.dtype
+        decided = decide_mixing(*types, matrix.shape, 1, pixels, limits, **how)
+        if not options.explain:
+            return decided
+        blocking = options.asked_kernel if isinstance(options.asked_kernel, BlockingOptions) else AS_PUBLISHED
+        filters, channels = matrix.shape
+        planned = plan_pointwise(filters, channels, pixels, limits or limits_by_name(choices.DEVICES[0]), blocking)
+        lines = ["Plan of dynamic blocking (kernel pointwise):", *planned.explain().splitlines()]
+        return replace(decided, reason="\n  ".join([decided.reason, *lines]))
 
-    def begin(self, spec: SeriesSpec, resources: StackResources, *, ahead: bool = False) -> _Begun | None:
+    def begin(self, spec: SeriesSpec, resources: StackResources, *, ahead: bool = False) -> _Stack | None:
         """See `Work`."""
-        plan, xp = self._planned(spec), self.plan.device.xp
-        if plan.stack.colour:
+        stack = self._stack(spec)
+        if stack.channels.colour:
             # Its planes are read whole: three channels at once.
-            return None if ahead else _Begun(plan, None)
-        planes = begin_planes(plan.stack.source, channels_in_order(plan.stack), xp, resources, ahead=ahead)
+            return None if ahead else stack
+        ordered = _channels_in_order(stack.channels)
+        planes = begin_planes(stack.channels.source, ordered, self.plan.device.xp, resources, ahead=ahead)
         if planes is None:
             return None
-        return _Begun(replace(plan, stack=replace(plan.stack, source=planes.host.source)), planes)
+        return stack._replace(channels=replace(stack.channels, source=planes.host.source), planes=planes)
 
-    def _planned(self, spec: SeriesSpec) -> UnmixPlan:
-        ending = ".ome.tif" if spec.paths[0].name.lower().endswith((".ome.tif", ".ome.tiff")) else ".tif"
-        target = self.plan.out / f"{spec.name}_unmixed{ending}"
-        return plan_stack(spec, target, self._mixing, self.plan.device, self.options)
+    def process(self, spec: SeriesSpec, resources: StackResources, begun: _Stack) -> Finished:
+        """See `Work`: all channels of one place together.
+
+        Where a device's memory does not suffice for a place, the CPU mixes it and those after it.
+        """
+        options, mixing, stack, metadata = self.options, self._mixing, begun.channels, begun.metadata
+        axes, sides, number = metadata.axes[:-2].removesuffix("C"), metadata.shape[-2:], stack.channels
+        places = [dict(zip(axes, at, strict=True)) for at in np.ndindex(*(metadata.sizes[axis] for axis in axes))]
+
+        def job(start: int, stop: int, xp: Any) -> tuple[Array, int]:
+            if begun.planes is None:
+                planes = xp.asarray(np.stack([stack.read(place) for place in places[start:stop]]))
+            else:
+                chunk = begun.planes.read(start * number, stop * number, xp)
+                for plane in sorted(chunk.unreadable):
+                    raise InputError(chunk.unreadable[plane])
+                planes = chunk.frames.reshape(stop - start, number, *sides)
+            how: Any = {name: getattr(options, name) for name in ("white", "clip", "dtype")}
+            how["kernel"] = options.asked_kernel if is_device_array(planes) else "auto"
+            return unmix_counted(planes, mixing.matrix, from_log=options.by_density, **how)
+
+        (target,) = self.outputs(spec.name)
+        make_folder(target.parent)
+        clipped, notes, pixels = 0, [*spec.notes, *mixing.notes], number * math.prod(sides)
+        stage = ("unmix", "mixed")
+        with resources.step("unmix"), resources.writer(target, metadata) as writer:
+            mixed = over_planes(self.plan.device.xp, len(places), pixels, job, stage, resources.progress, notes)
+            for planes, beyond in mixed:
+                clipped += beyond
+                write_planes(writer, planes)
+                del planes  # not kept while the next ones are computed
+        resources.close()
+        facts = {
+            "shape": list(metadata.shape),
+            "axes": metadata.axes,
+            "dtype": metadata.dtype.name,
+            "channel_axis": stack.axis,
+            "channels": list(mixing.names),
+            "matrix": mixing.matrix.tolist(),
+            "condition_number": mixing.condition_number,
+            "clipped_values": clipped,
+            "notes": [*notes, *resources.notes],
+        }
+        return Finished(facts, [target], facts)
+
+    def _stack(self, spec: SeriesSpec) -> _Stack:
+        """Check that the matrix fits a stack; no pixel is read."""
+        options, mixing, stack = self.options, self._mixing, channels_of(spec, self.options.channel_axis)
+        old, path = stack.metadata, stack.path
+        if mixing.matrix.shape[1] != stack.channels:
+            raise InputError(
+                f"{path}: has {stack.channels} channels along {stack.axis} (axes {old.axes}), "
+                f"{misfit(mixing.matrix.shape, stack.channels, options)}"
+            )
+        if stack.axis != "C" and "C" in old.axes:
+            raise InputError(
+                f"{path}: has axes {old.axes}; with --channel-axis {stack.axis} the result would have two axes of "
+                "channels: save one part of C as a file of its own"
+            )
+        dtype = mixed_type(old.dtype, options.dtype, from_log=options.by_density)
+        return _Stack(stack, with_new_channels(old, stack.axis, len(mixing.matrix), mixing.names, dtype))
+
+
+def _channels_in_order(stack: ChannelSource) -> list[dict[str, int]]:
+    """Positions (t, z, c) of all channels of every place, those of one place after the other."""
+    axes = stack.metadata.axes[:-2].replace(stack.axis, "")
+    places = np.ndindex(*(stack.metadata.sizes[axis] for axis in axes))
+    ats = [{"t": 0, "z": 0, "c": 0} | dict(zip(axes.lower(), place, strict=True)) for place in places]
+    return [at | {stack.axis.lower(): channel} for at in ats for channel in range(stack.channels)]

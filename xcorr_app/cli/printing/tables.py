@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import Any, TextIO, TypeVar, cast
 
 from rich.console import Console
 from rich.table import Table
@@ -22,6 +22,9 @@ from xcorr_app.pipeline.work import Work
 from xcorr_app.report.summary import count
 
 _WIDTH_OF_FILES, _LEAST_WIDTH = 200, 100
+_MAX_ROWS, _MAX_NAMES = 50, 3
+"""Of more stacks, a table has only those that are not good; a remark on more of them names the first."""
+T = TypeVar("T")
 
 
 def console_for(stream: TextIO | None) -> Console:
@@ -107,29 +110,27 @@ def print_decision(console: Console, name: str, decision: Decision | str) -> Non
 
 
 def print_explained(console: Console, work: Work[Any]) -> None:
-    """What would compute each stack of a run."""
-    for name, decision in work.explain():
+    """What a run would do with each stack, and what would compute it."""
+    print_found(console, work.plan.discovery, f"Device: {work.plan.device.description}. Output: {work.plan.out}")
+    for spec, (name, decision) in zip(work.plan.discovery.series, work.explain(), strict=True):
+        with spec.open() as source:
+            known = source.metadata
+        shape = " x ".join(map(str, known.shape))
+        say(console, f"{count(len(spec.paths), 'file')}, {known.axes} {shape} {known.dtype}:")
         print_decision(console, name, decision)
+    for failure in work.plan.discovery.failures:
+        say(console, f"cannot be used: {failure.message}")
 
 
 def print_timings(console: Console, stages: Stages) -> None:
-    """How long each stage was busy, and how long the run waited for it."""
-    console.print(timings_table(stages))
-
-
-def timings_table(stages: Stages) -> Table:
-    """How long each stage was busy so far, and how long the run waited for it; the one that took longest first."""
+    """How long each stage was busy, and how long the run waited for it; the one that took longest set the pace."""
     table = new_table("stage", "busy", "waited for", "data", "rate")
     for stage in sorted(stages.times(), key=lambda stage: -stage.held_up):
         waited = f"{stage.waited:.2f} s" if stage.waited else ""
         size = f"{stage.size / 1e9:.3g} GB" if stage.size else ""
         rate = "" if stage.rate is None else f"{stage.rate:.2f} GB/s"
         table.add_row(stage.name, f"{stage.busy:.2f} s" if stage.busy else "", waited, size, rate)
-    return table
-
-
-def print_pace(console: Console, stages: Stages) -> None:
-    """Which stage set the pace."""
+    console.print(table)
     if (pace := stages.pace()) is not None:
         (stage,) = (stage for stage in stages.times() if stage.name == pace)
         say(console, f"The slowest stage, which set the pace: {pace} ({stage.held_up:.1f} s)")
@@ -138,27 +139,28 @@ def print_pace(console: Console, stages: Stages) -> None:
 def print_run(
     console: Console,
     run: Run,
-    headings: Sequence[str],
-    numbers: Callable[[dict[str, Any]], list[str]],
+    columns: Mapping[str, Callable[[dict[str, Any]], str]],
     done: str,
-    *,
-    remarks: Callable[[Outcome], list[str]] | None = None,
     advice: str = "",
 ) -> None:
     """One line a stack, what is wrong or worth knowing, and where the record is.
 
-    `numbers` are those of a stack's facts, one a heading; `done` says what became of stacks that did not fail, and
-    `advice` what to do about those of which a part did.
+    `columns` make, by their headings, cells of a stack's facts; `done` says what became of stacks that did not fail,
+    and `advice` what to do about those of which a part did.
     """
-    table = new_table("stack", *headings, last=["result"])
-    for outcome in run.outcomes:
-        shown = numbers(outcome.facts) if outcome.facts else [""] * len(headings)
+    table = new_table("stack", *columns, last=["result"])
+    for outcome in shown_of(console, run.outcomes, [not outcome.failed for outcome in run.outcomes]):
+        shown = [cell(outcome.facts) if outcome.facts else "" for cell in columns.values()]
         verdict = Text("failed", style="red") if outcome.failed else Text("good", style="green")
         table.add_row(Text(one_line(outcome.name)), *shown, verdict)
-    console.print(table)
+    if table.row_count:
+        console.print(table)
+    remarks = []
     for outcome in run.outcomes:
-        for line in [*(remarks or _notes_of)(outcome), *([advice] if advice and outcome.flagged else [])]:
-            say_of(console, outcome.name, line)
+        notes = [outcome.failure] if outcome.failure is not None else list(outcome.facts["notes"])
+        notes += [advice] * (bool(advice) and outcome.flagged)
+        remarks += [(outcome.name, note) for note in notes]
+    say_once(console, remarks)
     if run.resumed:
         say(console, f"Finished before: {', '.join(run.resumed)}")
     failed, total = sum(outcome.failed for outcome in run.outcomes), count(len(run.outcomes), "stack")
@@ -166,6 +168,20 @@ def print_run(
     say(console, f"Record: {run.record}")
 
 
-def _notes_of(outcome: Outcome) -> list[str]:
-    """Why a stack failed, or its notes."""
-    return [outcome.failure] if outcome.failure is not None else list(outcome.facts["notes"])
+def shown_of(console: Console, stacks: Sequence[T], good: Sequence[bool]) -> list[T]:
+    """The stacks that a table has rows for: all, or where they are many those that are not good."""
+    if len(stacks) <= _MAX_ROWS:
+        return list(stacks)
+    say(console, f"{sum(good)} of {len(stacks)} stacks are good" + ("" if all(good) else "; the others:"))
+    return [stack for stack, is_good in zip(stacks, good, strict=True) if not is_good]
+
+
+def say_once(console: Console, remarks: Iterable[tuple[str, str]]) -> None:
+    """Say what is said of stacks, given as names and lines; once what is said of several."""
+    names_of: dict[str, list[str]] = {}
+    for name, line in remarks:
+        names_of.setdefault(line, []).append(name)
+    for line, names in names_of.items():
+        others = len(names) - _MAX_NAMES
+        named = ", ".join(names[:_MAX_NAMES]) + (f" and {count(others, 'other')}" if others > 0 else "")
+        say_of(console, named, line)

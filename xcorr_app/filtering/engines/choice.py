@@ -13,11 +13,11 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from xcorr_app.filtering.engines import fourier, ndimage, opencv, separable
+from xcorr_app.filtering.engines import fourier, opencv, separable
 from xcorr_app.filtering.engines.task import Task
 from xcorr_app.filtering.taps import DENSE_LIMIT, Kernel
 
-EngineName: TypeAlias = Literal["auto", "opencv", "separable", "fft", "scipy", "reuse"]
+EngineName: TypeAlias = Literal["auto", "opencv", "separable", "fft", "reuse"]
 EVERY_ENGINE: tuple[EngineName, ...] = get_args(EngineName)
 """All names; ``"reuse"`` needs a GPU."""
 ENGINES: tuple[EngineName, ...] = EVERY_ENGINE[:-1]
@@ -26,7 +26,6 @@ _RUN: dict[str, Callable[[Task], npt.NDArray[np.floating[Any]]]] = {
     "opencv": opencv.run,
     "separable": separable.run,
     "fft": fourier.run,
-    "scipy": ndimage.run,
 }
 
 

@@ -1,7 +1,8 @@
-"""Dense taps through OpenCV's ``filter2D``, on a padded frame.
+"""Dense taps through OpenCV's ``filter2D``.
 
-OpenCV lacks ``wrap``, a constant other than zero and origins outside its own conventions, so the frame comes
-padded and only outputs that need nothing from outside are kept: every mode is then the same work.
+Where OpenCV has the boundary mode itself, it reads the frame as it is. It lacks ``wrap``, a constant other than zero
+and origins outside its own conventions: there the frame comes padded, and only outputs that need nothing from outside
+are kept.
 """
 
 from __future__ import annotations
@@ -11,12 +12,43 @@ from typing import Any
 import cv2
 import numpy as np
 import numpy.typing as npt
+import scipy  # whose parts are loaded when they are asked for
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.filtering.engines.task import Task
 
 DIRECT_AREA = 49
-"""``filter2D`` adds up so many taps one by one; from 50 on in float64 it multiplies spectra, which spreads a NaN."""
+"""``filter2D`` adds up so many taps one by one; from 50 on in float64 it multiplies spectra, which spreads a NaN:
+there SciPy adds up."""
+
+
+_BORDERS = {
+    "reflect": cv2.BORDER_REFLECT,
+    "mirror": cv2.BORDER_REFLECT_101,
+    "nearest": cv2.BORDER_REPLICATE,
+    "constant": cv2.BORDER_CONSTANT,
+}
+_READ = ("uint8", "uint16", "int16")
+"""Types of pixels that OpenCV sums as they are, in either type of floating point."""
+
+
+def own_border(task: Task) -> int | None:
+    """OpenCV's number for the boundary of a task; None where the frame has to be padded first.
+
+    Taps are of odd length about their middle, and reach less than once across the frame.
+    """
+    if task.mode == "constant" and task.cval:
+        return None
+    margins = zip(task.kernel.margins, task.kernel.shape, task.frame.shape, strict=True)
+    if any(before != after or 2 * before + 1 != taps or taps > length for (before, after), taps, length in margins):
+        return None
+    return _BORDERS.get(task.mode)
+
+
+def as_read(frame: npt.NDArray[Any], work: type[np.float32 | np.float64]) -> tuple[npt.NDArray[Any], int]:
+    """Hand OpenCV a frame in a type that it reads, and its number for the type of the sums."""
+    depth = cv2.CV_32F if work is np.float32 else cv2.CV_64F
+    return (frame if frame.dtype in _READ else frame.astype(work, copy=False)), depth
 
 
 def run(task: Task) -> npt.NDArray[np.floating[Any]]:
@@ -25,29 +57,15 @@ def run(task: Task) -> npt.NDArray[np.floating[Any]]:
     if taps is None:
         raise ArgumentError(f"taps of {task.kernel.shape} are too many for engine 'opencv': use 'auto' or 'separable'")
     work = task.working_type(taps.size)
+    border = own_border(task)
+    if border is not None and (task.finite or taps.size <= DIRECT_AREA):
+        frame, depth = as_read(task.frame, work)
+        return np.asarray(cv2.filter2D(frame, depth, taps.astype(work), borderType=border))
     frame = task.padded(work)
     if task.finite or taps.size <= DIRECT_AREA:
-        return _correlated(frame, taps.astype(work))
-    return _in_pieces(frame, taps)
-
-
-def _correlated(frame: npt.NDArray[Any], taps: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    whole = np.asarray(cv2.filter2D(frame, -1, taps, borderType=cv2.BORDER_CONSTANT))
+        whole: npt.NDArray[Any] = np.asarray(cv2.filter2D(frame, -1, taps.astype(work), borderType=cv2.BORDER_CONSTANT))
+    else:
+        whole = scipy.ndimage.correlate(frame, taps, mode="constant")
     top, left = taps.shape[0] // 2, taps.shape[1] // 2
     height, width = frame.shape[0] - taps.shape[0] + 1, frame.shape[1] - taps.shape[1] + 1
     return whole[top : top + height, left : left + width]
-
-
-def _in_pieces(frame: npt.NDArray[Any], taps: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Add the contributions of pieces of the taps, each small enough to be summed directly."""
-    height, width = frame.shape[0] - taps.shape[0] + 1, frame.shape[1] - taps.shape[1] + 1
-    sums = np.zeros((height, width), frame.dtype)
-    with np.errstate(invalid="ignore"):
-        for v in range(0, taps.shape[1], DIRECT_AREA):
-            across = taps[:, v : v + DIRECT_AREA]
-            step = max(1, DIRECT_AREA // across.shape[1])
-            for u in range(0, taps.shape[0], step):
-                piece = across[u : u + step]
-                window = frame[u : u + height + piece.shape[0] - 1, v : v + width + piece.shape[1] - 1]
-                sums += _correlated(np.ascontiguousarray(window), np.ascontiguousarray(piece))
-    return sums

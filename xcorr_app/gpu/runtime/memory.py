@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
@@ -16,7 +15,6 @@ __all__ = [
     "free_bytes",
     "in_parts",
     "is_out_of_memory",
-    "limit_pool",
     "or_on_host",
     "release_unused",
     "with_second_try",
@@ -57,17 +55,10 @@ def free_bytes() -> int:
 
 
 def bytes_within_limit() -> int:
-    """Bytes that arrays may still take before `limit_pool` is reached; `free_bytes` where there is no limit."""
+    """Bytes that arrays may still take within CuPy's limit (``CUPY_GPU_MEMORY_LIMIT``), or `free_bytes`."""
     pool = importlib.import_module("cupy").get_default_memory_pool()
     limit = int(pool.get_limit())
     return min(free_bytes(), max(0, limit - int(pool.used_bytes()))) if limit else free_bytes()
-
-
-def limit_pool(size: int) -> None:
-    """Let arrays take no more than so many bytes of device memory; nothing happens where there is no CuPy."""
-    cupy = sys.modules.get("cupy")
-    if cupy is not None:
-        cupy.get_default_memory_pool().set_limit(size=size)
 
 
 def attempt(job: Callable[..., T], *arguments: Any) -> list[T]:

@@ -1,16 +1,14 @@
 """BMP files of grey values, or of red, green and blue where they are asked for; 8 bits a value.
 
-Source: Microsoft, BITMAPFILEHEADER and BITMAPINFOHEADER. Decoded by imagecodecs.
+Source: Microsoft, BITMAPFILEHEADER and BITMAPINFOHEADER.
 """
 
 from __future__ import annotations
 
 import os
 import struct
-from functools import partial
 from typing import TYPE_CHECKING
 
-import imagecodecs
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
@@ -44,7 +42,7 @@ def scan_bmp(path: Path, limits: Limits, *, colour: bool = False) -> FormatImage
         used = struct.unpack_from("<I", head, 46)[0]
         palette = os.pread(descriptor, 4 * min(used or 256, 256), 14 + header) if bits == 8 and header < 2**16 else b""
         masks = os.pread(descriptor, len(_MASKS), _HEADER)
-    height = abs(height)  # negative: rows from the top
+    bottom_up, height = height > 0, abs(height)
     if height < 1 or width < 1 or header < 40:
         raise DamagedFileError(f"{path}: declares {height} x {width} pixels in a header of {header} bytes")
     other_order = compression == _BITFIELDS and (bits != 32 or masks != _MASKS)
@@ -64,24 +62,21 @@ def scan_bmp(path: Path, limits: Limits, *, colour: bool = False) -> FormatImage
             f"{path}: declares {planes} planes of {height} rows of {row_bytes} bytes from byte {data}, the file has "
             f"{mark[0]} bytes; it is damaged"
         )
-    in_colour = bits > 8 or _is_coloured(palette)
+    colours = np.frombuffer(palette[: len(palette) // 4 * 4], np.uint8).reshape(-1, 4)[:, 2::-1]
+    in_colour = bits > 8 or bool((colours != colours[:, :1]).any())
     if in_colour and not colour:
         raise InputError(
             f"{path}: is a colour image (BMP, {bits} bits), which cannot be measured as it is; pick one channel with "
             "--channel R, G, B or gray"
         )
-    decode = partial(_decoded, levels=len(palette) // 4 or 256)
-    return single_image(path, decode, (height, width), np.dtype(np.uint8), mark, 3 if in_colour else 1)
 
+    def decoded(content: bytes) -> np.ndarray:
+        rows = np.frombuffer(content, np.uint8, height * row_bytes, data).reshape(height, row_bytes)
+        values = rows[:: -1 if bottom_up else 1, : width * bits // 8].reshape(height, width, bits // 8)
+        if bits > 8:
+            return values[..., 2::-1]
+        if len(colours) <= values.max():
+            raise ValueError(f"has a value of {values.max()}, and a palette of {len(colours)} entries")
+        return np.ascontiguousarray(colours[values[..., 0]] if in_colour else colours[values[..., 0], 0])
 
-def _decoded(content: bytes, levels: int) -> np.ndarray:
-    """Image of which every value has an entry in a palette of so many; the decoder does not look up grey ones."""
-    image: np.ndarray = imagecodecs.bmp_decode(content)
-    if image.ndim == 2 and image.max() >= levels:
-        raise ValueError(f"has a value of {image.max()}, and a palette of {levels} entries")
-    return image
-
-
-def _is_coloured(palette: bytes) -> bool:
-    entries = np.frombuffer(palette[: len(palette) // 4 * 4], np.uint8).reshape(-1, 4)
-    return bool((entries[:, :3] != entries[:, :1]).any())
+    return single_image(path, decoded, (height, width), np.dtype(np.uint8), mark, 3 if in_colour else 1)

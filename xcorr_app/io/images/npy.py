@@ -1,14 +1,11 @@
 """Images and stacks in NumPy's ``.npy`` files. An array does not name its axes, so only what has one reading is read.
 
-Source: NumPy enhancement proposal 1. The header is parsed by NumPy; its version and length are checked before.
+Source: NumPy enhancement proposal 1. The header is parsed by NumPy, which evaluates no more than 10 000 characters.
 """
 
 from __future__ import annotations
 
-import io
 import math
-import os
-import struct
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -16,7 +13,7 @@ import numpy as np
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.opened import Stamp, opened, stamp
 from xcorr_app.io.parsing import parsing, warnings_as
-from xcorr_app.io.plane_image import FormatImage
+from xcorr_app.io.plane_image import FormatImage, check_unchanged
 from xcorr_app.io.source import PIXEL_TYPES, make_metadata
 
 if TYPE_CHECKING:
@@ -25,7 +22,6 @@ if TYPE_CHECKING:
     from xcorr_app.io.limits import Limits
 
 SIGNATURE = b"\x93NUMPY"
-_LONGEST_HEADER = 1 << 16
 _COLOURS = 3
 _CONVERTED = {"float16": "float32", "int8": "int16", "bool": "uint8"}
 
@@ -90,32 +86,21 @@ def read_header(path: Path) -> NpyArray:
     """Read the header and compare it with the size of the file; no element is read."""
     with opened(path) as descriptor:
         mark = stamp(descriptor)
-        start = os.pread(descriptor, 12, 0)
-        if len(start) < 12:
-            raise DamagedFileError(f"{path}: is no array that can be read (ends within its header)")
-        wide = start[6] > 1
-        (length,) = struct.unpack("<I" if wide else "<H", start[8 : 12 if wide else 10])
-        if length > _LONGEST_HEADER:
-            raise DamagedFileError(f"{path}: is no array that can be read (a header of {length} bytes)")
-        offset = (12 if wide else 10) + length
-        header = os.pread(descriptor, offset, 0)
-    shape, fortran, dtype = _parse(path, header, start[6])
-    if dtype.hasobject or dtype.kind not in "biufc":
+    # NumPy warns of files that Python 2 wrote; a map of less than the header promises fails.
+    with parsing(path, "is no array that can be read"), warnings_as("ignore"):
+        array = np.lib.format.open_memmap(path, mode="r")
+    shape, dtype = array.shape, array.dtype
+    if dtype.kind not in "biufc":
         raise InputError(
             f"{path}: holds {dtype}, no array of plain numbers; save it as one of {', '.join(PIXEL_TYPES)}"
         )
-    needed = offset + math.prod(shape) * dtype.itemsize
-    if needed > mark[0]:
-        raise DamagedFileError(
-            f"{path}: is no array that can be read (it declares {' x '.join(map(str, shape))} elements up to byte "
-            f"{needed}, but the file has {mark[0]} bytes: it is cut short)"
-        )
-    if needed < mark[0]:
+    needed = array.offset + array.nbytes
+    if needed != mark[0]:
         raise DamagedFileError(
             f"{path}: is no array that can be read (it declares {' x '.join(map(str, shape))} elements up to byte "
             f"{needed}, but the file has {mark[0]} bytes: save each array as a file of its own)"
         )
-    return NpyArray(shape, dtype, "F" if fortran else "C", offset, mark)
+    return NpyArray(shape, dtype, "F" if np.isfortran(array) else "C", array.offset, mark)
 
 
 def open_array(path: Path) -> np.ndarray:
@@ -125,25 +110,9 @@ def open_array(path: Path) -> np.ndarray:
 
 def map_array(path: Path, array: NpyArray) -> np.ndarray:
     """Map the elements of a file whose header was read; refused where the file was changed since."""
-    with opened(path) as descriptor:
-        if stamp(descriptor) != array.stamp:
-            raise DamagedFileError(f"{path}: was changed by another program while it was being read")
+    check_unchanged(path, array.stamp)
     with parsing(path, "cannot be read"):
         return np.memmap(path, array.dtype, "r", array.offset, array.shape, array.order)
-
-
-def _parse(path: Path, header: bytes, version: int) -> tuple[tuple[int, ...], bool, np.dtype]:
-    file = io.BytesIO(header)
-    # NumPy warns of files that Python 2 wrote.
-    with parsing(path, "is no array that can be read"), warnings_as("ignore"):
-        major, _ = np.lib.format.read_magic(file)
-        read = np.lib.format.read_array_header_1_0 if version == 1 else np.lib.format.read_array_header_2_0
-        if major not in (1, 2, 3):
-            raise ValueError(f"version {major} of the format is not known")
-        shape, fortran, dtype = read(file)
-        if not all(type(size) is int and 0 <= size < 2**62 for size in shape):
-            raise ValueError(f"shape {shape}")
-    return tuple(shape), bool(fortran), np.dtype(dtype)
 
 
 def _readings(shape: tuple[int, ...]) -> str:

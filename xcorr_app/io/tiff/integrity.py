@@ -26,22 +26,39 @@ _COLOURS = ((3,), (4,))
 """Values of a pixel in colours; a fourth one is the opacity."""
 _WITHOUT_CHANNELS = "save it as grey values, one page a channel (tifffile: photometric='minisblack')"
 _COMPRESSION_NAMES = {2: "CCITT", 3: "CCITT group 3", 4: "CCITT group 4", 6: "old-style JPEG", 50001: "WebP"}
+_COMPRESSION_NAMES |= {
+    22610: "JPEG XR",
+    34887: "LERC",
+    34933: "PNG",
+    34934: "JPEG XR",
+    50002: "JPEG XL",
+    52546: "JPEG XL",
+}
 _PHOTOMETRIC_NAMES = {2: "RGB", 5: "CMYK", 6: "YCbCr", 8: "CIE L*a*b*"}
 
 
 class Page(NamedTuple):
-    """One page whose pixels are all inside the file.
+    """One page whose pixels are all inside the file, and how they are cut and stored.
 
     `data_offset` is where the plane lies when it is stored plainly (uncompressed, in one piece, one sample a
-    pixel), else -1.
+    pixel), else -1. A segment, which is a strip or a tile, has `rows` x `columns` pixels, of all samples or of one.
     """
 
     height: int
     width: int
     dtype: np.dtype
     photometric: int
+    samples: int
+    is_planar: bool
+    is_tiled: bool
+    rows: int
+    columns: int
+    offsets: tuple[int, ...]
+    counts: tuple[int, ...]
+    compression: int
+    predictor: int
+    fill_order: int
     data_offset: int
-    samples: int = 1
 
 
 def is_colour(reader: DirectoryReader, directory: Directory) -> bool:
@@ -51,7 +68,23 @@ def is_colour(reader: DirectoryReader, directory: Directory) -> bool:
 
 
 def check_page(reader: DirectoryReader, directory: Directory, limits: Limits, *, colour: bool = False) -> Page:
-    """Check one page and say what it holds: grey values, or red, green and blue where `colour` is asked for.
+    """Check one page and say what it holds: grey values, or red, green and blue where `colour` is asked for."""
+    where = f"{reader.path}: page {directory.index}"
+    if colour and not is_colour(reader, directory):
+        raise InputError(f"{where} is not red, green and blue as the first page is; save pages of one kind together")
+    photometric, samples = (reader.number(directory, code, 1) for code in (_PHOTOMETRIC, _SAMPLES))
+    page = stored_page(reader, directory, limits)
+    if not colour and (samples != 1 or photometric not in _GREY):
+        kind = _PHOTOMETRIC_NAMES.get(photometric, f"{samples} samples a pixel")
+        raise InputError(
+            f"{where} is a colour image ({kind}), which cannot be measured as it is; "
+            + ("pick one channel with --channel R, G, B or gray" if is_colour(reader, directory) else _WITHOUT_CHANNELS)
+        )
+    return page
+
+
+def stored_page(reader: DirectoryReader, directory: Directory, limits: Limits) -> Page:
+    """Check how a page is stored, whatever its samples mean.
 
     Every strip or tile must be there, lie inside the file, be longer than nothing, and, uncompressed, be as
     long as rows, columns and bits demand.
@@ -59,61 +92,47 @@ def check_page(reader: DirectoryReader, directory: Directory, limits: Limits, *,
     where = f"{reader.path}: page {directory.index}"
 
     def number(code: int, default: int) -> int:
-        values = reader.numbers(directory, code)
-        return values[0] if values else default
+        return reader.number(directory, code, default)
 
     height, width = number(_HEIGHT, 0), number(_WIDTH, 0)
     if height < 1 or width < 1:
         raise DamagedFileError(f"{where} declares {height} x {width} pixels")
-    bits = number(_BITS, 1)
-    dtype = _pixel_type(where, bits, number(_FORMAT, 1))
+    dtype = _pixel_type(where, number(_BITS, 1), number(_FORMAT, 1))
     limits.check_plane(reader.path, height, width, dtype)
-    photometric = number(_PHOTOMETRIC, 1)
     samples = number(_SAMPLES, 1)
-    if colour and not is_colour(reader, directory):
-        raise InputError(f"{where} is not red, green and blue as the first page is; save pages of one kind together")
-    if not colour and (samples != 1 or photometric not in _GREY):
-        kind = _PHOTOMETRIC_NAMES.get(photometric, f"{samples} samples a pixel")
-        raise InputError(
-            f"{where} is a colour image ({kind}), which cannot be measured as it is; "
-            + ("pick one channel with --channel R, G, B or gray" if is_colour(reader, directory) else _WITHOUT_CHANNELS)
-        )
-    if number(_DEPTH, 1) != 1:
-        raise InputError(f"{where} is a volume (ImageDepth tag); save it with one page a plane")
+    if samples < 1 or number(_DEPTH, 1) != 1:
+        raise InputError(f"{where} is a volume (ImageDepth tag), or without samples; save it with one page a plane")
 
     # Samples stored apart have segments of their own.
-    layers = samples if number(_PLANAR, 1) == 2 else 1
-    tiled = _TILE_OFFSETS in directory.tags
-    offsets = reader.numbers(directory, _TILE_OFFSETS if tiled else _STRIP_OFFSETS)
-    counts = reader.numbers(directory, _TILE_BYTES if tiled else _STRIP_BYTES)
+    is_planar = number(_PLANAR, 1) == 2
+    is_tiled = _TILE_OFFSETS in directory.tags
+    offsets = reader.numbers(directory, _TILE_OFFSETS if is_tiled else _STRIP_OFFSETS)
+    counts = reader.numbers(directory, _TILE_BYTES if is_tiled else _STRIP_BYTES)
     if not offsets or not counts:
         raise DamagedFileError(f"{where} does not say where its pixels are (no strip or tile table)")
-    if tiled:
+    if is_tiled:
         rows, columns = number(_TILE_HEIGHT, 0), number(_TILE_WIDTH, 0)
-        if rows < 1 or columns < 1:
-            raise DamagedFileError(f"{where} declares tiles of {rows} x {columns} pixels")
-        # A tile is decoded whole, whatever part of it lies inside the plane.
-        limits.check_plane(reader.path, rows, columns, dtype)
-        in_layer = math.ceil(height / rows) * math.ceil(width / columns)
     else:
         rows, columns = min(number(_ROWS_PER_STRIP, height), height), width
-        if rows < 1:
-            raise DamagedFileError(f"{where} declares {rows} rows a strip")
-        in_layer = math.ceil(height / rows)
-    needed = in_layer * layers
+    if rows < 1 or columns < 1:
+        raise DamagedFileError(f"{where} declares {'tiles' if is_tiled else 'strips'} of {rows} x {columns} pixels")
+    # A tile is decoded whole, whatever part of it lies inside the plane.
+    limits.check_plane(reader.path, rows, columns, dtype)
+    in_layer = math.ceil(height / rows) * math.ceil(width / columns)
+    needed = in_layer * (samples if is_planar else 1)
     if len(offsets) != needed or len(counts) != needed:
         raise DamagedFileError(
-            f"{where} needs {needed} {'tiles' if tiled else 'strips'}, its tables list {len(offsets)} offsets and "
+            f"{where} needs {needed} {'tiles' if is_tiled else 'strips'}, its tables list {len(offsets)} offsets and "
             f"{len(counts)} byte counts"
         )
     compression, predictor = number(_COMPRESSION, segments.PLAIN), number(_PREDICTOR, segments.NO_PREDICTOR)
     _check_storage(where, compression, predictor, dtype)
     plain = compression == segments.PLAIN
-    row_bytes = columns * dtype.itemsize * samples // layers
+    row_bytes = columns * dtype.itemsize * (1 if is_planar else samples)
     lengths = [rows * row_bytes] * in_layer
-    if not tiled:
+    if not is_tiled:
         lengths[-1] = (height - rows * (in_layer - 1)) * row_bytes
-    lengths *= layers
+    lengths *= needed // in_layer
     for number_of, (offset, count, length) in enumerate(zip(offsets, counts, lengths, strict=True)):
         if count == 0 or offset == 0:
             raise DamagedFileError(f"{where} is incomplete: segment {number_of} of {needed} was never written")
@@ -124,12 +143,15 @@ def check_page(reader: DirectoryReader, directory: Directory, limits: Limits, *,
             )
         if plain and not length <= count <= length + SPARE:
             raise DamagedFileError(f"{where}: segment {number_of} needs {length} bytes, {count} are stored")
-    simple = plain and samples == 1 and number(_FILL_ORDER, 1) == 1
-    whole = not tiled or (rows, columns) == (height, width)
+    fill_order = number(_FILL_ORDER, 1)
+    whole = not is_tiled or (rows, columns) == (height, width)
     joined = all(
         offset + length == following for offset, length, following in zip(offsets, lengths, offsets[1:], strict=False)
     )
-    return Page(height, width, dtype, photometric, offsets[0] if simple and whole and joined else -1, samples)
+    is_one = plain and samples == 1 and fill_order == 1 and whole and joined
+    kept = (reader.number(directory, _PHOTOMETRIC, 1), samples, is_planar, is_tiled, rows, columns, offsets, counts)
+    how = (compression, predictor, fill_order, offsets[0] if is_one else -1)
+    return Page(height, width, dtype, *kept, *how)
 
 
 def _check_storage(where: str, compression: int, predictor: int, dtype: np.dtype) -> None:

@@ -13,12 +13,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import tifffile
 
-from xcorr_app.errors import DamagedFileError, FileError, InputError
+from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io.limits import Limits
 from xcorr_app.io.opened import Stamp, opened, stamp
 from xcorr_app.io.parsing import parsing
-from xcorr_app.io.tiff.reader_log import logged_as_damage
+from xcorr_app.io.tiff.integrity import stored_page
 from xcorr_app.io.tiff.segments import decode_page
 from xcorr_app.io.tiff.tiff_directory import DirectoryReader
 
@@ -35,6 +35,9 @@ _LARGEST_GAP = 1 << 16
 """Bytes between two planes, such as a directory, that are read with them rather than skipped by another call."""
 _MAX_BUFFERS = 1000
 """Of one call; the system's limit is 1024."""
+_JPEG_TABLES = 347
+_CHECKED = Limits(max_pixels=2**62)
+"""Of pages that were checked before."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,9 +120,15 @@ class TiffImage:
                 with parsing(self.path, f"page {page} cannot be decoded"):
                     reader = reader or DirectoryReader(descriptor, self.path)
                     directory = reader.directory_at(int(self.directory_offsets[page]))
-                    done = decode_page(descriptor, reader, directory, self.metadata, out[start])
-                if not done:
-                    out[start] = self._decode(page)
+                    found = stored_page(reader, directory, _CHECKED)
+                    if (found.height, found.width, found.dtype, found.samples) != (
+                        *self.metadata.shape[-2:],
+                        self.metadata.dtype,
+                        self.stored,
+                    ):
+                        raise ValueError("a directory that is not the one that was checked")
+                    tables = reader.content(directory, _JPEG_TABLES)
+                    decode_page(descriptor, found, reader.byteorder, tables, out[start])
 
     def _runs(self, pages: Sequence[int]) -> list[tuple[int, int]]:
         """Parts of `pages` to be read together: planes with little between them, or one that must be decoded."""
@@ -168,27 +177,6 @@ class TiffImage:
             checksum.add(descriptor, self.stamp, begin, parts)
         if not self.metadata.dtype.newbyteorder(self.byteorder).isnative:
             out.byteswap(inplace=True)
-
-    def _decode(self, page: int) -> np.ndarray:
-        with logged_as_damage(self.path):
-            try:
-                with tifffile.TiffFile(self.path) as tif:
-                    tif.filehandle.seek(int(self.directory_offsets[page]))
-                    directory = tifffile.TiffPage(tif, index=page)
-                    plane = directory.asarray(maxworkers=1)
-                    interleaved = self.stored > 1 and directory.planarconfig == 1
-            except FileError:
-                raise
-            except Exception as error:  # every codec has exceptions of its own
-                raise DamagedFileError(f"{self.path}: page {page} cannot be decoded ({error})") from error
-        shape, dtype = self.metadata.shape[-2:], self.metadata.dtype
-        if plane.dtype != dtype or plane.size != shape[0] * shape[1] * self.stored:
-            raise DamagedFileError(
-                f"{self.path}: page {page} decodes to {plane.shape} {plane.dtype}, declared are {shape} {dtype}"
-            )
-        if interleaved:
-            plane = np.moveaxis(plane.reshape(*shape, self.stored), -1, 0)
-        return np.ascontiguousarray(plane.reshape(shape if self.stored == 1 else (self.stored, *shape)), dtype)
 
 
 def _after(parts: list[memoryview], done: int) -> list[memoryview]:

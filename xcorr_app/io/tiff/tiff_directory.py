@@ -12,10 +12,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import numpy as np
-
 from xcorr_app.errors import DamagedFileError
-from xcorr_app.io.tiff.repeated_directories import Repeated, Template, template_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,14 +29,14 @@ _TYPES = {
     9: (4, "i"), 10: (8, "ii"), 11: (4, "f"), 12: (8, "d"), 13: (4, "I"), 16: (8, "Q"), 17: (8, "q"), 18: (8, "Q"),
 }  # fmt: skip
 
-_TILE_OFFSETS = 324
+_STRIP_OFFSETS, _STRIP_BYTES = 273, 279
+_WHOLE = (3, 4, 16)
+"""Types of an offset of pixels."""
+_MAY_LIE_ELSEWHERE = frozenset((270, 282, 283, 305, 306, 315, 65000))
+"""Tags that say nothing of the pixels: descriptions, resolution, software, date, artist, private ones of cameras."""
 _ASCII = 2
 _MAX_NUMBERS = 1 << 22
 """Of one tag: as many strips or tiles as no page has; as numbers of Python they take far more memory than the file."""
-_AT_ONCE, _MAX_AT_ONCE = 16, 4096
-"""Directories that are compared at once, where they lie equally far apart: at first, and as long as they do."""
-_NEAR = 1 << 11
-"""Bytes from one directory to the next up to which what lies between them is read, too."""
 
 
 class TagValue(NamedTuple):
@@ -64,6 +61,31 @@ class Directory:
     tags: dict[int, TagValue]
 
 
+class Repeated(NamedTuple):
+    """A page as the one before it: its directory, and its pixels."""
+
+    offset: int
+    data_offset: int
+
+
+class _Template(NamedTuple):
+    """What directories of pages stored plainly, in one strip, look like.
+
+    Stacks have thousands of pages of one kind. What was found of one holds for all whose directories have the same
+    bits, but for the offsets of pixels, of values kept elsewhere and of the next directory, which are checked for each.
+    """
+
+    fixed: int
+    """Bits that must be the same."""
+    directory: int
+    size: int
+    """Bytes up to the offset of the next directory."""
+    pixels: tuple[int, struct.Struct, int]
+    """Place and type of the offset of the pixels, and their bytes."""
+    pointers: tuple[tuple[int, int], ...]
+    """Places of offsets, and the bytes of the values there."""
+
+
 class DirectoryReader:
     """Reads directories and tag values of an open TIFF file."""
 
@@ -71,8 +93,7 @@ class DirectoryReader:
         self._descriptor = descriptor
         self.path = path
         self._block, self._block_start = b"", 0
-        self._template: Template | None = None
-        self._at_once = _AT_ONCE
+        self._template: _Template | None = None
         self.size = os.fstat(descriptor).st_size
         head = os.pread(descriptor, 16, 0)
         if not head:
@@ -108,65 +129,63 @@ class DirectoryReader:
             if offset >= self.size:
                 raise self._cut(index, offset)
             block = os.pread(self._descriptor, self._count.size + 32 * self._entry.size + self._link.size, offset)
-            repeated = None if self._template is None else self._template.match(block, offset)
-            if repeated is not None:
-                repeated = self._more(repeated, seen, limits.max_pages - index) or repeated
-                yield repeated
-                seen.update(repeated.offsets)
-                offset, index = repeated.following, index + len(repeated.offsets)
-                continue
-            tags, following = self._directory(offset, index, block)
-            yield Directory(index, offset, tags)
-            offset, index = following, index + 1
+            data_offset = None if self._template is None else self._same_kind(self._template, block)
+            if self._template is not None and data_offset is not None:
+                yield Repeated(offset, data_offset)
+                offset = self._link.unpack_from(block, self._template.size)[0]
+            else:
+                tags, following = self._directory(offset, index, block)
+                yield Directory(index, offset, tags)
+                offset = following
+            index += 1
         if index == 0:
             raise DamagedFileError(f"{self.path}: holds no image (the header points to no page)")
 
-    def _more(self, first: Repeated, seen: set[int], most: int) -> Repeated | None:
-        """Read directories that lie as far apart as a matching one and the next, which is as most programs write."""
-        offset, stride = first.offsets[0], first.following - first.offsets[0]
-        template, descriptor = self._template, self._descriptor
-        if template is None or stride < template.size:
-            return None
-        count = min(self._at_once, most, (self.size - offset - template.size) // stride + 1)
-        places = range(offset, offset + count * stride, stride)
-        if count < 2 or not seen.isdisjoint(places[1:]):
-            return None
-        if stride <= _NEAR:
-            raw = os.pread(descriptor, count * stride, offset).ljust(count * stride, b"\0")
-            blocks = np.frombuffer(raw, np.uint8).reshape(count, stride)[:, : template.size]
-        else:
-            raw = b"".join([os.pread(descriptor, template.size, place) for place in places])
-            if len(raw) != count * template.size:
-                return None
-            blocks = np.frombuffer(raw, np.uint8).reshape(count, template.size)
-        found = template.match_many(blocks, offset, stride)
-        all_match = found is not None and len(found.offsets) == count
-        self._at_once = min(2 * self._at_once, _MAX_AT_ONCE) if all_match else _AT_ONCE
-        return found
-
     def repeat(self, directory: Directory) -> None:
-        """Take the directory read last, of a page stored plainly, as what those after it are compared with."""
-        sizes = {code: value.size for code, value in directory.tags.items()}
-        if self._block_start != directory.offset or _TILE_OFFSETS in directory.tags:
+        """Take the directory read last, of a page stored plainly in one strip, as what those after it are like."""
+        tags, strip, counts = directory.tags, directory.tags.get(_STRIP_OFFSETS), directory.tags.get(_STRIP_BYTES)
+        if strip is None or counts is None or self._block_start != directory.offset:
             return
-        self._template = template_of(
-            self._block,
-            directory.tags,
-            sizes,
-            offset=directory.offset,
-            order=self.byteorder,
-            big=self.big,
-            file_size=self.size,
+        number: int = self._count.unpack_from(self._block)[0]
+        if not strip.length == counts.length == 1 or strip.kind not in _WHOLE or len(tags) != number:
+            return
+        first, step = self._count.size + self._entry.size - self._link.size, self._entry.size
+        places = {code: first + step * i for i, code in enumerate(tags)}
+        pointers = {code: tags[code].size for code in tags if tags[code].size > self._link.size}
+        if not pointers.keys() <= _MAY_LIE_ELSEWHERE:
+            return
+        size = self._count.size + number * step
+        mask = bytearray(b"\xff" * size)
+        for code in (_STRIP_OFFSETS, *pointers):
+            mask[places[code] : places[code] + self._link.size] = bytes(self._link.size)
+        fixed = int.from_bytes(mask)
+        kind = struct.Struct(self.byteorder + _TYPES[strip.kind][1])
+        needed = (self.numbers(directory, _STRIP_BYTES) or (0,))[0]
+        self._template = _Template(
+            fixed,
+            int.from_bytes(self._block[:size]) & fixed,
+            size,
+            (places[_STRIP_OFFSETS], kind, needed),
+            tuple((places[code], length) for code, length in pointers.items()),
         )
+
+    def _same_kind(self, template: _Template, block: bytes) -> int | None:
+        """Where the pixels of a page are whose directory is as the template; None where it must be read in full."""
+        if len(block) < template.size + self._link.size:
+            return None
+        if int.from_bytes(block[: template.size]) & template.fixed != template.directory:
+            return None
+        place, kind, needed = template.pixels
+        offset: int = kind.unpack_from(block, place)[0]
+        inside = 0 < offset <= self.size - needed
+        for place, length in template.pointers:
+            inside = inside and self._link.unpack_from(block, place)[0] + length <= self.size
+        return offset if inside else None
 
     @property
     def first(self) -> int:
         """Byte of the first directory."""
         return self._first
-
-    def directory_bytes(self, tags: int) -> int:
-        """Length of a directory of so many tags."""
-        return self._count.size + tags * self._entry.size + self._link.size
 
     def directory_at(self, offset: int) -> Directory:
         """Read one directory by itself."""
@@ -195,6 +214,10 @@ class DirectoryReader:
         if letter[0].islower() and min(found, default=0) < 0:
             raise DamagedFileError(f"{self.path}: page {directory.index} has a negative number in tag {code}")
         return found
+
+    def number(self, directory: Directory, code: int, default: int) -> int:
+        """Return the first value of an integer tag."""
+        return (self.numbers(directory, code) or (default,))[0]
 
     def content(self, directory: Directory, code: int) -> bytes:
         """Return the raw bytes of a tag, empty where it is absent."""

@@ -11,18 +11,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import tifffile
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.opened import opened, stamp
+from xcorr_app.io.opened import Stamp, opened, stamp
 from xcorr_app.io.source import Kind, Resolution, StackMetadata, TiffTags, calibration_of, make_metadata
 from xcorr_app.io.tiff.imagej import is_imagej, parse_imagej
 from xcorr_app.io.tiff.integrity import Page, check_page
 from xcorr_app.io.tiff.ome import is_ome, parse_ome
-from xcorr_app.io.tiff.reader_log import logged_as_damage
-from xcorr_app.io.tiff.repeated_directories import Repeated
 from xcorr_app.io.tiff.tiff import TiffImage
-from xcorr_app.io.tiff.tiff_directory import Directory, DirectoryReader
+from xcorr_app.io.tiff.tiff_directory import Directory, DirectoryReader, Repeated
 from xcorr_app.io.tiff.tifffile_shape import is_shaped, parse_shaped
 
 if TYPE_CHECKING:
@@ -49,12 +46,15 @@ class Pages(NamedTuple):
     tags: TiffTags
 
 
-def scan_tiff(path: Path, limits: Limits, *, colour: bool = False) -> TiffImage:
-    """Check a TIFF file, of colour images where `colour` says so, against everything it declares; no pixel is read."""
+def scan_tiff(path: Path, limits: Limits) -> TiffImage:
+    """Check a TIFF file of grey values against everything it declares; no pixel is read."""
     with opened(path) as descriptor:
-        pages = walk_pages(DirectoryReader(descriptor, path), limits, colour=colour)
-        mark = stamp(descriptor)
-    check_parses(path)
+        return scan_pages(DirectoryReader(descriptor, path), stamp(descriptor), limits)
+
+
+def scan_pages(reader: DirectoryReader, mark: Stamp, limits: Limits, *, colour: bool = False) -> TiffImage:
+    """Check the pages of a file, of colour images where `colour` says so, and what is said of them."""
+    pages = walk_pages(reader, limits, colour=colour)
     description = pages.tags.description
     stack = _ome_stack if is_ome(description) else _imagej_stack if is_imagej(description) else _plain_stack
     pages, metadata, page_map = stack(pages, limits)
@@ -64,7 +64,7 @@ def scan_tiff(path: Path, limits: Limits, *, colour: bool = False) -> TiffImage:
         tags = replace(pages.tags, photometric=1, description=b"" if is_ome(description) else description)
         metadata = replace(metadata, channel_names=COLOUR_NAMES, tiff=tags)
     return TiffImage(
-        path=path,
+        path=reader.path,
         metadata=metadata,
         directory_offsets=np.array(pages.directory_offsets, np.int64),
         data_offsets=np.array(pages.data_offsets, np.int64),
@@ -75,23 +75,14 @@ def scan_tiff(path: Path, limits: Limits, *, colour: bool = False) -> TiffImage:
     )
 
 
-def check_parses(path: Path) -> None:
-    """Let tifffile say what it finds wrong with a file; it parses the first page only."""
-    with logged_as_damage(path):
-        try:
-            tifffile.TiffFile(path).close()
-        except Exception as error:  # whatever a malformed tag makes it raise
-            raise DamagedFileError(f"{path}: cannot be parsed ({error})") from error
-
-
 def walk_pages(reader: DirectoryReader, limits: Limits, *, colour: bool = False) -> Pages:
     """Check every page; raises as `scan_tiff` does. With `colour`, pages hold red, green and blue."""
     pages: Pages | None = None
     for directory in reader.walk(limits):
         if isinstance(directory, Repeated):
             assert pages is not None  # noqa: S101 - for the type checker
-            pages.directory_offsets.extend(directory.offsets)
-            pages.data_offsets.extend(directory.data_offsets)
+            pages.directory_offsets.append(directory.offset)
+            pages.data_offsets.append(directory.data_offset)
             continue
         if pages is not None and _is_reduced(reader, directory, pages.first):
             continue

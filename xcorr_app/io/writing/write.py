@@ -19,9 +19,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import tifffile
 
 from xcorr_app.errors import ArgumentError, FileError, OutputError
 from xcorr_app.io.checksum import FileChecksum
@@ -30,7 +31,6 @@ from xcorr_app.io.meter import Meter, timed
 from xcorr_app.io.source import Resolution, StackMetadata, TiffTags, runs_of
 from xcorr_app.io.tiff.imagej import build_imagej, is_imagej, parse_imagej, pixel_size
 from xcorr_app.io.tiff.ome import build_ome, is_ome
-from xcorr_app.io.tiff.tiff_layout import Layout, Tag, ascii_tag, long_tag, rational_tag, short_tag
 from xcorr_app.io.tiff.tiff_scan import scan_tiff
 from xcorr_app.io.tiff.tifffile_shape import build_shaped, is_shaped
 from xcorr_app.io.writing.atomic import atomic_path
@@ -47,7 +47,8 @@ _CLASSIC_BYTES = 2**32 - 2**25
 _BYTES_PER_DIRECTORY = 512
 _SOFTWARE = b"xcorr"
 _NO_UNIT = 1
-_DOCUMENT_NAME = 269
+_BYTE, _ASCII, _LONG = 1, 2, 4
+_DOCUMENT_NAME, _IMAGEJ_COUNTS, _IMAGEJ_BLOCK = 269, 50838, 50839
 _BYTES_AT_ONCE = 1 << 22
 """Planes of so many bytes go to the system together."""
 BYTES_WAITING = 1 << 26
@@ -119,13 +120,11 @@ class StackWriter(PlaneWriter):
         expected = metadata.planes * (metadata.plane_bytes + _BYTES_PER_DIRECTORY)
         large = expected > _CLASSIC_BYTES
         self._one_directory = large and metadata.kind == "imagej" and compression is None
-        directories = 1 if self._one_directory else metadata.planes
-        big = large and not self._one_directory
-        first, others = (tuple(self._tags(first=is_first)) for is_first in (True, False))
-        self._layout = Layout(first, others, directories, tags.byteorder, big)
+        self._big = large and not self._one_directory
         self._meter = meter
-        self._end = self._layout.data_start
-        self._places: list[tuple[int, int]] = []
+        self._tif: tifffile.TiffWriter | None = None
+        """Where planes are compressed: it writes them one after the other."""
+        self._end = 0
         self._gathered: list[np.ndarray] = []
         self._ahead: ThreadPoolExecutor | None = None
         """Waits for the disk where that is behind, so that nobody else has to before all is written."""
@@ -137,7 +136,18 @@ class StackWriter(PlaneWriter):
         with ExitStack() as stack:
             # Left in the opposite order: threads end, the file is closed, then synced and renamed.
             self._partial = stack.enter_context(atomic_path(self.path, self._meter))
-            self._descriptor = stack.enter_context(self._partial.open("wb")).fileno()
+            order: Any = self._byteorder
+            tif = tifffile.TiffWriter(self._partial, bigtiff=self._big, byteorder=order)
+            stack.callback(tif.close)
+            if self._compression is None:
+                planes = 1 if self._one_directory else self.metadata.planes
+                how = self._tags(first=True) | {"shape": (planes, *self.metadata.shape[-2:])}
+                place = tif.write(None, returnoffset=True, **how)
+                tif.close()
+                self._end = 0 if place is None else place[0]
+            else:
+                self._tif = tif
+            self._descriptor = stack.enter_context(self._partial.open("r+b")).fileno()
             stack.callback(self._stop_threads)
             self._stack = stack.pop_all()
         return self
@@ -178,8 +188,8 @@ class StackWriter(PlaneWriter):
                 self._write_planes(*self._next())
             self._send()
             self._wait(0)
-            offsets, counts = np.array(self._places[: self._layout.directories], np.int64).T
-            write_at(self._descriptor, [self._layout.head(offsets, counts)], 0)
+            if self._tif is not None:
+                self._tif.close()
         self._verify()
 
     def _send(self) -> None:
@@ -193,9 +203,7 @@ class StackWriter(PlaneWriter):
         """Planes gathered, and where they go."""
         planes, offset = self._gathered, self._end
         self._gathered = []
-        for plane in planes:
-            self._places.append((self._end, plane.nbytes))
-            self._end += plane.nbytes
+        self._end += sum(plane.nbytes for plane in planes)
         return planes, offset
 
     def _write_planes(self, planes: list[np.ndarray], offset: int) -> None:
@@ -219,10 +227,10 @@ class StackWriter(PlaneWriter):
         while self._under_way and sum(size for size, _ in self._under_way) > limit:
             _, future = self._under_way.popleft()
             content = future.result()
-            if content is not None:
+            if content is not None and self._tif is not None:
                 with timed(self._meter, "write", len(content)):
-                    write_at(self._descriptor, [content], self._end)
-                self._places.append((self._end, len(content)))
+                    how = self._tags(first=self._end == 0) | {"shape": self.metadata.shape[-2:]}
+                    self._tif.write(iter([content]), contiguous=False, **how)
                 self._end += len(content)
 
     def _pool(self) -> ThreadPoolExecutor:
@@ -238,7 +246,8 @@ class StackWriter(PlaneWriter):
         self._under_way.clear()
         self._gathered.clear()
 
-    def _tags(self, *, first: bool) -> list[Tag]:
+    def _tags(self, *, first: bool) -> dict[str, Any]:
+        """What tifffile is told of the first plane and those after it, or of one of those alone."""
         metadata = self.metadata
         tags = metadata.tiff or TiffTags()
         resolution = tags.resolution
@@ -246,35 +255,30 @@ class StackWriter(PlaneWriter):
             row, column = metadata.pixel_size
             resolution = Resolution(_pixels_per_unit(column), _pixels_per_unit(row), _NO_UNIT)
         resolution = resolution or Resolution((1, 1), (1, 1), _NO_UNIT)
-        height, width = metadata.shape[-2:]
-        found = [
-            long_tag(254, 0),
-            long_tag(256, width),
-            long_tag(257, height),
-            short_tag(258, metadata.dtype.itemsize * 8),
-            short_tag(259, 1 if self._compression is None else self._compression.code),
-            short_tag(262, tags.photometric),
-            short_tag(277, 1),
-            long_tag(278, height),
-            rational_tag(282, *resolution.x),
-            rational_tag(283, *resolution.y),
-            short_tag(296, resolution.unit),
-            ascii_tag(305, _SOFTWARE),
-            short_tag(339, {"u": 1, "i": 2, "f": 3}[metadata.dtype.kind]),
-        ]
+        found: dict[str, Any] = {
+            "dtype": metadata.dtype,
+            "photometric": tags.photometric,
+            "resolution": (resolution.x, resolution.y),
+            "resolutionunit": resolution.unit,
+            "software": _SOFTWARE,
+            "metadata": None,
+        }
         if self._compression is not None:
-            found.append(short_tag(317, self._compression.predictor))
+            found |= {"compression": self._compression.code, "predictor": self._compression.predictor}
+            found["rowsperstrip"] = metadata.shape[-2]
         if tags.colormap is not None:
-            found.append(short_tag(320, *tags.colormap))
+            found["colormap"] = np.array(tags.colormap, np.uint16).reshape(3, -1)
+        extra: list[tuple[int, int, int | None, Any, bool]] = []
         if first and (description := self._description()) is not None:
-            found.append(ascii_tag(270, description))
+            found["description"] = description
         if first and metadata.kept is not None:
             axis, kept = metadata.kept
-            found.append(ascii_tag(_DOCUMENT_NAME, f"frames {runs_of(kept)} of the input along {axis}".encode()))
+            extra.append((_DOCUMENT_NAME, _ASCII, None, f"frames {runs_of(kept)} of the input along {axis}", True))
         if first and metadata.kind == "imagej" and tags.imagej is not None and self._labels_fit():
             counts, block = tags.imagej
-            found += [long_tag(50838, *counts), Tag(50839, 1, len(block), block)]
-        return found
+            extra += [(_IMAGEJ_COUNTS, _LONG, len(counts), counts, True)]
+            extra += [(_IMAGEJ_BLOCK, _BYTE, len(block), block, True)]
+        return found | {"extratags": extra}
 
     def _description(self) -> bytes | None:
         metadata = self.metadata

@@ -6,7 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from xcorr_app.arguments import as_number, check_image
+from xcorr_app.arguments import as_number
+from xcorr_app.arrays.kinds import as_array
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.gpu.runtime.placement import on_device_of
@@ -47,8 +48,8 @@ def displacement_field(
 
     Parameters
     ----------
-    first, second : ndarray, shape (Y, X)
-        NumPy or CuPy, finite where not masked.
+    first, second : array_like, shape (Y, X)
+        NumPy, CuPy, or what :mod:`xcorr_app.arrays.kinds` takes; finite where not masked.
     window : int
         Rows and columns of a window, 8 or more.
     step : int
@@ -59,7 +60,7 @@ def displacement_field(
         Largest displacement in pixels along each axis that the first pass searches. Default: half a window.
     median_threshold : float
         Residual of the normalised median test above which a vector is replaced.
-    mask : ndarray, shape (Y, X), optional
+    mask : array_like, shape (Y, X), optional
         Nonzero where pixels of the first image count. Points whose windows have less than half of them are NaN.
     refine : {'none', 'icgn'}
         Last step: inverse-compositional Gauss-Newton with first-order shape functions per window.
@@ -88,11 +89,12 @@ def displacement_field(
     >>> np.median(field.displacement, axis=(0, 1)).round(1) + 0.0
     array([ 3., -2.])
     """
+    first, second = as_array(first, "first"), as_array(second, "second")
     reach = _checked(first, second, window, step, passes, max_displacement, median_threshold, refine)
     with on_device_of(first, second):
         seen = None
         if mask is not None:
-            check_image(mask, "mask")
+            mask = as_array(mask, "mask")
             if mask.shape != first.shape:
                 raise ShapeError(f"the mask has shape {mask.shape}: the images are {first.shape}")
             seen = array_namespace(first).asarray(mask) != 0

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.registration.results.result_display import axes_of, html_table
+
 Floats = NDArray[np.float64]
+_MAX_ARROWS = 40
+"""Arrows along the longer side; of more, every second, third ... is drawn."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DisplacementField:
     """Displacement at every point of a grid and what can be said about it. NumPy arrays."""
 
@@ -52,6 +57,51 @@ class DisplacementField:
         slopes = self.slopes
         turning: Floats = slopes[..., 0, 1] - slopes[..., 1, 0]
         return turning
+
+    def __len__(self) -> int:
+        return self.replaced.size
+
+    def __repr__(self) -> str:
+        return f"DisplacementField({self.summary()})"
+
+    def _repr_html_(self) -> str:
+        size, sigma = (np.linalg.norm(each, axis=2).ravel() for each in (self.displacement, self.sigma))
+        figures = {"displacement (px)": size, "standard error (px)": sigma, "score": self.score.ravel()}
+        known = [values[np.isfinite(values)] for values in figures.values()]
+        columns = {
+            f"{share} %": [f"{np.percentile(values, share):.3f}" if values.size else "" for values in known]
+            for share in (5, 50, 95)
+        }
+        return html_table(repr(self), {"share of points below": list(figures), **columns})
+
+    def summary(self) -> str:
+        """Say in a line how many points there are, how many were not trusted, and how large the displacement is."""
+        size = np.hypot(*np.moveaxis(self.displacement, 2, 0))
+        largest = f", largest displacement {np.nanmax(size):.2f} px" if np.isfinite(size).any() else ""
+        rows, columns = self.replaced.shape
+        return f"{rows} x {columns} points, {self.replaced.sum()} replaced, {self.masked.sum()} masked{largest}"
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw arrows on the grid, red where they are what neighbours say; returns the axes of matplotlib.
+
+        Parameters
+        ----------
+        axes : matplotlib.axes.Axes, optional
+            Where to draw; without, in a new figure.
+        """
+        axes = axes_of(axes)
+        every = max(1, int(np.ceil(max(self.replaced.shape) / _MAX_ARROWS)))
+        part = slice(None, None, every), slice(None, None, every)
+        y, x = np.meshgrid(self.rows[part[0]], self.columns[part[1]], indexing="ij")
+        vectors, replaced = self.displacement[part], self.replaced[part]
+        for chosen, colour, label in ((~replaced, "#1d3557", "measured"), (replaced, "#d1495b", "replaced")):
+            shown = chosen & np.isfinite(vectors).all(axis=2)
+            if shown.any():
+                across, down = vectors[shown][:, 1], vectors[shown][:, 0]
+                axes.quiver(x[shown], y[shown], across, down, color=colour, angles="xy", label=label)
+        axes.set(xlabel="column (pixels)", ylabel="row (pixels)", aspect="equal")
+        axes.set_ylim(float(self.rows[-1]) + 1, float(self.rows[0]) - 1)
+        return axes
 
     def save(self, path: Path | str) -> None:
         """Write the field to a file, which is replaced if it exists.

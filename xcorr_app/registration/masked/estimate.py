@@ -97,7 +97,7 @@ def estimate_masked(
         score=found["score"],
         peak_ratio=found["peak_ratio"],
         non_finite=found["non_finite"],
-        sigma=found["sigma"],
+        sigma=quality.honest_errors(found["sigma"], 1 - right),
         significance=found["significance"],
         flags=tuple(tuple(word for word, of in words.items() if of[t]) for t in range(frames.count)),
         fft_shifts=np.full((frames.count, 2), np.nan),

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.arguments import renamed
+from xcorr_app.arrays.kinds import as_array, labelled_like
 from xcorr_app.errors import ShapeError
 from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.registration.moving.interpolation import Order, OrderName, order_of
 from xcorr_app.registration.quality import is_trusted
 from xcorr_app.registration.results.doubtful_frames import DEFAULT_POLICY, check_policy, stays
+from xcorr_app.registration.results.result_display import FrameResult
 from xcorr_app.registration.warping.field import Field, between
 from xcorr_app.registration.warping.matrices import about_corner, about_middle, angle_of, scale_of, turned
 from xcorr_app.registration.warping.warp import Mode, in_threads, warp_by_fields, warp_frames
@@ -21,8 +25,8 @@ if TYPE_CHECKING:
     from skimage.transform import AffineTransform
 
 
-@dataclass(frozen=True, eq=False)
-class MotionResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class MotionResult(FrameResult):
     """Motion of every frame of a stack and what can be said about it. Arrays are NumPy arrays with an entry a frame."""
 
     model: str
@@ -116,19 +120,30 @@ class MotionResult:
         found[:, :2, 2] = numbers[:, 2:]
         return np.where(taken[:, None, None], self.matrices, about_corner(found, self.shape))
 
-    def apply(self, stack: Array, order: int = 1, mode: Mode = "constant", cval: float = 0.0) -> Array:
+    def apply(
+        self,
+        stack: Array,
+        interpolation: OrderName | Order = "linear",
+        border: Mode = "constant",
+        cval: float = 0.0,
+        *,
+        order: OrderName | Order | None = None,
+        mode: Mode | None = None,
+    ) -> Array:
         """Warp a stack, of this measurement or another channel, onto the reference.
 
         Parameters
         ----------
-        stack : (T, Y, X) array
-            NumPy or CuPy, with the size of the frames measured.
-        order : {0, 1, 3}
-            Nearest, linear, or cubic spline.
-        mode : {'constant', 'nearest'}
+        stack : array_like, shape (T, Y, X)
+            NumPy, CuPy, or what :mod:`xcorr_app.arrays.kinds` takes, with the size of the frames measured.
+        interpolation : {'nearest', 'linear', 'cubic', 0, 1, 3}
+            Cubic is by splines.
+        border : {'constant', 'nearest'}
             What samples from outside the frame become: `cval`, or the nearest pixel.
         cval : float
             In the units of `stack`.
+        order, mode
+            What `interpolation` and `border` were called.
 
         Returns
         -------
@@ -140,6 +155,9 @@ class MotionResult:
         ShapeError
             There are more or fewer frames than were measured, or frames of another size.
         """
+        how: Any = order_of(renamed(interpolation, "interpolation", order, "order"))
+        mode = renamed(border, "border", mode, "mode")
+        given, stack = stack, as_array(stack, "stack")
         if tuple(stack.shape) != (len(self.flags), *self.shape):
             raise ShapeError(
                 f"stack has shape {stack.shape}: {len(self.flags)} frames of {self.shape[0]} x {self.shape[1]} "
@@ -147,11 +165,13 @@ class MotionResult:
             )
         if self.field is None:
             matrices = self.applied()
-            return in_threads(lambda part: warp_frames(stack[part], matrices[part], order, mode, cval), stack)
+            moved = in_threads(lambda part: warp_frames(stack[part], matrices[part], how, mode, cval), stack)
+            return labelled_like(given, moved)
         # The shape is kept, so no frame can be dropped.
         policy = DEFAULT_POLICY if self.doubtful == "drop" else self.doubtful
         fields, nodes = self.field.applied(self.trusted, policy), (self.field.rows, self.field.columns)
-        return in_threads(lambda part: warp_by_fields(stack[part], fields[part], nodes, order, mode, cval), stack)
+        moved = in_threads(lambda part: warp_by_fields(stack[part], fields[part], nodes, how, mode, cval), stack)
+        return labelled_like(given, moved)
 
     def save(self, path: Path | str) -> None:
         """Write the result to an ``.npz`` file, which is replaced if it exists.

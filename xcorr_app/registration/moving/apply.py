@@ -5,8 +5,8 @@ dx]``, as ``scipy.ndimage.shift(frame, (dy, dx))`` does.
 
 What lies outside
     The position ``y - dy`` is inside where ``0 <= y - dy <= Y - 1`` to within 0.001 px, columns alike. Under
-    ``mode="constant"`` a pixel with either position outside becomes ``cval``, whatever the method; nothing is
-    blended with ``cval``. Under ``mode="nearest"`` the frame goes on for ever with the values of its edge pixels
+    ``border="constant"`` a pixel with either position outside becomes ``cval``, whatever the method; nothing is
+    blended with ``cval``. Under ``border="nearest"`` the frame goes on for ever with the values of its edge pixels
     (Fourier: a position outside takes the sample at the edge next to it). Taps of an inside position that reach
     beyond the edge read the edge pixel.
 Whole pixels
@@ -27,39 +27,44 @@ from __future__ import annotations
 import math
 import os
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from xcorr_app.arguments import as_number
+from xcorr_app.arguments import as_number, renamed
 from xcorr_app.arrays.axes import Axes, named_axes
-from xcorr_app.arrays.kinds import as_array, exact_float64, is_lazy, rounded_to
+from xcorr_app.arrays.kinds import as_array, exact_float64, is_lazy, keeps_labels, rounded_to
 from xcorr_app.arrays.lazy import moved_by_frame
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.registration.moving.device_moving import move_on_device
-from xcorr_app.registration.moving.interpolation import Order, OrderName, check_order, inside, order_of
+from xcorr_app.registration.moving.interpolation import LANCZOS_RADIUS, Order, OrderName, check_order, inside, order_of
 from xcorr_app.registration.moving.translation import Buffers, Mode, Translator, working_type
 from xcorr_app.registration.results.results import ShiftResult
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-MODES: tuple[Mode, ...] = ("constant", "nearest")
+Border: TypeAlias = Literal["constant", "nearest", "reflect", "mirror", "wrap"]
+_PADS = {"reflect": "symmetric", "mirror": "reflect", "wrap": "wrap"}
+"""What NumPy calls the borders that a frame is padded for."""
 _SUPPORTED = tuple(
     np.dtype(name) for name in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float16", "float32", "float64")
 )
 
 
+@keeps_labels
 def apply_shifts(
     stack: Array,
     shifts: npt.ArrayLike | ShiftResult,
-    order: Order | OrderName = 1,
-    mode: Mode = "constant",
+    interpolation: OrderName | Order = "linear",
+    border: Border = "constant",
     cval: float = 0.0,
     *,
     axes: str | None = None,
+    order: OrderName | Order | None = None,
+    mode: Border | None = None,
 ) -> Array:
     """Move each frame by its shift: whole pixels are copied, fractions interpolated.
 
@@ -71,16 +76,19 @@ def apply_shifts(
     shifts : (T, 2) or (2,) array of float, or ShiftResult
         Rows and columns, in pixels, to add to each frame; in host memory. ``(2,)`` moves every frame alike. Of a
         result, of this stack or of another channel, ``result.applied()`` is taken.
-    order : {0, 1, 3, "nearest", "linear", "cubic", "lanczos", "fourier"}
+    interpolation : {"nearest", "linear", "cubic", "lanczos", "fourier", 0, 1, 3}
         Nearest (0), linear (1), cubic convolution (3; Keys 1981, doi:10.1109/TASSP.1981.1163711), Lanczos with
         radius 4, or trigonometric interpolation of the mirrored frame.
-    mode : {"constant", "nearest"}
-        What samples from outside the frame become; defined at the head of this module.
+    border : {"constant", "nearest", "reflect", "mirror", "wrap"}
+        What samples from outside the frame become: ``constant`` and ``nearest`` as the head of this module defines
+        them, the others as SciPy's filters name them (abc|cba, abc|ba, abc|abc).
     cval : float
-        Their value under ``mode="constant"``, in the units of ``stack``.
+        Their value under ``border="constant"``, in the units of ``stack``.
     axes : str, optional
         A letter for each axis of a stack that is not (T, Y, X): T, Z, C, Y, X, such as ``"TCYX"``; the dimensions of an
         xarray name theirs. All planes of a frame, along T or, with only one time point, along Z, are moved alike.
+    order, mode
+        What `interpolation` and `border` were called.
 
     Returns
     -------
@@ -90,7 +98,7 @@ def apply_shifts(
     Raises
     ------
     ArgumentError
-        A shift is not finite; ``order`` or ``mode`` is unknown; ``cval`` does not fit the type of ``stack``.
+        A shift is not finite; ``interpolation`` or ``border`` is unknown; ``cval`` does not fit the type of ``stack``.
     ShapeError
         ``stack`` is not two- or three-dimensional or is empty, or ``shifts`` does not match it.
     DataTypeError
@@ -107,7 +115,8 @@ def apply_shifts(
     stack, axes = named_axes(stack, axes)
     if isinstance(shifts, ShiftResult):
         shifts = shifts.applied()
-    order = order_of(order)
+    order = order_of(renamed(interpolation, "interpolation", order, "order", calls=2))
+    mode = renamed(border, "border", mode, "mode", calls=2)
     if is_lazy(stack):
         return _lazily(stack, shifts, order, mode, cval, axes)
     is_mask = getattr(getattr(stack, "dtype", None), "kind", "") == "b"
@@ -119,7 +128,7 @@ def apply_shifts(
     return moved.view(bool) if is_mask else moved
 
 
-def _moved_planes(stack: Array, shifts: npt.ArrayLike, order: Order, mode: Mode, cval: float, axes: Axes) -> Array:
+def _moved_planes(stack: Array, shifts: npt.ArrayLike, order: Order, mode: Border, cval: float, axes: Axes) -> Array:
     """Move all planes of a frame alike, whatever the order of the axes."""
     if 0 in stack.shape:
         raise ShapeError(f"stack has shape {stack.shape}: there is no pixel to move")
@@ -131,7 +140,7 @@ def _moved_planes(stack: Array, shifts: npt.ArrayLike, order: Order, mode: Mode,
     return moved.reshape(ordered.shape).transpose(np.argsort(axes.order).tolist())
 
 
-def _lazily(stack: Any, shifts: npt.ArrayLike, order: Order, mode: Mode, cval: float, axes: str | None) -> Any:
+def _lazily(stack: Any, shifts: npt.ArrayLike, order: Order, mode: Border, cval: float, axes: str | None) -> Any:
     """Move the blocks of a dask array when they are computed; what is wrong with arguments is told at once."""
     names = axes or ("TYX" if stack.ndim == 3 else "YX")
     known = Axes(names, stack.shape)
@@ -163,7 +172,7 @@ def _stored(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.uint8) if dtype.kind == "b" else dtype
 
 
-def _moved(stack: Array, shifts: npt.ArrayLike, order: Order, mode: Mode, cval: float) -> Array:
+def _moved(stack: Array, shifts: npt.ArrayLike, order: Order, mode: Border, cval: float) -> Array:
     if stack.dtype.kind in "iu" and stack.dtype.itemsize == 8:
         fill = _checked_cval(cval, stack.dtype)
         return rounded_to(_moved(exact_float64(stack, "stack"), shifts, order, mode, fill), stack.dtype)
@@ -178,7 +187,7 @@ def shift_frames(
     shifts: npt.ArrayLike,
     *,
     order: Order = 1,
-    mode: Mode = "constant",
+    mode: Border = "constant",
     cval: float = 0.0,
     out: Array | None = None,
     workers: int | None = None,
@@ -201,19 +210,22 @@ def shift_frames(
     _check_frames(frames)
     moves = _checked_shifts(shifts, frames.shape[0])
     check_order(order)
-    if mode not in MODES:
-        raise ArgumentError(f"mode={mode!r} is unknown: choose one of {', '.join(map(repr, MODES))}")
+    if mode not in get_args(Border):
+        raise ArgumentError(f"border={mode!r} is unknown: choose one of {', '.join(map(repr, get_args(Border)))}")
     fill = _checked_cval(cval, np.dtype(frames.dtype))
     if out is not None:
         _check_out(out, frames, xp)
     threads = _thread_count(workers)
+    if mode in _PADS:
+        return _moved_padded(frames, moves, order, mode, out, workers, counts=counts)
     if xp is not np:
         return move_on_device(frames, moves, order, fill if mode == "constant" else None, out, counts=counts)
     result = np.empty(frames.shape, dtype=frames.dtype) if out is None else out
     threads = min(threads, len(moves))
 
     def move_every(first: int) -> int:
-        translator = Translator(order, mode, fill, Buffers(working_type(frames.dtype)))
+        outside: Mode = "constant" if mode == "constant" else "nearest"
+        translator = Translator(order, outside, fill, Buffers(working_type(frames.dtype)))
         # NaN and infinity in the data are the caller's own: no warning for their sums.
         with np.errstate(invalid="ignore", over="ignore"):
             mine = range(first, len(moves), threads)
@@ -225,11 +237,35 @@ def shift_frames(
         return result, sum(pool.map(move_every, range(threads)))
 
 
+def _moved_padded(
+    frames: Array,
+    moves: npt.NDArray[np.float64],
+    order: Order,
+    mode: Border,
+    out: Array | None,
+    workers: int | None,
+    *,
+    counts: bool,
+) -> tuple[Array, int]:
+    """Move frames amid what lies beyond them, by shifts within the period with which that repeats."""
+    shape = np.array(frames.shape[1:])
+    period = {"wrap": shape, "reflect": 2 * shape, "mirror": np.maximum(2 * shape - 2, 1)}[mode]
+    moves = (moves + period / 2) % period - period / 2
+    rows, columns = (np.ceil(np.abs(moves).max(axis=0)) + LANCZOS_RADIUS).astype(int).tolist()
+    wide = array_namespace(frames).pad(frames, ((0, 0), (rows, rows), (columns, columns)), mode=_PADS[mode])
+    moved, clipped = shift_frames(wide, moves, order=order, mode="nearest", workers=workers, counts=counts)
+    moved = moved[:, rows : rows + shape[0], columns : columns + shape[1]]
+    if out is None:
+        return array_namespace(frames).ascontiguousarray(moved), clipped
+    out[...] = moved
+    return out, clipped
+
+
 def common_area(shape: tuple[int, int], shifts: npt.ArrayLike) -> tuple[slice, slice]:
     """Largest rectangle (rows, columns) whose pixels come from inside the frame in every shifted frame.
 
-    Inside is as ``mode="constant"`` defines it, so no pixel there is ever ``cval``. Raises ArgumentError where there is
-    none.
+    Inside is as ``border="constant"`` defines it, so no pixel there is ever ``cval``. Raises ArgumentError where there
+    is none.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +79,7 @@ def order_of(order: Order | OrderName) -> Order:
 def check_order(order: object) -> None:
     """Raise `ArgumentError` unless ``order`` is one of `ORDERS`."""
     if isinstance(order, bool) or order not in ORDERS:
-        raise ArgumentError(f"order={order!r} is unknown: choose one of {', '.join(map(repr, ORDERS))}")
+        raise ArgumentError(f"interpolation={order!r} is unknown: choose one of {', '.join(get_args(OrderName))}")
 
 
 def snap(shift: float) -> float:

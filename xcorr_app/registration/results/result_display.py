@@ -1,55 +1,95 @@
-"""A measurement of shifts as one line, and as a table for notebooks."""
+"""What results show of themselves: a line of words, a table for notebooks, a drawing, a length."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from xcorr_app.registration.results.results import ShiftResult
-
 _SHOWN = 24
-"""Frames of a table; of a longer stack its first and last ones."""
-_COLUMNS = ("frame", "dy", "dx", "sigma y", "sigma x", "score", "flags")
+"""Lines of a table; of more its first and last ones."""
 
 
-def described(result: ShiftResult) -> str:
-    """Number of frames, how many are trusted, and how far these moved."""
-    frames, known = len(result.flags), result.shifts[result.trusted]
-    counted = f"{frames} frame{'' if frames == 1 else 's'}, {len(known) or 'none'} trusted"
-    reach = f", largest shift {np.abs(known).max():.2f} px" if known.size else ""
-    return f"ShiftResult({counted}{reach}, reference {result.reference}, {result.engine})"
+class _Frames(Protocol):
+    @property
+    def shifts(self) -> NDArray[np.float64]: ...
+    @property
+    def sigma(self) -> NDArray[np.float64]: ...
+    @property
+    def score(self) -> NDArray[np.float64]: ...
+    @property
+    def flags(self) -> tuple[tuple[str, ...], ...]: ...
+    @property
+    def trusted(self) -> NDArray[np.bool_]: ...
+    def summary(self) -> str: ...
 
 
-def as_html(result: ShiftResult) -> str:
-    """Write a table with a row for each frame."""
-    return html_table(described(result), result.shifts, result.sigma, result.score, result.flags)
+class FrameResult:
+    """What results with shifts, standard errors, scores and flags of frames have in common."""
+
+    def __len__(self: _Frames) -> int:
+        return len(self.flags)
+
+    def __repr__(self: _Frames) -> str:
+        return f"{type(self).__name__}({self.summary()})"
+
+    def _repr_html_(self: _Frames) -> str:
+        numbers = {"dy": self.shifts[:, 0], "dx": self.shifts[:, 1]}
+        numbers |= {"sigma y": self.sigma[:, 0], "sigma x": self.sigma[:, 1], "score": self.score}
+        columns = {name: [f"{value:.3f}" for value in values] for name, values in numbers.items()}
+        frames = [str(frame) for frame in range(len(self.flags))]
+        return html_table(repr(self), {"frame": frames, **columns, "flags": [", ".join(each) for each in self.flags]})
+
+    def summary(self: _Frames) -> str:
+        """Say in a line how many frames can be trusted, how far these moved, and how certain that is."""
+        frames, known, sigma = len(self.flags), self.shifts[self.trusted], self.sigma[self.trusted]
+        parts = [f"{frames} frame{'' if frames == 1 else 's'}, {len(known) or 'none'} trusted"]
+        if known.size:
+            parts.append(f"largest shift {np.hypot(*known.T).max():.2f} px")
+        if np.isfinite(sigma).any():
+            parts.append(f"median standard error {np.median(sigma[np.isfinite(sigma)]):.3f} px")
+        return ", ".join(parts)
+
+    def plot(self: _Frames, axes: Any = None) -> Any:
+        """Draw shifts with their standard errors over the frames, those not to be trusted in red.
+
+        Parameters
+        ----------
+        axes : matplotlib.axes.Axes, optional
+            Where to draw; without, in a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        axes, frames, doubtful = axes_of(axes), np.arange(len(self.flags)), ~self.trusted
+        for axis, (name, colour) in enumerate((("dy", "C0"), ("dx", "C1"))):
+            shift, sigma = self.shifts[:, axis], np.where(np.isfinite(self.sigma[:, axis]), self.sigma[:, axis], 0)
+            axes.plot(frames, shift, color=colour, label=name)
+            axes.fill_between(frames, shift - sigma, shift + sigma, color=colour, alpha=0.3, linewidth=0)
+            axes.plot(frames[doubtful], shift[doubtful], "o", color="red", label="doubtful" if axis else None)
+        axes.set(xlabel="frame", ylabel="shift (pixels)")
+        axes.legend()
+        return axes
 
 
-def html_table(
-    title: str,
-    shifts: NDArray[np.float64],
-    sigma: NDArray[np.float64],
-    score: NDArray[np.float64],
-    flags: Sequence[tuple[str, ...]],
-) -> str:
-    """Write a table of frames; of many, the first and the last ones."""
-    count = len(flags)
-    numbers = list(range(count))
-    if count > _SHOWN:
-        numbers = [*numbers[: _SHOWN // 2], -1, *numbers[-_SHOWN // 2 :]]
-    rows = []
-    for frame in numbers:
-        if frame < 0:
-            cells = ["&#8942;"] * len(_COLUMNS)
-        else:
-            values = (*shifts[frame], *sigma[frame])
-            cells = [str(frame), *(f"{value:.3f}" for value in values), f"{score[frame]:.3f}"]
-            cells.append(escape(", ".join(flags[frame])))
-        rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
-    return f"<table><caption>{escape(title)}</caption><tr>{head}</tr>{''.join(rows)}</table>"
+def axes_of(axes: Any) -> Any:
+    """Return what is given to draw in, or the axes of a new figure."""
+    if axes is not None:
+        return axes
+    from matplotlib import pyplot as plt
+
+    return plt.figure().add_subplot()
+
+
+def html_table(title: str, columns: Mapping[str, Sequence[str]]) -> str:
+    """Write a table; of many lines, the first and the last ones."""
+    rows = list(zip(*columns.values(), strict=True))
+    if len(rows) > _SHOWN:
+        rows = [*rows[: _SHOWN // 2], ("\u22ee",) * len(columns), *rows[-_SHOWN // 2 :]]
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    return f"<table><caption>{escape(title)}</caption><tr>{head}</tr>{body}</table>"

@@ -13,11 +13,12 @@ from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.decision import Decision
 from xcorr_app.registration.quality import is_trusted
 from xcorr_app.registration.results.doubtful_frames import DEFAULT_POLICY, applied_shifts
+from xcorr_app.registration.results.result_display import FrameResult
 from xcorr_app.registration.stack.contrast import Contrast
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ShiftResult:
+class ShiftResult(FrameResult):
     """Shifts of a stack and what can be said about each. All arrays are NumPy arrays with one entry a frame.
 
     Two results are equal where all but their `decision` is, NaN being equal to NaN. In a notebook a result is a table.
@@ -49,8 +50,9 @@ class ShiftResult:
     unreadable: dict[int, str]
     """Why a frame could not be read, by frame number."""
     sigma: NDArray[np.float64]
-    """(T, 2) standard error of each shift in pixels, predicted from the image itself; inf where the scores around it
-    are no peak, NaN where there is none."""
+    """(T, 2) standard error of each shift in pixels, predicted from the image itself; inf where nothing is known: the
+    peak is more probably one by chance, or one of several alike, than the frame's own (`wrong` above one half). NaN
+    where there is none."""
     significance: NDArray[np.float64]
     """(T,) height of the peak above the rest of its plane, in standard deviations of that; NaN where not known."""
     tiles: NDArray[np.float32]
@@ -76,6 +78,8 @@ class ShiftResult:
     left_out: bool = False
     """Whether something that is part of the frames was left out or evened for measuring: captions, defects, a pattern,
     offsets of lines, light. What of it stands still makes frames resemble each other until they are moved."""
+    read_applied: NDArray[np.float64] | None = None
+    """(T, 2) what `applied` gives, of a result that was read from a table, which lacks what it is computed from."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ShiftResult):
@@ -84,16 +88,6 @@ class ShiftResult:
         return all(_same(getattr(self, name), getattr(other, name)) for name in names)
 
     __hash__ = None  # type: ignore[assignment]  # arrays can change
-
-    def __repr__(self) -> str:
-        from xcorr_app.registration.results.result_display import described
-
-        return described(self)
-
-    def _repr_html_(self) -> str:
-        from xcorr_app.registration.results.result_display import as_html
-
-        return as_html(self)
 
     @property
     def trusted(self) -> NDArray[np.bool_]:
@@ -138,6 +132,8 @@ class ShiftResult:
                [ 2., -1.],
                [ 4., -2.]])
         """
+        if self.read_applied is not None and policy == DEFAULT_POLICY:
+            return self.read_applied.copy()
         size = self.window.shape
         return applied_shifts(self.shifts, self.trusted, policy, self.sigma, self.wrong, size)
 
@@ -147,8 +143,8 @@ class ShiftResult:
         Parameters
         ----------
         path
-            Replaced if it exists. A table has the columns of `to_dataframe` with six decimals, and holds shifts
-            for :func:`xcorr_app.load_shifts` and ``xcorr apply``; an archive too, and can be read by `load`.
+            Replaced if it exists. A table has the columns of `to_dataframe` with six decimals. Both hold shifts
+            for :func:`xcorr_app.load_shifts` and ``xcorr apply``, and can be read by `load`.
 
         Raises
         ------
@@ -163,7 +159,7 @@ class ShiftResult:
 
     @staticmethod
     def load(path: Path | str) -> ShiftResult:
-        """Read what `save` wrote to an ``.npz`` file.
+        """Read what `save` wrote, or the ``shifts.csv`` of ``xcorr align``; a table lacks what it has no column for.
 
         Raises
         ------
@@ -179,15 +175,16 @@ class ShiftResult:
     def to_dataframe(self) -> Any:
         """Return a ``pandas.DataFrame`` with a line for each frame; needs pandas.
 
-        Its columns: ``frame``, ``dy`` and ``dx`` (measured, pixels), ``score``, ``peak_ratio``, ``fft_dy``, ``fft_dx``,
+        Its columns are those of ``shifts.csv``, numbers with six decimals: ``frame``, ``source`` and ``page`` (where it
+        came from), ``dy`` and ``dx`` (measured, pixels), ``score``, ``peak_ratio``, ``fft_dy``, ``fft_dx``,
         ``difference``, ``flags`` (joined by ``|``), ``sigma_y``, ``sigma_x``, ``applied_dy`` and ``applied_dx`` (as
-        `applied` gives them), ``significance``.
+        `applied` gives them), ``remarks``, ``significance``.
         """
         import pandas as pd  # type: ignore[import-untyped,unused-ignore]
 
-        from xcorr_app.registration.results.result_files import columns_of
+        from xcorr_app.registration.results.frame_table import columns_of, rows_of
 
-        return pd.DataFrame(columns_of(self))
+        return pd.DataFrame(columns_of(rows_of(self)))
 
 
 def _same(one: Any, other: Any) -> bool:

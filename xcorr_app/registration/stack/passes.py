@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from itertools import islice
 from typing import TypeVar
 
 from xcorr_app.gpu.runtime.memory import bytes_within_limit, in_parts
+from xcorr_app.processors import worker_count
 
 T = TypeVar("T")
 Progress = Callable[[str, int, int], None]
@@ -137,8 +137,3 @@ class Pass:
     def _report(self, stage: str, done: int) -> None:
         if self.progress is not None:
             self.progress(stage, done, self.count)
-
-
-def worker_count() -> int:
-    """Number of processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

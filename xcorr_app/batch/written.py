@@ -1,0 +1,21 @@
+"""Planes that were computed, handed to who writes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.gpu.runtime.download import download_in_parts
+
+
+def write_planes(writer: Any, planes: Array, area: tuple[slice, slice] | None = None, *, counted: bool = False) -> int:
+    """Write planes (..., Y, X), or an area of each, in order; returns how many pixels are NaN or infinite, if asked."""
+    unusual = 0
+    for part in download_in_parts(planes):
+        if counted and part.dtype.kind == "f":
+            unusual += part.size - int(np.count_nonzero(np.isfinite(part)))
+        for plane in part.reshape(-1, *part.shape[-2:]):
+            writer.write(plane if area is None else plane[area])
+    return unusual
