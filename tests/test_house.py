@@ -48,7 +48,7 @@ LARGEST = {
     "xcorr_app/pipeline": 1250,
     "xcorr_app/registration": 11600,
     "xcorr_app/report": 1150,
-    "benchmarks": 5620,
+    "benchmarks": 5680,
     "tests": 24010,
 }
 """Statements that a folder holds at most."""

@@ -343,8 +343,6 @@ class Measurement(OnePass):
     def _fit(self, reference: Reference, shifts: NDArray[np.float64], chosen: NDArray[np.bool_], *, once: bool) -> Fit:
         """Fit the chosen frames (T,) so that pixels that differ count less."""
         fit = Fit.empty(self._count)
-        if not chosen.any():
-            return fit
         kernel = self.weighting.kernel(reference, quiet=FINELY_NOISY)
 
         def fitted(images: Array, frames: Array, numbers: NDArray[np.intp]) -> Fit:

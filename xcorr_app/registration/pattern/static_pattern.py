@@ -34,7 +34,7 @@ from xcorr_app.registration.pattern.joint_shifts import (
     signs_of_two_layers,
 )
 from xcorr_app.registration.pattern.layers import shares
-from xcorr_app.registration.pattern.one_layer import LeftOver, left_over
+from xcorr_app.registration.pattern.one_layer import LeftOver, left_over, left_over_of
 from xcorr_app.registration.pattern.pattern_search import (
     LARGE,
     Measure,
@@ -153,7 +153,8 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
         return Told()
     usable = near_each_other(measured, frames.shape)
     may_be_led = usable.size >= _FEWEST_LED and _hold_still(measured, usable)
-    if usable.size < _FEWEST or (rest.is_noise and not may_be_led):
+    is_one_scene = rest.is_noise and not may_be_led
+    if usable.size < _FEWEST or is_one_scene or _some_leave_nothing(frames, measured, settings):
         return Told()
     plain = replace(settings, roi=None, prefilter=Prefilter(), contrast=Contrast())
     middle = replace(plain, roi=_middle(frames.shape))
@@ -348,6 +349,18 @@ def _is_open(frames: Frames, settings: Settings) -> bool:
         and frames.count >= _FEWEST
         and min(settings.measured_shape(frames.shape)) >= _SMALLEST
     )
+
+
+def _some_leave_nothing(frames: Frames, measured: Measured, settings: Settings) -> bool:
+    """Whether frames that move, and are trusted where others are not, leave nothing: a pattern would be in all of them.
+
+    The others then show another scene, as after a cut, of which two layers make a pattern.
+    """
+    usable = measured.usable & np.isfinite(measured.shifts).all(axis=1)
+    trusted = usable & measured.trusted(settings)
+    if trusted.sum() < _FEWEST or trusted.sum() == usable.sum() or np.ptp(measured.shifts[trusted], axis=0).max() < 1:
+        return False
+    return left_over_of(frames, replace(measured, usable=trusted), settings).is_little
 
 
 def _middle(shape: tuple[int, int]) -> Roi | None:

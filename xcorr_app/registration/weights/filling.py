@@ -109,12 +109,9 @@ class _Rings:
 
 def _beside(known: Array) -> Array:
     """Which pixels (n, h, w) are known, or next to one that is."""
-    for axis in (1, 2):
-        near, lines = known.copy(), [(slice(None),) * axis + (part,) for part in (slice(1, None), slice(None, -1))]
-        near[lines[0]] |= known[lines[1]]
-        near[lines[1]] |= known[lines[0]]
-        known = near
-    return known
+    padded = array_namespace(known).pad(known, ((0, 0), (1, 1), (1, 1)))
+    lines = padded[:, :-2] | padded[:, 1:-1] | padded[:, 2:]
+    return lines[..., :-2] | lines[..., 1:-1] | lines[..., 2:]
 
 
 def _finite(values: Array) -> Array:
