@@ -43,13 +43,13 @@ LARGEST = {
     "xcorr_app/correlation": 2160,
     "xcorr_app/filtering": 1590,
     "xcorr_app/gpu": 5330,
-    "xcorr_app/io": 5420,
+    "xcorr_app/io": 5380,
     "xcorr_app/napari": 120,
-    "xcorr_app/pipeline": 1250,
+    "xcorr_app/pipeline": 1220,
     "xcorr_app/registration": 11600,
     "xcorr_app/report": 1150,
     "benchmarks": 5680,
-    "tests": 24010,
+    "tests": 24080,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
