@@ -37,8 +37,8 @@ WITHOUT_RINGS = {"arrays", "batch", "cli", "cluster", "correlation", "filtering"
 """Layers whose files, taken together, import each other in no ring."""
 LARGEST = {
     "xcorr_app/arrays": 230,
-    "xcorr_app/batch": 2950,
-    "xcorr_app/cli": 925,
+    "xcorr_app/batch": 2930,
+    "xcorr_app/cli": 850,
     "xcorr_app/cluster": 260,
     "xcorr_app/correlation": 2160,
     "xcorr_app/filtering": 1590,
@@ -46,8 +46,8 @@ LARGEST = {
     "xcorr_app/io": 5560,
     "xcorr_app/napari": 120,
     "xcorr_app/pipeline": 1250,
-    "xcorr_app/registration": 11480,
-    "xcorr_app/report": 1240,
+    "xcorr_app/registration": 11570,
+    "xcorr_app/report": 1150,
     "benchmarks": 5620,
     "tests": 24010,
 }

@@ -54,7 +54,7 @@ def test_type_of_the_result(tmp_path, dtype, wanted):
     else:
         assert facts["clipped_pixels"] == pytest.approx(assert_rounded(found, exact), abs=5)
         assert facts["clipped_pixels"] > 0
-        assert f"{facts['clipped_pixels']} pixels did not fit {dtype}" in run.stdout
+        assert f"{facts['clipped_pixels']} of the pixels did not fit {dtype}" in run.stdout
 
 
 @pytest.mark.parametrize(
@@ -82,5 +82,5 @@ def test_nan_stays_where_the_filter_meets_it(tmp_path):
     missing = np.zeros(frames.shape, bool)
     missing[1, 19:22, 29:32] = True
     np.testing.assert_array_equal(np.isnan(result(tmp_path / "out")), missing)
-    assert "9 pixels are NaN or infinite" in run.stdout
+    assert "9 of the pixels are NaN or infinite" in run.stdout
     assert record(tmp_path / "out")["stacks"]["m"]["non_finite_pixels"] == 9

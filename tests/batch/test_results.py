@@ -12,7 +12,7 @@ pytestmark = pytest.mark.usefixtures("short_report")
 
 HEADER = (
     "frame,source,page,dy,dx,score,peak_ratio,fft_dy,fft_dx,difference,flags,sigma_y,sigma_x,"
-    "applied_dy,applied_dx,remarks"
+    "applied_dy,applied_dx,remarks,significance"
 )
 
 

@@ -13,7 +13,7 @@ from tests.cli.planes import correlate, rows_of, write_operand
 from tests.correlation import plain
 from tests.io.samples import write_plain
 from xcorr_app import find_shifts
-from xcorr_app.batch.correlate.peaks_file import COLUMNS
+from xcorr_app.batch.correlate.peaks_file import PlaneRecord
 from xcorr_app.correlation.forms import FORMS
 
 
@@ -42,7 +42,7 @@ def test_the_drift_of_a_movie(tmp_path):
     assert "4 planes checked against the float64 FFT" in run.stdout
     assert run.stdout.splitlines()[-1] == f"Peaks: {out}"
     table = table_of(out)
-    assert tuple(table[0]) == COLUMNS
+    assert tuple(table[0]) == PlaneRecord._fields
     assert [(int(row["peak_dy"]), int(row["peak_dx"])) for row in table] == list(DRIFT)
     np.testing.assert_allclose([(float(row["dy"]), float(row["dx"])) for row in table], DRIFT, atol=0.02)
     assert all(float(row["ratio"]) > 1 and float(row["difference_px"]) < 1e-3 for row in table)

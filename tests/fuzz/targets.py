@@ -34,8 +34,8 @@ from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.stack_steps import outcome_of
 from xcorr_app.pipeline.state import State, asked_of
 from xcorr_app.pipeline.work import Plan
+from xcorr_app.registration.results.frame_table import parse_shifts_csv, shifts_csv
 from xcorr_app.report.records import FrameRow
-from xcorr_app.report.table import parse_shifts_csv, shifts_csv
 
 LIMITS = Limits(max_pixels=2**20, max_pages=1000)
 GREY = smooth((24, 20))

@@ -41,7 +41,7 @@ def unread(frame: int = 0, **changes: Any) -> FrameRow:
     """A frame of which nothing is known."""
     empty = {"dy": NAN, "dx": NAN, "score": NAN, "peak_ratio": NAN, "sigma_y": NAN, "sigma_x": NAN}
     empty |= {"applied_dy": 0.0, "applied_dx": 0.0}
-    return row(frame, **empty, fft_dy=None, fft_dx=None, difference=None, flags=("unreadable",), **changes)
+    return row(frame, **empty, fft_dy=NAN, fft_dx=NAN, difference=NAN, flags=("unreadable",), **changes)
 
 
 def pictures(shape: tuple[int, int] = (12, 16), frames: int = 5, flagged: tuple[int, ...] = ()) -> Pictures:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tests.report.builders import assessment, failed, row, stack, unread
 from xcorr_app.registration.assessment import BeforeAfter
 from xcorr_app.report.summary import summarise, verdict
@@ -9,7 +11,7 @@ from xcorr_app.report.summary import summarise, verdict
 
 def test_numbers_of_a_stack() -> None:
     rows = (
-        row(0, dy=0.0, dx=0.0, score=1.0, difference=None, fft_dy=None, fft_dx=None),
+        row(0, dy=0.0, dx=0.0, score=1.0, difference=math.nan, fft_dy=math.nan, fft_dx=math.nan),
         row(1, dy=3.0, dx=-4.0, score=0.9, difference=0.002),
         row(2, dy=30.0, dx=40.0, score=0.2, difference=0.02, flags=("disagrees",), applied_dy=3.0, applied_dx=-4.0),
         unread(3),
@@ -102,7 +104,7 @@ def test_verdicts() -> None:
 
 
 def test_a_run_that_was_not_verified_says_so() -> None:
-    rows = tuple(row(frame, difference=None, fft_dy=None, fft_dx=None) for frame in range(2))
+    rows = tuple(row(frame, difference=math.nan, fft_dy=math.nan, fft_dx=math.nan) for frame in range(2))
     assert "none checked by an FFT" in verdict([summarise(stack(rows=rows))])[1]
 
 

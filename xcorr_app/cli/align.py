@@ -35,12 +35,12 @@ def command(options: AlignOptions, inputs: tuple[Path, ...]) -> int:
       xcorr align FOLDER -o OUT --no-apply             measure only
     """
     from xcorr_app.batch.align.run import Align
-    from xcorr_app.cli.printing.align_table import failures_of, print_explained, print_results
+    from xcorr_app.cli.printing.align_table import failures_of, print_results
     from xcorr_app.cli.stack_run import run_command
     from xcorr_app.cli.watching import watch_of
 
     shown = partial(print_results, every=options.verbose)
-    how: Any = {"failures": failures_of, "explained": print_explained, "counted": partial(_frames, axis=options.axis)}
+    how: Any = {"failures": failures_of, "counted": partial(_frames, axis=options.axis)}
     how["halves"] = options.apply or options.report == "full"
     return run_command(Align, inputs, options, shown, **how, **watch_of(inputs, options))
 

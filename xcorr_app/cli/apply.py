@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,13 @@ from typing import Any
 from xcorr_app.batch.apply.options import ApplyOptions
 from xcorr_app.cli import options as cli_options
 
-_HEADINGS = ("frames", "largest shift", "matched", "clipped", "seconds")
+_COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "frames": lambda facts: str(facts["frames"]),
+    "largest shift": lambda facts: f"{facts['largest_shift_px']:.2f} px",
+    "matched": lambda facts: facts["matched"],
+    "clipped": lambda facts: str(facts["clipped_pixels"]),
+    "seconds": lambda facts: f"{facts['seconds']['move']:.2f}",
+}
 
 
 @cli_options.command("apply", ApplyOptions, cli_options.inputs_argument())
@@ -34,10 +41,4 @@ def command(options: ApplyOptions, inputs: tuple[Path, ...]) -> int:
     from xcorr_app.cli.printing.tables import print_run
     from xcorr_app.cli.stack_run import planes_of, run_command
 
-    shown = partial(print_run, headings=_HEADINGS, numbers=_numbers, done="moved")
-    return run_command(Apply, inputs, options, shown, counted=planes_of)
-
-
-def _numbers(facts: dict[str, Any]) -> list[str]:
-    largest, seconds = f"{facts['largest_shift_px']:.2f} px", f"{facts['seconds']['move']:.2f}"
-    return [str(facts["frames"]), largest, facts["matched"], str(facts["clipped_pixels"]), seconds]
+    return run_command(Apply, inputs, options, partial(print_run, columns=_COLUMNS, done="moved"), counted=planes_of)

@@ -50,10 +50,10 @@ def command(options: CorrelateOptions, left: Path, right: Path) -> int:
         if not options.quiet:
             print_operands(console, plan, cli_options.device_note(plan.device, options))
         with display_for(console, quiet=options.quiet, unit="planes") as watch:
-            result = run_correlation(plan, watch(plan.out.name))
+            planes = run_correlation(plan, watch(plan.out.name))
         if options.quiet:
-            print_failures(failures_of(result))
+            print_failures(failures_of(planes))
         else:
-            print_peaks(console, result, every=options.verbose, ratio=options.peaks)
-            print_verdict(console, plan, result)
-    return SOMETHING_FAILED if result.problems else 0
+            print_peaks(console, planes, every=options.verbose, ratio=options.peaks)
+            print_verdict(console, plan, planes)
+    return SOMETHING_FAILED if failures_of(planes) else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,13 @@ from typing import Any
 from xcorr_app.batch.field.options import FieldOptions
 from xcorr_app.cli import options as cli_options
 
-_HEADINGS = ("fields", "grid", "largest", "standard error", "replaced")
+_COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "fields": lambda facts: str(facts["fields"]),
+    "grid": lambda facts: " x ".join(map(str, facts["grid"])),
+    "largest": lambda facts: f"{facts['largest_displacement_px']:.3f} px",
+    "standard error": lambda facts: f"{facts['median_sigma_px']:.4f} px",
+    "replaced": lambda facts: f"{100 * facts['replaced']:.1f} %",
+}
 _ADVICE = "most vectors had to be replaced: larger windows may help, --window"
 """Where a stack is flagged."""
 
@@ -33,15 +40,5 @@ def command(options: FieldOptions, inputs: tuple[Path, ...]) -> int:
     from xcorr_app.cli.printing.tables import print_run
     from xcorr_app.cli.stack_run import run_command
 
-    shown = partial(print_run, headings=_HEADINGS, numbers=_numbers, done="measured", advice=_ADVICE)
+    shown = partial(print_run, columns=_COLUMNS, done="measured", advice=_ADVICE)
     return run_command(Fields, inputs, options, shown, counted=lambda sizes: max(sizes["T"], sizes["Z"]))
-
-
-def _numbers(facts: dict[str, Any]) -> list[str]:
-    return [
-        str(facts["fields"]),
-        " x ".join(map(str, facts["grid"])),
-        f"{facts['largest_displacement_px']:.3f} px",
-        f"{facts['median_sigma_px']:.4f} px",
-        f"{100 * facts['replaced']:.1f} %",
-    ]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xcorr_app.batch.filter.options import FilterOptions
 from xcorr_app.cli import options as cli_options
 
-if TYPE_CHECKING:
-    from xcorr_app.pipeline.outcome import Outcome, Run
-
-_HEADINGS = ("planes", "shape", "type", "clipped", "seconds")
-_SHOWN = 5
-"""Planes that cannot be read and are named, where not all of them are to be."""
+_COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "planes": lambda facts: str(facts["planes"]),
+    "shape": lambda facts: " x ".join(map(str, facts["shape"])),
+    "type": lambda facts: facts["dtype"],
+    "clipped": lambda facts: str(facts["clipped_pixels"]),
+    "seconds": lambda facts: f"{facts['seconds']['filter']:.2f}",
+}
 
 
 @cli_options.command("filter", FilterOptions, cli_options.inputs_argument())
@@ -38,43 +40,5 @@ def command(options: FilterOptions, inputs: tuple[Path, ...]) -> int:
     from xcorr_app.cli.printing.tables import print_run
     from xcorr_app.cli.stack_run import planes_of, run_command
 
-    remarks = partial(_remarks, every=options.verbose)
-    shown = partial(print_run, headings=_HEADINGS, numbers=_numbers, done="filtered", remarks=remarks)
-    return run_command(Filter, inputs, options, shown, failures=_failures_of, counted=planes_of)
-
-
-def _failures_of(run: Run) -> list[tuple[str, str]]:
-    """Name and reasons of every stack that failed, wholly or in part."""
-    return [(each.name, "; ".join(_remarks(each, every=False))) for each in run.outcomes if each.failed]
-
-
-def _numbers(facts: dict[str, Any]) -> list[str]:
-    shape = " x ".join(map(str, facts["shape"]))
-    return [
-        str(facts["planes"]),
-        shape,
-        facts["dtype"],
-        str(facts["clipped_pixels"]),
-        f"{facts['seconds']['filter']:.2f}",
-    ]
-
-
-def _remarks(outcome: Outcome, *, every: bool) -> list[str]:
-    if outcome.failure is not None:
-        return [outcome.failure]
-    facts = outcome.facts
-    lines = list(facts["notes"])
-    if clipped := facts["clipped_pixels"]:
-        what = "pixel did" if clipped == 1 else "pixels did"
-        lines.append(
-            f"{clipped} {what} not fit {facts['dtype']} and took the nearest end of its range; "
-            "--dtype float32 keeps their values"
-        )
-    if unusual := facts["non_finite_pixels"]:
-        lines.append(f"{unusual} {'pixel is' if unusual == 1 else 'pixels are'} NaN or infinite")
-    unreadable = list(facts["unreadable"].items())
-    shown = unreadable if every else unreadable[:_SHOWN]
-    lines += [f"plane {plane} is unreadable and was written as zeros: {reason}" for plane, reason in shown]
-    if len(shown) < len(unreadable):
-        lines.append(f"... and {len(unreadable) - len(shown)} more planes; -v lists them all")
-    return lines
+    shown = partial(print_run, columns=_COLUMNS, done="filtered")
+    return run_command(Filter, inputs, options, shown, counted=planes_of)

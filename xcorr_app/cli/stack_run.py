@@ -37,7 +37,6 @@ def run_command(
     show: Callable[[Console, Run], None],
     *,
     failures: Callable[[Run], list[tuple[str, str]]] | None = None,
-    explained: Callable[[Console, Work[Any]], None] | None = None,
     counted: Callable[[Sizes], int] | None = None,
     halves: bool = False,
     found: Discovery | None = None,
@@ -45,9 +44,8 @@ def run_command(
 ) -> int:
     """Do what a command's options say; returns the exit code.
 
-    `show` prints the results, with ``-q`` only `failures`; `explained` prints what would be done, where only that is
-    wanted. What is `counted` of a stack is a unit of its progress, in two `halves` where each is measured and moved. A
-    plan of what will be `found` later is `taken` over.
+    `show` prints the results, with ``-q`` only `failures`. What is `counted` of a stack is a unit of its progress, in
+    two `halves` where each is measured and moved. A plan of what will be `found` later is `taken` over.
     """
     from xcorr_app.cli.memory import keep_freed_memory
     from xcorr_app.cli.printing.progress import count_of, display_for
@@ -57,7 +55,6 @@ def run_command(
         print_explained,
         print_failures,
         print_found,
-        print_pace,
         print_timings,
     )
     from xcorr_app.cluster.connect import workers_of
@@ -72,7 +69,7 @@ def run_command(
     with one_line_failures(WRONG_USAGE, debug=options.debug):
         plan = plan_stacks(kind, inputs, out, options, found=found, elsewhere=cluster is not None)
         if getattr(options, "explain", None):
-            (explained or print_explained)(console, kind(plan))
+            print_explained(console, kind(plan))
             return 0
         held = prepared_output(plan.out, resume=options.resume, overwrite=options.overwrite)
         click.get_current_context().with_resource(held)
@@ -83,13 +80,10 @@ def run_command(
         silent = quiet or found is not None
         count = None if silent or cluster or counted is None else count_of(plan.discovery, counted, halves=halves)
         resources = options.resources()
-        stages = resources.stages if options.verbose else None
         with (
             workers_of(cluster) as elsewhere,
             taken(plan) as final,
-            display_for(
-                console, quiet=silent, unit="stacks" if cluster else "frames", count=count, stages=stages
-            ) as watch,
+            display_for(console, quiet=silent, unit="stacks" if cluster else "frames", count=count) as watch,
         ):
             how: Any = {"watcher": watch, "resources": resources, "elsewhere": elsewhere}
             run = run_stacks(kind(final), **how)
@@ -99,5 +93,4 @@ def run_command(
             show(console, run)
         if options.verbose:
             print_timings(console, run.stages)
-            print_pace(console, run.stages)
     return SOMETHING_FAILED if run.failed else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,13 @@ from typing import Any
 from xcorr_app.batch.unmix.options import UnmixOptions
 from xcorr_app.cli import options as cli_options
 
-_HEADINGS = ("shape", "axes", "type", "clipped", "seconds")
+_COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "shape": lambda facts: " x ".join(map(str, facts["shape"])),
+    "axes": lambda facts: facts["axes"],
+    "type": lambda facts: facts["dtype"],
+    "clipped": lambda facts: str(facts["clipped_values"]),
+    "seconds": lambda facts: f"{facts['seconds']['unmix']:.2f}",
+}
 
 
 @cli_options.command("unmix", UnmixOptions, cli_options.inputs_argument())
@@ -37,9 +44,4 @@ def command(options: UnmixOptions, inputs: tuple[Path, ...]) -> int:
     from xcorr_app.cli.printing.tables import print_run
     from xcorr_app.cli.stack_run import run_command
 
-    return run_command(Unmix, inputs, options, partial(print_run, headings=_HEADINGS, numbers=_numbers, done="mixed"))
-
-
-def _numbers(facts: dict[str, Any]) -> list[str]:
-    shape, clipped, seconds = " x ".join(map(str, facts["shape"])), facts["clipped_values"], facts["seconds"]["unmix"]
-    return [shape, facts["axes"], facts["dtype"], str(clipped), f"{seconds:.2f}"]
+    return run_command(Unmix, inputs, options, partial(print_run, columns=_COLUMNS, done="mixed"))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.registration.results.frame_table import array_of
 from xcorr_app.report.svg import BETWEEN, GRID, INK, MAX_POINTS, SQUARE, WIDE, Axis, Chart, Vector, colour_of
 
 if TYPE_CHECKING:
@@ -228,7 +229,7 @@ def bends_chart(bends: Bends) -> str | None:
 
 
 def _column(rows: Sequence[FrameRow], name: str) -> Vector:
-    values = np.array([getattr(row, name) for row in rows], dtype=np.float64)  # None becomes nan
+    values: Vector = array_of(rows, name)[:, 0]
     values[np.isinf(values)] = np.nan
     return values
 

@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from xcorr_app.errors import ArgumentError
 from xcorr_app.registration.assessment import Assessment
+from xcorr_app.registration.results.frame_table import FrameRow
 from xcorr_app.report.pictures import Pictures
 
 __all__ = ["FLAG_MEANINGS", "Bends", "FrameRow", "Pictures", "RunReport", "StackReport"]
 
 _SUMMED_UP = ("notes", "tolerance", "left_out", "reference_frame", "advice", "turns")
 """Fields of a stack's report that are kept for a run that is resumed."""
-_UNMOVED = 1e-3
-"""Pixels by which nothing is seen to move."""
 
 FLAG_MEANINGS: dict[str, str] = {
     "edge": "The best shift is on the edge of the search window, or of the shifts that leave enough overlap, so the "
@@ -39,76 +37,6 @@ FLAG_MEANINGS: dict[str, str] = {
     "disagrees": "The shift differs from the float64 FFT reference by more than the tolerance, or the correlation "
     "around it differs from its definition.",
 }
-
-
-@dataclass(frozen=True)
-class FrameRow:
-    """One frame's line of the table of shifts.
-
-    Attributes
-    ----------
-    frame : int
-        Position in the stack, from 0.
-    source, page : str, int
-        File that the frame came from, and the page in it, from 0.
-    dy, dx : float
-        Pixels to add to the frame to land on the reference, rows down, columns right; nan where not measured.
-    score, peak_ratio : float
-        Similarity at the best shift, and ratio of the best peak to the second, inf where there is no second above zero;
-        nan where not measured.
-    fft_dy, fft_dx, difference : float or None
-        Shift of the FFT reference in pixels and its distance from (dy, dx); None where not verified.
-    flags : tuple of str
-        What is doubtful, in words of `FLAG_MEANINGS`.
-    remarks : tuple of str
-        What else is said of it, in such words: no reason to look at it.
-    sigma_y, sigma_x : float
-        Predicted standard errors of (dy, dx) in pixels; inf where nothing is known of a peak, nan where there is none.
-    applied_dy, applied_dx : float
-        Pixels that the frame is moved by; nan where it is left out.
-    """
-
-    frame: int
-    source: str
-    page: int
-    dy: float
-    dx: float
-    score: float
-    peak_ratio: float
-    fft_dy: float | None
-    fft_dx: float | None
-    difference: float | None
-    flags: tuple[str, ...]
-    sigma_y: float
-    sigma_x: float
-    applied_dy: float
-    applied_dx: float
-    remarks: tuple[str, ...] = ()
-
-    @property
-    def as_measured(self) -> bool:
-        """It is moved by its measured shift."""
-        return (self.applied_dy, self.applied_dx) == (self.dy, self.dx)
-
-    @property
-    def is_flagged(self) -> bool:
-        """Something about it is doubtful."""
-        return bool(self.flags)
-
-    @property
-    def is_dropped(self) -> bool:
-        """It is left out of the written stack."""
-        return math.isnan(self.applied_dy)
-
-    @property
-    def is_moved(self) -> bool:
-        """It is moved by more than a rounding error of the table."""
-        return max(abs(self.applied_dy), abs(self.applied_dx)) >= _UNMOVED
-
-    def __post_init__(self) -> None:
-        for flag in (*self.flags, *self.remarks):
-            if not flag.strip() or set(flag) & set("|\r\n"):
-                raise ArgumentError(f"frame {self.frame}: flag {flag!r} must be a word without '|'; rename it")
 
 
 @dataclass(frozen=True)

@@ -193,8 +193,7 @@ class StackSummary:
 def summarise(stack: StackReport) -> StackSummary:
     """Count and rank the rows of one stack."""
     lengths = [math.hypot(row.applied_dy, row.applied_dx) for row in stack.rows if not math.isnan(row.dy)]
-    differences = [row.difference for row in stack.rows if row.difference is not None]
-    scores = _finite([row.score for row in stack.rows])
+    differences, scores = (_finite([getattr(row, name) for row in stack.rows]) for name in ("difference", "score"))
     others = [row for row in stack.rows if row.frame != stack.reference_frame]
     return StackSummary(
         name=stack.name,
@@ -207,11 +206,11 @@ def summarise(stack: StackReport) -> StackSummary:
         untrusted=sum(math.isnan(row.dy) or not is_trusted(row.flags) for row in others),
         replaced=len(stack.replaced),
         unmoved=stack.unmoved,
-        verified=len(_finite(differences)),
+        verified=len(differences),
         disagreeing=sum("disagrees" in row.flags for row in stack.rows),
         largest_shift=max(_finite(lengths), default=None),
         median_score=statistics.median(scores) if scores else None,
-        max_difference=max(_finite(differences), default=None),
+        max_difference=max(differences, default=None),
         tolerance=stack.tolerance,
         failure=stack.failure,
         assessment=stack.assessment,

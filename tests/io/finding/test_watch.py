@@ -16,7 +16,7 @@ from tests.io.samples import noise, write_plain
 from xcorr_app.errors import InputError
 from xcorr_app.io import Limits
 from xcorr_app.io.finding.watch import Arrivals
-from xcorr_app.report.table import parse_shifts_csv
+from xcorr_app.registration.results.frame_table import parse_shifts_csv
 
 pytest.importorskip("watchfiles")
 

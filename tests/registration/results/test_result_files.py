@@ -34,7 +34,7 @@ def test_an_archive_gives_back_everything_but_the_decision(tmp_path, result):
 def test_a_table_holds_what_is_applied(tmp_path, result):
     result.save(tmp_path / "r.csv")
     np.testing.assert_allclose(xc.load_shifts(tmp_path / "r.csv"), result.applied(), atol=5e-7)
-    assert (tmp_path / "r.csv").read_text().splitlines()[0].startswith("frame,dy,dx,score,")
+    assert (tmp_path / "r.csv").read_text().splitlines()[0].startswith("frame,source,page,dy,dx,score,")
     assert "flat" in (tmp_path / "r.csv").read_text().splitlines()[5]
     again = xc.ShiftResult.load(tmp_path / "r.csv")
     for name in ("shifts", "sigma", "score", "peak_ratio", "significance", "fft_shifts"):
@@ -65,9 +65,10 @@ def test_what_cannot_be_written_or_read(tmp_path, result):
     with pytest.raises(InputError, match="does not exist"):
         xc.ShiftResult.load(tmp_path / "none.npz")
     (tmp_path / "no.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(DamagedFileError, match="no columns dy and dx"):
+    with pytest.raises(DamagedFileError, match="line 1: columns are"):
         xc.ShiftResult.load(tmp_path / "no.csv")
-    (tmp_path / "no.csv").write_text("frame,dy,dx\n3,1,2\n")
+    result.save(tmp_path / "no.csv")
+    (tmp_path / "no.csv").write_text((tmp_path / "no.csv").read_text().replace("\n3,", "\n5,"))
     with pytest.raises(DamagedFileError, match="not numbered from 0"):
         xc.ShiftResult.load(tmp_path / "no.csv")
     (tmp_path / "bad.npz").write_bytes(b"PK\x03\x04 and no more")
@@ -86,7 +87,7 @@ def test_a_table_for_pandas(result, monkeypatch):
 
     monkeypatch.setitem(sys.modules, "pandas", Pandas)
     frame = result.to_dataframe()
-    assert list(frame)[:3] == ["frame", "dy", "dx"]
+    assert list(frame)[:5] == ["frame", "source", "page", "dy", "dx"]
     assert all(len(column) == 6 for column in frame.values())
 
 

@@ -15,11 +15,11 @@ from xcorr_app.pipeline.planes import Begun
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.series import motion_against
+from xcorr_app.registration.results.frame_table import csv_text, shown
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.solver.basis import basis_of
 from xcorr_app.registration.warping.matrices import angle_of, scale_of
 from xcorr_app.registration.warping.warp import ByMatrices
-from xcorr_app.report.table import csv_text, shown
 
 _ENGINE = "gauss-newton"
 _ELEMENTS = ("m00", "m01", "m02", "m10", "m11", "m12")

@@ -16,11 +16,11 @@ from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.result_file import content_of
 from xcorr_app.registration.patches.patches import patches_of
+from xcorr_app.registration.results.frame_table import csv_text, shown
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.warping.field import Field
 from xcorr_app.registration.warping.warp import ByFields
 from xcorr_app.report.records import Bends
-from xcorr_app.report.table import csv_text, shown
 
 FILES = ("motion.npz", "patches.csv")
 """In the folder of a stack's results."""

@@ -29,6 +29,10 @@ class SourceFrames(HostPlanes):
         path, page = self.source.origin(**self.positions[frame * self.averaged])
         return path.name, page
 
+    def origins(self) -> list[tuple[str, int]]:
+        """The same of all frames."""
+        return [self.origin(frame) for frame in range(self.count)]
+
 
 def frames_along(source: Source, axis: Literal["T", "Z"], channel: int, xp: Any) -> SourceFrames:
     """Frames of a channel along an axis. Raises InputError where there is no such channel."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from xcorr_app.batch.align.pages import report_of
 from xcorr_app.pipeline.outcome import Run
 from xcorr_app.registration.assessment import Assessment
 from xcorr_app.registration.quality import is_trusted
+from xcorr_app.registration.results.frame_table import array_of, columns_of
 from xcorr_app.registration.results.result_display import FrameResult, html_table
 from xcorr_app.report.records import FrameRow, StackReport
 
@@ -41,22 +42,22 @@ class AlignedStack(FrameResult):
     @property
     def shifts(self) -> NDArray[np.float64]:
         """(T, 2) row, column in pixels to add to each frame, as measured; NaN where there is none."""
-        return self._columns("dy", "dx")
+        return array_of(self.rows, "dy", "dx")
 
     @property
     def applied(self) -> NDArray[np.float64]:
         """(T, 2) row, column in pixels that each frame was moved by; NaN where it was dropped."""
-        return self._columns("applied_dy", "applied_dx")
+        return array_of(self.rows, "applied_dy", "applied_dx")
 
     @property
     def sigma(self) -> NDArray[np.float64]:
         """(T, 2) standard error of each shift in pixels."""
-        return self._columns("sigma_y", "sigma_x")
+        return array_of(self.rows, "sigma_y", "sigma_x")
 
     @property
     def score(self) -> NDArray[np.float64]:
         """(T,) zero-mean normalised correlation at the peak."""
-        return self._columns("score")[:, 0]
+        return array_of(self.rows, "score")[:, 0]
 
     @property
     def flags(self) -> tuple[tuple[str, ...], ...]:
@@ -73,14 +74,11 @@ class AlignedStack(FrameResult):
         """Return the table as a ``pandas.DataFrame``; needs pandas."""
         import pandas as pd  # type: ignore[import-untyped,unused-ignore]
 
-        return pd.DataFrame([asdict(row) | {"flags": "|".join(row.flags)} for row in self.rows])
+        return pd.DataFrame(columns_of(self.rows))
 
     def summary(self) -> str:
         """Say in a line what came of the stack."""
         return f"{self.name}: {self.failure or super().summary()}"
-
-    def _columns(self, *names: str) -> NDArray[np.float64]:
-        return np.array([[getattr(row, name) for name in names] for row in self.rows]).reshape(-1, len(names))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -28,12 +28,12 @@ from xcorr_app.pipeline.state import REPORT, State
 from xcorr_app.pipeline.work import Finished, Plan, Work
 from xcorr_app.registration import quality
 from xcorr_app.registration.choice import decide_registration
+from xcorr_app.registration.results.frame_table import parse_shifts_csv
 from xcorr_app.registration.solver.basis import PATCHES, is_more_than_a_shift
 from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.report.html import load_template
 from xcorr_app.report.records import StackReport
 from xcorr_app.report.summary import summarise
-from xcorr_app.report.table import parse_shifts_csv
 
 _OF_ONE_IMAGE = ("first", "last")
 """References by name that all frames share; a mean, say, leaves out the frame that is measured."""

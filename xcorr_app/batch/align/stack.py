@@ -36,8 +36,9 @@ from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.parts.masks import two_motions
 from xcorr_app.registration.parts.tile_agreement import DIFFERS
-from xcorr_app.registration.quality import is_trusted, without_remarks
+from xcorr_app.registration.quality import is_trusted
 from xcorr_app.registration.reference.reference_names import reference_frame
+from xcorr_app.registration.results.frame_table import rows_of, shifts_csv
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.solver.basis import PATCHES, is_more_than_a_shift
 from xcorr_app.registration.stack.frames import Frames
@@ -45,7 +46,6 @@ from xcorr_app.registration.stack.needs import check_memory
 from xcorr_app.report.pictures import Pictures
 from xcorr_app.report.records import FrameRow, StackReport
 from xcorr_app.report.summary import count
-from xcorr_app.report.table import shifts_csv
 
 _BECAME = {
     "interpolate": "moved by what is expected to be least wrong, of what was measured and the shift interpolated "
@@ -58,7 +58,6 @@ _NOTHING_KEPT = (
     "{name}: none of its {frames} frames has a shift that can be trusted, and --doubtful drop leaves nothing to write; "
     "look at the flags with --no-apply, or use --doubtful interpolate"
 )
-_DECIMALS = 1e6
 
 
 def align_stack(
@@ -71,7 +70,7 @@ def align_stack(
         measured = _WAYS.get(options.model, measured_by_motion)(begun, options, resources)
     # Table, report, resumed report and moved stack all hold to the same rounded numbers: who applies the table
     # to the input gets the output, and a rounding error of 1e-8 px does not push an edge row out of the frame.
-    rows = tuple(frame_rows(begun.host, measured.result, options.policy))
+    rows = tuple(rows_of(measured.result, options.policy, begun.host.origins()))
     make_folder(folder)
     files = {"shifts.csv": shifts_csv(rows).encode()} | (measured.warped.files if measured.warped else {})
     moved, pictures, assessment, target = _moved(spec, options, folder, begun, measured, rows, resources)
@@ -211,21 +210,6 @@ def other_channels(options: AlignOptions, frames: SourceFrames) -> list[int]:
     if options.more_channels is None:
         return [channel for channel in range(frames.source.sizes["C"]) if channel != frames.channel]
     return [channel for channel in dict.fromkeys(options.more_channels) if channel != frames.channel]
-
-
-def frame_rows(frames: SourceFrames, result: ShiftResult, doubtful: str) -> Iterator[FrameRow]:
-    """Lines of the table of shifts, of numbers as it has them: with six decimals."""
-    verified = np.asarray(np.isfinite(result.fft_shifts).all(axis=1)).tolist()
-    numbers = (result.shifts, result.score, result.peak_ratio, result.fft_shifts, result.difference, result.sigma)
-    # All at once: one by one, numbers of an array take longer than all else here. Zeros lose their sign.
-    table = np.column_stack([*numbers, result.applied(doubtful)]).astype(np.float64)
-    columns = (np.rint(table * _DECIMALS) / _DECIMALS + 0.0).tolist()
-    for t, (dy, dx, score, ratio, *checked, sigma_y, sigma_x, applied_dy, applied_dx) in enumerate(columns):
-        source, page = frames.origin(t)
-        fft_dy, fft_dx, difference = checked if verified[t] else (None, None, None)
-        flags, remarks = without_remarks(result.flags[t])
-        measured = (dy, dx, score, ratio, fft_dy, fft_dx, difference, flags)
-        yield FrameRow(t, source, page, *measured, sigma_y, sigma_x, applied_dy, applied_dx, remarks)
 
 
 def _tiles(result: ShiftResult) -> tuple[tuple[float, ...], ...] | None:

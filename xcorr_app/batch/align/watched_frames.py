@@ -15,14 +15,13 @@ from typing import Any
 from xcorr_app.batch.align.frames import SourceFrames, frames_along
 from xcorr_app.batch.align.named_images import reference_of
 from xcorr_app.batch.align.options import AlignOptions
-from xcorr_app.batch.align.stack import frame_rows
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec
 from xcorr_app.io.finding.file_names import read_name
 from xcorr_app.io.finding.found import joined_frames
 from xcorr_app.registration.estimate import estimate_from
-from xcorr_app.report.table import shifts_csv
+from xcorr_app.registration.results.frame_table import rows_of, shifts_csv
 
 TABLE = "shifts_so_far.csv"
 
@@ -63,7 +62,7 @@ class FramesSoFar:
         result = estimate_from(frames, self._reference, self._options.settings, xp=self._device.xp)
         # By what a frame is moved is decided when all are known.
         unknown: Any = {"applied_dy": math.nan, "applied_dx": math.nan}
-        rows = frame_rows(frames, result, "leave")
+        rows = rows_of(result, "leave", frames.origins())
         text = shifts_csv(replace(row, frame=row.frame + self._written, **unknown) for row in rows)
         with self.table.open("a", encoding="utf-8") as file:
             file.write(text if self._written == 0 else text.partition("\n")[2])

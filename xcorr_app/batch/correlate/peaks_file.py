@@ -4,41 +4,38 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.io.writing.atomic import atomic_path, atomic_write_text, remove_abandoned
-from xcorr_app.report.table import csv_text
-
-COLUMNS = (
-    "left", "right", "dy", "dx", "score", "ratio", "peak_dy", "peak_dx", "on_edge",
-    "reference_dy", "reference_dx", "difference_px", "problem",
-)  # fmt: skip
-"""Of the ``.csv``; what does not exist, or was not verified, is empty."""
+from xcorr_app.registration.results.frame_table import csv_text
 
 
-@dataclass(frozen=True)
-class PlaneRecord:
-    """What is known of one plane."""
+class PlaneRecord(NamedTuple):
+    """What is known of one plane: the columns of the ``.csv``. What does not exist, or was not verified, is None."""
 
     left: int
     right: int
     """Which images were correlated: their numbers in the files, counted from 0."""
-    peak: tuple[int, int] | None
-    """Whole shift (dy, dx); None where no shift is valid."""
-    shift: tuple[float, float] | None
-    value: float
-    ratio: float
+    dy: float | None
+    dx: float | None
+    score: float | None
+    """Or plain sum."""
+    ratio: float | None
     """The peak over the highest other local maximum; infinite where none is positive."""
-    on_edge: bool
-    reference: tuple[float, float] | None
-    """Shift by the FFT reference; None where not verified or where it has none."""
-    difference: float | None
-    """Pixels between the two."""
+    peak_dy: int | None
+    peak_dx: int | None
+    """Whole shift."""
+    on_edge: int
+    """1 or 0."""
+    reference_dy: float | None
+    reference_dx: float | None
+    """Shift by the FFT reference."""
+    difference_px: float | None
+    """Between the two."""
     problem: str | None
     """Why the plane counts as failed."""
 
@@ -57,27 +54,16 @@ def write_peaks(path: Path, records: Sequence[PlaneRecord], shape: tuple[int, ..
     """
     remove_abandoned(path)
     if path.suffix.lower() == ".csv":
-        atomic_write_text(path, csv_text(COLUMNS, map(_cells, records)))
+        atomic_write_text(path, csv_text(PlaneRecord._fields, records))
         return
-    nowhere = (0, 0)
-    arrays: dict[str, Any] = {
-        "shift": np.array([record.shift or (np.nan, np.nan) for record in records]).reshape(*shape, 2),
-        "peak": np.array([record.peak or nowhere for record in records], dtype=np.int64).reshape(*shape, 2),
-        "score": np.array([record.value for record in records]).reshape(shape),
-        "ratio": np.array([record.ratio for record in records]).reshape(shape),
-        "on_edge": np.array([record.on_edge for record in records]).reshape(shape),
-        "facts": np.array(json.dumps(facts)),
-    }
+
+    def array(*names: str) -> np.ndarray:
+        values = np.array([[getattr(record, name) for name in names] for record in records], np.float64)
+        return values.reshape(*shape, len(names))
+
+    peak = np.nan_to_num(array("peak_dy", "peak_dx")).astype(np.int64)
+    arrays: dict[str, Any] = {"shift": array("dy", "dx"), "peak": peak}
+    arrays |= {name: array(name)[..., 0] for name in ("score", "ratio")}
+    arrays |= {"on_edge": array("on_edge")[..., 0] > 0, "facts": np.array(json.dumps(facts))}
     with atomic_path(path) as partial, partial.open("wb") as file:
         np.savez(file, **arrays)
-
-
-def _cells(record: PlaneRecord) -> list[object]:
-    """A line of the table."""
-    exists = record.peak is not None
-    return [
-        record.left, record.right, *(record.shift or ("", "")),
-        *((record.value, record.ratio) if exists else ("", "")), *(record.peak or ("", "")),
-        int(record.on_edge), *(record.reference or ("", "")),
-        "" if record.difference is None else record.difference, record.problem or "",
-    ]  # fmt: skip

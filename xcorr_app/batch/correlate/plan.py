@@ -116,16 +116,33 @@ def operand_shapes(left: MatrixFile, right: MatrixFile, form: str) -> tuple[tupl
     N is 1 for the forms with one left matrix. Raises ShapeError where the numbers of images belong to another form, and
     says to which.
     """
-    lefts = _count(left, "LEFT")
-    if form == "n-to-mn":
-        return (lefts, *left.shape[-2:]), (lefts, _rights_per_left(right, lefts), *right.shape[-2:])
-    rights = _count(right, "RIGHT")
-    if (form == "one-to-one" and (lefts, rights) != (1, 1)) or (form == "one-to-many" and lefts != 1):
+    lefts, left_size = left.shape[:-2], left.shape[-2:]
+    rights, right_size = right.shape[:-2], right.shape[-2:]
+    own = form == "n-to-mn"
+    for side, file in (("LEFT", left), ("RIGHT", right)):
+        if len(file.shape) > 3 and not (own and file is right):
+            raise ShapeError(
+                f"{file.path}: holds {file.shape[0]} x {file.shape[1]} images along two axes; {side} takes a stack "
+                "along one (only RIGHT of --form n-to-mn takes two): save a part of it"
+            )
+    n, m = math.prod(lefts), math.prod(rights)
+    if own and len(rights) > 1 and rights[0] != n:
+        raise ShapeError(f"{right.path}: holds {rights[0]} sets of {rights[1]} images for {n} left ones (n-to-mn)")
+    if own and m % n:
+        raise ShapeError(
+            f"{right.path}: its {m} images cannot be shared out evenly among {n} left ones; form n-to-mn takes N left "
+            "and N x M right images, form n-to-m every left with every right"
+        )
+    if own:
+        return (n, *left_size), (n, m // n, *right_size)
+    if (form == "one-to-one" and (n, m) != (1, 1)) or (form == "one-to-many" and n != 1):
+        every = "use --form n-to-m for every left with every right"
+        each = "" if m % n else f", or --form n-to-mn for each left with {m // n} of its own"
         raise ShapeError(
             f"form {form} takes one image from LEFT{' and one from RIGHT' if form == 'one-to-one' else ''}; "
-            f"{left.path} holds {lefts}, {right.path} {rights}: {_fitting(lefts, rights)}"
+            f"{left.path} holds {n}, {right.path} {m}: {'use --form one-to-many' if n == 1 else every + each}"
         )
-    return (lefts, *left.shape[-2:]), (rights, *right.shape[-2:])
+    return (n, *left_size), (m, *right_size)
 
 
 def blocks(
@@ -142,37 +159,3 @@ def blocks(
         for j in range(0, rights, across):
             some_rights = slice(j, min(j + across, rights))
             yield some_lefts, (some_lefts, some_rights) if own else (some_rights,)
-
-
-def _count(file: MatrixFile, side: str) -> int:
-    if len(file.shape) > 3:
-        first, second = file.shape[:2]
-        raise ShapeError(
-            f"{file.path}: holds {first} x {second} images along two axes; {side} takes a stack along one "
-            "(only RIGHT of --form n-to-mn takes two): save a part of it"
-        )
-    return math.prod(file.shape[:-2])
-
-
-def _rights_per_left(right: MatrixFile, lefts: int) -> int:
-    if len(right.shape) > 3:
-        sets, per_left = right.shape[:2]
-        if sets != lefts:
-            raise ShapeError(f"{right.path}: holds {sets} sets of {per_left} images for {lefts} left ones (n-to-mn)")
-        return per_left
-    rights = math.prod(right.shape[:-2])
-    if rights % lefts:
-        raise ShapeError(
-            f"{right.path}: its {rights} images cannot be shared out evenly among {lefts} left ones; form n-to-mn "
-            "takes N left and N x M right images, form n-to-m every left with every right"
-        )
-    return rights // lefts
-
-
-def _fitting(lefts: int, rights: int) -> str:
-    if lefts == 1:
-        return "use --form one-to-many"
-    every = "use --form n-to-m for every left with every right"
-    if rights % lefts:
-        return every
-    return f"{every}, or --form n-to-mn for each left with {rights // lefts} of its own"

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -30,20 +30,8 @@ _WAITING = 2
 """Blocks of planes that are written or wait for it, at most."""
 
 
-@dataclass(frozen=True)
-class CorrelationResult:
-    """What a run did: one record a plane, in the order of the file."""
-
-    planes: tuple[PlaneRecord, ...]
-
-    @property
-    def problems(self) -> tuple[PlaneRecord, ...]:
-        """Planes without a peak, or whose peak the reference does not confirm."""
-        return tuple(plane for plane in self.planes if plane.problem is not None)
-
-
-def run_correlation(plan: CorrelationPlan, progress: Progress | None = None) -> CorrelationResult:
-    """Compute, compare and write the planes of a plan."""
+def run_correlation(plan: CorrelationPlan, progress: Progress | None = None) -> list[PlaneRecord]:
+    """Compute, compare and write the planes of a plan; returns one record a plane, in the order of the file."""
     records: list[PlaneRecord] = []
     total = math.prod(plan.shape[:-2])
     tell = progress or (lambda _stage, _done, _total: None)
@@ -56,13 +44,13 @@ def run_correlation(plan: CorrelationPlan, progress: Progress | None = None) -> 
         rights = plan.right.read().reshape(plan.right_shape)
         tell("correlate", 0, total)
         for some_lefts, some_rights in blocks(plan.left_shape, plan.right_shape, plan.pairs_at_once):
-            new = _correlate(plan, lefts[some_lefts], rights[some_rights], write)
+            peaks, agreement = _correlate(plan, lefts[some_lefts], rights[some_rights], write)
             numbers = _numbers(some_lefts, some_rights, plan.right_shape)
-            records += [_record(plan, *pair, *new, i) for i, pair in enumerate(numbers)]
+            records += _records(numbers, peaks, agreement, plan.options.settings.tolerance)
             tell("correlate", len(records), total)
     if plan.options.peaks:
         write_peaks(plan.out, records, plan.shape[:-2], _facts(plan))
-    return CorrelationResult(tuple(records))
+    return records
 
 
 @contextmanager
@@ -91,7 +79,9 @@ def _correlate(
     plan: CorrelationPlan, left: np.ndarray, right: np.ndarray, write: Write | None
 ) -> tuple[PlanePeaks, Agreement | None]:
     """Write the planes of a block, unless peaks alone are wanted; return their peaks, and how the reference agrees."""
-    settings, form = plan.options.settings, _block_form(plan)
+    settings = plan.options.settings
+    # One left and one right are the smallest case of every left with every right.
+    form: Form = "n-to-mn" if len(plan.right_shape) == 4 else "n-to-m"
     operands: tuple[Array, Array] = (plan.device.xp.asarray(left), plan.device.xp.asarray(right))
     # What was read from the files is finite.
     how: dict[str, Any] = {
@@ -119,11 +109,6 @@ def _correlate(
     return peaks, agreement
 
 
-def _block_form(plan: CorrelationPlan) -> Form:
-    """Form of every block: one left and one right are the smallest case of every left with every right."""
-    return "n-to-mn" if len(plan.right_shape) == 4 else "n-to-m"
-
-
 def _numbers(lefts: slice, rights: tuple[slice, ...], right_shape: tuple[int, ...]) -> Iterator[tuple[int, int]]:
     """Numbers of the left and the right image of every pair in a block."""
     own = right_shape[1] if len(right_shape) == 4 else 0
@@ -132,30 +117,21 @@ def _numbers(lefts: slice, rights: tuple[slice, ...], right_shape: tuple[int, ..
             yield i, i * own + j
 
 
-def _record(
-    plan: CorrelationPlan, left: int, right: int, peaks: PlanePeaks, agreement: Agreement | None, i: int
-) -> PlaneRecord:
-    exists = bool(np.isfinite(peaks.value[i]))
-    reference = difference = None
-    if agreement is not None and np.isfinite(agreement.reference.value[i]):
-        reference = _pair(agreement.reference.shift[i])
-        difference = float(agreement.difference[i]) if exists else None
-    return PlaneRecord(
-        left=left,
-        right=right,
-        peak=(int(peaks.peak[i, 0]), int(peaks.peak[i, 1])) if exists else None,
-        shift=_pair(peaks.shift[i]) if exists else None,
-        value=float(peaks.value[i]),
-        ratio=float(peaks.ratio[i]),
-        on_edge=bool(peaks.on_edge[i]),
-        reference=reference,
-        difference=difference,
-        problem=_problem(peaks, agreement, i, plan.options.settings.tolerance),
-    )
-
-
-def _pair(shift: np.ndarray) -> tuple[float, float]:
-    return float(shift[0]), float(shift[1])
+def _records(
+    numbers: Iterator[tuple[int, int]], peaks: PlanePeaks, agreement: Agreement | None, tolerance: float
+) -> Iterator[PlaneRecord]:
+    """What is known of the planes of a block."""
+    none = (None, None)
+    for i, pair in enumerate(numbers):
+        exists = bool(np.isfinite(peaks.value[i]))
+        confirmed = agreement is not None and bool(np.isfinite(agreement.reference.value[i]))
+        shift, peak = (peaks.shift[i].tolist(), peaks.peak[i].tolist()) if exists else (none, none)
+        heights = (float(peaks.value[i]), float(peaks.ratio[i])) if exists else none
+        reference = agreement.reference.shift[i].tolist() if agreement is not None and confirmed else none
+        difference = float(agreement.difference[i]) if agreement is not None and confirmed and exists else None
+        problem = _problem(peaks, agreement, i, tolerance)
+        told = (*pair, *shift, *heights, *peak, int(peaks.on_edge[i]), *reference, difference, problem)
+        yield PlaneRecord._make(told)
 
 
 def _problem(peaks: PlanePeaks, agreement: Agreement | None, i: int, tolerance: float) -> str | None:

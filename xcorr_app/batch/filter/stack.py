@@ -25,6 +25,9 @@ from xcorr_app.pipeline.new_channels import with_new_channels
 from xcorr_app.pipeline.planes import Begun, HostPlanes, over_planes
 from xcorr_app.pipeline.resources import StackResources
 
+_SHOWN = 5
+"""Planes that cannot be read and are named, of those that are listed."""
+
 
 def filter_stack(
     spec: SeriesSpec,
@@ -65,14 +68,23 @@ def filter_stack(
         pixels = rows * columns * (1 if bank is None else len(bank.filters))
         stage = ("filter", "filtered")
         results = over_planes(device.xp, len(positions), pixels, job, stage, resources.progress, notes)
-        for after, count, damaged, engine in results:
-            clipped += count
+        for after, beyond, damaged, engine in results:
+            clipped += beyond
             engines[engine] = None
             unreadable |= {str(plane): reason for plane, reason in damaged.items()}
             if len(unreadable) == len(positions):
                 raise DamagedFileError(next(iter(unreadable.values())))
             non_finite += write_planes(writer, after, counted=True)
     resources.close()
+    if clipped:
+        what = f"{metadata.dtype.name} and took the nearest end of its range; --dtype float32 keeps their values"
+        notes.append(f"{clipped} of the pixels did not fit {what}")
+    if non_finite:
+        notes.append(f"{non_finite} of the pixels are NaN or infinite")
+    shown = list(unreadable.items())[:_SHOWN]
+    notes += [f"plane {plane} is unreadable and was written as zeros: {reason}" for plane, reason in shown]
+    if len(shown) < len(unreadable):
+        notes.append(f"... and {len(unreadable) - len(shown)} more planes; run.json lists them all")
     return {
         "planes": len(positions),
         "shape": list(metadata.shape),

@@ -9,14 +9,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.pages import report_of
 from xcorr_app.cli.failures import one_line
-from xcorr_app.cli.printing import tables
 from xcorr_app.cli.printing.tables import new_table, say, say_once, shown_of
-from xcorr_app.io.outputs import output_ending
 from xcorr_app.pipeline.outcome import Run
-from xcorr_app.pipeline.work import Plan, Work
 from xcorr_app.registration.assessment import BeforeAfter
 from xcorr_app.report.records import FLAG_MEANINGS, StackReport
 from xcorr_app.report.summary import StackSummary, summarise, verdict
@@ -80,45 +76,12 @@ def print_frames(console: Console, stack: StackReport) -> None:
     table.add_column("flags")
     table.add_column("remarks")
     for row in stack.rows:
-        difference = "" if row.difference is None else f"{row.difference:.6f}"
+        difference = "" if math.isnan(row.difference) else f"{row.difference:.6f}"
         applied = ("", "") if row.as_measured else (f"{row.applied_dy:.3f}", f"{row.applied_dx:.3f}")
         applied = ("dropped", "dropped") if row.is_dropped else applied
         numbers = (f"{row.dy:.3f}", f"{row.dx:.3f}", *applied, f"{row.score:.4f}", f"{row.peak_ratio:.2f}")
         table.add_row(str(row.frame), *numbers, difference, "|".join(row.flags), "|".join(row.remarks))
     console.print(table)
-
-
-def print_explained(console: Console, work: Work[AlignOptions]) -> None:
-    """What a run would do, and what would compute each stack."""
-    _print_plan(console, work.plan)
-    tables.print_explained(console, work)
-
-
-def _print_plan(console: Console, plan: Plan[AlignOptions]) -> None:
-    options = plan.options
-    place = f"Layout: {plan.discovery.layout}. Device: {plan.device.description}. Output: {plan.out}"
-    say(console, place)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("stack", "files", "axes", "shape", "type", "max shift", "writes"):
-        table.add_column(heading, overflow="fold")
-    for spec in plan.discovery.series:
-        with spec.open() as source:
-            shape, axes, dtype = source.metadata.shape, source.metadata.axes, source.metadata.dtype
-            ending = output_ending(options.file_format, source.metadata)
-        window = options.settings.window((shape[-2], shape[-1]))
-        writes = ["shifts.csv"] + ([f"{spec.name}_aligned{ending}"] if options.apply else [])
-        table.add_row(
-            Text(one_line(spec.name)),
-            str(len(spec.paths)),
-            axes,
-            " x ".join(map(str, shape)),
-            str(dtype),
-            f"{window.dy_max}, {window.dx_max} px",
-            Text(", ".join(writes)),
-        )
-    console.print(table)
-    for failure in plan.discovery.failures:
-        say(console, f"cannot be used: {failure.message}")
 
 
 def _remarks(stack: StackReport, summary: StackSummary) -> list[str]:

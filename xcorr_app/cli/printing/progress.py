@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
+from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -19,9 +18,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from xcorr_app.cli.printing.tables import timings_table
 from xcorr_app.io import Discovery
-from xcorr_app.pipeline.stages import Stages
 from xcorr_app.pipeline.work import Watcher
 from xcorr_app.registration.stack import passes
 
@@ -72,7 +69,7 @@ class RunCount:
 
 
 @contextmanager
-def _bar(console: Console, count: RunCount, unit: str, stages: Stages | None) -> Iterator[Watcher]:
+def _bar(console: Console, count: RunCount, unit: str) -> Iterator[Watcher]:
     """A bar for the whole run, with rate and time left, that says what is done to which stack."""
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -81,11 +78,7 @@ def _bar(console: Console, count: RunCount, unit: str, stages: Stages | None) ->
         _Rate(unit),
         TimeRemainingColumn(),
     )
-    progress = Progress(*columns, console=console, auto_refresh=False)
-
-    def shown() -> RenderableType:
-        bar = progress.get_renderable()
-        return bar if stages is None else Group(bar, timings_table(stages))
+    progress = Progress(*columns, console=console, transient=True)
 
     def watch(name: str) -> passes.Progress:
         tell = count.begin(name)
@@ -99,12 +92,12 @@ def _bar(console: Console, count: RunCount, unit: str, stages: Stages | None) ->
 
         return report
 
-    with Live(console=console, get_renderable=shown, transient=True):
+    with progress:
         yield watch
 
 
 @contextmanager
-def _lines(console: Console, count: RunCount, unit: str, stages: Stages | None) -> Iterator[Watcher]:
+def _lines(console: Console, count: RunCount, unit: str) -> Iterator[Watcher]:
     """A line every few seconds, for runs that take that long."""
     begun: list[float] = []
     told = 0.0
@@ -123,18 +116,11 @@ def _lines(console: Console, count: RunCount, unit: str, stages: Stages | None) 
                 told = now
                 rate = shown / (now - begun[0])
                 line = f"{name}: {stage} {shown}/{of}, {rate:.0f} {unit}/s, {(of - shown) / rate:.0f} s left"
-                console.print(line + _longest(stages), markup=False, highlight=False, soft_wrap=True)
+                console.print(line, markup=False, highlight=False, soft_wrap=True)
 
         return report
 
     yield watch
-
-
-def _longest(stages: Stages | None) -> str:
-    """The stages that took longest so far, where they are asked for."""
-    times = [] if stages is None else sorted(stages.times(), key=lambda stage: -stage.held_up)
-    longest = [f"{stage.name} {stage.held_up:.1f} s" for stage in times[:3] if stage.held_up > 0]
-    return f"; {', '.join(longest)}" if longest else ""
 
 
 def display_for(
@@ -143,15 +129,11 @@ def display_for(
     quiet: bool,
     unit: str = "frames",
     count: RunCount | None = None,
-    stages: Stages | None = None,
 ) -> AbstractContextManager[Watcher]:
-    """Bar on a terminal, lines elsewhere, nothing when quiet; `unit` is what is counted, of a whole run by `count`.
-
-    With `stages`, what each of them took so far is shown as well.
-    """
+    """Bar on a terminal, lines elsewhere, nothing when quiet; `unit` is what is counted, of a whole run by `count`."""
     if quiet:
         return nullcontext(lambda _name: None)
-    return (_bar if console.is_terminal else _lines)(console, count or RunCount({}, halves=False), unit, stages)
+    return (_bar if console.is_terminal else _lines)(console, count or RunCount({}, halves=False), unit)
 
 
 def count_of(discovery: Discovery, frames: Callable[[dict[str, int]], int], *, halves: bool = False) -> RunCount:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO, TypeVar, cast
 
@@ -110,29 +110,27 @@ def print_decision(console: Console, name: str, decision: Decision | str) -> Non
 
 
 def print_explained(console: Console, work: Work[Any]) -> None:
-    """What would compute each stack of a run."""
-    for name, decision in work.explain():
+    """What a run would do with each stack, and what would compute it."""
+    print_found(console, work.plan.discovery, f"Device: {work.plan.device.description}. Output: {work.plan.out}")
+    for spec, (name, decision) in zip(work.plan.discovery.series, work.explain(), strict=True):
+        with spec.open() as source:
+            known = source.metadata
+        shape = " x ".join(map(str, known.shape))
+        say(console, f"{count(len(spec.paths), 'file')}, {known.axes} {shape} {known.dtype}:")
         print_decision(console, name, decision)
+    for failure in work.plan.discovery.failures:
+        say(console, f"cannot be used: {failure.message}")
 
 
 def print_timings(console: Console, stages: Stages) -> None:
-    """How long each stage was busy, and how long the run waited for it."""
-    console.print(timings_table(stages))
-
-
-def timings_table(stages: Stages) -> Table:
-    """How long each stage was busy so far, and how long the run waited for it; the one that took longest first."""
+    """How long each stage was busy, and how long the run waited for it; the one that took longest set the pace."""
     table = new_table("stage", "busy", "waited for", "data", "rate")
     for stage in sorted(stages.times(), key=lambda stage: -stage.held_up):
         waited = f"{stage.waited:.2f} s" if stage.waited else ""
         size = f"{stage.size / 1e9:.3g} GB" if stage.size else ""
         rate = "" if stage.rate is None else f"{stage.rate:.2f} GB/s"
         table.add_row(stage.name, f"{stage.busy:.2f} s" if stage.busy else "", waited, size, rate)
-    return table
-
-
-def print_pace(console: Console, stages: Stages) -> None:
-    """Which stage set the pace."""
+    console.print(table)
     if (pace := stages.pace()) is not None:
         (stage,) = (stage for stage in stages.times() if stage.name == pace)
         say(console, f"The slowest stage, which set the pace: {pace} ({stage.held_up:.1f} s)")
@@ -141,33 +139,28 @@ def print_pace(console: Console, stages: Stages) -> None:
 def print_run(
     console: Console,
     run: Run,
-    headings: Sequence[str],
-    numbers: Callable[[dict[str, Any]], list[str]],
+    columns: Mapping[str, Callable[[dict[str, Any]], str]],
     done: str,
-    *,
-    remarks: Callable[[Outcome], list[str]] | None = None,
     advice: str = "",
 ) -> None:
     """One line a stack, what is wrong or worth knowing, and where the record is.
 
-    `numbers` are those of a stack's facts, one a heading; `done` says what became of stacks that did not fail, and
-    `advice` what to do about those of which a part did.
+    `columns` make, by their headings, cells of a stack's facts; `done` says what became of stacks that did not fail,
+    and `advice` what to do about those of which a part did.
     """
-    table = new_table("stack", *headings, last=["result"])
+    table = new_table("stack", *columns, last=["result"])
     for outcome in shown_of(console, run.outcomes, [not outcome.failed for outcome in run.outcomes]):
-        shown = numbers(outcome.facts) if outcome.facts else [""] * len(headings)
+        shown = [cell(outcome.facts) if outcome.facts else "" for cell in columns.values()]
         verdict = Text("failed", style="red") if outcome.failed else Text("good", style="green")
         table.add_row(Text(one_line(outcome.name)), *shown, verdict)
     if table.row_count:
         console.print(table)
-    say_once(
-        console,
-        (
-            (outcome.name, line)
-            for outcome in run.outcomes
-            for line in [*(remarks or _notes_of)(outcome), *([advice] if advice and outcome.flagged else [])]
-        ),
-    )
+    remarks = []
+    for outcome in run.outcomes:
+        notes = [outcome.failure] if outcome.failure is not None else list(outcome.facts["notes"])
+        notes += [advice] * (bool(advice) and outcome.flagged)
+        remarks += [(outcome.name, note) for note in notes]
+    say_once(console, remarks)
     if run.resumed:
         say(console, f"Finished before: {', '.join(run.resumed)}")
     failed, total = sum(outcome.failed for outcome in run.outcomes), count(len(run.outcomes), "stack")
@@ -192,8 +185,3 @@ def say_once(console: Console, remarks: Iterable[tuple[str, str]]) -> None:
         others = len(names) - _MAX_NAMES
         named = ", ".join(names[:_MAX_NAMES]) + (f" and {count(others, 'other')}" if others > 0 else "")
         say_of(console, named, line)
-
-
-def _notes_of(outcome: Outcome) -> list[str]:
-    """Why a stack failed, or its notes."""
-    return [outcome.failure] if outcome.failure is not None else list(outcome.facts["notes"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import os
@@ -16,6 +15,7 @@ import numpy as np
 
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, OutputError
+from xcorr_app.registration.results.frame_table import array_of, parse_shifts_csv, rows_of, shifts_csv
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.stack.contrast import Contrast
 
@@ -39,12 +39,7 @@ def save(result: ShiftResult, path: Path) -> None:
     """Write a result as `ShiftResult.save` says."""
     suffix = path.suffix.lower()
     if suffix == ".csv":
-        text = io.StringIO()
-        columns = columns_of(result)
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(zip(*(map(_shown, column) for column in columns.values()), strict=True))
-        write_whole(path, text.getvalue().encode())
+        write_whole(path, shifts_csv(rows_of(result)).encode())
     elif suffix == ".npz":
         words = {
             "flags": result.flags,
@@ -89,38 +84,29 @@ def _of_table(path: Path) -> ShiftResult:
     if not path.is_file():
         raise InputError(f"{path}: {'is no file' if path.exists() else 'does not exist'}")
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = list(csv.DictReader(file, strict=True))
-
-        def column(*names: str) -> Any:
-            cells = [[row.get(name) or "nan" for name in names] for row in rows]
-            return np.array(cells, np.float64).reshape(len(rows), len(names)).squeeze(1 if len(names) == 1 else ())
-
-        shifts = column("dy", "dx")
-        if not len(rows) or not {"dy", "dx"} <= rows[0].keys():
-            raise ValueError("it has no columns dy and dx, or no lines")
-        if (column("frame") != np.arange(len(rows))).any():
-            raise ValueError("its frames are not numbered from 0")
-        words = [[*(row.get("flags") or "").split("|"), *(row.get("remarks") or "").split("|")] for row in rows]
-        reach = np.ceil(np.nan_to_num(np.abs(shifts)).max(axis=0)).astype(int)
-        has_applied = "applied_dy" in rows[0]
-        return ShiftResult(
-            shifts=shifts,
-            **{name: column(name) for name in ("score", "peak_ratio", "difference", "significance")},
-            flags=tuple(tuple(filter(None, each)) for each in words),
-            fft_shifts=column("fft_dy", "fft_dx"),
-            non_finite=np.nan_to_num(column("non_finite")).astype(np.int64),
-            window=ShiftWindow.symmetric(*reach.tolist()),
-            engine="unknown",
-            reference="unknown",
-            notes=(f"Read from {path.name}.",),
-            unreadable={},
-            sigma=column("sigma_y", "sigma_x"),
-            tiles=np.full((len(rows), 0, 0), np.nan, np.float32),
-            read_applied=column("applied_dy", "applied_dx") if has_applied else None,
-        )
-    except (csv.Error, ValueError) as error:
-        raise DamagedFileError(f"{path}: is no table of shifts ({error})") from error
+        rows = parse_shifts_csv(path.read_bytes().decode())
+    except (DamagedFileError, UnicodeDecodeError) as error:
+        raise DamagedFileError(f"{path}: is no table of shifts as `xcorr align` writes it: {error}") from error
+    if not rows or [row.frame for row in rows] != list(range(len(rows))):
+        raise DamagedFileError(f"{path}: is no table of shifts: its frames are not numbered from 0")
+    shifts = array_of(rows, "dy", "dx")
+    each: Any = {name: array_of(rows, name)[:, 0] for name in ("score", "peak_ratio", "difference", "significance")}
+    reach = np.ceil(np.nan_to_num(np.abs(shifts)).max(axis=0)).astype(int)
+    return ShiftResult(
+        shifts=shifts,
+        **each,
+        flags=tuple(row.flags + row.remarks for row in rows),
+        fft_shifts=array_of(rows, "fft_dy", "fft_dx"),
+        non_finite=np.zeros(len(rows), np.int64),
+        window=ShiftWindow.symmetric(*reach.tolist()),
+        engine="unknown",
+        reference="unknown",
+        notes=(f"Read from {path.name}.",),
+        unreadable={},
+        sigma=array_of(rows, "sigma_y", "sigma_x"),
+        tiles=np.full((len(rows), 0, 0), np.nan, np.float32),
+        read_applied=array_of(rows, "applied_dy", "applied_dx"),
+    )
 
 
 def _result_of(archive: Any) -> ShiftResult:
@@ -141,34 +127,6 @@ def _result_of(archive: Any) -> ShiftResult:
         left_out=bool(words.get("left_out")),
         contrast=None if words.get("contrast") is None else Contrast.parse(words["contrast"]),
     )
-
-
-def columns_of(result: ShiftResult) -> dict[str, Any]:
-    """Columns of the table of frames, as `ShiftResult.to_dataframe` names them."""
-    applied = result.applied()
-    return {
-        "frame": np.arange(len(result.shifts)),
-        "dy": result.shifts[:, 0],
-        "dx": result.shifts[:, 1],
-        "score": result.score,
-        "peak_ratio": result.peak_ratio,
-        "fft_dy": result.fft_shifts[:, 0],
-        "fft_dx": result.fft_shifts[:, 1],
-        "difference": result.difference,
-        "flags": ["|".join(flags) for flags in result.flags],
-        "sigma_y": result.sigma[:, 0],
-        "sigma_x": result.sigma[:, 1],
-        "applied_dy": applied[:, 0],
-        "applied_dx": applied[:, 1],
-        "significance": result.significance,
-    }
-
-
-def _shown(value: Any) -> Any:
-    """Six decimals, empty where there is no number."""
-    if isinstance(value, float):
-        return "" if np.isnan(value) else f"{value:.6f}"
-    return value
 
 
 def write_whole(path: Path, content: bytes) -> None:

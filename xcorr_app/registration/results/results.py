@@ -175,15 +175,16 @@ class ShiftResult(FrameResult):
     def to_dataframe(self) -> Any:
         """Return a ``pandas.DataFrame`` with a line for each frame; needs pandas.
 
-        Its columns: ``frame``, ``dy`` and ``dx`` (measured, pixels), ``score``, ``peak_ratio``, ``fft_dy``, ``fft_dx``,
+        Its columns are those of ``shifts.csv``, numbers with six decimals: ``frame``, ``source`` and ``page`` (where it
+        came from), ``dy`` and ``dx`` (measured, pixels), ``score``, ``peak_ratio``, ``fft_dy``, ``fft_dx``,
         ``difference``, ``flags`` (joined by ``|``), ``sigma_y``, ``sigma_x``, ``applied_dy`` and ``applied_dx`` (as
-        `applied` gives them), ``significance``.
+        `applied` gives them), ``remarks``, ``significance``.
         """
         import pandas as pd  # type: ignore[import-untyped,unused-ignore]
 
-        from xcorr_app.registration.results.result_files import columns_of
+        from xcorr_app.registration.results.frame_table import columns_of, rows_of
 
-        return pd.DataFrame(columns_of(self))
+        return pd.DataFrame(columns_of(rows_of(self)))
 
 
 def _same(one: Any, other: Any) -> bool:
