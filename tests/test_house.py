@@ -37,7 +37,7 @@ WITHOUT_RINGS = {"arrays", "batch", "cli", "cluster", "correlation", "filtering"
 """Layers whose files, taken together, import each other in no ring."""
 LARGEST = {
     "xcorr_app/arrays": 230,
-    "xcorr_app/batch": 2930,
+    "xcorr_app/batch": 2950,
     "xcorr_app/cli": 850,
     "xcorr_app/cluster": 260,
     "xcorr_app/correlation": 2160,
@@ -47,9 +47,9 @@ LARGEST = {
     "xcorr_app/napari": 120,
     "xcorr_app/pipeline": 1250,
     "xcorr_app/registration": 11570,
-    "xcorr_app/report": 1150,
+    "xcorr_app/report": 1170,
     "benchmarks": 5620,
-    "tests": 24010,
+    "tests": 24050,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")

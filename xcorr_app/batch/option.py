@@ -198,7 +198,8 @@ class CommandOptions:
         found: list[str] = []
         for each, known in options_of(type(self)):
             value = getattr(self, each.name)
-            if known.role != "result" or known.argument or value == _read(each.name, known, each.default):
+            is_default = (value != _read(each.name, known, each.default)) is False  # arrays compare pixel by pixel
+            if known.role != "result" or known.argument or is_default:
                 continue
             flag = known.flag(each.name)
             found += [f"--{'' if value else 'no-'}{flag[2:]}"] if isinstance(value, bool) else [flag, _written(value)]
@@ -236,7 +237,7 @@ def _written(value: Any) -> str:
         return f"{value.start}:{value.stop}"
     if isinstance(value, (tuple, list)):
         return ",".join(map(_written, value))
-    return f"{value:.15g}" if isinstance(value, float) else str(value)
+    return f"{value:.15g}" if isinstance(value, float) else "FILE" if hasattr(value, "dtype") else str(value)
 
 
 def _plain(value: Any) -> Any:

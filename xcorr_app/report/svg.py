@@ -212,7 +212,7 @@ class Chart:
         within = [left - 6, top - 6, width + 12, height + 12]
         place = 'x="{}" y="{}" width="{}" height="{}"'.format(*within)
         parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" aria-hidden="true"',
+            f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" aria-hidden="true"',
             f' font-size="13" fill="{INK}">',
         ]
         lines = []
