@@ -43,13 +43,13 @@ LARGEST = {
     "xcorr_app/correlation": 2160,
     "xcorr_app/filtering": 1590,
     "xcorr_app/gpu": 5330,
-    "xcorr_app/io": 5560,
+    "xcorr_app/io": 5420,
     "xcorr_app/napari": 120,
     "xcorr_app/pipeline": 1250,
-    "xcorr_app/registration": 11570,
+    "xcorr_app/registration": 11610,
     "xcorr_app/report": 1170,
     "benchmarks": 5620,
-    "tests": 24050,
+    "tests": 24115,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")

@@ -29,17 +29,27 @@ def make_shards(path, data, shards, chunks, index_location="end", **options):
 
 
 @pytest.mark.parametrize("index_location", ["start", "end"])
-@pytest.mark.parametrize("shards", [(3, 40, 48), (2, 20, 32), (5, 40, 16)])
+@pytest.mark.parametrize("shards", [(3, 33, 41), (2, 33, 41), (1, 33, 41), (5, 33, 41)])
 def test_plain_shards_of_other_programs_are_read_without_their_library(tmp_path, shards, index_location):
     data = noise((5, 33, 41))
     data[2:4] = 0  # chunks of the fill value are not stored
-    path = make_shards(tmp_path / "a.zarr", data, shards, (1, 20, 16), index_location)
+    path = make_shards(tmp_path / "a.zarr", data, shards, (1, 33, 41), index_location)
     file = scan_file(path)
     assert file.plain is not None
     out = np.empty_like(data)
     file.read_into(range(5), out)
     np.testing.assert_array_equal(out, data)
     np.testing.assert_array_equal(file.read(4), data[4])
+
+
+@pytest.mark.parametrize("shards", [(3, 40, 48), (5, 40, 16)])
+def test_shards_of_tiles_are_left_to_the_library(tmp_path, shards):
+    data = noise((5, 33, 41))
+    file = scan_file(make_shards(tmp_path / "a.zarr", data, shards, (1, 20, 16)))
+    assert file.plain is None
+    out = np.empty_like(data)
+    file.read_into(range(5), out)
+    np.testing.assert_array_equal(out, data)
 
 
 def test_what_is_not_there_is_the_fill_value(tmp_path):

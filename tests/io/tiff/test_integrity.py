@@ -1,6 +1,5 @@
 """Crafted files, each with one thing wrong."""
 
-import logging
 import resource
 import struct
 
@@ -180,25 +179,6 @@ def test_ome_spread_over_files_or_images_is_refused(tmp_path, inner, message):
     write_plain(tmp_path / "a.tif", noise((8, 8)), description=xml)
     with pytest.raises(InputError, match=message):
         read_stack(tmp_path / "a.tif")
-
-
-def test_what_the_library_only_logs_is_an_error_and_not_printed(tmp_path, caplog):
-    write_plain(tmp_path / "b.tif", noise((8, 8)))
-    logger = logging.getLogger("tifffile")
-    read_stack(tmp_path / "b.tif")
-    original = tifffile.TiffFile.close
-
-    def close(self):
-        logger.warning("strange thing found")
-        original(self)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tifffile.TiffFile, "close", close)
-        with pytest.raises(DamagedFileError, match=r"b\.tif: strange thing found"):
-            read_stack(tmp_path / "b.tif")
-    assert not caplog.records
-    logger.warning("outside of any reading")
-    assert [record.getMessage() for record in caplog.records] == ["outside of any reading"]
 
 
 @pytest.mark.parametrize("compression", ["zlib", "lzw", "zstd", "packbits", "jpeg", "jpeg2000"])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
+from tests.registration.scenes import drifting
 from xcorr_app import estimate_shifts
 from xcorr_app.registration.measuring.phase_ramp import refine
 
@@ -118,3 +119,32 @@ def test_where_fine_and_coarse_structures_contradict_each_other_nothing_is_refin
     found = refine(xp.asarray(frames[:1]), xp.asarray(frames[1:]), np.zeros((1, 2)))
     assert np.isnan(found.sigma).all()
     np.testing.assert_array_equal(found.shift, 0)
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+def test_lines_with_offsets_of_their_own_pull_nowhere(xp, axis):
+    """They stand still, and are as strong as the scene."""
+    frames, shifts = moved(0.7, 0.1)
+    lines = np.random.default_rng(1).normal(size=SHAPE[2 - axis])
+    striped = frames + (lines if axis == 1 else lines[:, None]).astype(np.float32)
+    found = refine(xp.asarray(striped[:1]), xp.asarray(striped[1:]), shifts[1:] + 0.2)
+    plain = refine(xp.asarray(frames[:1]), xp.asarray(frames[1:]), shifts[1:] + 0.2)
+    np.testing.assert_allclose(found.shift, plain.shift, atol=1e-4)
+    np.testing.assert_allclose(found.sigma, plain.sigma, rtol=0.01)
+
+
+@pytest.mark.parametrize(("width", "most"), [(0.12, 0.006), (0.07, 0.03)])
+def test_a_pair_over_columns_and_haze_is_right_to_its_standard_error(xp, width, most):
+    errors, sigma = [], []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        place = rng.uniform(9, 14, 2) * rng.choice([-1, 1], 2)
+        scene = drifting([(0, 0), place], (220, 234), width, seed=seed)
+        haze = drifting([(0, 0), (1, 2)], (220, 234), 0.015, seed=seed + 50)
+        stack = scene + 1.5 * haze + 0.7 * rng.normal(size=234) + rng.normal(0, 0.1, scene.shape)
+        result = estimate_shifts(xp.asarray(stack), max_shift=20)
+        assert result.trusted[1]
+        errors.append(result.shifts[1] + place)
+        sigma.append(result.sigma[1])
+    assert np.sqrt(np.mean(np.square(errors))) < most
+    assert 0.5 < np.sqrt(np.mean(np.divide(errors, sigma) ** 2)) < 1.7

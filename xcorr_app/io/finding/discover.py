@@ -18,7 +18,6 @@ from xcorr_app.io.finding.natural_order import unique_names
 from xcorr_app.io.finding.numbered import files_of_channel, joined_by_number, stacks_by_number
 from xcorr_app.io.finding.placed_files import NumberedStack
 from xcorr_app.io.finding.scan import Scan, scan_file
-from xcorr_app.io.finding.similar_files import ScanOfAlike
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.series import UnusableFile
 from xcorr_app.io.single_channel import Channel, scan_for
@@ -218,7 +217,6 @@ def _scanned(paths: Sequence[Path], limits: Limits, scan: Scan) -> dict[Path, Im
     """Check files by several threads, of which most wait for the disk."""
     if len(paths) < _FEW:
         return {path: _scan_or_note(path, limits, scan) for path in paths}
-    scan = ScanOfAlike(scan)
     parts = [paths[start : start + _AT_ONCE] for start in range(0, len(paths), _AT_ONCE)]
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="xcorr-scan") as pool:
         found = pool.map(lambda part: [_scan_or_note(path, limits, scan) for path in part], parts)

@@ -17,9 +17,9 @@ from xcorr_app.io.parsing import parsing
 from xcorr_app.io.tiff.integrity import is_colour
 from xcorr_app.io.tiff.lsm import is_lsm, scan_lsm
 from xcorr_app.io.tiff.ome_set import is_set, scan_ome_set
-from xcorr_app.io.tiff.tiff import opened
-from xcorr_app.io.tiff.tiff_directory import MARKS, DirectoryReader
-from xcorr_app.io.tiff.tiff_scan import scan_tiff
+from xcorr_app.io.tiff.tiff import opened, stamp
+from xcorr_app.io.tiff.tiff_directory import MARKS, Directory, DirectoryReader
+from xcorr_app.io.tiff.tiff_scan import scan_pages
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,11 +82,10 @@ def scan_file(path: Path, limits: Limits | None = None, *, colour: bool = False)
 def _scan_tiff(path: Path, limits: Limits, *, colour: bool) -> ImageFile:
     with opened(path) as descriptor:
         reader = DirectoryReader(descriptor, path)
-        first = next(iter(reader.directories(limits)))
-        in_colour, of_lsm = colour and is_colour(reader, first), is_lsm(first)
+        first = reader.directory_at(reader.first) if reader.first else Directory(0, 0, {})
+        if is_lsm(first):
+            return scan_lsm(path, limits)
         description = reader.content(first, _DESCRIPTION)
-    if of_lsm:
-        return scan_lsm(path, limits)
-    if is_set(path, description):
-        return scan_ome_set(path, description, limits)
-    return scan_tiff(path, limits, colour=in_colour)
+        if is_set(path, description):
+            return scan_ome_set(path, description, limits)
+        return scan_pages(reader, stamp(descriptor), limits, colour=colour and is_colour(reader, first))

@@ -13,12 +13,12 @@ import numpy as np
 
 from xcorr_app.errors import InputError
 from xcorr_app.io.formats import number_of
+from xcorr_app.io.formats.reader_log import logged_as_damage
 from xcorr_app.io.formats.readers import Readers
 from xcorr_app.io.optional import library
 from xcorr_app.io.parsing import warnings_as
 from xcorr_app.io.plane_image import FormatImage, check_image, stamp_of
 from xcorr_app.io.source import StackMetadata, make_metadata
-from xcorr_app.io.tiff.reader_log import logged_as_damage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -187,10 +187,6 @@ class DirectoryReader:
         """Byte of the first directory."""
         return self._first
 
-    def directory_bytes(self, tags: int) -> int:
-        """Length of a directory of so many tags."""
-        return self._count.size + tags * self._entry.size + self._link.size
-
     def directory_at(self, offset: int) -> Directory:
         """Read one directory by itself."""
         return Directory(0, offset, self._directory(offset, 0)[0])

@@ -11,15 +11,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import tifffile
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.opened import opened, stamp
+from xcorr_app.io.opened import Stamp, opened, stamp
 from xcorr_app.io.source import Kind, Resolution, StackMetadata, TiffTags, calibration_of, make_metadata
 from xcorr_app.io.tiff.imagej import is_imagej, parse_imagej
 from xcorr_app.io.tiff.integrity import Page, check_page
 from xcorr_app.io.tiff.ome import is_ome, parse_ome
-from xcorr_app.io.tiff.reader_log import logged_as_damage
 from xcorr_app.io.tiff.tiff import TiffImage
 from xcorr_app.io.tiff.tiff_directory import Directory, DirectoryReader, Repeated
 from xcorr_app.io.tiff.tifffile_shape import is_shaped, parse_shaped
@@ -48,12 +46,15 @@ class Pages(NamedTuple):
     tags: TiffTags
 
 
-def scan_tiff(path: Path, limits: Limits, *, colour: bool = False) -> TiffImage:
-    """Check a TIFF file, of colour images where `colour` says so, against everything it declares; no pixel is read."""
+def scan_tiff(path: Path, limits: Limits) -> TiffImage:
+    """Check a TIFF file of grey values against everything it declares; no pixel is read."""
     with opened(path) as descriptor:
-        pages = walk_pages(DirectoryReader(descriptor, path), limits, colour=colour)
-        mark = stamp(descriptor)
-    check_parses(path)
+        return scan_pages(DirectoryReader(descriptor, path), stamp(descriptor), limits)
+
+
+def scan_pages(reader: DirectoryReader, mark: Stamp, limits: Limits, *, colour: bool = False) -> TiffImage:
+    """Check the pages of a file, of colour images where `colour` says so, and what is said of them."""
+    pages = walk_pages(reader, limits, colour=colour)
     description = pages.tags.description
     stack = _ome_stack if is_ome(description) else _imagej_stack if is_imagej(description) else _plain_stack
     pages, metadata, page_map = stack(pages, limits)
@@ -63,7 +64,7 @@ def scan_tiff(path: Path, limits: Limits, *, colour: bool = False) -> TiffImage:
         tags = replace(pages.tags, photometric=1, description=b"" if is_ome(description) else description)
         metadata = replace(metadata, channel_names=COLOUR_NAMES, tiff=tags)
     return TiffImage(
-        path=path,
+        path=reader.path,
         metadata=metadata,
         directory_offsets=np.array(pages.directory_offsets, np.int64),
         data_offsets=np.array(pages.data_offsets, np.int64),
@@ -72,15 +73,6 @@ def scan_tiff(path: Path, limits: Limits, *, colour: bool = False) -> TiffImage:
         stamp=mark,
         stored=pages.first.samples,
     )
-
-
-def check_parses(path: Path) -> None:
-    """Let tifffile say what it finds wrong with a file; it parses the first page only."""
-    with logged_as_damage(path):
-        try:
-            tifffile.TiffFile(path).close()
-        except Exception as error:  # whatever a malformed tag makes it raise
-            raise DamagedFileError(f"{path}: cannot be parsed ({error})") from error
 
 
 def walk_pages(reader: DirectoryReader, limits: Limits, *, colour: bool = False) -> Pages:

@@ -63,7 +63,7 @@ class Measured(Columns):
     edges: NDArray[np.float64]
     """(T,) of frames looked at, see :class:`xcorr_app.registration.parts.tiles.Look`."""
     reweighted: NDArray[np.bool_]
-    """Refined with less weight on pixels that differ."""
+    """Refined with less weight on pixels, or frequencies, that differ."""
     settled: NDArray[np.bool_]
     """The picture tells the shift from others at which the plane is almost as high."""
     narrowness: NDArray[np.float64]

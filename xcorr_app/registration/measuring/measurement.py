@@ -31,6 +31,9 @@ _LOOKED_AT = 4
 _FRAMES_PER_LOOK = 24
 _WORTH_A_FIT = 0.85
 """Standard error with less weight on what differs over that without, below which such a fit is worth its time."""
+_FAR_SURER = 0.4
+"""The same of phases, which know nothing of parts that move otherwise: of another layer it is .06 to .4, of bent
+frames and of cells that move by themselves .45 and more."""
 
 _IN_PART = 4
 """Frames of a longer stack that are measured without parts before all are."""
@@ -51,7 +54,7 @@ _NARROW = 0.5
 """Reciprocal of the standard deviation in pixels of a peak, above which what is fitted to 3 x 3 values is off by
 hundredths of a pixel: textures of single pixels have 0.7, spots of three 0.35 and less."""
 _MOST_REFINED = 0.9
-"""Share of the frames of a fine texture, the least, that are refined."""
+"""Share of the frames that phases refine, at least."""
 _OF_ONE_PEAK = 0.75
 """Pixels along an axis between what is fitted to a peak and where it is, at most."""
 
@@ -109,30 +112,60 @@ class Measurement(OnePass):
         trusted = columns.undoubted(self.settings)
         if masks.two_motions(columns.tiles):
             columns = self._in_part(columns, trusted, reference, stage, verified)
-        return self._by_phase(self._reweighted(columns, trusted, looked_at, reference), reference)
+        columns = self._by_phase(self._reweighted(columns, trusted, looked_at, reference), reference)
+        return self._over_layers(columns, reference)
 
     def _by_phase(self, columns: Measured, reference: Reference) -> Measured:
         """Refine frames of a fine texture, whose peaks are no polynomials, by the phase of their cross-spectra."""
-        if self.settings.subpixel != "gaussian" or self.settings.normalization != "zncc":
-            return columns
-        # Halfway between two pixels a narrow peak is no polynomial at all, of which nothing is sure.
-        known = replace(columns, sigma=np.zeros_like(columns.sigma))
-        chosen = known.trusted(self.settings) & ~columns.partial & ~columns.reweighted & (columns.score < _ITSELF)
+        chosen = self._for_phases(columns) & ~columns.partial & ~columns.reweighted
         narrowness = columns.narrowness[chosen & np.isfinite(columns.narrowness)]
         if not narrowness.size or median_of(narrowness)[0] < _NARROW:
             return columns
+        found = self._phases(columns, reference, chosen)
+        taken = _of_all(found, chosen)
+        return columns if taken is None else columns.refined(found, taken)
+
+    def _over_layers(self, columns: Measured, reference: Reference) -> Measured:
+        """Refine frames whose tiles differ by phases, to which another layer is noise, if that is surer on a few."""
+        chosen = self._for_phases(columns)
+        few = _less_sure(columns.sigma, chosen, self._few)
+        if not few.any():
+            return columns
+        # Windows where a bent peak was found pull at a smooth scene.
+        first = self._phases(columns, reference, few, twice=True)
+        if not masks.surer(columns.sigma, first.sigma, few, _FAR_SURER):
+            return columns
+        found = self._phases(columns, reference, chosen & ~few, twice=True)
+        found.shift[few], found.sigma[few] = first.shift[few], first.sigma[few]
+        taken = _of_all(found, chosen)
+        if taken is None:
+            return columns
+        less = taken | (columns.score >= _ITSELF)
+        return columns.refined(found, taken, partial=columns.partial & ~less, reweighted=columns.reweighted | less)
+
+    def _for_phases(self, columns: Measured) -> NDArray[np.bool_]:
+        """(T,) frames that phases may refine."""
+        if self.settings.subpixel != "gaussian" or self.settings.normalization != "zncc":
+            return np.zeros(self._count, dtype=bool)
+        # Halfway between two pixels a narrow peak is no polynomial at all, of which nothing is sure.
+        known = replace(columns, sigma=np.zeros_like(columns.sigma))
+        return known.trusted(self.settings) & (columns.score < _ITSELF)
+
+    def _phases(
+        self, columns: Measured, reference: Reference, chosen: NDArray[np.bool_], *, twice: bool = False
+    ) -> Refined:
+        """Shifts and standard errors of frames (T,) by the phase of their cross-spectra; NaN where there are none."""
         shifts, found = columns.shifts, Refined(columns.shifts.copy(), np.full_like(columns.sigma, np.nan))
 
         def refined(images: Array, frames: Array, numbers: NDArray[np.intp]) -> Refined:
-            return refine(images, frames, shifts[numbers])
+            once = refine(images, frames, shifts[numbers])
+            return refine(images, frames, once.shift) if twice else once
 
         for numbers, these in self.over_chosen("refine", reference, chosen, refined):
             found.shift[numbers], found.sigma[numbers] = these
         with np.errstate(invalid="ignore"):
-            taken = np.asarray(np.isfinite(found.sigma).all(axis=1))
-            taken &= (np.abs(found.shift - shifts) < _OF_ONE_PEAK).all(axis=1)
-        # Another layer over some frames lies over all.
-        return columns.refined(found, taken) if taken.sum() > _MOST_REFINED * chosen.sum() else columns
+            found.sigma[~(np.abs(found.shift - shifts) < _OF_ONE_PEAK).all(axis=1)] = np.nan
+        return found
 
     def _settle(self, columns: Measured, reference: Reference) -> None:
         """Ask whether pictures tell shifts from others that fit almost as well; of all frames if a few do."""
@@ -318,6 +351,12 @@ class Measurement(OnePass):
 
         for numbers, these in self.over_chosen("refine", reference, chosen, fitted):
             fit.shift[numbers], fit.sigma[numbers] = these.shift, these.sigma
+
+
+def _of_all(found: Refined, chosen: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+    """(T,) which of the chosen frames were refined; None where some were not: a layer over some lies over all."""
+    taken: NDArray[np.bool_] = np.asarray(np.isfinite(found.sigma).all(axis=1))
+    return taken if taken.sum() > _MOST_REFINED * chosen.sum() else None
 
 
 @functools.lru_cache(maxsize=64)

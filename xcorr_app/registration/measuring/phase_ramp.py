@@ -2,7 +2,8 @@
 
 A fit to 3 x 3 values of a correlation plane is off where the peak is no polynomial: by a third of a pixel on noise of
 single pixels, at half-pixel shifts. Here both images are seen through a flat window with narrow flanks that moves with
-the scene, half the shift each: what lies under the windows is the same, and the edges of the overlap pull nowhere. Of
+the scene, half the shift each: what lies under the windows is the same, and the edges of the overlap pull nowhere. Rows
+and columns lose their means under the windows: offsets of lines would outshine what else lies along the axes. Of
 their cross-spectrum C at the shift found so far, summed over cells of the frequency plane, is solved
 
     sum V 2 pi f Im(C exp(-2 pi i f d)) = 0,    V = c / ((1 - c^2) sqrt(Pa Pb)),    shift = start + d,
@@ -199,14 +200,13 @@ def _windows(shape: tuple[int, ...], start: Floats) -> tuple[list[NDArray[np.flo
 
 
 def _spectra(images: Array, windows: list[NDArray[np.float32]], lattice: _Lattice) -> Array:
-    """Half spectra of images under windows, without their means and the Nyquist frequencies."""
+    """Half spectra of images under windows, without the means of lines and the Nyquist frequencies."""
     xp, fft = array_namespace(images), fft_namespace(images)
     y, x = (xp.asarray(each) for each in windows)
-    total = (windows[0].sum(axis=1, dtype=np.float64) * windows[1].sum(axis=1, dtype=np.float64)).astype(np.float32)
-    both = y[:, :, None] * x[:, None, :]
-    seen = images.astype(xp.float32) * both
-    mean = seen.sum(axis=(1, 2)) / xp.asarray(total)
-    seen -= mean[:, None, None] * both
+    y, x = y[:, :, None], x[:, None, :]
+    seen = images.astype(xp.float32) * y
+    seen = (seen - seen.sum(axis=1, keepdims=True) / y.sum(axis=1, keepdims=True) * y) * x
+    seen -= seen.sum(axis=2, keepdims=True) / x.sum(axis=2, keepdims=True) * x
     spectra = fft.rfft2(seen, s=lattice.shape)[:, :, :-1]
     spectra[:, :, 0] *= np.float32(0.5**0.5)  # the other columns stand for two
     spectra[:, lattice.shape[0] // 2] = 0

@@ -100,7 +100,7 @@ def note(reweighted: NDArray[np.bool_]) -> str:
     """Say how many frames (T,) were measured so."""
     return (
         f"In {int(reweighted.sum())} of {reweighted.size} frames parts of the picture come and go or move otherwise: "
-        "pixels in which a frame differs from the reference by more than noise count less."
+        "what differs from the reference by more than noise counts less."
     )
 
 

@@ -1,6 +1,6 @@
-"""What the libraries of TIFF and CZI only log, taken as an error of the file being read.
+"""What the library of CZI only logs, taken as an error of the file being read.
 
-They report much of what is wrong with a file through their loggers and go on. `logged_as_damage` collects
+It reports much of what is wrong with a file through its logger and goes on. `logged_as_damage` collects
 the records of the calling thread, keeps them from being printed and raises them at the end of the block.
 """
 
