@@ -37,7 +37,7 @@ WITHOUT_RINGS = {"arrays", "batch", "cli", "cluster", "correlation", "filtering"
 """Layers whose files, taken together, import each other in no ring."""
 LARGEST = {
     "xcorr_app/arrays": 230,
-    "xcorr_app/batch": 2890,
+    "xcorr_app/batch": 2910,
     "xcorr_app/cli": 840,
     "xcorr_app/cluster": 260,
     "xcorr_app/correlation": 2160,
@@ -46,10 +46,10 @@ LARGEST = {
     "xcorr_app/io": 5380,
     "xcorr_app/napari": 120,
     "xcorr_app/pipeline": 1220,
-    "xcorr_app/registration": 11600,
-    "xcorr_app/report": 1115,
-    "benchmarks": 5620,
-    "tests": 24080,
+    "xcorr_app/registration": 11610,
+    "xcorr_app/report": 1140,
+    "benchmarks": 5680,
+    "tests": 24115,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
