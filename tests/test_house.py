@@ -44,12 +44,12 @@ LARGEST = {
     "xcorr_app/filtering": 1590,
     "xcorr_app/gpu": 5330,
     "xcorr_app/io": 5420,
-    "xcorr_app/napari": 120,
+    "xcorr_app/napari": 190,
     "xcorr_app/pipeline": 1250,
     "xcorr_app/registration": 11600,
     "xcorr_app/report": 1150,
     "benchmarks": 5620,
-    "tests": 24080,
+    "tests": 24190,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
