@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.registration.results.frame_table import array_of
-from xcorr_app.report.svg import BETWEEN, MAX_POINTS, SQUARE, WIDE, Axis, Chart, Vector, colour_of
+from xcorr_app.report.svg import BETWEEN, GRID, INK, MAX_POINTS, SQUARE, WIDE, Axis, Chart, Vector, colour_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from xcorr_app.report.records import Bends, FrameRow
 
-_DY, _DX, _FFT, _QUIET = "#0072B2", "#D55E00", "#00724F", "#6b6b6b"  # after Okabe and Ito, told apart by all
+_DY, _DX, _FFT, _QUIET = "var(--rows)", "var(--columns)", "var(--good)", "var(--quiet)"  # told apart by all
 _MIN_SPAN = 0.5  # pixels; a smaller range of shifts is not blown up to fill the chart
 _MANY = 800  # frames beyond which marks and lines are thin
 _STILL = 1e-4  # degrees or shares by which nothing is seen to turn or grow
@@ -41,7 +41,7 @@ class Units:
 
 def trajectory_chart(
     rows: Sequence[FrameRow], replaced: AbstractSet[int], units: Units | None = None, points: int = MAX_POINTS
-) -> bytes | None:
+) -> str | None:
     """Draw the shift of each frame in the plane: columns to the right, rows downwards, as in the image."""
     measured = [row for row in rows if np.isfinite(row.dy) and np.isfinite(row.dx)]
     if not measured:
@@ -70,7 +70,7 @@ def trajectory_chart(
 
 def shift_chart(
     rows: Sequence[FrameRow], max_shift: tuple[float, float], units: Units | None = None, points: int = MAX_POINTS
-) -> bytes | None:
+) -> str | None:
     """Draw dy and dx against the frame, with the edges of the search window where they are near."""
     frame, dy, dx = (_column(rows, name) for name in ("frame", "dy", "dx"))
     if not np.isfinite(dy).any():
@@ -88,7 +88,7 @@ def shift_chart(
     _line(chart, frame, dy, _DY, "dy (rows)")
     _line(chart, frame, dx, _DX, "dx (columns)", "6 3")
     for edge, colour in near:
-        chart.level(edge, colour)
+        chart.level(edge, colour, "edge of the search window" * (edge == near[0][0]))
     for values, colour in zip(applied, (_DY, _DX), strict=False):
         chart.line(frame, values, colour, width=1.6, dash="1.5 3")
     flagged = _flagged(rows)
@@ -101,7 +101,7 @@ def shift_chart(
     return chart.svg()
 
 
-def score_chart(rows: Sequence[FrameRow], points: int = MAX_POINTS) -> bytes | None:
+def score_chart(rows: Sequence[FrameRow], points: int = MAX_POINTS) -> str | None:
     """Draw the score against the frame."""
     frame, score = _column(rows, "frame"), _column(rows, "score")
     finite = score[np.isfinite(score)]
@@ -121,7 +121,7 @@ def score_chart(rows: Sequence[FrameRow], points: int = MAX_POINTS) -> bytes | N
 
 def turn_chart(
     frames: Sequence[int], values: Sequence[float], label: str, middle: float, points: int = MAX_POINTS
-) -> bytes | None:
+) -> str | None:
     """Draw the angle, or the scale, of each frame; of one that stays at its `middle` there is nothing to draw."""
     frame, value = np.array(frames, dtype=np.float64), np.array(values, dtype=np.float64)
     finite = value[np.isfinite(value)]
@@ -136,7 +136,7 @@ def turn_chart(
     return chart.svg()
 
 
-def error_chart(rows: Sequence[FrameRow], points: int = MAX_POINTS) -> bytes | None:
+def error_chart(rows: Sequence[FrameRow], limit: float | None = None, points: int = MAX_POINTS) -> str | None:
     """Draw the predicted standard errors against the frame, on a logarithmic scale."""
     frame, sigma_y, sigma_x = (_column(rows, name) for name in ("frame", "sigma_y", "sigma_x"))
     known = [values[np.isfinite(values) & (values > 0)] for values in (sigma_y, sigma_x)]
@@ -144,18 +144,20 @@ def error_chart(rows: Sequence[FrameRow], points: int = MAX_POINTS) -> bytes | N
         return None
     values = np.concatenate(known)
     # A frame measured against itself has next to no error: it must not flatten the others.
-    low, high = max(float(values.min()), float(np.median(values)) / 30), float(values.max())
+    low, high = max(float(values.min()), float(np.median(values)) / 30), max(float(values.max()), limit or 0.0)
     ends = 10 ** np.floor(np.log10(low) - 0.05), 10 ** np.ceil(np.log10(high) + 0.05)
     y = Axis(float(ends[0]), float(ends[1]), "standard error (pixels)", is_log=True)
     chart = Chart(_frames(frame), y, points=points)
     _line(chart, frame, np.where(sigma_y > 0, sigma_y, np.nan), _DY, "of dy")
     _line(chart, frame, np.where(sigma_x > 0, sigma_x, np.nan), _DX, "of dx", "6 3")
+    if limit:
+        chart.level(limit, INK, "flagged above")
     uncertain = np.array(["uncertain" in row.flags for row in rows])
     _ring(chart, frame[uncertain], np.fmax(sigma_y, sigma_x)[uncertain], len(rows))
     return chart.svg()
 
 
-def agreement_chart(rows: Sequence[FrameRow], tolerance: float, points: int = MAX_POINTS) -> bytes | None:
+def agreement_chart(rows: Sequence[FrameRow], tolerance: float, points: int = MAX_POINTS) -> str | None:
     """Draw the distance of each verified shift from the FFT reference's, on a logarithmic scale."""
     frame, difference = _column(rows, "frame"), _column(rows, "difference")
     verified = np.isfinite(difference)
@@ -171,13 +173,13 @@ def agreement_chart(rows: Sequence[FrameRow], tolerance: float, points: int = MA
     heights = np.maximum(difference[verified], floor)
     chart.dots(frame[verified], heights, _FFT, 3 if len(rows) > _MANY else 5)
     if tolerance > 0:
-        chart.level(tolerance, "#000000", "tolerance")
+        chart.level(tolerance, INK, "tolerance")
     beyond = verified & np.array(["disagrees" in row.flags for row in rows])
     _ring(chart, frame[beyond], difference[beyond], len(rows))
     return chart.svg()
 
 
-def tiles_chart(tiles: Sequence[Sequence[float]]) -> bytes | None:
+def tiles_chart(tiles: Sequence[Sequence[float]]) -> str | None:
     """Draw in which share of the frames each tile of the picture moves otherwise; rows downwards, as in the image."""
     share = np.array(tiles, dtype=np.float64)
     if share.ndim != 2 or not np.isfinite(share).any():
@@ -188,12 +190,12 @@ def tiles_chart(tiles: Sequence[Sequence[float]]) -> bytes | None:
     axes = Axis(0, width, "column of tiles", whole=True), Axis(0, height, "row of tiles", whole=True)
     chart = Chart(*axes, (left, top, width * scale, height * scale), downwards=True)
     for (row, column), value in np.ndenumerate(share):
-        chart.tile(column, row, colour_of(float(value)) if np.isfinite(value) else "#e4e4e4")
+        chart.tile(column, row, colour_of(float(value)) if np.isfinite(value) else GRID)
     chart.colour_bar(Axis(0, 1, "share of frames in which it differs"))
     return chart.svg()
 
 
-def bends_chart(bends: Bends) -> bytes | None:
+def bends_chart(bends: Bends) -> str | None:
     """Draw by how much parts of frames move otherwise: tiles for all frames, arrows for the one that bends most."""
     size, arrows = np.array(bends.size, dtype=np.float64), np.array(bends.arrows, dtype=np.float64)
     rows, columns = np.array(bends.rows, dtype=np.float64), np.array(bends.columns, dtype=np.float64)

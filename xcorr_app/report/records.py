@@ -121,6 +121,10 @@ class StackReport:
     """The frame that others are compared with, whose shift is none; None where there is no such frame."""
     advice: str | None = None
     """What to try where the result is doubtful, as found by trying it on a few frames."""
+    files: tuple[str, ...] = ()
+    """Names of the files of its results, in its folder."""
+    sigma_limit: float | None = None
+    """Standard error in pixels above which a shift is flagged."""
     turns: tuple[tuple[float, float], ...] | None = None
     """Angle in degrees and scale of each frame, nan where not known; None where frames do not turn."""
 
@@ -163,5 +167,7 @@ class RunReport:
     stages: tuple[Any, ...] = ()
     """What each stage took (see `StageTime`), the one that set the pace first; none where the page must be the same for
     a run that was resumed."""
+    command: str = ""
+    """The command line that repeats it."""
     pages: frozenset[str] = frozenset()
     """Names of stacks that have a page of their own."""
