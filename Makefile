@@ -13,9 +13,13 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: install compiled demo test full-test portable-test fuzz chaos golden mutate slow-test compile-test kernel-test oldest-test docs lint gpu-test clean
 
-demo: $(VENV)/.installed
-	$(BIN)/xcorr align sample_data/drifting_cells sample_data/single_pages -o demo_out --overwrite
-	$(BIN)/python sample_data/compare_with_truth.py demo_out
+# In the environment in which xcorr is installed; where there is none, in one of its own.
+INSTALLED := $(dir $(shell command -v xcorr))
+
+demo: $(if $(INSTALLED),,$(VENV)/.installed)
+	PATH="$(abspath $(or $(INSTALLED),$(BIN))):$$PATH"; \
+	xcorr align sample_data/drifting_cells sample_data/single_pages -o demo_out --overwrite && \
+	$(PYTHON) sample_data/compare_with_truth.py demo_out
 
 # What compilers make of the kernels is kept for the next run: XCORR_TEST_CACHE, else ~/.cache/xcorr-tests.
 # Of tests with many like cases a fixed sample runs; XCORR_TEST_SHARE=all runs all of them.

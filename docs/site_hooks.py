@@ -10,18 +10,22 @@ from typing import Any
 
 from mkdocs.structure.files import File, Files
 
+import xcorr_app
+
+_ROLE = re.compile(r":(?:class|func|meth|mod):<code>(?:xcorr_app\.)?([\w.]+)</code>")
+_WHERE = re.compile(r'title="xcorr_app\.[\w.]*?(\w+)"')
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^):#]+)(#[^)]*)?\)")
 
 
 def on_files(files: Files, config: Any) -> Files:
     """Show the notebook as a page; the notebook itself stays beside it to be downloaded."""
     for notebook in [file for file in files if file.src_uri.endswith(".ipynb")]:
-        cells = json.loads(notebook.content_string)["cells"]
-        texts = ["".join(cell["source"]) for cell in cells]
-        parts = [
-            text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```"
-            for cell, text in zip(cells, texts, strict=True)
-        ]
+        parts = []
+        for cell in json.loads(notebook.content_string)["cells"]:
+            text = "".join(cell["source"])
+            parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+            printed = "".join("".join(each.get("text", "")) for each in cell.get("outputs", ()))
+            parts += [f"```text\n{printed}```"] if printed else []
         parts.insert(1, f"[Download the notebook]({Path(notebook.src_uri).name})")
         files.append(File.generated(config, notebook.src_uri.replace(".ipynb", ".md"), content="\n\n".join(parts)))
     return files
@@ -40,3 +44,16 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         return f"[{text}]({config.repo_url}/blob/main/{path})" if config.repo_url else text
 
     return _LINK.sub(outside, markdown)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Turn the roles of docstrings into names as a user writes them, those of modules into links or plain words."""
+
+    def shown(role: re.Match[str]) -> str:
+        name = role[1]
+        if target := {"arrays.kinds": "arrays", "registration.quality": "flags"}.get(name):
+            return f'<a href="../{target}/">{target}</a>'
+        public = name.split(".")[0] in xcorr_app.__all__
+        return f"<code>xc.{name}</code>" if public else f"<em>{name.rpartition('.')[2].replace('_', ' ')}</em>"
+
+    return _WHERE.sub(r'title="\1"', _ROLE.sub(shown, html))

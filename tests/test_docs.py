@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+import xcorr_app
+from xcorr_app.registration import quality
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = (ROOT / "README.md", ROOT / "kernels" / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 
@@ -79,6 +82,27 @@ def test_figures_of_the_readme_are_those_of_the_results() -> None:
     assert int(rows["frames/s, one H200 <sup>3</sup>"][0]) == pytest.approx(rate["defaults"], rel=0.005)
     (checked,) = re.findall(r"\(unchecked\);\s+(\d+)\s+when every", text)
     assert int(checked) == pytest.approx(rate["every frame checked"], rel=0.005)
+
+
+def test_the_reference_has_every_public_name() -> None:
+    listed = re.findall(
+        r"^::: xcorr_app\.(\w+)$", (ROOT / "docs" / "reference.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert sorted([*listed, "shift_pair", "__version__"]) == sorted(xcorr_app.__all__)
+
+
+def test_what_is_drawn_as_flagged_is_flagged() -> None:
+    script = module_at(ROOT / "docs" / "draw_flags.py")
+    page = (ROOT / "docs" / "flags.md").read_text(encoding="utf-8")
+    for name, flags in script.flagged().items():
+        assert name in flags
+        assert f"(flags/{name}.webp)" in page
+
+
+def test_every_flag_has_a_line_on_its_page() -> None:
+    page = (ROOT / "docs" / "flags.md").read_text(encoding="utf-8")
+    words = quality.DOUBTFUL | quality.FAILED | quality.REMARKS | {quality.NON_FINITE}
+    assert [word for word in words if f"`{word}`" not in page] == []
 
 
 def module_at(path: Path) -> Any:

@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.metadata import Metadata
 
 from tests.conftest import ROOT
 from xcorr_app import __version__
@@ -70,7 +71,41 @@ def test_the_source_archive_holds_what_tests_and_pages_need(archives: dict[str, 
     assert not [name for name in source if name.startswith((".venv", "build/", "dist/", "demo_out"))]
 
 
+def test_an_index_would_take_them(tmp_path: Path) -> None:
+    """What `twine check` asks of the metadata, and a licence by its SPDX identifier."""
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as packed:
+        text = packed.read(f"xcorr_app-{__version__}.dist-info/METADATA")
+    known = Metadata.from_email(text, validate=True)
+    assert known.license_expression == "BSD-3-Clause"
+    assert known.description_content_type == "text/markdown"
+    assert known.description == (ROOT / "README.md").read_text(encoding="utf-8")
+    for file in ("CITATION.cff", "Dockerfile", "packaging/conda/recipe.yaml"):
+        assert "BSD-3-Clause" in (ROOT / file).read_text(encoding="utf-8"), file
+
+
+def test_the_image_has_every_extra_that_runs_without_a_gpu() -> None:
+    dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    (extras,) = re.findall(r"/source\[([\w,]+)\$", dockerfile)
+    others = {
+        "gpu",
+        "gpu-cuda12",
+        "test",
+        "dev",
+        "docs",
+        "bench",
+        "napari",
+    }  # GPUs are asked for, a screen is not there
+    assert set(extras.split(",")) == PROJECT["optional-dependencies"].keys() - others
+
+
 def test_versions_agree() -> None:
+    assert f"\n## {__version__} (" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert PROJECT["version"] == __version__
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {__version__}\n" in citation

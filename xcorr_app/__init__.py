@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from xcorr_app.registration.pair import phase_cross_correlation, shift_pair
     from xcorr_app.registration.results.results import ShiftResult
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AlignedStack",

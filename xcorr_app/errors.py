@@ -55,3 +55,8 @@ class LimitError(InputError):
 
 class OutputError(FileError):
     """A result cannot be written, or would overwrite something."""
+
+
+def install_line(extra: str) -> str:
+    """What to type for the libraries of an extra; the program is in no index, and comes from a checkout."""
+    return f'pip install ".[{extra}]" in the checkout of xcorr'

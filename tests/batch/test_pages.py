@@ -1,6 +1,7 @@
 """Pages of their own, which stacks of a run of many have."""
 
 import re
+from urllib.parse import unquote
 
 from tests.batch.movies import align, write_movie
 
@@ -20,7 +21,11 @@ def test_each_of_many_stacks_has_a_page_with_all_of_it(tmp_path):
     found = pages(out)
     assert list(found) == ["a/report.html", "b c/report.html", "d/report.html", "e/report.html", "report.html"]
     links = re.findall(r'href="([^"#][^"]*)"', found["report.html"].decode())
-    assert links == ["a/report.html", "b%20c/report.html", "d/report.html", "e/report.html"]
+    names = ("a", "b%20c", "d", "e")
+    assert [link for link in links if link.endswith(".html")] == [f"{name}/report.html" for name in names]
+    assert [link for link in links if link.endswith(".csv")] == [f"{name}/shifts.csv" for name in names]
+    assert all((out / unquote(link)).is_file() for link in links)
+    assert "xcorr align" in found["report.html"].decode()
     text = found["b c/report.html"].decode()
     assert "<title>b c</title>" in text
     assert "Kymograph" in text

@@ -46,7 +46,7 @@ def test_no_cupy(cupy_is):
     cupy_is(None)
     status = cuda_status()
     assert not status.available
-    assert "install xcorr-app[gpu]" in status.reason
+    assert 'pip install ".[gpu]" in the checkout' in status.reason
 
 
 def test_a_broken_cupy(monkeypatch):

@@ -29,7 +29,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from xcorr_app.errors import DataTypeError, DeviceError, ShapeError
+from xcorr_app.errors import DataTypeError, DeviceError, ShapeError, install_line
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 
 _CPU, _CUDA, _CUDA_MANAGED = 1, 2, 13
@@ -157,9 +157,7 @@ def _converted(x: Any, name: str) -> Array:
         try:
             cupy = importlib.import_module("cupy")
         except ImportError as error:
-            raise DeviceError(
-                f"{name} is in the memory of a GPU, which needs CuPy: pip install xcorr-app[gpu]"
-            ) from error
+            raise DeviceError(f"{name} is in the memory of a GPU, which needs CuPy: {install_line('gpu')}") from error
         return cupy.asarray(x) if hasattr(x, "__cuda_array_interface__") else cupy.from_dlpack(x)
     if device != _CPU:
         raise DeviceError(f"{name} is on a device that is neither the CPU nor a CUDA GPU: copy it to the CPU")

@@ -193,6 +193,18 @@ class CommandOptions:
         recorded = (each.name for each, known in options_of(type(self)) if known.role == "result")
         return {name: _plain(getattr(self, name)) for name in recorded}
 
+    def words(self) -> list[str]:
+        """What a command line says to ask for the same results: the options that are not as they are by default."""
+        found: list[str] = []
+        for each, known in options_of(type(self)):
+            value = getattr(self, each.name)
+            is_default = (value != _read(each.name, known, each.default)) is False  # arrays compare pixel by pixel
+            if known.role != "result" or known.argument or is_default:
+                continue
+            flag = known.flag(each.name)
+            found += [f"--{'' if value else 'no-'}{flag[2:]}"] if isinstance(value, bool) else [flag, _written(value)]
+        return found
+
     def files(self) -> dict[str, tuple[Path, ...]]:
         """Files that are named and decide the results, by their names in ``run.json``."""
         named = (each.name for each, known in options_of(type(self)) if known.role == "result")
@@ -218,6 +230,14 @@ def _read(name: str, known: Option, value: Any) -> Any:
         case Within() if value is not None and not known.kind.holds(value):
             raise ArgumentError(f"{name} is {value!r}: use {'a whole number, ' * known.kind.whole}{known.kind}")
     return value
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, slice):
+        return f"{value.start}:{value.stop}"
+    if isinstance(value, (tuple, list)):
+        return ",".join(map(_written, value))
+    return f"{value:.15g}" if isinstance(value, float) else "FILE" if hasattr(value, "dtype") else str(value)
 
 
 def _plain(value: Any) -> Any:

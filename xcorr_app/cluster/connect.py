@@ -10,13 +10,13 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xcorr_app.errors import ArgumentError, ClusterError
+from xcorr_app.errors import ArgumentError, ClusterError, install_line
 from xcorr_app.processors import worker_count
 
 if TYPE_CHECKING:
     from xcorr_app.cluster.workers import Workers
 
-_INSTALL = "--cluster needs dask.distributed: pip install 'xcorr-app[cluster]'"
+_INSTALL = f"--cluster needs dask.distributed: {install_line('cluster')}"
 _SECONDS_TO_CONNECT = 20
 
 

@@ -7,7 +7,7 @@ its own read what will be asked for next. What is handed out of memory is not to
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from xcorr_app.io.source import Source, plane_number, plane_positions
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-    from types import TracebackType
 
     from xcorr_app.errors import InputError
     from xcorr_app.io.checksum import Checksums
@@ -51,13 +50,13 @@ class MemoryBudget:
             self._taken -= size
 
 
-class HeldSource:
+class HeldSource(Source):
     """A `Source` that reads each plane of another once, as far as memory allows."""
 
     def __init__(
         self, source: Source, budget: MemoryBudget, checksums: Checksums | None = None, meter: Meter | None = None
     ) -> None:
-        self.name, self.paths, self.metadata, self.sizes = source.name, source.paths, source.metadata, source.sizes
+        super().__init__(source.name, source.paths, source.metadata)
         self.source, self._budget, self._checksums, self._meter = source, budget, checksums, meter
         self._size = self.metadata.planes * self.metadata.plane_bytes
         self._planes: np.ndarray | None = None
@@ -148,14 +147,6 @@ class HeldSource:
             self._planes = None
             self._budget.give_back(self._size)
         self.source.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _read(self, positions: Sequence[dict[str, int]], out: np.ndarray) -> dict[int, InputError]:
         with timed(self._meter, "read", out.nbytes):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from xcorr_app.errors import InputError
+from xcorr_app.errors import InputError, install_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,5 +17,5 @@ def library(name: str, extra: str, path: Path) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise InputError(
-            f"{path}: needs the library {name.partition('.')[0]} ({error}); pip install 'xcorr-app[{extra}]'"
+            f"{path}: needs the library {name.partition('.')[0]} ({error}); {install_line(extra)}"
         ) from error

@@ -6,17 +6,16 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from xcorr_app.errors import ArgumentError, InputError
 from xcorr_app.io.single_channel import PickedImage
-from xcorr_app.io.source import ImageFile, StackMetadata, calibration_of, make_metadata
+from xcorr_app.io.source import ImageFile, Source, StackMetadata, calibration_of, make_metadata
 from xcorr_app.io.tiff.ome_set import OmeSet, paths_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-    from types import TracebackType
 
     import numpy as np
 
@@ -45,7 +44,7 @@ class UnusableFile:
 AnyFile: TypeAlias = ImageFile | UnusableFile
 
 
-class FilesSource:
+class FilesSource(Source):
     """A stack in one file or several: `locate` says which one holds a plane (t, z, c), and which page of it that is."""
 
     def __init__(
@@ -55,7 +54,7 @@ class FilesSource:
         metadata: StackMetadata,
         locate: Callable[[int, int, int], tuple[AnyFile, int]],
     ) -> None:
-        self.name, self.paths, self.metadata, self.sizes = name, paths, metadata, metadata.sizes
+        super().__init__(name, paths, metadata)
         self._locate = locate
 
     def page_of(self, t: int, z: int, c: int) -> tuple[AnyFile, int]:
@@ -77,17 +76,6 @@ class FilesSource:
             page = file.page_in_file(page)
             file = file.file
         return file.place(page) if isinstance(file, OmeSet) else (file.path, page)
-
-    def close(self) -> None:
-        """Nothing to give back: files are opened for each plane."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def stack_source(name: str, file: ImageFile) -> FilesSource:

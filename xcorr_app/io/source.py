@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self
@@ -223,39 +224,40 @@ def plane_positions(metadata: StackMetadata) -> list[dict[str, int]]:
     ]
 
 
-class Source(Protocol):
-    """A stack whose planes are read when they are asked for. Safe to use from several threads."""
+class Source(ABC):
+    """A stack whose planes are read when they are asked for. Safe to use from several threads.
 
-    @property
-    def name(self) -> str:
-        """Name for the output folder: one safe path component."""
+    Attributes
+    ----------
+    name
+        For the output folder: one safe path component.
+    paths
+        Every input file, in order.
+    metadata, sizes
+        Axes, type and calibration; size of each of T, Z, C, Y, X.
+    """
 
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """Every input file, in order."""
+    def __init__(self, name: str, paths: tuple[Path, ...], metadata: StackMetadata) -> None:
+        self.name, self.paths, self.metadata, self.sizes = name, paths, metadata, metadata.sizes
 
-    @property
-    def metadata(self) -> StackMetadata:
-        """Axes, type and calibration."""
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """Size of each of T, Z, C, Y, X."""
-
+    @abstractmethod
     def plane(self, t: int = 0, z: int = 0, c: int = 0) -> np.ndarray:
         """Read one plane, (Y, X) in native byte order, the caller's to change."""
 
+    @abstractmethod
     def origin(self, t: int = 0, z: int = 0, c: int = 0) -> tuple[Path, int]:
         """File and page (counted from 0 within the file) that hold a plane."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - files are opened for each plane
         """Give back what the source holds."""
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    ) -> None:
+        self.close()
 
 
 class ReadsTogether(Protocol):

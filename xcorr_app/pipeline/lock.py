@@ -2,8 +2,7 @@
 
 The lock is the system's (``flock``), which frees it when the process ends, however that ends: a file that a killed run
 left holds nobody up. On NFS the kernel turns it into a lock of the server, so that it holds between machines, too.
-Where a file system knows no locks, what the file says is believed: a process of this machine that is gone has lost it;
-of one of another machine that cannot be known, and the message says what to remove.
+Where a file system knows no locks, nobody can tell, and the run goes on.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def lock_folder(out: Path) -> Iterator[None]:
     make_folder(path.parent)
     descriptor = _opened(path, out)
     try:
-        holder = {"host": socket.gethostname(), "process": os.getpid(), "began": _began(os.getpid())}
+        holder = {"host": socket.gethostname(), "process": os.getpid()}
         whole = holder | {"since": datetime.now(UTC).isoformat(timespec="seconds")}
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, json.dumps(whole).encode(), 0)
@@ -85,11 +84,6 @@ def _take(descriptor: int, out: Path) -> None:
     except OSError as error:
         if error.errno not in _NO_LOCKS:
             raise
-        if _may_live(_said(descriptor)):
-            raise OutputError(
-                f"{out}: {_who(descriptor)} may be at work in it, and this file system cannot tell; "
-                f"if it has ended, remove {out / FOLDER / LOCK}"
-            ) from None
 
 
 def _said(descriptor: int) -> dict[str, object]:
@@ -106,22 +100,3 @@ def _who(descriptor: int) -> str:
     if not said:
         return "another run"
     return f"process {said.get('process')} on {said.get('host')}, since {said.get('since')},"
-
-
-def _may_live(said: dict[str, object]) -> bool:
-    """Whether the process that wrote this may be there; of another machine nobody knows."""
-    process = said.get("process")
-    if not isinstance(process, int) or said.get("host") != socket.gethostname():
-        return bool(said)
-    return process != os.getpid() and _began(process) is not None and _began(process) == said.get("began")
-
-
-def _began(process: int) -> str | None:
-    """When a process of this machine began, in the system's ticks; None where there is no such process.
-
-    Numbers of processes are used again; a number and its beginning are not.
-    """
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return None

@@ -14,7 +14,7 @@ import numpy as np
 from xcorr_app.io import StackMetadata
 from xcorr_app.io.source import TiffTags
 from xcorr_app.io.tiff.imagej import is_imagej
-from xcorr_app.io.tiff.ome import is_ome
+from xcorr_app.io.tiff.ome import is_ome, use_default_namespace
 
 _OF_THE_AXIS = {"T": ("TimeIncrement", "TimeIncrementUnit"), "Z": ("PhysicalSizeZ", "PhysicalSizeZUnit"), "C": ()}
 
@@ -60,10 +60,5 @@ def _without_channels(description: bytes, axis: str) -> bytes:
             pixels.attrib.pop(name, None)
         for child in [*pixels.iterfind("{*}Channel"), *pixels.iterfind("{*}Plane")]:
             pixels.remove(child)
-    # Written with the main name space as the default one, by which OME-XML is known.
-    space = root.tag.partition("}")[0] + "}" if root.tag.startswith("{") else ""
-    if space:
-        for element in root.iter():
-            element.tag = element.tag.removeprefix(space)
-        root.set("xmlns", space[1:-1])
+    use_default_namespace(root)
     return ET.tostring(root)

@@ -11,7 +11,6 @@ from typing import Any
 
 from xcorr_app.errors import OutputError
 from xcorr_app.io import Discovery, remove_partials
-from xcorr_app.io.finding.inputs import real_folders
 from xcorr_app.pipeline.lock import check_free, lock_folder
 from xcorr_app.pipeline.state import ASKED, FOLDER, LOCK, RECORD, REPORT, Asked, State, read_record
 
@@ -60,7 +59,7 @@ def check_output(
         raise OutputError(f"{out}: cannot be used as a folder ({error}); choose another with -o") from error
     folders = {path.resolve() for path in inputs if path.is_dir()}
     for series in discovery.series:
-        folders |= real_folders(series.paths) if len(series.paths) > 1 else set()
+        folders |= {path.resolve().parent for path in series.paths if len(series.paths) > 1}
     for folder in folders:
         if real == folder or folder in real.parents:
             raise OutputError(f"{out}: lies in the input folder {folder}; results must go elsewhere: choose another -o")

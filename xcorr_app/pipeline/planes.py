@@ -11,8 +11,8 @@ import numpy as np
 
 from xcorr_app.errors import DeviceMemoryError, InputError
 from xcorr_app.gpu.runtime.memory import release_unused
-from xcorr_app.io import HeldSource, Source
-from xcorr_app.io.reading import is_plain, read_planes
+from xcorr_app.io import HeldSource, MemoryBudget, Source
+from xcorr_app.io.reading import is_plain
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.stack.frames import Chunk, Frames
 from xcorr_app.registration.stack.passes import Pass, Progress
@@ -68,7 +68,7 @@ class HostPlanes:
     def fill(self, start: int, stop: int, out: np.ndarray) -> dict[int, str]:
         """Read frames into a buffer; returns why some cannot be read, by frame number."""
         if self.averaged == 1:
-            return {start + i: str(error) for i, error in self._fill(self.positions[start:stop], out).items()}
+            return {start + i: str(error) for i, error in self._held.fill(self.positions[start:stop], out).items()}
         unreadable: dict[int, str] = {}
         for i, mean in enumerate(out, start):
             planes, errors = self.planes(self.positions[i * self.averaged : (i + 1) * self.averaged])
@@ -83,19 +83,16 @@ class HostPlanes:
 
     def planes(self, positions: Sequence[dict[str, int]]) -> tuple[np.ndarray, dict[int, InputError]]:
         """Planes at positions, not to be changed, on the host; those that cannot be read are zero."""
-        if isinstance(self.source, HeldSource):
-            return self.source.planes(positions)
-        planes = np.empty((len(positions), *self.shape), self.dtype)
-        return planes, self._fill(positions, planes)
+        return self._held.planes(positions)
+
+    @property
+    def _held(self) -> HeldSource:
+        """The source, which keeps nothing where the stack's resources did not open it."""
+        return self.source if isinstance(self.source, HeldSource) else HeldSource(self.source, MemoryBudget(0))
 
     def on_host(self) -> Self:
         """Return the same frames, handed out as NumPy arrays."""
         return replace(self, xp=np)
-
-    def _fill(self, positions: Sequence[dict[str, int]], out: np.ndarray) -> dict[int, InputError]:
-        if isinstance(self.source, HeldSource):
-            return self.source.fill(positions, out)
-        return read_planes(self.source, positions, out)
 
 
 HostT = TypeVar("HostT", bound=HostPlanes)

@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -138,9 +138,10 @@ def compute_stacks(
     with (
         _handing_over_soon(on_device=plan.device.xp is not np),
         closing(resources.prefetch),
-        _abandoning(begun),
+        ExitStack() as held,
         Finisher(finishing, min(2 * finishing, _FINISHED_AT_ONCE)) as finisher,
     ):
+        held.callback(_abandon, begun)  # what was read ahead and not computed
         for number, spec in enumerate(series):  # which may wait for more to arrive
             for place in range(number, min(number + 1 + _AHEAD, len(series))):
                 if place not in begun:
@@ -188,15 +189,6 @@ def _handing_over_soon(*, on_device: bool) -> Iterator[None]:
             seconds = _BEFORE.pop()
             if not _BEFORE:
                 sys.setswitchinterval(seconds)
-
-
-@contextmanager
-def _abandoning(begun: dict[int, StackSteps]) -> Iterator[None]:
-    """Give up, at the end, what was read ahead and not computed."""
-    try:
-        yield
-    finally:
-        _abandon(begun)
 
 
 def _abandon(begun: dict[int, StackSteps]) -> None:

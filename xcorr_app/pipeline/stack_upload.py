@@ -53,7 +53,31 @@ class Carrier(Protocol):
         """Bring a buffer to the device; returns when it is there."""
 
 
-class StackUpload:
+class _Brought:
+    """Frames of a stack, which are given up when the block ends."""
+
+    def __init__(self, host: HostFrames, carrier: Carrier, readers: ThreadPoolExecutor) -> None:
+        self.count, self.shape, self.dtype = host.count, host.shape, np.dtype(host.dtype)
+        self._host, self._carrier, self._readers = host, carrier, readers
+
+    def on_host(self) -> Frames:
+        """Return the same frames, handed out as NumPy arrays."""
+        return self._host.on_host()
+
+    def close(self) -> None:
+        """Give up what is being brought, and its memory."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class StackUpload(_Brought):
     """Hands out frames of a stack as parts of one device array, once they are there.
 
     Raises what CuPy does where the device's memory does not suffice for them.
@@ -85,8 +109,8 @@ class StackUpload:
         meter: Meter | None = None,
         waited: Callable[[str, float], None] | None = None,
     ) -> None:
-        self.count, self.shape, self.dtype = host.count, host.shape, np.dtype(host.dtype)
-        self._host, self._carrier, self._readers, self._meter, self._waited = host, carrier, readers, meter, waited
+        super().__init__(host, carrier, readers)
+        self._meter, self._waited = meter, waited
         kind, (self._first, self._last) = host.read_dtype, within or (0, self.count)
         self._there: Array = carrier.room((self._last - self._first, *self.shape), kind)
         part = _BYTES_A_PART if host.is_plain else min(_BYTES_A_PART, _SHARED_BYTES_A_PART)
@@ -107,10 +131,6 @@ class StackUpload:
             return self
         return ArrayFrames(self._there)
 
-    def on_host(self) -> Frames:
-        """Return the same frames, handed out as NumPy arrays."""
-        return self._host.on_host()
-
     def close(self) -> None:
         """Give back the memory, once nothing is brought there any more."""
         self._closed = True
@@ -122,14 +142,6 @@ class StackUpload:
                 part.exception()
         self._parts.clear()
         self._there = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _arrived(self, start: int, stop: int) -> dict[int, str]:
         """Wait for frames; returns why some of them cannot be read."""
@@ -174,7 +186,7 @@ class StackUpload:
         return unreadable
 
 
-class DeviceFrames:
+class DeviceFrames(_Brought):
     """Hands out device arrays of frames; while a range is worked on, the next one of the same length is brought.
 
     Parameters
@@ -199,8 +211,7 @@ class DeviceFrames:
         meter: Meter | None = None,
         waited: Callable[[str, float], None] | None = None,
     ) -> None:
-        self.count, self.shape, self.dtype = host.count, host.shape, np.dtype(host.dtype)
-        self._host, self._carrier, self._readers = host, carrier, readers
+        super().__init__(host, carrier, readers)
         self._how: Any = {"side_by_side": side_by_side, "meter": meter, "waited": waited}
         self._coming: tuple[tuple[int, int], StackUpload] | None = None
 
@@ -219,23 +230,11 @@ class DeviceFrames:
                 self._coming = following, upload
         return chunk
 
-    def on_host(self) -> Frames:
-        """Return the same frames, handed out as NumPy arrays."""
-        return self._host.on_host()
-
     def close(self) -> None:
         """Give up what is being brought."""
         if self._coming is not None:
             self._coming[1].close()
             self._coming = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _upload(self, start: int, stop: int) -> StackUpload:
         return StackUpload(self._host, self._carrier, self._readers, within=(start, stop), **self._how)

@@ -127,17 +127,9 @@ class State:
 
     def discard(self, name: str, outputs: list[Path]) -> None:
         """Remove a stack's record, then its outputs, so that nothing of an earlier run passes for this one's."""
-        there: dict[Path, set[str]] = {}
         for path in (self._record(name), *outputs):
             folder = path.parent
             try:
-                # Of a thousand small stacks, calls for each file that there may be take long; but those folders are
-                # not listed that hold something of every stack.
-                if folder not in (self._out, self._folder):
-                    if folder not in there:
-                        there[folder] = _names_in(folder)
-                    if path.name not in there[folder]:
-                        continue
                 if path.is_dir() and not path.is_symlink() and path.suffix != ZARR and folder != self._folder:
                     raise OutputError(f"{path}: is a folder, where a file is to be written; remove it by hand")
                 remove_output(path)
@@ -219,13 +211,6 @@ def read_record(path: Path) -> dict[str, Any]:
     except (InputError, ValueError, RecursionError, MemoryError):
         return {}
     return record if isinstance(record, dict) else {}
-
-
-def _names_in(folder: Path) -> set[str]:
-    """Names of what a folder holds; none where there is no such folder."""
-    with suppress(FileNotFoundError, NotADirectoryError):
-        return {path.name for path in folder.iterdir()}
-    return set()
 
 
 def _outputs(record: dict[str, Any], out: Path) -> list[Path]:

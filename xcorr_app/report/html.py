@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import functools
+import hashlib
 import math
 import os
 import threading
-from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from xcorr_app.report.page_budget import ALONE, MAX_SECTIONS, Room, room_for
@@ -37,6 +38,12 @@ PAGE = "report.html"
 """Page of a run in its output folder, and of a stack in the folder of its own."""
 PAGE_ROWS = 100  # frames in the table of all that are folded together
 OPEN_ROWS = 24  # a table of so many is not folded
+MANY = 12  # stacks beyond which those that are not good come first
+_NEXT = {
+    "good": "play the movie and look at the mean; where nothing is blurred, use the aligned stack.",
+    "doubtful": "look at the flagged frames; what each flag means, and what helps, stands beside it.",
+    "failed": "do not use these results as they are; what to try stands with each stack.",
+}
 _CONTROLS = (*range(0x09), *range(0x0B, 0x0D), *range(0x0E, 0x20), *range(0x7F, 0xA0))
 _DIRECTIONS = (0x061C, 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A), 0xFEFF)
 _UNSEEN = {chr(code): f"\\u{code:04x}" for code in (*_CONTROLS, *_DIRECTIONS)}
@@ -56,6 +63,8 @@ class StackView:
     room: Room
     page: str = ""
     """Address of the page of its own, where it has one."""
+    base: str = ""
+    """Address of the folder of its results."""
     is_alone: bool = False
     """The page shows no other stack."""
     pairs: tuple[Pair, ...] = ()
@@ -86,12 +95,6 @@ class StackView:
         words = {flag: None for row in self.flagged for flag in row.flags}
         return tuple((word, FLAG_MEANINGS.get(word, "")) for word in words)
 
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What is remarked of frames, with how many there are."""
-        counts = Counter(word for row in self.stack.rows for word in row.remarks)
-        return tuple(f"{number} x {word}: {FLAG_MEANINGS.get(word, '')}" for word, number in counts.items())
-
 
 def render_report(run: RunReport, sections: Mapping[str, str] | None = None) -> str:
     r"""Write the page as text; the same records give the same text.
@@ -107,20 +110,33 @@ def render_report(run: RunReport, sections: Mapping[str, str] | None = None) -> 
     is_alone = len(run.stacks) == 1
     drawn = [known.get(stack.name) or render_section(stack, room, is_alone=is_alone) for stack in run.stacks if shown]
     summaries = [summarise(stack) for stack in run.stacks]
+    if len(summaries) > MANY:
+        summaries.sort(key=lambda summary: ("failed", "doubtful", "good").index(summary.level))
     level, sentence = verdict(summaries)
-    named = {"run": run, "summaries": summaries, "sections": drawn, "level": level, "verdict": sentence}
+    first, _, rest = sentence.removesuffix(".").partition("; ")
+    script = load_template("report.js").render()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    named: dict[str, Any] = {"run": run, "summaries": summaries, "sections": drawn, "level": level, "verdict": first}
+    named |= {"details": f"{rest[:1].upper()}{rest[1:]}." if rest else "", "next": _NEXT[level]}
+    named |= {"script": script, "script_hash": f"sha256-{digest}"}
     return _visible(load_template("report.html.j2").render(named))
 
 
-def render_section(stack: StackReport, room: Room = ALONE, page: str = "", *, is_alone: bool = False) -> str:
+def render_section(
+    stack: StackReport, room: Room = ALONE, page: str = "", base: str = "", *, is_alone: bool = False
+) -> str:
     """Draw the section of a stack on a page where it has this much `room`, and a `page` of its own besides."""
-    view = _view(stack, room, page, is_alone=is_alone)
+    view = replace(_view(stack, room, page, is_alone=is_alone), base=base)
     return _visible(load_template("stack.html.j2").render(view=view))
 
 
 def own_page(name: str) -> str:
     """Address of a stack's own page on that of all."""
     return f"{quote(os.fsencode(name))}/{PAGE}"
+
+
+def _address(name: str) -> str:
+    return quote(os.fsencode(name))
 
 
 def _anchor(name: str) -> str:
@@ -145,7 +161,7 @@ def _view(stack: StackReport, room: Room, page: str, *, is_alone: bool) -> Stack
     if stack.rows:
         brief = is_plain or room.is_brief
         drawn = quick_charts(stack, room.points) if brief else charts(stack, summary, room.points)
-    view = StackView(stack, summary, drawn, flagged, room, page, is_alone)
+    view = StackView(stack, summary, drawn, flagged, room, page, is_alone=is_alone)
     if is_plain:
         return view
     if pictures is not None:
@@ -174,7 +190,7 @@ def _environment() -> jinja2.Environment:
         keep_trailing_newline=True,
     )
     known = {"decimals": _decimals, "error": _error, "scientific": _scientific, "count": count, "grouped": grouped}
-    environment.filters |= known | {"anchor": _anchor, "own_page": own_page}
+    environment.filters |= known | {"address": _address, "anchor": _anchor, "own_page": own_page}
     return environment
 
 

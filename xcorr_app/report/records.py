@@ -7,9 +7,10 @@ and columns (dx) to the right.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from xcorr_app.registration.assessment import Assessment
 from xcorr_app.registration.results.frame_table import FrameRow
@@ -121,6 +122,10 @@ class StackReport:
     """The frame that others are compared with, whose shift is none; None where there is no such frame."""
     advice: str | None = None
     """What to try where the result is doubtful, as found by trying it on a few frames."""
+    files: tuple[str, ...] = ()
+    """Names of the files of its results, in its folder."""
+    sigma_limit: float | None = None
+    """Standard error in pixels above which a shift is flagged."""
     turns: tuple[tuple[float, float], ...] | None = None
     """Angle in degrees and scale of each frame, nan where not known; None where frames do not turn."""
 
@@ -146,6 +151,11 @@ class StackReport:
         """Whether anything is remarked of a frame."""
         return any(row.remarks for row in self.rows)
 
+    def counted(self, words: Literal["flags", "remarks"]) -> list[str]:
+        """Say how many frames have each of their flags, or remarks, and what it means."""
+        numbers = Counter(word for row in self.rows for word in getattr(row, words))
+        return [f"{number} x {word}: {FLAG_MEANINGS.get(word, '')}" for word, number in numbers.items()]
+
     @property
     def unmoved(self) -> bool:
         """Whether no frame is moved by as much as a thousandth of a pixel, so that after is as before."""
@@ -163,5 +173,7 @@ class RunReport:
     stages: tuple[Any, ...] = ()
     """What each stage took (see `StageTime`), the one that set the pace first; none where the page must be the same for
     a run that was resumed."""
+    command: str = ""
+    """The command line that repeats it."""
     pages: frozenset[str] = frozenset()
     """Names of stacks that have a page of their own."""

@@ -1,7 +1,8 @@
 """Charts as SVG, written as text: the same drawing gives the same bytes, at no cost to speak of.
 
-Letters are left to the browser's font. Nothing is drawn behind a chart, so that it can stand on a light page or a dark
-one. However many values there are, a chart stays small: no more is written than can be seen.
+A chart stands in the page itself: letters are in its font, and every colour is one of its style sheet, which has others
+for dark pages. Nothing in it has a name, so that any number of charts can stand in a page. However many values there
+are, a chart stays small: no more is written than can be seen.
 """
 
 from __future__ import annotations
@@ -93,7 +94,9 @@ BETWEEN: Box = (66, 46, 388, 244)
 """Room for a second axis at the top and at the right."""
 SQUARE: Box = (80, 40, 250, 250)
 _BAR: Box = (430, 48, 13, 234)
-_INK, _FRAME, _GRID = "#262626", "#555", "#e4e4e4"
+INK, GRID = "currentColor", "var(--line)"
+"""Colours of the page."""
+_FRAME, _SHADES = "var(--rule)", 24
 MAX_POINTS = 1200
 """Of a line, unless less is asked for; of marks less than half as many."""
 # matplotlib's viridis at eighths.
@@ -159,7 +162,7 @@ class Chart:
 
     def mark(self, x: float, y: float, path: str, name: str) -> None:
         """Draw one filled mark, of a path relative to its place."""
-        self._symbols("mark", path, np.array([x]), np.array([y]), name, fill="#000")
+        self._symbols("mark", path, np.array([x]), np.array([y]), name, fill=INK)
 
     def level(self, y: float, colour: str, name: str = "") -> None:
         """Draw a dotted line across."""
@@ -194,25 +197,23 @@ class Chart:
     def colour_bar(self, axis: Axis, end: float = 1.0) -> None:
         """Colours from the first to `end` of all, upwards, and the values that they stand for."""
         left, top, width, height = _BAR
-        stops = "".join(f'<stop offset="{k / 8:g}" stop-color="{colour_of(end * k / 8)}"/>' for k in range(9))
-        self._others.append(
-            f'<linearGradient id="g" x1="0" x2="0" y1="1" y2="0">{stops}</linearGradient>'
-            f'<rect x="{left}" y="{top}" width="{width}" height="{height}" fill="url(#g)"/>'
-        )
+        step = height / _SHADES
+        for k in range(_SHADES):
+            place = f'x="{left}" y="{top + height - (k + 1) * step:.2f}" width="{width}" height="{step + 0.3:.2f}"'
+            self._others.append(f'<rect {place} fill="{colour_of(end * k / (_SHADES - 1))}"/>')
         for value, text in axis.ticks(6):
             down = top + (1 - float(axis.share(np.array(value)))) * height
             self._others.append(_text(left + width + 5, down + 4, text))
         self._others.append(_upright(left - 8, top + height / 2, axis.label))
 
-    def svg(self) -> bytes:
+    def svg(self) -> str:
         """The whole chart."""
         left, top, width, height = self._box
-        size, fonts = f'width="{WIDTH}" height="{HEIGHT}"', "system-ui, Liberation Sans, Arial, sans-serif"
-        within = f'x="{left - 6}" y="{top - 6}" width="{width + 12}" height="{height + 12}"'
+        within = [left - 6, top - 6, width + 12, height + 12]
+        place = 'x="{}" y="{}" width="{}" height="{}"'.format(*within)
         parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" {size}',
-            f' font-family="{fonts}" font-size="13" fill="{_INK}">',
-            f'<clipPath id="c"><rect {within}/></clipPath>',
+            f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" aria-hidden="true"',
+            f' font-size="13" fill="{INK}">',
         ]
         lines = []
         for value, text in self._x.ticks(8):
@@ -225,21 +226,22 @@ class Chart:
             lines.append(f"M{left} {y:.1f}h{width}")
             parts.append(_text(left - 7, y + 4, text, "end"))
         parts += [
-            f'<path fill="none" stroke="{_GRID}" d="{"".join(lines)}"/>',
+            f'<path fill="none" stroke="{GRID}" d="{"".join(lines)}"/>',
             f'<path fill="none" stroke="{_FRAME}" d="M{left} {top}v{height}h{width}"/>',
             _text(left + width / 2, top + height + 38, self._x.label, "middle"),
             _upright(16, top + height / 2, self._y.label),
-            f'<g clip-path="url(#c)">{"".join(self._drawn)}</g>',
+            # A drawing within a drawing shows nothing beyond its edges.
+            f'<svg {place} viewBox="{" ".join(map(str, within))}">{"".join(self._drawn)}</svg>',
             *self._others,
         ]
         at = left + 6
         for symbol, name in self._legend:
             parts.append(f'<g transform="translate({at:.0f} {self._legend_height})">{symbol}{_text(32, 0, name)}</g>')
             at += 46 + 6.6 * len(name)
-        return "".join([*parts, "</svg>"]).encode()
+        return "".join([*parts, "</svg>"])
 
     def _symbols(self, name: str, path: str, x: Vector, y: Vector, label: str, fill: str = "none") -> None:
-        style = f'fill="{fill}" stroke="#000" stroke-width="1.4"'
+        style = f'fill="{fill}" stroke="{INK}" stroke-width="1.4"'
         drawn = "".join(f"M{across:.1f} {down:.1f}{path}" for across, down in self._marks(x, y))
         self._drawn.append(f'<path class="{name}" {style} d="{drawn}"/>')
         self._legend.append((f'<path {style} d="M18 -4{path}"/>', label))

@@ -42,7 +42,7 @@ class Chart:
     """A drawing, or the sentence that stands in its place."""
 
     title: str
-    source: str | None
+    svg: str | None
     alt: str
     caption: str
 
@@ -125,9 +125,9 @@ def charts(stack: StackReport, summary: StackSummary, points: int = ALONE.points
         ),
         _chart(
             "Standard error of each shift",
-            error_chart(rows, points),
+            error_chart(rows, stack.sigma_limit, points),
             "Predicted standard error of the shift in rows and columns against frame number, logarithmic.",
-            "Predicted from how far frame and reference differ.",
+            "Predicted from how far frame and reference differ. Dotted: above it a shift is flagged.",
             "No frame has a standard error.",
         ),
         *_tiles(stack),
@@ -248,10 +248,10 @@ def thumbnails(flagged: Sequence[FrameRow], pictures: Pictures, room: Room = ALO
     return tuple(shown)
 
 
-def _chart(title: str, svg: bytes | None, alt: str, caption: str, instead: str) -> Chart:
+def _chart(title: str, svg: str | None, alt: str, caption: str, instead: str) -> Chart:
     if svg is None:
         return Chart(title, None, "", instead)
-    return Chart(title, _data_address("image/svg+xml", svg), alt, caption)
+    return Chart(title, svg, alt, caption)
 
 
 def _pair(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -36,11 +37,13 @@ def draw_stack(
     What a quick report leaves out is in the tables of shifts.
     """
     files, room, kind = {}, room_for(plan.stacks), plan.options.report
+    report = replace(report, files=tuple(path.name for path in outputs))
     has_page = kind == "full" and room is not ALONE
     with timed(resources.stages.meter, "draw"):
         if kind != "none" and plan.stacks <= MAX_SECTIONS:
             page = own_page(report.name) if has_page else ""
-            section = render_section(report, room, page, is_alone=plan.stacks == 1)
+            base = own_page(report.name).removesuffix(REPORT)
+            section = render_section(report, room, page, base, is_alone=plan.stacks == 1)
             files[State(plan.out).attachment(report.name, SECTION)] = section
         if has_page:
             files[plan.out / report.name / REPORT] = render_report(_run_report(plan, [engine], (report,), report.name))
@@ -88,7 +91,8 @@ def _run_report(
     date = datetime.now(UTC).strftime("%Y-%m-%d")
     # What was asked for, where no engine ran.
     ran = ", ".join(dict.fromkeys(engines)) or plan.options.settings.engine
-    return RunReport(title, _facts(plan, ran), stacks, date, tuple(stages))
+    command = shlex.join(["xcorr", "align", *map(str, plan.inputs), "-o", "OUT", *plan.options.words()])
+    return RunReport(title, _facts(plan, ran), stacks, date, tuple(stages), command)
 
 
 def _title(plan: Plan[AlignOptions]) -> str:

@@ -200,6 +200,7 @@ def _report(
         left_out=result.left_out,
         reference_frame=reference_frame(options.reference, result.reference),
         advice=measured.advice,
+        sigma_limit=options.settings.sigma_limit(result.shifts[result.trusted]),
         turns=None if warped is None else warped.turns,
     )
 

@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from xcorr_app.errors import DeviceError
+from xcorr_app.errors import DeviceError, install_line
 from xcorr_app.gpu.runtime.kernel_cache import provide_cache_folder
 
 __all__ = ["DeviceStatus", "cuda_status", "require_cuda"]
@@ -53,7 +53,7 @@ def cuda_status() -> DeviceStatus:
     try:
         cupy = importlib.import_module("cupy")
     except ImportError as error:
-        return DeviceStatus(available=False, reason=f"CuPy cannot be imported ({error}); install xcorr-app[gpu]")
+        return DeviceStatus(available=False, reason=f"CuPy cannot be imported ({error}); {install_line('gpu')}")
     except Exception as error:  # noqa: BLE001 - a broken CuPy or CUDA installation raises what it likes
         return DeviceStatus(available=False, reason=f"CuPy fails on import: {_one_line(error)}")
     try:

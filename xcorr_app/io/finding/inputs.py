@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -165,39 +165,14 @@ def _folder_name(folder: Path) -> str:
     return folder.resolve().name or "stack"
 
 
-def resolved(paths: Iterable[Path]) -> Iterator[Path]:
-    """Real places of files, of which the folders are looked up once: thousands of files lie in one."""
-    folders: dict[Path, Path] = {}
-    for path in paths:
-        if path.is_symlink() or path.name in ("", ".."):
-            yield Path(os.path.realpath(path))
-            continue
-        parent = path.parent
-        folder = folders.get(parent)
-        if folder is None:
-            folder = folders[parent] = Path(os.path.realpath(parent))
-        yield folder / path.name if folder != parent else path
-
-
-def real_folders(paths: Iterable[Path]) -> set[Path]:
-    """Real places of the folders of files."""
-    parents, found = set(), set()
-    for path in paths:
-        if path.is_symlink() or path.name in ("", ".."):
-            found.add(Path(os.path.realpath(path)).parent)
-        else:
-            parents.add(path.parent)
-    return found | {Path(os.path.realpath(parent)) for parent in parents}
-
-
 def _without_repeats(groups: list[Group]) -> list[Group]:
     """Leave out files that were named before, sort each group, drop groups that have become empty."""
-    seen: set[Path] = set()
+    seen: set[str] = set()
     result = []
     for group in groups:
         paths = []
-        for path, identity in zip(group.paths, resolved(group.paths), strict=True):
-            if identity not in seen:
+        for path in group.paths:
+            if (identity := os.path.realpath(path)) not in seen:
                 seen.add(identity)
                 paths.append(path)
         if paths:

@@ -7,10 +7,11 @@ what a camera wrote without loss where there is a choice.
 
 from __future__ import annotations
 
+import math
 import tempfile
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -45,55 +46,40 @@ def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> For
     metadata = make_metadata(sizes, "TCYX", np.dtype(np.uint8), "tiff")
     if known.get("fps", 0) > 0:
         metadata = replace(metadata, time_increment=1 / known["fps"], time_unit="s")
-    decoded = _Decoded(path, stamp, (count, height, width), samples)
+    lock, kept = threading.Lock(), list[np.ndarray]()
 
     def plane(t: int, _z: int, _c: int) -> np.ndarray:
-        frame: np.ndarray = decoded.frames()[t]
-        return frame if samples == 1 else np.moveaxis(frame, -1, 0)
+        with lock:
+            if not kept:
+                check_unchanged(path, stamp)
+                kept.append(_decoded(path, (count, height, width, samples)[: 4 if colour else 3]))
+        frame: np.ndarray = kept[0][t]
+        return np.moveaxis(frame, -1, 0) if colour else frame
 
     return FormatImage(path, metadata, plane, stamp, samples)
 
 
-class _Decoded:
+def _decoded(path: Path, shape: tuple[int, ...]) -> np.ndarray:
     """The frames of a video, decoded when the first one is asked for."""
-
-    def __init__(self, path: Path, stamp: tuple[int, ...], shape: tuple[int, int, int], samples: int) -> None:
-        self._path, self._stamp, self._samples = path, stamp, samples
-        self._shape = shape if samples == 1 else (*shape, samples)
-        self._format = "gray" if samples == 1 else "rgb24"
-        self._frames: Any = None
-        self._lock = threading.Lock()
-
-    def frames(self) -> Any:
-        with self._lock:
-            if self._frames is None:
-                self._frames = self._decode()
-            return self._frames
-
-    def _decode(self) -> np.ndarray:
-        check_unchanged(self._path, self._stamp)
-        ffmpeg = library("imageio_ffmpeg", "formats", self._path)
-        size = int(np.prod(self._shape[1:]))
-        with tempfile.TemporaryFile(prefix="xcorr-video-") as file:
-            # As many frames as the file has: none repeated or left out to keep a rate.
-            stream = ffmpeg.read_frames(
-                str(self._path),
-                pix_fmt=self._format,
-                bits_per_pixel=8 * self._samples,
-                output_params=["-fps_mode", "passthrough"],
-            )
-            next(stream)
-            count = 0
-            for frame in stream:
-                if len(frame) != size:
-                    raise DamagedFileError(f"{self._path}: frame {count} has {len(frame)} bytes, declared are {size}")
-                file.write(frame)
-                count += 1
-                if count > self._shape[0]:
-                    break
-            if count != self._shape[0]:
-                raise DamagedFileError(
-                    f"{self._path}: {count} frames can be decoded, {self._shape[0]} are declared; it is damaged"
-                )
-            file.flush()
-            return np.memmap(file, np.uint8, "r", shape=self._shape)
+    ffmpeg, size = library("imageio_ffmpeg", "formats", path), math.prod(shape[1:])
+    with tempfile.TemporaryFile(prefix="xcorr-video-") as file:
+        # As many frames as the file has: none repeated or left out to keep a rate.
+        stream = ffmpeg.read_frames(
+            str(path),
+            pix_fmt="gray" if len(shape) == 3 else "rgb24",
+            bits_per_pixel=8 * math.prod(shape[3:]),
+            output_params=["-fps_mode", "passthrough"],
+        )
+        next(stream)
+        count = 0
+        for frame in stream:
+            if len(frame) != size:
+                raise DamagedFileError(f"{path}: frame {count} has {len(frame)} bytes, declared are {size}")
+            file.write(frame)
+            count += 1
+            if count > shape[0]:
+                break
+        if count != shape[0]:
+            raise DamagedFileError(f"{path}: {count} frames can be decoded, {shape[0]} are declared; it is damaged")
+        file.flush()
+        return np.memmap(file, np.uint8, "r", shape=shape)

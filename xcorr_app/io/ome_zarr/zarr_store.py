@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xcorr_app.errors import InputError
-from xcorr_app.io.container_paths import ZARR, url_of
+from xcorr_app.io.container_paths import url_of
 from xcorr_app.io.optional import library
 from xcorr_app.io.parsing import parsing
 
@@ -77,8 +77,3 @@ def _inside(text: str) -> str:
     if not isinstance(text, str) or text.startswith("/") or ".." in text.split("/"):
         raise ValueError(f"{json.dumps(text)[:80]} is no path within the group")
     return text
-
-
-def name_of(path: Path) -> str:
-    """Name of the folder that ends in ``.zarr``."""
-    return next((part for part in reversed(path.parts) if part.lower().endswith(ZARR)), path.name)

@@ -6,6 +6,7 @@ and annotations survive. Source: OME data model 2016-06, https://docs.openmicros
 
 from __future__ import annotations
 
+import math
 import re
 import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,7 +17,6 @@ from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.parsing import bounded_int, parsing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from xcorr_app.io.source import StackMetadata
@@ -25,6 +25,8 @@ _NAMESPACE = "http://www.openmicroscopy.org/Schemas/OME/2016-06"
 _EMPTY = f'<OME xmlns="{_NAMESPACE}" Creator="xcorr"><Image ID="Image:0"><Pixels ID="Pixels:0"/></Image></OME>'
 _TYPE_NAMES = {"float32": "float", "float64": "double"}
 _DEEPEST = 100
+_MANY = 10**17
+"""More planes than any image has."""
 _XML_START = '<?xml version="1.0" encoding="UTF-8"?>'
 
 
@@ -213,47 +215,55 @@ def _renew_children(pixels: ET.Element, metadata: StackMetadata, space: str) -> 
     pixels[:0] = [*channels, block]
 
 
-def _page_map(path: Path, root: ET.Element, pixels: ET.Element, sizes: dict[str, int], order: str) -> np.ndarray:
-    planes = sizes["T"] * sizes["Z"] * sizes["C"]
-    pages = np.full((sizes["T"], sizes["Z"], sizes["C"]), -1, np.int64)
-    own = root.get("UUID")
+class TiffBlock(NamedTuple):
+    """Planes that follow each other in one file."""
+
+    file: str | None
+    """Name of another file, or None."""
+    first: int
+    number: int
+    start: dict[str, int]
+
+    def planes(self, sizes: dict[str, int], order: str) -> tuple[np.ndarray, ...]:
+        """Places t, z and c of its planes, the last axis of `order` fastest, up to the end of the stack."""
+        shape, start = [sizes[axis] for axis in order], [self.start[axis] for axis in order]
+        if any(not 0 <= index < size for index, size in zip(start, shape, strict=True)):
+            return (np.array([], np.int64),) * 3
+        first, total = int(np.ravel_multi_index(start, shape)), math.prod(shape)
+        at = dict(zip(order, np.unravel_index(np.arange(first, min(first + self.number, total)), shape), strict=True))
+        return at["T"], at["Z"], at["C"]
+
+
+def tiff_blocks(path: Path, root: ET.Element, pixels: ET.Element) -> list[TiffBlock]:
+    """Where an image says that its planes are."""
+    own, found = root.get("UUID"), []
     for block in [child for child in pixels if local_name(child) == "TiffData"] or [ET.Element("TiffData")]:
-        other = find_child(block, "UUID")
-        if other is not None and (other.text or "").strip() != own:
-            raise InputError(
-                f"{path}: is one of a set of OME-TIFF files (it refers to {other.get('FileName', 'another file')!r}); "
-                "export the set as one file"
-            )
-        try:
-            first = bounded_int(block.get("IFD", "0"))
-            count = bounded_int(block.get("PlaneCount", "1" if block.get("IFD") else str(planes)))
+        named = find_child(block, "UUID")
+        other = None if named is None or (named.text or "").strip() == own else named.get("FileName", "another file")
+        # One that does not say how many it has is of one plane where it says which, else of all.
+        count = block.get("PlaneCount", str(_MANY) if other is None and not block.get("IFD") else "1")
+        with parsing(path, "its OME-XML has a TiffData element that cannot be read"):
             start = {axis: bounded_int(block.get(f"First{axis}", "0")) for axis in "TZC"}
-        except ValueError as error:
-            raise DamagedFileError(f"{path}: its OME-XML has a TiffData element that cannot be read") from error
-        for step, position in zip(range(min(count, planes)), positions(start, sizes, order), strict=False):
-            pages[position] = first + step
-    missing = int(np.count_nonzero((pages < 0) | (pages >= planes)))
-    if missing or len(np.unique(pages)) != planes:
+            found.append(TiffBlock(other, bounded_int(block.get("IFD", "0")), bounded_int(count), start))
+    return found
+
+
+def _page_map(path: Path, root: ET.Element, pixels: ET.Element, sizes: dict[str, int], order: str) -> np.ndarray:
+    pages = np.full((sizes["T"], sizes["Z"], sizes["C"]), -1, np.int64)
+    for block in tiff_blocks(path, root, pixels):
+        if block.file is not None:
+            raise InputError(
+                f"{path}: is one of a set of OME-TIFF files (it refers to {block.file!r}); export the set as one file"
+            )
+        where = block.planes(sizes, order)
+        pages[where] = block.first + np.arange(len(where[0]))
+    missing = int(np.count_nonzero((pages < 0) | (pages >= pages.size)))
+    if missing or len(np.unique(pages)) != pages.size:
         raise DamagedFileError(
-            f"{path}: its OME-XML declares {planes} planes but does not give each a page of its own "
+            f"{path}: its OME-XML declares {pages.size} planes but does not give each a page of its own "
             f"({missing} have none)"
         )
     return pages
-
-
-def positions(start: dict[str, int], sizes: dict[str, int], order: str) -> Iterator[tuple[int, int, int]]:
-    """Yield (t, z, c) from `start` on, the last axis of `order` fastest, until the end of the stack."""
-    slow, middle, fast = order[0], order[1], order[2]
-    if any(not 0 <= start[axis] < sizes[axis] for axis in order):
-        return
-    first = (start[slow] * sizes[middle] + start[middle]) * sizes[fast] + start[fast]
-    for index in range(first, sizes[slow] * sizes[middle] * sizes[fast]):
-        at = {
-            fast: index % sizes[fast],
-            middle: index // sizes[fast] % sizes[middle],
-            slow: index // (sizes[fast] * sizes[middle]),
-        }
-        yield at["T"], at["Z"], at["C"]
 
 
 def parse_xml(path: Path, description: bytes) -> ET.Element:

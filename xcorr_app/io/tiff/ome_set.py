@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +18,16 @@ from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.opened import opened, stamp
 from xcorr_app.io.parsing import bounded_int, parsing
 from xcorr_app.io.source import StackMetadata, calibration_of, make_metadata
-from xcorr_app.io.tiff.ome import find_child, is_ome, local_name, parse_ome, parse_xml, positions, use_default_namespace
+from xcorr_app.io.tiff.ome import (
+    TiffBlock,
+    find_child,
+    is_ome,
+    local_name,
+    parse_ome,
+    parse_xml,
+    tiff_blocks,
+    use_default_namespace,
+)
 from xcorr_app.io.tiff.tiff import TiffImage
 from xcorr_app.io.tiff.tiff_directory import DirectoryReader
 from xcorr_app.io.tiff.tiff_scan import walk_pages
@@ -67,15 +76,6 @@ class OmeSet:
         return plane
 
 
-class _Block(NamedTuple):
-    """Planes that follow each other in one file."""
-
-    name: str
-    first: int
-    number: int
-    start: dict[str, int]
-
-
 def is_set(path: Path, description: bytes) -> bool:
     """Tell whether OME-XML speaks of more files than the one that it is in."""
     if not is_ome(description) or not (b"FileName=" in description or b"BinaryOnly" in description):
@@ -98,14 +98,14 @@ def scan_ome_set(path: Path, description: bytes, limits: Limits) -> OmeSet:
     pixels = find_child(image, "Pixels")
     if pixels is None:
         raise DamagedFileError(f"{path}: its OME-XML has no Pixels element")
-    blocks = [_block(path, child) for child in pixels if local_name(child) == "TiffData"]
+    blocks = _named_blocks(path, root, pixels)
     for other in [child for child in root if local_name(child) == "Image" and child is not image]:
         root.remove(other)
     for child in [child for child in pixels if local_name(child) == "TiffData"]:
         pixels.remove(child)
     use_default_namespace(root)
     text = ET.tostring(root)
-    names = tuple(dict.fromkeys(block.name for block in blocks))
+    names = tuple(dict.fromkeys(name for name, _ in blocks))
     paths = tuple(path.parent / name for name in names)
     files = _files(paths, tuple(_stamp(path, file) for file in paths), limits)
     planes = int(np.prod([bounded_int(pixels.get(f"Size{axis}", "")) for axis in "TZC"], dtype=object))
@@ -113,14 +113,15 @@ def scan_ome_set(path: Path, description: bytes, limits: Limits) -> OmeSet:
     info = parse_ome(path, text, planes)
     shape = tuple(info.sizes[axis] for axis in "TZC")
     file_map, page_map = np.full(shape, -1, np.int64), np.zeros(shape, np.int64)
-    for block in blocks:
-        number = names.index(block.name)
-        for step, place in zip(range(block.number), positions(block.start, info.sizes, info.order[:3]), strict=False):
-            if file_map[place] >= 0 and (file_map[place], page_map[place]) != (number, block.first + step):
-                raise DamagedFileError(f"{path}: its OME-XML gives plane t, z, c = {place} two places")
-            if block.first + step >= files[number].page_count:
-                raise DamagedFileError(f"{paths[number]}: has no page {block.first + step}, which the set needs")
-            file_map[place], page_map[place] = number, block.first + step
+    for name, block in blocks:
+        number, where = names.index(name), block.planes(info.sizes, info.order[:3])
+        pages = block.first + np.arange(len(where[0]))
+        old = file_map[where]
+        if ((old >= 0) & ((old != number) | (page_map[where] != pages))).any():
+            raise DamagedFileError(f"{path}: its OME-XML gives a plane two places, one in {name}")
+        if pages.size and pages[-1] >= files[number].page_count:
+            raise DamagedFileError(f"{paths[number]}: has no page {pages[-1]}, which the set needs")
+        file_map[where], page_map[where] = number, pages
     if missing := int(np.count_nonzero(file_map < 0)):
         raise DamagedFileError(f"{path}: {missing} of the {planes} planes of its set are in no file")
     first = files[0].metadata
@@ -161,8 +162,7 @@ def _image_of(path: Path, root: ET.Element) -> ET.Element:
         image
         for image in images
         for pixels in [find_child(image, "Pixels")]
-        if pixels is not None
-        and any(_block(path, child).name == path.name for child in pixels if local_name(child) == "TiffData")
+        if pixels is not None and any(name == path.name for name, _ in _named_blocks(path, root, pixels))
     ]
     if len(holding) != 1:
         raise InputError(
@@ -177,12 +177,10 @@ def _named(root: ET.Element) -> str:
     return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
 
 
-def _block(path: Path, element: ET.Element) -> _Block:
-    named = find_child(element, "UUID")
-    name = path.name if named is None else _plain_name(path, named.get("FileName", path.name))
-    with parsing(path, "its OME-XML has a TiffData element that cannot be read"):
-        first, count = bounded_int(element.get("IFD", "0")), bounded_int(element.get("PlaneCount", "1"))
-        return _Block(name, first, count, {axis: bounded_int(element.get(f"First{axis}", "0")) for axis in "TZC"})
+def _named_blocks(path: Path, root: ET.Element, pixels: ET.Element) -> list[tuple[str, TiffBlock]]:
+    """Where an image says that its planes are, with the names of files."""
+    blocks = tiff_blocks(path, root, pixels) if find_child(pixels, "TiffData") is not None else []
+    return [(path.name if block.file is None else _plain_name(path, block.file), block) for block in blocks]
 
 
 def _plain_name(path: Path, name: str) -> str:

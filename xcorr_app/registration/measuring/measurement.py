@@ -299,17 +299,17 @@ class Measurement(OnePass):
         # The reference itself has nothing to gain.
         itself = trusted & (columns.score >= _ITSELF)
         trusted = trusted & ~itself
-        fit, done = Fit.empty(self._count), np.zeros(self._count, dtype=bool)
 
-        def pays(chosen: NDArray[np.bool_]) -> bool:
-            self._fit(reference, columns.shifts, chosen & ~done, fit)
-            done[chosen] = True
+        def pays(chosen: NDArray[np.bool_], *, once: bool = True) -> Fit | None:
+            fit = self._fit(reference, columns.shifts, chosen, once=once)
             known = chosen & np.isfinite(fit.shift).all(axis=1)
-            return bool(known.any() and masks.surer(columns.sigma, fit.sigma, known, _WORTH_A_FIT))
+            is_surer = known.any() and masks.surer(columns.sigma, fit.sigma, known, _WORTH_A_FIT)
+            return fit if is_surer else None
 
         # A mask may have been made for the frames whose tiles were looked at: they alone are no measure.
         few = trusted & seen, _less_sure(columns.sigma, trusted, self._few)
-        if not (any(pays(chosen) for chosen in few) and pays(trusted)):
+        fit = pays(trusted, once=False) if any(pays(chosen) for chosen in few) else None
+        if fit is None:
             return columns
         trusted |= itself
         fit.shift[itself], fit.sigma[itself] = columns.shifts[itself], columns.sigma[itself]
@@ -340,17 +340,17 @@ class Measurement(OnePass):
         for numbers, found in self.over_chosen("tiles", reference, chosen, looked):
             columns.looked_at(numbers, found)
 
-    def _fit(self, reference: Reference, shifts: NDArray[np.float64], chosen: NDArray[np.bool_], fit: Fit) -> None:
+    def _fit(self, reference: Reference, shifts: NDArray[np.float64], chosen: NDArray[np.bool_], *, once: bool) -> Fit:
         """Fit the chosen frames (T,) so that pixels that differ count less."""
-        if not chosen.any():
-            return
+        fit = Fit.empty(self._count)
         kernel = self.weighting.kernel(reference, quiet=FINELY_NOISY)
 
         def fitted(images: Array, frames: Array, numbers: NDArray[np.intp]) -> Fit:
-            return fit_reweighted(images, frames, shifts[numbers], kernel)
+            return fit_reweighted(images, frames, shifts[numbers], kernel, once=once)
 
         for numbers, these in self.over_chosen("refine", reference, chosen, fitted):
             fit.shift[numbers], fit.sigma[numbers] = these.shift, these.sigma
+        return fit
 
 
 def _of_all(found: Refined, chosen: NDArray[np.bool_]) -> NDArray[np.bool_] | None:

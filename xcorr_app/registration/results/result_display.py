@@ -37,11 +37,7 @@ class FrameResult:
         return f"{type(self).__name__}({self.summary()})"
 
     def _repr_html_(self: _Frames) -> str:
-        numbers = {"dy": self.shifts[:, 0], "dx": self.shifts[:, 1]}
-        numbers |= {"sigma y": self.sigma[:, 0], "sigma x": self.sigma[:, 1], "score": self.score}
-        columns = {name: [f"{value:.3f}" for value in values] for name, values in numbers.items()}
-        frames = [str(frame) for frame in range(len(self.flags))]
-        return html_table(repr(self), {"frame": frames, **columns, "flags": [", ".join(each) for each in self.flags]})
+        return html_table(repr(self), columns_of(self))
 
     def summary(self: _Frames) -> str:
         """Say in a line how many frames can be trusted, how far these moved, and how certain that is."""
@@ -74,6 +70,16 @@ class FrameResult:
         axes.set(xlabel="frame", ylabel="shift (pixels)")
         axes.legend()
         return axes
+
+
+def columns_of(result: _Frames) -> dict[str, list[str]]:
+    """Write a line for each frame, by columns: shift, standard error, angle and scale where there are, score, flags."""
+    numbers = {"dy": result.shifts[:, 0], "dx": result.shifts[:, 1]}
+    numbers |= {"sigma y": result.sigma[:, 0], "sigma x": result.sigma[:, 1]}
+    numbers |= {name: getattr(result, name) for name in ("angle", "scale", "score") if hasattr(result, name)}
+    columns = {name: [f"{value:.3f}" for value in values] for name, values in numbers.items()}
+    frames = [str(frame) for frame in range(len(result.flags))]
+    return {"frame": frames, **columns, "flags": [", ".join(each) for each in result.flags]}
 
 
 def axes_of(axes: Any) -> Any:

@@ -1,0 +1,31 @@
+"""The command line that repeats a run: read again, it asks for the same."""
+
+import shlex
+
+import numpy as np
+import pytest
+
+from tests.batch.movies import align, write_movie
+from xcorr_app.pipeline.state import read_record
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "-m 5,6 -r 2 --no-apply",
+        "--roi 4:36,3:45 --subpixel dft:20 --verify none --smooth-time 2",
+        "--border nearest --interpolation cubic --doubtful drop --channel 0 --min-overlap 0.4",
+        "--prefilter gaussian:1.5 --report quick",
+    ],
+)
+def test_the_report_says_how_to_repeat_it(tmp_path, words):
+    movie = write_movie(tmp_path / "m.tif")
+    align(movie, "-o", tmp_path / "a", *words.split())
+    page = (tmp_path / "a" / "report.html").read_text()
+    line = page.split("To repeat it: <code>")[1].split("</code>")[0]
+    program, command, named, *rest = shlex.split(line)
+    assert (program, command, named, rest[:2]) == ("xcorr", "align", str(movie), ["-o", "OUT"])
+    align(named, "-o", tmp_path / "b", *rest[2:])
+    first, second = (read_record(tmp_path / name / "run.json")["parameters"] for name in "ab")
+    assert first == second
+    assert np.array_equal(*((tmp_path / name / "m" / "shifts.csv").read_bytes() for name in "ab"))
