@@ -40,7 +40,7 @@ LARGEST = {
     "xcorr_app/batch": 2950,
     "xcorr_app/cli": 850,
     "xcorr_app/cluster": 260,
-    "xcorr_app/correlation": 2160,
+    "xcorr_app/correlation": 2180,
     "xcorr_app/filtering": 1590,
     "xcorr_app/gpu": 5330,
     "xcorr_app/io": 5380,
