@@ -37,8 +37,8 @@ WITHOUT_RINGS = {"arrays", "batch", "cli", "cluster", "correlation", "filtering"
 """Layers whose files, taken together, import each other in no ring."""
 LARGEST = {
     "xcorr_app/arrays": 230,
-    "xcorr_app/batch": 2950,
-    "xcorr_app/cli": 850,
+    "xcorr_app/batch": 2910,
+    "xcorr_app/cli": 840,
     "xcorr_app/cluster": 260,
     "xcorr_app/correlation": 2160,
     "xcorr_app/filtering": 1590,
@@ -47,7 +47,7 @@ LARGEST = {
     "xcorr_app/napari": 190,
     "xcorr_app/pipeline": 1220,
     "xcorr_app/registration": 11590,
-    "xcorr_app/report": 1170,
+    "xcorr_app/report": 1140,
     "benchmarks": 5680,
     "tests": 24220,
 }
