@@ -19,7 +19,7 @@ from xcorr_app.filtering.filter_bank import filter_bank
 from xcorr_app.filtering.request import checked_request
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 from xcorr_app.gpu.runtime.select import Device
-from xcorr_app.io import SeriesSpec, StackMetadata, make_folder
+from xcorr_app.io import SeriesSpec, StackMetadata
 from xcorr_app.io.source import Resolution
 from xcorr_app.pipeline.new_channels import with_new_channels
 from xcorr_app.pipeline.planes import Begun, HostPlanes, over_planes
@@ -62,7 +62,6 @@ def filter_stack(
             after[plane - start] = 0
         return after, count, chunk.unreadable, engine
 
-    make_folder(target.parent)
     with resources.step("filter"), resources.writer(target, metadata) as writer:
         rows, columns = source.metadata.shape[-2:]
         pixels = rows * columns * (1 if bank is None else len(bank.filters))
