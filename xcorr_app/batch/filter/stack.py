@@ -50,7 +50,6 @@ def filter_stack(
     source, positions = begun.host.source, begun.host.positions
     if bank is None:
         metadata = written_metadata(source.metadata, options)
-        _check_types(source.metadata, options)
     else:
         metadata = bank_metadata(source.metadata, bank, options)
 
@@ -119,21 +118,6 @@ def _filtered(images: Array, options: FilterOptions) -> tuple[Array, int, str]:
         return after, count, options.engine
     request = checked_request(images.shape, images.dtype, taps, origin=0, flip=True, **how)
     return after, count, chosen_engine(request.kernel, finite=True)
-
-
-def _check_types(metadata: StackMetadata, options: FilterOptions) -> None:
-    """Refuse images that no filter takes, before the output is begun."""
-    checked_request(
-        metadata.shape,
-        metadata.dtype,
-        np.ones((1, 1)),
-        "reflect",
-        cval=0.0,
-        origin=0,
-        dtype=options.result_type(metadata.dtype),
-        engine="auto",
-        flip=True,
-    )
 
 
 def written_metadata(metadata: StackMetadata, options: FilterOptions) -> StackMetadata:
