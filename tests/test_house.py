@@ -43,7 +43,7 @@ LARGEST = {
     "xcorr_app/correlation": 2160,
     "xcorr_app/filtering": 1590,
     "xcorr_app/gpu": 5330,
-    "xcorr_app/io": 5380,
+    "xcorr_app/io": 5300,
     "xcorr_app/napari": 190,
     "xcorr_app/pipeline": 1220,
     "xcorr_app/registration": 11590,
