@@ -11,7 +11,7 @@ from xcorr_app.batch.filter.options import FilterOptions
 from xcorr_app.batch.filter.stack import bank_positions, filter_stack
 from xcorr_app.batch.shared_options import explains_another, limits_for
 from xcorr_app.decision import Decision
-from xcorr_app.errors import ArgumentError, DeviceError
+from xcorr_app.errors import ArgumentError
 from xcorr_app.filtering.choice import check_device_engine, decide_filter
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.filtering.kernel_names import kernel_name
@@ -32,12 +32,7 @@ def filter_device(options: FilterOptions) -> Device:
     device = device or select_device(options.device)
     if explains_another(options):
         return device
-    if options.kernel != "auto" and device.xp is np:
-        why = device.note or "--device cpu was given"
-        raise DeviceError(f"kernel {options.kernel!r} runs on a GPU ({why}); --kernel auto gives the same on the CPU")
-    if options.engine == "reuse" and device.xp is np:
-        why = device.note or "--device cpu was given"
-        raise DeviceError(f"engine 'reuse' runs on a GPU ({why}); --engine auto gives the same on the CPU")
+    options.computes_on(device, engine=options.engine if options.engine == "reuse" else "auto")
     if device.xp is not np and options.engine == "opencv":
         raise ArgumentError(f"engine {options.engine!r} runs on the CPU: leave --device {options.device} out")
     if options.choice.bank is not None:

@@ -139,16 +139,7 @@ def _check_types(metadata: StackMetadata, options: FilterOptions) -> None:
 
 def written_metadata(metadata: StackMetadata, options: FilterOptions) -> StackMetadata:
     """Metadata of the filtered stack: what was read, but for the size of planes and the type of pixels."""
-    if options.mode == "valid":
-        rows, columns = (
-            size - taps + 1 for size, taps in zip(metadata.shape[-2:], options.choice.taps.shape, strict=True)
-        )
-        if rows < 1 or columns < 1:
-            raise ShapeError(
-                f"planes of {metadata.shape[-2]} x {metadata.shape[-1]} are smaller than the filter of "
-                f"{' x '.join(map(str, options.choice.taps.shape))}: nothing is left with --mode valid"
-            )
-        metadata = metadata.with_plane_shape(rows, columns)
+    metadata = metadata.with_plane_shape(*_left(metadata, options, options.choice.taps.shape))
     dtype = options.result_type(metadata.dtype)
     if dtype == "same" or metadata.dtype.name == dtype:
         return metadata
@@ -181,18 +172,24 @@ def bank_metadata(metadata: StackMetadata, bank: FilterBank, options: FilterOpti
     result = with_new_channels(metadata, "C", channels * count, names, dtype)
     if channels * count == 1:
         result = replace(result, channel_names=())
-    rows, columns = metadata.shape[-2:]
-    if options.mode == "valid":
-        rows, columns = rows - height + 1, columns - width + 1
-    if rows < 1 or columns < 1:
-        raise ShapeError(
-            f"planes of {metadata.shape[-2]} x {metadata.shape[-1]} are smaller than the filters of "
-            f"{height} x {width}: nothing is left with --mode valid"
-        )
+    rows, columns = _left(metadata, options, (height, width))
     if options.stride > 1:
         rows, columns = ((size - 1) // options.stride + 1 for size in (rows, columns))
         result = _coarser(result, options.stride)
     return result.with_plane_shape(rows, columns)
+
+
+def _left(metadata: StackMetadata, options: FilterOptions, taps: tuple[int, ...]) -> tuple[int, int]:
+    """Rows and columns of what taps leave of a plane. Raises ShapeError where that is nothing."""
+    rows, columns = metadata.shape[-2:]
+    if options.mode != "valid":
+        return rows, columns
+    if rows < taps[0] or columns < taps[1]:
+        raise ShapeError(
+            f"planes of {rows} x {columns} are smaller than the filter of {taps[0]} x {taps[1]}: nothing is left with "
+            "--mode valid"
+        )
+    return rows - taps[0] + 1, columns - taps[1] + 1
 
 
 def _coarser(metadata: StackMetadata, stride: int) -> StackMetadata:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from xcorr_app.errors import FileError, OutputError
 from xcorr_app.io.meter import Meter, timed
-from xcorr_app.io.writing.write_at import write_at
 
 try:
     import fcntl
@@ -35,13 +34,7 @@ def atomic_path(final: Path | str, meter: Meter | None = None) -> Iterator[Path]
     block ends. It is locked until then, which tells it from what a killed process left: see `remove_abandoned`.
     Raises OutputError when the operating system refuses to write (folder missing, disk full, read-only, ...).
     """
-    with _atomic(Path(final), meter) as (partial, _):
-        yield partial
-
-
-@contextmanager
-def _atomic(final: Path, meter: Meter | None = None) -> Iterator[tuple[Path, int]]:
-    """As `atomic_path`, with a descriptor of the temporary file."""
+    final = Path(final)
     if fcntl is None:
         raise OutputError(
             f"{final}: is not written: locks and renaming as POSIX has them are needed; use Linux, macOS or WSL"
@@ -54,7 +47,7 @@ def _atomic(final: Path, meter: Meter | None = None) -> Iterator[tuple[Path, int
             # Some network file systems know no locks: what is left there stays.
             with suppress(OSError):
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield partial, descriptor
+            yield partial
             with timed(meter, "sync"):
                 _sync(descriptor)
                 partial.replace(final)
@@ -125,12 +118,9 @@ def remove_output(path: Path, *, ignore_errors: bool = False) -> None:
 
 
 def atomic_write_bytes(final: Path | str, content: bytes) -> None:
-    """Write `content` to `final` as `atomic_path` does.
-
-    By as few calls as may be: a thread that calls for each of thousands of small files hinders those that compute.
-    """
-    with _atomic(Path(final)) as (_, descriptor):
-        write_at(descriptor, [content], 0)
+    """Write `content` to `final` as `atomic_path` does."""
+    with atomic_path(final) as partial:
+        partial.write_bytes(content)
 
 
 def atomic_write_text(final: Path | str, text: str) -> None:
