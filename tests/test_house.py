@@ -40,7 +40,7 @@ LARGEST = {
     "xcorr_app/batch": 2910,
     "xcorr_app/cli": 840,
     "xcorr_app/cluster": 260,
-    "xcorr_app/correlation": 2160,
+    "xcorr_app/correlation": 2180,
     "xcorr_app/filtering": 1590,
     "xcorr_app/gpu": 5330,
     "xcorr_app/io": 5300,
@@ -49,7 +49,7 @@ LARGEST = {
     "xcorr_app/registration": 11590,
     "xcorr_app/report": 1140,
     "benchmarks": 5680,
-    "tests": 24220,
+    "tests": 24230,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")

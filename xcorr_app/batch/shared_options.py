@@ -220,7 +220,7 @@ class StackOptions(ComputingOptions):
 class MovingOptions(StackOptions):
     """Of a command that moves frames."""
 
-    interpolation: Literal["nearest", "linear", "cubic", "fourier"] = option(
+    interpolation: Literal["nearest", "linear", "cubic", "lanczos", "fourier"] = option(
         "linear",
         "How pixels are moved by fractions of a pixel.",
         OneOf(choices.INTERPOLATIONS),

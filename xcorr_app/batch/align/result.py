@@ -16,8 +16,9 @@ from xcorr_app.pipeline.outcome import Run
 from xcorr_app.registration.assessment import Assessment
 from xcorr_app.registration.quality import is_trusted
 from xcorr_app.registration.results.frame_table import array_of, columns_of
-from xcorr_app.registration.results.result_display import FrameResult, html_table
+from xcorr_app.registration.results.result_display import FrameResult
 from xcorr_app.report.records import FrameRow, StackReport
+from xcorr_app.shown import html_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-_SHOWN = 24
-"""Lines of a table; of more its first and last ones."""
+from xcorr_app.shown import axes_of, html_table
 
 
 class _Frames(Protocol):
@@ -80,22 +77,3 @@ def columns_of(result: _Frames) -> dict[str, list[str]]:
     columns = {name: [f"{value:.3f}" for value in values] for name, values in numbers.items()}
     frames = [str(frame) for frame in range(len(result.flags))]
     return {"frame": frames, **columns, "flags": [", ".join(each) for each in result.flags]}
-
-
-def axes_of(axes: Any) -> Any:
-    """Return what is given to draw in, or the axes of a new figure."""
-    if axes is not None:
-        return axes
-    from matplotlib import pyplot as plt
-
-    return plt.figure().add_subplot()
-
-
-def html_table(title: str, columns: Mapping[str, Sequence[str]]) -> str:
-    """Write a table; of many lines, the first and the last ones."""
-    rows = list(zip(*columns.values(), strict=True))
-    if len(rows) > _SHOWN:
-        rows = [*rows[: _SHOWN // 2], ("\u22ee",) * len(columns), *rows[-_SHOWN // 2 :]]
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
-    return f"<table><caption>{escape(title)}</caption><tr>{head}</tr>{body}</table>"

@@ -17,8 +17,8 @@ SMALLEST = 64
 _PARTS, _OF_PART = 8, 9
 """Parts of a line, each looked at by itself, and pixels of each whose mean, or median, is taken."""
 _LOOKED_AT, _FEWEST = 5, 3
-"""Frames; of fewer than the latter, parts of lines may be the scene's own, and those alone are told that are whole, or of
-one value."""
+"""Frames; of fewer than the latter, parts of lines may be the scene's own, and those alone are told that are whole, or
+of one value."""
 _GLANCE, _DEVIATIONS = 6.0, 12.0
 """Of the noise of such means, by which a line lies beyond those beside it: at a glance, and surely."""
 GLANCE_STEPS = _GLANCE * NOISE_OF_STEPS
