@@ -1,7 +1,7 @@
 """Names of files read: the numbers that letters give an axis, and what is left of the name.
 
-Letters before a number name its axis: ``_t000_c0_z1``, ``-ch01``, ``C1-name``, ``_w2GFP``, ``_s2``. The C of `well_C1` is
-row C of a plate where the names show it, else a channel.
+Letters before a number name its axis: ``_t000_c0_z1``, ``-ch01``, ``C1-name``, ``_w2GFP``, ``_s2``. The C of `well_C1`
+is row C of a plate where the names show it, else a channel.
 """
 
 from __future__ import annotations
