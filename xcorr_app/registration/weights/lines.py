@@ -116,9 +116,8 @@ def _stuck(values: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 def _inside(farther: NDArray[np.float64], beside: NDArray[np.float64], line: int) -> NDArray[np.float64]:
     """Values next to those beside lines; of this `line`, whose next is mirrored onto itself, those beside."""
-    found = farther.copy()
-    found[..., line] = beside[..., line]
-    return found
+    size = farther.shape[-1]
+    return np.where(np.arange(size) == line % size, beside, farther)
 
 
 def _ends(size: int) -> NDArray[np.intp]:
