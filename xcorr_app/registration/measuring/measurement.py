@@ -127,7 +127,7 @@ class Measurement(OnePass):
 
     def _over_layers(self, columns: Measured, reference: Reference) -> Measured:
         """Refine frames whose tiles differ by phases, to which another layer is noise, if that is surer on a few."""
-        chosen = self._for_phases(columns)
+        chosen = self._for_phases(columns) & (columns.sigma <= self.settings.sure_sigma).all(axis=1)
         few = _less_sure(columns.sigma, chosen, self._few)
         if not few.any():
             return columns
@@ -241,11 +241,10 @@ class Measurement(OnePass):
             for numbers, turned in self.over_chosen("turn", reference, chosen, compared):
                 found.write(numbers, turned)
 
-        few, every, failed = _less_sure(columns.sigma, seen, min(self._few, 2)), np.arange(self._count), 0
+        few = _less_sure(columns.sigma, seen, min(self._few, 2))
         for number in np.flatnonzero(few):
-            compare(every == number)
-            failed += not found.holds[number]
-            if 2 * failed > few.sum():
+            compare(np.arange(self._count) == number)
+            if not found.holds[number]:
                 return None
         compare(trusted & ~few)
         return columns.turned(found) if 2 * found.holds.sum() >= trusted.sum() else None
