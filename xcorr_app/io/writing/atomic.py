@@ -6,7 +6,7 @@ import os
 import secrets
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,17 +92,19 @@ def atomic_folder(final: Path | str, meter: Meter | None = None) -> Iterator[Pat
 
 
 @contextmanager
-def _refusals_of(final: Path) -> Iterator[None]:
-    """Say in words that the operating system refuses to write an output."""
+def refusals_as(what: str, advice: str, kinds: tuple[type[Exception], ...] = (OSError,)) -> Iterator[None]:
+    """Say in words that the operating system refuses something, by exceptions of these kinds, and what to do."""
     try:
         yield
     except FileError:
         raise
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise OutputError(
-            f"{final}: cannot be written ({reason}); check that the folder exists, is writable and has space left"
-        ) from error
+    except kinds as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise OutputError(f"{what} ({reason}); {advice}") from error
+
+
+def _refusals_of(final: Path) -> AbstractContextManager[None]:
+    return refusals_as(f"{final}: cannot be written", "check that the folder exists, is writable and has space left")
 
 
 def remove_output(path: Path, *, ignore_errors: bool = False) -> None:
@@ -130,15 +132,10 @@ def atomic_write_text(final: Path | str, text: str) -> None:
 
 def make_folder(folder: Path | str) -> None:
     """Make a folder in one that exists; nothing happens if it is there. A link in its place is refused."""
-    try:
+    with refusals_as(f"{folder}: cannot be made", "choose another folder for the results"):
         if Path(folder).is_symlink():
             raise OutputError(f"{folder}: is a link, and results would be written where it leads; remove it")
         Path(folder).mkdir(exist_ok=True)
-    except OutputError:
-        raise
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise OutputError(f"{folder}: cannot be made ({reason}); choose another folder for the results") from error
 
 
 def remove_partials(folder: Path | str) -> list[Path]:
@@ -154,12 +151,10 @@ def remove_partials(folder: Path | str) -> list[Path]:
         folders[:] = [name for name in folders if name not in left]
         for name in left:
             path = Path(root, name)
-            try:
+            with refusals_as(f"{path}: left by a killed run, cannot be removed", "remove it by hand"):
                 if path.is_dir() or not _is_locked(path, unknown=False):
                     remove_output(path)
                     removed.append(path)
-            except OSError as error:
-                raise OutputError(f"{path}: left by a killed run, cannot be removed ({error.strerror})") from error
     return sorted(removed)
 
 

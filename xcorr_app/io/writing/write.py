@@ -35,11 +35,10 @@ from xcorr_app.io.tiff.tifffile_shape import build_shaped, is_shaped
 from xcorr_app.io.writing.atomic import atomic_path
 from xcorr_app.io.writing.background_write import begin_write_out
 from xcorr_app.io.writing.compression import Compression
-from xcorr_app.io.writing.write_at import write_at
 from xcorr_app.io.writing.written_planes import BYTES_WAITING, PlaneWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 # Offsets of classic TIFF are 32 bits; the margin is for directories and descriptions.
 _CLASSIC_BYTES = 2**32 - 2**25
@@ -291,6 +290,13 @@ class StackWriter(PlaneWriter):
             raise OutputError(
                 f"{self.path}: was written as {self.metadata.axes} {self.metadata.shape}, reads as {found}"
             )
+
+
+def write_at(descriptor: int, parts: Sequence[memoryview], offset: int) -> None:
+    """Write buffers one after the other to a place in a file, all of them."""
+    total, done, left = sum(part.nbytes for part in parts), 0, list(parts)
+    while (done := done + os.pwritev(descriptor, left, offset + done)) < total:
+        left = [memoryview(b"".join(parts))[done:]]
 
 
 def _pixels_per_unit(size: float) -> tuple[int, int]:
