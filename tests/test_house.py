@@ -17,7 +17,7 @@ import xcorr_app
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = (
     "errors",
-    "processors",
+    "system",
     "decision",
     "gpu",
     "arrays",

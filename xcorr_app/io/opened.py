@@ -7,6 +7,7 @@ import stat
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
+from xcorr_app import system
 from xcorr_app.errors import DamagedFileError, FileError, InputError
 
 if TYPE_CHECKING:
@@ -22,11 +23,8 @@ def opened(path: Path, known: Stamp | None = None) -> Iterator[int]:
 
     Raises DamagedFileError where the file is no more as it was `known`.
     """
-    if not hasattr(os, "pread"):
-        raise InputError(f"{path}: is not read: this system has no pread; use Linux, macOS or WSL")
     try:
-        # Opening a pipe that nobody writes to would wait for ever.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        descriptor = os.open(path, system.READING)
         try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
@@ -44,10 +42,8 @@ def opened(path: Path, known: Stamp | None = None) -> Iterator[int]:
 
 def announce(path: Path, size: int) -> None:
     """Tell the system that the first `size` bytes of a file will be read soon, so that a slow disk begins now."""
-    if not hasattr(os, "posix_fadvise"):
-        return
     with suppress(OSError, InputError), opened(path) as descriptor:
-        os.posix_fadvise(descriptor, 0, size, os.POSIX_FADV_WILLNEED)
+        system.announce(descriptor, size)
 
 
 def stamp(descriptor: int) -> Stamp:

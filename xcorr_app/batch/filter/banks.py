@@ -16,6 +16,7 @@ from xcorr_app.errors import ArgumentError, InputError
 from xcorr_app.filtering import banks
 from xcorr_app.io import opened
 from xcorr_app.io.images.npy import open_array
+from xcorr_app.system import read_at
 
 TEXT_SUFFIXES = (".csv", ".txt")
 _MAX_BYTES_OF_TAPS = 2**26
@@ -36,7 +37,7 @@ def read_taps(path: Path) -> NDArray[np.float64]:
         size = os.fstat(descriptor).st_size
         if size > _MAX_BYTES_OF_TAPS:
             raise InputError(f"{path}: has {size} bytes, which is too much for the taps of a filter")
-        content = b"" if suffix == ".npy" else os.pread(descriptor, size, 0)
+        content = b"" if suffix == ".npy" else read_at(descriptor, size, 0)
     taps = _read_npy(path) if suffix == ".npy" else _read_text(path, content)
     if taps.ndim == 1:
         taps = taps[np.newaxis]

@@ -7,7 +7,6 @@ one after the other by one call (a memory map would count as resident memory); e
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
@@ -21,6 +20,7 @@ from xcorr_app.io.parsing import parsing
 from xcorr_app.io.tiff.integrity import stored_page
 from xcorr_app.io.tiff.segments import decode_page
 from xcorr_app.io.tiff.tiff_directory import DirectoryReader
+from xcorr_app.system import read_into
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -169,7 +169,7 @@ class TiffImage:
             parts.append(memoryview(bytearray(rest)))
         total, done = sum(part.nbytes for part in parts), 0
         while done < total:
-            count = os.preadv(descriptor, _after(parts, done) if done else parts, begin + done)
+            count = read_into(descriptor, _after(parts, done) if done else parts, begin + done)
             if count == 0:
                 raise DamagedFileError(f"{self.path}: ends {total - done} bytes before the end of a plane")
             done += count

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
+
+from xcorr_app.system import write_from
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,7 +15,7 @@ def write_at(descriptor: int, parts: Sequence[memoryview | bytes], offset: int) 
     total, done = sum(memoryview(part).nbytes for part in parts), 0
     left = list(parts)
     while True:
-        done += os.pwritev(descriptor, left, offset + done)
+        done += write_from(descriptor, left, offset + done)
         if done == total:
             return
         whole = b"".join(parts)
