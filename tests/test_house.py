@@ -37,19 +37,19 @@ WITHOUT_RINGS = {"arrays", "batch", "cli", "cluster", "correlation", "filtering"
 """Layers whose files, taken together, import each other in no ring."""
 LARGEST = {
     "xcorr_app/arrays": 230,
-    "xcorr_app/batch": 2950,
-    "xcorr_app/cli": 850,
+    "xcorr_app/batch": 2906,
+    "xcorr_app/cli": 830,
     "xcorr_app/cluster": 260,
-    "xcorr_app/correlation": 2160,
+    "xcorr_app/correlation": 2180,
     "xcorr_app/filtering": 1590,
     "xcorr_app/gpu": 5330,
-    "xcorr_app/io": 5380,
-    "xcorr_app/napari": 120,
-    "xcorr_app/pipeline": 1250,
-    "xcorr_app/registration": 11610,
-    "xcorr_app/report": 1170,
-    "benchmarks": 5620,
-    "tests": 24115,
+    "xcorr_app/io": 5280,
+    "xcorr_app/napari": 190,
+    "xcorr_app/pipeline": 1210,
+    "xcorr_app/registration": 11590,
+    "xcorr_app/report": 1140,
+    "benchmarks": 5680,
+    "tests": 24280,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")

@@ -41,7 +41,7 @@ def run(language: str, text: str, folder: Path) -> subprocess.CompletedProcess[s
     return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True)
 
 
-@pytest.mark.share(7)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.stem)
 def test_page_runs(page: Path, tmp_path: Path) -> None:
     """Python blocks of a tutorial stand alone; those of other pages follow one another, on arrays that they name."""

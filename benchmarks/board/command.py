@@ -21,7 +21,7 @@ import xcorr_app as xc
 from benchmarks._environment import RESULTS
 from benchmarks.board.cases import CASES, Case
 from benchmarks.board.measure import Found, figures, measure
-from benchmarks.board.real import REAL, seconds_beside
+from benchmarks.board.real import REAL
 from benchmarks.board.report import Row, compared, failures, table
 from benchmarks.harness.environment import environment
 
@@ -36,8 +36,7 @@ def of_seed(name: str, seed: int) -> dict[str, dict[str, Any]]:
     case = _ALL[name]
     if not (many := case.series(seed)):
         return {}
-    beside = {"beside": seconds_beside(many)} if case in REAL else {}
-    return {way: measure(way, many) | beside for way in case.ways}
+    return {way: measure(way, many) for way in case.ways}
 
 
 def row_of(case: Case, way: str, seeds: list[dict[str, Any]]) -> Row:
@@ -50,7 +49,7 @@ def row_of(case: Case, way: str, seeds: list[dict[str, Any]]) -> Row:
     known = {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in row.items()}
     known |= {"asked": case.asked if way == case.asked_of else {}, "calibrated": case.calibrated}
     known["raised"] = sorted({words for each in seeds for words in each["raised"]})
-    return {**known, **seeds[0].get("beside", {}), "fails": failures(known)}
+    return {**known, "fails": failures(known)}
 
 
 def rows_of(cases: list[Case], seeds: range, jobs: int) -> Iterator[Row]:

@@ -1,13 +1,12 @@
 """Real sets whose answer is known, from ../shared/data beside the checkout; its README says where each comes from.
 
-Each is measured as the cases are, once; seconds also with ``contrast="none"`` and by a loop over scikit-image.
+Each is measured as the cases are, once; seconds beside those of other programs are those of :mod:`benchmarks.real`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,7 @@ import tifffile
 from numpy.typing import NDArray
 from skimage import io
 
-from benchmarks._peers import skimage_phase
 from benchmarks.board.cases import Case
-from benchmarks.board.measure import measure, seconds_of
 from benchmarks.board.scenes import Series
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -102,10 +99,3 @@ REAL = (
     # Particles in a flow: its mean, to some tenths.
     _case("openpiv_test1", lambda at: [Series(_read(sorted(at.glob("*.bmp"))), np.array([(0, 0), (-5.2, 0.15)]))]),
 )
-
-
-def seconds_beside(many: list[Series]) -> dict[str, float]:
-    """Seconds of the same without a look at contrast, and of a loop over scikit-image's phase correlation."""
-    plain = [replace(series, options={"contrast": "none", **series.options}) for series in many]
-    peer = sum(seconds_of(skimage_phase, s.frames[0], frame, 0) for s in many for frame in s.frames[1:])
-    return {"none": measure("first", plain)["cpu"], "scikit-image": peer}

@@ -39,7 +39,9 @@ def test_it_writes_what_the_command_writes(folder, tmp_path):
 
 def test_its_result_is_what_was_written(folder, tmp_path):
     told = []
-    found = xc.align(str(folder), tmp_path, device="cpu", report="none", progress=lambda *step: told.append(step))
+    found = xc.align(
+        str(folder), tmp_path, device="cpu", report="none", format="ome-tiff", progress=lambda *step: told.append(step)
+    )
     assert list(found) == ["m0", "m1", "broken.tif"]
     assert found.failed == ("broken.tif",)
     assert found.report is None

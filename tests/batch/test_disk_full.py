@@ -31,7 +31,7 @@ class Disk:
         monkeypatch.setattr(write, "write_at", guarded(real_write))
         monkeypatch.setattr(atomic, "_sync", guarded(real_sync))
         monkeypatch.setattr(atomic.Path, "replace", guarded(real_replace))
-        monkeypatch.setattr(atomic, "write_at", guarded(real_write))
+        monkeypatch.setattr(atomic.Path, "write_bytes", guarded(atomic.Path.write_bytes))
         monkeypatch.setattr(atomic.Path, "mkdir", guarded(real_mkdir))
 
     def use(self):

@@ -44,7 +44,6 @@ def test_the_written_stack_holds_the_others(tmp_path, resume):
         assert applied == ((row["dy"], row["dx"]) if t in KEPT else ("", ""))
     told = "2 frames without a shift that can be trusted (2, 4): dropped from the written stack, which holds frames"
     assert f"{told} 0-1, 3, 5" in ended.stdout
-    assert ended.stdout.count("dropped") >= 3
     assert (out / "m" / "m_aligned.tif").read_bytes() == written
     np.testing.assert_array_equal(
         tifffile.imread(out / "m" / "m_aligned.tif"), apply_shifts(movie(drift=PLACES)[KEPT], measured[KEPT])

@@ -74,7 +74,7 @@ def test_a_bank_from_a_file_and_valid(tmp_path):
     write_plain(tmp_path / "tiny.tif", noise((2, 3, 24)))
     small = filtering(tmp_path / "tiny.tif", "-o", tmp_path / "small", *options)
     assert small.code == 1
-    assert "planes of 3 x 24 are smaller than the filters of 4 x 5" in small.stdout
+    assert "planes of 3 x 24 are smaller than the filter of 4 x 5" in small.stdout
 
 
 @pytest.mark.parametrize("shape", [(3,), (0, 2, 2), (2, 2)])

@@ -62,7 +62,7 @@ def test_type_of_the_result(tmp_path, dtype, wanted):
     [
         ("taps.csv", "1,2,0.5\n0,-1,0.25\n"),
         ("taps.csv", "\ufeff# weights\r\n1; 2; 5e-1\r\n\r\n 0;-1;.25\r\n"),
-        ("taps.txt", "1 2\t0.5\n0   -1 0.25"),
+        ("taps.txt", "1 2  0.5\n0   -1 0.25"),
     ],
 )
 def test_taps_from_text(tmp_path, name, text):

@@ -77,9 +77,10 @@ def test_what_makes_no_sense_is_wrong_usage(tmp_path, stack, options, words):
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("taps.csv", b"1,2\n3\n", "line 2 has 1 numbers, the lines before have 2"),
-        ("taps.csv", b"1,x\n", "line 1 holds something that is no number: 1,x"),
-        ("taps.csv", b"1,,2\n", "line 1 holds something that is no number"),
+        ("taps.csv", b"1,2\n3\n", "line 2 has 1 numbers, the rows before 2"),
+        ("taps.csv", b"1,x\n", "line 1 holds 'x', which is no number"),
+        ("taps.csv", b"1,,2\n", "which is no number"),
+        ("taps.csv", b"a,1\nb,2\n", "begin with something that is no number: a"),
         ("taps.csv", b"# nothing\n\n", "holds no numbers"),
         ("taps.txt", b"1 nan\n", "holds NaN or infinite values"),
         ("taps.txt", b"\xff\xfe\x00", "is no text"),
@@ -89,7 +90,7 @@ def test_what_makes_no_sense_is_wrong_usage(tmp_path, stack, options, words):
         ("taps.npy", np.zeros((0, 3)), "shape (0, 3); taps are a rectangle"),
         ("taps.npy", np.float64(3), "shape (); taps are a rectangle"),
         ("taps.npy", np.array([[1, np.inf]]), "holds NaN or infinite values"),
-        ("taps.npy", np.array([[1j]]), "holds complex128; taps are real"),
+        ("taps.npy", np.array([[1j]]), "holds complex128; filters are real"),
         ("taps.npy", np.array([["a"]]), "no array of plain numbers"),
         ("taps.npy", np.array([[None]]), "Python objects"),
         ("taps.tif", b"II*\0", "taps are read from .npy, .csv or .txt"),

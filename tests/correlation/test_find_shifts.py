@@ -102,7 +102,7 @@ def test_where_no_shift_counts(rng):
         ({"subpixel": "phase"}, ArgumentError, "unknown subpixel method 'phase'"),
         ({"normalization": "ncc"}, ArgumentError, "unknown normalization"),
         ({"form": "n-to-m"}, ShapeError, "needs 3 axes"),
-        ({"left": [[1.0]]}, DataTypeError, "list"),
+        ({"left": ["a"]}, DataTypeError, "not numbers"),
         ({"left": np.full((5, 5), np.inf)}, ArgumentError, "left holds NaN or infinite"),
         ({"right": np.full((5, 5), np.nan)}, ArgumentError, "right holds NaN or infinite"),
         ({"left": np.full((5, 5), 3e38, "f4"), "normalization": "none"}, ArgumentError, "do not fit float32"),

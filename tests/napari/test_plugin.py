@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,8 +14,9 @@ import pytest
 import xcorr_app as xc
 from tests.batch.movies import DRIFT, align, movie, write_movie
 from tests.conftest import ROOT
-from xcorr_app.errors import ShapeError
-from xcorr_app.napari.align import HEADINGS, measure, move, rows, summary
+from xcorr_app.errors import ShapeError, XcorrError
+from xcorr_app.napari import widget
+from xcorr_app.napari.align import CancelledError, measure, move, steps
 from xcorr_app.napari.reader import get_reader
 from xcorr_app.napari.widget import NO_LAYER, align_widget
 
@@ -30,10 +33,7 @@ def test_a_movie_is_measured_and_moved():
     result = measure(frames, max_shift=8)
     np.testing.assert_allclose(result.shifts, DRIFT, atol=0.05)
     np.testing.assert_array_equal(move(frames, result), xc.apply_shifts(frames, result.applied()))
-    assert summary(result).startswith("4 of 4 frames trusted, largest shift 3.61 px, median standard error 0.0")
-    lines = rows(result)
-    assert [len(line) for line in lines] == [len(HEADINGS)] * 4
-    assert [float(line[1]) for line in lines] == pytest.approx([dy for dy, _ in DRIFT], abs=0.05)
+    assert result.summary().startswith("4 frames, 4 trusted, largest shift 3.61 px, median standard error 0.0")
 
 
 def test_layers_that_are_no_movie_or_another_one_are_refused():
@@ -74,36 +74,171 @@ def test_channels_are_layers(tmp_path: Path):
     assert len(facts["scale"]) == 3
 
 
-def test_without_a_layer_the_widget_says_so(monkeypatch):
-    """With stand-ins of napari and magicgui that have what the widget asks of them."""
+class Signal:
+    def __init__(self):
+        self.connected = []
 
-    class Widget:
-        def __init__(self, *, value=None, choices=None, widgets=(), **_):
-            self.value, self.widgets, self.enabled, self.connected = value, list(widgets), False, []
-            self.changed = SimpleNamespace(connect=self.connected.append)
-            if callable(choices):
-                assert choices(self) == []
+    def connect(self, call):
+        self.connected.append(call)
 
-        def press(self):
-            for each in self.connected:
-                each()
+    def emit(self, *values):
+        for each in self.connected:
+            each(*values)
 
-    names = ("ComboBox", "FloatSpinBox", "PushButton", "Label", "Table", "Container")
-    monkeypatch.setitem(
-        sys.modules, "magicgui", SimpleNamespace(widgets=SimpleNamespace(**dict.fromkeys(names, Widget)))
-    )
-    monkeypatch.setitem(sys.modules, "napari", SimpleNamespace())
-    monkeypatch.setitem(sys.modules, "napari.layers", SimpleNamespace(Image=type("Image", (), {})))
 
-    class Layers(list):
-        events = SimpleNamespace(inserted=Widget().changed, removed=Widget().changed)
+class Widget:
+    """A stand-in for every widget of magicgui: what the plug-in asks of them."""
 
-    panel = align_widget(SimpleNamespace(layers=Layers(["no image"])))
-    said = panel.widgets[4]
-    for button in (panel.widgets[3], panel.widgets[7]):
-        said.value = ""
-        button.press()
-        assert said.value == NO_LAYER == "there is no image layer: open or drop a stack first"
+    def __init__(self, *, value=None, choices=(), widgets=(), label="", text="", **_):
+        self.choices, self.widgets, self.name = choices, list(widgets), label or text
+        self.value = value if value is not None or callable(choices) or not choices else choices[0]
+        self.enabled, self.changed = True, Signal()
+
+
+class Worker:
+    """As napari's worker of a generator, but at once, in this thread."""
+
+    def __init__(self, run):
+        self.run, self.yielded, self.returned, self.errored = run, Signal(), Signal(), Signal()
+
+    def start(self):
+        while True:
+            try:
+                self.yielded.emit(next(self.run))
+            except StopIteration as end:
+                return self.returned.emit(end.value)
+            except (XcorrError, CancelledError) as error:
+                return self.errored.emit(error)
+
+
+class Layer(SimpleNamespace):
+    pass
+
+
+class Viewer:
+    def __init__(self, *layers):
+        events = SimpleNamespace(inserted=Signal(), removed=Signal())
+        self.layers = type("Layers", (list,), {"events": events})(layers)
+        self.tracks = {}
+
+    def add_image(self, data, *, name, **about):
+        self.layers.append(Layer(data=data, name=name, **about))
+
+    def add_tracks(self, data, *, name, scale):
+        self.tracks[name] = data
+
+
+@pytest.fixture
+def panel_of(monkeypatch):
+    """The widgets of a viewer by their labels, with stand-ins for napari and magicgui."""
+    names = ("ComboBox", "FloatSpinBox", "SpinBox", "PushButton", "ProgressBar", "Label", "Table", "Container")
+    widgets = SimpleNamespace(**dict.fromkeys(names, Widget))
+    layers = SimpleNamespace(Image=Layer, Labels=Layer)
+    threading = SimpleNamespace(thread_worker=lambda run: lambda *given: Worker(run(*given)))
+    for name, module in {
+        "magicgui": SimpleNamespace(widgets=widgets),
+        "napari": SimpleNamespace(),
+        "napari.layers": layers,
+        "napari.qt": SimpleNamespace(),
+        "napari.qt.threading": threading,
+    }.items():
+        monkeypatch.setitem(sys.modules, name, module)
+
+    def make(viewer):
+        parts = align_widget(viewer).widgets
+        said, table = (parts[i] for i in (12, 13))
+        return {each.name: each for each in parts if each.name} | {"said": said, "table": table}
+
+    return make
+
+
+def test_without_a_layer_the_widget_says_so(panel_of):
+    panel = panel_of(Viewer("no image"))
+    for button in ("Align", "Apply to layer"):
+        panel["said"].value = ""
+        panel[button].changed.emit()
+        assert panel["said"].value == NO_LAYER == "there is no image layer: open or drop a stack first"
+
+
+@pytest.mark.parametrize("motion", ["translation", "rigid"])
+def test_the_widget_shows_layers_and_a_table(panel_of, motion):
+    image = Layer(data=movie(), name="green", scale=(1, 0.5, 0.5), colormap="green")
+    viewer = Viewer(image)
+    panel = panel_of(viewer)
+    panel["layer"].value, panel["motion"].value, panel["max_shift (px)"].value = image, motion, 8
+    panel["border"].value, panel["device"].value = "nearest", "cpu"
+    panel["Align"].changed.emit()
+    expected = measure(movie(), max_shift=8, motion=motion)
+    aligned = viewer.layers[-1]
+    assert (aligned.name, aligned.scale, aligned.colormap) == ("green aligned", (1, 0.5, 0.5), "green")
+    np.testing.assert_array_equal(aligned.data, move(movie(), expected, border="nearest"))
+    np.testing.assert_array_equal(aligned.metadata["xcorr"]["shifts"], expected.shifts)
+    path = viewer.tracks["green drift"]
+    np.testing.assert_allclose(path[:, 2:], [19.5, 23.5] - expected.shifts)
+    assert panel["said"].value == expected.summary()
+    assert panel["progress"].value <= panel["progress"].max
+    assert [float(each) for each in panel["table"].value["dy"]] == pytest.approx(expected.shifts[:, 0], abs=6e-4)
+    assert ("angle" in panel["table"].value) == (motion == "rigid")
+    red = Layer(data=movie(seed=2), name="red", scale=(1, 1, 1), colormap="red")
+    panel["other layer"].value = red
+    panel["Apply to layer"].changed.emit()
+    np.testing.assert_array_equal(viewer.layers[-1].data, move(movie(seed=2), expected, border="nearest"))
+    assert len(viewer.tracks) == 1
+
+
+def test_a_mask_and_a_channel_are_taken(panel_of):
+    frames = movie()
+    both = np.stack([frames[::-1], frames], axis=1)
+    image, mask = (Layer(data=data, name="m", scale=(1,) * 4, colormap="") for data in (both, frames[0] > 0))
+    panel = panel_of(Viewer(image))
+    panel["layer"].value, panel["mask"].value, panel["channel (-1: mean)"].value = image, mask, 1
+    panel["Align"].changed.emit()
+    expected = xc.estimate_shifts(frames, max_shift=20, mask=frames[0] > 0)
+    assert panel["said"].value == expected.summary()
+    panel["channel (-1: mean)"].value = 7
+    panel["Align"].changed.emit()
+    assert "has no channel 7" in panel["said"].value
+
+
+def test_it_can_be_cancelled(panel_of, monkeypatch):
+    image = Layer(data=movie(), name="m", scale=(1, 1, 1), colormap="")
+    viewer = Viewer(image)
+    panel = panel_of(viewer)
+    panel["layer"].value = image
+
+    def slow(data, *, progress, **_):
+        progress("measure", 0, 4)
+        panel["Cancel"].changed.emit()
+        progress("measure", 1, 4)
+
+    monkeypatch.setattr(widget, "measure", slow)
+    panel["Align"].changed.emit()
+    assert panel["said"].value == "cancelled"
+    assert len(viewer.layers) == 1
+    assert [panel[name].enabled for name in ("Align", "Cancel", "Apply to layer")] == [True, False, False]
+
+
+def test_a_call_in_a_thread_tells_how_far_it_is_and_can_be_stopped():
+    stop = threading.Event()
+
+    def call(progress):
+        assert threading.current_thread() is not threading.main_thread()
+        for done in range(100):
+            progress("measure", done, 100)
+            if done == 3:
+                stop.set()
+        return "not stopped"
+
+    running = steps(call, stop)
+    assert [next(running) for _ in range(4)] == [("measure", done, 100) for done in range(4)]
+    with pytest.raises(CancelledError):
+        next(running)
+    ended = steps(lambda progress: 7, threading.Event())
+    with pytest.raises(StopIteration, match="7"):
+        next(ended)
+    failed = steps(lambda progress: measure(movie()[0], max_shift=8), threading.Event())
+    with pytest.raises(ShapeError, match="no movie"):
+        next(failed)
 
 
 def test_the_widget_aligns_the_chosen_layer_and_others(monkeypatch):
@@ -113,17 +248,31 @@ def test_the_widget_aligns_the_chosen_layer_and_others(monkeypatch):
     from qtpy.QtWidgets import QApplication
 
     application = QApplication.instance() or QApplication([])
+
+    def wait_for(said):
+        for _ in range(1000):
+            application.processEvents()
+            if said():
+                return
+            time.sleep(0.02)
+        raise AssertionError(panel[12].value)
+
     viewer = components.ViewerModel()
     panel = align_widget(viewer)
     viewer.add_image(movie(), name="green")
     viewer.add_image(movie(seed=2), name="red")
     panel[0].value, panel[1].value = viewer.layers["green"], 8
-    panel[3].changed.emit(True)
+    panel[9].changed.emit(True)
+    wait_for(lambda: "green aligned" in viewer.layers)
     expected = measure(movie(), max_shift=8)
-    assert panel[4].value == summary(expected)
+    assert panel[12].value == expected.summary()
     np.testing.assert_array_equal(viewer.layers["green aligned"].data, move(movie(), expected))
-    assert panel[5].shape == (4, len(HEADINGS))
-    panel[6].value = viewer.layers["red"]
-    panel[7].changed.emit(True)
+    assert panel[13].shape == (4, 7)
+    assert "green drift" in viewer.layers
+    panel[14].value = viewer.layers["red"]
+    panel[15].changed.emit(True)
+    wait_for(lambda: "red aligned" in viewer.layers)
     np.testing.assert_array_equal(viewer.layers["red aligned"].data, move(movie(seed=2), expected))
-    application.processEvents()
+    panel[9].changed.emit(True)
+    panel[10].changed.emit(True)
+    wait_for(lambda: panel[12].value in ("cancelled", expected.summary()))

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from xcorr_app.batch import choices, values
 from xcorr_app.batch.option import CommandOptions, OneOf, Within, flag, option
+from xcorr_app.errors import DeviceError
 
 if TYPE_CHECKING:
     from xcorr_app.gpu.runtime.limits import DeviceLimits
+    from xcorr_app.gpu.runtime.select import Device
     from xcorr_app.io import Limits
     from xcorr_app.pipeline.resources import Resources
 
@@ -218,7 +220,7 @@ class StackOptions(ComputingOptions):
 class MovingOptions(StackOptions):
     """Of a command that moves frames."""
 
-    interpolation: Literal["nearest", "linear", "cubic", "fourier"] = option(
+    interpolation: Literal["nearest", "linear", "cubic", "lanczos", "fourier"] = option(
         "linear",
         "How pixels are moved by fractions of a pixel.",
         OneOf(choices.INTERPOLATIONS),
@@ -243,6 +245,16 @@ class NamedKernelOptions(StackOptions):
     kernel_options: tuple[str, ...] = kernel_words()
     compression: str | None = compression()
     explain: str | None = explain()
+
+    def computes_on(self, device: Device, **named: str) -> Device:
+        """Return the device; raise DeviceError where what is `named` for a GPU would run on the CPU."""
+        import numpy as np
+
+        for what, name in {"kernel": self.kernel, **named}.items():
+            if name != "auto" and device.xp is np and not explains_another(self):
+                why = device.note or "--device cpu was given"
+                raise DeviceError(f"{what} {name!r} runs on a GPU ({why}); --{what} auto gives the same on the CPU")
+        return device
 
     @cached_property
     def asked_kernel(self) -> Any:

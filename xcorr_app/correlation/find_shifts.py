@@ -35,11 +35,12 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.memory import with_second_try
 from xcorr_app.gpu.runtime.placement import on_device_of
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
+from xcorr_app.shown import axes_of, html_table
 
 __all__ = ["FoundShifts", "find_shifts", "handed_dtypes"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FoundShifts:
     """The peak of every correlation. NumPy arrays whose leading axes are the form's: (), (M,) or (N, M).
 
@@ -63,6 +64,33 @@ class FoundShifts:
     ratio: NDArray[np.float64]
     peak: NDArray[np.intp]
     on_edge: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return self.score.size
+
+    def __repr__(self) -> str:
+        return f"FoundShifts({self.summary()})"
+
+    def _repr_html_(self) -> str:
+        values = {"dy": self.shift[..., 0], "dx": self.shift[..., 1], "score": self.score, "ratio": self.ratio}
+        columns = {name: [f"{value:.3f}" for value in each.ravel()] for name, each in values.items()}
+        places = [", ".join(map(str, place)) for place in np.ndindex(self.score.shape)]
+        return html_table(repr(self), {"pair": places, **columns})
+
+    def summary(self) -> str:
+        """Say in a line how many pairs there are, how far they lie apart, and how alike they are."""
+        known = np.isfinite(self.score)
+        if not known.any():
+            return f"{len(self)} pairs, none with a shift"
+        far, scores = np.linalg.norm(self.shift[known], axis=1).max(), self.score[known]
+        return f"{len(self)} pairs, largest shift {far:.2f} px, scores {scores.min():.3g} to {scores.max():.3g}"
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw all shifts as points, brighter where pairs are more alike; returns the axes of matplotlib, or `axes`."""
+        axes, peaks = axes_of(axes), self.flat()
+        axes.scatter(peaks.shift[:, 1], peaks.shift[:, 0], c=self.score.ravel())
+        axes.set(xlabel="columns (pixels)", ylabel="rows (pixels)", aspect="equal")
+        return axes
 
     def flat(self) -> PlanePeaks:
         """Return the same with one leading axis, as peaks of finished planes come."""

@@ -51,9 +51,9 @@ class FileChecksum:
         """
         self._stamp = known
 
-    def add(self, descriptor: int, known: Stamp, offset: int, parts: Sequence[memoryview]) -> None:
-        """Take in `parts`, bytes that follow each other from `offset` on in the open file of size and time `known`."""
-        end = offset + sum(part.nbytes for part in parts)
+    def add(self, descriptor: int, known: Stamp, offset: int, part: memoryview) -> None:
+        """Take in the bytes from `offset` on in the open file of size and time `known`."""
+        end = offset + part.nbytes
         with self._lock:
             if self._result is not None or end <= self._position or self._stamp not in (None, known):
                 return
@@ -61,8 +61,7 @@ class FileChecksum:
                 return
             self._stamp = known
             self._read(descriptor, offset)
-            for part in parts:
-                self._digest.update(part)
+            self._digest.update(part)
             self._position = end
             if known[0] - end <= _TAIL:
                 self._read(descriptor, known[0])

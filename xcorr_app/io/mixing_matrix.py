@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xcorr_app.errors import InputError, LimitError
+from xcorr_app.errors import InputError
 from xcorr_app.io.images.npy import open_array
-from xcorr_app.io.tiff.tiff import opened, stamp
+from xcorr_app.io.opened import text_of
 
 _LARGEST_FILE = 1 << 29
 """Bytes; a matrix of 4096 x 4096 numbers of 17 digits takes less."""
@@ -36,10 +36,6 @@ def read_matrix(path: Path, *, header: bool = False) -> MatrixTable:
     """
     if path.suffix.lower() not in (".csv", ".txt", ".npy"):
         raise InputError(f"{path}: matrices are read from .csv, .txt and .npy; choose one by the ending")
-    with opened(path) as descriptor:
-        size = stamp(descriptor)[0]
-    if size > _LARGEST_FILE:
-        raise LimitError(f"{path}: has {size} bytes, more than a matrix of channels needs; was another file meant?")
     return _read_npy(path) if path.suffix.lower() == ".npy" else _read_text(path, header=header)
 
 
@@ -61,10 +57,7 @@ def _read_npy(path: Path) -> MatrixTable:
 
 
 def _read_text(path: Path, *, header: bool) -> MatrixTable:
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is no text in UTF-8 ({error.reason})") from error
+    lines = text_of(path, _LARGEST_FILE).splitlines()
     rows = [(number, _cells(line)) for number, line in enumerate(lines, 1)]
     rows = [(number, cells) for number, cells in rows if cells]
     heading: list[str] = []

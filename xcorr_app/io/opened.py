@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
 from xcorr_app import system
-from xcorr_app.errors import DamagedFileError, FileError, InputError
+from xcorr_app.errors import DamagedFileError, FileError, InputError, LimitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,6 +38,19 @@ def opened(path: Path, known: Stamp | None = None) -> Iterator[int]:
         raise
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
+def text_of(path: Path, most: int) -> str:
+    """Read a text in UTF-8, of at most so many bytes."""
+    with opened(path) as descriptor:
+        size = os.fstat(descriptor).st_size
+        if size > most:
+            raise LimitError(f"{path}: has {size} bytes, more than a table of numbers needs; was another file meant?")
+        content = system.read_at(descriptor, size, 0)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DamagedFileError(f"{path}: is no text in UTF-8 ({error.reason})") from error
 
 
 def announce(path: Path, size: int) -> None:

@@ -9,7 +9,8 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.io.container_paths import ZARR
 from xcorr_app.io.ome_zarr.zarr_checksum import files_below
 from xcorr_app.io.ome_zarr.zarr_write import ZarrWriter
-from xcorr_app.io.writing.write import BYTES_WAITING, StackWriter
+from xcorr_app.io.writing.write import StackWriter
+from xcorr_app.io.writing.written_planes import BYTES_WAITING
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, ShapeError
 from xcorr_app.io.images.npy import open_array
+from xcorr_app.io.opened import opened, text_of
 from xcorr_app.io.parsing import bounded_int, parsing
 from xcorr_app.io.source import runs_of
 
@@ -159,7 +160,7 @@ def read_shift_table(path: Path) -> ShiftTable:
     if suffix == ".npz":
         return _of_archive(path)
     if suffix in (".csv", ".txt"):
-        return _of_text(path, _text(path))
+        return _of_text(path, text_of(path, _MAX_BYTES))
     raise InputError(f"{path}: shifts are read from .csv, .txt, .npy or .npz")
 
 
@@ -172,9 +173,8 @@ def _of_array(path: Path, array: NDArray[np.generic]) -> ShiftTable:
 
 
 def _of_archive(path: Path) -> ShiftTable:
-    _check_size(path)
-    with parsing(path, "holds no shifts"), path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-        shifts = archive["applied"]
+    with opened(path) as descriptor, open(descriptor, "rb", closefd=False) as file, parsing(path, "holds no shifts"):
+        shifts = np.load(file, allow_pickle=False)["applied"]
     return _of_array(path, shifts)
 
 
@@ -215,24 +215,3 @@ def _finite_or_nan(path: Path, shifts: NDArray[np.float64]) -> NDArray[np.float6
         raise DamagedFileError(f"{path}: holds an infinite shift")
     shifts[~np.isfinite(shifts).all(axis=1)] = np.nan
     return shifts
-
-
-def _text(path: Path) -> str:
-    _check_size(path)
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DamagedFileError(f"{path}: is no text ({error.reason})") from error
-
-
-def _check_size(path: Path) -> None:
-    try:
-        if not path.is_file():
-            raise InputError(f"{path}: {'is no file' if path.exists() else 'does not exist; check the spelling'}")
-        size = path.stat().st_size
-    except OSError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    if size > _MAX_BYTES:
-        raise InputError(f"{path}: has {size} bytes, too many for a table of shifts")

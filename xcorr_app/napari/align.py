@@ -2,39 +2,70 @@
 
 from __future__ import annotations
 
-from typing import Any
+import queue
+import threading
+from collections.abc import Callable, Generator
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.errors import ShapeError
+from xcorr_app.gpu.runtime.select import select_device
 from xcorr_app.registration.estimate import estimate_shifts
+from xcorr_app.registration.estimate_motion import estimate_motion
+from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.moving.apply import apply_shifts
 from xcorr_app.registration.results.results import ShiftResult
+from xcorr_app.registration.stack.passes import Progress
 
-HEADINGS = ("frame", "dy", "dx", "sigma y", "sigma x", "flags")
+Result: TypeAlias = ShiftResult | MotionResult
+MOTIONS = ("translation", "rigid", "similarity", "affine", "patches")
 
 
-def measure(data: Any, *, max_shift: float, reference: str = "first") -> ShiftResult:
-    """Measure the shift of every frame; axes between time and rows (depth, channels) are averaged for it.
+class CancelledError(Exception):
+    """The button was pressed."""
+
+
+def measure(
+    data: Any,
+    *,
+    max_shift: float,
+    reference: str = "first",
+    motion: str = "translation",
+    channel: int | None = None,
+    mask: Any = None,
+    device: str = "auto",
+    progress: Progress | None = None,
+) -> Result:
+    """Measure the motion of every frame; axes between time and rows (depth, channels) are averaged for it.
+
+    A `channel` is one along the axis after time; pixels count where a `mask` is nonzero.
 
     Raises
     ------
     ShapeError
-        If there are fewer than three axes, or fewer than two frames.
+        If there are fewer than three axes, or fewer than two frames, or there is no such channel.
     """
     frames = np.asarray(data)
     if frames.ndim < 3 or len(frames) < 2:
         raise ShapeError(
             f"a layer of shape {frames.shape} is no movie: choose one with axes (time, ..., rows, columns)"
         )
+    if channel is not None:
+        if frames.ndim < 4 or not 0 <= channel < frames.shape[1]:
+            raise ShapeError(f"a layer of shape {frames.shape} has no channel {channel} on its second axis")
+        frames = frames[:, channel]
     if frames.ndim > 3:
         frames = frames.mean(axis=tuple(range(1, frames.ndim - 2)), dtype=np.float64)
-    return estimate_shifts(frames, max_shift=max_shift, reference=reference)
+    frames, mask = select_device(device).xp.asarray(frames), None if mask is None else np.asarray(mask)
+    if motion == "translation":
+        return estimate_shifts(frames, max_shift=max_shift, reference=reference, mask=mask, progress=progress)
+    return estimate_motion(frames, motion, reference, mask=mask, progress=progress)
 
 
-def move(data: Any, result: ShiftResult) -> NDArray[Any]:
-    """Move every frame by the measured shifts, linearly interpolated; all that lies between time and rows moves alike.
+def move(data: Any, result: Result, interpolation: Any = "linear", border: Any = "constant") -> NDArray[Any]:
+    """Move every frame as measured; all that lies between time and rows moves alike.
 
     Raises
     ------
@@ -42,33 +73,47 @@ def move(data: Any, result: ShiftResult) -> NDArray[Any]:
         If the number of frames is not that of the measured movie.
     """
     frames = np.asarray(data)
-    if frames.ndim < 3 or len(frames) != len(result.shifts):
-        raise ShapeError(
-            f"a layer of shape {frames.shape} does not fit {len(result.shifts)} measured frames: choose another"
-        )
+    if frames.ndim < 3 or len(frames) != len(result):
+        raise ShapeError(f"a layer of shape {frames.shape} does not fit {len(result)} measured frames: choose another")
     moved = np.empty_like(frames)
     for place in np.ndindex(*frames.shape[1:-2]):
         at = (slice(None), *place)
-        moved[at] = apply_shifts(np.ascontiguousarray(frames[at]), result.applied())
+        plane = np.ascontiguousarray(frames[at])
+        if isinstance(result, MotionResult):
+            moved[at] = result.apply(plane, interpolation, border)
+        else:
+            moved[at] = apply_shifts(plane, result, interpolation, border)
     return moved
 
 
-def rows(result: ShiftResult) -> list[tuple[str, ...]]:
-    """A line of text for each frame, under `HEADINGS`."""
-    numbers = np.hstack([result.shifts, result.sigma])
-    lines = zip(numbers, result.flags, strict=True)
-    return [
-        (str(frame), *(f"{each:.3f}" for each in row), ", ".join(flags)) for frame, (row, flags) in enumerate(lines)
-    ]
+def track(result: Result, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Where the middle of a frame (Y, X) of the reference lies in each: rows (0, frame, row, column) of a track."""
+    middle = (np.array(shape[-2:]) - 1) / 2
+    shifts = np.nan_to_num(result.shifts)
+    return np.column_stack([np.zeros(len(shifts)), np.arange(len(shifts)), middle - shifts])
 
 
-def summary(result: ShiftResult) -> str:
-    """Say in a line how many frames can be trusted, how far they moved, and how certain that is."""
-    trusted = result.trusted
-    if not trusted.any():
-        return f"none of {len(trusted)} frames can be trusted; try another reference or a larger shift"
-    largest = np.hypot(*result.shifts[trusted].T).max()
-    known = result.sigma[trusted]
-    known = known[np.isfinite(known)]
-    certain = f", median standard error {np.median(known):.3f} px" if known.size else ""
-    return f"{int(trusted.sum())} of {len(trusted)} frames trusted, largest shift {largest:.2f} px{certain}"
+def steps(call: Callable[[Progress], Any], stop: threading.Event) -> Generator[tuple[str, int, int], None, Any]:
+    """Run a call in a thread and yield the progress that it tells; return what it returns, or raise what it raises.
+
+    When `stop` is set it ends where it next tells of progress, by `CancelledError`.
+    """
+    told: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def progress(stage: str, done: int, total: int) -> None:
+        if stop.is_set():
+            raise CancelledError
+        told.put((stage, done, total))
+
+    def work() -> None:
+        try:
+            told.put([call(progress)])
+        except BaseException as error:  # noqa: BLE001 - it is raised where it was asked for
+            told.put(error)
+
+    threading.Thread(target=work, name="xcorr", daemon=True).start()
+    while isinstance(each := told.get(), tuple):
+        yield each
+    if isinstance(each, BaseException):
+        raise each
+    return each[0]

@@ -11,12 +11,15 @@ from typing import Any
 
 from xcorr_app.errors import OutputError
 from xcorr_app.io import Discovery, remove_partials
+from xcorr_app.io.writing.atomic import refusals_as
 from xcorr_app.pipeline.lock import check_free, lock_folder
 from xcorr_app.pipeline.state import ASKED, FOLDER, LOCK, RECORD, REPORT, Asked, State, read_record
 
 _OF_NO_RESULT = (LOCK, ASKED)
 """Files that are there before anything is computed."""
 _LONGEST_SHOWN = 100
+_OF_PATHS = (OSError, RuntimeError)
+"""The latter of links in a circle."""
 
 
 @contextmanager
@@ -26,7 +29,7 @@ def prepared_output(out: Path, *, resume: bool, overwrite: bool) -> Iterator[Non
     Raises OutputError where another run holds it or has filled it meanwhile; then nothing in it is touched.
     """
     with ExitStack() as held:
-        try:
+        with refusals_as(f"{out}: cannot be written", "choose another folder with -o"):
             out.mkdir(parents=True, exist_ok=True)
             held.enter_context(lock_folder(out))
             if not (resume or overwrite or _is_as_if_empty(out)):
@@ -36,10 +39,6 @@ def prepared_output(out: Path, *, resume: bool, overwrite: bool) -> Iterator[Non
                 State(out).forget()
                 for name in (REPORT, RECORD):
                     (out / name).unlink(missing_ok=True)
-        except OSError as error:
-            if isinstance(error, OutputError):
-                raise
-            raise OutputError(f"{out}: cannot be written ({error.strerror}); choose another folder with -o") from error
         yield
 
 
@@ -47,16 +46,12 @@ def check_output(
     out: Path, discovery: Discovery, inputs: list[Path], asked: Asked, *, resume: bool, overwrite: bool
 ) -> None:
     """Refuse an output folder that must not be used for what is asked; nothing is written."""
-    try:
+    with refusals_as(f"{out}: cannot be used as a folder", "choose another with -o", _OF_PATHS):
         real = out.resolve()
         if (out.exists() or out.suffix.lower() in (".tif", ".tiff")) and not out.is_dir():
             raise OutputError(f"{out}: is a file; -o names a folder")
         check_free(out)
         filled = out.is_dir() and not _is_as_if_empty(out)
-    except (OSError, RuntimeError) as error:
-        if isinstance(error, OutputError):
-            raise
-        raise OutputError(f"{out}: cannot be used as a folder ({error}); choose another with -o") from error
     folders = {path.resolve() for path in inputs if path.is_dir()}
     for series in discovery.series:
         folders |= {path.resolve().parent for path in series.paths if len(series.paths) > 1}
@@ -135,7 +130,7 @@ def _shown(value: Any) -> str:
 
 def check_output_file(out: Path, inputs: tuple[Path, ...], *, overwrite: bool) -> None:
     """Refuse a file that must not be written; nothing is written."""
-    try:
+    with refusals_as(f"{out}: cannot be used as a file", "choose another with -o", _OF_PATHS):
         if any(path.exists() and out.exists() and out.samefile(path) for path in inputs):
             raise OutputError(f"{out}: is an input; write the result to another file")
         if out.is_dir():
@@ -144,7 +139,3 @@ def check_output_file(out: Path, inputs: tuple[Path, ...], *, overwrite: bool) -
             raise OutputError(f"{out}: exists; use --overwrite to replace it")
         if not out.parent.is_dir():
             raise OutputError(f"{out}: the folder {out.parent} does not exist; make it, or choose another")
-    except (OSError, RuntimeError) as error:
-        if isinstance(error, OutputError):
-            raise
-        raise OutputError(f"{out}: cannot be used as a file ({error}); choose another with -o") from error

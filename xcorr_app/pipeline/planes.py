@@ -11,7 +11,7 @@ import numpy as np
 
 from xcorr_app.errors import DeviceMemoryError, InputError
 from xcorr_app.gpu.runtime.memory import release_unused
-from xcorr_app.io import HeldSource, Source
+from xcorr_app.io import HeldSource, MemoryBudget, Source
 from xcorr_app.io.reading import is_plain
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.stack.frames import Chunk, Frames
@@ -87,9 +87,8 @@ class HostPlanes:
 
     @property
     def _held(self) -> HeldSource:
-        """The source, opened by the stack's resources."""
-        assert isinstance(self.source, HeldSource)  # noqa: S101 - for the type checker
-        return self.source
+        """The source, which keeps nothing where the stack's resources did not open it."""
+        return self.source if isinstance(self.source, HeldSource) else HeldSource(self.source, MemoryBudget(0))
 
     def on_host(self) -> Self:
         """Return the same frames, handed out as NumPy arrays."""

@@ -19,7 +19,7 @@ from xcorr_app.gpu.runtime.upload import Uploader
 from xcorr_app.io import Checksums, HeldSource, MemoryBudget, Source, StackMetadata, atomic_write_bytes
 from xcorr_app.io.checksum import checksum_of_bytes
 from xcorr_app.io.outputs import Writer, new_writer
-from xcorr_app.io.writing.write import BYTES_WAITING
+from xcorr_app.io.writing.written_planes import BYTES_WAITING
 from xcorr_app.pipeline.stack_upload import DeviceFrames, HostFrames, StackUpload
 from xcorr_app.pipeline.stages import Stages
 from xcorr_app.registration.stack.frames import Frames

@@ -26,7 +26,7 @@ from xcorr_app.io.checksum import FileChecksum
 from xcorr_app.io.container_paths import ZARR
 from xcorr_app.io.opened import opened
 from xcorr_app.io.outputs import output_files
-from xcorr_app.io.writing.atomic import remove_output
+from xcorr_app.io.writing.atomic import refusals_as, remove_output
 
 FOLDER = ".xcorr"
 RECORD = "run.json"
@@ -128,15 +128,11 @@ class State:
     def discard(self, name: str, outputs: list[Path]) -> None:
         """Remove a stack's record, then its outputs, so that nothing of an earlier run passes for this one's."""
         for path in (self._record(name), *outputs):
-            folder = path.parent
-            try:
-                if path.is_dir() and not path.is_symlink() and path.suffix != ZARR and folder != self._folder:
+            with refusals_as(f"{path}: cannot be replaced", "remove it by hand"):
+                is_folder = path.is_dir() and not path.is_symlink() and path.suffix != ZARR
+                if is_folder and path.parent != self._folder:
                     raise OutputError(f"{path}: is a folder, where a file is to be written; remove it by hand")
                 remove_output(path)
-            except OutputError:
-                raise
-            except OSError as error:
-                raise OutputError(f"{path}: cannot be replaced ({error.strerror}); remove it by hand") from error
 
     def save(
         self,

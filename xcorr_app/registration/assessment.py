@@ -18,11 +18,11 @@ from xcorr_app.registration.assessment_sums import AssessmentSums, shared_area
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.one_blas_thread import one_blas_thread
-from xcorr_app.registration.results.result_display import html_table
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames
 from xcorr_app.registration.stack.passes import Pass
+from xcorr_app.shown import html_table
 
 
 class BeforeAfter(NamedTuple):

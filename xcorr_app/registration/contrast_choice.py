@@ -32,6 +32,8 @@ _SMALLEST = 96
 """Rows and columns below which there is nothing local about a Gaussian of the default width."""
 _LARGE = 320
 """Rows and columns from which bins of 2 x 2 pixels are enough to try on."""
+_EVEN, _TILE = 0.95, 16
+"""Square of the mean power of tiles over their mean square, above which none outvotes the others; their sides."""
 _NEAR = 0.15
 """Shifts agree that differ by less than this, for what the rims of local contrast do, and three standard errors."""
 _LARGEST_ERROR = 1.0
@@ -104,6 +106,8 @@ def by_local_contrast(
         spread = np.unique(np.delete(spread, np.abs(spread - first).argmin()))
         numbers = spread if by_image else np.concatenate([[first], spread[spread != first]])
     sample: Frames = HeldFrames.of(PickedFrames(frames, tuple(numbers.tolist())))
+    if _is_even(sample.read(0, 1).frames[0, *(settings.roi or ())]):
+        return False
     trial, local, pixels = replace(settings, engine="fft", contrast=Contrast(), smooth_time=1), LOCAL, 1
     against: Any = reference if by_image else "first"
     if min(settings.measured_shape(frames.shape)) >= _LARGE:
@@ -154,6 +158,14 @@ def _is_open(frames: Frames, settings: Settings) -> bool:
         and frames.count > 1
         and min(settings.measured_shape(frames.shape)) >= _SMALLEST
     )
+
+
+def _is_even(image: Array) -> bool:
+    """Whether all parts of an image (h, w) show about as much: local contrast would count them as they count now."""
+    rows, columns = (size // _TILE for size in image.shape)
+    values = image[: rows * _TILE, : columns * _TILE].astype(np.float64)
+    power = ((values - values.mean()) ** 2).reshape(rows, _TILE, columns, _TILE).mean(axis=(1, 3))
+    return bool(power.mean() ** 2 > _EVEN * (power * power).mean())
 
 
 def agree(one: Measured, other: Measured) -> NDArray[np.bool_]:

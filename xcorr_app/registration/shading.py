@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.measuring.few_frames import near_each_other, spread
 from xcorr_app.registration.measuring.measured import Measured
-from xcorr_app.registration.pattern.one_layer import left_over_of
 from xcorr_app.registration.pattern.pattern_search import Measure
-from xcorr_app.registration.pattern.static_pattern import without_pattern
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.contrast import Contrast
 from xcorr_app.registration.stack.frames import Chunk, FloatFramesOver, Frames, HeldFrames, PickedFrames
@@ -38,6 +36,8 @@ _OFF, _SURER = 3.0, 0.8
 before, from which they are better in any case."""
 _NEARER = 0.02
 """Of the shifts without it, the share by which those before may be larger."""
+_HELD = 3.0
+"""Pixels of motion up to which such light may have held the shifts."""
 _STILL = 0.5
 """Of what smooth parts would differ by if they moved with the rest, the share that they differ by at most."""
 
@@ -91,9 +91,13 @@ def unshaded(frames: Frames, measured: Measured, settings: Settings, measure: Me
     some = spread(usable, _LOOKED_AT)
     few = HeldFrames.of(PickedFrames(frames, tuple(some.tolist())))
     images = _binned(few.chunk.frames)
+    before = (measured.shifts[some] - measured.shifts[some[0]])[1:]
+    if float(np.abs(before).max()) > _HELD and not _stands_still(images[0], images[1:], before, frames.shape):
+        return None
     shading = np.mean([_terms(image) for image in images], axis=0)
-    found = _without_pattern(UnshadedFrames(few, shading), settings, measure)
-    shifts, before = found.shifts[1:], (measured.shifts[some] - measured.shifts[some[0]])[1:]
+    plain = replace(settings, contrast=Contrast(), smooth_time=1)
+    found = measure(UnshadedFrames(few, shading), "first", plain)
+    shifts = found.shifts[1:]
     sure = found.undoubted(settings)[1:]
     if 2 * sure.sum() <= sure.size:
         return None
@@ -105,16 +109,6 @@ def unshaded(frames: Frames, measured: Measured, settings: Settings, measure: Me
         return None
     still = _stands_still(images[0], images[1:][sure], shifts[sure], frames.shape)
     return UnshadedFrames(frames, shading) if still else None
-
-
-def _without_pattern(frames: UnshadedFrames, settings: Settings, measure: Measure) -> Measured:
-    """Measure frames, and once more without a fixed pattern where there is one: a camera has both."""
-    plain = replace(settings, contrast=Contrast(), smooth_time=1)
-    found = measure(frames, "first", plain)
-    told = without_pattern(frames, found, settings, measure, left_over_of(frames, found, settings))
-    if told.joint is not None:
-        return told.joint.replacing(found)
-    return found if told.frames is None else measure(told.frames, "first", plain)
 
 
 def _stands_still(

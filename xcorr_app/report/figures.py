@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.registration.results.frame_table import array_of
-from xcorr_app.report.svg import BETWEEN, GRID, INK, MAX_POINTS, SQUARE, WIDE, Axis, Chart, Vector, colour_of
+from xcorr_app.report.svg import BETWEEN, GRID, INK, MAX_POINTS, SQUARE, WIDE, Axis, Box, Chart, Vector, colour_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from xcorr_app.report.records import Bends, FrameRow
@@ -81,23 +81,19 @@ def shift_chart(
         for edge in (-window, window)
         if window > 0 and (abs(values) > 0.7 * window).any()
     ]
-    applied = [_column(rows, name) for name in ("applied_dy", "applied_dx")] if _any_replaced(rows) else []
-    x, y = _frames(frame), _spanned("shift (pixels)", dy, dx, *applied, np.array([edge for edge, _ in near]))
-    known = Units() if units is None else units
-    chart = Chart(x, y, BETWEEN if known.pixel or known.interval else WIDE, points=points)
-    _line(chart, frame, dy, _DY, "dy (rows)")
-    _line(chart, frame, dx, _DX, "dx (columns)", "6 3")
+    replaced = any(not row.as_measured for row in rows)
+    applied = [_column(rows, name) for name in ("applied_dy", "applied_dx")] if replaced else []
+    y, known = _spanned("shift (pixels)", dy, dx, *applied, np.array([edge for edge, _ in near])), units or Units()
+    lines = {"dy (rows)": dy, "dx (columns)": dx}
+    chart = _over_frames(frame, y, lines, _flagged(rows), points, BETWEEN if known.pixel or known.interval else WIDE)
     for edge, colour in near:
         chart.level(edge, colour, "edge of the search window" * (edge == near[0][0]))
     for values, colour in zip(applied, (_DY, _DX), strict=False):
         chart.line(frame, values, colour, width=1.6, dash="1.5 3")
-    flagged = _flagged(rows)
-    _ring(chart, np.tile(frame[flagged], 2), np.concatenate([dy[flagged], dx[flagged]]), len(rows))
-    _mark_missing(chart, frame, ~np.isfinite(dy))
     if known.pixel is not None:
         chart.second_axis("y", y.in_units(known.pixel[0], f"shift ({known.pixel[1]})"))
     if known.interval is not None:
-        chart.second_axis("x", x.in_units(*known.interval))
+        chart.second_axis("x", _frames(frame).in_units(*known.interval))
     return chart.svg()
 
 
@@ -111,12 +107,7 @@ def score_chart(rows: Sequence[FrameRow], points: int = MAX_POINTS) -> str | Non
     if finite.min() >= -1 and finite.max() <= 1 + 1e-6:
         bottom = float(np.floor(finite.min() * 10 - 0.2) / 10)
         y = Axis(bottom, 1 + 0.03 * (1 - bottom), y.label)
-    chart = Chart(_frames(frame), y, points=points)
-    _line(chart, frame, score, _DY, "score")
-    flagged = _flagged(rows)
-    _ring(chart, frame[flagged], score[flagged], len(rows))
-    _mark_missing(chart, frame, ~np.isfinite(score))
-    return chart.svg()
+    return _over_frames(frame, y, {"score": score}, _flagged(rows), points).svg()
 
 
 def turn_chart(
@@ -128,32 +119,25 @@ def turn_chart(
     if not finite.size or np.abs(finite - middle).max() < _STILL:
         return None
     margin = 0.06 * max(float(np.ptp(finite)), 10 * _STILL)
-    chart = Chart(
-        _frames(frame), Axis(float(finite.min()) - margin, float(finite.max()) + margin, label), points=points
-    )
-    _line(chart, frame, value, _DY, label.partition(" ")[0])
-    _mark_missing(chart, frame, ~np.isfinite(value))
-    return chart.svg()
+    y = Axis(float(finite.min()) - margin, float(finite.max()) + margin, label)
+    return _over_frames(frame, y, {label.partition(" ")[0]: value}, np.zeros(len(frame), bool), points).svg()
 
 
 def error_chart(rows: Sequence[FrameRow], limit: float | None = None, points: int = MAX_POINTS) -> str | None:
     """Draw the predicted standard errors against the frame, on a logarithmic scale."""
-    frame, sigma_y, sigma_x = (_column(rows, name) for name in ("frame", "sigma_y", "sigma_x"))
-    known = [values[np.isfinite(values) & (values > 0)] for values in (sigma_y, sigma_x)]
-    if not all(values.size for values in known):
+    lines = {name: _column(rows, column) for name, column in (("of dy", "sigma_y"), ("of dx", "sigma_x"))}
+    lines = {name: np.where(values > 0, values, np.nan) for name, values in lines.items()}
+    if not all(np.isfinite(values).any() for values in lines.values()):
         return None
-    values = np.concatenate(known)
+    values = np.concatenate([values[np.isfinite(values)] for values in lines.values()])
     # A frame measured against itself has next to no error: it must not flatten the others.
     low, high = max(float(values.min()), float(np.median(values)) / 30), max(float(values.max()), limit or 0.0)
     ends = 10 ** np.floor(np.log10(low) - 0.05), 10 ** np.ceil(np.log10(high) + 0.05)
     y = Axis(float(ends[0]), float(ends[1]), "standard error (pixels)", is_log=True)
-    chart = Chart(_frames(frame), y, points=points)
-    _line(chart, frame, np.where(sigma_y > 0, sigma_y, np.nan), _DY, "of dy")
-    _line(chart, frame, np.where(sigma_x > 0, sigma_x, np.nan), _DX, "of dx", "6 3")
+    uncertain = np.array(["uncertain" in row.flags for row in rows])
+    chart = _over_frames(_column(rows, "frame"), y, lines, uncertain, points, crossed=False)
     if limit:
         chart.level(limit, INK, "flagged above")
-    uncertain = np.array(["uncertain" in row.flags for row in rows])
-    _ring(chart, frame[uncertain], np.fmax(sigma_y, sigma_x)[uncertain], len(rows))
     return chart.svg()
 
 
@@ -238,10 +222,6 @@ def _flagged(rows: Sequence[FrameRow]) -> NDArray[np.bool_]:
     return np.array([row.is_flagged for row in rows])
 
 
-def _any_replaced(rows: Sequence[FrameRow]) -> bool:
-    return any(not row.as_measured for row in rows)
-
-
 def _square(dy: Vector, dx: Vector) -> tuple[float, float, float]:
     """Centre and half side of a square around all shifts, with a margin."""
     centres = [(values.max() + values.min()) / 2 for values in (dy, dx)]
@@ -262,18 +242,31 @@ def _spanned(label: str, *columns: Vector) -> Axis:
     return Axis(middle - half, middle + half, label)
 
 
-def _line(chart: Chart, x: Vector, y: Vector, colour: str, name: str, dash: str = "") -> None:
-    many = len(x) > min(_MANY, chart.points)
-    chart.line(x, y, colour, width=0.8 if many else 1.6, dash=dash, name=name)
-    if not many:
-        chart.dots(x, y, colour, 3.6)
+def _over_frames(
+    frame: Vector,
+    y: Axis,
+    lines: Mapping[str, Vector],
+    ringed: NDArray[np.bool_],
+    points: int,
+    box: Box = WIDE,
+    *,
+    crossed: bool = True,
+) -> Chart:
+    """A chart of values against the frame: one line or two, rings around some, crosses where the first is not known."""
+    chart, many = Chart(_frames(frame), y, box, points=points), len(frame) > min(_MANY, points)
+    for (name, values), (colour, dash) in zip(lines.items(), ((_DY, ""), (_DX, "6 3")), strict=False):
+        chart.line(frame, values, colour, width=0.8 if many else 1.6, dash=dash, name=name)
+        if not many:
+            chart.dots(frame, values, colour, 3.6)
+    _ring(
+        chart, np.tile(frame[ringed], len(lines)), np.concatenate([each[ringed] for each in lines.values()]), len(frame)
+    )
+    missing = ~np.isfinite(next(iter(lines.values())))
+    if crossed and missing.any():
+        chart.crosses(frame[missing], "not measured")
+    return chart
 
 
 def _ring(chart: Chart, x: Vector, y: Vector, frames: int) -> None:
     if np.isfinite(y).any():
         chart.rings(x, y, "flagged", 3 if frames > _MANY else 5.5)
-
-
-def _mark_missing(chart: Chart, frame: Vector, missing: NDArray[np.bool_]) -> None:
-    if missing.any():
-        chart.crosses(frame[missing], "not measured")

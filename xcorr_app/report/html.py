@@ -8,7 +8,6 @@ import hashlib
 import math
 import os
 import threading
-from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -95,12 +94,6 @@ class StackView:
         """The flags that occur in this stack, explained."""
         words = {flag: None for row in self.flagged for flag in row.flags}
         return tuple((word, FLAG_MEANINGS.get(word, "")) for word in words)
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What is remarked of frames, with how many there are."""
-        counts = Counter(word for row in self.stack.rows for word in row.remarks)
-        return tuple(f"{number} x {word}: {FLAG_MEANINGS.get(word, '')}" for word, number in counts.items())
 
 
 def render_report(run: RunReport, sections: Mapping[str, str] | None = None) -> str:

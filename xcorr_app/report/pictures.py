@@ -98,56 +98,39 @@ def block_mean(image: NDArray[Any], rows: int, columns: int, part: tuple[slice, 
     """
     if rows < 1 or columns < 1:
         raise ArgumentError(f"blocks of {rows} x {columns} pixels; give at least 1 x 1")
-    if image.dtype in (np.uint8, np.uint16):
-        return _mean_of_small_integers(image, (rows, columns), part)
-    if part is not None:
-        known = np.full(image.shape, np.nan, dtype=np.promote_types(image.dtype, np.float32))
-        known[part] = image[part]
-        image = known
-    values, finite = image, None
+    (height, width), steps = image.shape, (rows, columns)
+    inside = part or (slice(0, height), slice(0, width))
+    blocks = [-(-size // step) for size, step in zip(image.shape, steps, strict=True)]
+    values, finite = image[inside], None
+    if not values.size:
+        return np.full(blocks, np.nan, np.float32)
     if image.dtype.kind == "f":
-        limit = float(np.finfo(np.float32).max)
-        known = np.isfinite(image)
+        known = np.isfinite(values)
         finite = None if known.all() else known
-        values = np.clip(image if finite is None else np.where(finite, image, 0), -limit, limit)
-        if rows == columns == 1:
-            small: FloatImage = values.astype(np.float32)
-            return small if finite is None else np.where(finite, small, np.float32(np.nan))
+        values = values if finite is None else np.where(finite, values, 0)
+    # Blocks of one size, by a rim of zeros that count for nothing.
+    ends = [size * step for size, step in zip(blocks, steps, strict=True)]
+    rim = [(side.start, end - side.stop) for side, end in zip(inside, ends, strict=True)]
+
+    kind = np.float32 if image.dtype in (np.uint8, np.int16, np.uint16, np.float32) else np.float64
+    limit = float(np.finfo(np.float32).max)
+
+    def mean(pixels: NDArray[Any]) -> Any:
+        whole: Any = np.pad(pixels.astype(kind), rim)
+        return cv2.resize(whole, blocks[::-1], interpolation=cv2.INTER_AREA).reshape(blocks)
+
     if finite is None:
-        heights, widths = (_block_sum(np.ones(n), step) for n, step in zip(image.shape, (rows, columns), strict=True))
-        counts = np.outer(heights, widths)
+        shares = [
+            np.add.reduceat(np.pad(np.ones(size), around), np.arange(0, end, step))
+            for size, around, end, step in zip(values.shape, rim, ends, steps, strict=True)
+        ]
+        share = np.outer(*shares) / (rows * columns)
     else:
-        counts = _block_sum(_block_sum(finite, rows).T, columns).T
-    mean = np.full(counts.shape, np.nan)
-    np.divide(_block_sum(_block_sum(values, rows).T, columns).T, counts, out=mean, where=counts > 0)
-    return mean.astype(np.float32)
-
-
-def _mean_of_small_integers(
-    image: NDArray[Any], steps: tuple[int, int], part: tuple[slice, slice] | None
-) -> FloatImage:
-    """The same from a summed-area table, which is exact for them."""
-    known = part or (slice(0, image.shape[0]), slice(0, image.shape[1]))
-    edges = [
-        np.clip(np.arange(0, size + step, step), side.start, max(side.start, side.stop)) - side.start
-        for size, step, side in zip(image.shape, steps, known, strict=True)
-    ]
-    counts = np.outer(*map(np.diff, edges))
-    mean = np.full(counts.shape, np.nan)
-    if counts.any():
-        table = cv2.integral(image[known], sdepth=cv2.CV_64F)
-        sums = np.diff(np.diff(table[np.ix_(*edges)], axis=0), axis=1)
-        np.divide(sums, counts, out=mean, where=counts > 0)
-    return mean.astype(np.float32)
-
-
-def _block_sum(array: NDArray[Any], step: int) -> NDArray[np.float64]:
-    """Sums of `step` neighbours along the first axis, the last of them of what is left."""
-    sums = np.zeros((-(-len(array) // step), *array.shape[1:]))
-    for offset in range(min(step, len(array))):
-        part = array[offset::step]
-        sums[: len(part)] += part
-    return sums
+        share = mean(finite)
+    found: FloatImage = np.divide(
+        mean(values), share, out=np.full(blocks, np.nan), where=share > 0.5 / (rows * columns)
+    )
+    return np.clip(found, -limit, limit, out=found).astype(np.float32)
 
 
 def preview_of(before: Sequence[NDArray[Any]], after: Sequence[NDArray[Any]]) -> NDArray[np.uint8] | None:

@@ -7,9 +7,10 @@ and columns (dx) to the right.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from xcorr_app.registration.assessment import Assessment
 from xcorr_app.registration.results.frame_table import FrameRow
@@ -149,6 +150,11 @@ class StackReport:
     def remarked(self) -> bool:
         """Whether anything is remarked of a frame."""
         return any(row.remarks for row in self.rows)
+
+    def counted(self, words: Literal["flags", "remarks"]) -> list[str]:
+        """Say how many frames have each of their flags, or remarks, and what it means."""
+        numbers = Counter(word for row in self.rows for word in getattr(row, words))
+        return [f"{number} x {word}: {FLAG_MEANINGS.get(word, '')}" for word, number in numbers.items()]
 
     @property
     def unmoved(self) -> bool:

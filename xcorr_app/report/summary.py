@@ -221,20 +221,19 @@ def summarise(stack: StackReport) -> StackSummary:
 
 def verdict(summaries: Sequence[StackSummary]) -> tuple[Level, str]:
     """How the whole run fared, and the sentence that says so."""
-    frames = sum(summary.frames for summary in summaries)
+
+    def total(name: str, of: Sequence[StackSummary] = summaries) -> int:
+        return sum(int(getattr(summary, name)) for summary in of)
+
     failed = sum(summary.failure is not None for summary in summaries)
-    if not frames:
+    if not total("frames"):
         return "failed", "No frame was measured" + (f": {count(failed, 'stack')} failed." if failed else ".")
-    flagged = sum(summary.flagged for summary in summaries)
-    disagreeing = sum(summary.disagreeing for summary in summaries)
-    unmeasured = sum(summary.unmeasured for summary in summaries)
-    replaced = sum(summary.replaced for summary in summaries if not summary.unmoved)
-    untrusted = sum(summary.is_untrusted for summary in summaries)
-    verified = sum(summary.verified for summary in summaries)
-    corrected = sum(summary.corrected for summary in summaries if not summary.is_lone)
-    compared = sum(summary.compared for summary in summaries if not summary.is_lone)
-    lone = sum(summary.is_lone for summary in summaries)
-    stacks = len(summaries) - failed - lone
+    flagged, disagreeing, unmeasured, untrusted, verified, lone = map(
+        total, ("flagged", "disagreeing", "unmeasured", "is_untrusted", "verified", "is_lone")
+    )
+    replaced = total("replaced", [summary for summary in summaries if not summary.unmoved])
+    several = [summary for summary in summaries if not summary.is_lone]
+    corrected, compared, stacks = total("corrected", several), total("compared", several), len(several) - failed
     parts = (
         [f"{grouped(corrected)} of {count(compared, 'frame')} in {count(stacks, 'stack')} corrected"] if stacks else []
     )
@@ -263,7 +262,7 @@ def verdict(summaries: Sequence[StackSummary]) -> tuple[Level, str]:
     elif verified and stacks and all(summary.level == "good" for summary in summaries):
         within = "all within" if verified > 1 else "within"
         parts.append(f"{grouped(verified)} checked by an FFT, {within} the tolerance")
-    elif not verified and stacks and unmeasured < frames:
+    elif not verified and stacks and unmeasured < total("frames"):
         parts.append("none checked by an FFT")
     levels = {summary.level for summary in summaries}
     level: Level = "failed" if "failed" in levels else "doubtful" if "doubtful" in levels else "good"

@@ -46,11 +46,14 @@ def test_every_result_has_a_length_a_summary_a_table_and_a_drawing(result):
     motion = xc.estimate_motion(movie(), "translation")
     quality = xc.assess(movie(), xc.apply_shifts(movie(), motion.shifts), None)
     assert quality.summary().startswith("correlation 0.")
-    for shown, length in ((result, 5), (motion, 4), (field, 49), (quality, None)):
+    pairs = xc.find_shifts(movie()[0], movie(), "one-to-many", max_shift=6)
+    assert pairs.summary().startswith("4 pairs, largest shift 3.6")
+    for shown, length in ((pairs, 4), (result, 5), (motion, 4), (field, 49), (quality, None)):
         table = shown._repr_html_()
         assert shown.summary() in table
         assert table.count("<tr>") > 3
         assert length is None or len(shown) == length
+    assert pairs.plot().collections[0].get_offsets().shape == (4, 2)
     axes = result.plot()
     rows, doubted, columns, _ = (line.get_xydata() for line in axes.lines)
     np.testing.assert_array_equal(rows[:4, 1], result.shifts[:4, 0])

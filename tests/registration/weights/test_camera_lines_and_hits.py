@@ -39,6 +39,21 @@ def test_stuck_lines_do_not_pin_the_shifts(xp):
     assert any("row 55 and columns 20, 40, 90, 91" in note for note in result.notes)
 
 
+@pytest.mark.parametrize("line", [0, 1, 2, -3, -2, -1])
+def test_stuck_lines_at_a_rim_are_found(line):
+    for images in (camera(), camera().transpose(0, 2, 1)):
+        images[:, line] = 5000
+        assert np.flatnonzero(stuck_lines(images).mean(axis=1) > 0.5).tolist() == [line % images.shape[1]]
+
+
+@pytest.mark.parametrize("other", [5, 9])
+def test_half_a_stuck_line_does_not_pin_a_pair(xp, other):
+    stack = camera()[[0, other]]
+    stack[:, 70:, 41] = 900
+    result = estimate_shifts(xp.asarray(stack), max_shift=20)
+    np.testing.assert_allclose(result.shifts[1], -DRIFT[other], atol=0.1)
+
+
 def test_lines_of_a_sound_camera_are_not_stuck(xp):
     assert not stuck_lines(xp.asarray(camera())).any()
     moving = camera()

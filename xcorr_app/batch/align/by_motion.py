@@ -8,21 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.batch.align.frames import SourceFrames
-from xcorr_app.batch.align.measured import Measured, Warped, as_shifts, measured_by
+from xcorr_app.batch.align.measured import Measured, Warped, as_shifts, frames_csv, measured_by
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.pipeline.planes import Begun
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.series import motion_against
-from xcorr_app.registration.results.frame_table import csv_text, shown
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.solver.basis import basis_of
 from xcorr_app.registration.warping.matrices import angle_of, scale_of
 from xcorr_app.registration.warping.warp import ByMatrices
 
 _ENGINE = "gauss-newton"
-_ELEMENTS = ("m00", "m01", "m02", "m10", "m11", "m12")
 
 
 def measured_by_motion(begun: Begun[SourceFrames], options: AlignOptions, resources: StackResources) -> Measured:
@@ -31,7 +29,7 @@ def measured_by_motion(begun: Begun[SourceFrames], options: AlignOptions, resour
 
     def tell(frames: SourceFrames, result: MotionResult) -> tuple[Warped, ShiftResult]:
         matrices = np.round(result.applied(options.policy), 9)
-        files = {"motion.csv": motion_csv(frames, result, matrices).encode()}
+        files = {"motion.csv": motion_csv(frames, result, matrices)}
         told = f"Measured as {result.model} motion; shifts are those of the middle of the frame (see motion.csv)."
         turns = tuple(zip(result.angle.tolist(), result.scale.tolist(), strict=True))
         warped = Warped(ByMatrices(matrices), files, seen_by_all(matrices, frames.shape), turns=turns)
@@ -42,22 +40,15 @@ def measured_by_motion(begun: Begun[SourceFrames], options: AlignOptions, resour
     return measured_by(measure, tell, begun, options, resources)
 
 
-def motion_csv(frames: SourceFrames, result: MotionResult, applied: NDArray[np.float64]) -> str:
+def motion_csv(frames: SourceFrames, result: MotionResult, applied: NDArray[np.float64]) -> bytes:
     """A line for each frame: what was measured, and the matrix that is applied, which ``xcorr apply`` reads.
 
     The matrix takes a place (row, column, 1) of the reference to the place in the frame; its third row is 0, 0, 1.
     """
-    measured = ("angle", "scale", "score", "overlap", "sigma_angle")
-    head = ["frame", "source", "page", *measured, "flags", "applied_angle", "applied_scale", *_ELEMENTS]
-    angle, scale, rows = result.angle, result.scale, []
-    applied_angle, applied_scale = angle_of(applied), scale_of(applied)
-    for t, flags in enumerate(result.flags):
-        name, page = frames.origin(t)
-        numbers = (angle[t], scale[t], result.score[t], result.overlap[t], result.sigma_angle[t])
-        elements = [f"{value:.9f}" if np.isfinite(value) else "" for value in applied[t, :2].ravel()]
-        turned = map(shown, (applied_angle[t], applied_scale[t]))
-        rows.append([t, name, page, *map(shown, numbers), "|".join(flags), *turned, *elements])
-    return csv_text(head, rows)
+    measured = {name: getattr(result, name) for name in ("angle", "scale", "score", "overlap", "sigma_angle")}
+    measured |= {"applied_angle": angle_of(applied), "applied_scale": scale_of(applied)}
+    elements = {f"m{row}{column}": applied[:, row, column] for row in range(2) for column in range(3)}
+    return frames_csv(frames, result.flags, measured, elements)
 
 
 def seen_by_all(matrices: NDArray[np.float64], shape: tuple[int, int]) -> tuple[slice, slice]:

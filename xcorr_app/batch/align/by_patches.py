@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.batch.align.frames import SourceFrames
-from xcorr_app.batch.align.measured import Measured, Warped, as_shifts, measured_by
+from xcorr_app.batch.align.measured import Measured, Warped, as_shifts, frames_csv, measured_by
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.pipeline.planes import Begun
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.result_file import content_of
 from xcorr_app.registration.patches.patches import patches_of
-from xcorr_app.registration.results.frame_table import csv_text, shown
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.warping.field import Field
 from xcorr_app.registration.warping.warp import ByFields
@@ -40,7 +39,7 @@ def measured_by_patches(begun: Begun[SourceFrames], options: AlignOptions, resou
         applied = field.applied(result.trusted, options.policy)
         # What is moved later by this file moves as this stack does.
         kept = replace(result, doubtful=options.policy)
-        files = {"motion.npz": content_of(kept), "patches.csv": _frames_csv(frames, result, field).encode()}
+        files = {"motion.npz": content_of(kept), "patches.csv": _frames_csv(frames, result, field)}
         warp = ByFields(applied, field.rows, field.columns)
         warped = Warped(warp, files, _seen_by_all(applied, frames.shape), _bends(field, result.trusted))
         return warped, as_shifts(result, ENGINE, _TOLD, settings.window(frames.shape))
@@ -50,27 +49,21 @@ def measured_by_patches(begun: Begun[SourceFrames], options: AlignOptions, resou
     return measured_by(measure, tell, begun, options, resources)
 
 
-def _frames_csv(frames: SourceFrames, result: MotionResult, field: Field) -> str:
+def _frames_csv(frames: SourceFrames, result: MotionResult, field: Field) -> bytes:
     """A line for each frame: how much its parts differ from its mean shift, and how well they are known."""
     away = np.hypot(*np.moveaxis(_from_mean(field), 3, 0)).reshape(len(result.flags), -1)
     spread = field.sigma.reshape(len(away), -1)
-    significance = field.significance.reshape(len(away), -1)
-    trusted = field.trusted.reshape(len(away), -1).mean(axis=1)
-    named: dict[str, NDArray[np.float64]] = {
+    columns = {
         "score": result.score,
         "overlap": result.overlap,
-        "trusted_patches": trusted,
+        "trusted_patches": field.trusted.reshape(len(away), -1).mean(axis=1),
         "rms_bend": np.sqrt((away**2).mean(axis=1)),
         "max_bend": away.max(axis=1),
         "median_sigma": np.median(spread, axis=1),
         "max_sigma": spread.max(axis=1),
-        "median_significance": _median_known(significance),
+        "median_significance": _median_known(field.significance.reshape(len(away), -1)),
     }
-    rows = []
-    for t, flags in enumerate(result.flags):
-        numbers = [shown(values[t]) for values in named.values()]
-        rows.append([t, *frames.origin(t), *numbers, "|".join(flags)])
-    return csv_text(["frame", "source", "page", *named, "flags"], rows)
+    return frames_csv(frames, result.flags, columns)
 
 
 def _from_mean(field: Field) -> NDArray[np.float64]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xcorr_app.batch.align.frames import SourceFrames
 from xcorr_app.batch.align.named_images import corrected, correction_of, reference_of
@@ -16,6 +17,7 @@ from xcorr_app.pipeline.planes import Begun
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.correction import Correction
 from xcorr_app.registration.motion.result import MotionResult
+from xcorr_app.registration.results.frame_table import csv_text
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.warping.warp import Warp
 from xcorr_app.report.records import Bends
@@ -61,6 +63,21 @@ def measured_by(
     found = measure(corrected(begun.there, correction), reference=reference, progress=resources.progress)
     warped, shifts = tell(begun.host, found)
     return Measured(shifts, correction, warped=warped)
+
+
+def frames_csv(
+    frames: SourceFrames,
+    flags: Sequence[tuple[str, ...]],
+    columns: Mapping[str, NDArray[np.float64]],
+    exact: Mapping[str, NDArray[np.float64]] | None = None,
+) -> bytes:
+    """A table with a line for each frame, beside that of shifts: numbers with six decimals, `exact` ones with nine."""
+    named = [(name, 6, values) for name, values in columns.items()]
+    named += [(name, 9, values) for name, values in (exact or {}).items()]
+    cells = [[f"{value:.{places}f}" if np.isfinite(value) else "" for value in values] for _, places, values in named]
+    head = ["frame", "source", "page", *(name for name, _, _ in named), "flags"]
+    lines = zip(frames.origins(), *cells, map("|".join, flags), strict=True)
+    return csv_text(head, ([t, *origin, *rest] for t, (origin, *rest) in enumerate(lines))).encode()
 
 
 def as_shifts(result: MotionResult, engine: str, told: str, window: ShiftWindow) -> ShiftResult:

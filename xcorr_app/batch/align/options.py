@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from xcorr_app.registration.stack.contrast import Contrast
     from xcorr_app.registration.stack.prefilter import Prefilter
 
-INTERPOLATIONS: dict[str, Any] = {"nearest": 0, "linear": 1, "cubic": 3, "fourier": "fourier"}
+INTERPOLATIONS: dict[str, Any] = {"nearest": 0, "linear": 1, "cubic": 3, "lanczos": "lanczos", "fourier": "fourier"}
 MOTION_INTERPOLATIONS: dict[str, int] = {"nearest": 0, "linear": 1, "cubic": 3}
 """Those by which frames are turned; cubic is a spline here."""
 _SHIFTS = {"motion": ("translation",)}

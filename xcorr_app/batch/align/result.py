@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.batch.align.pages import report_of
+from xcorr_app.io.outputs import ENDINGS
 from xcorr_app.pipeline.outcome import Run
 from xcorr_app.registration.assessment import Assessment
 from xcorr_app.registration.quality import is_trusted
 from xcorr_app.registration.results.frame_table import array_of, columns_of
-from xcorr_app.registration.results.result_display import FrameResult, html_table
+from xcorr_app.registration.results.result_display import FrameResult
 from xcorr_app.report.records import FrameRow, StackReport
+from xcorr_app.shown import html_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,7 +134,7 @@ class Alignment(Mapping[str, AlignedStack]):
 def _stack(report: StackReport, out: Path, *, failed: bool) -> AlignedStack:
     folder = out / report.name
     there = report.failure is None
-    path = folder / f"{report.name}_aligned.tif"
+    written = (folder / f"{report.name}_aligned{ending}" for ending in ENDINGS.values())
     return AlignedStack(
         report.name,
         report.rows,
@@ -141,7 +143,7 @@ def _stack(report: StackReport, out: Path, *, failed: bool) -> AlignedStack:
         report.failure,
         failed,
         folder / "shifts.csv" if there else None,
-        path if there and path.exists() else None,
+        next((path for path in written if there and path.exists()), None),
     )
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,70 +12,45 @@ from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError, InputError
 from xcorr_app.filtering import banks
-from xcorr_app.io import opened
 from xcorr_app.io.images.npy import open_array
-from xcorr_app.system import read_at
+from xcorr_app.io.mixing_matrix import read_matrix
 
 TEXT_SUFFIXES = (".csv", ".txt")
 _MAX_BYTES_OF_TAPS = 2**26
 """Some eight million taps: more is a picture, named by mistake."""
-_BETWEEN_NUMBERS = re.compile(r"\s*[,;\t]\s*|\s+")
 
 
 def read_taps(path: Path) -> NDArray[np.float64]:
     """Read the taps of a filter, (rows, columns), from ``.npy``, ``.csv`` or ``.txt``.
 
-    A single line of text, or an array with one axis, is a row of taps. In text, numbers are separated by commas,
-    semicolons, tabs or spaces; empty lines and those that begin with ``#`` are skipped.
+    An array with one axis is a row of taps. Texts are read as :func:`xcorr_app.io.mixing_matrix.read_matrix` does.
     """
     suffix = path.suffix.lower()
     if suffix not in (".npy", *TEXT_SUFFIXES):
         raise InputError(f"{path}: taps are read from .npy, {' or '.join(TEXT_SUFFIXES)}; save them as one of these")
-    with opened(path) as descriptor:
-        size = os.fstat(descriptor).st_size
-        if size > _MAX_BYTES_OF_TAPS:
-            raise InputError(f"{path}: has {size} bytes, which is too much for the taps of a filter")
-        content = b"" if suffix == ".npy" else read_at(descriptor, size, 0)
-    taps = _read_npy(path) if suffix == ".npy" else _read_text(path, content)
-    if taps.ndim == 1:
-        taps = taps[np.newaxis]
-    if taps.ndim != 2 or taps.size == 0:
-        raise InputError(f"{path}: holds an array of shape {taps.shape}; taps are a rectangle of rows and columns")
-    if not np.isfinite(taps).all():
-        raise InputError(f"{path}: holds NaN or infinite values; taps are finite numbers")
-    return taps
+    if suffix == ".npy":
+        taps = _read_npy(path, "taps are a rectangle of rows and columns", (1, 2), _MAX_BYTES_OF_TAPS)
+        return taps.reshape(-1, taps.shape[-1])
+    table = read_matrix(path)
+    if table.names:
+        raise InputError(f"{path}: rows begin with something that is no number: {table.names[0][:60]}")
+    return _finite(path, table.matrix)
 
 
-def _read_npy(path: Path) -> NDArray[np.float64]:
+def _read_npy(path: Path, form: str, axes: tuple[int, ...], max_bytes: int) -> NDArray[np.float64]:
     stored = open_array(path)
+    if stored.ndim not in axes or stored.size == 0 or stored.nbytes > max_bytes:
+        raise InputError(f"{path}: holds {stored.dtype} of shape {stored.shape}; {form}")
     if stored.dtype.kind not in "buif" or stored.dtype.itemsize > 8:
-        raise InputError(f"{path}: holds {stored.dtype}; taps are real numbers of up to 64 bits")
-    with np.errstate(invalid="ignore"):  # what is no number is refused later
-        return np.array(stored, dtype=np.float64)
+        raise InputError(f"{path}: holds {stored.dtype}; filters are real numbers of up to 64 bits")
+    with np.errstate(invalid="ignore"):  # what is no number is refused
+        return _finite(path, np.array(stored, dtype=np.float64))
 
 
-def _read_text(path: Path, content: bytes) -> NDArray[np.float64]:
-    try:
-        lines = content.decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is no text ({error})") from error
-    rows: list[list[float]] = []
-    for number, line in enumerate(lines, start=1):
-        text = line.strip()
-        if not text or text.startswith("#"):
-            continue
-        try:
-            rows.append([float(word) for word in _BETWEEN_NUMBERS.split(text)])
-        except ValueError:
-            raise InputError(f"{path}: line {number} holds something that is no number: {text[:60]}") from None
-        if len(rows[-1]) != len(rows[0]):
-            raise InputError(
-                f"{path}: line {number} has {len(rows[-1])} numbers, the lines before have {len(rows[0])}; "
-                "every row of taps has as many columns"
-            )
-    if not rows:
-        raise InputError(f"{path}: holds no numbers; write one row of taps a line")
-    return np.array(rows)
+def _finite(path: Path, taps: NDArray[np.float64]) -> NDArray[np.float64]:
+    if not np.isfinite(taps).all():
+        raise InputError(f"{path}: holds NaN or infinite values; filters are finite numbers")
+    return taps
 
 
 HIGHEST_FREQUENCY = 0.25
@@ -167,13 +140,5 @@ BANKS = {
 
 
 def _read_bank(path: Path) -> FilterBank:
-    stored = open_array(path)
-    if stored.dtype.kind not in "buif" or stored.nbytes > _MAX_BYTES or stored.ndim != 3 or stored.size == 0:
-        raise InputError(
-            f"{path}: holds {stored.dtype} of shape {stored.shape}; a bank is numbers of shape (filters, rows, columns)"
-        )
-    with np.errstate(invalid="ignore"):  # what is no number is refused below
-        filters = np.array(stored, dtype=np.float64)
-    if not np.isfinite(filters).all():
-        raise InputError(f"{path}: holds NaN or infinite values; a bank is finite numbers")
+    filters = _read_npy(path, "a bank is numbers of shape (filters, rows, columns)", (3,), _MAX_BYTES)
     return FilterBank(filters, tuple(f"{path.stem} {number}" for number in range(len(filters))), path)

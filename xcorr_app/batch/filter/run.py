@@ -10,8 +10,9 @@ import numpy as np
 from xcorr_app.batch.filter.options import FilterOptions
 from xcorr_app.batch.filter.stack import bank_positions, filter_stack
 from xcorr_app.batch.shared_options import explains_another, limits_for
+from xcorr_app.batch.written import OneFile
 from xcorr_app.decision import Decision
-from xcorr_app.errors import ArgumentError, DeviceError
+from xcorr_app.errors import ArgumentError
 from xcorr_app.filtering.choice import check_device_engine, decide_filter
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.filtering.kernel_names import kernel_name
@@ -22,7 +23,7 @@ from xcorr_app.io import SeriesSpec, StackMetadata
 from xcorr_app.io.source import plane_positions
 from xcorr_app.pipeline.planes import Begun, HostPlanes, begin_planes
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.work import Facts, Finished, Work
+from xcorr_app.pipeline.work import Facts, Finished
 from xcorr_app.registration.stack.passes import Pass
 
 
@@ -32,12 +33,7 @@ def filter_device(options: FilterOptions) -> Device:
     device = device or select_device(options.device)
     if explains_another(options):
         return device
-    if options.kernel != "auto" and device.xp is np:
-        why = device.note or "--device cpu was given"
-        raise DeviceError(f"kernel {options.kernel!r} runs on a GPU ({why}); --kernel auto gives the same on the CPU")
-    if options.engine == "reuse" and device.xp is np:
-        why = device.note or "--device cpu was given"
-        raise DeviceError(f"engine 'reuse' runs on a GPU ({why}); --engine auto gives the same on the CPU")
+    options.computes_on(device, engine=options.engine if options.engine == "reuse" else "auto")
     if device.xp is not np and options.engine == "opencv":
         raise ArgumentError(f"engine {options.engine!r} runs on the CPU: leave --device {options.device} out")
     if options.choice.bank is not None:
@@ -50,10 +46,11 @@ def filter_device(options: FilterOptions) -> Device:
     return device
 
 
-class Filter(Work[FilterOptions]):
+class Filter(OneFile[FilterOptions]):
     """Filters stacks."""
 
     program = "xcorr filter"
+    done = "filtered"
 
     @classmethod
     def device(cls, options: FilterOptions) -> Device:
@@ -64,10 +61,6 @@ class Filter(Work[FilterOptions]):
         """See `Work`."""
         taps = self.options.choice.file
         return {"taps_file": () if taps is None else (taps,)}
-
-    def outputs(self, name: str) -> list[Path]:
-        """See `Work`."""
-        return [self.plan.out / name / f"{name}_filtered.tif"]
 
     def decide(self, spec: SeriesSpec) -> Decision:
         """See `Work`."""
@@ -82,7 +75,7 @@ class Filter(Work[FilterOptions]):
 
     def process(self, spec: SeriesSpec, resources: StackResources, begun: Begun[HostPlanes]) -> Finished:
         """See `Work`."""
-        (target,) = self.outputs(spec.name)
+        target = self.target(spec.name)
         facts = filter_stack(spec, self.options, self.plan.device, target, resources, begun)
         return Finished(facts, [target], facts)
 

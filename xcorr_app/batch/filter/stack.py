@@ -19,7 +19,7 @@ from xcorr_app.filtering.filter_bank import filter_bank
 from xcorr_app.filtering.request import checked_request
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 from xcorr_app.gpu.runtime.select import Device
-from xcorr_app.io import SeriesSpec, StackMetadata, make_folder
+from xcorr_app.io import SeriesSpec, StackMetadata
 from xcorr_app.io.source import Resolution
 from xcorr_app.pipeline.new_channels import with_new_channels
 from xcorr_app.pipeline.planes import Begun, HostPlanes, over_planes
@@ -50,7 +50,6 @@ def filter_stack(
     source, positions = begun.host.source, begun.host.positions
     if bank is None:
         metadata = written_metadata(source.metadata, options)
-        _check_types(source.metadata, options)
     else:
         metadata = bank_metadata(source.metadata, bank, options)
 
@@ -62,7 +61,6 @@ def filter_stack(
             after[plane - start] = 0
         return after, count, chunk.unreadable, engine
 
-    make_folder(target.parent)
     with resources.step("filter"), resources.writer(target, metadata) as writer:
         rows, columns = source.metadata.shape[-2:]
         pixels = rows * columns * (1 if bank is None else len(bank.filters))
@@ -122,33 +120,9 @@ def _filtered(images: Array, options: FilterOptions) -> tuple[Array, int, str]:
     return after, count, chosen_engine(request.kernel, finite=True)
 
 
-def _check_types(metadata: StackMetadata, options: FilterOptions) -> None:
-    """Refuse images that no filter takes, before the output is begun."""
-    checked_request(
-        metadata.shape,
-        metadata.dtype,
-        np.ones((1, 1)),
-        "reflect",
-        cval=0.0,
-        origin=0,
-        dtype=options.result_type(metadata.dtype),
-        engine="auto",
-        flip=True,
-    )
-
-
 def written_metadata(metadata: StackMetadata, options: FilterOptions) -> StackMetadata:
     """Metadata of the filtered stack: what was read, but for the size of planes and the type of pixels."""
-    if options.mode == "valid":
-        rows, columns = (
-            size - taps + 1 for size, taps in zip(metadata.shape[-2:], options.choice.taps.shape, strict=True)
-        )
-        if rows < 1 or columns < 1:
-            raise ShapeError(
-                f"planes of {metadata.shape[-2]} x {metadata.shape[-1]} are smaller than the filter of "
-                f"{' x '.join(map(str, options.choice.taps.shape))}: nothing is left with --mode valid"
-            )
-        metadata = metadata.with_plane_shape(rows, columns)
+    metadata = metadata.with_plane_shape(*_left(metadata, options, options.choice.taps.shape))
     dtype = options.result_type(metadata.dtype)
     if dtype == "same" or metadata.dtype.name == dtype:
         return metadata
@@ -181,18 +155,24 @@ def bank_metadata(metadata: StackMetadata, bank: FilterBank, options: FilterOpti
     result = with_new_channels(metadata, "C", channels * count, names, dtype)
     if channels * count == 1:
         result = replace(result, channel_names=())
-    rows, columns = metadata.shape[-2:]
-    if options.mode == "valid":
-        rows, columns = rows - height + 1, columns - width + 1
-    if rows < 1 or columns < 1:
-        raise ShapeError(
-            f"planes of {metadata.shape[-2]} x {metadata.shape[-1]} are smaller than the filters of "
-            f"{height} x {width}: nothing is left with --mode valid"
-        )
+    rows, columns = _left(metadata, options, (height, width))
     if options.stride > 1:
         rows, columns = ((size - 1) // options.stride + 1 for size in (rows, columns))
         result = _coarser(result, options.stride)
     return result.with_plane_shape(rows, columns)
+
+
+def _left(metadata: StackMetadata, options: FilterOptions, taps: tuple[int, ...]) -> tuple[int, int]:
+    """Rows and columns of what taps leave of a plane. Raises ShapeError where that is nothing."""
+    rows, columns = metadata.shape[-2:]
+    if options.mode != "valid":
+        return rows, columns
+    if rows < taps[0] or columns < taps[1]:
+        raise ShapeError(
+            f"planes of {rows} x {columns} are smaller than the filter of {taps[0]} x {taps[1]}: nothing is left with "
+            "--mode valid"
+        )
+    return rows - taps[0] + 1, columns - taps[1] + 1
 
 
 def _coarser(metadata: StackMetadata, stride: int) -> StackMetadata:

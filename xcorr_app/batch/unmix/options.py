@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from xcorr_app.batch import choices, shared_options, values
 from xcorr_app.batch.option import OneOf, flag, option
-from xcorr_app.batch.shared_options import NamedKernelOptions, explains_another
-from xcorr_app.errors import ArgumentError, DeviceError
+from xcorr_app.batch.shared_options import NamedKernelOptions
+from xcorr_app.errors import ArgumentError
 
 if TYPE_CHECKING:
     from xcorr_app.filtering.unmix import MixedType
-    from xcorr_app.gpu.runtime.select import Device
 
 _mixing = partial(option, group="Mixing", brief=True)
 
@@ -86,12 +85,3 @@ class UnmixOptions(NamedKernelOptions):
     def by_density(self) -> bool:
         """Whether the optical density is taken first."""
         return self.from_log or self.stain is not None
-
-    def computes_on(self, device: Device) -> Device:
-        """Return the device; raise DeviceError where a kernel was asked for and the CPU would compute."""
-        import numpy as np
-
-        if self.kernel != "auto" and device.xp is np and not explains_another(self):
-            why = device.note or "--device cpu was given"
-            raise DeviceError(f"kernel {self.kernel!r} runs on a GPU ({why}); --kernel auto gives the same on the CPU")
-        return device

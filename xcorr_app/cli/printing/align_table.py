@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from xcorr_app.batch.align.pages import report_of
-from xcorr_app.cli.failures import one_line
-from xcorr_app.cli.printing.tables import new_table, say, say_once, shown_of
+from xcorr_app.cli.printing.tables import STYLES, StackLine, new_table, print_stacks, say
 from xcorr_app.pipeline.outcome import Run
 from xcorr_app.registration.assessment import BeforeAfter
-from xcorr_app.report.records import FLAG_MEANINGS, StackReport
+from xcorr_app.registration.results.frame_table import cells_of
+from xcorr_app.report.records import StackReport
 from xcorr_app.report.summary import StackSummary, summarise, verdict
 
-_STYLES = {"good": "green", "doubtful": "yellow", "failed": "red"}
+_OF_FRAMES = (
+    *("frame", "dy", "dx", "applied_dy", "applied_dx", "score", "peak_ratio", "difference"),
+    *("flags", "remarks"),
+)
+"""Columns of their table that are printed."""
 
 
 def print_results(console: Console, run: Run, *, every: bool = False) -> None:
@@ -29,35 +30,13 @@ def print_results(console: Console, run: Run, *, every: bool = False) -> None:
     turned = any(summary.largest_turn is not None for summary in summaries)
     longest = "largest motion" if turned else "largest shift"
     numbers = ("frames", "corrected", "correlation", "crispness", "residual", longest, "flagged")
-    table = new_table("stack", *numbers, last=["result"])
-    for summary in shown_of(console, summaries, [summary.level == "good" for summary in summaries]):
-        known = summary.assessment
-        pairs = (
-            ("", "", "")
-            if known is None
-            else (
-                _pair(known.correlation, "{:.3f}"),
-                _pair(known.crispness, "{:.3f}"),
-                _pair(known.residual_shift, "{:.2f}", " px"),
-            )
-        )
-        table.add_row(
-            Text(one_line(summary.name)),
-            str(summary.frames),
-            "" if summary.is_lone else f"{summary.corrected} of {summary.compared}",
-            *pairs,
-            ", ".join(filter(None, (_number(summary.largest_shift, "{:.2f} px"), _turn(summary.largest_turn)))),
-            str(summary.flagged),
-            Text(summary.level, style=_STYLES[summary.level]),
-        )
-    if table.row_count:
-        console.print(table)
-    both = zip(stacks, summaries, strict=True)
-    say_once(console, ((stack.name, line) for stack, summary in both for line in _remarks(stack, summary)))
-    if run.resumed:
-        say(console, f"Finished before: {', '.join(run.resumed)}")
+    lines = [
+        StackLine(summary.name, _numbers(summary), summary.level, _remarks(stack, summary))
+        for stack, summary in zip(stacks, summaries, strict=True)
+    ]
+    print_stacks(console, run, numbers, lines)
     level, sentence = verdict(summaries)
-    say(console, sentence.replace("\N{NO-BREAK SPACE}", " ").replace("→", ">"), _STYLES[level])
+    say(console, sentence.replace("\N{NO-BREAK SPACE}", " ").replace("→", ">"), STYLES[level])
     if run.report is not None:
         say(console, f"Report: {run.report}")
 
@@ -69,19 +48,26 @@ def failures_of(run: Run) -> list[tuple[str, str]]:
 
 
 def print_frames(console: Console, stack: StackReport) -> None:
-    """Every frame of a stack."""
-    table = Table(title=Text(one_line(stack.name)), box=None, pad_edge=False, header_style="bold")
-    for heading in ("frame", "dy", "dx", "applied dy", "applied dx", "score", "peak ratio", "difference"):
-        table.add_column(heading, justify="right")
-    table.add_column("flags")
-    table.add_column("remarks")
+    """Every frame of a stack, as its table has them."""
+    table = new_table(*_OF_FRAMES[:-2], last=_OF_FRAMES[-2:])
     for row in stack.rows:
-        difference = "" if math.isnan(row.difference) else f"{row.difference:.6f}"
-        applied = ("", "") if row.as_measured else (f"{row.applied_dy:.3f}", f"{row.applied_dx:.3f}")
-        applied = ("dropped", "dropped") if row.is_dropped else applied
-        numbers = (f"{row.dy:.3f}", f"{row.dx:.3f}", *applied, f"{row.score:.4f}", f"{row.peak_ratio:.2f}")
-        table.add_row(str(row.frame), *numbers, difference, "|".join(row.flags), "|".join(row.remarks))
+        table.add_row(*cells_of(row, _OF_FRAMES))
+    say(console, stack.name, "bold")
     console.print(table)
+
+
+def _numbers(summary: StackSummary) -> list[str]:
+    known, shift, turn = summary.assessment, summary.largest_shift, summary.largest_turn
+    longest = ([] if shift is None else [f"{shift:.2f} px"]) + ([] if turn is None else [f"{turn:.2f} degrees"])
+    return [
+        str(summary.frames),
+        "" if summary.is_lone else f"{summary.corrected} of {summary.compared}",
+        "" if known is None else _pair(known.correlation, "{:.3f}"),
+        "" if known is None else _pair(known.crispness, "{:.3f}"),
+        "" if known is None else _pair(known.residual_shift, "{:.2f}", " px"),
+        ", ".join(longest),
+        str(summary.flagged),
+    ]
 
 
 def _remarks(stack: StackReport, summary: StackSummary) -> list[str]:
@@ -89,14 +75,8 @@ def _remarks(stack: StackReport, summary: StackSummary) -> list[str]:
         return [stack.failure]
     failed = [f"{'failed: ' if summary.is_no_better else ''}{summary.distrust}"] if summary.is_untrusted else []
     advice = [] if stack.advice is None else [f"Try this: {stack.advice}"]
-    flags, remarks = (
-        [f"{number} x {word}: {FLAG_MEANINGS.get(word, '')}" for word, number in Counter(words).items()]
-        for words in (
-            [word for row in stack.rows for word in row.flags],
-            [word for row in stack.rows for word in row.remarks],
-        )
-    )
-    return [*failed, *advice, *summary.objections, *stack.notes, *flags, *remarks]
+    counted = [*stack.counted("flags"), *stack.counted("remarks")]
+    return [*failed, *advice, *summary.objections, *stack.notes, *counted]
 
 
 def _pair(pair: BeforeAfter, form: str, unit: str = "") -> str:
@@ -105,11 +85,3 @@ def _pair(pair: BeforeAfter, form: str, unit: str = "") -> str:
         return ""
     before, after = (form.format(value) if math.isfinite(value) else "?" for value in pair)
     return f"{before} > {after}{unit}"
-
-
-def _turn(angle: float | None) -> str:
-    return "" if angle is None else f"{angle:.2f} degrees"
-
-
-def _number(value: float | None, form: str) -> str:
-    return "" if value is None else form.format(value)

@@ -6,7 +6,7 @@ import io
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO, TypeVar, cast
+from typing import Any, NamedTuple, TextIO, cast
 
 from rich.console import Console
 from rich.table import Table
@@ -24,7 +24,16 @@ from xcorr_app.report.summary import count
 _WIDTH_OF_FILES, _LEAST_WIDTH = 200, 100
 _MAX_ROWS, _MAX_NAMES = 50, 3
 """Of more stacks, a table has only those that are not good; a remark on more of them names the first."""
-T = TypeVar("T")
+STYLES = {"good": "green", "doubtful": "yellow", "failed": "red"}
+
+
+class StackLine(NamedTuple):
+    """A stack in a table, and what is said of it below."""
+
+    name: str
+    cells: list[str]
+    level: str
+    remarks: list[str]
 
 
 def console_for(stream: TextIO | None) -> Console:
@@ -148,32 +157,31 @@ def print_run(
     `columns` make, by their headings, cells of a stack's facts; `done` says what became of stacks that did not fail,
     and `advice` what to do about those of which a part did.
     """
-    table = new_table("stack", *columns, last=["result"])
-    for outcome in shown_of(console, run.outcomes, [not outcome.failed for outcome in run.outcomes]):
-        shown = [cell(outcome.facts) if outcome.facts else "" for cell in columns.values()]
-        verdict = Text("failed", style="red") if outcome.failed else Text("good", style="green")
-        table.add_row(Text(one_line(outcome.name)), *shown, verdict)
-    if table.row_count:
-        console.print(table)
-    remarks = []
+    lines = []
     for outcome in run.outcomes:
+        cells = [cell(outcome.facts) if outcome.facts else "" for cell in columns.values()]
         notes = [outcome.failure] if outcome.failure is not None else list(outcome.facts["notes"])
         notes += [advice] * (bool(advice) and outcome.flagged)
-        remarks += [(outcome.name, note) for note in notes]
-    say_once(console, remarks)
-    if run.resumed:
-        say(console, f"Finished before: {', '.join(run.resumed)}")
+        lines.append(StackLine(outcome.name, cells, "failed" if outcome.failed else "good", notes))
+    print_stacks(console, run, columns, lines)
     failed, total = sum(outcome.failed for outcome in run.outcomes), count(len(run.outcomes), "stack")
     say(console, f"{failed} of {total} failed." if failed else f"{total} {done}.", "red" if failed else "green")
     say(console, f"Record: {run.record}")
 
 
-def shown_of(console: Console, stacks: Sequence[T], good: Sequence[bool]) -> list[T]:
-    """The stacks that a table has rows for: all, or where they are many those that are not good."""
-    if len(stacks) <= _MAX_ROWS:
-        return list(stacks)
-    say(console, f"{sum(good)} of {len(stacks)} stacks are good" + ("" if all(good) else "; the others:"))
-    return [stack for stack, is_good in zip(stacks, good, strict=True) if not is_good]
+def print_stacks(console: Console, run: Run, headings: Iterable[str], lines: Sequence[StackLine]) -> None:
+    """A table of stacks, or where they are many of those that are not good, and what is said of them."""
+    table, good = new_table("stack", *headings, last=["result"]), [line.level == "good" for line in lines]
+    if len(lines) > _MAX_ROWS:
+        say(console, f"{sum(good)} of {len(lines)} stacks are good" + ("" if all(good) else "; the others:"))
+    for line, is_good in zip(lines, good, strict=True):
+        if len(lines) <= _MAX_ROWS or not is_good:
+            table.add_row(Text(one_line(line.name)), *line.cells, Text(line.level, style=STYLES[line.level]))
+    if table.row_count:
+        console.print(table)
+    say_once(console, ((line.name, remark) for line in lines for remark in line.remarks))
+    if run.resumed:
+        say(console, f"Finished before: {', '.join(run.resumed)}")
 
 
 def say_once(console: Console, remarks: Iterable[tuple[str, str]]) -> None:

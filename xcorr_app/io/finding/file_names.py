@@ -1,11 +1,13 @@
 """Names of files read: the numbers that letters give an axis, and what is left of the name.
 
-Letters before a number name its axis: ``_t000_c0_z1``, ``-ch01``, ``C1-name``, ``_w2GFP``, ``_s2``.
+Letters before a number name its axis: ``_t000_c0_z1``, ``-ch01``, ``C1-name``, ``_w2GFP``, ``_s2``. The C of `well_C1`
+is row C of a plate where the names show it, else a channel.
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -30,6 +32,7 @@ MARK = re.compile(
 NUMBER = re.compile(r"([0-9]+)")
 WELL = re.compile(r"(?<![A-Za-z0-9])([A-P])(0?[1-9]|1[0-9]|2[0-4])(?![A-Za-z0-9.,])")
 """A well of a plate with up to 384: row and column."""
+_AFTER_WORD = re.compile(r"(?<![A-Za-z])well[-_ ]+C[0-9]", re.IGNORECASE)
 _SHOWN = 3
 
 
@@ -84,3 +87,39 @@ def some(names: Sequence[str]) -> str:
     """Name the first of several, and how many more there are."""
     more = f", ... and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
+
+
+def read_names(paths: Sequence[Path]) -> list[NamedFile]:
+    """Read the names of files of one folder.
+
+    C1 is a well where the word stands before it, or another row has the same name (`x_A1`, `x_C1`).
+    """
+    rows: dict[tuple[str, str], set[str]] = defaultdict(set)
+    wells = [_wells(path) for path in paths]
+    for of_name in wells:
+        for row, around in of_name:
+            rows[around].add(row)
+    return [
+        read_name(
+            path,
+            well=_AFTER_WORD.search(path.name) is not None
+            or any(row == "C" and len(rows[around]) > 1 for row, around in of_name),
+        )
+        for path, of_name in zip(paths, wells, strict=True)
+    ]
+
+
+def may_be_wells(names: Sequence[NamedFile]) -> bool:
+    """Whether names that number channels alone do so as a plate numbers the wells of row C: upper case, 1 to 24.
+
+    ImageJ begins the names of split channels so, `C1-name`, which are no wells.
+    """
+    return all(
+        set(name.at) == {"C"} and any(row == "C" and around[0] for row, around in _wells(name.path)) for name in names
+    )
+
+
+def _wells(path: Path) -> list[tuple[str, tuple[str, str]]]:
+    """Rows of what may be wells in a name, and the name around each, its columns left out."""
+    name = stem(path.name)
+    return [(found[1], (name[: found.start()], name[found.end() :])) for found in WELL.finditer(name)]

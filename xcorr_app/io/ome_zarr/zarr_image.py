@@ -16,7 +16,8 @@ from xcorr_app.io.ome_zarr.zarr_metadata import read_metadata
 from xcorr_app.io.ome_zarr.zarr_plain import PlainArray
 from xcorr_app.io.ome_zarr.zarr_store import attributes_of, open_node
 from xcorr_app.io.parsing import parsing, warnings_as
-from xcorr_app.io.source import PIXEL_TYPES, StackMetadata, plane_number
+from xcorr_app.io.plane_image import check_image
+from xcorr_app.io.source import StackMetadata, plane_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -148,15 +149,11 @@ def scan_zarr(path: Path, limits: Limits) -> ZarrImage:
         if array is None or not hasattr(array, "chunks"):
             raise DamagedFileError(f"{path}: names an array {name!r} that is not there")
         dtype = np.dtype(array.dtype).newbyteorder("=")
-        if dtype.name not in PIXEL_TYPES:
-            raise InputError(f"{path}: has pixels of type {dtype}; convert it to one of {', '.join(PIXEL_TYPES)}")
         shape = tuple(array.shape)
-        if len(shape) < 2 or min(shape) < 1:
-            raise DamagedFileError(f"{path}: has an array of shape {shape}")
-        if min(array.chunks) < 1:
-            raise DamagedFileError(f"{path}: has chunks of shape {array.chunks}")
-        limits.check_plane(path, shape[-2], shape[-1], dtype)
-        limits.check_pages(path, int(np.prod(shape[:-2], dtype=object)))
+        if len(shape) < 2 or min(array.chunks) < 1:
+            raise DamagedFileError(f"{path}: has an array of shape {shape} in chunks of {array.chunks}")
+        planes = int(np.prod(shape[:-2], dtype=object))
+        check_image(path, limits, {"T": planes, "Z": 1, "C": 1, "Y": shape[-2], "X": shape[-1]}, dtype)
         metadata, order = read_metadata(path, attributes, shape, dtype)
         # A chunk is decoded whole, whatever part of it lies inside the array.
         limits.check_chunk(path, array.chunks, shape, dtype)

@@ -7,8 +7,6 @@ temporary name until all of it is on the disk.
 from __future__ import annotations
 
 import math
-from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -23,7 +21,7 @@ from xcorr_app.io.ome_zarr.zarr_metadata import build_attributes, stored_order
 from xcorr_app.io.ome_zarr.zarr_plain import PlainArray
 from xcorr_app.io.optional import library
 from xcorr_app.io.writing.atomic import atomic_folder
-from xcorr_app.io.writing.written_planes import PlaneWriter
+from xcorr_app.io.writing.written_planes import BYTES_WAITING, PlaneWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,8 +31,6 @@ if TYPE_CHECKING:
 _SHARD_BYTES = 1 << 24
 _TILE = 2048
 """Rows and columns of a chunk, at most: planes beyond that are cut."""
-_THREADS = 4
-_BLOCKS_WAITING = 4
 VERSIONS = ("0.4", "0.5")
 COMPRESSIONS = ("zlib", "zstd")
 
@@ -69,14 +65,14 @@ class ZarrWriter(PlaneWriter):
         later: Callable[[ZarrWriter], None] | None = None,
         meter: Meter | None = None,
     ) -> None:
-        super().__init__(Path(path), metadata, later)
+        super().__init__(Path(path), metadata, later, meter)
         self._version = version or (metadata.zarr.version if metadata.zarr else "0.5")
         if self._version not in VERSIONS:
             raise ArgumentError(f"OME-Zarr {self._version!r} is not written: use {' or '.join(VERSIONS)}")
         if compression is not None and compression not in COMPRESSIONS:
             raise ArgumentError(f"compression {compression!r} is not one of OME-Zarr: use {' or '.join(COMPRESSIONS)}")
         library("zarr", "zarr", self.path)
-        self._compression, self._meter = compression, meter
+        self._compression = compression
         smallest = min(metadata.shape[-2:])
         self._levels = max(1, min(pyramid, 1 + int(math.log2(smallest))))
         self._order = stored_order(metadata)
@@ -88,15 +84,12 @@ class ZarrWriter(PlaneWriter):
         self._together = self._frames * inner if self._frames and metadata.axes != "YX" else 1
         self._arrays: list[Any] = []
         self._plain: list[PlainArray | None] = []
-        self._gathered: list[np.ndarray] = []
-        self._under_way: deque[Future[None]] = deque()
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             self._partial = stack.enter_context(atomic_folder(self.path, self._meter))
             self._arrays = self._begin(self._partial)
             self._plain = [PlainArray.of(array) for array in self._arrays]
-            self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="xcorr-zarr")
             stack.callback(self._stop_threads)
             self._stack = stack.pop_all()
         return self
@@ -107,7 +100,9 @@ class ZarrWriter(PlaneWriter):
         self._written += 1
         self._gathered.append(plane)
         if len(self._gathered) == self._together or self._written == self.metadata.planes:
-            self._send()
+            planes, self._gathered = self._gathered, []
+            self._submit(sum(each.nbytes for each in planes), self._write_block, planes, self._written - len(planes))
+            self._wait(BYTES_WAITING)
 
     def _finish(self) -> None:
         self._wait(0)
@@ -161,13 +156,6 @@ class ZarrWriter(PlaneWriter):
             return codecs.GzipCodec(level=6)
         return codecs.BloscCodec(cname="zstd", clevel=5, typesize=self.metadata.dtype.itemsize, shuffle="shuffle")
 
-    def _send(self) -> None:
-        """Let a thread write the planes gathered."""
-        planes, first = self._gathered, self._written - len(self._gathered)
-        self._gathered = []
-        self._under_way.append(self._threads.submit(self._write_block, planes, first))
-        self._wait(_BLOCKS_WAITING)
-
     def _write_block(self, planes: list[np.ndarray], first: int) -> None:
         with timed(self._meter, "write", sum(plane.nbytes for plane in planes)):
             planes = [plane.astype(self.metadata.dtype, copy=False) for plane in planes]
@@ -189,20 +177,6 @@ class ZarrWriter(PlaneWriter):
         outer, shape = self.metadata.axes[:-2], self.metadata.shape[:-2]
         at = np.unravel_index(number, shape) if shape else ()
         return tuple(int(at[outer.index(axis)]) for axis in self._order[:-2])
-
-    def _wait(self, limit: int) -> None:
-        while len(self._under_way) > limit:
-            try:
-                self._under_way.popleft().result()
-            except OSError as error:
-                if isinstance(error, FileError):
-                    raise
-                raise OutputError(f"{self.path}: cannot be written ({error.strerror or error})") from error
-
-    def _stop_threads(self) -> None:
-        self._threads.shutdown(cancel_futures=True)
-        self._under_way.clear()
-        self._gathered.clear()
 
     def _verify(self) -> None:
         """Read the group back: what bears the final name is what was meant."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.limits import SPARE
 from xcorr_app.io.source import PIXEL_TYPES
 from xcorr_app.io.tiff import segments
+from xcorr_app.io.tiff.segments import Page
 
 if TYPE_CHECKING:
     from xcorr_app.io.limits import Limits
@@ -35,30 +36,6 @@ _COMPRESSION_NAMES |= {
     52546: "JPEG XL",
 }
 _PHOTOMETRIC_NAMES = {2: "RGB", 5: "CMYK", 6: "YCbCr", 8: "CIE L*a*b*"}
-
-
-class Page(NamedTuple):
-    """One page whose pixels are all inside the file, and how they are cut and stored.
-
-    `data_offset` is where the plane lies when it is stored plainly (uncompressed, in one piece, one sample a
-    pixel), else -1. A segment, which is a strip or a tile, has `rows` x `columns` pixels, of all samples or of one.
-    """
-
-    height: int
-    width: int
-    dtype: np.dtype
-    photometric: int
-    samples: int
-    is_planar: bool
-    is_tiled: bool
-    rows: int
-    columns: int
-    offsets: tuple[int, ...]
-    counts: tuple[int, ...]
-    compression: int
-    predictor: int
-    fill_order: int
-    data_offset: int
 
 
 def is_colour(reader: DirectoryReader, directory: Directory) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import imagecodecs
 import numpy as np
@@ -16,9 +16,6 @@ import numpy as np
 from xcorr_app.io.images.codestream import check_size
 from xcorr_app.io.limits import SPARE
 from xcorr_app.system import read_at
-
-if TYPE_CHECKING:
-    from xcorr_app.io.tiff.integrity import Page
 
 _BYTE_CODECS: dict[int, Callable[..., Any]] = {
     5: imagecodecs.lzw_decode,
@@ -41,6 +38,30 @@ PREDICTED = frozenset(_BYTE_CODECS)
 NO_PREDICTOR, HORIZONTAL, FLOATING_POINT = 1, 2, 3
 _LAST_BIT_FIRST = 2
 _RGB = 2
+
+
+class Page(NamedTuple):
+    """One page whose pixels are all inside the file, and how they are cut and stored.
+
+    `data_offset` is where the plane lies when it is stored plainly (uncompressed, in one piece, one sample a
+    pixel), else -1. A segment, which is a strip or a tile, has `rows` x `columns` pixels, of all samples or of one.
+    """
+
+    height: int
+    width: int
+    dtype: np.dtype
+    photometric: int
+    samples: int
+    is_planar: bool
+    is_tiled: bool
+    rows: int
+    columns: int
+    offsets: tuple[int, ...]
+    counts: tuple[int, ...]
+    compression: int
+    predictor: int
+    fill_order: int
+    data_offset: int
 
 
 def decode_page(descriptor: int, page: Page, byteorder: Literal["<", ">"], tables: bytes, out: np.ndarray) -> None:

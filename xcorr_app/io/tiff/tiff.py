@@ -8,7 +8,6 @@ one after the other by one call (a memory map would count as resident memory); e
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -31,10 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TiffImage", "opened", "stamp"]
 
-_LARGEST_GAP = 1 << 16
-"""Bytes between two planes, such as a directory, that are read with them rather than skipped by another call."""
-_MAX_BUFFERS = 1000
-"""Of one call; the system's limit is 1024."""
 _JPEG_TABLES = 347
 _CHECKED = Limits(max_pixels=2**62)
 """Of pages that were checked before."""
@@ -115,7 +110,7 @@ class TiffImage:
             for start, stop in self._runs(pages):
                 page = pages[start]
                 if self.data_offsets[page] >= 0:
-                    self._read_plain(descriptor, pages[start:stop], out[start:stop], checksum)
+                    self._read_plain(descriptor, page, out[start:stop], checksum)
                     continue
                 with parsing(self.path, f"page {page} cannot be decoded"):
                     reader = reader or DirectoryReader(descriptor, self.path)
@@ -131,59 +126,25 @@ class TiffImage:
                     decode_page(descriptor, found, reader.byteorder, tables, out[start])
 
     def _runs(self, pages: Sequence[int]) -> list[tuple[int, int]]:
-        """Parts of `pages` to be read together: planes with little between them, or one that must be decoded."""
-        size = self.metadata.plane_bytes
+        """Parts of `pages` to be read together: planes without a gap between them, or one that must be decoded."""
+        size, end = self.metadata.plane_bytes, -1
         runs: list[tuple[int, int]] = []
-        end, free = -1, 0
-        for i, page in enumerate(pages):
-            offset = int(self.data_offsets[page])
-            if offset >= 0 and end >= 0 and 0 <= offset - end <= _LARGEST_GAP and free > 1:
-                runs[-1] = (runs[-1][0], i + 1)
-                free -= 2
-            else:
-                runs.append((i, i + 1))
-                free = _MAX_BUFFERS
+        for i, offset in enumerate(self.data_offsets[np.asarray(pages)].tolist()):
+            begin = runs.pop()[0] if offset == end >= 0 else i
+            runs.append((begin, i + 1))
             end = offset + size if offset >= 0 else -1
         return runs
 
-    def _read_plain(
-        self, descriptor: int, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None
-    ) -> None:
-        """Read planes and what lies between them by as few calls as the system allows."""
-        offsets = self.data_offsets[np.asarray(pages)].tolist()
-        begin, first = offsets[0], 0
-        parts: list[memoryview] = []
-        if checksum is not None and pages[0] == 0 and begin <= _LARGEST_GAP:
-            # It needs what lies before the planes, too, and behind them.
-            parts, begin = [memoryview(bytearray(begin))], 0
-        # Planes without a gap are one buffer: every call more would have to wait for Python's lock.
-        for i, (offset, following) in enumerate(pairwise([*offsets, -1]), 1):
-            gap = following - offset - self.metadata.plane_bytes
-            if gap:
-                parts.append(out[first:i].reshape(-1).view(np.uint8).data)
-                first = i
-            if gap > 0:
-                parts.append(memoryview(bytearray(gap)))
-        rest = self.stamp[0] - offsets[-1] - self.metadata.plane_bytes
-        if checksum is not None and 0 < rest <= _LARGEST_GAP:
-            parts.append(memoryview(bytearray(rest)))
-        total, done = sum(part.nbytes for part in parts), 0
-        while done < total:
-            count = read_into(descriptor, _after(parts, done) if done else parts, begin + done)
+    def _read_plain(self, descriptor: int, page: int, out: np.ndarray, checksum: FileChecksum | None) -> None:
+        """Read planes that follow each other, the first of which is a page."""
+        offset, part = int(self.data_offsets[page]), out.reshape(-1).view(np.uint8).data
+        done = 0
+        while done < part.nbytes:
+            count = read_into(descriptor, [part[done:]], offset + done)
             if count == 0:
-                raise DamagedFileError(f"{self.path}: ends {total - done} bytes before the end of a plane")
+                raise DamagedFileError(f"{self.path}: ends {part.nbytes - done} bytes before the end of a plane")
             done += count
         if checksum is not None:
-            checksum.add(descriptor, self.stamp, begin, parts)
+            checksum.add(descriptor, self.stamp, offset, part)
         if not self.metadata.dtype.newbyteorder(self.byteorder).isnative:
             out.byteswap(inplace=True)
-
-
-def _after(parts: list[memoryview], done: int) -> list[memoryview]:
-    """What is left of buffers of which the first `done` bytes are filled."""
-    left = []
-    for part in parts:
-        if done < part.nbytes:
-            left.append(part[done:])
-        done = max(0, done - part.nbytes)
-    return left

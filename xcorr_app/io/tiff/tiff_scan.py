@@ -6,7 +6,6 @@ every promise that the file makes, before the first pixel is used.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,8 +15,9 @@ from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.opened import Stamp, opened, stamp
 from xcorr_app.io.source import Kind, Resolution, StackMetadata, TiffTags, calibration_of, make_metadata
 from xcorr_app.io.tiff.imagej import is_imagej, parse_imagej
-from xcorr_app.io.tiff.integrity import Page, check_page
+from xcorr_app.io.tiff.integrity import check_page
 from xcorr_app.io.tiff.ome import is_ome, parse_ome
+from xcorr_app.io.tiff.segments import Page
 from xcorr_app.io.tiff.tiff import TiffImage
 from xcorr_app.io.tiff.tiff_directory import Directory, DirectoryReader, Repeated
 from xcorr_app.io.tiff.tifffile_shape import is_shaped, parse_shaped
@@ -195,40 +195,27 @@ def _metadata(pages: Pages, sizes: dict[str, int], order: str, kind: Kind) -> St
 
 
 def _plain_stack(pages: Pages, limits: Limits) -> tuple[Pages, StackMetadata, np.ndarray]:
+    """Pages that one description places along axes, or all of them along T."""
     first, found = pages.first, len(pages.data_offsets)
-    directory_offsets: list[int] = []
-    data_offsets: list[int] = []
-    axes, sizes, series, index = "", {"T": 1, "Z": 1, "C": 1}, 0, 0
-    described = sorted(pages.descriptions)
-    while index < found:
-        next_described = bisect_left(described, index)
-        # Pages that nothing describes are a series each.
-        count = (described[next_described] if next_described < len(described) else found) - index
-        series += max(count, 1)
-        if count == 0:
-            declared = parse_shaped(pages.path, pages.descriptions[index], first.height, first.width)
-            axes = declared.axes if first.samples == 1 else ""
-            sizes.update(zip(axes, declared.shape, strict=True) if axes else ())
-            count, rest = divmod(declared.planes, first.samples)
-            if declared.truncated:
-                data_offsets += _following(pages, index, count, limits)
-                directory_offsets += [pages.directory_offsets[index]] * count
-                index += 1
-                continue
-            if index + count > found or rest:
-                raise DamagedFileError(
-                    f"{pages.path}: declares {index + count} or more planes (shape {declared.shape}), the file has "
-                    f"{found} pages"
-                )
-        data_offsets += pages.data_offsets[index : index + count]
-        directory_offsets += pages.directory_offsets[index : index + count]
-        index += count
-    if series > 1 or not axes:
-        axes, sizes = "TYX", {"T": len(data_offsets), "Z": 1, "C": 1}
-    pages = pages._replace(directory_offsets=directory_offsets, data_offsets=data_offsets)
+    axes, sizes = "TYX", {"T": found, "Z": 1, "C": 1}
+    for index, text in pages.descriptions.items():
+        declared = parse_shaped(pages.path, text, first.height, first.width)
+        count, rest = divmod(declared.planes, first.samples)
+        if declared.truncated and found == 1:
+            data_offsets = _following(pages, index, count, limits)
+            pages = pages._replace(directory_offsets=pages.directory_offsets * count, data_offsets=data_offsets)
+            found = sizes["T"] = count
+        if index + count > found or rest:
+            raise DamagedFileError(
+                f"{pages.path}: declares {index + count} or more planes (shape {declared.shape}), the file has "
+                f"{found} pages"
+            )
+        if count == found and first.samples == 1 and declared.axes:
+            axes = declared.axes
+            sizes = {"T": 1, "Z": 1, "C": 1} | dict(zip(axes, declared.shape, strict=True))
     metadata = _metadata(pages, sizes, axes if first.samples == 1 else "TCYX", "tiff")
     order = [axis for axis in "TZC" if axis not in axes] + [axis for axis in axes if axis in "TZC"]
-    page_map = np.arange(len(data_offsets)).reshape([sizes[axis] for axis in order])
+    page_map = np.arange(found).reshape([sizes[axis] for axis in order])
     return pages, metadata, page_map.transpose([order.index(axis) for axis in "TZC"])
 
 

@@ -6,14 +6,13 @@ import os
 import secrets
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xcorr_app import system
 from xcorr_app.errors import FileError, OutputError
 from xcorr_app.io.meter import Meter, timed
-from xcorr_app.io.writing.write_at import write_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,13 +30,7 @@ def atomic_path(final: Path | str, meter: Meter | None = None) -> Iterator[Path]
     block ends. It is locked until then, which tells it from what a killed process left: see `remove_abandoned`.
     Raises OutputError when the operating system refuses to write (folder missing, disk full, read-only, ...).
     """
-    with _atomic(Path(final), meter) as (partial, _):
-        yield partial
-
-
-@contextmanager
-def _atomic(final: Path, meter: Meter | None = None) -> Iterator[tuple[Path, int]]:
-    """As `atomic_path`, with a descriptor of the temporary file."""
+    final = Path(final)
     partial = final.with_name(_prefix(final) + secrets.token_hex(6))
     descriptor, is_moved = None, False
     with _refusals_of(final):
@@ -46,7 +39,7 @@ def _atomic(final: Path, meter: Meter | None = None) -> Iterator[tuple[Path, int
             # Some network file systems know no locks: what is left there stays.
             with suppress(OSError):
                 system.lock(descriptor)
-            yield partial, descriptor
+            yield partial
             with timed(meter, "sync"):
                 system.sync(descriptor)
                 if not system.MOVES_OPEN_FILES:
@@ -56,15 +49,12 @@ def _atomic(final: Path, meter: Meter | None = None) -> Iterator[tuple[Path, int
                 is_moved = True
                 system.sync(final.parent)
         finally:
-            if descriptor is not None and not system.MOVES_OPEN_FILES:
+            if descriptor is not None:
                 os.close(descriptor)
-                descriptor = None
             if not is_moved:
                 # A failure to tidy up must not hide the first error.
                 with suppress(OSError):
                     partial.unlink(missing_ok=True)
-            if descriptor is not None:
-                os.close(descriptor)
 
 
 @contextmanager
@@ -97,17 +87,19 @@ def atomic_folder(final: Path | str, meter: Meter | None = None) -> Iterator[Pat
 
 
 @contextmanager
-def _refusals_of(final: Path) -> Iterator[None]:
-    """Say in words that the operating system refuses to write an output."""
+def refusals_as(what: str, advice: str, kinds: tuple[type[Exception], ...] = (OSError,)) -> Iterator[None]:
+    """Say in words that the operating system refuses something, by exceptions of these kinds, and what to do."""
     try:
         yield
     except FileError:
         raise
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise OutputError(
-            f"{final}: cannot be written ({reason}); check that the folder exists, is writable and has space left"
-        ) from error
+    except kinds as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise OutputError(f"{what} ({reason}); {advice}") from error
+
+
+def _refusals_of(final: Path) -> AbstractContextManager[None]:
+    return refusals_as(f"{final}: cannot be written", "check that the folder exists, is writable and has space left")
 
 
 def remove_output(path: Path, *, ignore_errors: bool = False) -> None:
@@ -123,12 +115,9 @@ def remove_output(path: Path, *, ignore_errors: bool = False) -> None:
 
 
 def atomic_write_bytes(final: Path | str, content: bytes) -> None:
-    """Write `content` to `final` as `atomic_path` does.
-
-    By as few calls as may be: a thread that calls for each of thousands of small files hinders those that compute.
-    """
-    with _atomic(Path(final)) as (_, descriptor):
-        write_at(descriptor, [content], 0)
+    """Write `content` to `final` as `atomic_path` does."""
+    with atomic_path(final) as partial:
+        partial.write_bytes(content)
 
 
 def atomic_write_text(final: Path | str, text: str) -> None:
@@ -138,15 +127,10 @@ def atomic_write_text(final: Path | str, text: str) -> None:
 
 def make_folder(folder: Path | str) -> None:
     """Make a folder in one that exists; nothing happens if it is there. A link in its place is refused."""
-    try:
+    with refusals_as(f"{folder}: cannot be made", "choose another folder for the results"):
         if Path(folder).is_symlink():
             raise OutputError(f"{folder}: is a link, and results would be written where it leads; remove it")
         Path(folder).mkdir(exist_ok=True)
-    except OutputError:
-        raise
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise OutputError(f"{folder}: cannot be made ({reason}); choose another folder for the results") from error
 
 
 def remove_partials(folder: Path | str) -> list[Path]:
@@ -162,12 +146,10 @@ def remove_partials(folder: Path | str) -> list[Path]:
         folders[:] = [name for name in folders if name not in left]
         for name in left:
             path = Path(root, name)
-            try:
+            with refusals_as(f"{path}: left by a killed run, cannot be removed", "remove it by hand"):
                 if path.is_dir() or not _is_locked(path, unknown=False):
                     remove_output(path)
                     removed.append(path)
-            except OSError as error:
-                raise OutputError(f"{path}: left by a killed run, cannot be removed ({error.strerror})") from error
     return sorted(removed)
 
 

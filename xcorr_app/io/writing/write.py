@@ -13,8 +13,7 @@ import math
 import os
 import threading
 import time
-from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from fractions import Fraction
@@ -36,11 +35,11 @@ from xcorr_app.io.tiff.tifffile_shape import build_shaped, is_shaped
 from xcorr_app.io.writing.atomic import atomic_path
 from xcorr_app.io.writing.background_write import begin_write_out
 from xcorr_app.io.writing.compression import Compression
-from xcorr_app.io.writing.write_at import write_at
-from xcorr_app.io.writing.written_planes import PlaneWriter
+from xcorr_app.io.writing.written_planes import BYTES_WAITING, PlaneWriter
+from xcorr_app.system import write_from
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 # Offsets of classic TIFF are 32 bits; the margin is for directories and descriptions.
 _CLASSIC_BYTES = 2**32 - 2**25
@@ -51,12 +50,9 @@ _BYTE, _ASCII, _LONG = 1, 2, 4
 _DOCUMENT_NAME, _IMAGEJ_COUNTS, _IMAGEJ_BLOCK = 269, 50838, 50839
 _BYTES_AT_ONCE = 1 << 22
 """Planes of so many bytes go to the system together."""
-BYTES_WAITING = 1 << 26
-"""So many may wait to be written before `write` does, unless more are asked for."""
 _MAX_BUFFERS = 1000
 _LARGE = 1 << 26
 """Bytes of a file from which on bringing it to the disk takes long enough to begin early."""
-_THREADS = 4
 OME_ENDINGS = (".ome.tif", ".ome.tiff")
 """Of names that promise OME-TIFF, whatever the input was."""
 _HINTS = 4
@@ -106,7 +102,7 @@ class StackWriter(PlaneWriter):
     ) -> None:
         if Path(path).name.lower().endswith(OME_ENDINGS):
             metadata = replace(metadata, kind="ome")
-        super().__init__(Path(path), metadata, later)
+        super().__init__(Path(path), metadata, later, meter)
         self._waiting, self._waited = waiting, waited
         if metadata.kind == "imagej" and list(metadata.axes) != sorted(metadata.axes, key="TZCYX".index):
             raise ArgumentError(
@@ -121,16 +117,12 @@ class StackWriter(PlaneWriter):
         large = expected > _CLASSIC_BYTES
         self._one_directory = large and metadata.kind == "imagej" and compression is None
         self._big = large and not self._one_directory
-        self._meter = meter
         self._tif: tifffile.TiffWriter | None = None
         """Where planes are compressed: it writes them one after the other."""
         self._end = 0
-        self._gathered: list[np.ndarray] = []
         self._ahead: ThreadPoolExecutor | None = None
         """Waits for the disk where that is behind, so that nobody else has to before all is written."""
         self._hints = threading.Semaphore(_HINTS)
-        self._under_way: deque[tuple[int, Future[bytes | None]]] = deque()
-        self._threads: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -157,7 +149,7 @@ class StackWriter(PlaneWriter):
         self._check(plane)
         self._written += 1
         if self._compression is not None:
-            self._under_way.append((plane.nbytes, self._pool().submit(self._compression.encoded, plane)))
+            self._submit(plane.nbytes, self._compression.encoded, plane)
             self._hold_back()
             return
         self._gathered.append(plane)
@@ -195,9 +187,10 @@ class StackWriter(PlaneWriter):
     def _send(self) -> None:
         """Let a thread write the planes gathered."""
         if self._gathered:
+            if self._ahead is None:
+                self._ahead = ThreadPoolExecutor(1, thread_name_prefix="xcorr-write-out")
             planes, offset = self._next()
-            size = sum(plane.nbytes for plane in planes)
-            self._under_way.append((size, self._pool().submit(self._write_planes, planes, offset)))
+            self._submit(sum(plane.nbytes for plane in planes), self._write_planes, planes, offset)
 
     def _next(self) -> tuple[list[np.ndarray], int]:
         """Planes gathered, and where they go."""
@@ -222,29 +215,17 @@ class StackWriter(PlaneWriter):
         if self._waited is not None:
             self._waited("write", time.perf_counter() - begin)
 
-    def _wait(self, limit: int) -> None:
-        """Wait until no more than `limit` bytes are under way."""
-        while self._under_way and sum(size for size, _ in self._under_way) > limit:
-            _, future = self._under_way.popleft()
-            content = future.result()
-            if content is not None and self._tif is not None:
-                with timed(self._meter, "write", len(content)):
-                    how = self._tags(first=self._end == 0) | {"shape": self.metadata.shape[-2:]}
-                    self._tif.write(iter([content]), contiguous=False, **how)
-                self._end += len(content)
-
-    def _pool(self) -> ThreadPoolExecutor:
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="xcorr-write")
-            self._ahead = ThreadPoolExecutor(1, thread_name_prefix="xcorr-write-out")
-        return self._threads
+    def _take(self, content: bytes | None) -> None:
+        if content is not None and self._tif is not None:
+            with timed(self._meter, "write", len(content)):
+                how = self._tags(first=self._end == 0) | {"shape": self.metadata.shape[-2:]}
+                self._tif.write(iter([content]), contiguous=False, **how)
+            self._end += len(content)
 
     def _stop_threads(self) -> None:
-        for threads in (self._threads, self._ahead):
-            if threads is not None:
-                threads.shutdown(cancel_futures=True)
-        self._under_way.clear()
-        self._gathered.clear()
+        super()._stop_threads()
+        if self._ahead is not None:
+            self._ahead.shutdown(cancel_futures=True)
 
     def _tags(self, *, first: bool) -> dict[str, Any]:
         """What tifffile is told of the first plane and those after it, or of one of those alone."""
@@ -310,6 +291,13 @@ class StackWriter(PlaneWriter):
             raise OutputError(
                 f"{self.path}: was written as {self.metadata.axes} {self.metadata.shape}, reads as {found}"
             )
+
+
+def write_at(descriptor: int, parts: Sequence[memoryview], offset: int) -> None:
+    """Write buffers one after the other to a place in a file, all of them."""
+    total, done, left = sum(part.nbytes for part in parts), 0, list(parts)
+    while (done := done + write_from(descriptor, left, offset + done)) < total:
+        left = [memoryview(b"".join(parts))[done:]]
 
 
 def _pixels_per_unit(size: float) -> tuple[int, int]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +17,16 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from xcorr_app.io.meter import Meter
     from xcorr_app.io.source import StackMetadata
+
+_THREADS = 4
+BYTES_WAITING = 1 << 26
+"""So many may wait to be written before `write` does, unless more are asked for."""
 
 
 class PlaneWriter(ABC):
-    """A writer of planes one after the other.
+    """A writer of planes one after the other, by several threads.
 
     Parameters
     ----------
@@ -27,11 +34,18 @@ class PlaneWriter(ABC):
         Where, and what.
     later
         Called with the writer when the block ends, in place of `complete`.
+    meter
+        Told of the seconds spent.
     """
 
-    def __init__(self, path: Path, metadata: StackMetadata, later: Callable[[Any], None] | None) -> None:
+    def __init__(
+        self, path: Path, metadata: StackMetadata, later: Callable[[Any], None] | None, meter: Meter | None
+    ) -> None:
         self.path, self.metadata = path, metadata
-        self._later = later
+        self._later, self._meter = later, meter
+        self._gathered: list[np.ndarray] = []
+        self._under_way: deque[tuple[int, Future[Any]]] = deque()
+        self._threads: ThreadPoolExecutor | None = None
         self._written, self._is_finished, self._is_lost = 0, False, False
         self._stack = ExitStack()
         self.checksum: str | None = None
@@ -54,6 +68,26 @@ class PlaneWriter(ABC):
             raise OutputError(f"{self.path}: {self._written} of {self.metadata.planes} planes were written")
         self._finish()
         self._is_finished = True
+
+    def _submit(self, size: int, work: Callable[..., Any], *arguments: Any) -> None:
+        """Let a thread do something with so many bytes."""
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="xcorr-write")
+        self._under_way.append((size, self._threads.submit(work, *arguments)))
+
+    def _wait(self, limit: int) -> None:
+        """Wait until no more than `limit` bytes are under way."""
+        while self._under_way and sum(size for size, _ in self._under_way) > limit:
+            self._take(self._under_way.popleft()[1].result())
+
+    def _take(self, result: Any) -> None:  # noqa: B027 - nothing where planes are written by threads
+        """What a thread has returned, in the order of the planes."""
+
+    def _stop_threads(self) -> None:
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+        self._under_way.clear()
+        self._gathered.clear()
 
     @abstractmethod
     def _finish(self) -> None:

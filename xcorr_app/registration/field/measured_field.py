@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.registration.results.result_display import axes_of, html_table
+from xcorr_app.shown import axes_of, html_table
 
 Floats = NDArray[np.float64]
 _MAX_ARROWS = 40

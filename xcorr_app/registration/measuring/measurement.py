@@ -127,7 +127,7 @@ class Measurement(OnePass):
 
     def _over_layers(self, columns: Measured, reference: Reference) -> Measured:
         """Refine frames whose tiles differ by phases, to which another layer is noise, if that is surer on a few."""
-        chosen = self._for_phases(columns)
+        chosen = self._for_phases(columns) & (columns.sigma <= self.settings.sure_sigma).all(axis=1)
         few = _less_sure(columns.sigma, chosen, self._few)
         if not few.any():
             return columns
@@ -241,11 +241,10 @@ class Measurement(OnePass):
             for numbers, turned in self.over_chosen("turn", reference, chosen, compared):
                 found.write(numbers, turned)
 
-        few, every, failed = _less_sure(columns.sigma, seen, min(self._few, 2)), np.arange(self._count), 0
+        few = _less_sure(columns.sigma, seen, min(self._few, 2))
         for number in np.flatnonzero(few):
-            compare(every == number)
-            failed += not found.holds[number]
-            if 2 * failed > few.sum():
+            compare(np.arange(self._count) == number)
+            if not found.holds[number]:
                 return None
         compare(trusted & ~few)
         return columns.turned(found) if 2 * found.holds.sum() >= trusted.sum() else None
@@ -299,17 +298,17 @@ class Measurement(OnePass):
         # The reference itself has nothing to gain.
         itself = trusted & (columns.score >= _ITSELF)
         trusted = trusted & ~itself
-        fit, done = Fit.empty(self._count), np.zeros(self._count, dtype=bool)
 
-        def pays(chosen: NDArray[np.bool_]) -> bool:
-            self._fit(reference, columns.shifts, chosen & ~done, fit)
-            done[chosen] = True
+        def pays(chosen: NDArray[np.bool_], *, once: bool = True) -> Fit | None:
+            fit = self._fit(reference, columns.shifts, chosen, once=once)
             known = chosen & np.isfinite(fit.shift).all(axis=1)
-            return bool(known.any() and masks.surer(columns.sigma, fit.sigma, known, _WORTH_A_FIT))
+            is_surer = known.any() and masks.surer(columns.sigma, fit.sigma, known, _WORTH_A_FIT)
+            return fit if is_surer else None
 
         # A mask may have been made for the frames whose tiles were looked at: they alone are no measure.
         few = trusted & seen, _less_sure(columns.sigma, trusted, self._few)
-        if not (any(pays(chosen) for chosen in few) and pays(trusted)):
+        fit = pays(trusted, once=False) if any(pays(chosen) for chosen in few) else None
+        if fit is None:
             return columns
         trusted |= itself
         fit.shift[itself], fit.sigma[itself] = columns.shifts[itself], columns.sigma[itself]
@@ -340,17 +339,17 @@ class Measurement(OnePass):
         for numbers, found in self.over_chosen("tiles", reference, chosen, looked):
             columns.looked_at(numbers, found)
 
-    def _fit(self, reference: Reference, shifts: NDArray[np.float64], chosen: NDArray[np.bool_], fit: Fit) -> None:
+    def _fit(self, reference: Reference, shifts: NDArray[np.float64], chosen: NDArray[np.bool_], *, once: bool) -> Fit:
         """Fit the chosen frames (T,) so that pixels that differ count less."""
-        if not chosen.any():
-            return
+        fit = Fit.empty(self._count)
         kernel = self.weighting.kernel(reference, quiet=FINELY_NOISY)
 
         def fitted(images: Array, frames: Array, numbers: NDArray[np.intp]) -> Fit:
-            return fit_reweighted(images, frames, shifts[numbers], kernel)
+            return fit_reweighted(images, frames, shifts[numbers], kernel, once=once)
 
         for numbers, these in self.over_chosen("refine", reference, chosen, fitted):
             fit.shift[numbers], fit.sigma[numbers] = these.shift, these.sigma
+        return fit
 
 
 def _of_all(found: Refined, chosen: NDArray[np.bool_]) -> NDArray[np.bool_] | None:

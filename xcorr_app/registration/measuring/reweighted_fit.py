@@ -83,16 +83,24 @@ class _Reweighted(FrameView):
         return super().weight(motions, items) * self.weights
 
 
-def fit_reweighted(images: Array, frames: Array, shift: NDArray[np.float64], kernel: NDArray[np.float64] | None) -> Fit:
+def fit_reweighted(
+    images: Array,
+    frames: Array,
+    shift: NDArray[np.float64],
+    kernel: NDArray[np.float64] | None,
+    *,
+    once: bool = False,
+) -> Fit:
     """Refine shifts (n, 2), to be added to frames (n, h, w) to land on images (1 or n, h, w).
 
-    The kernel weights frequencies, see :mod:`xcorr_app.correlation.weighting`.
+    The kernel weights frequencies, see :mod:`xcorr_app.correlation.weighting`. In one step, if it is to be done `once`:
+    enough to see how sure shifts will be.
     """
     fit, level = Fit.empty(shift.shape[0]), None
     for i in np.flatnonzero(np.isfinite(shift).all(axis=1)):
         if level is None or len(images) > 1:
             level = _level(_standard(images[i : i + 1] if len(images) > 1 else images), kernel)
-        fit.shift[i], fit.sigma[i] = _fitted(level, _standard(frames[i : i + 1]), shift[i])
+        fit.shift[i], fit.sigma[i] = _fitted(level, _standard(frames[i : i + 1]), shift[i], once=once)
     return fit
 
 
@@ -123,7 +131,7 @@ def _away_from_edges(images: Array) -> Array:
 
 
 def _fitted(
-    level: Level, frame: Array, shift: NDArray[np.float64]
+    level: Level, frame: Array, shift: NDArray[np.float64], *, once: bool
 ) -> tuple[NDArray[np.float64] | float, NDArray[np.float64] | float]:
     """Shift (2,) and standard error of one frame (1, h, w), NaN where there is none."""
     one = np.zeros(1, np.intp)
@@ -147,13 +155,13 @@ def _fitted(
         at = -motion[0, :2, 2]
         if not (found.definite[0] and np.abs(at - shift).max() <= _FARTHEST):
             break
-        if number + 1 < _FEWEST:
+        if number + 1 < _FEWEST and not once:
             continue
         # There both what is left and what it is left of are weighted.
         view.weights = weights**0.5
         sigma = np.sqrt(np.diag(solver.scatter(motion, one, _TILES)[0]))
         view.weights = weights
-        if np.abs(step).max() <= max(_SETTLED, _NEGLIGIBLE * float(sigma.max())):
+        if once or np.abs(step).max() <= max(_SETTLED, _NEGLIGIBLE * float(sigma.max())):
             return np.where(np.abs(at - shift) < _UNCHANGED, shift, at), sigma
     return np.nan, np.nan
 

@@ -62,8 +62,12 @@ class LeftOver:
     @property
     def is_little(self) -> bool:
         """Whether it bends no shift: a layer that does has more power."""
-        little = self.share < max(_LITTLE, _FEW * self.chance)
-        return little and self.static < max(_LITTLE, _FEW * self.static_chance)
+        return self.share < max(_LITTLE, _FEW * self.chance) and not self.stands_still
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether the frames share something where they were: one that did not hold their shifts at zero."""
+        return not self.static < max(_LITTLE, _FEW * self.static_chance)
 
     @property
     def is_noise(self) -> bool:

@@ -190,82 +190,80 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     few = spread(usable, _LOOKED_AT)
     shifts = measured.shifts[few]
     one = shares(taken(frames, few, middle), shifts)
-    unexplained = one.unexplained > _UNEXPLAINED and rest.share > max(_UNEXPLAINED, _BY_CHANCE * rest.chance)
-    if not (has_pattern(one, shifts) or unexplained):
+    # A pattern that did not hold the shifts is left where it was.
+    unexplained = rest.stands_still or _hold_still(measured, usable)
+    unexplained &= one.unexplained > _UNEXPLAINED and rest.share > max(_UNEXPLAINED, _BY_CHANCE * rest.chance)
+    is_seen = has_pattern(one, shifts)
+    if not (is_seen or unexplained):
         return Told(contested=doubted)
+    plain = replace(plain, roi=settings.roi)
+    return _by_layers(frames, measured, plain, measure, many, is_seen=is_seen, doubted=doubted, led=led)
+
+
+def _by_layers(
+    frames: Frames,
+    measured: Measured,
+    settings: Settings,
+    measure: Measure,
+    many: NDArray[np.intp],
+    *,
+    is_seen: bool,
+    doubted: bool,
+    led: bool,
+) -> Told:
+    """Tell a pattern by both layers, of frames of these numbers.
+
+    It `is_seen` where a few frames share something where they are, aligned by what was measured.
+    """
     window = settings.window(frames.shape)
-    plain = replace(plain, max_shift=(max(window.dy_max, -window.dy_min), max(window.dx_max, -window.dx_min)))
-    looked_for = _LookedFor(frames, measured, plain, measure, rest, has_pattern(one, shifts), led, doubted)
-    if min(settings.measured_shape(frames.shape)) >= LARGE:
-        glance = looked_for.by(spread(usable, _FEWEST_TAKEN), _quarter(settings.roi, frames.shape))
-        if glance.frames is None:
-            return glance
-    return looked_for.by(many, settings.roi)
-
-
-@dataclass(frozen=True)
-class _LookedFor:
-    """A pattern that is looked for by both layers, of some frames and a part of them."""
-
-    frames: Frames
-    measured: Measured
-    settings: Settings
-    measure: Measure
-    rest: LeftOver
-    is_seen: bool
-    """A few frames share something where they are, aligned by what was measured."""
-    led: bool
-    doubted: bool
-
-    def by(self, many: NDArray[np.intp], part: Roi | None) -> Told:
-        """Tell by frames of these numbers, and rows and columns."""
-        frames, measured, is_seen, led = self.frames, self.measured, self.is_seen, self.led
-        window, within = self.settings.window(frames.shape), replace(self.settings, roi=part)
-        stack, trial = taken(frames, many, within), replace(self.settings, engine="fft")
-        begin = measured.shifts[many] if is_seen else search_pattern(stack, trial, self.measure)
-        begin = None if begin is None else in_turns(stack, begin, trial, self.measure)
-        if begin is None:
-            return Told(contested=self.doubted)
-        layers = TwoLayers(stack, begin, int(np.argmin(np.abs(measured.shifts[many]).max(axis=1))))
+    plain = replace(settings, max_shift=(max(window.dy_max, -window.dy_min), max(window.dx_max, -window.dx_min)))
+    stack, trial = taken(frames, many, plain), replace(plain, roi=None, engine="fft")
+    begin = measured.shifts[many] if is_seen else search_pattern(stack, trial, measure)
+    begin = None if begin is None else in_turns(stack, begin, trial, measure)
+    if begin is None:
+        return Told(contested=doubted)
+    layers = TwoLayers(stack, begin, int(np.argmin(np.abs(measured.shifts[many]).max(axis=1))))
+    sigma, shifts = layers.fit(), layers.shifts
+    # What frames show that went to the edge of the window, which is no peak, stood still while "the scene" went.
+    inside = np.flatnonzero(~_at_edge(shifts, window))
+    if inside.size < len(shifts):
+        if inside.size < _FEWEST:
+            return Told(contested=doubted)
+        many, shifts, stack = many[inside], shifts[inside], stack[array_namespace(stack).asarray(inside)]
+        layers = TwoLayers(stack, shifts, int(np.argmin(np.abs(measured.shifts[many]).max(axis=1))))
         sigma, shifts = layers.fit(), layers.shifts
-        # What frames show that went to the edge of the window, which is no peak, stood still while "the scene" went.
-        inside = np.flatnonzero(~_at_edge(shifts, window))
-        if inside.size < len(shifts):
-            if inside.size < _FEWEST:
-                return Told(contested=self.doubted)
-            many, shifts, stack = many[inside], shifts[inside], stack[array_namespace(stack).asarray(inside)]
-            layers = TwoLayers(stack, shifts, int(np.argmin(np.abs(measured.shifts[many]).max(axis=1))))
-            sigma, shifts = layers.fit(), layers.shifts
-        pattern, scene = layers.pattern, layers.scene(shifts[0])
-        found = shares(stack, shifts)
-        if not (has_pattern(found, shifts) if is_seen else stands_still(found)):
-            return Told(contested=led)
-        as_measured = shares(stack, measured.shifts[many])
-        # In units of what moves: of shifts that followed the pattern frames share that, which may be far stronger.
-        stronger = as_measured.times(found)
-        before = stronger * as_measured.unexplained
-        after = shares(stack - pattern, shifts).unexplained
-        # A pattern that was not seen at the shifts measured must explain why these were wrong.
-        left = _MAX_REMAINDER * found.static if is_seen else _LEFT_AT_LEAST_LESS * before
-        allowed = max(_MUST_EXPLAIN * before, min(_MAX_REMAINDER * found.static, left))
-        if after > allowed:
-            return Told(contested=led)
-        # By fractions of pixels: a scene that blurs or grows, or light that turns, leaves as much beside a "pattern".
-        with_it, without = left_over(stack, measured.shifts[many]), left_over(stack - pattern, shifts)
-        if without.share > max(_MUST_LEAVE_LESS * min(stronger * with_it.share, 1.0), _BY_CHANCE * without.chance):
-            return Told(contested=led)
-        larger = _largest(pattern, scene)
-        # Shifts measured that the scene without the pattern confirms did not follow it.
-        followed = float((shifts - measured.shifts[many]).std(axis=0).max()) > _CLOSE
-        moves_little = float(np.ptp(shifts, axis=0).max()) < _TOLD_APART
-        # What is white from pixel to pixel is the camera's, whatever was followed.
-        contested = not is_seen and followed and 0 < larger < (_CLEARLY_LARGER if moves_little else _EITHER)
-        if larger > _LARGEST_LAYER or not moves(shifts):
-            return Told(contested=contested or led)
-        contested &= moves_little
-        strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
-        still = StillLayer(layers, many, sigma, within)
-        return Told(PatternFreeFrames(frames, _of_frame(pattern, frames, part), strength), still, contested=contested)
+    pattern, scene = layers.pattern, layers.scene(shifts[0])
+    found = shares(stack, shifts)
+    if not (has_pattern(found, shifts) if is_seen else stands_still(found)):
+        return Told(contested=led)
+    as_measured = shares(stack, measured.shifts[many])
+    # In units of what moves: of shifts that followed the pattern frames share that, which may be far stronger.
+    stronger = as_measured.times(found)
+    before = stronger * as_measured.unexplained
+    after = shares(stack - pattern, shifts).unexplained
+    # A pattern that was not seen at the shifts measured must explain why these were wrong.
+    left = _MAX_REMAINDER * found.static if is_seen else _LEFT_AT_LEAST_LESS * before
+    allowed = max(_MUST_EXPLAIN * before, min(_MAX_REMAINDER * found.static, left))
+    if after > allowed:
+        return Told(contested=led)
+    # By fractions of pixels: a scene that blurs or grows, or light that turns, leaves as much beside a "pattern".
+    with_it, without = left_over(stack, measured.shifts[many]), left_over(stack - pattern, shifts)
+    if without.share > max(_MUST_LEAVE_LESS * min(stronger * with_it.share, 1.0), _BY_CHANCE * without.chance):
+        return Told(contested=led)
+    larger = _largest(pattern, scene)
+    # Shifts measured that the scene without the pattern confirms did not follow it.
+    followed = float((shifts - measured.shifts[many]).std(axis=0).max()) > _CLOSE
+    moves_little = float(np.ptp(shifts, axis=0).max()) < _TOLD_APART
+    # What is white from pixel to pixel is the camera's, whatever was followed.
+    contested = not is_seen and followed and 0 < larger < (_CLEARLY_LARGER if moves_little else _EITHER)
+    if larger > _LARGEST_LAYER or not moves(shifts):
+        return Told(contested=contested or led)
+    contested &= moves_little
+    strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
+    still = StillLayer(layers, many, sigma, plain)
+    return Told(
+        PatternFreeFrames(frames, _of_frame(pattern, frames, settings.roi), strength), still, contested=contested
+    )
 
 
 def _of_frame(pattern: Array, frames: Frames, part: Roi | None) -> Array:
@@ -363,15 +361,6 @@ def _some_leave_nothing(frames: Frames, measured: Measured, settings: Settings) 
     if trusted.sum() < _FEWEST or trusted.sum() == usable.sum() or np.ptp(measured.shifts[trusted], axis=0).max() < 1:
         return False
     return left_over_of(frames, replace(measured, usable=trusted), settings).is_little
-
-
-def _quarter(part: Roi | None, shape: tuple[int, int]) -> Roi:
-    """Half of the rows and of the columns, in the middle: enough to see that there are no two layers."""
-    inside = []
-    for side, size in zip(part or (slice(None), slice(None)), shape, strict=True):
-        start, stop, _ = side.indices(size)
-        inside.append(slice(start + (stop - start) // 4, stop - (stop - start) // 4))
-    return inside[0], inside[1]
 
 
 def _middle(shape: tuple[int, int]) -> Roi | None:

@@ -125,9 +125,13 @@ def rows_of(
 
 def columns_of(rows: Sequence[FrameRow]) -> dict[str, Any]:
     """Columns of lines, words joined by ``|``."""
-    joined = {"flags", "remarks"}
     columns = {name: [getattr(row, name) for row in rows] for name in _KINDS}
-    return {name: ["|".join(each) for each in column] if name in joined else column for name, column in columns.items()}
+    return columns | {name: ["|".join(words) for words in columns[name]] for name in ("flags", "remarks")}
+
+
+def cells_of(row: FrameRow, names: Iterable[str]) -> list[str]:
+    """Cells of some columns as files have them."""
+    return [_KINDS[name][0](getattr(row, name)) for name in names]
 
 
 def array_of(rows: Sequence[FrameRow], *names: str) -> NDArray[np.float64]:
@@ -174,11 +178,6 @@ def csv_text(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows([head, *rows])
     return text.getvalue().encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def shown(value: float) -> str:
-    """A number with six decimals; nothing where there is none."""
-    return f"{value:.6f}" if math.isfinite(value) else ""
 
 
 @functools.lru_cache(maxsize=64)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-_SHOWN = 24
-"""Lines of a table; of more its first and last ones."""
+from xcorr_app.shown import axes_of, html_table
 
 
 class _Frames(Protocol):
@@ -37,11 +34,7 @@ class FrameResult:
         return f"{type(self).__name__}({self.summary()})"
 
     def _repr_html_(self: _Frames) -> str:
-        numbers = {"dy": self.shifts[:, 0], "dx": self.shifts[:, 1]}
-        numbers |= {"sigma y": self.sigma[:, 0], "sigma x": self.sigma[:, 1], "score": self.score}
-        columns = {name: [f"{value:.3f}" for value in values] for name, values in numbers.items()}
-        frames = [str(frame) for frame in range(len(self.flags))]
-        return html_table(repr(self), {"frame": frames, **columns, "flags": [", ".join(each) for each in self.flags]})
+        return html_table(repr(self), columns_of(self))
 
     def summary(self: _Frames) -> str:
         """Say in a line how many frames can be trusted, how far these moved, and how certain that is."""
@@ -76,20 +69,11 @@ class FrameResult:
         return axes
 
 
-def axes_of(axes: Any) -> Any:
-    """Return what is given to draw in, or the axes of a new figure."""
-    if axes is not None:
-        return axes
-    from matplotlib import pyplot as plt
-
-    return plt.figure().add_subplot()
-
-
-def html_table(title: str, columns: Mapping[str, Sequence[str]]) -> str:
-    """Write a table; of many lines, the first and the last ones."""
-    rows = list(zip(*columns.values(), strict=True))
-    if len(rows) > _SHOWN:
-        rows = [*rows[: _SHOWN // 2], ("\u22ee",) * len(columns), *rows[-_SHOWN // 2 :]]
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
-    return f"<table><caption>{escape(title)}</caption><tr>{head}</tr>{body}</table>"
+def columns_of(result: _Frames) -> dict[str, list[str]]:
+    """Write a line for each frame, by columns: shift, standard error, angle and scale where there are, score, flags."""
+    numbers = {"dy": result.shifts[:, 0], "dx": result.shifts[:, 1]}
+    numbers |= {"sigma y": result.sigma[:, 0], "sigma x": result.sigma[:, 1]}
+    numbers |= {name: getattr(result, name) for name in ("angle", "scale", "score") if hasattr(result, name)}
+    columns = {name: [f"{value:.3f}" for value in values] for name, values in numbers.items()}
+    frames = [str(frame) for frame in range(len(result.flags))]
+    return {"frame": frames, **columns, "flags": [", ".join(each) for each in result.flags]}

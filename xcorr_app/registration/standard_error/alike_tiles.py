@@ -120,41 +120,60 @@ def excess_variance(found: Contributions, *, linear: bool = False) -> Floats:
     if linear:
         fitted = np.hstack([fitted, found.places])
     patterns, given = _patterns(found.places), list(zip(found.errors.transpose(1, 0, 2), found.weights, strict=True))
-    told = np.stack([_told(errors, weights, fitted, patterns) for errors, weights in given], axis=1)
-    deviations, variances = told[..., 0], told[..., 1]
+    told = [_Told(errors, weights, fitted) for errors, weights in given]
+    deviations = np.array([[of_axis.deviate(rho) for of_axis in told] for rho in patterns])
     # Air displaces along rows as along columns, a scanner along one alone.
     likely = np.maximum(deviations, deviations.sum(axis=1, keepdims=True) / np.sqrt(2))
-    best, axes = likely.argmax(axis=0), np.arange(2)
-    excess: Floats = np.where(likely[best, axes] > _DEVIATIONS, np.maximum(variances[best, axes], 0.0), 0.0)
-    return excess
+    return np.array(
+        [
+            max(of_axis.variance(patterns[best]), 0.0) if likely[best, axis] > _DEVIATIONS else 0.0
+            for axis, (of_axis, best) in enumerate(zip(told, likely.argmax(axis=0), strict=True))
+        ]
+    )
 
 
-def _told(errors: Floats, weights: Floats, fitted: Floats, patterns: list[Floats]) -> Floats:
-    """Standard deviate of what tiles (n, tiles) have in common by each pattern, and the variance that it adds: (k, 2).
+class _Told:
+    """What errors (n, tiles) of tiles of such weights have in common.
 
-    Functions of the place that were `fitted` (tiles, 1 or 3) are seen no more; the first of them is the shift.
+    Functions of the place that were `fitted` (tiles, 1 or 3) are seen no more; the first of them is the shift. Of these
+    few, what is seen is tiles less a product of two narrow matrices.
     """
-    solved = np.linalg.pinv(fitted.T @ (weights[:, None] * fitted)) @ fitted.T
-    explained = weights[:, None] * (fitted @ solved)
-    one = np.eye(len(weights))
-    seen, of_shift, told = one - explained, solved[0], list[tuple[float, float]]()
-    errors = errors @ seen.T
-    products = errors.T @ errors / len(errors)
-    own = np.diag(products) / np.maximum(1 - 2 * np.diag(explained), 0.5)
-    for rho in patterns:
-        pairs, common = rho - one, rho * np.outer(weights, weights)
-        through = ((seen.T @ pairs) * seen.T).sum(axis=1)
+
+    def __init__(self, errors: Floats, weights: Floats, fitted: Floats) -> None:
+        self._weights, self._weighted = weights, weights[:, None] * fitted
+        self._solved = np.linalg.pinv(fitted.T @ self._weighted) @ fitted.T
+        errors = errors - (errors @ self._solved.T) @ self._weighted.T
+        self._products = errors.T @ errors / len(errors)
+        explained = (self._weighted * self._solved.T).sum(axis=1)
+        self._own = np.diag(self._products) / np.maximum(1 - 2 * explained, 0.5)
+
+    def deviate(self, rho: Floats) -> float:
+        """Of the normal distribution, for what tiles have in common by a pattern."""
+        shared = _of_pairs(rho) * self._products
+        chance = float(np.sqrt(2 * (shared**2).sum()))
+        return float(shared.sum() - self._through(rho) @ self._own) / chance if chance > 0 else 0.0
+
+    def variance(self, rho: Floats) -> float:
+        """Return what it adds to that of the shift."""
+        seen = np.eye(len(rho)) - self._weighted @ self._solved
+        common, of_shift, pairs = rho * np.outer(self._weights, self._weights), self._solved[0], _of_pairs(rho)
         spread = seen @ common @ seen.T
-        scatter = np.diag(spread)
-        beyond = float((pairs * products).sum() - through @ own)
-        chance = float(np.sqrt(2 * ((pairs * products) ** 2).sum()))
+        scatter, through = np.diag(spread), self._through(rho)
         of_one = float((pairs * spread).sum() - through @ scatter)
-        if chance > 0 and of_one > 0:
-            by = beyond / of_one * float(of_shift @ common @ of_shift - scatter @ of_shift**2)
-            told.append((beyond / chance, by))
-        else:
-            told.append((0.0, 0.0))
-    return np.array(told)
+        beyond = float((pairs * self._products).sum() - through @ self._own)
+        more = float(of_shift @ common @ of_shift - scatter @ of_shift**2)
+        return beyond / of_one * more if of_one > 0 else 0.0
+
+    def _through(self, rho: Floats) -> Floats:
+        """What independent tiles have in common by a pattern, since the sum of them is not seen."""
+        of_pairs = self._weighted.T @ _of_pairs(rho)
+        through: Floats = (self._solved * (of_pairs @ self._weighted @ self._solved - 2 * of_pairs)).sum(axis=0)
+        return through
+
+
+def _of_pairs(rho: Floats) -> Floats:
+    """Correlations of tiles with others."""
+    return rho - np.eye(len(rho))
 
 
 def _patterns(places: Floats) -> list[Floats]:

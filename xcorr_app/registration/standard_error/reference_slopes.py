@@ -124,12 +124,7 @@ class ReferenceSlopes:
             share = float(((part * part).mean() - self.noise[0]) / xp.maximum(power[0] - self.noise[0], 1e-300))
             if _is_uneven(share):
                 self.tiles = tiles = Tiles.of(values.shape[1:], every_row=True)
-        strips = _strips(images, tiles)
-        count, rows, height, width = strips.shape
-        g, s, wy, wx, gy, gx = (
-            factor.reshape(count, rows, *factor.shape[1:])
-            for factor in _slopes(strips.reshape(-1, height, width), kernel)
-        )
+        g, s, wy, wx, gy, gx = _on_tiles(images, tiles, kernel)
         self.factors = xp.stack([s, wy, wx])
         """Smoothed images and their slopes along rows and columns, (3, 1 or n, rows, height, width)."""
         pairs = (g,), (g, g), (s,), (s, g), (wy,), (wx,), (wy, g), (wx, g), (wy, gy), (wy, gx), (wx, gy), (wx, gx)
@@ -194,6 +189,17 @@ def _strips(images: Array, tiles: Tiles) -> Array:
     columns = slice(tiles.left, tiles.left + tiles.width + 2 * _MARGIN)
     around = (0, 0), (_MARGIN, _MARGIN), (_MARGIN, _MARGIN)
     return tiles.cut(array_namespace(images).pad(images, around, mode="edge")[..., columns], _MARGIN)
+
+
+def _on_tiles(images: Array, tiles: Tiles, kernel: NDArray[np.float64] | None) -> list[Array]:
+    """What `_slopes` returns, on rows of tiles: of few by themselves, of more by the whole image, which is less."""
+    xp, around = array_namespace(images), ((0, 0), (_MARGIN, _MARGIN), (_MARGIN, _MARGIN))
+    if len(tiles.first_rows) * (tiles.shape[0] + 2 * _MARGIN) > images.shape[1] + 2 * _MARGIN:
+        found = _slopes(xp.pad(images, around, mode="edge"), kernel)
+        return [xp.ascontiguousarray(tiles.cut(each[..., tiles.left : tiles.left + tiles.width])) for each in found]
+    strips = _strips(images, tiles)
+    count, rows, height, width = strips.shape
+    return [each.reshape(count, rows, *each.shape[1:]) for each in _slopes(strips.reshape(-1, height, width), kernel)]
 
 
 def _slopes(images: Array, kernel: NDArray[np.float64] | None) -> list[Array]:

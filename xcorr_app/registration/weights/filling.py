@@ -74,15 +74,14 @@ class _Rings:
         """Find them."""
         known, rings, sides = ~hidden, list[tuple[Array, ...]](), array_namespace(hidden).asarray(_AROUND)
         for _ in range(_RINGS):
-            t, y, x = (~known).nonzero()
+            t, y, x = (_beside(known) & ~known).nonzero()
             rows, columns = (
                 _mirrored(place[:, None] + side, size)
                 for place, side, size in zip((y, x), sides, hidden.shape[1:], strict=True)
             )
             counts = known[t[:, None], rows, columns]
-            rim = counts.any(axis=1)
-            rings.append(tuple(each[rim] for each in (t, y, x, rows, columns, counts)))
-            known[t[rim], y[rim], x[rim]] = True
+            rings.append((t, y, x, rows, columns, counts))
+            known[t, y, x] = True
             if known.all():
                 return cls(hidden, None, tuple(rings))
         return cls(hidden, ~known, tuple(rings))
@@ -106,6 +105,13 @@ class _Rings:
         # Divided before they are summed: the sum of large values must not overflow.
         mean = (xp.where(counts, frames, 0) / xp.maximum(counts.sum(axis=(1, 2), keepdims=True), 1)).sum(axis=(1, 2))
         return xp.where(xp.asarray(self.left), _of_type(mean, frames)[:, None, None], out)
+
+
+def _beside(known: Array) -> Array:
+    """Which pixels (n, h, w) are known, or next to one that is."""
+    padded = array_namespace(known).pad(known, ((0, 0), (1, 1), (1, 1)))
+    lines = padded[:, :-2] | padded[:, 1:-1] | padded[:, 2:]
+    return lines[..., :-2] | lines[..., 1:-1] | lines[..., 2:]
 
 
 def _finite(values: Array) -> Array:

@@ -17,7 +17,8 @@ SMALLEST = 64
 _PARTS, _OF_PART = 8, 9
 """Parts of a line, each looked at by itself, and pixels of each whose mean, or median, is taken."""
 _LOOKED_AT, _FEWEST = 5, 3
-"""Frames; of fewer than the latter, parts of lines may be the scene's own, and whole lines alone are told."""
+"""Frames; of fewer than the latter, parts of lines may be the scene's own, and those alone are told that are whole, or
+of one value."""
 _GLANCE, _DEVIATIONS = 6.0, 12.0
 """Of the noise of such means, by which a line lies beyond those beside it: at a glance, and surely."""
 GLANCE_STEPS = _GLANCE * NOISE_OF_STEPS
@@ -46,9 +47,10 @@ def stuck_lines(images: Array) -> NDArray[np.bool_]:
     """Pixels (h, w) of lines that are stuck in images (n, h, w), of which the first are looked at."""
     stuck = np.zeros(images.shape[1:], dtype=bool)
     for lines, of_images in zip((stuck.T, stuck), zip(*map(sampled, images[:_LOOKED_AT]), strict=True), strict=True):
-        found = _stuck(np.stack([np.median(pixels, axis=1) for pixels in of_images]))
+        pixels = np.stack(of_images)
+        found = _stuck(np.median(pixels, axis=2))
         if len(images) < _FEWEST:
-            found &= found.all(axis=0)
+            found &= found.all(axis=0) | (pixels == pixels[:1, :, :1]).all(axis=(0, 2))
         if found.mean() <= _LARGEST_SHARE:
             lines |= np.repeat(found, np.diff(_ends(len(lines))), axis=0)
     return stuck
@@ -97,11 +99,11 @@ def _stuck(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     found = np.zeros(values.shape[1:], dtype=bool)
     for lines in (_beside(values), _beside(-values)):
         before, left, here, right, second, third = lines
-        sides = (here, (right, second)), ((here + right) / 2, (second, third))
+        sides = (here, (right, _inside(second, right, -2))), ((here + right) / 2, (second, _inside(third, second, -3)))
         for height, (value, after) in zip(_heights(lines), sides, strict=True):
             always = np.all((height > _DEVIATIONS * noise) & (noise > 0), axis=0)
             number = np.maximum(always.sum(axis=0), 1)
-            for beside, farther in ((left, before), after):
+            for beside, farther in ((left, _inside(before, left, 1)), after):
                 rise, reach = (
                     np.where(always, (each - farther).mean(axis=0), 0).sum(axis=0) / number for each in (value, beside)
                 )
@@ -110,6 +112,12 @@ def _stuck(values: NDArray[np.float64]) -> NDArray[np.bool_]:
             if value is not here:
                 found[:, 1:] |= always[:, :-1]
     return found
+
+
+def _inside(farther: NDArray[np.float64], beside: NDArray[np.float64], line: int) -> NDArray[np.float64]:
+    """Values next to those beside lines; of this `line`, whose next is mirrored onto itself, those beside."""
+    size = farther.shape[-1]
+    return np.where(np.arange(size) == line % size, beside, farther)
 
 
 def _ends(size: int) -> NDArray[np.intp]:
