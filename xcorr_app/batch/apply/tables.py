@@ -110,7 +110,7 @@ def moves_of(table_file: Path | InputError, frames: SourceFrames, options: Apply
         asked = {"--invert": options.invert, "--match name": options.match == "name"}
         if ignored := [word for word, given in asked.items() if given]:
             raise InputError(
-                f"{table_file}: holds fields, which have no inverse and name no files: match by number, without {ignored[0]}"
+                f"{table_file}: holds fields, which have no inverse and name no files: match by number, no {ignored[0]}"
             )
         try:
             return of_fields(found, options.scale, frames.count, frames.shape)
