@@ -93,6 +93,7 @@ def test_extreme_windows(tmp_path, stack, value, code):
         ("--motion rigid --kernel-option precision=fp16", "--kernel-option goes with --motion translation"),
         ("--watch --explain", "--watch and --explain exclude each other"),
         ("--resume --overwrite", "exclude each other: give one of them"),
+        ("--mask-moves", "--mask-moves goes with --mask"),
         ("--correct", "--correct needs an image to correct by"),
     ],
 )

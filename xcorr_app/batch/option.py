@@ -183,9 +183,12 @@ class CommandOptions:
         for each, known in options_of(cls):
             for old, form in known.former.items():
                 if values.pop(old, None) not in (None, False):
-                    now = form.format(old=given[old], new=values.get(each.name, each.default))
-                    notes.append(f"--{old.replace('_', '-')} is {known.flag(each.name)} {now} now, and goes next")
-                    values[each.name] = now
+                    kept, flag = values.get(each.name, each.default), f"--{old.replace('_', '-')}"
+                    if kept is None and "{new}" in form:
+                        raise ArgumentError(f"{flag} goes with {known.flag(each.name)}")
+                    values[each.name] = form.format(old=given[old], new=kept)
+                    now = f"{known.flag(each.name)}{'=' if known.bare else ' '}{values[each.name]}"
+                    notes.append(f"{flag} is {now} now: the old name goes with the next release")
         return values, notes
 
     def parameters(self) -> dict[str, Any]:

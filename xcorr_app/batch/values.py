@@ -82,16 +82,18 @@ def _names(form: str, limits: str, **numbers: tuple[Within, ...]) -> Text:
         name, colon, rest = text.partition(":")
         known = numbers.get((_NUMBER if name.isdecimal() else name).replace("-", "_"))
         given = rest.split(",") if colon else []
-        try:
-            fit = known is not None and len(given) <= len(known)
-            values = [(int if within.whole else float)(each) for each, within in zip(given, known or ())]  # noqa: B905
-        except ValueError:
-            fit, values = False, []
-        if not fit or not all(within.holds(value) for within, value in zip(known or (), values)):  # noqa: B905
+        if known is None or len(given) > len(known) or not all(map(_fits, known, given)):
             raise ArgumentError(f"{text!r}: use {form}; {limits}")
         return text
 
     return Text(form, read)
+
+
+def _fits(within: Within, text: str) -> bool:
+    try:
+        return within.holds((int if within.whole else float)(text))
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True)

@@ -257,35 +257,36 @@ def _closure(result: ShiftResult) -> dict[str, float | int] | None:
     return {**found, "largest_at_frame": worst, "last": float(result.closure[last]), "last_frame": last}
 
 
-def _notes(frames: SourceFrames, result: ShiftResult, options: AlignOptions) -> Iterator[str]:
-    window, whole = result.window, is_more_than_a_shift(options.model) and options.model != PATCHES
-    if whole:
-        if options.settings.max_shift is not None:
-            yield f"--max-shift does not limit --motion {options.model}: shifts of up to half the frame are searched."
-    elif options.settings.max_shift is None:
-        yield (
-            f"Shifts up to {window.dy_max} rows and {window.dx_max} columns were searched (the default, a quarter of "
-            "the measured part on each axis; --max-shift changes it)."
-        )
-    elif np.any(np.ceil(options.settings.max_shift) > [result.window.dy_max, result.window.dx_max]):
-        yield "The window of shifts is larger than the measured part; it was cut to what overlaps at all."
-    yield from result.notes
-    if options.settings.smooth_time > 1:
-        length = options.settings.smooth_time
-        yield f"Each frame was averaged with those around it for measuring (--smooth-time {length})."
-    if frames.averaged > 1:
-        across = "Z planes" if frames.axis == "T" else "time points"
-        yield f"Measured on the mean of {frames.averaged} {across}; all of them are moved alike."
-    if frames.count == 1 and (channels := frames.source.sizes["C"]) > 1:
-        yield (
-            f"One frame, so there is nothing to align. The file says that its {channels} images are channels, which "
-            "move together; if they are frames, let its header say so (ImageJ: Image > Properties; tifffile: "
-            "metadata={'axes': 'TYX'})."
-        )
-    if replaced := int(result.non_finite.sum()):
-        yield f"{replaced} NaN or infinite pixels were replaced by the mean of their frame for measuring only."
-    for frame, reason in list(result.unreadable.items())[:5]:
-        yield f"Frame {frame} is unreadable: {reason}."
+def _notes(frames: SourceFrames, result: ShiftResult, options: AlignOptions) -> list[str]:
+    """What a user should know of how frames were measured."""
+    window, largest, length = result.window, options.settings.max_shift, options.settings.smooth_time
+    whole = is_more_than_a_shift(options.model) and options.model != PATCHES
+    cut = largest is not None and bool(np.any(np.ceil(largest) > [window.dy_max, window.dx_max]))
+    channels, replaced = frames.source.sizes["C"], int(result.non_finite.sum())
+    before = {
+        f"--max-shift does not limit --motion {options.model}: shifts of up to half the frame are searched.": (
+            whole and largest is not None
+        ),
+        f"Shifts up to {window.dy_max} rows and {window.dx_max} columns were searched (the default, a quarter of "
+        "the measured part on each axis; --max-shift changes it).": not whole and largest is None,
+        "The window of shifts is larger than the measured part; it was cut to what overlaps at all.": not whole and cut,
+    }
+    after = {
+        f"Each frame was averaged with those around it for measuring (--smooth-time {length}).": length > 1,
+        f"Measured on the mean of {frames.averaged} {'Z planes' if frames.axis == 'T' else 'time points'}; all of "
+        "them are moved alike.": frames.averaged > 1,
+        f"One frame, so there is nothing to align. The file says that its {channels} images are channels, which "
+        "move together; if they are frames, let its header say so (ImageJ: Image > Properties; tifffile: "
+        "metadata={'axes': 'TYX'}).": frames.count == 1 and channels > 1,
+        f"{replaced} NaN or infinite pixels were replaced by the mean of their frame for measuring only.": replaced > 0,
+    }
+    unreadable = [f"Frame {frame} is unreadable: {reason}." for frame, reason in list(result.unreadable.items())[:5]]
+    return [*_said(before), *result.notes, *_said(after), *unreadable]
+
+
+def _said(notes: dict[str, bool]) -> list[str]:
+    """Those that hold."""
+    return [note for note, holds in notes.items() if holds]
 
 
 def _notes_on_moving(rows: Sequence[FrameRow], options: AlignOptions, moved: Moved) -> Iterator[str]:

@@ -13,20 +13,22 @@ from xcorr_app.batch.align.moving import move_stack
 from xcorr_app.batch.align.options import INTERPOLATIONS, MOTION_INTERPOLATIONS
 from xcorr_app.batch.apply.options import ApplyOptions
 from xcorr_app.batch.apply.tables import moves_of, table_files
+from xcorr_app.batch.written import OneFile
 from xcorr_app.correlation.engines import limits_of
 from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
-from xcorr_app.io import SeriesSpec, make_folder
+from xcorr_app.io import SeriesSpec
 from xcorr_app.io.source import runs_of
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.work import Finished, Plan, Work
+from xcorr_app.pipeline.work import Finished, Plan
 from xcorr_app.registration.moving.moving_choice import decide_moving
 
 
-class Apply(Work[ApplyOptions]):
+class Apply(OneFile[ApplyOptions]):
     """Moves stacks."""
 
     program = "xcorr apply"
+    done = "aligned"
 
     def __init__(self, plan: Plan[ApplyOptions]) -> None:
         super().__init__(plan)
@@ -41,10 +43,6 @@ class Apply(Work[ApplyOptions]):
     def files(self) -> dict[str, tuple[Path, ...]]:
         """See `Work`."""
         return {"shift_tables": tuple(dict.fromkeys(path for path in self._tables.values() if isinstance(path, Path)))}
-
-    def outputs(self, name: str) -> list[Path]:
-        """See `Work`."""
-        return [self.plan.out / name / f"{name}_aligned.tif"]
 
     def decide(self, spec: SeriesSpec) -> Decision:
         """See `Work`."""
@@ -71,8 +69,7 @@ class Apply(Work[ApplyOptions]):
         if moves.warp and not plain:
             words = "use nearest, linear or cubic, and --border constant or nearest"
             raise InputError(f"{self._tables[spec.name]}: holds motions: {words}")
-        (target,) = self.outputs(spec.name)
-        make_folder(target.parent)
+        target = self.target(spec.name)
         with resources.step("move"):
             moved = move_stack(
                 frames,

@@ -10,6 +10,7 @@ import numpy as np
 from xcorr_app.batch.filter.options import FilterOptions
 from xcorr_app.batch.filter.stack import bank_positions, filter_stack
 from xcorr_app.batch.shared_options import explains_another, limits_for
+from xcorr_app.batch.written import OneFile
 from xcorr_app.decision import Decision
 from xcorr_app.errors import ArgumentError
 from xcorr_app.filtering.choice import check_device_engine, decide_filter
@@ -22,7 +23,7 @@ from xcorr_app.io import SeriesSpec, StackMetadata
 from xcorr_app.io.source import plane_positions
 from xcorr_app.pipeline.planes import Begun, HostPlanes, begin_planes
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.work import Facts, Finished, Work
+from xcorr_app.pipeline.work import Facts, Finished
 from xcorr_app.registration.stack.passes import Pass
 
 
@@ -45,10 +46,11 @@ def filter_device(options: FilterOptions) -> Device:
     return device
 
 
-class Filter(Work[FilterOptions]):
+class Filter(OneFile[FilterOptions]):
     """Filters stacks."""
 
     program = "xcorr filter"
+    done = "filtered"
 
     @classmethod
     def device(cls, options: FilterOptions) -> Device:
@@ -59,10 +61,6 @@ class Filter(Work[FilterOptions]):
         """See `Work`."""
         taps = self.options.choice.file
         return {"taps_file": () if taps is None else (taps,)}
-
-    def outputs(self, name: str) -> list[Path]:
-        """See `Work`."""
-        return [self.plan.out / name / f"{name}_filtered.tif"]
 
     def decide(self, spec: SeriesSpec) -> Decision:
         """See `Work`."""
@@ -77,7 +75,7 @@ class Filter(Work[FilterOptions]):
 
     def process(self, spec: SeriesSpec, resources: StackResources, begun: Begun[HostPlanes]) -> Finished:
         """See `Work`."""
-        (target,) = self.outputs(spec.name)
+        target = self.target(spec.name)
         facts = filter_stack(spec, self.options, self.plan.device, target, resources, begun)
         return Finished(facts, [target], facts)
 

@@ -19,7 +19,7 @@ from xcorr_app.filtering.filter_bank import filter_bank
 from xcorr_app.filtering.request import checked_request
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 from xcorr_app.gpu.runtime.select import Device
-from xcorr_app.io import SeriesSpec, StackMetadata, make_folder
+from xcorr_app.io import SeriesSpec, StackMetadata
 from xcorr_app.io.source import Resolution
 from xcorr_app.pipeline.new_channels import with_new_channels
 from xcorr_app.pipeline.planes import Begun, HostPlanes, over_planes
@@ -50,7 +50,6 @@ def filter_stack(
     source, positions = begun.host.source, begun.host.positions
     if bank is None:
         metadata = written_metadata(source.metadata, options)
-        _check_types(source.metadata, options)
     else:
         metadata = bank_metadata(source.metadata, bank, options)
 
@@ -62,7 +61,6 @@ def filter_stack(
             after[plane - start] = 0
         return after, count, chunk.unreadable, engine
 
-    make_folder(target.parent)
     with resources.step("filter"), resources.writer(target, metadata) as writer:
         rows, columns = source.metadata.shape[-2:]
         pixels = rows * columns * (1 if bank is None else len(bank.filters))
@@ -120,21 +118,6 @@ def _filtered(images: Array, options: FilterOptions) -> tuple[Array, int, str]:
         return after, count, options.engine
     request = checked_request(images.shape, images.dtype, taps, origin=0, flip=True, **how)
     return after, count, chosen_engine(request.kernel, finite=True)
-
-
-def _check_types(metadata: StackMetadata, options: FilterOptions) -> None:
-    """Refuse images that no filter takes, before the output is begun."""
-    checked_request(
-        metadata.shape,
-        metadata.dtype,
-        np.ones((1, 1)),
-        "reflect",
-        cval=0.0,
-        origin=0,
-        dtype=options.result_type(metadata.dtype),
-        engine="auto",
-        flip=True,
-    )
 
 
 def written_metadata(metadata: StackMetadata, options: FilterOptions) -> StackMetadata:

@@ -14,7 +14,7 @@ from xcorr_app.batch import choices
 from xcorr_app.batch.shared_options import limits_for
 from xcorr_app.batch.unmix.mixing import misfit, mixing_of
 from xcorr_app.batch.unmix.options import UnmixOptions
-from xcorr_app.batch.written import write_planes
+from xcorr_app.batch.written import OneFile, write_planes
 from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
 from xcorr_app.filtering.array_choice import decide_mixing
@@ -25,12 +25,12 @@ from xcorr_app.gpu.pointwise.planner import plan_pointwise
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 from xcorr_app.gpu.runtime.limits import limits_by_name
 from xcorr_app.gpu.runtime.select import Device, select_device
-from xcorr_app.io import Discovery, SeriesSpec, StackMetadata, discover, make_folder
+from xcorr_app.io import Discovery, SeriesSpec, StackMetadata, discover
 from xcorr_app.io.channels import ChannelSource, channels_of, scan_with_colours
 from xcorr_app.pipeline.new_channels import with_new_channels
 from xcorr_app.pipeline.planes import Begun, HostPlanes, begin_planes, over_planes
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.work import Finished, Plan, Work
+from xcorr_app.pipeline.work import Finished, Plan
 
 
 class _Stack(NamedTuple):
@@ -43,10 +43,11 @@ class _Stack(NamedTuple):
     """Of which reading has begun, some of them on the way to a device; None of colour images."""
 
 
-class Unmix(Work[UnmixOptions]):
+class Unmix(OneFile[UnmixOptions]):
     """Mixes the channels of stacks."""
 
     program = "xcorr unmix"
+    done = "unmixed"
     less_memory = "cut the image into parts, or use a machine with more"
 
     def __init__(self, plan: Plan[UnmixOptions]) -> None:
@@ -68,10 +69,6 @@ class Unmix(Work[UnmixOptions]):
         """
         single: Literal["frames", "stacks"] = "frames" if options.channel_axis == "T" else "stacks"
         return discover(inputs, options.layout, options.limits, scan_with_colours, single=single)
-
-    def outputs(self, name: str) -> list[Path]:
-        """See `Work`."""
-        return [self.plan.out / name / f"{name}_unmixed.tif"]
 
     def decide(self, spec: SeriesSpec) -> Decision:
         """What mixes the channels of a stack; where that is to be explained, with the plan of dynamic blocking.
@@ -124,8 +121,7 @@ class Unmix(Work[UnmixOptions]):
             how["kernel"] = options.asked_kernel if is_device_array(planes) else "auto"
             return unmix_counted(planes, mixing.matrix, from_log=options.by_density, **how)
 
-        (target,) = self.outputs(spec.name)
-        make_folder(target.parent)
+        target = self.target(spec.name)
         clipped, notes, pixels = 0, [*spec.notes, *mixing.notes], number * math.prod(sides)
         stage = ("unmix", "mixed")
         with resources.step("unmix"), resources.writer(target, metadata) as writer:

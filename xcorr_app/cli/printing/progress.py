@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import (
@@ -24,6 +24,8 @@ from xcorr_app.registration.stack import passes
 
 _LAST_STAGES = ("move",)
 _SECONDS_BETWEEN_LINES = 10.0
+Show = Callable[[str, int, int], None]
+"""Shows what is done, how much of it, and of how much."""
 
 
 class _Rate(ProgressColumn):
@@ -69,7 +71,7 @@ class RunCount:
 
 
 @contextmanager
-def _bar(console: Console, count: RunCount, unit: str) -> Iterator[Watcher]:
+def _bar(console: Console, unit: str) -> Iterator[Show]:
     """A bar for the whole run, with rate and time left, that says what is done to which stack."""
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -78,62 +80,49 @@ def _bar(console: Console, count: RunCount, unit: str) -> Iterator[Watcher]:
         _Rate(unit),
         TimeRemainingColumn(),
     )
-    progress = Progress(*columns, console=console, transient=True)
+    with Progress(*columns, console=console, transient=True) as progress:
 
-    def watch(name: str) -> passes.Progress:
-        tell = count.begin(name)
-        if not progress.task_ids:
-            progress.add_task(name, total=count.total or None)
-        (task,) = progress.task_ids
+        def show(what: str, done: int, of: int) -> None:
+            (task,) = progress.task_ids or [progress.add_task(what)]
+            progress.update(task, completed=done, total=of, description=what)
 
-        def report(stage: str, done: int, total: int) -> None:
-            of = count.total or total
-            progress.update(task, completed=tell(stage, done, total), total=of, description=f"{name}: {stage}")
-
-        return report
-
-    with progress:
-        yield watch
+        yield show
 
 
 @contextmanager
-def _lines(console: Console, count: RunCount, unit: str) -> Iterator[Watcher]:
+def _lines(console: Console, unit: str) -> Iterator[Show]:
     """A line every few seconds, for runs that take that long."""
-    begun: list[float] = []
-    told = 0.0
+    times = list[float]()
 
-    def watch(name: str) -> passes.Progress:
-        tell = count.begin(name)
+    def show(what: str, done: int, of: int) -> None:
+        now = time.monotonic()
+        if not times:
+            times.extend([now, now])
+        begun, told = times
+        if now - told >= _SECONDS_BETWEEN_LINES and done:
+            times[1], rate = now, done / (now - begun)
+            line = f"{what} {done}/{of}, {rate:.0f} {unit}/s, {(of - done) / rate:.0f} s left"
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
 
-        def report(stage: str, done: int, total: int) -> None:
-            nonlocal told
-            now = time.monotonic()
-            if not begun:
-                told = now
-                begun.append(now)
-            shown, of = tell(stage, done, total), count.total or total
-            if now - told >= _SECONDS_BETWEEN_LINES and shown:
-                told = now
-                rate = shown / (now - begun[0])
-                line = f"{name}: {stage} {shown}/{of}, {rate:.0f} {unit}/s, {(of - shown) / rate:.0f} s left"
-                console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-        return report
-
-    yield watch
+    yield show
 
 
+@contextmanager
 def display_for(
-    console: Console,
-    *,
-    quiet: bool,
-    unit: str = "frames",
-    count: RunCount | None = None,
-) -> AbstractContextManager[Watcher]:
+    console: Console, *, quiet: bool, unit: str = "frames", count: RunCount | None = None
+) -> Iterator[Watcher]:
     """Bar on a terminal, lines elsewhere, nothing when quiet; `unit` is what is counted, of a whole run by `count`."""
     if quiet:
-        return nullcontext(lambda _name: None)
-    return (_bar if console.is_terminal else _lines)(console, count or RunCount({}, halves=False), unit)
+        yield lambda _name: None
+        return
+    counted = count or RunCount({}, halves=False)
+    with (_bar if console.is_terminal else _lines)(console, unit) as show:
+
+        def watch(name: str) -> passes.Progress:
+            tell = counted.begin(name)
+            return lambda stage, done, total: show(f"{name}: {stage}", tell(stage, done, total), counted.total or total)
+
+        yield watch
 
 
 def count_of(discovery: Discovery, frames: Callable[[dict[str, int]], int], *, halves: bool = False) -> RunCount:
