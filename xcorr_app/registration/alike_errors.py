@@ -18,7 +18,7 @@ from xcorr_app.registration.reference.reference_names import frame_number
 from xcorr_app.registration.reference.strategies import Estimation
 from xcorr_app.registration.standard_error.alike_tiles import Contributions, contributions_of, excess_variance
 
-_LOOKED_AT, _AT_ONCE, _FEWEST = 12, 4, 4
+_LOOKED_AT, _AT_ONCE = 12, 4
 """Frames."""
 _SAME = 2.0
 """Standard errors by which a part that was left out moves the shift of a frame at most, as a rule."""
@@ -51,7 +51,7 @@ def excess(
     if measured.linear is not None:
         linear = np.where(np.isfinite(measured.linear), measured.linear, np.eye(2))
         looked_at &= edges(linear - np.eye(2), settings.measured_shape(estimation.frames.shape)) < _FARTHEST
-    if number is None or not trusted[number] or looked_at.sum() < _FEWEST:
+    if number is None or not trusted[number] or not looked_at.any():
         return by
     few, measurement, shifts = spread(np.flatnonzero(looked_at), _LOOKED_AT), estimation.measurement, measured.shifts
     (images,) = measurement.prepared.usable((number,))
@@ -71,7 +71,7 @@ def excess(
     by[np.arange(count) != number] = of_all
     squares = (found.errors**2).sum(axis=(1, 2))
     alone = int(squares.argmax())
-    if of_all.any() and 2 * squares[alone] > squares.sum():
+    if of_all.any() and few.size > 2 and 2 * squares[alone] > squares.sum():
         # What one frame alone shows is no scatter of all: it lies elsewhere.
         by = np.where(by > 0, _variance(replace(found, errors=np.delete(found.errors, alone, axis=0))), 0.0)
         by[few[alone]] = np.maximum(by[few[alone]], len(few) * of_all)

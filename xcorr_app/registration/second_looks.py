@@ -231,7 +231,7 @@ def alike_errors_of_tiles(series: Series) -> Series:
             # All else is as sure as before: a frame that is far less so shows something that the others do not.
             alone = by > np.maximum(series.settings.sure_sigma, 2 * np.median(by, axis=0))
             series.measured.inconsistent |= alone.any(axis=1)
-            if 2 * series.measured.partial.sum() > by.shape[0] and not series.measured.crossed:
+            if 2 * series.measured.partial.sum() > by.shape[0] - 1 and not series.measured.crossed:
                 return _with_all_parts(series)
     return series
 
