@@ -11,7 +11,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-versi
 # that they start, which would otherwise compile all that they import, each of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install compiled demo test full-test portable-test fuzz chaos golden mutate slow-test compile-test kernel-test oldest-test docs lint gpu-test clean
+.PHONY: install compiled demo test full-test portable-test windows-test fuzz chaos golden mutate slow-test compile-test kernel-test oldest-test docs lint gpu-test clean
 
 # In the environment in which xcorr is installed; where there is none, in one of its own.
 INSTALLED := $(dir $(shell command -v xcorr))
@@ -33,6 +33,10 @@ full-test: $(VENV)/.test-installed
 # Those that rounding might decide, as on other processors: older ones, without AVX-512 or AVX2, one and two threads of BLAS.
 portable-test: $(VENV)/.test-installed
 	$(BIN)/python -m tests.portable
+
+# What Windows lacks taken away (tests/as_on_windows.py): files in and out, locks, runs.
+windows-test: $(VENV)/.test-installed
+	$(PYTEST) $(PARALLEL) -p tests.as_on_windows tests/io tests/pipeline tests/batch/test_results.py tests/cli/test_apply.py
 
 # Damaged files of every kind, a hundred thousand of them; `make test` takes 40 of each kind (XCORR_FUZZ).
 # FUZZ='--count 200000 --seed 7 --keep FOLDER' makes others, and keeps those that are met wrongly.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -123,36 +122,3 @@ def test_the_oldest_versions_are_those_that_are_allowed() -> None:
     run = dict(re.findall(r"^    - ([a-z0-9-]+) >=(\S+)$", recipe.partition("  run:")[2], re.MULTILINE))
     names = {"opencv-python-headless": "opencv", "xxhash": "python-xxhash", "matplotlib": "matplotlib-base"}
     assert run == {names.get(name, name): version for name, version in oldest.items()} | {"python": "3.11"}
-
-
-@pytest.mark.share(2)
-@pytest.mark.parametrize("missing", ["fcntl", "resource"])
-def test_without_a_module_of_posix_arrays_are_registered_and_files_refused(missing: str, tmp_path: Path) -> None:
-    """As on Windows, which has neither these modules nor `os.pread`."""
-    code = f"""
-import json, os, sys
-sys.modules[{missing!r}] = None
-del os.pread, os.preadv
-import numpy as np
-import xcorr_app as xc
-scene = np.random.default_rng(1).normal(size=(40, 50))
-found = xc.estimate_shifts(np.stack([scene, np.roll(scene, (2, -3), (0, 1))]), max_shift=5)
-open("a.npy", "wb").write(b"no array")
-told = []
-for call in (lambda: xc.read_stack("a.npy"), lambda: xc.write_stack("b.tif", scene)):
-    try:
-        call()
-        told.append("")
-    except xc_errors.XcorrError as error:
-        told.append(str(error))
-print(json.dumps([found.shifts[1].tolist(), told]))
-""".replace("import xcorr_app as xc\n", "import xcorr_app as xc\nimport xcorr_app.errors as xc_errors\n")
-    run = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True
-    )
-    assert run.returncode == 0, run.stderr
-    shift, (reading, writing) = json.loads(run.stdout)
-    assert shift == pytest.approx([-2, 3], abs=0.05)
-    assert "WSL" in reading
-    if missing == "fcntl":
-        assert "WSL" in writing

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from xcorr_app.processors import worker_count
+from xcorr_app.system import worker_count
 
 __all__ = ["environment"]
 

@@ -22,7 +22,7 @@ from benchmarks.harness.record import write_json
 from benchmarks.pipeline.cases import Case, Size, cases
 from benchmarks.pipeline.data import frames_of, write_stacks
 from benchmarks.pipeline.raw import decode_rate, read_rate, write_rate
-from xcorr_app.processors import worker_count
+from xcorr_app.system import worker_count
 
 _READERS, _WRITERS = 8, 8
 _FRAMES_READ = 250

@@ -91,7 +91,7 @@ def test_its_keywords_are_the_options_of_the_command():
     [
         ({"maxshift": 3}, "unknown option maxshift: the options are apply"),
         ({"quiet": True}, "unknown option quiet"),
-        ({"interpolation": "sinc"}, "unknown interpolation 'sinc': use nearest, linear, cubic, fourier"),
+        ({"interpolation": "sinc"}, "unknown interpolation 'sinc': use nearest, linear, cubic, lanczos, fourier"),
         ({"smooth_time": 0}, "smooth_time is 0: use a whole number, 1 to 1000"),
         ({"motion": "patches:8"}, "a patch has 16 pixels or more"),
         ({"prefilter": "blur:1"}, "prefilter 'blur"),

@@ -7,7 +7,6 @@ import contextlib
 import ctypes
 import os
 import random
-import resource
 import tempfile
 import time
 import warnings
@@ -129,6 +128,8 @@ def run(name, count, seed, folder, keep=None):
 
 def limit():
     """Limit the memory of a process."""
+    import resource
+
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
 
 

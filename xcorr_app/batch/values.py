@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -129,22 +131,13 @@ def _channels(text: str) -> int | str | tuple[int, ...]:
     return numbers if len(numbers) > 1 else numbers[0]
 
 
-def _channel(text: str) -> Any:
-    from xcorr_app.io.single_channel import parse_channel
+def _by(module: str, name: str) -> Callable[[str], Any]:
+    """A reader that is imported when it is first needed."""
 
-    return parse_channel(text)
+    def read(text: str) -> Any:
+        return attrgetter(name)(importlib.import_module(f"xcorr_app.{module}"))(text)
 
-
-def _prefilter(text: str) -> Any:
-    from xcorr_app.registration.stack.prefilter import Prefilter
-
-    return Prefilter.parse(text)
-
-
-def _contrast(text: str) -> Any:
-    from xcorr_app.registration.stack.contrast import Contrast
-
-    return Contrast.parse(text)
+    return read
 
 
 def _size(text: str) -> int:
@@ -236,9 +229,9 @@ FORMAT = _names("same|ome-tiff|ome-zarr[:N]", "N is 1 to 12 levels", same=(), om
 BACKGROUND = Text("median|FILE", lambda text: text if text == "median" else _path(text))
 CHANNELS = Text("N[,N...]|sum|R|G|B|gray", _channels)
 MASK = Text("nonzero|finite|saturated|threshold:V|FILE|moving:FILE", _mask)
-CHANNEL = Text("R|G|B|gray|N", _channel)
-PREFILTER = Text("NAME:ARGS", _prefilter)
-CONTRAST = Text("none|auto|local:S", _contrast)
+CHANNEL = Text("R|G|B|gray|N", _by("io.single_channel", "parse_channel"))
+PREFILTER = Text("NAME:ARGS", _by("registration.stack.prefilter", "Prefilter.parse"))
+CONTRAST = Text("none|auto|local:S", _by("registration.stack.contrast", "Contrast.parse"))
 DEVICE = Text("auto|cpu|cuda[:N]", str)
 CLUSTER = Text("local[:N]|gpus|ADDRESS|FILE.json", _cluster)
 KERNEL_WORD = Text("NAME=VALUE", str)

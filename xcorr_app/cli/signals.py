@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-_AS_INTERRUPTS = (signal.SIGTERM, signal.SIGHUP)
+from xcorr_app.system import ENDING_SIGNALS
 
 
 class _Ended(KeyboardInterrupt):
@@ -29,7 +29,7 @@ def signals_as_interrupts() -> Iterator[None]:
     """Let the signals end what runs within as Ctrl-C does; what was told to ignore one, as by nohup, still does."""
     before = {}
     if threading.current_thread() is threading.main_thread():
-        for number in _AS_INTERRUPTS:
+        for number in ENDING_SIGNALS:
             if signal.getsignal(number) == signal.SIG_DFL:
                 before[number] = signal.signal(number, _end)
     try:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xcorr_app.errors import ArgumentError, ClusterError, install_line
-from xcorr_app.processors import worker_count
+from xcorr_app.system import worker_count
 
 if TYPE_CHECKING:
     from xcorr_app.cluster.workers import Workers

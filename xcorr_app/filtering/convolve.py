@@ -35,7 +35,7 @@ from xcorr_app.filtering.taps import Filter, Origin
 from xcorr_app.filtering.transfer import filter_through_device
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.gpu.stencil.exchange import ExchangeOptions
-from xcorr_app.processors import worker_count
+from xcorr_app.system import worker_count
 
 _INTEGERS = ("uint8", "uint16", "int16")
 """Whose sums are computed as what they are."""

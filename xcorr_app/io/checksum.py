@@ -7,7 +7,6 @@ from where the file lies in the page cache.
 
 from __future__ import annotations
 
-import os
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from xcorr_app.io.container_paths import url_of
 from xcorr_app.io.meter import Meter, timed
 from xcorr_app.io.ome_zarr.zarr_checksum import folder_checksum, remote_checksum
 from xcorr_app.io.opened import Stamp, opened, stamp
+from xcorr_app.system import read_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -83,7 +83,7 @@ class FileChecksum:
 
     def _read(self, descriptor: int, end: int) -> None:
         while self._position < end:
-            block = os.pread(descriptor, min(_BLOCK, end - self._position), self._position)
+            block = read_at(descriptor, min(_BLOCK, end - self._position), self._position)
             if not block:
                 raise DamagedFileError(f"{self.path}: ends at byte {self._position}; it had {end}")
             self._digest.update(block)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from xcorr_app.io.ome_zarr.zarr_store import is_zarr
 from xcorr_app.io.single_channel import Channel, PickedImage, scan_channel
 from xcorr_app.io.source import ImageFile
 from xcorr_app.io.tiff.tiff import opened
+from xcorr_app.system import read_at
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def _is_coloured(shape: tuple[int, ...]) -> bool:
 
 def _is_npy(path: Path) -> bool:
     with opened(path) as descriptor:
-        return os.pread(descriptor, len(npy.SIGNATURE), 0) == npy.SIGNATURE
+        return read_at(descriptor, len(npy.SIGNATURE), 0) == npy.SIGNATURE
 
 
 def _of_image(file: ImageFile, channels: int) -> MatrixFile:

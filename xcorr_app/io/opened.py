@@ -7,6 +7,7 @@ import stat
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
+from xcorr_app import system
 from xcorr_app.errors import DamagedFileError, FileError, InputError, LimitError
 
 if TYPE_CHECKING:
@@ -22,11 +23,8 @@ def opened(path: Path, known: Stamp | None = None) -> Iterator[int]:
 
     Raises DamagedFileError where the file is no more as it was `known`.
     """
-    if not hasattr(os, "pread"):
-        raise InputError(f"{path}: is not read: this system has no pread; use Linux, macOS or WSL")
     try:
-        # Opening a pipe that nobody writes to would wait for ever.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        descriptor = os.open(path, system.READING)
         try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
@@ -48,7 +46,7 @@ def text_of(path: Path, most: int) -> str:
         size = os.fstat(descriptor).st_size
         if size > most:
             raise LimitError(f"{path}: has {size} bytes, more than a table of numbers needs; was another file meant?")
-        content = os.pread(descriptor, size, 0)
+        content = system.read_at(descriptor, size, 0)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -57,10 +55,8 @@ def text_of(path: Path, most: int) -> str:
 
 def announce(path: Path, size: int) -> None:
     """Tell the system that the first `size` bytes of a file will be read soon, so that a slow disk begins now."""
-    if not hasattr(os, "posix_fadvise"):
-        return
     with suppress(OSError, InputError), opened(path) as descriptor:
-        os.posix_fadvise(descriptor, 0, size, os.POSIX_FADV_WILLNEED)
+        system.announce(descriptor, size)
 
 
 def stamp(descriptor: int) -> Stamp:

@@ -9,7 +9,7 @@ import platform
 from contextlib import suppress
 from pathlib import Path
 
-from xcorr_app.processors import worker_count
+from xcorr_app.system import worker_count
 
 _PACKAGES = ("numpy", "scipy", "tifffile", "imagecodecs", "opencv-python-headless")
 _DEVICE_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")

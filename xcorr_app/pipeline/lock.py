@@ -8,7 +8,6 @@ Where a file system knows no locks, nobody can tell, and the run goes on.
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import socket
@@ -17,9 +16,11 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from xcorr_app import system
 from xcorr_app.errors import OutputError
 from xcorr_app.io import make_folder
 from xcorr_app.pipeline.state import FOLDER, LOCK
+from xcorr_app.system import read_at
 
 _LONGEST = 4096
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL}
@@ -35,13 +36,16 @@ def lock_folder(out: Path) -> Iterator[None]:
         holder = {"host": socket.gethostname(), "process": os.getpid()}
         whole = holder | {"since": datetime.now(UTC).isoformat(timespec="seconds")}
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, json.dumps(whole).encode(), 0)
+        system.write_from(descriptor, [json.dumps(whole).encode()], 0)
         yield
     finally:
         # Removed while it is held: who opened it meanwhile sees that the name is gone, and makes another.
         with suppress(OSError):
             path.unlink()
         os.close(descriptor)
+        if not system.MOVES_OPEN_FILES:
+            with suppress(OSError):
+                path.unlink()
         with suppress(OSError):
             path.parent.rmdir()
 
@@ -49,7 +53,7 @@ def lock_folder(out: Path) -> Iterator[None]:
 def check_free(out: Path) -> None:
     """Raise OutputError where a run holds the folder; nothing is written."""
     try:
-        descriptor = os.open(out / FOLDER / LOCK, os.O_RDWR | os.O_NOFOLLOW)
+        descriptor = os.open(out / FOLDER / LOCK, system.WRITING | system.NO_LINK)
     except OSError:
         return
     try:
@@ -61,7 +65,7 @@ def check_free(out: Path) -> None:
 def _opened(path: Path, out: Path) -> int:
     """The lock file, held by this process, and still under its name."""
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        descriptor = os.open(path, system.WRITING | os.O_CREAT | system.NO_LINK, 0o666)
         try:
             _take(descriptor, out)
             with suppress(FileNotFoundError):
@@ -76,20 +80,19 @@ def _opened(path: Path, out: Path) -> int:
 
 def _take(descriptor: int, out: Path) -> None:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise OutputError(
-            f"{out}: {_who(descriptor)} is at work in it; wait until it ends, or choose another -o"
-        ) from None
+        held = system.lock(descriptor)
     except OSError as error:
         if error.errno not in _NO_LOCKS:
             raise
+        return
+    if not held:
+        raise OutputError(f"{out}: {_who(descriptor)} is at work in it; wait until it ends, or choose another -o")
 
 
 def _said(descriptor: int) -> dict[str, object]:
     """What the holder wrote; nothing where it has just begun, or another wrote."""
     try:
-        said = json.loads(os.pread(descriptor, _LONGEST, 0))
+        said = json.loads(read_at(descriptor, _LONGEST, 0))
     except (OSError, ValueError, RecursionError):
         return {}
     return said if isinstance(said, dict) else {}

@@ -22,9 +22,9 @@ from xcorr_app.io.outputs import Writer, new_writer
 from xcorr_app.io.writing.written_planes import BYTES_WAITING
 from xcorr_app.pipeline.stack_upload import DeviceFrames, HostFrames, StackUpload
 from xcorr_app.pipeline.stages import Stages
-from xcorr_app.processors import worker_count
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Progress
+from xcorr_app.system import worker_count
 
 _MAX_READERS = 16
 _OF_PLAIN = 3

@@ -28,7 +28,7 @@ from xcorr_app.pipeline.resources import Resources
 from xcorr_app.pipeline.stack_steps import Shared, StackSteps
 from xcorr_app.pipeline.state import RECORD, RECORD_VERSION, State, asked_of
 from xcorr_app.pipeline.work import Watcher, Work
-from xcorr_app.processors import worker_count
+from xcorr_app.system import worker_count
 
 _MAX_ANNOUNCED = 64
 _BYTES_ANNOUNCED = 1 << 28

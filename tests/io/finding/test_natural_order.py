@@ -25,6 +25,9 @@ def test_other_digits_do_not_break_the_order():
         ("C:\\x", "C_x"),
         ("µm", "µm"),
         ("broken\udcff", "broken_"),
+        ("aux", "aux_"),
+        ("Com1.tif", "Com1.tif_"),
+        ("console", "console"),
     ],
 )
 def test_safe_names(text, expected):

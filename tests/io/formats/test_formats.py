@@ -1,7 +1,6 @@
 """Kinds of file beside plain TIFF and PNG: what is read, what is refused and how."""
 
 import io
-import resource
 import struct
 import zipfile
 
@@ -187,6 +186,8 @@ def test_what_is_declared_is_limited_before_memory_is_taken(tmp_path, kind):
     if kind == "npy":  # else the file is too short for what it declares, which is found first
         with path.open("r+b") as file:
             file.truncate(60_000**2 + len(bomb(kind)))
+    import resource
+
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(LimitError, match=r"60000 x 60000 = 3600000000 pixels.*--max-pixels 3600000000"):
         scan_file(path)

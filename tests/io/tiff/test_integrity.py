@@ -1,6 +1,5 @@
 """Crafted files, each with one thing wrong."""
 
-import resource
 import struct
 
 import numpy as np
@@ -88,6 +87,8 @@ def test_a_huge_declaration_is_refused_before_memory_is_taken(tmp_path):
     assert len(content) == 134
     path = tmp_path / "bomb.tif"
     path.write_bytes(content)
+    import resource
+
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(LimitError, match=r"100000 x 100000 = 10000000000 pixels \(10 GB .*--max-pixels 10000000000"):
         read_stack(path)

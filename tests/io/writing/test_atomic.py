@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from xcorr_app import system
 from xcorr_app.errors import DamagedFileError, OutputError
 from xcorr_app.io.writing.atomic import (
     atomic_path,
@@ -104,7 +105,7 @@ def test_what_cannot_be_locked_is_left(tmp_path, monkeypatch):
     def unsupported(*_arguments):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
-    monkeypatch.setattr("xcorr_app.io.writing.atomic.fcntl.flock", unsupported)
+    monkeypatch.setattr(system, "lock", unsupported)
     abandoned = tmp_path / ".a.xcorr-partial-0123456789ab"
     abandoned.write_bytes(b"half")
     atomic_write_bytes(tmp_path / "a", b"1")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import tifffile
 
+from xcorr_app import system
 from xcorr_app.errors import ArgumentError, OutputError
-from xcorr_app.io.writing import atomic
 from xcorr_app.io.writing.plane_file import check_plane_name, plane_writer
 
 FACTS = {"dy_min": -3, "left": 'µm=\n"\\.tif', "shape": [1, 2]}
@@ -84,7 +84,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path, name, monkeypatch):
     def full(_path):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(atomic, "_sync", full)
+    monkeypatch.setattr(system, "sync", full)
     with pytest.raises(OutputError, match="No space left"):
         write_planes(tmp_path / name, planes_of((2, 4, 5)))
     assert list(tmp_path.iterdir()) == []

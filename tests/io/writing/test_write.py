@@ -1,7 +1,6 @@
 import dataclasses
 import errno
 import os
-import resource
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -244,6 +243,8 @@ def _written(path, metadata, planes, compression):
 def test_the_system_refuses_more_bytes(tmp_path, limit, compression):
     data = noise((3, 200, 100))
     metadata = StackMetadata("TYX", data.shape, data.dtype)
+    import resource
+
     old = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, old[1]))
     try:

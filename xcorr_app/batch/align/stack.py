@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -289,20 +289,21 @@ def _said(notes: dict[str, bool]) -> list[str]:
     return [note for note, holds in notes.items() if holds]
 
 
-def _notes_on_moving(rows: Sequence[FrameRow], options: AlignOptions, moved: Moved) -> Iterator[str]:
-    if not options.apply:
-        return
-    if replaced := [row for row in rows if not row.as_measured]:
-        moves = any(row.is_moved or row.is_dropped for row in replaced)
-        kept = runs_of([row.frame for row in rows if not row.is_dropped])
-        became = _BECAME[options.policy].format(kept=kept) if moves else "left in place"
-        which = shorten(runs_of([row.frame for row in replaced]), 60, placeholder=" ...")
-        doubted = f"{count(len(replaced), 'frame')} without a shift that can be trusted ({which})"
-        if not moves and any(is_trusted(row.flags) for row in replaced):
-            doubted = "Most frames have no shift that can be trusted, so that none is moved: all"
-        yield f"{doubted}: {became} (--doubtful {options.policy})."
-    if moved.clipped:
-        yield f"{moved.clipped} interpolated pixels did not fit the data type and were clipped to its range."
-    if moved.area is not None:
-        height, width = moved.area
-        yield f"Cropped to rows {height.start}:{height.stop} and columns {width.start}:{width.stop}."
+def _notes_on_moving(rows: Sequence[FrameRow], options: AlignOptions, moved: Moved) -> list[str]:
+    """What a user should know of how frames were moved."""
+    replaced = [row for row in rows if not row.as_measured]
+    moves = any(row.is_moved or row.is_dropped for row in replaced)
+    kept = runs_of([row.frame for row in rows if not row.is_dropped])
+    became = _BECAME[options.policy].format(kept=kept) if moves else "left in place"
+    which = shorten(runs_of([row.frame for row in replaced]), 60, placeholder=" ...")
+    doubted = f"{count(len(replaced), 'frame')} without a shift that can be trusted ({which})"
+    if not moves and any(is_trusted(row.flags) for row in replaced):
+        doubted = "Most frames have no shift that can be trusted, so that none is moved: all"
+    height, width = moved.area or (slice(0, 0), slice(0, 0))
+    clipped = f"{moved.clipped} interpolated pixels did not fit the data type and were clipped to its range."
+    notes = {
+        f"{doubted}: {became} (--doubtful {options.policy}).": bool(replaced),
+        clipped: moved.clipped > 0,
+        f"Cropped to rows {height.start}:{height.stop} and columns {width.start}:{width.stop}.": moved.area is not None,
+    }
+    return _said(notes) if options.apply else []

@@ -107,10 +107,18 @@ def moves_of(table_file: Path | InputError, frames: SourceFrames, options: Apply
         raise table_file
     found = _read(table_file)
     if isinstance(found, MotionResult):
-        return _of_fields(table_file, found, frames, options)
+        asked = {"--invert": options.invert, "--match name": options.match == "name"}
+        if ignored := [word for word, given in asked.items() if given]:
+            raise InputError(
+                f"{table_file}: holds fields, which have no inverse and name no files: match by number, no {ignored[0]}"
+            )
+        try:
+            return of_fields(found, options.scale, frames.count, frames.shape)
+        except ShapeError as error:
+            raise InputError(f"{table_file}: {error}") from error
     table = found.scaled(options.scale)
     table = table.inverted() if options.invert else table
-    names = [frames.origin(t)[0] for t in range(frames.count)]
+    names = [name for name, _ in frames.origins()]
     by_name = options.match == "name" or (options.match == "auto" and _names_agree(table, names))
     try:
         if by_name and not table.files:
@@ -196,17 +204,6 @@ def _holds_fields(path: Path) -> bool:
     with suppress(Exception), np.load(path, allow_pickle=False) as archive:
         return "field_shifts" in archive
     return False
-
-
-def _of_fields(path: Path, result: MotionResult, frames: SourceFrames, options: ApplyOptions) -> Moves:
-    if options.invert:
-        raise InputError(f"{path}: holds fields, which have no inverse on their grid: leave --invert out")
-    if options.match == "name":
-        raise InputError(f"{path}: holds fields, which name no files: match by number")
-    try:
-        return of_fields(result, options.scale, frames.count, frames.shape)
-    except ShapeError as error:
-        raise InputError(f"{path}: {error}") from error
 
 
 def _table_in(folder: Path) -> Path:

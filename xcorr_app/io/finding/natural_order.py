@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+_DEVICE = re.compile(r"(?i)con|prn|aux|nul|(com|lpt)[0-9¹²³]")
+"""What a file of Windows cannot be called, whatever its ending."""
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff/\\<>:"|?*]+')
 _LONGEST_BYTES = 100
 _MANY = 1 << 15
@@ -91,8 +93,9 @@ def plain_name(text: str) -> str:
 
 
 def safe_name(text: str) -> str:
-    """Return a name usable as one folder on every system: `plain_name`, shortened."""
-    return plain_name(text).encode()[:_LONGEST_BYTES].decode(errors="ignore").rstrip(". ")
+    """Return a name usable as one folder on every system: `plain_name`, shortened, and none of a device of Windows."""
+    name = plain_name(text).encode()[:_LONGEST_BYTES].decode(errors="ignore").rstrip(". ")
+    return f"{name}_" if _DEVICE.fullmatch(name.partition(".")[0]) else name
 
 
 def unique_names(names: Iterable[str], reserved: Iterable[str] = ()) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Protocol
 
 from xcorr_app.errors import DamagedFileError, InputError
@@ -20,6 +19,7 @@ from xcorr_app.io.tiff.ome_set import is_set, scan_ome_set
 from xcorr_app.io.tiff.tiff import opened, stamp
 from xcorr_app.io.tiff.tiff_directory import MARKS, Directory, DirectoryReader
 from xcorr_app.io.tiff.tiff_scan import scan_pages
+from xcorr_app.system import read_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +60,7 @@ def scan_file(path: Path, limits: Limits | None = None, *, colour: bool = False)
         return scan_zarr(path, limits)
     file, inner = split_inner(path)
     with opened(file) as descriptor:
-        head = os.pread(descriptor, HEAD_BYTES, 0)
+        head = read_at(descriptor, HEAD_BYTES, 0)
     with parsing(path):
         if (found := format_of(head)) is not None:
             return found.scan(file, inner, limits, colour=colour)

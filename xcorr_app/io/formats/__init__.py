@@ -7,7 +7,6 @@ A module of a format has ``images(path)``, names of the images within a file whe
 from __future__ import annotations
 
 import importlib
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from xcorr_app.errors import InputError
 from xcorr_app.io.container_paths import inner_path
 from xcorr_app.io.opened import opened
 from xcorr_app.io.parsing import parsing
+from xcorr_app.system import read_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +71,7 @@ def format_of(head: bytes) -> Format | None:
 def images_of(path: Path) -> list[Path]:
     """Paths of the images within a file, or the path itself where it holds one."""
     with opened(path) as descriptor:
-        kind = format_of(os.pread(descriptor, HEAD_BYTES, 0))
+        kind = format_of(read_at(descriptor, HEAD_BYTES, 0))
     if kind is None:
         return [path]
     with parsing(path):

@@ -5,7 +5,6 @@ Source: Microsoft, BITMAPFILEHEADER and BITMAPINFOHEADER.
 
 from __future__ import annotations
 
-import os
 import struct
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.images.single_image import single_image
 from xcorr_app.io.limits import SPARE
 from xcorr_app.io.opened import opened, stamp
+from xcorr_app.system import read_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,13 +35,13 @@ def scan_bmp(path: Path, limits: Limits, *, colour: bool = False) -> FormatImage
     """Check the header of a BMP file without decoding it; `colour` asks for red, green and blue."""
     with opened(path) as descriptor:
         mark = stamp(descriptor)
-        head = os.pread(descriptor, _HEADER, 0)
+        head = read_at(descriptor, _HEADER, 0)
         if len(head) < _HEADER:
             raise DamagedFileError(f"{path}: ends within the BMP header ({mark[0]} bytes)")
         data, header, width, height, planes, bits, compression = struct.unpack_from("<IIiiHHI", head, 10)
         used = struct.unpack_from("<I", head, 46)[0]
-        palette = os.pread(descriptor, 4 * min(used or 256, 256), 14 + header) if bits == 8 and header < 2**16 else b""
-        masks = os.pread(descriptor, len(_MASKS), _HEADER)
+        palette = read_at(descriptor, 4 * min(used or 256, 256), 14 + header) if bits == 8 and header < 2**16 else b""
+        masks = read_at(descriptor, len(_MASKS), _HEADER)
     bottom_up, height = height > 0, abs(height)
     if height < 1 or width < 1 or header < 40:
         raise DamagedFileError(f"{path}: declares {height} x {width} pixels in a header of {header} bytes")

@@ -5,7 +5,6 @@ Source: ITU-T T.81 (1992), annex B. Decoded by imagecodecs (libjpeg-turbo).
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import imagecodecs
@@ -16,6 +15,7 @@ from xcorr_app.io.images.codestream import jpeg_frame
 from xcorr_app.io.images.single_image import single_image
 from xcorr_app.io.opened import opened, stamp
 from xcorr_app.io.parsing import parsing
+from xcorr_app.system import read_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,8 +34,8 @@ def scan_jpeg(path: Path, limits: Limits, *, colour: bool = False) -> FormatImag
     """Check the markers of a JPEG file without decoding it; `colour` asks for red, green and blue."""
     with opened(path) as descriptor, parsing(path):
         mark = stamp(descriptor)
-        marker, bits, height, width, components = jpeg_frame(lambda at, size: os.pread(descriptor, size, at))
-        tail = os.pread(descriptor, _TAIL, max(0, mark[0] - _TAIL))
+        marker, bits, height, width, components = jpeg_frame(lambda at, size: read_at(descriptor, size, at))
+        tail = read_at(descriptor, _TAIL, max(0, mark[0] - _TAIL))
     if marker not in _READ_HERE:
         raise InputError(f"{path}: is a lossless or arithmetic-coded JPEG image; save it as TIFF or PNG")
     if height < 1 or width < 1:

@@ -6,7 +6,6 @@ many rows as the header declares and says nothing of those that remain.
 
 from __future__ import annotations
 
-import os
 import struct
 import zlib
 from functools import partial
@@ -18,6 +17,7 @@ import numpy as np
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.images.single_image import single_image
 from xcorr_app.io.opened import opened, stamp
+from xcorr_app.system import read_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,10 +37,10 @@ def scan_png(path: Path, limits: Limits, *, colour: bool = False) -> FormatImage
     """Check header and chunks of a PNG file without decoding it; `colour` asks for red, green and blue."""
     with opened(path) as descriptor:
         mark = stamp(descriptor)
-        header = os.pread(descriptor, 33, 0)
+        header = read_at(descriptor, 33, 0)
         if len(header) < 33 or header[8:16] != b"\0\0\0\rIHDR":
             raise DamagedFileError(f"{path}: has no PNG header; it is cut short or damaged: copy it again")
-        kinds = {kind for kind, *_ in _chunks(lambda at, size: os.pread(descriptor, size, at), mark[0])}
+        kinds = {kind for kind, *_ in _chunks(lambda at, size: read_at(descriptor, size, at), mark[0])}
     if not kinds.issuperset(_OF_PIXELS):
         raise DamagedFileError(
             f"{path}: ends at byte {mark[0]}, within or before a chunk that it needs; it is cut short: copy it again"

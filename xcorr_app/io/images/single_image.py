@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from xcorr_app.io.opened import Stamp, opened
 from xcorr_app.io.parsing import parsing
 from xcorr_app.io.plane_image import FormatImage
 from xcorr_app.io.source import make_metadata
+from xcorr_app.system import read_at
 
 _OTHER_BYTES = 1 << 26
 """Of colour profiles, previews and notes."""
@@ -40,7 +40,7 @@ def single_image(
 
     def plane(*_: int) -> np.ndarray:
         with opened(path, stamp) as descriptor:
-            content = os.pread(descriptor, stamp[0], 0)
+            content = read_at(descriptor, stamp[0], 0)
         with parsing(path, "cannot be decoded"):
             image = decode(content)
         if image.ndim == 3 and image.shape[-1] == 4 and samples == 3:

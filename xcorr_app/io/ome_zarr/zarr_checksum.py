@@ -11,6 +11,7 @@ import xxhash
 from xcorr_app.errors import InputError
 from xcorr_app.io.opened import opened
 from xcorr_app.io.optional import library
+from xcorr_app.system import read_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +28,7 @@ def folder_checksum(folder: Path) -> str:
             size = os.fstat(descriptor).st_size
             digest.update(b"%d %d " % (len(name), size) + name)
             position = 0
-            while block := os.pread(descriptor, _BLOCK, position):
+            while block := read_at(descriptor, _BLOCK, position):
                 digest.update(block)
                 position += len(block)
     return digest.hexdigest()

@@ -20,6 +20,7 @@ import numpy as np
 from xcorr_app.errors import DamagedFileError
 from xcorr_app.io.opened import opened
 from xcorr_app.io.optional import library
+from xcorr_app.system import read_into
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -146,7 +147,7 @@ def _read_at(path: Path, descriptor: int, part: memoryview, offset: int) -> None
     """Fill a buffer from a place in a file."""
     done = 0
     while done < part.nbytes:
-        count = os.preadv(descriptor, [part[done:]], offset + done)
+        count = read_into(descriptor, [part[done:]], offset + done)
         if count == 0:
             raise DamagedFileError(f"{path}: ends {part.nbytes - done} bytes before the end of a chunk")
         done += count

@@ -5,7 +5,6 @@ Source: OME-TIFF specification, https://docs.openmicroscopy.org/ome-model/6.3.1/
 
 from __future__ import annotations
 
-import os
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -31,6 +30,7 @@ from xcorr_app.io.tiff.ome import (
 from xcorr_app.io.tiff.tiff import TiffImage
 from xcorr_app.io.tiff.tiff_directory import DirectoryReader
 from xcorr_app.io.tiff.tiff_scan import walk_pages
+from xcorr_app.system import read_at
 
 if TYPE_CHECKING:
     from xcorr_app.io.limits import Limits
@@ -145,7 +145,7 @@ def _whole_xml(path: Path, description: bytes) -> ET.Element:
     other = path.parent / _plain_name(path, elsewhere.get("MetadataFile", ""))
     with opened(other) as descriptor, parsing(other):
         if other.suffix.lower() in (".ome", ".xml"):
-            text = os.pread(descriptor, _LONGEST_XML, 0)
+            text = read_at(descriptor, _LONGEST_XML, 0)
         else:
             reader = DirectoryReader(descriptor, other)
             text = reader.content(reader.directory_at(reader.first), _DESCRIPTION)

@@ -7,7 +7,6 @@ page.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, cast
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from xcorr_app.io.images.codestream import check_size
 from xcorr_app.io.limits import SPARE
+from xcorr_app.system import read_at
 
 _BYTE_CODECS: dict[int, Callable[..., Any]] = {
     5: imagecodecs.lzw_decode,
@@ -75,7 +75,7 @@ def decode_page(descriptor: int, page: Page, byteorder: Literal["<", ">"], table
     for number, (offset, count) in enumerate(zip(page.offsets, page.counts, strict=True)):
         layer, place = divmod(number, across * down)
         top, left = place // across * page.rows, place % across * page.columns
-        content = os.pread(descriptor, count, offset)
+        content = read_at(descriptor, count, offset)
         if len(content) != count:
             raise ValueError(f"{count} bytes expected at byte {offset}, {len(content)} found")
         rows = page.rows if page.is_tiled else min(page.rows, page.height - top)

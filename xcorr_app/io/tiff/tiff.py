@@ -7,7 +7,6 @@ one after the other by one call (a memory map would count as resident memory); e
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -20,6 +19,7 @@ from xcorr_app.io.parsing import parsing
 from xcorr_app.io.tiff.integrity import stored_page
 from xcorr_app.io.tiff.segments import decode_page
 from xcorr_app.io.tiff.tiff_directory import DirectoryReader
+from xcorr_app.system import read_into
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -140,7 +140,7 @@ class TiffImage:
         offset, part = int(self.data_offsets[page]), out.reshape(-1).view(np.uint8).data
         done = 0
         while done < part.nbytes:
-            count = os.preadv(descriptor, [part[done:]], offset + done)
+            count = read_into(descriptor, [part[done:]], offset + done)
             if count == 0:
                 raise DamagedFileError(f"{self.path}: ends {part.nbytes - done} bytes before the end of a plane")
             done += count

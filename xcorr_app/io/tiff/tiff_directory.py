@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from xcorr_app.errors import DamagedFileError
+from xcorr_app.system import read_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,7 +96,7 @@ class DirectoryReader:
         self._block, self._block_start = b"", 0
         self._template: _Template | None = None
         self.size = os.fstat(descriptor).st_size
-        head = os.pread(descriptor, 16, 0)
+        head = read_at(descriptor, 16, 0)
         if not head:
             raise DamagedFileError(f"{path}: is empty (0 bytes)")
         if head[:4] not in MARKS:
@@ -128,7 +129,7 @@ class DirectoryReader:
             limits.check_pages(self.path, index + 1)
             if offset >= self.size:
                 raise self._cut(index, offset)
-            block = os.pread(self._descriptor, self._count.size + 32 * self._entry.size + self._link.size, offset)
+            block = read_at(self._descriptor, self._count.size + 32 * self._entry.size + self._link.size, offset)
             data_offset = None if self._template is None else self._same_kind(self._template, block)
             if self._template is not None and data_offset is not None:
                 yield Repeated(offset, data_offset)
@@ -232,7 +233,7 @@ class DirectoryReader:
             raise self._cut(index, offset)
         if block is None:
             # One read usually brings the whole directory.
-            block = os.pread(self._descriptor, count_size + 32 * entry_size + link_size, offset)
+            block = read_at(self._descriptor, count_size + 32 * entry_size + link_size, offset)
         if len(block) < count_size:
             raise self._cut(index, offset)
         entries: int = self._count.unpack_from(block)[0]
@@ -270,7 +271,7 @@ class DirectoryReader:
         begin = offset - self._block_start
         if begin >= 0 and begin + size <= len(self._block):
             return self._block[begin : begin + size]
-        raw = os.pread(self._descriptor, size, offset)
+        raw = read_at(self._descriptor, size, offset)
         if len(raw) != size:
             raise DamagedFileError(f"{self.path}: {size} bytes expected at byte {offset}, {len(raw)} found")
         return raw

@@ -10,13 +10,9 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from xcorr_app import system
 from xcorr_app.errors import FileError, OutputError
 from xcorr_app.io.meter import Meter, timed
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,31 +31,30 @@ def atomic_path(final: Path | str, meter: Meter | None = None) -> Iterator[Path]
     Raises OutputError when the operating system refuses to write (folder missing, disk full, read-only, ...).
     """
     final = Path(final)
-    if fcntl is None:
-        raise OutputError(
-            f"{final}: is not written: locks and renaming as POSIX has them are needed; use Linux, macOS or WSL"
-        )
     partial = final.with_name(_prefix(final) + secrets.token_hex(6))
     descriptor, is_moved = None, False
     with _refusals_of(final):
         try:
-            descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+            descriptor = os.open(partial, system.WRITING | os.O_CREAT | os.O_EXCL, 0o666)
             # Some network file systems know no locks: what is left there stays.
             with suppress(OSError):
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                system.lock(descriptor)
             yield partial
             with timed(meter, "sync"):
-                _sync(descriptor)
+                system.sync(descriptor)
+                if not system.MOVES_OPEN_FILES:
+                    os.close(descriptor)
+                    descriptor = None
                 partial.replace(final)
                 is_moved = True
-                _sync(final.parent)
+                system.sync(final.parent)
         finally:
+            if descriptor is not None:
+                os.close(descriptor)
             if not is_moved:
                 # A failure to tidy up must not hide the first error.
                 with suppress(OSError):
                     partial.unlink(missing_ok=True)
-            if descriptor is not None:
-                os.close(descriptor)
 
 
 @contextmanager
@@ -80,12 +75,12 @@ def atomic_folder(final: Path | str, meter: Meter | None = None) -> Iterator[Pat
                 found = [(Path(root), names) for root, _, names in os.walk(partial)]
                 # Together they wait for the disk once: it takes what it is asked for meanwhile in one go.
                 with ThreadPoolExecutor(_SYNCED_TOGETHER, thread_name_prefix="xcorr-sync") as pool:
-                    list(pool.map(_sync, [root / name for root, names in found for name in names]))
-                    list(pool.map(_sync, [root for root, _ in found]))
+                    list(pool.map(system.sync, [root / name for root, names in found for name in names]))
+                    list(pool.map(system.sync, [root for root, _ in found]))
                 with suppress(FileNotFoundError):
                     final.rename(old)
                 partial.rename(final)
-                _sync(final.parent)
+                system.sync(final.parent)
         finally:
             for left in (partial, old):
                 remove_output(left, ignore_errors=True)
@@ -161,16 +156,13 @@ def remove_partials(folder: Path | str) -> list[Path]:
 def _is_locked(path: Path, *, unknown: bool) -> bool:
     """Whether a process holds a file; `unknown` where that cannot be told."""
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = os.open(path, system.WRITING | system.READING | system.NO_LINK)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return not system.lock(descriptor)
         finally:
             os.close(descriptor)
-    except BlockingIOError:
-        return True
     except OSError:
         return unknown
-    return False
 
 
 def remove_abandoned(final: Path | str) -> None:
@@ -194,15 +186,3 @@ def _prefix(final: Path) -> str:
     """
     label = final.name.encode("ascii", errors="ignore")[:120].decode("ascii")
     return f".{label}{_MARK}"
-
-
-def _sync(place: Path | int) -> None:
-    """Have the disk take a file or folder, or what a descriptor is of."""
-    if isinstance(place, int):
-        os.fsync(place)
-        return
-    descriptor = os.open(place, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -36,6 +36,7 @@ from xcorr_app.io.writing.atomic import atomic_path
 from xcorr_app.io.writing.background_write import begin_write_out
 from xcorr_app.io.writing.compression import Compression
 from xcorr_app.io.writing.written_planes import BYTES_WAITING, PlaneWriter
+from xcorr_app.system import write_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -295,7 +296,7 @@ class StackWriter(PlaneWriter):
 def write_at(descriptor: int, parts: Sequence[memoryview], offset: int) -> None:
     """Write buffers one after the other to a place in a file, all of them."""
     total, done, left = sum(part.nbytes for part in parts), 0, list(parts)
-    while (done := done + os.pwritev(descriptor, left, offset + done)) < total:
+    while (done := done + write_from(descriptor, left, offset + done)) < total:
         left = [memoryview(b"".join(parts))[done:]]
 
 

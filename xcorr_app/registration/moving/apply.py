@@ -25,7 +25,6 @@ NaN and infinity
 from __future__ import annotations
 
 import math
-import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -42,6 +41,7 @@ from xcorr_app.registration.moving.device_moving import move_on_device
 from xcorr_app.registration.moving.interpolation import LANCZOS_RADIUS, Order, OrderName, check_order, inside, order_of
 from xcorr_app.registration.moving.translation import Buffers, Mode, Translator, working_type
 from xcorr_app.registration.results.results import ShiftResult
+from xcorr_app.system import worker_count
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -341,7 +341,7 @@ def _check_out(out: Array, frames: Array, xp: ModuleType) -> None:
 
 def _thread_count(workers: int | None) -> int:
     if workers is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return worker_count()
     if workers < 1:
         raise ArgumentError(f"workers={workers}: at least 1 is needed")
     return workers

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import LimitError
+from xcorr_app.system import memory_limit
 
 _BYTES_PER_PIXEL = 95
 """Of the measured part: frame, reference, their spectra and sums of squares, the plane and what is derived of it.
@@ -53,7 +54,7 @@ def check_memory(shape: tuple[int, int], window: ShiftWindow, *, verified: bool)
 
 def free_bytes() -> int | None:
     """Bytes that this process may still take: of the machine, of its control group, of its own limit."""
-    known = [free for free in (_of_machine(), _of_group(), _of_limit()) if free is not None]
+    known = [free for free in (_of_machine(), _of_group(), memory_limit()) if free is not None]
     return min(known, default=None)
 
 
@@ -74,21 +75,6 @@ def _of_group() -> int | None:
     except (OSError, ValueError):  # "max": there is no limit
         return None
     return max(0, limit - used + _table(group / "memory.stat").get("file", 0))
-
-
-def _of_limit() -> int | None:
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit == resource.RLIM_INFINITY:
-        return None
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-    except (OSError, ValueError, IndexError):
-        return None
-    return max(0, limit - pages * resource.getpagesize())
 
 
 def _table(path: Path) -> dict[str, int]:

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TypeVar
 
 from xcorr_app.gpu.runtime.memory import bytes_within_limit, in_parts
-from xcorr_app.processors import worker_count
+from xcorr_app.system import worker_count
 
 T = TypeVar("T")
 Progress = Callable[[str, int, int], None]
