@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import xcorr_app as xc
 from tests.filtering.oracle import (
@@ -96,6 +97,17 @@ def test_read_only_and_scattered_images_and_taps(dtype: str, rng: np.random.Gene
     np.testing.assert_array_equal(xc.convolve(scattered, taps), plain)
     np.testing.assert_array_equal(images, before[0])
     np.testing.assert_array_equal(taps, before[1])
+
+
+@pytest.mark.parametrize("shape", [(20, 21), (20, 1), (1, 21)])
+@pytest.mark.parametrize("taps", [np.array([[1, 2, 0], [3, 4, 5], [0, 7, 6]]), np.ones((1, 1)), np.ones((9, 1))])
+def test_images_whose_pixels_lie_between_other_data(
+    shape: tuple[int, int], taps: NDArray[np.float64], rng: np.random.Generator
+) -> None:
+    """As a field of records, whose lines are no whole number of pixels apart."""
+    records = np.zeros(shape, [("quality", "u1"), ("height", "f4")])
+    records["height"] = random_image(rng, shape, "float32")
+    np.testing.assert_array_equal(xc.convolve(records["height"], taps), xc.convolve(records["height"].copy(), taps))
 
 
 @pytest.mark.parametrize("dtype", [">u2", ">i2", ">f4", ">f8"])

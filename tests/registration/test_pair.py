@@ -111,6 +111,17 @@ def test_masks_of_all_pixels_change_nothing() -> None:
     np.testing.assert_array_equal(masked, phase_cross_correlation(*images)[0])
 
 
+@pytest.mark.parametrize("hidden", [math.nan, 1e6])
+def test_what_masks_hide_of_a_line_changes_nothing(hidden: float) -> None:
+    left, right = camera()[200:201, 10:210].astype(float), camera()[200:201, 13:213].astype(float)
+    seen = np.ones(left.shape, bool)
+    seen[0, 40:50] = False
+    masks = {"reference_mask": seen, "moving_mask": np.ones(right.shape, bool)}
+    found = phase_cross_correlation(np.where(seen, left, hidden), right, **masks)
+    np.testing.assert_array_equal(found[0], (0, 3))
+    assert found[1] == phase_cross_correlation(np.where(seen, left, 0), right, **masks)[1] < 0.1
+
+
 @pytest.mark.parametrize("border", [0, 64])
 def test_random_masks(border: int) -> None:
     """Of two sizes, too: shifts are then between the middles of the images."""
@@ -148,6 +159,7 @@ def test_the_data_of_padfield(shared_data: Path, name: str, shift: tuple[int, in
     [
         ((np.ones((5, 5)), np.ones((5, 5, 1))), {}, "skimage.registration measures volumes"),
         ((np.ones((5, 5)), np.ones((4, 4))), {}, "give each a mask"),
+        ((np.ones((0, 5)), np.ones((0, 5))), {}, "no pixel"),
         ((np.ones((5, 5)), np.full((5, 5), np.nan)), {}, "reference_mask"),
         ((np.ones((5, 5)), np.ones((4, 4))), {"reference_mask": np.ones((5, 5))}, "a mask each"),
         ((np.ones((5, 5)), np.ones((5, 5))), {"space": "frank"}, "'real' or 'fourier'"),

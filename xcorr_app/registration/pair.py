@@ -88,13 +88,13 @@ def phase_cross_correlation(
     masked = any(mask is not None for mask in given)
     images = [_image(reference_image, "reference_image", space), _image(moving_image, "moving_image", space)]
     counts = _counts(images, [None if mask is None else as_array(mask, "mask") != 0 for mask in given])
-    shapes = np.array([image.shape for image in images])
+    xp, shapes = array_namespace(images[0]), np.array([image.shape for image in images])
     size = shapes.max(axis=0)
     reach = np.where(size == 1, 1, size - 1 if masked or disambiguate else size // 2)
     shift, score = np.zeros(2), math.nan
     if all(_varies(image, mask) for image, mask in zip(images, counts, strict=True)):
         result = estimate_shifts(
-            _together(images, size),
+            _together([xp.where(counted, image, 0) for image, counted in zip(images, counts, strict=True)], size),
             0,
             (int(reach[0]), int(reach[1])),
             subpixel="none" if upsample_factor == 1 else "gaussian" if masked else "phase",
@@ -119,6 +119,8 @@ def _image(given: Any, name: str, space: str) -> Array:
     image = as_array(given, name)
     if image.ndim != 2:
         raise ShapeError(f"{name} has {image.ndim} axes: pairs are (Y, X); skimage.registration measures volumes")
+    if not image.size:
+        raise ShapeError(f"{name} has shape {image.shape}: there is no pixel to measure")
     if space.lower() == "real":
         return image
     if space.lower() != "fourier":

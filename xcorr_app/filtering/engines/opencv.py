@@ -48,7 +48,9 @@ def own_border(task: Task) -> int | None:
 def as_read(frame: npt.NDArray[Any], work: type[np.float32 | np.float64]) -> tuple[npt.NDArray[Any], int]:
     """Hand OpenCV a frame in a type that it reads, and its number for the type of the sums."""
     depth = cv2.CV_32F if work is np.float32 else cv2.CV_64F
-    return (frame if frame.dtype in _READ else frame.astype(work, copy=False)), depth
+    pixels = frame if frame.dtype in _READ else frame.astype(work, copy=False)
+    # OpenCV refuses lines that begin between two pixels, as those of a field of records may.
+    return np.require(pixels, requirements=("C", "A")), depth
 
 
 def run(task: Task) -> npt.NDArray[np.floating[Any]]:
