@@ -134,6 +134,20 @@ def test_labels_of_an_xarray_are_kept():
     assert lazy.compute().identical(xc.apply_shifts(given, (0, 1)))
 
 
+def test_labels_of_channels_that_were_mixed_are_lost():
+    labels = {"c": ["red", "green"], "x": np.arange(47)}
+    given = xarray.DataArray(STACK[:2].astype(np.float32), dims=("c", "y", "x"), coords=labels)
+    assert set(xc.unmix(given, [[0, 1], [1, 0]]).coords) == {"x"}
+    last = given.transpose("y", "x", "c")
+    assert set(xc.unmix(last, [[0, 1], [1, 0]], channel_axis=-1).coords) == {"x"}
+    assert set(xc.filter_bank(given, np.ones((2, 2, 3, 3))).coords) == {"x"}
+
+
+def test_a_variable_of_an_xarray_has_no_labels():
+    variable = xarray.Variable(("time", "y", "x"), STACK)
+    assert np.array_equal(xc.convolve(variable, np.ones((3, 3))), xc.convolve(STACK, np.ones((3, 3))))
+
+
 def test_paths_are_read(tmp_path):
     xc.write_stack(tmp_path / "a.tif", STACK)
     path, metadata = tmp_path / "a.tif", xc.StackMetadata("CTYX", (2, *STACK.shape), STACK.dtype, "ome")

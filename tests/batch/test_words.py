@@ -5,7 +5,7 @@ import shlex
 import numpy as np
 import pytest
 
-from tests.batch.movies import align, write_movie
+from tests.batch.movies import align, refused, write_movie
 from xcorr_app.pipeline.state import read_record
 
 
@@ -14,6 +14,7 @@ from xcorr_app.pipeline.state import read_record
     [
         "-m 5,6 -r 2 --no-apply",
         "--roi 4:36,3:45 --subpixel dft:20 --verify none --smooth-time 2",
+        "--roi :36,3: --border reflect",
         "--border nearest --interpolation cubic --doubtful drop --channel 0 --min-overlap 0.4",
         "--prefilter gaussian:1.5 --report quick",
     ],
@@ -29,3 +30,15 @@ def test_the_report_says_how_to_repeat_it(tmp_path, words):
     first, second = (read_record(tmp_path / name / "run.json")["parameters"] for name in "ab")
     assert first == second
     assert np.array_equal(*((tmp_path / name / "m" / "shifts.csv").read_bytes() for name in "ab"))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("--motion rigid --patch 64", "--motion patches:64 now, not rigid"),
+        ("--format ome-tiff --pyramid 3", "--format ome-zarr:3 now, not ome-tiff"),
+        ("--channel R --align-channel 1", "--channel 1 now, not R"),
+    ],
+)
+def test_a_former_option_overrules_no_other(tmp_path, words, says):
+    refused(align(write_movie(tmp_path / "m.tif"), "-o", tmp_path / "a", *words.split()), says)

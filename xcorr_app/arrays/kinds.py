@@ -70,27 +70,35 @@ def opened(x: Any) -> Any:
     return x
 
 
-def labelled_like(given: Any, result: Any) -> Any:
+def labelled_like(given: Any, result: Any, mixed: int | None = None) -> Any:
     """Return a result as an xarray with the labels of what was given, where that is one with as many axes.
 
-    Labels along dimensions whose size changes are lost.
+    Labels along dimensions whose size changes are lost, and those along the axis of channels that were `mixed`.
     """
-    if not is_xarray(given) or result.ndim != given.ndim:
+    if not is_xarray(given) or not hasattr(given, "coords") or result.ndim != given.ndim:
         return result
     kept = {name for name, old, new in zip(given.dims, given.shape, result.shape, strict=True) if old == new}
+    if mixed is not None:
+        kept.discard(given.dims[mixed])
     labels = {name: each for name, each in given.coords.items() if set(each.dims) <= kept}
     return type(given)(result, coords=labels, dims=given.dims, name=given.name, attrs=given.attrs)
 
 
-def keeps_labels(function: _Function) -> _Function:
-    """Make a function of an array, its first argument, return an xarray of one."""
+def keeps_labels(function: _Function, mixed: int | None = None) -> _Function:
+    """Make a function of an array, its first argument, return an xarray of one; see `labelled_like`."""
     first = next(iter(inspect.signature(function).parameters))
 
     @functools.wraps(function)
     def labelled(*args: Any, **options: Any) -> Any:
-        return labelled_like(args[0] if args else options.get(first), function(*args, **options))
+        given, result = args[0] if args else options.get(first), function(*args, **options)
+        return labelled_like(given, result, options.get("channel_axis", mixed))
 
     return cast("_Function", labelled)
+
+
+def keeps_labels_but_channels(function: _Function) -> _Function:
+    """The same of a function that mixes channels, of planes (..., C, H, W) unless its ``channel_axis`` is another."""
+    return keeps_labels(function, mixed=-3)
 
 
 def as_array(x: Any, name: str = "array") -> Array:

@@ -184,9 +184,12 @@ class CommandOptions:
             for old, form in known.former.items():
                 if values.pop(old, None) not in (None, False):
                     kept, flag = values.get(each.name, each.default), f"--{old.replace('_', '-')}"
+                    written = form.format(old=given[old], new=kept)
                     if kept is None and "{new}" in form:
                         raise ArgumentError(f"{flag} goes with {known.flag(each.name)}")
-                    values[each.name] = form.format(old=given[old], new=kept)
+                    if not (kept is None or kept == each.default or written.startswith(str(kept))):
+                        raise ArgumentError(f"{flag} is {known.flag(each.name)} {written} now, not {kept}: give one")
+                    values[each.name] = written
                     now = f"{known.flag(each.name)}{'=' if known.bare else ' '}{values[each.name]}"
                     notes.append(f"{flag} is {now} now: the old name goes with the next release")
         return values, notes
@@ -237,7 +240,7 @@ def _read(name: str, known: Option, value: Any) -> Any:
 
 def _written(value: Any) -> str:
     if isinstance(value, slice):
-        return f"{value.start}:{value.stop}"
+        return ":".join("" if end is None else str(end) for end in (value.start, value.stop))
     if isinstance(value, (tuple, list)):
         return ",".join(map(_written, value))
     return f"{value:.15g}" if isinstance(value, float) else "FILE" if hasattr(value, "dtype") else str(value)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # whose parts are loaded when they are asked for
 
-from xcorr_app.arrays.kinds import as_array, is_lazy, keeps_labels
+from xcorr_app.arrays.kinds import as_array, is_lazy, keeps_labels_but_channels
 from xcorr_app.arrays.lazy import with_filters
 from xcorr_app.filtering.array_choice import decide_bank
 from xcorr_app.filtering.bank_device import bank_of_device_images
@@ -27,7 +27,7 @@ from xcorr_app.gpu.im2win.options import Im2winOptions, kernel_and_macros
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 
 
-@keeps_labels
+@keeps_labels_but_channels
 def filter_bank(
     images: Array,
     bank: npt.ArrayLike,

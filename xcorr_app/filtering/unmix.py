@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from xcorr_app.arrays.kinds import as_array, is_lazy, keeps_labels
+from xcorr_app.arrays.kinds import as_array, is_lazy, keeps_labels_but_channels
 from xcorr_app.arrays.lazy import with_channels
 from xcorr_app.decision import Decision
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
@@ -30,7 +30,7 @@ MixedType = Literal["same", "float32"]
 _TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float32", "float64")
 
 
-@keeps_labels
+@keeps_labels_but_channels
 def unmix(
     stack: Array,
     matrix: npt.ArrayLike,
