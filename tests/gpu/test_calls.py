@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import statistics
 import time
 
@@ -16,11 +15,6 @@ from xcorr_app.errors import ArgumentError, DataTypeError, DeviceError
 pytestmark = pytest.mark.gpu
 
 SIZES = (16, 32, 64)
-
-
-@pytest.fixture
-def cupy():
-    return importlib.import_module("cupy")
 
 
 def plain(left, right, **options):

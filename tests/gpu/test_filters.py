@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib
 
 import numpy as np
 import pytest
@@ -34,11 +33,6 @@ pytestmark = pytest.mark.gpu
 
 CVAL = 3.0
 SHAPES = [(1, 1), (3, 3), (4, 2), (6, 11), (12, 12)]
-
-
-@pytest.fixture
-def cupy():
-    return importlib.import_module("cupy")
 
 
 @pytest.fixture

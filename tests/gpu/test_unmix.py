@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-
 import numpy as np
 import pytest
 
@@ -17,11 +15,6 @@ from xcorr_app.filtering.unmix import unmix_counted
 from xcorr_app.pipeline.planes import NOTE
 
 pytestmark = pytest.mark.gpu
-
-
-@pytest.fixture
-def cupy():
-    return importlib.import_module("cupy")
 
 
 def same(found, expected):
