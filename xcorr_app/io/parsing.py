@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from xcorr_app.errors import DamagedFileError, FileError
 
@@ -49,6 +49,15 @@ def bounded_int(text: str) -> int:
     if not (digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS):
         raise ValueError(f"{text[:40]!r} is no whole number of at most {_DIGITS} digits")
     return int(digits)
+
+
+def positive(value: Any) -> float | None:
+    """Read a distance or time; None where it is missing, no number, or none that there can be."""
+    try:
+        number = float(value or 0)
+    except ValueError:
+        return None
+    return number if 0 < number < float("inf") else None
 
 
 def _described(error: Exception) -> str:

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.parsing import bounded_int
+from xcorr_app.io.parsing import bounded_int, positive
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,8 +67,8 @@ def parse_imagej(path: Path, description: bytes, found: int, resolution: Resolut
             f"{counts['slices']} slices x {counts['frames']} frames"
         )
     named = _unescape(values.get("unit", "").strip())
-    unit, z_step = None if named in _NO_UNIT else named, _positive(values.get("spacing"))
-    increment = _positive(values.get("finterval"))
+    unit, z_step = None if named in _NO_UNIT else named, positive(values.get("spacing"))
+    increment = positive(values.get("finterval"))
     return ImageJInfo(
         sizes={"T": counts["frames"], "Z": counts["slices"], "C": counts["channels"]},
         pixel_size=pixel_size(resolution) if unit else None,
@@ -104,7 +104,7 @@ def build_imagej(metadata: StackMetadata) -> bytes:
     if metadata.unit is not None and _unescape(lines.get("unit", "").strip()) != metadata.unit:
         lines["unit"] = metadata.unit
     for key, number in (("spacing", metadata.z_step), ("finterval", metadata.time_increment)):
-        if number is not None and _positive(lines.get(key)) != number:
+        if number is not None and positive(lines.get(key)) != number:
             lines[key] = repr(float(number))
         if number is None and metadata.kept is not None and key == {"T": "finterval", "Z": "spacing"}[metadata.kept[0]]:
             lines.pop(key, None)
@@ -128,11 +128,3 @@ def _lines(description: bytes) -> list[tuple[str, str]]:
 
 def _unescape(text: str) -> str:
     return re.sub(r"\\u([0-9a-fA-F]{4})", lambda match: chr(int(match[1], 16)), text)
-
-
-def _positive(text: str | None) -> float | None:
-    try:
-        number = float(text or "0")
-    except ValueError:
-        return None
-    return number if 0 < number < float("inf") else None

@@ -12,6 +12,7 @@ import numpy as np
 import tifffile
 
 from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io.parsing import positive
 from xcorr_app.io.source import make_metadata
 from xcorr_app.io.tiff.integrity import stored_page
 from xcorr_app.io.tiff.tiff import TiffImage, opened, stamp
@@ -72,8 +73,8 @@ def scan_lsm(path: Path, limits: Limits) -> TiffImage:
         )
     count = len(pages) * channels
     limits.check_pages(path, count)
-    y, x, z = (_positive(info.get(f"VoxelSize{axis}"), _METRES_TO_UM) for axis in "YXZ")
-    increment = _positive(info.get("TimeIntervall"), 1.0)
+    y, x, z = (positive(info.get(f"VoxelSize{axis}", 0) * _METRES_TO_UM) for axis in "YXZ")
+    increment = positive(info.get("TimeIntervall"))
     dtype = np.dtype(np.float32) if first.dtype.itemsize == 4 else first.dtype
     metadata = replace(
         make_metadata(sizes, "TZCYX", dtype, "ome"),
@@ -110,8 +111,3 @@ def _info(content: bytes, byteorder: Literal["<", ">"]) -> dict[str, Any]:
 
 def _size(info: dict[str, Any], axis: str) -> int:
     return max(1, int(info.get(f"Dimension{axis}", 1)))
-
-
-def _positive(value: Any, factor: float) -> float | None:
-    number = float(value or 0.0) * factor
-    return number if 0 < number < float("inf") else None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.parsing import bounded_int, parsing
+from xcorr_app.io.parsing import bounded_int, parsing, positive
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,10 +97,10 @@ def parse_ome(path: Path, description: bytes, pages_found: int, samples: int = 1
     _check_planes(path, pixels)
     order = dimension_order[::-1]
     pages = _page_map(path, root, pixels, sizes, order[:3])
-    size_y, size_x = _number(pixels, "PhysicalSizeY"), _number(pixels, "PhysicalSizeX")
+    size_y, size_x = positive(pixels.get("PhysicalSizeY")), positive(pixels.get("PhysicalSizeX"))
     unit_y, unit_x = pixels.get("PhysicalSizeYUnit", "µm"), pixels.get("PhysicalSizeXUnit", "µm")
     pixel_size = (size_y, size_x) if size_y and size_x and unit_x == unit_y else None
-    z_step, time_increment = _number(pixels, "PhysicalSizeZ"), _number(pixels, "TimeIncrement")
+    z_step, time_increment = positive(pixels.get("PhysicalSizeZ")), positive(pixels.get("TimeIncrement"))
     names = tuple(child.get("Name", "") for child in pixels if local_name(child) == "Channel")
     return OmeInfo(
         sizes=sizes,
@@ -182,7 +182,7 @@ def _calibrate(pixels: ET.Element, metadata: StackMetadata) -> None:
         ("TimeIncrement", metadata.time_increment, metadata.time_unit),
     ):
         if value is not None:
-            if _number(pixels, name) != value:
+            if positive(pixels.get(name)) != value:
                 pixels.set(name, repr(float(value)))
             if unit is not None:
                 pixels.set(f"{name}Unit", unit)
@@ -296,11 +296,3 @@ def local_name(element: ET.Element) -> str:
 def find_child(element: ET.Element, name: str) -> ET.Element | None:
     """First child of that name, in whatever name space."""
     return next((child for child in element if local_name(child) == name), None)
-
-
-def _number(element: ET.Element, name: str) -> float | None:
-    try:
-        value = float(element.get(name, ""))
-    except ValueError:
-        return None
-    return value if 0 < value < float("inf") else None
