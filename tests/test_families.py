@@ -9,7 +9,7 @@ import pytest
 
 from xcorr_app.gpu.direct.kernels import KERNELS as DIRECT
 from xcorr_app.gpu.peaks.kernels import KERNELS as PEAKS
-from xcorr_app.gpu.resample.kernels import FOURIER, PROJECTIONS, SPLINES, WARPS
+from xcorr_app.gpu.resample.kernels import FOURIER, SPLINES, WARPS
 from xcorr_app.gpu.resample.kernels import KERNELS as MOVING
 from xcorr_app.gpu.runtime.compile import kernel_root
 from xcorr_app.gpu.tensor.kernels import KERNELS as TENSOR
@@ -27,7 +27,7 @@ TABLES = {
     "direct": DIRECT,
     "peaks": PEAKS,
     "tensor": TENSOR,
-    "resample": {**MOVING, **FOURIER, **WARPS, **SPLINES, **PROJECTIONS},
+    "resample": {**MOVING, **FOURIER, **WARPS, **SPLINES},
 }
 
 

@@ -12,7 +12,6 @@ from tests.gpu.test_memory import Allocator, allocations
 from tests.registration.moving.moving_definition import by_definition, random_frame
 from xcorr_app.errors import DeviceMemoryError
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES
-from xcorr_app.gpu.resample.project import add_to_sums
 from xcorr_app.registration.moving.apply import shift_frames
 from xcorr_app.registration.moving.interpolation import ORDERS
 
@@ -104,23 +103,3 @@ def test_memory_that_does_not_suffice_is_said(cupy, rng):
         pytest.raises(DeviceMemoryError, match="the CPU's memory may do"),
     ):
         xc.apply_shifts(frames, (0.5, 0.5))
-
-
-@pytest.mark.parametrize("dtype", PIXEL_TYPES)
-def test_sums_do_not_depend_on_the_chunks(cupy, rng, dtype):
-    frames = stack(9, (65, 130), dtype)
-    if frames.dtype.kind == "f":
-        frames[2, 5:9, 7] = np.nan
-    areas = np.tile(np.array([3, 60, 2, 127], np.int32), (9, 1))
-    results = []
-    for size in (9, 4, 1):
-        sums = [cupy.zeros((65, 130)), cupy.zeros((65, 130)), cupy.zeros((65, 130), np.int32)]
-        for start in range(0, 9, size):
-            add_to_sums(cupy.asarray(frames[start : start + size]), *sums, areas[start : start + size])
-        results.append([array.get() for array in sums])
-    values = np.where(np.isfinite(frames), frames, 0).astype(np.float64)
-    values[:, :3] = values[:, 60:] = values[:, :, :2] = values[:, :, 127:] = 0
-    np.testing.assert_allclose(results[0][0], values.sum(axis=0), rtol=1e-12, atol=1e-9 * np.abs(values).max())
-    np.testing.assert_allclose(results[0][1], (values**2).sum(axis=0), rtol=1e-12)
-    for other in results[1:]:
-        assert all(a.tobytes() == b.tobytes() for a, b in zip(results[0], other, strict=True))

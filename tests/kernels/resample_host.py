@@ -10,7 +10,7 @@ import numpy as np
 from tests.kernels import binding
 from tests.kernels.binding import bind_without_device
 from tests.kernels.host_device import run_kernel
-from xcorr_app.gpu.resample import fourier, project, run, warping
+from xcorr_app.gpu.resample import fourier, run, warping
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.registration.moving import device_moving
 
@@ -37,11 +37,10 @@ def numpy_as_device(monkeypatch, folder):
     forget()
     monkeypatch.setitem(sys.modules, "cupy", np)
     bind_without_device(monkeypatch, kernel_function)
-    for caller in (run, project):
-        monkeypatch.setattr(caller, "address_of", lambda array: array.ctypes.data)
-    for caller in (run, project, fourier, device_moving, warping):
+    monkeypatch.setattr(run, "address_of", lambda array: array.ctypes.data)
+    for caller in (run, fourier, device_moving, warping):
         monkeypatch.setattr(caller, "current_device", lambda: 0)
-    for caller in (run, project, device_moving, warping):
+    for caller in (run, device_moving, warping):
         monkeypatch.setattr(caller, "device_limits", lambda _: DeviceLimits())
     return ran
 
@@ -50,7 +49,6 @@ def forget():
     """Forget what was prepared for the stand-in."""
     binding.forget()
     run._prepared.cache_clear()
-    project._prepared.cache_clear()
     fourier._prepared.cache_clear()
     warping._prepared.cache_clear()
 

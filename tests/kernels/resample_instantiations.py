@@ -6,7 +6,6 @@ import numpy as np
 
 from xcorr_app.gpu.resample.fourier import FourierProblem, fourier_launches
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES, TAPS, TranslationProblem
-from xcorr_app.gpu.resample.project import ProjectionProblem, projection_launch
 from xcorr_app.gpu.resample.splines import READ, spline_launch
 from xcorr_app.gpu.resample.translation import translation_launch
 from xcorr_app.gpu.resample.warping import WarpProblem, warp_launch
@@ -17,12 +16,11 @@ def translation(dtype, method, shape=(512, 512), count=512, *, counts=True, **op
 
 
 def launches_of_resample():
-    """Camera frames by every method, counted or not, and their sums."""
+    """Camera frames by every method, counted or not."""
     for dtype in ("uint8", "uint16", "float32"):
         for method in TAPS:
             for counts in (False, True):
                 yield translation(dtype, method, counts=counts)
-        yield projection_launch(ProjectionProblem((512, 512), 64, dtype, has_areas=True))
         for method in ("linear", "cubic"):
             for grid in (None, (9, 9)):
                 yield warp_launch(WarpProblem((512, 512), 64, dtype, method, grid))
@@ -31,7 +29,7 @@ def launches_of_resample():
 
 
 def other_launches_of_resample():
-    """Other types, widths and addresses that allow no vectors, small frames, sums of everything."""
+    """Other types, widths and addresses that allow no vectors, small frames."""
     for dtype in READ:
         yield spline_launch((511, 513), 64, dtype)
     for dtype in PIXEL_TYPES:
@@ -44,6 +42,3 @@ def other_launches_of_resample():
                 yield warp_launch(WarpProblem((511, 513), 64, dtype, method, grid))
         for counts in (False, True):
             yield from fourier_launches(FourierProblem((33, 65), 3, dtype, counts=counts))
-        for has_areas in (False, True):
-            for shape in ((512, 512), (64, 66), (511, 513)):
-                yield projection_launch(ProjectionProblem(shape, 64, dtype, has_areas))

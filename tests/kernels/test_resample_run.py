@@ -8,7 +8,6 @@ import pytest
 from tests.kernels.resample_host import forget, numpy_as_device
 from tests.registration.moving.moving_definition import by_definition, random_frame
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES
-from xcorr_app.gpu.resample.project import add_to_sums
 from xcorr_app.registration.moving import device_moving
 from xcorr_app.registration.moving.apply import shift_frames
 from xcorr_app.registration.moving.device_moving import move_on_device
@@ -73,36 +72,3 @@ def test_fourier_in_parts_equals_the_definition(device, monkeypatch, outside, dt
             sure += np.count_nonzero(beyond > 0.5 + precision)
             perhaps += np.count_nonzero(beyond > 0.5 - precision)
         assert sure <= clipped <= perhaps
-
-
-@pytest.mark.parametrize("dtype", PIXEL_TYPES)
-@pytest.mark.parametrize("has_areas", [False, True])
-def test_sums_are_those_of_numpy(device, has_areas, dtype):
-    rng = np.random.default_rng(4)
-    for shape in ((5, 7, 9), (3, 12, 32), (1, 1, 1)):
-        frames = stack(shape, dtype)
-        if frames.dtype.kind == "f":
-            frames[rng.random(shape) < 0.2] = np.nan
-            frames.flat[0] = np.inf
-        areas = None
-        counts = np.isfinite(frames)
-        if has_areas:
-            areas = np.sort(rng.integers(0, shape[1] + 1, (shape[0], 4)), axis=1)[:, [0, 2, 1, 3]]
-            for t, (top, bottom, left, right) in enumerate(areas):
-                inside = np.zeros(shape[1:], bool)
-                inside[top:bottom, left:right] = True
-                counts[t] &= inside
-        values = np.where(counts, frames, 0).astype(np.float64)
-        results = []
-        for parts in ([slice(None)], [slice(0, 2), slice(2, None)]):
-            sums = [np.full(shape[1:], 3.0), np.full(shape[1:], 5.0), np.full(shape[1:], 2, np.int32)]
-            for part in parts:
-                if len(frames[part]):
-                    add_to_sums(frames[part], *sums, None if areas is None else areas[part])
-            results.append(sums)
-        tolerance = {"rtol": 1e-13, "atol": 1e-9 * float(np.abs(values).max())}
-        np.testing.assert_allclose(results[0][0], 3 + values.sum(axis=0), **tolerance)
-        np.testing.assert_allclose(results[0][1], 5 + (values**2).sum(axis=0), **tolerance)
-        np.testing.assert_array_equal(results[0][2], 2 + counts.sum(axis=0))
-        for whole, apart in zip(*results, strict=True):
-            assert whole.tobytes() == apart.tobytes()

@@ -183,3 +183,15 @@ def test_frames_averaged_over_time(xp, length, dtype):
         mean = mean.sum(axis=0) / np.maximum((finite * share).sum(axis=0), 1e-9)
         mean = stack[t] if t == 4 else np.where(np.isfinite(stack[t]), mean, np.nan)
         np.testing.assert_allclose(whole[t], mean, rtol=1e-6)
+
+
+@pytest.mark.parametrize("reference", ["previous", "rolling:3"])
+def test_standard_errors_of_sums_are_those_of_their_errors(reference):
+    """The noise of a frame enters two steps with opposite signs: most of it does not add up."""
+    ratio = []
+    for seed in range(5):
+        displacements = walk(seed, 24)
+        clean = drifting(displacements, shape=(112, 112), width=0.07, seed=seed)
+        result = estimate_shifts(clean + noise(clean, 0.3, seed + 20), reference, 16, contrast="none")
+        ratio.append((result.shifts + displacements)[1:] / result.sigma[1:])
+    assert 0.7 < np.sqrt(np.mean(np.square(ratio))) < 1.4

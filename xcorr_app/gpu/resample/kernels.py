@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from xcorr_app.gpu.resample import project, translation, warping
+from xcorr_app.gpu.resample import translation, warping
 from xcorr_app.gpu.resample.fourier import FourierProblem, fourier_launches
 from xcorr_app.gpu.resample.problem import TranslationProblem, sum_type
-from xcorr_app.gpu.resample.project import ProjectionProblem, projection_launch
 from xcorr_app.gpu.resample.splines import spline_launch
 from xcorr_app.gpu.resample.translation import translation_launch
 from xcorr_app.gpu.resample.warping import WarpProblem, warp_launch
@@ -18,7 +17,7 @@ from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES, DeviceLimits
 
-__all__ = ["FOURIER", "KERNELS", "PROJECTIONS", "SPLINES", "WARPS", "fourier_cost", "translation_cost"]
+__all__ = ["FOURIER", "KERNELS", "SPLINES", "WARPS", "fourier_cost", "translation_cost"]
 
 _COPY = 4.1e6
 """Bytes that an H200 reads and writes in a microsecond."""
@@ -57,12 +56,6 @@ def _launch(
     problem: TranslationProblem, limits: DeviceLimits, tuning: Mapping[str, int] | None = None, **options: Any
 ) -> Launch:
     return translation_launch(problem, limits, tuning=tuning, **options)
-
-
-def _project(
-    problem: ProjectionProblem, limits: DeviceLimits, tuning: Mapping[str, int] | None = None, **options: Any
-) -> Launch:
-    return projection_launch(problem, limits, tuning=tuning, **options)
 
 
 def _warp(
@@ -120,15 +113,3 @@ SPLINES: Mapping[str, KernelEntry[tuple[int, int]]] = {
     )
 }
 """What frames are seen through splines by."""
-
-PROJECTIONS: Mapping[str, KernelEntry[ProjectionProblem]] = {
-    "project": KernelEntry(
-        "project",
-        ("resample/project",),
-        lambda _problem, _limits: None,
-        _project,
-        tunables=project.TUNABLES,
-        document="sums, and sums of squares, of every pixel over the frames of a stack",
-    )
-}
-"""Kernels that sum frames up."""

@@ -292,7 +292,7 @@ class Measurement(OnePass):
         self, columns: Measured, trusted: NDArray[np.bool_], seen: NDArray[np.bool_], reference: Reference
     ) -> Measured:
         """Refine frames with less weight on pixels that differ; all of them if it pays on a few."""
-        if self.settings.of_peak != "gaussian":
+        if self.settings.of_peak != "gaussian" or 2 * trusted.sum() < self._count:
             return columns
 
         # The reference itself has nothing to gain.

@@ -25,7 +25,7 @@ from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames, PickedFrames
 from xcorr_app.registration.stack.passes import Pass
 
-_COMPARED = 16
+_COMPARED, _FEWEST_COMPARED = 16, 4
 """Frames spread over the stack that are compared with the first directly."""
 _ROUNDS = 4
 _SETTLED = 0.01
@@ -55,11 +55,11 @@ class Neighbours:
         """Sum the steps from frame to frame, over those that show nothing of either side."""
         measured, follows = self._bridged(self._steps(verified), verified)
         measured.follows = follows
-        step = measured.shifts
-        measured.shifts, measured.sigma = _summed(step, measured.sigma, follows)
+        step, own = measured.shifts, measured.sigma
+        measured.shifts, measured.sigma = _summed(step, own, follows)
         # Each check is of one step: it starts from where the engine's own sum stood before.
         measured.fft_shifts = measured.shifts - step + measured.fft_shifts
-        return measured
+        return self._closed(measured, own)
 
     def rolling(self, length: int, verified: NDArray[np.bool_]) -> tuple[Measured, int]:
         """Compare each frame with the mean of the last `length` aligned ones; also return the number of rounds.
@@ -94,8 +94,8 @@ class Neighbours:
         if verified.any():
             found = self.measurement.run(reference, "measure", verified)
         found.fft_shifts = found.fft_shifts + shifts - found.shifts
-        found.shifts, found.sigma = shifts, sigma
-        return found, rounds
+        own, found.shifts, found.sigma = found.sigma, shifts, sigma
+        return self._closed(found, own), rounds
 
     def pairs(self, count: int, verified: NDArray[np.bool_]) -> Measured:
         """Compare each frame with the `count` before it, and place all by what most pairs agree on."""
@@ -107,13 +107,18 @@ class Neighbours:
         runs.extend(self.measurement.run(reference, "measure", verified) for reference in given)
         return _placed(runs, partners, self.first[0], self.settings)
 
-    def closure(self, measured: Measured) -> NDArray[np.float64]:
-        """(T,) distance between the shift of some frames and the one found against the first directly, else NaN."""
-        distance = np.full(self.frames.count, np.nan)
+    def _closed(self, measured: Measured, own: NDArray[np.float64]) -> Measured:
+        """Say how far some frames lie from where they are found against the first directly, and how sure all are.
+
+        The noise of a frame enters two steps, with opposite signs: of a sum, that of the first and last frame is left,
+        which a direct comparison and the last step alone (`own`) know, and what the two contradict each other by, which
+        adds up from step to step. Where enough is known of it, standard errors are not larger.
+        """
+        measured.closure = distance = np.full(self.frames.count, np.nan)
         candidates = np.flatnonzero(np.isfinite(measured.shifts).all(axis=1))
         candidates = candidates[candidates > self.first[0] + self.settings.apart]
         if candidates.size == 0:
-            return distance
+            return measured
         numbers = spread(candidates, _COMPARED)
         picked = PickedFrames(self.frames, tuple(int(number) for number in numbers))
         walk = Pass(picked.count, picked.shape[0] * picked.shape[1], self.measurement.xp is not np)
@@ -124,7 +129,12 @@ class Neighbours:
         good = direct.trusted(settings)
         away = np.hypot(*(direct.shifts - measured.shifts[numbers] + measured.shifts[self.first[0]]).T)
         distance[numbers[good]] = away[good]
-        return distance
+        if good.sum() >= _FEWEST_COMPARED:
+            steps = np.maximum(np.arange(self.frames.count) - self.first[0], 0)[:, None]
+            by_step = (away[good] ** 2).sum() / 2 / steps[numbers[good]].sum()
+            error = np.sqrt(np.maximum(own, np.median(direct.sigma[good], axis=0)) ** 2 + by_step * steps)
+            measured.sigma = np.where(steps > 0, np.minimum(measured.sigma, error), measured.sigma)
+        return measured
 
     def _bridged(self, measured: Measured, verified: NDArray[np.bool_]) -> tuple[Measured, NDArray[np.intp]]:
         """Steps, and the frame (T,) that each is taken from: that before those that no sound step enters or leaves.

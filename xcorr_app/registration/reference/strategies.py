@@ -169,8 +169,6 @@ class Estimation:
         else:
             measured, rounds = neighbours.rolling(number, verified)
             described = f"mean of the last {number} aligned frames, rounds: {rounds}"
-        if name != "pairs":
-            measured.closure = neighbours.closure(measured)
         closure, first = measured.closure, neighbours.first[0]
         known = np.flatnonzero(np.isfinite(closure)) if closure is not None else np.zeros(0, np.intp)
         if closure is None or not known.size:

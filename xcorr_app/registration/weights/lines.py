@@ -48,7 +48,7 @@ def stuck_lines(images: Array) -> NDArray[np.bool_]:
     stuck = np.zeros(images.shape[1:], dtype=bool)
     for lines, of_images in zip((stuck.T, stuck), zip(*map(sampled, images[:_LOOKED_AT]), strict=True), strict=True):
         pixels = np.stack(of_images)
-        found = _stuck(np.median(pixels, axis=2))
+        found = _stuck(np.sort(pixels, axis=2)[:, :, _OF_PART // 2])  # the median of few
         if len(images) < _FEWEST:
             found &= found.all(axis=0) | (pixels == pixels[:1, :, :1]).all(axis=(0, 2))
         if found.mean() <= _LARGEST_SHARE:
@@ -102,6 +102,8 @@ def _stuck(values: NDArray[np.float64]) -> NDArray[np.bool_]:
         sides = (here, (right, _inside(second, right, -2))), ((here + right) / 2, (second, _inside(third, second, -3)))
         for height, (value, after) in zip(_heights(lines), sides, strict=True):
             always = np.all((height > _DEVIATIONS * noise) & (noise > 0), axis=0)
+            if not always.any():
+                continue
             number = np.maximum(always.sum(axis=0), 1)
             for beside, farther in ((left, _inside(before, left, 1)), after):
                 rise, reach = (

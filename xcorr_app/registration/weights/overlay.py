@@ -29,6 +29,7 @@ _AWAY, _SHARP = (4, 5), 0.6
 
 def overlay(images: NDArray[np.generic]) -> NDArray[np.bool_]:
     """Pixels (h, w) that are drawn into all images (n, h, w)."""
+    import cv2
     from scipy import ndimage
 
     around = np.ones((3, 3), dtype=bool)
@@ -50,7 +51,8 @@ def overlay(images: NDArray[np.generic]) -> NDArray[np.bool_]:
         return nothing
     again = np.isin(images, values[is_colour]).mean(axis=0) > _NOW_AND_THEN
     # Words whose letters are near each other hang together, and with them what is drawn only now and then.
-    near = ndimage.binary_closing(np.pad(held | again, _GAP, mode="edge"), around, iterations=_GAP)
+    padded, side = np.pad(held | again, _GAP, mode="edge").astype(np.uint8), np.ones((2 * _GAP + 1,) * 2)
+    near = cv2.morphologyEx(padded, cv2.MORPH_CLOSE, side, borderType=cv2.BORDER_CONSTANT, borderValue=0) > 0
     part = ndimage.binary_propagation(held, around, near[_GAP:-_GAP, _GAP:-_GAP])
     found: NDArray[np.bool_] = ndimage.binary_dilation(part, around, iterations=_RIM)
     return found if found.mean() < _LARGEST_SHARE else nothing
@@ -61,13 +63,16 @@ def ends_sharply(images: NDArray[np.generic], held: NDArray[np.bool_]) -> NDArra
     from scipy import ndimage
 
     area, number = ndimage.label(held, np.ones((3, 3)))
-    distance, (y, x) = ndimage.distance_transform_cdt(~held, "chessboard", return_indices=True)
-    off = np.mean([np.abs(image.astype(np.float64) - image[y, x]) for image in images], axis=0)
-    beside, away = (
-        np.where((distance >= first) & (distance <= last), area[y, x], 0) for first, last in ((1, 1), _AWAY)
-    )
-    with np.errstate(invalid="ignore"):
-        beside, away = (np.nan_to_num(ndimage.mean(off, each, range(number + 1))) for each in (beside, away))
+    distance, nearest = ndimage.distance_transform_cdt(~held, "chessboard", return_indices=True)
+    near = (distance > 0) & (distance <= _AWAY[1])
+    distance, (y, x) = distance[near], nearest[:, near]
+    off = np.mean([np.abs(image[near].astype(np.float64) - image[y, x]) for image in images], axis=0)
+    means = []
+    for first, last in ((1, 1), _AWAY):
+        chosen = (distance >= first) & (distance <= last)
+        total, count = (np.bincount(area[y, x][chosen], each, number + 1) for each in (off[chosen], None))
+        means.append(total / np.maximum(count, 1))
+    beside, away = means
     # Where nothing lies farther away nothing is known.
     sharp: NDArray[np.bool_] = (beside >= _SHARP * away)[area]
     return sharp
