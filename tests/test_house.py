@@ -43,7 +43,7 @@ LARGEST = {
     "xcorr_app/correlation": 2180,
     "xcorr_app/filtering": 1590,
     "xcorr_app/gpu": 5250,
-    "xcorr_app/io": 5280,
+    "xcorr_app/io": 5270,
     "xcorr_app/napari": 190,
     "xcorr_app/pipeline": 1210,
     "xcorr_app/registration": 11590,
