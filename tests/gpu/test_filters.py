@@ -113,15 +113,6 @@ FILTERS = [
 ]
 
 
-@pytest.mark.parametrize("taps", FILTERS, ids=lambda made: made.name)
-@pytest.mark.parametrize("mode", BOUNDARIES)
-def test_named_filters(cupy, rng, taps, mode):
-    image = random_image(rng, (91, 130), "float32")
-    exact = convolved(image, taps.taps, mode, CVAL)
-    unit = largest_sum(image, taps.taps, mode, CVAL)
-    assert_same_pixels(xc.convolve(cupy.asarray(image), taps, mode, cval=CVAL).get(), exact, unit)
-
-
 @pytest.mark.parametrize("sigma", [0.3, 1, 2, 4, 8, 15, 40, 100, 250])
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64"])
 def test_gaussians_of_any_width(cupy, rng, sigma, dtype):
