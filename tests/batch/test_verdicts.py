@@ -48,23 +48,6 @@ def test_a_rim_that_stands_still_does_not_count(tmp_path, name, shift):
     assert known.assessment.correlation.after > known.assessment.correlation.before + 0.4
 
 
-@needs_data
-@pytest.mark.parametrize(("name", "shift"), PAIRS)
-def test_figures_of_a_masked_run_count_the_mask_alone(tmp_path, name, shift):
-    run = align(pair_of(tmp_path, name), "-o", tmp_path / "out", "--max-shift", "150", "--mask", "nonzero")
-    rows = table(tmp_path / "out" / "m" / "shifts.csv")
-    found = np.array([float(rows[1]["dy"]), float(rows[1]["dx"])])
-    sigma = np.array([[float(row["sigma_y"]), float(row["sigma_x"])] for row in rows])
-    assert (sigma > 0).all()
-    assert (np.abs(found - shift) < 4 * sigma[1]).all()
-    assert run.code == 0
-    assert "1 of 1 frame in 1 stack corrected" in run.stdout
-    (known,) = xc.align(tmp_path / "m.tif", tmp_path / "again", max_shift=150, mask="nonzero", device="cpu").values()
-    assert known.assessment.correlation.after > known.assessment.correlation.before + 0.4
-    assert known.assessment.crispness.after > 5 * known.assessment.crispness.before
-    assert known.assessment.residual_shift.after < 0.1
-
-
 def test_what_is_masked_counts_in_no_figure(tmp_path):
     rng = np.random.default_rng(0)
     frames = np.stack([scene(140)[20 + t : 120 + t, 20 - t : 120 - t] for t in range(5)])
