@@ -1,15 +1,12 @@
-"""How a run grows with workers: real stacks on 1, 2, 4 processes or GPUs, and many simulated ones.
+"""How a run grows with workers: stacks on 1, 2, 4 processes or GPUs.
 
     python -m benchmarks.scale --workers 1,2,4             # processes of this machine
     python -m benchmarks.scale --gpus 1,2,4 --stacks 16    # one process a GPU
-    python -m benchmarks.scale --simulate                  # tasks that sleep, by default 10 000 over 1 000 workers
 
-Real runs align stacks from the page cache, first measured alone, then moved as well (not with ``--measure-only``), and
+Runs align stacks from the page cache, first measured alone, then moved as well (not with ``--measure-only``), and
 compare tables and aligned stacks of every number of workers byte by byte. What is timed is the best of three runs on
 workers that run already; every row is kept as soon as it is known. Beside it stand seconds of processor time, of all
-workers and of the busiest one, which other work on the machine disturbs less. The simulation has the client's own loop,
-with workers that sleep for as long as a stack takes; it tells the processor time of the scheduler a stack and how much
-the client's memory grows.
+workers and of the busiest one, which other work on the machine disturbs less.
 """
 
 from __future__ import annotations
@@ -17,18 +14,13 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import logging
 import multiprocessing
 import os
-import platform
-import resource
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -39,8 +31,6 @@ from scipy.ndimage import gaussian_filter
 
 from xcorr_app.cluster.connect import started
 
-_BYTES_A_TASK = 4096
-"""Of a job and the description of a stack."""
 _FRAMES_A_PART = 256
 """Of a stack, that one process writes at a time."""
 REPEATS = 3
@@ -170,117 +160,6 @@ def visible_gpus() -> list[str]:
     return [str(number) for number in range(len(listed.stdout.splitlines()))]
 
 
-@contextmanager
-def sleeping_cluster(workers: int, processes: int, threads: int) -> Iterator[tuple[str, int]]:
-    """A scheduler in a process of its own, and many workers in a few; yields its address and process id."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "scheduler.json")
-        quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        module = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
-        here = [
-            "--scheduler-file",
-            str(file),
-            "--host",
-            "127.0.0.1",
-            "--port",
-            "0",
-            "--no-dashboard",
-            "--dashboard-address",
-            ":0",
-        ]
-        started = [subprocess.Popen([*module, *here], **quiet)]
-        while not file.exists():
-            time.sleep(0.1)
-        address = json.loads(file.read_text())["address"]
-        share = workers // processes
-        started += [
-            subprocess.Popen(
-                [sys.executable, "-m", "benchmarks.scale", "--serve", address, str(share), str(threads)], **quiet
-            )
-            for _ in range(processes)
-        ]
-        try:
-            yield address, started[0].pid
-        finally:
-            for process in started:
-                process.kill()
-                process.wait()
-
-
-def serve(address: str, count: int, threads: int) -> None:
-    """Many workers in this process, until it is ended."""
-    import asyncio
-
-    import dask
-    from distributed import Worker
-
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
-
-    async def work() -> None:
-        workers = [Worker(address, nthreads=threads, memory_limit=0, dashboard=False) for _ in range(count)]
-        for some in range(0, count, 20):
-            await asyncio.gather(*workers[some : some + 20])
-        await asyncio.gather(*(worker.finished() for worker in workers))
-
-    with dask.config.set({"distributed.worker.profile.enabled": False}):
-        asyncio.run(work())
-
-
-def sleeping(_: bytes, seconds: float) -> Any:
-    """Take as long as a stack, and say as much as a worker does."""
-    from xcorr_app.cluster.task import TaskResult
-
-    time.sleep(seconds)
-    return TaskResult(
-        failure=None,
-        resumed=False,
-        inputs={"/data/plate/well/field/stack.ome.tif": "0" * 32},
-        device="CPU",
-        host=platform.node(),
-    )
-
-
-def cpu_seconds(process: int) -> float:
-    """Processor time that a process has taken."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def simulate(stacks: int, workers: int, seconds: float, processes: int, threads: int) -> dict[str, Any]:
-    """Hand out stacks as a run does, to workers that sleep."""
-    from distributed import Client
-
-    from xcorr_app.cluster.scheduling import handed_out
-
-    with (
-        sleeping_cluster(workers, processes, threads) as (address, scheduler),
-        Client(address, timeout=60, set_as_default=False) as client,
-    ):
-        client.wait_for_workers(workers, timeout=400)
-        before, memory = cpu_seconds(scheduler), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        own, begin = time.process_time(), time.perf_counter()
-        done = sum(1 for _ in handed_out(client, sleeping, [(bytes(_BYTES_A_TASK), seconds)] * stacks))
-        wall = time.perf_counter() - begin
-        used, mine = cpu_seconds(scheduler) - before, time.process_time() - own
-        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
-    assert done == stacks
-    ideal = stacks * seconds / (workers * threads)
-    found = {
-        "stacks": stacks,
-        "workers": workers,
-        "threads_a_worker": threads,
-        "seconds_a_stack": seconds,
-        "wall": wall,
-        "ideal": ideal,
-        "scheduler_cpu": used,
-        "scheduler_milliseconds_a_stack": 1e3 * used / stacks,
-        "client_cpu": mine,
-        "client_grew_megabytes": grown / 1024,
-    }
-    print(json.dumps(found, indent=1))
-    return found
-
-
 def kept(known: dict[str, Any]) -> None:
     """Write what is known so far."""
     RESULTS.write_text(json.dumps(known, indent=1) + "\n")
@@ -297,15 +176,7 @@ def main() -> None:
     parser.add_argument("--report", default="none", choices=("full", "quick", "none"), help="of each stack")
     parser.add_argument("--measure-only", action="store_true", help="move and write nothing")
     parser.add_argument("--folder", type=Path, help="where stacks and results lie meanwhile")
-    parser.add_argument("--simulate", action="store_true")
-    parser.add_argument("--simulated", default="10000,1000,20", help="stacks,workers,seconds a stack")
-    parser.add_argument("--processes", type=int, default=4, help="that the simulated workers live in")
-    parser.add_argument("--threads", type=int, default=1, help="tasks at a time of a simulated worker")
-    parser.add_argument("--serve", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.serve:
-        serve(given.serve[0], int(given.serve[1]), int(given.serve[2]))
-        return
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     known |= {"date": datetime.now(UTC).strftime("%Y-%m-%d"), "cores": os.cpu_count()}
     for kind in ("workers", "gpus"):
@@ -316,9 +187,6 @@ def main() -> None:
             for row in real(kind, counts, given):
                 known[name].append(row)
                 kept(known)
-    if given.simulate:
-        stacks, workers, seconds = given.simulated.split(",")
-        known["simulation"] = simulate(int(stacks), int(workers), float(seconds), given.processes, given.threads)
     kept(known)
 
 

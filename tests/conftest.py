@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,14 @@ def shared_data() -> Path:
 def rng() -> np.random.Generator:
     """Random numbers, the same in every run."""
     return np.random.default_rng(20260101)
+
+
+@pytest.fixture(scope="session")
+def host_builds() -> Path:
+    """Folder of the shared libraries that the shim makes of the kernels, kept for later runs."""
+    if shutil.which("g++") is None:
+        pytest.skip("g++ is not installed")
+    return build_cache.cache_folder()
 
 
 _NEEDS = {"arrays": "dask", "cluster": "distributed", "ome_zarr": "zarr"}

@@ -110,19 +110,6 @@ def test_broken_frame_of_a_series_keeps_its_place(tmp_path, kind):
     assert not moved[1].any()
 
 
-@pytest.mark.parametrize("change", ["shape", "dtype"])
-def test_pages_that_differ_are_named(tmp_path, change):
-    folder = tmp_path / "series"
-    folder.mkdir()
-    write_plain(folder / "a.tif", movie()[0])
-    write_plain(folder / "b.tif", movie()[1][:-1] if change == "shape" else movie(dtype="uint8")[1])
-    write_movie(tmp_path / "m.tif")
-    run = align(folder, tmp_path / "m.tif", "-o", tmp_path / "out")
-    assert run.code == 1
-    assert f"{folder / 'b.tif'}: its pages are" in run.stdout
-    assert (tmp_path / "out" / "m" / "shifts.csv").exists()
-
-
 @pytest.mark.parametrize("shape", [(1, 1), (1, 30), (30, 1), (2, 3)])
 @pytest.mark.parametrize("options", [(), ("--border", "crop", "--interpolation", "fourier", "--max-shift", "1000000")])
 def test_tiny_images(tmp_path, shape, options):
@@ -145,23 +132,6 @@ def test_one_frame(tmp_path):
         assert align(tmp_path / "m.tif", "-o", tmp_path / reference, "--reference", reference).code == 0
         np.testing.assert_array_equal(shifts(tmp_path / reference / "m" / "shifts.csv"), [[0, 0]])
         np.testing.assert_array_equal(tifffile.imread(tmp_path / reference / "m" / "m_aligned.tif"), movie()[0])
-
-
-@pytest.mark.usefixtures("short_report")
-def test_not_a_number_and_infinity(tmp_path):
-    frames = movie(dtype="float32")
-    frames[1, 3, 4], frames[1, 30, 4], frames[2] = np.nan, np.inf, np.nan
-    write_plain(tmp_path / "m.tif", frames)
-    run = align(tmp_path / "m.tif", "-o", tmp_path / "out")
-    assert run.code == 1
-    rows = table(tmp_path / "out" / "m" / "shifts.csv")
-    assert rows[1]["flags"] == "non-finite"
-    assert "unreadable" in rows[2]["flags"].split("|")
-    assert rows[2]["dy"] == rows[2]["dx"] == ""
-    np.testing.assert_allclose(
-        shifts(tmp_path / "out" / "m" / "shifts.csv")[[0, 1, 3]], np.array(DRIFT)[[0, 1, 3]], atol=0.05
-    )
-    assert f"{2 + 40 * 48} NaN or infinite pixels" in run.stdout
 
 
 @pytest.mark.usefixtures("short_report")

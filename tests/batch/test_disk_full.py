@@ -17,7 +17,7 @@ class Disk:
 
     def __init__(self, monkeypatch, fails_at, *, lasting):
         self.writes, self._fails_at, self._lasting, self._lock = 0, fails_at, lasting, Lock()
-        real_write, real_sync, real_replace = write.write_at, atomic._sync, atomic.Path.replace
+        real_write, real_sync, real_replace = write.write_at, atomic.system.sync, atomic.Path.replace
         real_mkdir = atomic.Path.mkdir
         disk = self
 
@@ -29,7 +29,7 @@ class Disk:
             return call
 
         monkeypatch.setattr(write, "write_at", guarded(real_write))
-        monkeypatch.setattr(atomic, "_sync", guarded(real_sync))
+        monkeypatch.setattr(atomic.system, "sync", guarded(real_sync))
         monkeypatch.setattr(atomic.Path, "replace", guarded(real_replace))
         monkeypatch.setattr(atomic.Path, "write_bytes", guarded(atomic.Path.write_bytes))
         monkeypatch.setattr(atomic.Path, "mkdir", guarded(real_mkdir))

@@ -11,6 +11,7 @@ from scipy import ndimage
 
 from tests.batch.filter_runs import assert_rounded, expected, result
 from tests.batch.movies import record, xcorr
+from tests.device import OutOfMemoryError
 from tests.io.samples import noise, write_plain
 from xcorr_app.batch.filter import run as filter_device
 from xcorr_app.batch.filter import stack as filter_stack
@@ -21,12 +22,6 @@ from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.pipeline import planes as chunks
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.stack import passes
-
-
-class OutOfMemoryError(MemoryError):
-    """Stands in for CuPy's."""
-
-    __module__ = "cupy.cuda.memory"
 
 
 @pytest.fixture

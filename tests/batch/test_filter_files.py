@@ -6,7 +6,7 @@ import tifffile
 from scipy import ndimage
 
 from tests.batch.filter_runs import assert_rounded, expected, filtering, result
-from tests.batch.movies import files, movie, record, refused, write_movie
+from tests.batch.movies import files, movie, record
 from tests.batch.test_bad_input import BROKEN
 from tests.batch.test_layouts import hyperstack, write_pages
 from tests.io.samples import noise, write_imagej, write_ome, write_plain, write_shaped
@@ -44,24 +44,6 @@ def test_axes_calibration_and_channels_are_kept(tmp_path, write, axes, dtype):
         np.testing.assert_allclose(found, boxed(data), rtol=2e-6)
 
 
-def test_every_broken_file_has_its_line_and_the_others_go_on(tmp_path):
-    for name, content in BROKEN.items():
-        (tmp_path / f"{name}.tif").write_bytes(content)
-    write_movie(tmp_path / "good.tif")
-    run = filtering(*sorted(tmp_path.glob("*.tif")), "-o", tmp_path / "out", "--box", "3")
-    assert run.code == 1
-    assert run.stderr == ""
-    failures = record(tmp_path / "out")["failures"]
-    for name in BROKEN:
-        assert len([line for line in run.stdout.splitlines() if line.strip().startswith(f"{name}.tif: ")]) == 1
-        assert str(tmp_path / f"{name}.tif") in failures
-    assert "--max-pixels 10000000000" in run.stdout
-    assert f"{len(BROKEN)} of {len(BROKEN) + 1} stacks failed" in run.stdout
-    assert list(record(tmp_path / "out")["stacks"]) == ["good"]
-    assert record(tmp_path / "out")["failed"] is True
-    assert_rounded(result(tmp_path / "out", "good"), boxed(movie()))
-
-
 def test_broken_frame_of_a_series_is_zero_and_named(tmp_path):
     folder = write_pages(tmp_path / "series", movie(dtype="uint8"))
     (folder / "t9.tif").write_bytes(BROKEN["cut-short"])
@@ -89,10 +71,3 @@ def test_type_of_pixel_that_cannot_be_filtered(tmp_path):
     assert run.code == 1
     assert "m: images of uint32 cannot be filtered" in run.stdout
     assert files(tmp_path / "out") == {"run.json"}
-
-
-def test_missing_and_empty(tmp_path):
-    (tmp_path / "empty").mkdir()
-    refused(filtering(tmp_path / "nowhere", "-o", tmp_path / "out", "--box", "3"), "nowhere: does not exist")
-    refused(filtering(tmp_path / "empty", "-o", tmp_path / "out", "--box", "3"), "holds no TIFF or PNG file")
-    assert not (tmp_path / "out").exists()

@@ -77,17 +77,6 @@ def test_the_channel_that_is_measured_moves_all_of_them(tmp_path):
     assert record(tmp_path / "former")["parameters"]["channel"] == 1
 
 
-@pytest.mark.parametrize("kind", ["bmp", "jpg", "npy"])
-def test_unmix_reads_colours(tmp_path, kind):
-    folder = save_frames(tmp_path / "in", kind, colours())
-    (tmp_path / "m.csv").write_text("0,1,0\n")
-    run = xcorr("unmix", folder / f"i2.{kind}", "-o", tmp_path / "o", "--matrix", tmp_path / "m.csv")
-    assert run.code == 0
-    np.testing.assert_allclose(
-        tifffile.imread(tmp_path / "o" / "i2" / "i2_unmixed.tif").astype(int), colours()[2, ..., 1], atol=60
-    )
-
-
 def numbered(folder, pattern="a_t{t}_c{c}", numbers=range(4), **other):
     """Two channels in files of their own; the second one does not drift."""
     folder.mkdir()
@@ -110,12 +99,6 @@ def test_channels_in_files_are_moved_together(tmp_path):
     np.testing.assert_allclose(moved[3, 1, 4:, 3:], still[1:-3, 1:-2], atol=10)
     assert align(tmp_path / "in", "-o", tmp_path / "out2", "--channel", 1).code == 0
     assert not shifts(tmp_path / "out2" / "in" / "shifts.csv").any()
-
-
-def test_two_readings_are_wrong_usage_and_write_nothing(tmp_path):
-    folder = numbered(tmp_path / "in", "img{t}-ch{c}")
-    refused(align(folder, "-o", tmp_path / "out"), "4 points in time", "or 4 stacks")
-    assert not (tmp_path / "out").exists()
 
 
 def test_gaps_are_in_table_record_and_report(tmp_path, monkeypatch):

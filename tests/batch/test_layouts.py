@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tifffile
 
-from tests.batch.movies import DRIFT, align, files, movie, refused, shifts, table, write_movie
+from tests.batch.movies import DRIFT, align, movie, shifts, table, write_movie
 from tests.io.samples import write_imagej, write_ome, write_plain
 
 pytestmark = pytest.mark.usefixtures("short_report")
@@ -39,33 +39,6 @@ def test_folder_of_single_pages_is_one_series_in_human_order(tmp_path, suffix):
     np.testing.assert_allclose(shifts(tmp_path / "out" / "series" / "shifts.csv"), DRIFT, atol=0.02)
     assert tifffile.imread(tmp_path / "out" / "series" / "series_aligned.tif").shape == (4, 40, 48)
     assert "1 stack in 4 files, layout frames" in run.stdout
-
-
-def test_folder_of_stacks_is_one_series_a_file(tmp_path):
-    write_movie(tmp_path / "in" / "a.tif")
-    write_movie(tmp_path / "in" / "b.tif", drift=((0, 0), (-1, 2)))
-    run = align(tmp_path / "in", "-o", tmp_path / "out")
-    assert run.code == 0
-    np.testing.assert_allclose(shifts(tmp_path / "out" / "a" / "shifts.csv"), DRIFT, atol=0.02)
-    np.testing.assert_allclose(shifts(tmp_path / "out" / "b" / "shifts.csv"), ((0, 0), (-1, 2)), atol=0.02)
-    assert [row["page"] for row in table(tmp_path / "out" / "a" / "shifts.csv")] == ["0", "1", "2", "3"]
-    assert files(tmp_path / "out") == {
-        *(f"{name}/{name}_aligned.tif" for name in "ab"),
-        *(f"{name}/shifts.csv" for name in "ab"),
-        "report.html",
-        "run.json",
-    }
-
-
-def test_layouts_that_are_mixed_are_refused_with_both_lists(tmp_path):
-    write_movie(tmp_path / "in" / "stack.tif")
-    write_plain(tmp_path / "in" / "page.tif", movie()[0])
-    refused(align(tmp_path / "in", "-o", tmp_path / "out"), "stack.tif", "page.tif", "--layout frames")
-    assert not (tmp_path / "out").exists()
-    assert align(tmp_path / "in", "-o", tmp_path / "a", "--layout", "frames").code == 0
-    assert len(table(tmp_path / "a" / "in" / "shifts.csv")) == 5
-    assert align(tmp_path / "in", "-o", tmp_path / "b", "--layout", "stacks").code == 0
-    assert len(table(tmp_path / "b" / "page" / "shifts.csv")) == 1
 
 
 @pytest.mark.parametrize(("write", "axes"), [(write_ome, "TCZYX"), (write_imagej, "TZCYX")])

@@ -1,11 +1,9 @@
 """`xcorr align --motion` and `--mask`, and `xcorr apply` of what they found."""
 
-import csv
-
 import numpy as np
 import pytest
 
-from tests.batch.movies import align, movie, record, shifts, xcorr
+from tests.batch.movies import align, movie, record, shifts, table, xcorr
 from tests.io.samples import write_plain
 from tests.registration.motion.test_motion import corner_errors, series
 from xcorr_app import load_shifts, read_stack, write_stack
@@ -23,11 +21,6 @@ def turning(tmp_path_factory):
     run = align(folder / "t.tif", "-o", folder / "out", "--motion", "rigid", "--interpolation", "cubic")
     assert run.code == 0, run.stderr
     return folder, frames, truth
-
-
-def table(path):
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def test_the_table_holds_the_motion_and_the_file_the_frames_that_it_makes(turning):

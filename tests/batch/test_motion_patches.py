@@ -1,12 +1,10 @@
 """`xcorr align --motion patches`: the field in files, the frames that it makes, the report, and what is refused."""
 
-import csv
-
 import numpy as np
 import pytest
 
 import xcorr_app as xc
-from tests.batch.movies import align, record, xcorr
+from tests.batch.movies import align, record, table, xcorr
 from tests.io.samples import write_plain
 from tests.registration.patches.test_motion_patches import bent, field_errors
 from xcorr_app import read_stack
@@ -33,11 +31,6 @@ def bending(tmp_path_factory):
     run = align(folder / "b.tif", "-o", folder / "out", *WORDS)
     assert run.code == 0, run.stdout + run.stderr
     return folder, frames, truth
-
-
-def table(path):
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def test_the_field_is_in_files_and_frames_are_moved_by_it(bending):

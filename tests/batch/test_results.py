@@ -151,23 +151,6 @@ def test_reference_frame_stays_and_others_land_on_it(tmp_path, stack, reference,
     np.testing.assert_allclose(shifts(tmp_path / "out" / "m" / "shifts.csv"), expected, atol=0.05)
 
 
-@pytest.mark.parametrize(
-    ("reference", "words"), [("mean", "mean of all"), ("median", "median of all"), ("template", "mean of 8 aligned")]
-)
-def test_references_made_of_the_stack(tmp_path, reference, words):
-    drift = [(0, 0), *[(k % 2, -(k % 3 == 0)) for k in range(7)]]
-    path = write_movie(tmp_path / "m.tif", drift=drift)
-    run = align(path, "-o", tmp_path / "out", "--reference", reference)
-    assert run.code == 0
-    found = shifts(tmp_path / "out" / "m" / "shifts.csv")
-    # What the stack itself is the reference of, is known up to one common shift.
-    relative = found - found.mean(axis=0) - (np.array(drift) - np.mean(drift, axis=0))
-    assert np.abs(relative).max() < 0.35
-    described = record(tmp_path / "out")["stacks"]["m"]["reference"]
-    assert described.startswith(words)
-    assert "but the one measured" in described
-
-
 def test_reference_file(tmp_path, stack):
     reference = write_movie(tmp_path / "still.tif", drift=((1, 1),))
     assert align(stack, "-o", tmp_path / "out", "--reference", reference).code == 0
@@ -215,19 +198,6 @@ def test_a_doubtful_frame_is_moved_by_what_lies_between_its_neighbours(tmp_path,
     assert "1 frame without a shift that can be trusted (2): moved by what is expected to be least" in run.stdout
     assert f"{moves[2, 0]:.3f}" in run.stdout
     assert record(tmp_path / "out")["parameters"]["doubtful"] == "interpolate"
-
-
-def test_doubtful_frames_are_moved_as_measured_where_asked(tmp_path, doubtful):
-    assert align(doubtful, "-o", tmp_path / "out", *NEAR, "--doubtful", "apply").code == 0
-    np.testing.assert_array_equal(applied(tmp_path / "out"), shifts(tmp_path / "out" / "m" / "shifts.csv"))
-
-
-def test_doubtful_frames_are_left_in_place_where_asked(tmp_path, doubtful):
-    run = align(doubtful, "-o", tmp_path / "out", *NEAR, "--doubtful", "leave")
-    assert run.code == 0
-    np.testing.assert_array_equal(aligned(tmp_path / "out")[2], tifffile.imread(doubtful)[2])
-    assert not applied(tmp_path / "out")[2].any()
-    assert "1 frame without a shift that can be trusted (2): left in place (--doubtful leave)" in run.stdout
 
 
 @pytest.mark.parametrize("resume", [(), ("--resume",)])

@@ -39,16 +39,6 @@ def test_every_contender_is_right_on_every_copy(cupy, suite, case):
             assert attempt.cycle == (1 if "call" in attempt.clocking else 3)
 
 
-@pytest.mark.parametrize(("suite", "case"), SMALL[::4], ids=lambda value: getattr(value, "name", value))
-def test_outcomes_are_times(cupy, suite, case):
-    suite = SUITES[suite]
-    outcomes = outcomes_of(suite, case, suite.contenders(case), cupy, QUICK)
-    assert outcomes
-    for outcome in outcomes:
-        assert not outcome.failure, outcome
-        assert 1e-7 < outcome.seconds < 1e-2, outcome
-
-
 def test_the_product_is_replayed_from_a_graph(cupy):
     case = FILTERS[0]
     by_name = {

@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-from tests.batch.movies import DRIFT, align, movie, record, refused, table, write_movie, xcorr
+from tests.batch.movies import DRIFT, align, movie, record, refused, write_movie, xcorr
 from xcorr_app import apply_shifts, load_shifts, read_stack, write_stack
 from xcorr_app.io.source import StackMetadata
 
@@ -220,10 +220,3 @@ def test_resume_notices_another_table(tmp_path, aligned):
     np.testing.assert_array_equal(result(tmp_path / "out").data, apply_shifts(read_stack(stack).data, (2, 0)))
     (tmp_path / "u.csv").write_text("dy,dx\n" + "1,0\n" * 4)
     refused(applying(tmp_path / "u.csv", stack, "-o", tmp_path / "out", "--resume"), "holds a run with shifts")
-
-
-def test_the_table_of_align_is_what_python_reads(aligned):
-    out, _ = aligned
-    rows = table(out / "m" / "shifts.csv")
-    expected = [(float(row["applied_dy"]), float(row["applied_dx"])) for row in rows]
-    np.testing.assert_array_equal(load_shifts(out / "m" / "shifts.csv"), expected)

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import json
 
 import numpy as np
 import pytest
 
-from tests.batch.movies import DRIFT, movie, write_movie
+from tests.batch.movies import DRIFT, movie, table, write_movie
 from tests.cli.planes import correlate, rows_of, write_operand
 from tests.correlation import plain
 from tests.io.samples import write_plain
 from xcorr_app import find_shifts
 from xcorr_app.batch.correlate.peaks_file import PlaneRecord
 from xcorr_app.correlation.forms import FORMS
-
-
-def table_of(path):
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def files_of(tmp_path, rng, form):
@@ -41,11 +35,11 @@ def test_the_drift_of_a_movie(tmp_path):
     assert "ratio" in run.stdout
     assert "4 planes checked against the float64 FFT" in run.stdout
     assert run.stdout.splitlines()[-1] == f"Peaks: {out}"
-    table = table_of(out)
-    assert tuple(table[0]) == PlaneRecord._fields
-    assert [(int(row["peak_dy"]), int(row["peak_dx"])) for row in table] == list(DRIFT)
-    np.testing.assert_allclose([(float(row["dy"]), float(row["dx"])) for row in table], DRIFT, atol=0.02)
-    assert all(float(row["ratio"]) > 1 and float(row["difference_px"]) < 1e-3 for row in table)
+    rows = table(out)
+    assert tuple(rows[0]) == PlaneRecord._fields
+    assert [(int(row["peak_dy"]), int(row["peak_dx"])) for row in rows] == list(DRIFT)
+    np.testing.assert_allclose([(float(row["dy"]), float(row["dx"])) for row in rows], DRIFT, atol=0.02)
+    assert all(float(row["ratio"]) > 1 and float(row["difference_px"]) < 1e-3 for row in rows)
     assert [path.name for path in tmp_path.iterdir() if path.suffix not in (".tif", ".csv")] == []
 
 
@@ -75,7 +69,7 @@ def test_a_pair_without_a_peak_is_told(tmp_path, rng):
     files = write_operand(tmp_path / "l.npy", left), write_operand(tmp_path / "r.npy", np.stack([left, left * 0 + 7]))
     run = correlate(*files, tmp_path / "p.csv", "--form", "one-to-many", "--peaks")
     assert run.code == 1
-    good, bad = table_of(tmp_path / "p.csv")
+    good, bad = table(tmp_path / "p.csv")
     assert (good["peak_dy"], good["peak_dx"], good["problem"]) == ("0", "0", "")
     assert [bad[name] for name in ("dy", "dx", "score", "ratio", "peak_dy")] == [""] * 5
     assert "no valid shift" in bad["problem"]

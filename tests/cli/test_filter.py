@@ -128,18 +128,6 @@ def test_derivatives_of_integers_are_floats_unless_asked_otherwise(tmp_path, sta
     assert tifffile.imread(tmp_path / "f" / "f" / "f_filtered.tif").dtype == np.float64
 
 
-def test_quiet_and_normal(tmp_path, stack):
-    quiet = filtering(stack, "-o", tmp_path / "q", "--box", "3", "-q")
-    normal = filtering(stack, "-o", tmp_path / "n", "--box", "3").stdout
-    assert (quiet.code, quiet.stdout, quiet.stderr) == (0, "", "")
-    found, heading, row, *last = normal.splitlines()
-    assert found == "Found 1 stack in 1 file, layout stacks."
-    assert heading.startswith("stack ")
-    assert row.split()[:7] == ["m", "4", "4", "x", "40", "x", "48"]
-    assert row.split()[-1] == "good"
-    assert last == ["1 stack filtered.", f"Record: {tmp_path / 'n' / 'run.json'}"]
-
-
 def test_auto_without_a_gpu_is_the_cpu_and_says_so_when_asked(tmp_path, stack, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     assert "GPU" not in xcorr("filter", stack, "-o", tmp_path / "unasked", "--box", "3").stdout
@@ -159,9 +147,3 @@ def test_a_gpu_that_is_needed_and_not_there(tmp_path, stack, monkeypatch, option
     monkeypatch.setitem(sys.modules, "cupy", None)
     refused(xcorr("filter", stack, "-o", tmp_path / "out", "--box", "3", *options), "CuPy cannot be imported")
     assert not (tmp_path / "out").exists()
-
-
-def test_limit_on_pixels_fails_the_stack(tmp_path, stack):
-    run = filtering(stack, "-o", tmp_path / "out", "--box", "3", "--max-pixels", "5")
-    assert run.code == 1
-    assert "allow it with --max-pixels 1920" in run.stdout

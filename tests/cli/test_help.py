@@ -70,12 +70,6 @@ def test_version():
     assert xcorr("--version").stdout == f"xcorr, version {__version__}\n"
 
 
-def test_an_engine_is_taken_by_its_old_name_too():
-    choice = next(option.type for option in command_of(("align",)).params if option.name == "engine")
-    assert choice.convert("warp-shuffle", None, None) == choice.convert("direct", None, None)
-    assert "warp-shuffle" not in choice.choices
-
-
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts(shell):
     run = xcorr("completion", shell)

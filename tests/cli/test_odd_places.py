@@ -9,7 +9,6 @@ import h5py
 import numpy as np
 import pytest
 
-import xcorr_app as xc
 from tests.batch.movies import align, movie, record, refused, write_movie, xcorr
 from tests.conftest import ROOT
 from xcorr_app.cli.printing.tables import console_for, print_found
@@ -50,12 +49,6 @@ def test_a_reader_who_has_seen_enough_ends_nothing(tmp_path, command):
     assert record(tmp_path / "out")["failed"] is False
 
 
-def test_the_environment_through_head():
-    command = f"{sys.executable} -m xcorr_app env | head -1; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True)
-    assert (done.returncode, done.stderr, len(done.stdout.splitlines())) == (0, "", 1)
-
-
 def test_a_narrow_terminal_cuts_no_number(tmp_path, monkeypatch):
     class Terminal(io.StringIO):
         def isatty(self):
@@ -66,13 +59,6 @@ def test_a_narrow_terminal_cuts_no_number(tmp_path, monkeypatch):
     print_found(console_for(found), discover(write_movie(tmp_path / "m.tif")), None)
     assert "Found 1 stack in 1 file, layout stacks." in found.getvalue()
     assert console_for(found).width >= 100
-
-
-def test_a_table_is_read_as_a_result(tmp_path):
-    saved = xc.estimate_shifts(movie(), max_shift=6)
-    saved.save(tmp_path / "r.csv")
-    np.testing.assert_allclose(xc.ShiftResult.load(tmp_path / "r.csv").shifts, saved.shifts, atol=1e-6)
-    assert xc.load_shifts(tmp_path / "r.csv").shape == (4, 2)
 
 
 def test_a_small_part_of_large_shifts_is_measured(shared_data, tmp_path):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tifffile
 
-from tests.batch.movies import record, refused, xcorr
+from tests.batch.movies import record, xcorr
 from tests.io.samples import noise, write_ome, write_plain, write_shaped
 from xcorr_app import read_stack, stain_matrix, unmix
 
@@ -190,36 +190,3 @@ def test_files_without_channels(tmp_path, matrix_file):
     tifffile.imwrite(tmp_path / "rgba.tif", noise((6, 7, 4), "uint8"), photometric="rgb", extrasamples=["unassalpha"])
     failed(run_unmix(tmp_path / "rgba.tif", tmp_path / "d", "--stain", "he"), "not full opacity")
     assert not result_of(tmp_path / "d", "rgba").exists()
-
-
-def test_outputs_that_must_not_be_written(tmp_path, matrix_file):
-    source = tmp_path / "in.tif"
-    write_shaped(source, noise((3, 6, 7)), "CYX")
-    before = source.read_bytes()
-    refused(run_unmix(source, tmp_path / "o.tif", "--matrix", matrix_file), "o.tif: is a file; -o names a folder")
-    refused(run_unmix(source, source, "--matrix", matrix_file, "--overwrite"), "is a file; -o names a folder")
-    refused(run_unmix(tmp_path, tmp_path, "--matrix", matrix_file, "--overwrite"), "lies in the input folder")
-    out = tmp_path / "o"
-    assert run_unmix(source, out, "--matrix", matrix_file).code == 0
-    refused(run_unmix(source, out, "--matrix", matrix_file), "o: is not empty; use --resume")
-    assert run_unmix(source, out, "--matrix", matrix_file, "--overwrite").code == 0
-    assert read_stack(result_of(out)).metadata.axes == "CYX"
-    assert source.read_bytes() == before
-
-
-@pytest.mark.parametrize("damage", ["cut", "page"])
-def test_damaged_colour_files_leave_nothing(tmp_path, damage):
-    tifffile.imwrite(
-        tmp_path / "a.tif", noise((3, 40, 50, 3), "uint8"), photometric="rgb", compression="zlib", metadata=None
-    )
-    content = bytearray((tmp_path / "a.tif").read_bytes())
-    if damage == "cut":
-        content = content[:-100]
-    else:
-        content[-400:-200] = bytes(200)
-    (tmp_path / "a.tif").write_bytes(content)
-    run = run_unmix(tmp_path / "a.tif", tmp_path / "o", "--stain", "he", "-q")
-    assert run.code == 1
-    assert len(run.lines_of_error) == 1
-    assert "a.tif" in run.stderr
-    assert {path.name for path in (tmp_path / "o").rglob("*") if path.is_file()} <= {"run", "run.json"}

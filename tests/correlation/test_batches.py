@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tests.device import OutOfMemoryError
 from xcorr_app.correlation.batches import planes_in_batches
 from xcorr_app.correlation.definition import correlate_by_definition
 from xcorr_app.correlation.window import ShiftWindow
@@ -22,12 +23,6 @@ FORMS = {
     "many": (6, 6, 1),
 }
 """Lefts, sets of rights, rights of a set."""
-
-
-class OutOfMemoryError(MemoryError):
-    """Stands in for CuPy's."""
-
-    __module__ = "cupy.cuda.memory"
 
 
 @pytest.fixture(autouse=True)

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.kernels.build_cache import cache_folder
 from tests.kernels.filter_host import forget, numpy_as_device
 from xcorr_app.filtering import device, device_runs
 from xcorr_app.filtering.boundary import padded
 from xcorr_app.gpu.runtime import memory
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
-
-
-class OutOfMemoryError(MemoryError):
-    """Stands in for CuPy's."""
-
-    __module__ = "cupy.cuda.memory"
 
 
 def separable_by_definition(
@@ -52,22 +44,14 @@ def separable_by_definition(
     return run
 
 
-@pytest.fixture(scope="session")
-def device_builds() -> Any:
-    """Folder of the kernels' builds for the host, kept for later runs."""
-    if shutil.which("g++") is None:
-        pytest.skip("g++ is not installed")
-    return cache_folder()
-
-
 @pytest.fixture
-def stand_in(monkeypatch: pytest.MonkeyPatch, device_builds: Any) -> Iterator[list[Any]]:
-    """A device whose arrays are NumPy's; the list of launches of the dense kernels."""
+def stand_in(monkeypatch: pytest.MonkeyPatch, host_builds: Any) -> Iterator[list[Any]]:
+    """A device whose arrays are NumPy's; names of the dense kernels that were started."""
     monkeypatch.setattr(device_runs, "prepare_separable", separable_by_definition)
     monkeypatch.setattr(device, "current_device", lambda: 0)
     monkeypatch.setattr(memory, "release_unused", lambda: None)
     monkeypatch.setattr(device, "device_limits", lambda _: KNOWN_DEVICES["h200"])
     device._plan.cache_clear()
-    yield numpy_as_device(monkeypatch, device_builds)
+    yield numpy_as_device(monkeypatch, host_builds)
     device._plan.cache_clear()
     forget()

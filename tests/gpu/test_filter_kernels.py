@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-
 import numpy as np
 import pytest
 
@@ -40,11 +38,6 @@ BLOCKINGS = [
     xc.BlockingOptions(registers=40000, shared_bytes=32768, filters_for_l1=8),
     xc.BlockingOptions(halved_from_l1=64, halved_from_l2=4),
 ]
-
-
-@pytest.fixture
-def cupy():
-    return importlib.import_module("cupy")
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib
 
 import numpy as np
 import pytest
@@ -34,11 +33,6 @@ pytestmark = pytest.mark.gpu
 
 CVAL = 3.0
 SHAPES = [(1, 1), (3, 3), (4, 2), (6, 11), (12, 12)]
-
-
-@pytest.fixture
-def cupy():
-    return importlib.import_module("cupy")
 
 
 @pytest.fixture
@@ -117,15 +111,6 @@ FILTERS = [
     xc.filters.dog(1, 3),
     xc.filters.unsharp(1.5, 0.7),
 ]
-
-
-@pytest.mark.parametrize("taps", FILTERS, ids=lambda made: made.name)
-@pytest.mark.parametrize("mode", BOUNDARIES)
-def test_named_filters(cupy, rng, taps, mode):
-    image = random_image(rng, (91, 130), "float32")
-    exact = convolved(image, taps.taps, mode, CVAL)
-    unit = largest_sum(image, taps.taps, mode, CVAL)
-    assert_same_pixels(xc.convolve(cupy.asarray(image), taps, mode, cval=CVAL).get(), exact, unit)
 
 
 @pytest.mark.parametrize("sigma", [0.3, 1, 2, 4, 8, 15, 40, 100, 250])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-
 import numpy as np
 import pytest
 
@@ -14,11 +12,6 @@ from xcorr_app.correlation import pair_peaks
 from xcorr_app.correlation.forms import FORMS
 
 pytestmark = pytest.mark.gpu
-
-
-@pytest.fixture
-def cupy():
-    return importlib.import_module("cupy")
 
 
 def moved(rng, form, shape, dtype):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-
 import numpy as np
 import pytest
 
@@ -14,11 +12,6 @@ from xcorr_app.correlation.forms import FORMS
 
 pytestmark = pytest.mark.gpu
 WINDOWS = [None, 0, 3, 40, ShiftWindow(-2, 9, 4, 11), ShiftWindow(-40, -20, 30, 45)]
-
-
-@pytest.fixture
-def cupy():
-    return importlib.import_module("cupy")
 
 
 ENGINES = ["direct", "tensor"]

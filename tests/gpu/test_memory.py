@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib
 
 import numpy as np
 import pytest
@@ -17,11 +16,6 @@ from xcorr_app.registration.host_fallback import NOTE
 from xcorr_app.registration.stack import passes
 
 pytestmark = pytest.mark.gpu
-
-
-@pytest.fixture
-def cupy():
-    return importlib.import_module("cupy")
 
 
 class Allocator:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-
 import numpy as np
 import pytest
 
@@ -16,11 +14,6 @@ from xcorr_app.registration.moving.apply import shift_frames
 from xcorr_app.registration.moving.interpolation import ORDERS
 
 pytestmark = pytest.mark.gpu
-
-
-@pytest.fixture
-def cupy():
-    return importlib.import_module("cupy")
 
 
 def stack(count, shape, dtype):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 
 import numpy as np
@@ -18,11 +17,6 @@ pytestmark = pytest.mark.gpu
 
 FRAMES, SIDE = 150, 256
 PLAIN = {"contrast": "none", "weighting": "none"}
-
-
-@pytest.fixture
-def cupy():
-    return importlib.import_module("cupy")
 
 
 @pytest.fixture(scope="module")

@@ -6,23 +6,21 @@ value of a parameter that has at most `_SHOWN`; ``make kernel-test`` runs them a
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter, defaultdict
 
 import pytest
 
 from tests import share
-from tests.kernels.build_cache import cache_folder
+from tests.kernels.resample_host import forget, numpy_as_device
 
 _FEW, _SHOWN = 1, 2
 
 
-@pytest.fixture(scope="session")
-def host_builds():
-    """Folder of the shared libraries that the shim makes of the kernels, kept for later runs."""
-    if shutil.which("g++") is None:
-        pytest.skip("g++ is not installed")
-    return cache_folder()
+@pytest.fixture
+def device(monkeypatch, host_builds):
+    """NumPy in CuPy's place; names of the kernels that were started."""
+    yield numpy_as_device(monkeypatch, host_builds)
+    forget()
 
 
 def pytest_collection_modifyitems(config, items):

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from types import SimpleNamespace
-
 import numpy as np
 
-from tests.kernels.binding import bind_without_device
+from tests.kernels.binding import bind_to_host
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from xcorr_app.gpu.im2win import bank_run
 from xcorr_app.gpu.im2win import run as im2win_run
@@ -19,7 +16,6 @@ from xcorr_app.gpu.im2win.launches import (
     transform_launch,
 )
 from xcorr_app.gpu.im2win.problem import stored_filters
-from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 
@@ -56,25 +52,9 @@ def integers(problem, seed=3):
 
 def start_on_host(folder, monkeypatch, names):
     """Make the device's entries run the kernels' source on NumPy arrays; what is started is added to `names`."""
-
-    def kernel_function(name, defines, shared_bytes):
-        def start(grid, block, arguments, shared_mem):
-            assert shared_mem == shared_bytes
-            names.append(name.rsplit("/", 1)[-1])
-            arrays = [argument for argument in arguments if not isinstance(argument, np.int32)]
-            assert all(array.flags.c_contiguous for array in arrays if isinstance(array, np.ndarray))
-            numbers = arguments[len(arrays) :]
-            null = SimpleNamespace(ctypes=SimpleNamespace(data=0))  # comes as a number
-            arrays = [array if isinstance(array, np.ndarray) else null for array in arrays]
-            assert all(isinstance(number, np.int32) for number in numbers)
-            run_kernel(folder, Launch(name, defines, *grid, *block, shared_mem), arrays, numbers)
-
-        return start
-
     bank_run._kept_parts.cache_clear()
     monkeypatch.setattr(bank_run, "current_device", lambda: 0)
-    monkeypatch.setitem(sys.modules, "cupy", np)
-    bind_without_device(monkeypatch, kernel_function)
+    bind_to_host(monkeypatch, folder, names)
     monkeypatch.setattr(im2win_run, "current_device", lambda: 0)
     monkeypatch.setattr(im2win_run, "_counters", lambda device, number: np.zeros(number, np.int32))
     monkeypatch.setattr(im2win_run, "device_limits", lambda device: DeviceLimits())

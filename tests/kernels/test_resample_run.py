@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.kernels.resample_host import forget, numpy_as_device
 from tests.registration.moving.moving_definition import by_definition, random_frame
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES
 from xcorr_app.registration.moving import device_moving
@@ -14,12 +13,6 @@ from xcorr_app.registration.moving.device_moving import move_on_device
 
 ORDERS = [0, 1, 3, "lanczos", "fourier"]
 SHIFTS = np.array([(0.25, -0.5), (3.0, -2.0), (0.0, 1.75), (-2.5, 0.0), (40.3, 2.4), (-1.2, 3.7), (0.0, 0.0)])
-
-
-@pytest.fixture
-def device(monkeypatch, host_builds):
-    yield numpy_as_device(monkeypatch, host_builds)
-    forget()
 
 
 def stack(shape, dtype):

@@ -6,20 +6,12 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from tests.kernels.resample_host import forget, numpy_as_device
 from tests.registration.moving.moving_definition import random_frame
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES
 from xcorr_app.registration.warping.device_warp import spline_coefficients, splines_of, warped
 from xcorr_app.registration.warping.grid import pixel_bases
-from xcorr_app.registration.warping.warp import warp_by_fields, warp_frames
 
 ORDERS = {0: "nearest", 1: "linear", 3: "cubic"}
-
-
-@pytest.fixture
-def device(monkeypatch, host_builds):
-    yield numpy_as_device(monkeypatch, host_builds)
-    forget()
 
 
 def random_matrices(rng, count):
@@ -89,7 +81,7 @@ def test_matrices(device, outside, dtype, order):
         y, x = np.mgrid[: shape[0], : shape[1]]
         places = np.einsum("tij,jyx->tiyx", matrices[:, :2], np.stack([y, x, np.ones(shape)]))
         check(found, frames, places, order, outside)
-    assert {launch.kernel for launch in device} <= {"resample/warp_frames", "resample/spline_frames"}
+    assert set(device) <= {"warp_frames", "spline_frames"}
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -104,31 +96,6 @@ def test_fields(device, outside, dtype, order):
         rows, columns = pixel_bases(*nodes, shape)
         places = np.stack(np.mgrid[: shape[0], : shape[1]]) - np.einsum("yi,tijc,xj->tcyx", rows, fields, columns)
         check(found, frames, places, order, outside, away=True)
-
-
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("mode", ["constant", "nearest"])
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
-def test_the_cpu_gives_the_same(device, dtype, mode, order):
-    rng = np.random.default_rng(8)
-    frames = np.stack([random_frame((37, 52), dtype, seed) for seed in range(3)])
-    outside = 9 if mode == "constant" else None
-    matrices = random_matrices(rng, 3)
-    fields, nodes = random_fields(rng, 3, (37, 52), (4, 6))
-    pairs = (
-        (warp_frames(frames, matrices, order, mode, 9), warped(frames, matrices, order, outside)),
-        (
-            warp_by_fields(frames, fields, nodes, order, mode, 9),
-            warped(frames, splines_of(fields, nodes, (37, 52)), order, outside),
-        ),
-    )
-    for here, there in pairs:
-        off = np.abs(here.astype(np.float64) - there)
-        if dtype == "float32":
-            assert (off > 1e-4 * np.abs(frames).max()).mean() < 2e-3
-        else:
-            assert (off > 1).mean() < 2e-3
-            assert (off > 0).mean() < 2e-2
 
 
 @pytest.mark.parametrize("shape", [(45, 130), (5, 70), (40, 1), (13, 12)])

@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any
 
 from tests.mutate import slot
-from tests.mutate.cache import keep_traces, kept_traces
 from tests.mutate.choice import Traces, rounds
 from tests.mutate.mutants import mutants, mutated
 from tests.mutate.nearest import ROOT, files_of_tests, importers, nearest
@@ -116,19 +115,14 @@ def _traced(pool: ProcessPoolExecutor, faults: list[tuple[Path, int]], until: fl
     orders = [nearest(module) for module in {module for module, _ in faults}]
     ranks = {path: min(order.index(path) for order in orders) for path in files_of_tests()}
     files = sorted(ranks, key=lambda path: (ranks[path], -(ROOT / path).stat().st_size))
-    kept = {path: kept_traces(path) for path in files}
-    for known in kept.values():
-        traces |= known or {}
     late = set()
-    jobs = [pool.submit(slot.trace, str(path), until) for path in files if kept[path] is None]
+    jobs = [pool.submit(slot.trace, str(path), until) for path in files]
     for job in as_completed(jobs):
         file, found = job.result()
         traces |= found
-        if time.time() < until:
-            keep_traces(Path(file), found)
-        elif not found:
-            late.add(Path(file))
         if not found:
+            if time.time() >= until:
+                late.add(Path(file))
             print(f"left out, no test passes in time without a fault: {file}", flush=True)
     return traces, frozenset(late)
 

@@ -1,10 +1,9 @@
-"""The plug-in: its manifest, its reader and what its buttons do; the widget itself where napari is installed."""
+"""The plug-in: its manifest, its reader and what its buttons do."""
 
 from __future__ import annotations
 
 import sys
 import threading
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -239,40 +238,3 @@ def test_a_call_in_a_thread_tells_how_far_it_is_and_can_be_stopped():
     failed = steps(lambda progress: measure(movie()[0], max_shift=8), threading.Event())
     with pytest.raises(ShapeError, match="no movie"):
         next(failed)
-
-
-def test_the_widget_aligns_the_chosen_layer_and_others(monkeypatch):
-    """On napari's model of a viewer, without the window, which would need OpenGL."""
-    components = pytest.importorskip("napari.components")
-    monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
-    from qtpy.QtWidgets import QApplication
-
-    application = QApplication.instance() or QApplication([])
-
-    def wait_for(said):
-        for _ in range(1000):
-            application.processEvents()
-            if said():
-                return
-            time.sleep(0.02)
-        raise AssertionError(panel[12].value)
-
-    viewer = components.ViewerModel()
-    panel = align_widget(viewer)
-    viewer.add_image(movie(), name="green")
-    viewer.add_image(movie(seed=2), name="red")
-    panel[0].value, panel[1].value = viewer.layers["green"], 8
-    panel[9].changed.emit(True)
-    wait_for(lambda: "green aligned" in viewer.layers)
-    expected = measure(movie(), max_shift=8)
-    assert panel[12].value == expected.summary()
-    np.testing.assert_array_equal(viewer.layers["green aligned"].data, move(movie(), expected))
-    assert panel[13].shape == (4, 7)
-    assert "green drift" in viewer.layers
-    panel[14].value = viewer.layers["red"]
-    panel[15].changed.emit(True)
-    wait_for(lambda: "red aligned" in viewer.layers)
-    np.testing.assert_array_equal(viewer.layers["red aligned"].data, move(movie(seed=2), expected))
-    panel[9].changed.emit(True)
-    panel[10].changed.emit(True)
-    wait_for(lambda: panel[12].value in ("cancelled", expected.summary()))

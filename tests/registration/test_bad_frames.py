@@ -163,14 +163,6 @@ def test_the_next_frame_serves_when_the_first_cannot():
     np.testing.assert_allclose(result.shifts[:5], DRIFT[4] - DRIFT[:5], atol=0.05)
 
 
-def test_previous_steps_over_unreadable_frames():
-    for broken in ({1: "x"}, {2: "x", 3: "x"}, {0: "x", 1: "x"}):
-        result = measure(UnreliableFrames(drifting(DRIFT), broken), "previous")
-        kept = np.array([t for t in range(len(DRIFT)) if t not in broken])
-        np.testing.assert_allclose(result.shifts[kept], DRIFT[kept[0]] - DRIFT[kept], atol=0.08)
-        assert all("unreadable" in result.flags[t] for t in broken)
-
-
 def test_a_stack_of_unreadable_frames_has_no_shift():
     broken = dict.fromkeys(range(6), "gone")
     for reference in EVERY_REFERENCE:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tests.device import OutOfMemoryError
 from tests.registration.scenes import drifting
 from xcorr_app import estimate_shifts
 from xcorr_app.errors import DeviceMemoryError
@@ -15,12 +16,6 @@ from xcorr_app.registration.host_fallback import NOTE
 from xcorr_app.registration.measuring import measurement
 from xcorr_app.registration.stack.frames import ArrayFrames
 from xcorr_app.registration.stack.passes import Pass
-
-
-class OutOfMemoryError(MemoryError):
-    """Stands in for CuPy's."""
-
-    __module__ = "cupy.cuda.memory"
 
 
 class Device:

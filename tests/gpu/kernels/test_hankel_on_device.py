@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-
 import numpy as np
 import pytest
 from scipy import fft
@@ -16,11 +14,6 @@ from xcorr_app.gpu.tensor.planes import plain_sums
 from xcorr_app.gpu.tensor.sums import prepared_sums
 
 pytestmark = pytest.mark.gpu
-
-
-@pytest.fixture
-def cupy():
-    return importlib.import_module("cupy")
 
 
 def centred(matrices):

@@ -131,17 +131,6 @@ def test_bad_frames_keep_their_place(tmp_path):
             assert source.origin(t) == (tmp_path / f"t{t}.tif", 0)
 
 
-def test_bad_stacks_do_not_stop_the_others(tmp_path):
-    for name in ("a", "b", "c"):
-        write_plain(tmp_path / f"{name}.tif", noise((3, 6, 5)))
-    (tmp_path / "b.tif").write_bytes((tmp_path / "b.tif").read_bytes()[:-1])
-    found = discover([tmp_path])
-    assert [series.name for series in found.series] == ["a", "c"]
-    (failure,) = found.failures
-    assert failure.path == tmp_path / "b.tif"
-    assert "b.tif" in failure.message
-
-
 def test_frames_of_another_size_name_the_first_that_differs(tmp_path):
     _frames(tmp_path / "a", range(4))
     write_plain(tmp_path / "a" / "t2.tif", noise((6, 4)))
@@ -151,14 +140,6 @@ def test_frames_of_another_size_name_the_first_that_differs(tmp_path):
     (failure,) = found.failures
     assert "t2.tif: its pages are 6 x 4 uint16" in failure.message
     assert "6 x 5 uint16" in failure.message
-
-
-def test_a_named_file_that_is_no_image_is_a_failure(tmp_path):
-    _frames(tmp_path / "a", [1, 2])
-    (tmp_path / "notes.csv").write_text("x,y")
-    found = discover([tmp_path / "a", tmp_path / "notes.csv"])
-    assert len(found.series) == 1
-    assert "is not a TIFF" in found.failures[0].message
 
 
 def test_nothing_found_is_an_error_that_says_so(tmp_path):

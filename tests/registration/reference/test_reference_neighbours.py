@@ -62,7 +62,7 @@ def test_steps_are_compared_with_the_first_frame(reference):
 
 @pytest.mark.share(4)
 @pytest.mark.parametrize("broken", [{1: "x"}, {0: "x", 4: "x", 5: "x"}])
-@pytest.mark.parametrize("reference", ["rolling:3", "pairs:2"])
+@pytest.mark.parametrize("reference", ["previous", "rolling:3", "pairs:2"])
 def test_frames_that_cannot_be_read_are_stepped_over(reference, broken):
     displacements = walk(7, 10)
     frames = UnreliableFrames(drifting(displacements, seed=7), broken)

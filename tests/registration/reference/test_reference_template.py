@@ -63,14 +63,6 @@ def test_the_order_of_the_frames_does_not_matter(deviation):
         np.testing.assert_allclose(again - again[0], found - found[0], atol=0.002)
 
 
-def test_the_first_frame_has_shift_zero():
-    displacements = path(41, 4)
-    clean = drifting(displacements, seed=41)
-    result = estimate_shifts(clean + noise(clean, 0.3), "template", 12)
-    np.testing.assert_array_equal(result.shifts[0], 0)
-    np.testing.assert_allclose(result.shifts, displacements[0] - displacements, atol=0.1)
-
-
 def test_frames_that_are_not_trusted_take_no_part():
     displacements = path(51, 4)
     clean = drifting(displacements, shape=(96, 96), seed=51)

@@ -36,6 +36,8 @@ _WHOLE = (3, 4, 16)
 _MAY_LIE_ELSEWHERE = frozenset((270, 282, 283, 305, 306, 315, 65000))
 """Tags that say nothing of the pixels: descriptions, resolution, software, date, artist, private ones of cameras."""
 _ASCII = 2
+_HEADER = 8
+"""Bytes at the beginning of a file where no value is."""
 _MAX_NUMBERS = 1 << 22
 """Of one tag: as many strips or tiles as no page has; as numbers of Python they take far more memory than the file."""
 
@@ -180,7 +182,7 @@ class DirectoryReader:
         offset: int = kind.unpack_from(block, place)[0]
         inside = 0 < offset <= self.size - needed
         for place, length in template.pointers:
-            inside = inside and self._link.unpack_from(block, place)[0] + length <= self.size
+            inside = inside and _HEADER <= self._link.unpack_from(block, place)[0] <= self.size - length
         return offset if inside else None
 
     @property
@@ -248,15 +250,16 @@ class DirectoryReader:
         tags: dict[int, TagValue] = {}
         place = offset + count_size + entry_size - link_size
         for code, kind, count, inline in self._entry.iter_unpack(block[count_size:end]):
-            if kind in _TYPES:
-                size = count * _TYPES[kind][0]
-                where = place if size <= link_size else self._link.unpack(inline)[0]
-                if where + size > self.size:
-                    raise DamagedFileError(
-                        f"{self.path}: page {index} keeps tag {code} at bytes {where} to {where + size}, "
-                        f"but the file has {self.size} bytes; it is cut short: copy it again"
-                    )
-                tags.setdefault(code, TagValue(kind, count, where))
+            if kind not in _TYPES:
+                raise DamagedFileError(f"{self.path}: page {index} has a tag {code} of a type {kind} that there is not")
+            size = count * _TYPES[kind][0]
+            where = place if size <= link_size else self._link.unpack(inline)[0]
+            if not _HEADER <= where <= self.size - size:
+                raise DamagedFileError(
+                    f"{self.path}: page {index} keeps tag {code} at bytes {where} to {where + size}, "
+                    f"but the file has {self.size} bytes; it is cut short: copy it again"
+                )
+            tags.setdefault(code, TagValue(kind, count, where))
             place += entry_size
         return tags, self._link.unpack_from(block, end)[0]
 

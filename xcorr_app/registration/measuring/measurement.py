@@ -34,6 +34,8 @@ _WORTH_A_FIT = 0.85
 _FAR_SURER = 0.4
 """The same of phases, which know nothing of parts that move otherwise: of another layer it is .06 to .4, of bent
 frames and of cells that move by themselves .45 and more."""
+_BENT = 4.0
+"""Standard errors by which peaks are bent: what phases say instead need only be surer."""
 
 _IN_PART = 4
 """Frames of a longer stack that are measured without parts before all are."""
@@ -133,10 +135,17 @@ class Measurement(OnePass):
             return columns
         # Windows where a bent peak was found pull at a smooth scene.
         first = self._phases(columns, reference, few, twice=True)
-        if not masks.surer(columns.sigma, first.sigma, few, _FAR_SURER):
+        off = np.abs(first.shift - columns.shifts)[few] / columns.sigma[few]
+        share = _WORTH_A_FIT if np.median(off.max(axis=1)) > _BENT else _FAR_SURER
+        if not masks.surer(columns.sigma, first.sigma, few, share):
             return columns
         found = self._phases(columns, reference, chosen & ~few, twice=True)
         found.shift[few], found.sigma[few] = first.shift[few], first.sigma[few]
+        lacking = chosen & ~np.isfinite(found.sigma).all(axis=1)
+        if 0 < 2 * lacking.sum() < chosen.sum():
+            # What lies over others lies over these, too.
+            again = self._phases(columns, reference, lacking, twice=True, layers=True)
+            found.shift[lacking], found.sigma[lacking] = again.shift[lacking], again.sigma[lacking]
         taken = _of_all(found, chosen)
         if taken is None:
             return columns
@@ -152,14 +161,20 @@ class Measurement(OnePass):
         return known.trusted(self.settings) & (columns.score < _ITSELF)
 
     def _phases(
-        self, columns: Measured, reference: Reference, chosen: NDArray[np.bool_], *, twice: bool = False
+        self,
+        columns: Measured,
+        reference: Reference,
+        chosen: NDArray[np.bool_],
+        *,
+        twice: bool = False,
+        layers: bool = False,
     ) -> Refined:
         """Shifts and standard errors of frames (T,) by the phase of their cross-spectra; NaN where there are none."""
         shifts, found = columns.shifts, Refined(columns.shifts.copy(), np.full_like(columns.sigma, np.nan))
 
         def refined(images: Array, frames: Array, numbers: NDArray[np.intp]) -> Refined:
-            once = refine(images, frames, shifts[numbers])
-            return refine(images, frames, once.shift) if twice else once
+            once = refine(images, frames, shifts[numbers], layers=layers)
+            return refine(images, frames, once.shift, layers=layers) if twice else once
 
         for numbers, these in self.over_chosen("refine", reference, chosen, refined):
             found.shift[numbers], found.sigma[numbers] = these
