@@ -35,9 +35,9 @@ def test_the_report_says_how_to_repeat_it(tmp_path, words):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("--motion rigid --patch 64", "--motion patches:64 now, not rigid"),
-        ("--format ome-tiff --pyramid 3", "--format ome-zarr:3 now, not ome-tiff"),
-        ("--channel R --align-channel 1", "--channel 1 now, not R"),
+        ("--motion rigid --patch 64", "--patch goes with --motion patches:64, not rigid"),
+        ("--format ome-tiff --pyramid 3", "--pyramid goes with --format ome-zarr:3, not ome-tiff"),
+        ("--channel R --align-channel 1", "--align-channel goes with --channel 1, not R"),
     ],
 )
 def test_a_former_option_overrules_no_other(tmp_path, words, says):

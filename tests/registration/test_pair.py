@@ -159,7 +159,7 @@ def test_the_data_of_padfield(shared_data: Path, name: str, shift: tuple[int, in
     [
         ((np.ones((5, 5)), np.ones((5, 5, 1))), {}, "skimage.registration measures volumes"),
         ((np.ones((5, 5)), np.ones((4, 4))), {}, "give each a mask"),
-        ((np.ones((0, 5)), np.ones((0, 5))), {}, "no pixel"),
+        ((np.ones((0, 5)), np.ones((0, 5))), {}, "with pixels"),
         ((np.ones((5, 5)), np.full((5, 5), np.nan)), {}, "reference_mask"),
         ((np.ones((5, 5)), np.ones((4, 4))), {"reference_mask": np.ones((5, 5))}, "a mask each"),
         ((np.ones((5, 5)), np.ones((5, 5))), {"space": "frank"}, "'real' or 'fourier'"),

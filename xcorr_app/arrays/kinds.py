@@ -77,9 +77,8 @@ def labelled_like(given: Any, result: Any, mixed: int | None = None) -> Any:
     """
     if not is_xarray(given) or not hasattr(given, "coords") or result.ndim != given.ndim:
         return result
-    kept = {name for name, old, new in zip(given.dims, given.shape, result.shape, strict=True) if old == new}
-    if mixed is not None:
-        kept.discard(given.dims[mixed])
+    other = set() if mixed is None else {given.dims[mixed]}
+    kept = {name for name, old, new in zip(given.dims, given.shape, result.shape, strict=True) if old == new} - other
     labels = {name: each for name, each in given.coords.items() if set(each.dims) <= kept}
     return type(given)(result, coords=labels, dims=given.dims, name=given.name, attrs=given.attrs)
 

@@ -184,14 +184,14 @@ class CommandOptions:
             for old, form in known.former.items():
                 if values.pop(old, None) not in (None, False):
                     kept, flag = values.get(each.name, each.default), f"--{old.replace('_', '-')}"
-                    written = form.format(old=given[old], new=kept)
-                    if kept is None and "{new}" in form:
-                        raise ArgumentError(f"{flag} goes with {known.flag(each.name)}")
-                    if not (kept is None or kept == each.default or written.startswith(str(kept))):
-                        raise ArgumentError(f"{flag} is {known.flag(each.name)} {written} now, not {kept}: give one")
-                    values[each.name] = written
-                    now = f"{known.flag(each.name)}{'=' if known.bare else ' '}{values[each.name]}"
-                    notes.append(f"{flag} is {now} now: the old name goes with the next release")
+                    written = values[each.name] = form.format(old=given[old], new=kept)
+                    if "{new}" in form if kept is None else kept != each.default and not written.startswith(str(kept)):
+                        given_instead = "" if kept is None else f" {written}, not {kept}"
+                        raise ArgumentError(f"{flag} goes with {known.flag(each.name)}{given_instead}")
+                    notes.append(
+                        f"{flag} is {known.flag(each.name)}{'=' if known.bare else ' '}{written} now: "
+                        "the old name goes with the next release"
+                    )
         return values, notes
 
     def parameters(self) -> dict[str, Any]:

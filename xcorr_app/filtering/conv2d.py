@@ -132,11 +132,11 @@ def _convolved(planar: Array, taps: Array, stride: int, method: BankMethod | Im2
         return im2win_on_device(planar, on_device, stride, form=method)
 
 
-def _pair(value: int | Sequence[int], name: str, least: int) -> tuple[int, int]:
+def _pair(value: int | Sequence[int], name: str, minimum: int) -> tuple[int, int]:
     """Whole numbers for rows and columns."""
     pair = np.asarray(value)
-    if pair.dtype.kind not in "iu" or pair.shape not in ((), (2,)) or (pair < least).any():
-        raise ArgumentError(f"{name} is {value!r}: give a whole number of {least} or more, or two")
+    if pair.dtype.kind not in "iu" or pair.shape not in ((), (2,)) or (pair < minimum).any():
+        raise ArgumentError(f"{name} is {value!r}: give a whole number of {minimum} or more, or two")
     rows, columns = np.broadcast_to(pair, 2).tolist()
     return rows, columns
 

@@ -88,17 +88,17 @@ def phase_cross_correlation(
     masked = any(mask is not None for mask in given)
     images = [_image(reference_image, "reference_image", space), _image(moving_image, "moving_image", space)]
     counts = _counts(images, [None if mask is None else as_array(mask, "mask") != 0 for mask in given])
-    xp, shapes = array_namespace(images[0]), np.array([image.shape for image in images])
+    shapes = np.array([image.shape for image in images])
     size = shapes.max(axis=0)
     reach = np.where(size == 1, 1, size - 1 if masked or disambiguate else size // 2)
     shift, score = np.zeros(2), math.nan
     if all(_varies(image, mask) for image, mask in zip(images, counts, strict=True)):
         result = estimate_shifts(
-            _together([xp.where(counted, image, 0) for image, counted in zip(images, counts, strict=True)], size),
+            _together(images, size, counts),
             0,
             (int(reach[0]), int(reach[1])),
             subpixel="none" if upsample_factor == 1 else "gaussian" if masked else "phase",
-            mask=_together(counts, size, textured=False) if masked else None,
+            mask=_together(counts, size) if masked else None,
             min_overlap=overlap_ratio if masked else _FAR_OVERLAP if disambiguate else None,
         )
         shift, score = result.shifts[1], float(result.score[1])
@@ -117,10 +117,10 @@ shift_pair = phase_cross_correlation
 
 def _image(given: Any, name: str, space: str) -> Array:
     image = as_array(given, name)
-    if image.ndim != 2:
-        raise ShapeError(f"{name} has {image.ndim} axes: pairs are (Y, X); skimage.registration measures volumes")
-    if not image.size:
-        raise ShapeError(f"{name} has shape {image.shape}: there is no pixel to measure")
+    if image.ndim != 2 or not image.size:
+        raise ShapeError(
+            f"{name} has shape {image.shape}: pairs are (Y, X), with pixels; skimage.registration measures volumes"
+        )
     if space.lower() == "real":
         return image
     if space.lower() != "fourier":
@@ -151,17 +151,18 @@ def _varies(image: Array, counts: Array) -> bool:
     return bool(values.size) and bool(values.min() != values.max())
 
 
-def _together(images: list[Array], size: NDArray[Any], *, textured: bool = True) -> Array:
+def _together(images: list[Array], size: NDArray[Any], counts: list[Array] | None = None) -> Array:
     """Two images as frames (2, h, w) of the size of the larger, with zeros below and to the right of what they hold.
 
-    A single line is made an image by a texture across, which holds the other axis.
+    Zeros stand where nothing `counts`, too. A single line is made an image: of what counts by repeating it, of all else
+    by a texture across, which holds the other axis.
     """
     xp = array_namespace(images[0])
     frames = xp.zeros((2, *size.tolist()), np.result_type(*(image.dtype for image in images)))
-    for frame, image in zip(frames, images, strict=True):
-        frame[: image.shape[0], : image.shape[1]] = image
+    for frame, image, counted in zip(frames, images, counts or (True, True), strict=True):
+        frame[: image.shape[0], : image.shape[1]] = xp.where(counted, image, 0)
     for axis in np.flatnonzero(size == 1) + 1:
-        if textured:
+        if counts:
             across = xp.cos(xp.arange(_ACROSS) ** 2 / _ACROSS)
             frames = (frames - frames.mean(axis=(1, 2), keepdims=True)) * (across[:, None] if axis == 1 else across)
         else:

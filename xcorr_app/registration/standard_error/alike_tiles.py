@@ -120,19 +120,19 @@ def excess_variance(found: Contributions, *, linear: bool = False) -> Floats:
     if linear:
         fitted = np.hstack([fitted, found.places])
     patterns, given = _patterns(found.places), list(zip(found.errors.transpose(1, 0, 2), found.weights, strict=True))
-    told = [_Told(errors, weights, fitted) for errors, weights in given]
-    deviations = np.array([[of_axis.deviate(rho) for of_axis in told] for rho in patterns])
+    common = [_CommonErrors(errors, weights, fitted) for errors, weights in given]
+    deviations = np.array([[of_axis.deviate(rho) for of_axis in common] for rho in patterns])
     # Air displaces along rows as along columns, a scanner along one alone.
     likely = np.maximum(deviations, deviations.sum(axis=1, keepdims=True) / np.sqrt(2))
     return np.array(
         [
             max(of_axis.variance(patterns[best]), 0.0) if likely[best, axis] > _DEVIATIONS else 0.0
-            for axis, (of_axis, best) in enumerate(zip(told, likely.argmax(axis=0), strict=True))
+            for axis, (of_axis, best) in enumerate(zip(common, likely.argmax(axis=0), strict=True))
         ]
     )
 
 
-class _Told:
+class _CommonErrors:
     """What errors (n, tiles) of tiles of such weights have in common.
 
     Functions of the place that were `fitted` (tiles, 1 or 3) are seen no more; the first of them is the shift. Of these
