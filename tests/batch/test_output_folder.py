@@ -5,8 +5,9 @@ import shutil
 
 import numpy as np
 import pytest
+import xxhash
 
-from tests.batch.movies import align, files, record, refused, write_movie
+from tests.batch.movies import align, files, record, refused, write_movie, xcorr
 from xcorr_app.batch.align import run as align_run
 from xcorr_app.gpu.runtime.select import Device
 
@@ -196,16 +197,23 @@ def test_results_of_an_earlier_run_never_lie_beside_new_ones(tmp_path, folder):
 
 
 def test_record_of_a_run(tmp_path, folder):
-    assert align(folder, "-o", tmp_path / "out", "--max-shift", "9").code == 0
+    assert align(folder, "-o", tmp_path / "out", "--max-shift", "9,7").code == 0
     known = record(tmp_path / "out")
     assert json.dumps(known, allow_nan=False)
-    assert known["parameters"]["max_shift"] == 9
+    assert known["parameters"]["max_shift"] == [9, 7]
     assert known["device"] == "CPU"
     assert known["inputs"] == [str(folder)]
     assert {"python", "numpy", "tifffile", "xcorr-app"} <= set(known["versions"])
+    assert known["versions"]["numpy"] == np.__version__
+    env = xcorr("env").stdout
+    for name, version in known["versions"].items():
+        assert any(line.split() == [name, version] for line in env.splitlines()), name
+    assert known["processor"].endswith("cores")
+    assert known["processor"] in env
     assert known["failed"] is False
     for name in "ab":
-        facts = known["stacks"][name]
+        facts, path = known["stacks"][name], folder / f"{name}.tif"
+        assert facts["inputs"] == {str(path): xxhash.xxh3_128(path.read_bytes()).hexdigest()}
         assert set(facts["seconds"]) == {"measure", "move", "assess"}
         assert all(seconds >= 0 for seconds in facts["seconds"].values())
         assert (facts["frames"], facts["engine"]) == (4, "fft")

@@ -112,7 +112,7 @@ def test_compression_changes_the_file_and_not_the_planes(tmp_path, stack, compre
         assert xcorr(command, *how).code == 0
         run = xcorr(command, *how, "--resume", "--compression", compression)
         assert run.code == 2
-        assert f'holds a run with compression null, not "{compression}"' in " ".join(run.stderr.split())
+        assert f'holds a run with compression unset, not "{compression}"' in " ".join(run.stderr.split())
 
 
 def test_calibration_and_channel_names_are_kept(tmp_path):

@@ -19,17 +19,19 @@ from xcorr_app.pipeline.state import read_record
         "--prefilter gaussian:1.5 --report quick",
     ],
 )
-def test_the_report_says_how_to_repeat_it(tmp_path, words):
-    movie = write_movie(tmp_path / "m.tif")
-    align(movie, "-o", tmp_path / "a", *words.split())
+def test_the_report_says_how_to_repeat_it(tmp_path, monkeypatch, words):
+    """Also of a movie whose name begins as options do."""
+    monkeypatch.chdir(tmp_path)
+    write_movie(tmp_path / "-m.tif")
+    align("-o", tmp_path / "a", *words.split(), "--", "-m.tif")
     page = (tmp_path / "a" / "report.html").read_text()
     line = page.split("To repeat it: <code>")[1].split("</code>")[0]
     program, command, named, *rest = shlex.split(line)
-    assert (program, command, named, rest[:2]) == ("xcorr", "align", str(movie), ["-o", "OUT"])
+    assert (program, command, named, rest[:2]) == ("xcorr", "align", "./-m.tif", ["-o", "OUT"])
     align(named, "-o", tmp_path / "b", *rest[2:])
     first, second = (read_record(tmp_path / name / "run.json")["parameters"] for name in "ab")
     assert first == second
-    assert np.array_equal(*((tmp_path / name / "m" / "shifts.csv").read_bytes() for name in "ab"))
+    assert np.array_equal(*((tmp_path / name / "-m" / "shifts.csv").read_bytes() for name in "ab"))
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 import tifffile
 
-from tests.batch.movies import DRIFT, movie, write_movie, xcorr
+from tests.batch.movies import movie, xcorr
 from tests.cli.planes import correlate, rows_of, write_operand
 from tests.correlation import plain
-from tests.io.samples import write_plain
 from xcorr_app import KernelOptions, ShiftWindow, __version__
 from xcorr_app.batch.correlate import plan as correlation_plan
 from xcorr_app.correlation.definition import correlate_by_definition
@@ -65,21 +64,6 @@ def test_blocks_make_no_difference(tmp_path, rng, monkeypatch, form, elements):
     assert numbers == [row[:6] for row in rows_of(whole)]
     pairs = [(n, m if form == "n-to-m" else 2 * n + m) for n in range(3) for m in range(2)]
     assert [(int(row[0]), int(row[1])) for row in numbers] == pairs
-
-
-def test_printed_peaks_are_the_drift(tmp_path):
-    stack = write_movie(tmp_path / "movie.tif")
-    write_plain(tmp_path / "first.tif", movie()[:1])
-    run = correlate(tmp_path / "first.tif", stack, tmp_path / "p.tif", "--form", "one-to-many", "--max-shift", "8")
-    assert run.code == 0
-    assert run.stderr == ""
-    rows = rows_of(run)
-    assert [row[:2] for row in rows] == [["0", str(k)] for k in range(4)]
-    assert [tuple(map(int, row[2:4])) for row in rows] == list(DRIFT)
-    for columns in (slice(4, 6), slice(7, 9)):
-        np.testing.assert_allclose([list(map(float, row[columns])) for row in rows], DRIFT, atol=0.02)
-    np.testing.assert_allclose([float(row[6]) for row in rows], 1, atol=1e-3)
-    assert all(float(row[9]) < 1e-3 for row in rows)
 
 
 def test_tiff_says_where_the_zero_shift_is(tmp_path, rng):

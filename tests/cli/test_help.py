@@ -97,3 +97,9 @@ def test_a_mistyped_command_is_told_what_there_is(typed, hint):
     run = xcorr(typed)
     assert run.code == 2
     assert hint in run.stderr
+
+
+@pytest.mark.parametrize("name", ["align", "apply", "correlate", "field", "filter", "unmix"])
+def test_output_is_required(name):
+    """Else results would lie in the current folder."""
+    assert "Missing option '-o' / '--output'" in xcorr(name, "m.tif", "m.tif").stderr

@@ -23,6 +23,7 @@ def stack(tmp_path_factory):
         ("--reference", "nonsense", "nor an existing file"),
         ("--reference", "rolling", "write rolling:N"),
         ("--reference", "pairs:0", "write pairs:N"),
+        ("--mask", "nosuch.tif", "or an existing image"),
         ("--smooth-time", "0", "--smooth-time"),
         ("--reference", "x" * 5000, "nor an existing file"),
         ("--reference", "9" * 5000, "--reference"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-
 import numpy as np
 import pytest
 from scipy import ndimage
@@ -25,7 +23,6 @@ from tests.io.samples import noise, write_plain
 from xcorr_app.errors import DeviceError, DeviceMemoryError
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.filtering.device import planned
-from xcorr_app.gpu.runtime.memory import release_unused
 from xcorr_app.registration.stack import passes
 from xcorr_app.registration.stack.prefilter import Prefilter
 
@@ -33,23 +30,6 @@ pytestmark = pytest.mark.gpu
 
 CVAL = 3.0
 SHAPES = [(1, 1), (3, 3), (4, 2), (6, 11), (12, 12)]
-
-
-@pytest.fixture
-def little_memory(cupy):
-    """Limits what arrays take beyond what they take now, or beyond all blocks there are, of which parts may be free.
-
-    Gives back first whatever can be given back.
-    """
-    pool = cupy.get_default_memory_pool()
-
-    def limit(extra, *, new_blocks=False):
-        gc.collect()  # what errors of earlier tests hold would be given back later, unasked
-        release_unused()
-        pool.set_limit(size=extra + (pool.total_bytes() if new_blocks else pool.used_bytes()))
-
-    yield limit
-    pool.set_limit(size=0)
 
 
 def taps_of(rng, shape):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,6 @@ from tests.correlation import plain
 from tests.registration.scenes import drifting
 from xcorr_app import cross_correlate, estimate_shifts
 from xcorr_app.errors import DeviceMemoryError
-from xcorr_app.gpu.runtime.memory import release_unused
 from xcorr_app.registration.host_fallback import NOTE
 from xcorr_app.registration.stack import passes
 
@@ -95,20 +92,6 @@ def test_shifts_where_the_nth_allocation_fails(cupy, monkeypatch, reference, eng
             result = shifts()
         same(result, expected)
         assert NOTE in result.notes
-
-
-@pytest.fixture
-def little_memory(cupy):
-    """Limits what arrays take beyond what they take now; gives back first whatever can be given back."""
-    pool = cupy.get_default_memory_pool()
-
-    def limit(extra):
-        gc.collect()
-        release_unused()
-        pool.set_limit(size=pool.used_bytes() + extra)
-
-    yield limit
-    pool.set_limit(size=0)
 
 
 def test_a_batch_larger_than_the_memory(cupy, rng, little_memory):

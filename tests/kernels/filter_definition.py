@@ -43,14 +43,18 @@ def assert_filtered(result, images, taps, boundary="reflect", outside=0.0, origi
     problem = FilterProblem(images.shape[-2:], taps.shape, 1, boundary, origin)
     expected = filtered_by_definition(images, taps, boundary, outside, origin)
     assert result.shape == (*images.shape[:-2], *problem.result_shape)
+    largest = max(np.abs(images.astype(np.float64)).max(), abs(outside)) * np.abs(taps).sum()
+    assert_pixels(result, expected, (1e-14 if images.dtype == result.dtype == np.float64 else 2e-6) * largest)
+
+
+def assert_pixels(result, expected, tolerance, edge=1e-2):
+    """Fail unless floats are within `tolerance`; integers rounded and clipped, within `edge` of a half either way."""
+    assert result.shape == expected.shape
     if result.dtype.kind == "f":
-        largest = max(np.abs(images.astype(np.float64)).max(), abs(outside)) * np.abs(taps).sum()
-        tolerance = (1e-14 if images.dtype == result.dtype == np.float64 else 2e-6) * largest
         np.testing.assert_allclose(result, expected, rtol=0, atol=tolerance)
         return
     limits = np.iinfo(result.dtype)
-    rounded = np.clip(np.rint(expected), limits.min, limits.max)
-    off = np.abs(result.astype(np.float64) - rounded)
-    at_the_edge = np.abs(expected - np.floor(expected) - 0.5) < 1e-2
+    off = np.abs(result.astype(np.float64) - np.clip(np.rint(expected), limits.min, limits.max))
+    at_the_edge = np.abs(expected - np.floor(expected) - 0.5) < edge
     assert (off[~at_the_edge] == 0).all()
     assert off.max() <= 1

@@ -149,3 +149,13 @@ def is_exact(stack, matrix, target, white=None):
     shape = np.asarray(matrix).shape
     types = {"image_type": stack.dtype.name, "result_type": np.dtype(target).name}
     return sums_in_double(PointwiseProblem(1, shape[1], shape[0], 1, density=white is not None, **types))
+
+
+def check_on_host(
+    folder, shape, axis, filters, dtype="float32", *, counts_exactly=False, white=None, clip=False, **how
+):
+    """Mix a random stack on the host, and compare; sums of the streaming kernel may be exact."""
+    stack, matrix = random_stack(shape, dtype), random_matrix(filters, shape[axis])
+    result, counted = mixed_on_host(folder, stack, matrix, axis, white=white, clip=clip, **how)
+    exact = counts_exactly and is_exact(stack, matrix, result.dtype, white)
+    assert_mixed(result, stack, matrix, axis, white=white, clip=clip, exact=exact, counted=counted)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import ndimage
 
+from tests.kernels.filter_definition import assert_pixels
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from xcorr_app.gpu.stencil.cosine_series import start_table
 from xcorr_app.gpu.stencil.sliding import SlidingPass, packed_table, segment_rows, series_argument, sliding_launch
@@ -19,16 +20,7 @@ def gaussian_by_definition(images, sigma, boundary="reflect", outside=0.0):
 
 def assert_smoothed(result, expected, largest, tolerance=3e-6):
     """Fail unless a result is the definition's to `tolerance` of the largest magnitude; integers rounded, clipped."""
-    assert result.shape == expected.shape
-    if result.dtype.kind == "f":
-        np.testing.assert_allclose(result, expected, rtol=0, atol=tolerance * largest)
-        return
-    limits = np.iinfo(result.dtype)
-    rounded = np.clip(np.rint(expected), limits.min, limits.max)
-    off = np.abs(result.astype(np.float64) - rounded)
-    at_the_edge = np.abs(expected - np.floor(expected) - 0.5) < tolerance * largest
-    assert (off[~at_the_edge] == 0).all()
-    assert off.max() <= 1
+    assert_pixels(result, expected, tolerance * largest, edge=tolerance * largest)
 
 
 def pass_on_host(

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.pointwise_definition import (
-    assert_mixed,
-    is_exact,
+    check_on_host,
     mixed_on_host,
     random_matrix,
     random_stack,
@@ -16,20 +15,14 @@ from tests.kernels.pointwise_definition import (
 TYPES = ("uint8", "uint16", "int16", "float32")
 
 
-def check(folder, shape, axis, filters, dtype="float32", *, white=None, clip=False, target=None, **options):
-    stack, matrix = random_stack(shape, dtype), random_matrix(filters, shape[axis])
-    result, counted = mixed_on_host(folder, stack, matrix, axis, target=target, white=white, clip=clip, **options)
-    exact = is_exact(stack, matrix, result.dtype, white)
-    assert_mixed(result, stack, matrix, axis, white=white, clip=clip, exact=exact, counted=counted)
-
-
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("target", ["same", "float32"])
 @pytest.mark.parametrize(
     ("shape", "axis"), [((2, 3, 9, 16), -3), ((2, 3, 7, 9), -3), ((13, 11, 3), -1), ((5, 4, 6), 1)]
 )
 def test_every_type_and_place_of_the_channels(host_builds, dtype, target, shape, axis):
-    check(host_builds, shape, axis, 4, dtype, target=None if target == "same" else target)
+    how = {"counts_exactly": True, "target": None if target == "same" else target}
+    check_on_host(host_builds, shape, axis, 4, dtype, **how)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.im2win_definition import convolution_by_definition, integers
-from tests.kernels.pointwise_definition import assert_mixed, mixed_on_host, random_matrix, random_stack
+from tests.kernels.pointwise_definition import check_on_host
 from tests.kernels.shallow_host import shallow_on_host
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.im2win.problem import Im2winProblem
@@ -53,28 +53,11 @@ def test_layers_equal_the_definition(host_builds, name, patch):
         np.testing.assert_array_equal(output, expected)
 
 
-def check(folder, shape, filters, dtype="float32", *, white=None, clip=False, **options):
-    stack, matrix = random_stack(shape, dtype), random_matrix(filters, shape[1])
-    options = {"kernel": "shallow", "white": white, "clip": clip, **options}
-    result, counted = mixed_on_host(folder, stack, matrix, 1, **options)
-    assert_mixed(result, stack, matrix, 1, white=white, clip=clip, counted=counted)
-    return result, stack, matrix
-
-
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32"])
 @pytest.mark.parametrize("target", [None, "float32"])
 @pytest.mark.parametrize(("inner", "patch"), [(36, (4, 1)), (38, (2, 2)), (35, (1, 4))])
 def test_types(host_builds, dtype, target, inner, patch):
     for options in ({}, {"clip": True}, {"white": 200.0}):
-        check(host_builds, (2, 20, inner), 11, dtype, target=target, tuning=sized(patch), **options)
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-@pytest.mark.parametrize(("inner", "patch"), [(36, (4, 1)), (35, (1, 4))])
-def test_a_bad_value_stays_in_its_pixel(host_builds, bad, inner, patch):
-    stack, matrix = random_stack((2, 40, inner), "float32"), np.abs(random_matrix(50, 40))
-    np.moveaxis(stack, 1, 0)[3].flat[17] = bad
-    result, _ = mixed_on_host(host_builds, stack, matrix, 1, kernel="shallow", tuning=sized(patch))
-    wrong = ~np.isfinite(np.moveaxis(result, 1, 0).reshape(50, -1))
-    assert wrong[:, 17].all()
-    assert wrong.sum() == 50
+        check_on_host(
+            host_builds, (2, 20, inner), 1, 11, dtype, kernel="shallow", target=target, tuning=sized(patch), **options
+        )

@@ -18,6 +18,7 @@ from xcorr_app.report.figures import (
     trajectory_chart,
 )
 from xcorr_app.report.records import FrameRow
+from xcorr_app.report.svg import WIDTH
 
 CASES = {
     "one frame": (row(0, dy=0.0, dx=0.0),),
@@ -111,3 +112,11 @@ def test_a_remark_is_no_flag() -> None:
     assert draw(remarked) == draw(plain)
     doubtful = (*remarked[:4], row(4, flags=("edge",), remarks=("low-score",)))
     assert [len(marks(chart, "ring")) for chart in draw(doubtful)[:3]] == [1, 2, 1]
+
+
+def test_the_legend_fits_the_width_of_a_chart():
+    """With all that it can hold: both shifts, frames that are flagged, and the edge of the search window."""
+    svg = shift_chart([row(frame, dy=9.0, dx=11.0, flags=("edge",)) for frame in range(3)], (12.0, 12.0))
+    *_, (start, name) = re.findall(r'<g transform="translate\((\d+) \d+\)">.*?<text[^>]*>([^<]*)</text></g>', str(svg))
+    assert name == "window"
+    assert int(start) + 32 + 8 * len(name) <= WIDTH  # of letters as wide as browsers draw them without Arial

@@ -106,7 +106,9 @@ def argument(name: str) -> click.Argument:
 
 def _click_option(each: Field[Any], known: Option) -> GroupedOption:
     flag, short = known.flag(each.name), [flag for flag in known.flags if not flag.startswith("--")]
-    how: dict[str, Any] = {"help": known.text, "required": known.required, "default": each.default}
+    how: dict[str, Any] = {"help": known.text, "required": known.required}
+    if not known.required:  # to click a default, even None, answers for an option that is not given
+        how["default"] = each.default
     if known.kind is bool:
         if each.default:
             flag += f"/--no-{flag[2:]}"

@@ -125,7 +125,7 @@ def _other_run(out: Path, asked: Asked) -> str | None:
 
 
 def _shown(value: Any) -> str:
-    return json.dumps(value)[:_LONGEST_SHOWN]
+    return "unset" if value is None else json.dumps(value)[:_LONGEST_SHOWN]
 
 
 def check_output_file(out: Path, inputs: tuple[Path, ...], *, overwrite: bool) -> None:

@@ -7,7 +7,7 @@ import importlib
 import numpy as np
 import pytest
 
-from tests.gpu.kernels.test_hankel_on_device import HARD, centred, kernel_for, matrices, norms, sums
+from tests.gpu.kernels.test_hankel_on_device import HARD, assert_near, centred, kernel_for, matrices, norms, sums
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.summed_area import SummedAreaTables
 from xcorr_app.gpu.runtime.limits import device_limits
@@ -75,9 +75,7 @@ PROBLEMS = {
 def test_centred_sums(cupy, name):
     problem = PROBLEMS[name]
     lefts, rights = matrices(problem.left_shape, problem.lefts), matrices(problem.right_shape, problem.rights, seed=2)
-    exact = sums(centred(lefts), centred(rights), problem)
-    bound = 3e-4 * norms(centred(lefts), centred(rights))
-    np.testing.assert_allclose(computed(cupy, lefts, rights, problem), exact, rtol=0, atol=bound)
+    assert_near(computed(cupy, lefts, rights, problem), lefts, rights, problem, 3e-4)
 
 
 @pytest.mark.parametrize("right", ["uint8", "uint16", "int16", "float32"])
@@ -87,9 +85,7 @@ def test_every_type(cupy, name, left, right):
     problem = PROBLEMS[name]
     lefts = matrices(problem.left_shape, problem.lefts, left)
     rights = matrices(problem.right_shape, problem.rights, right, seed=2)
-    exact = sums(centred(lefts), centred(rights), problem)
-    bound = 3e-4 * norms(centred(lefts), centred(rights))
-    np.testing.assert_allclose(computed(cupy, lefts, rights, problem), exact, rtol=0, atol=bound)
+    assert_near(computed(cupy, lefts, rights, problem), lefts, rights, problem, 3e-4)
 
 
 @pytest.mark.parametrize(
@@ -104,9 +100,7 @@ def test_every_type(cupy, name, left, right):
 def test_every_kind_of_tile(cupy, tuning):
     problem = PROBLEMS["33 x 33"]
     lefts, rights = matrices(problem.left_shape, 1), matrices(problem.right_shape, problem.rights, seed=2)
-    exact = sums(centred(lefts), centred(rights), problem)
-    bound = 3e-4 * norms(centred(lefts), centred(rights))
-    np.testing.assert_allclose(computed(cupy, lefts, rights, problem, tuning), exact, rtol=0, atol=bound)
+    assert_near(computed(cupy, lefts, rights, problem, tuning), lefts, rights, problem, 3e-4)
 
 
 @pytest.mark.parametrize("kind", HARD)
@@ -114,9 +108,7 @@ def test_hard_values(cupy, kind):
     problem = of_one((201, 516), (201, 516), (-16, -16), (32, 32), 65)
     lefts = HARD[kind](matrices(problem.left_shape, 1)).astype("float32")
     rights = HARD[kind](matrices(problem.right_shape, problem.rights, seed=2)).astype("float32")
-    exact = sums(centred(lefts), centred(rights), problem)
-    bound = 1e-3 * norms(centred(lefts), centred(rights))
-    np.testing.assert_allclose(computed(cupy, lefts, rights, problem), exact, rtol=0, atol=bound)
+    assert_near(computed(cupy, lefts, rights, problem), lefts, rights, problem, 1e-3)
 
 
 def test_frames_do_not_touch_each_other(cupy):
@@ -130,9 +122,7 @@ def test_frames_do_not_touch_each_other(cupy):
     assert not planes[3].any()
     for frame in (2, 7, 8, 64):
         alone = of_one((201, 516), (201, 516), (-16, -16), (32, 32), 1)
-        exact = sums(centred(lefts), centred(rights[[frame]]), alone)
-        bound = 5e-4 * norms(centred(lefts), centred(rights[[frame]]))
-        np.testing.assert_allclose(planes[[frame]], exact, rtol=0, atol=bound)
+        assert_near(planes[[frame]], lefts, rights[[frame]], alone, 5e-4)
 
 
 @pytest.mark.parametrize(("size", "segments"), [(512, 1), (1024, 2)])  # of 2048 products one after the other

@@ -43,6 +43,12 @@ def norms(lefts, rights):
     return np.sqrt((lefts**2).sum(axis=(1, 2)).max() * (rights**2).sum(axis=(1, 2)).max())
 
 
+def assert_near(planes, lefts, rights, problem, bound):
+    """Fail unless centred sums are right to a fraction of the largest norms."""
+    exact = sums(centred(lefts), centred(rights), problem)
+    np.testing.assert_allclose(planes, exact, rtol=0, atol=bound * norms(centred(lefts), centred(rights)))
+
+
 def kernel_for(problem, split):
     """The one of the least expected time among those that make centred sums."""
     if split == 2:
@@ -95,8 +101,7 @@ def test_centred_sums(cupy, name):
     problem = PROBLEMS[name]
     lefts, rights = matrices(problem.left_shape, problem.lefts), matrices(problem.right_shape, problem.rights, seed=2)
     ours = computed(cupy, lefts, rights, problem)
-    exact = sums(centred(lefts), centred(rights), problem)
-    np.testing.assert_allclose(ours, exact, rtol=0, atol=2e-4 * norms(centred(lefts), centred(rights)))
+    assert_near(ours, lefts, rights, problem, 2e-4)
     again = computed(cupy, lefts, rights, problem)
     np.testing.assert_array_equal(ours, again)
 
@@ -109,8 +114,7 @@ def test_every_type(cupy, name, left, right):
     lefts = matrices(problem.left_shape, problem.lefts, left)
     rights = matrices(problem.right_shape, problem.rights, right, seed=2)
     ours = computed(cupy, lefts, rights, problem)
-    exact = sums(centred(lefts), centred(rights), problem)
-    np.testing.assert_allclose(ours, exact, rtol=0, atol=2e-4 * norms(centred(lefts), centred(rights)))
+    assert_near(ours, lefts, rights, problem, 2e-4)
 
 
 @pytest.mark.parametrize("name", ["one-to-many", "many over one right", "one pair", "n-to-mn", "full plane"])
@@ -118,8 +122,7 @@ def test_split_fp16_is_nearly_single_precision(cupy, name):
     problem = PROBLEMS[name]
     lefts, rights = matrices(problem.left_shape, problem.lefts), matrices(problem.right_shape, problem.rights, seed=2)
     ours = computed(cupy, lefts, rights, problem, split=2)
-    exact = sums(centred(lefts), centred(rights), problem)
-    np.testing.assert_allclose(ours, exact, rtol=0, atol=1e-6 * norms(centred(lefts), centred(rights)))
+    assert_near(ours, lefts, rights, problem, 1e-6)
     plain = plain_sums(problem, cupy.asarray(lefts), cupy.asarray(rights), SummedAreaTables(problem), "hankel").get()
     exact = sums(lefts.astype(np.float64), rights.astype(np.float64), problem)
     np.testing.assert_allclose(plain, exact, rtol=0, atol=1e-6 * norms(lefts.astype(float), rights.astype(float)))
@@ -144,8 +147,7 @@ def test_hard_values(cupy, name, kind):
     rights = HARD[kind](matrices(problem.right_shape, problem.rights, seed=2)).astype("float32")
     ours = computed(cupy, lefts, rights, problem)
     assert np.isfinite(ours).all()
-    exact = sums(centred(lefts), centred(rights), problem)
-    np.testing.assert_allclose(ours, exact, rtol=0, atol=1e-3 * norms(centred(lefts), centred(rights)))
+    assert_near(ours, lefts, rights, problem, 1e-3)
 
 
 def test_every_sum_is_written_and_nothing_else(cupy, monkeypatch):

@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.gpu.kernels.test_hankel_on_device import PROBLEMS, centred, computed, kernel_for, matrices, norms, sums
+from tests.gpu.kernels.test_hankel_on_device import (
+    PROBLEMS,
+    assert_near,
+    centred,
+    computed,
+    kernel_for,
+    matrices,
+    norms,
+    sums,
+)
 from xcorr_app.gpu.peaks.summed_area import SummedAreaTables
 from xcorr_app.gpu.tensor.planes import plain_sums
 
@@ -28,12 +37,11 @@ def test_scaling_loses_nothing(cupy, name, split, bound, scales):
     problem = PROBLEMS[name]
     lefts, rights = scaled(problem, *scales)
     ours = computed(cupy, lefts, rights, problem, split=split)
-    exact, norm = sums(centred(lefts), centred(rights), problem), norms(centred(lefts), centred(rights))
-    np.testing.assert_allclose(ours, exact, rtol=0, atol=bound * norm)
+    assert_near(ours, lefts, rights, problem, bound)
     on_device, kernel = (cupy.asarray(lefts), cupy.asarray(rights)), kernel_for(problem, split)
     plain = plain_sums(problem, *on_device, SummedAreaTables(problem), kernel, split=split).get()
     exact = sums(lefts.astype(np.float64), rights.astype(np.float64), problem)
-    np.testing.assert_allclose(plain, exact, rtol=0, atol=bound * norm)
+    np.testing.assert_allclose(plain, exact, rtol=0, atol=bound * norms(centred(lefts), centred(rights)))
 
 
 @pytest.mark.parametrize("split", [1, 2])

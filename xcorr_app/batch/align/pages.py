@@ -91,8 +91,16 @@ def _run_report(
     date = datetime.now(UTC).strftime("%Y-%m-%d")
     # What was asked for, where no engine ran.
     ran = ", ".join(dict.fromkeys(engines)) or plan.options.settings.engine
-    command = shlex.join(["xcorr", "align", *map(str, plan.inputs), "-o", "OUT", *plan.options.words()])
-    return RunReport(title, _facts(plan, ran), stacks, date, tuple(stages), command)
+    # As it can be typed: a name that begins with a dash would be read as an option.
+    inputs = [f"./{path}" if str(path).startswith("-") else str(path) for path in plan.inputs]
+    return RunReport(
+        title,
+        _facts(plan, ran),
+        stacks,
+        date,
+        tuple(stages),
+        shlex.join(["xcorr", "align", *inputs, "-o", "OUT", *plan.options.words()]),
+    )
 
 
 def _title(plan: Plan[AlignOptions]) -> str:

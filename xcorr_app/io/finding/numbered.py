@@ -163,7 +163,7 @@ def _by_skeleton(folder: Path, names: list[NamedFile]) -> list[NumberedStack | I
             notes = gaps("frame", varying[0])
     odd = [path.name for paths in skeletons.values() if len(paths) == 1 for path in paths]
     if several and odd:
-        notes = (*notes, f"Named unlike the others, and frames in the order of names all the same: {some(odd)}.")
+        notes = (*notes, f"Named unlike the others, and taken as frames in the order of names: {some(odd)}.")
     return [NumberedStack("", ordered, notes=notes)]
 
 

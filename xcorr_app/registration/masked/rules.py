@@ -110,7 +110,7 @@ def _threshold(rule: str) -> float:
             return number
     elif rule in RULES:
         return 0.0
-    raise ArgumentError(f"mask {rule!r} is no rule: use {', '.join(RULES)} with a number V")
+    raise ArgumentError(f"mask {rule!r} is no rule: use {', '.join(RULES)} with a number V, or an existing image")
 
 
 def has_static_gaps(frames: Frames) -> bool:
