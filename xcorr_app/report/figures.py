@@ -86,8 +86,8 @@ def shift_chart(
     y, known = _spanned("shift (pixels)", dy, dx, *applied, np.array([edge for edge, _ in near])), units or Units()
     lines = {"dy (rows)": dy, "dx (columns)": dx}
     chart = _over_frames(frame, y, lines, _flagged(rows), points, BETWEEN if known.pixel or known.interval else WIDE)
-    for edge, colour in near:
-        chart.level(edge, colour, "search window" * (edge == near[0][0]))
+    for number, (edge, colour) in enumerate(near):
+        chart.level(edge, colour, "" if number else "window")
     for values, colour in zip(applied, (_DY, _DX), strict=False):
         chart.line(frame, values, colour, width=1.6, dash="1.5 3")
     if known.pixel is not None:
