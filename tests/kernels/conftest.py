@@ -7,6 +7,7 @@ value of a parameter that has at most `_SHOWN`; ``make kernel-test`` runs them a
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from tests import share
 from tests.kernels.resample_host import forget, numpy_as_device
 
 _FEW, _SHOWN = 1, 2
+FOLDER = Path(__file__).parent
 
 
 @pytest.fixture
@@ -27,7 +29,8 @@ def pytest_collection_modifyitems(config, items):
     """Leave out some cases of tests with many."""
     if share.everything() or any("::" in argument for argument in config.args):
         return
-    on_host = [item for item in items if "host_builds" in item.fixturenames and hasattr(item, "callspec")]
+    here = [item for item in items if item.path.is_relative_to(FOLDER)]
+    on_host = [item for item in here if "host_builds" in item.fixturenames and hasattr(item, "callspec")]
     cases = Counter((item.path, item.originalname) for item in on_host)
     of_parameters = defaultdict(set)
     for item in on_host:
