@@ -84,10 +84,11 @@ def phase_cross_correlation(
     """
     if normalization not in ("phase", None):
         raise ArgumentError(f"normalization is {normalization!r}: use 'phase' or None")
-    given = reference_mask, moving_mask
-    masked = any(mask is not None for mask in given)
+    masked = not (reference_mask is None and moving_mask is None)
     images = [_image(reference_image, "reference_image", space), _image(moving_image, "moving_image", space)]
-    counts = _counts(images, [None if mask is None else as_array(mask, "mask") != 0 for mask in given])
+    counts = _counts(
+        images, [None if mask is None else as_array(mask, "mask") != 0 for mask in (reference_mask, moving_mask)]
+    )
     shapes = np.array([image.shape for image in images])
     size = shapes.max(axis=0)
     reach = np.where(size == 1, 1, size - 1 if masked or disambiguate else size // 2)

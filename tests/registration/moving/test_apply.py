@@ -235,6 +235,16 @@ def test_a_stack_that_was_read_is_moved_by_its_axes(tmp_path):
     assert estimate_shifts(stack, max_shift=4).shifts.shape == (3, 2)
 
 
+@pytest.mark.parametrize("border", ["reflect", "mirror", "wrap"])
+def test_pixels_beyond_the_frame_are_not_counted_as_clipped(border):
+    """Spots with dark and bright rims, one near a corner, where borders show it again."""
+    frames = np.zeros((1, 40, 40), np.uint8)
+    frames[0, 2:6, 2:6] = frames[0, 20:24, 20:24] = 255
+    exact = shift_frames(frames.astype(float), (9.5, -9.5), order="lanczos", mode=border)[0]
+    clipped = shift_frames(frames, (9.5, -9.5), order="lanczos", mode=border)[1]
+    assert clipped == ((exact < -0.5) | (exact > 255.5)).sum()
+
+
 @pytest.mark.parametrize(("border", "theirs"), [("reflect", "reflect"), ("mirror", "mirror"), ("wrap", "grid-wrap")])
 @pytest.mark.parametrize("shift", [(0.5, -1.25), (-7, 3), (31.5, -26.25), (3e6 + 0.5, 0)])
 def test_borders_are_those_of_scipy(xp, border, theirs, shift):

@@ -253,12 +253,14 @@ def _moved_padded(
     moves = (moves + period / 2) % period - period / 2
     rows, columns = (np.ceil(np.abs(moves).max(axis=0)) + LANCZOS_RADIUS).astype(int).tolist()
     wide = array_namespace(frames).pad(frames, ((0, 0), (rows, rows), (columns, columns)), mode=_PADS[mode])
+    inside = (slice(None), slice(rows, rows + shape[0]), slice(columns, columns + shape[1]))
     moved, clipped = shift_frames(wide, moves, order=order, mode="nearest", workers=workers, counts=counts)
-    moved = moved[:, rows : rows + shape[0], columns : columns + shape[1]]
-    if out is None:
-        return array_namespace(frames).ascontiguousarray(moved), clipped
-    out[...] = moved
-    return out, clipped
+    if clipped:  # of what lies beyond, too: rounding alone changes no pixel by more than a half
+        exact, _ = shift_frames(wide.astype(np.float64), moves, order=order, mode="nearest", workers=workers)
+        clipped = int((abs(exact - moved)[inside] > 0.501).sum())
+    result = array_namespace(frames).empty(frames.shape, frames.dtype) if out is None else out
+    result[...] = moved[inside]
+    return result, clipped
 
 
 def common_area(shape: tuple[int, int], shifts: npt.ArrayLike) -> tuple[slice, slice]:

@@ -116,9 +116,8 @@ def excess_variance(found: Contributions, *, linear: bool = False) -> Floats:
 
     With `linear`, shifts are those of the middle of frames that turn, grow or shear as well.
     """
-    fitted = np.ones((len(found.places), 1))
-    if linear:
-        fitted = np.hstack([fitted, found.places])
+    ones = np.ones((len(found.places), 1))
+    fitted = np.hstack([ones, found.places]) if linear else ones
     patterns, given = _patterns(found.places), list(zip(found.errors.transpose(1, 0, 2), found.weights, strict=True))
     common = [_CommonErrors(errors, weights, fitted) for errors, weights in given]
     deviations = np.array([[of_axis.deviate(rho) for of_axis in common] for rho in patterns])
