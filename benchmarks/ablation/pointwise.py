@@ -94,7 +94,6 @@ def _cases() -> Iterator[PointwiseCase]:
 def _own(case: PointwiseCase) -> Iterator[Contender]:
     for name, (kernel, macros) in ways_of(case).items():
         yield Contender(name, mixing_attempts(kernel, macros), choice=name)
-    yield Contender("as chosen", mixing_attempts("auto", {}), choice="auto")
     if case.group != _CONSTANTS:
         yield from cupy_contenders(case)
 

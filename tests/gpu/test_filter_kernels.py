@@ -115,7 +115,7 @@ def test_the_commands(cupy, tmp_path):
     write_shaped(tmp_path / "m.tif", pixels((3, 40, 51), "uint8"), "TYX")
     words = ("--box", "5", "--kernel", "exchange", "--kernel-option", "rows=9", "--kernel-option", "row-reuse=no")
     explained = xcorr("filter", tmp_path / "m.tif", "-o", tmp_path / "out", *words, "--explain")
-    assert explained.stdout.startswith("m: reuse:exchange: it was asked for")
+    assert "m: reuse:exchange: it was asked for" in explained.stdout
     run = xcorr("filter", tmp_path / "m.tif", "-o", tmp_path / "out", *words)
     assert (run.code, run.stderr) == (0, "")
     facts = record(tmp_path / "out")

@@ -138,6 +138,7 @@ def decide_mixing(
     reasons = {
         "mix": "a thread keeps all results of its pixels, at the rate of the copy",
         "shallow": "all channels of a few pixels stay in registers",
+        "blocking": "so few sums that a call of the library's matrix product takes longer",
     }
     return Decision("pointwise", kernel, f"{size}: {reasons[kernel]}", candidates)
 

@@ -16,8 +16,6 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 
 _ELEMENTS_PER_STRIP, _ON_DEVICE = 1 << 20, 16
 """Most elements of a strip, on the side with more channels: 8 MB a work array in float64; so many times on a device."""
-_REPEATED = 1 << 24
-"""Most elements of a matrix that is repeated for every image of a device: 64 MB, what its cache about holds."""
 
 
 def working_type(source: np.dtype, target: np.dtype) -> np.dtype:
@@ -51,9 +49,6 @@ def mix(
     # NaN and infinity in the data are the caller's own: no warning for their sums.
     is_plain, on_device = convert is None and view.dtype == work == target, is_device_array(stack)
     pixels = max(1, _ELEMENTS_PER_STRIP * (_ON_DEVICE if on_device else 1) // max(channels, mixed))
-    if is_plain and on_device and inner > 1 and outer * factors.size <= _REPEATED:
-        # A matrix for every image: one strided product, where the library would write lists of addresses first.
-        factors = xp.repeat(factors[None], outer, axis=0)
     with np.errstate(invalid="ignore", over="ignore"):
         for some in _strips(outer, inner, outer * inner if is_plain and on_device else pixels):
             strip, into = view[some[0], :, some[1]], result[some[0], :, some[1]]

@@ -21,6 +21,9 @@ _CHANNELS_OF_MIX, _FILTERS_OF_MIX = 16, 8
 `shallow` takes two thirds of its time (32 to 32 channels of 16 images of 2048 x 2048: 4.4 ms for 6.3, 3.7 for 5.9)."""
 _CHANNELS_OF_SHALLOW = 64
 """Of more, the library's matrix product takes less than `shallow`."""
+_FMA_OF_BLOCKING, _PIXELS_OF_BLOCKING = 1e8, 1024
+"""Up to so many multiply-adds, of so many pixels or more, `blocking` takes at most 58 us, where a call of the library's
+matrix product takes 80 or more (`ablation_pointwise.json`, layers of three networks at batch 1, 8 and 32, one H200)."""
 _MAX_PIXELS = 2**36
 """Of a launch of `mix`, each counted once for four of its results: blocks are at most 2^31, of 64 pixels or more."""
 
@@ -110,6 +113,8 @@ def kernel_for(task: MixingTask, limits: DeviceLimits = KNOWN_DEVICES["h200"]) -
     'shallow'
     >>> kernel_for(MixingTask(PointwiseProblem(32, 24, 144, 56 * 56)))
     'shallow'
+    >>> kernel_for(MixingTask(PointwiseProblem(8, 192, 64, 14 * 14)))
+    'blocking'
     >>> kernel_for(MixingTask(PointwiseProblem(32, 512, 512, 14 * 14))) is None
     True
     """
@@ -119,7 +124,11 @@ def kernel_for(task: MixingTask, limits: DeviceLimits = KNOWN_DEVICES["h200"]) -
         return "mix"
     if channels <= _CHANNELS_OF_SHALLOW and _why_not_shallow(task, limits) is None:
         return "shallow"
-    return "mix" if is_few else None
+    if is_few:
+        return "mix"
+    pixels = task.problem.outer * task.problem.inner
+    is_small = channels * filters * pixels <= _FMA_OF_BLOCKING and pixels >= _PIXELS_OF_BLOCKING
+    return "blocking" if is_small else None
 
 
 def parts_of(problem: PointwiseProblem, kernel: str) -> Iterator[tuple[int, PointwiseProblem]]:

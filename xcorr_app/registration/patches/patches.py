@@ -155,7 +155,7 @@ def _references(
 
     def moved(t: int) -> Array | None:
         frame, _ = centred(frames.read(t, t + 1).frames)
-        return apply_shifts(frame, shifts[t : t + 1], order=3, cval=np.nan)[0] if usable[t] else None
+        return apply_shifts(frame, shifts[t : t + 1], interpolation="cubic", cval=np.nan)[0] if usable[t] else None
 
     others = Others(frames, moved, xp)
     whole = xp.nan_to_num(others.of(None)).astype(np.float32)
