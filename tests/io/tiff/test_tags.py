@@ -53,3 +53,19 @@ def test_a_palette_is_read_where_it_is_grey(tmp_path, colours, is_grey):
     else:
         with pytest.raises(InputError, match=r"a\.tif: is a palette image"):
             read_stack(tmp_path / "a.tif")
+
+
+@pytest.mark.parametrize(("code", "is_read"), [(65001, True), (700, False)])
+def test_a_private_tag_of_an_unknown_type_is_passed_over(tmp_path, code, is_read):
+    path, pixels = tmp_path / "a.tif", noise((6, 5))
+    tifffile.imwrite(path, pixels, extratags=[(code, 3, 1, 7, True)], metadata=None)
+    with tifffile.TiffFile(path) as file:
+        place = file.pages[0].tags[code].offset
+    content = bytearray(path.read_bytes())
+    content[place + 2 : place + 4] = struct.pack("<H", 99)
+    path.write_bytes(content)
+    if is_read:
+        assert np.array_equal(read_stack(path).data.squeeze(), pixels)
+    else:
+        with pytest.raises(InputError, match="of a type 99"):
+            read_stack(path)

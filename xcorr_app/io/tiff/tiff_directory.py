@@ -36,6 +36,8 @@ _WHOLE = (3, 4, 16)
 _MAY_LIE_ELSEWHERE = frozenset((270, 282, 283, 305, 306, 315, 65000))
 """Tags that say nothing of the pixels: descriptions, resolution, software, date, artist, private ones of cameras."""
 _ASCII = 2
+_PRIVATE = 32768
+"""Tags from here on are those of makers of cameras and programs."""
 _HEADER = 8
 """Bytes at the beginning of a file where no value is."""
 _MAX_NUMBERS = 1 << 22
@@ -251,10 +253,13 @@ class DirectoryReader:
         place = offset + count_size + entry_size - link_size
         for code, kind, count, inline in self._entry.iter_unpack(block[count_size:end]):
             if kind not in _TYPES:
+                if code >= _PRIVATE:  # readers are asked to pass over what they do not know
+                    place += entry_size
+                    continue
                 raise DamagedFileError(f"{self.path}: page {index} has a tag {code} of a type {kind} that there is not")
             size = count * _TYPES[kind][0]
             where = place if size <= link_size else self._link.unpack(inline)[0]
-            if not _HEADER <= where <= self.size - size:
+            if not (0 if code >= _PRIVATE else _HEADER) <= where <= self.size - size:
                 raise DamagedFileError(
                     f"{self.path}: page {index} keeps tag {code} at bytes {where} to {where + size}, "
                     f"but the file has {self.size} bytes; it is cut short: copy it again"
