@@ -73,6 +73,14 @@ def test_figures_of_the_readme_are_those_of_the_results() -> None:
     assert [int(number) for number in re.findall(r"\d+", ours)] == [round(each) for each in measured]
     assert int(stackreg) == round(speed["pystackreg"]["frames_per_second"])
     assert int(skimage.split()[0]) == round(speed["scikit-image, loop"]["frames_per_second"])
+    real = json.loads((results / "real.json").read_text(encoding="utf-8"))["rows"].values()
+    ours, _, _, _, skimage, _ = rows["nine real sets, 126 frames, CPU s <sup>5</sup>"]
+    assert len(real) == 9
+    assert sum(each["frames"] for each in real) == 126
+    assert float(ours) == pytest.approx(sum(each["call"]["cpu_s"] for each in real), abs=0.05)
+    assert float(re.findall(r"[\d.]+", skimage)[0]) == pytest.approx(
+        sum(r["scikit-image"]["cpu_s"] for r in real), abs=0.05
+    )
     bent = json.loads((results / "motion.json").read_text(encoding="utf-8"))["patches"]
     errors = {row["tool"]: f"{row['rms_px']:.3f}" for row in bent if (row["periods"], row["snr"]) == (1.0, 2.0)}
     of_fields = rows["rms error of a field to 5 px, SNR 2, px <sup>4</sup>"]

@@ -49,7 +49,7 @@ LARGEST = {
     "xcorr_app/registration": 11590,
     "xcorr_app/report": 1140,
     "benchmarks": 5610,
-    "tests": 23330,
+    "tests": 23340,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
