@@ -46,7 +46,7 @@ LARGEST = {
     "xcorr_app/io": 5270,
     "xcorr_app/napari": 190,
     "xcorr_app/pipeline": 1210,
-    "xcorr_app/registration": 11590,
+    "xcorr_app/registration": 11612,
     "xcorr_app/report": 1140,
     "benchmarks": 5610,
     "tests": 23340,
