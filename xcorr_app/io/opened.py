@@ -40,6 +40,16 @@ def opened(path: Path, known: Stamp | None = None) -> Iterator[int]:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
 
 
+def read_whole(path: Path, descriptor: int, part: memoryview, offset: int, what: str) -> None:
+    """Fill a buffer from a place in an open file; raises DamagedFileError where `what` is cut short."""
+    done = 0
+    while done < part.nbytes:
+        count = system.read_into(descriptor, [part[done:]], offset + done)
+        if count == 0:
+            raise DamagedFileError(f"{path}: ends {part.nbytes - done} bytes before the end of a {what}")
+        done += count
+
+
 def text_of(path: Path, most: int) -> str:
     """Read a text in UTF-8, of at most so many bytes."""
     with opened(path) as descriptor:

@@ -224,7 +224,22 @@ def plane_positions(metadata: StackMetadata) -> list[dict[str, int]]:
     ]
 
 
-class Source(ABC):
+class Closable:
+    """What is given up when the block ends in which it is used."""
+
+    def close(self) -> None:
+        """Give up what is held: nothing, unless a class says otherwise."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Source(Closable, ABC):
     """A stack whose planes are read when they are asked for. Safe to use from several threads.
 
     Attributes
@@ -247,17 +262,6 @@ class Source(ABC):
     @abstractmethod
     def origin(self, t: int = 0, z: int = 0, c: int = 0) -> tuple[Path, int]:
         """File and page (counted from 0 within the file) that hold a plane."""
-
-    def close(self) -> None:  # noqa: B027 - files are opened for each plane
-        """Give back what the source holds."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class ReadsTogether(Protocol):

@@ -6,14 +6,14 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.memory import attempt
 from xcorr_app.io.meter import Meter, timed
+from xcorr_app.io.source import Closable
 from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, Frames
 
 _BYTES_A_PART = 1 << 23
@@ -53,7 +53,7 @@ class Carrier(Protocol):
         """Bring a buffer to the device; returns when it is there."""
 
 
-class _Brought:
+class _Brought(Closable):
     """Frames of a stack, which are given up when the block ends."""
 
     def __init__(self, host: HostFrames, carrier: Carrier, readers: ThreadPoolExecutor) -> None:
@@ -63,18 +63,6 @@ class _Brought:
     def on_host(self) -> Frames:
         """Return the same frames, handed out as NumPy arrays."""
         return self._host.on_host()
-
-    def close(self) -> None:
-        """Give up what is being brought, and its memory."""
-        raise NotImplementedError
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class StackUpload(_Brought):

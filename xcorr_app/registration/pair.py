@@ -53,7 +53,7 @@ def phase_cross_correlation(
     reference_mask, moving_mask : array_like, optional
         True where pixels count; without the second, the first is of both images.
     overlap_ratio : float
-        With masks: share, of the most pixels that meet at any shift, that must meet.
+        With masks: the smallest overlap, as a fraction of the largest there is.
     normalization : {'phase', None}
         Taken, and not used: images are compared by the zero-mean normalised correlation of what overlaps, which noise
         misleads less than ``phase``, and uneven brightness less than None.

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError
-from xcorr_app.io.opened import opened
+from xcorr_app.io.opened import opened, read_whole
 from xcorr_app.io.optional import library
-from xcorr_app.system import read_into
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -83,7 +82,9 @@ class PlainArray:
                     if offsets[within] == _NOT_THERE:
                         out[number] = fill
                     else:
-                        _read_at(path, descriptor, out[number].reshape(-1).view(np.uint8).data, offsets[within])
+                        read_whole(
+                            path, descriptor, out[number].reshape(-1).view(np.uint8).data, offsets[within], "chunk"
+                        )
 
     def write(self, planes: Sequence[np.ndarray], places: Sequence[Place]) -> None:
         """Write planes (Y, X) at places: all of every shard that any of them is in."""
@@ -119,7 +120,7 @@ class PlainArray:
         if held < size:
             raise DamagedFileError(f"{path}: has {held} bytes, less than the index of a shard")
         content = bytearray(size)
-        _read_at(path, descriptor, memoryview(content), 0 if self.index_first else held - size)
+        read_whole(path, descriptor, memoryview(content), 0 if self.index_first else held - size, "chunk")
         if _crc32c(bytes(content[:-4])) != content[-4:]:
             raise DamagedFileError(f"{path}: the checksum of its index is wrong")
         plane = math.prod(self.array.shape[-2:]) * self.array.dtype.itemsize
@@ -141,13 +142,3 @@ def _are(codecs: Sequence[Any], *kinds: Any) -> bool:
 def _crc32c(content: bytes) -> bytes:
     checksum: int = library("google_crc32c", "zarr", Path("zarr")).value(content)
     return checksum.to_bytes(4, "little")
-
-
-def _read_at(path: Path, descriptor: int, part: memoryview, offset: int) -> None:
-    """Fill a buffer from a place in a file."""
-    done = 0
-    while done < part.nbytes:
-        count = read_into(descriptor, [part[done:]], offset + done)
-        if count == 0:
-            raise DamagedFileError(f"{path}: ends {part.nbytes - done} bytes before the end of a chunk")
-        done += count

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.errors import InputError
 from xcorr_app.io.limits import Limits
-from xcorr_app.io.opened import Stamp, opened, stamp
+from xcorr_app.io.opened import Stamp, opened, read_whole, stamp
 from xcorr_app.io.parsing import parsing
 from xcorr_app.io.tiff.integrity import stored_page
 from xcorr_app.io.tiff.segments import decode_page
 from xcorr_app.io.tiff.tiff_directory import DirectoryReader
-from xcorr_app.system import read_into
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -138,12 +137,7 @@ class TiffImage:
     def _read_plain(self, descriptor: int, page: int, out: np.ndarray, checksum: FileChecksum | None) -> None:
         """Read planes that follow each other, the first of which is a page."""
         offset, part = int(self.data_offsets[page]), out.reshape(-1).view(np.uint8).data
-        done = 0
-        while done < part.nbytes:
-            count = read_into(descriptor, [part[done:]], offset + done)
-            if count == 0:
-                raise DamagedFileError(f"{self.path}: ends {part.nbytes - done} bytes before the end of a plane")
-            done += count
+        read_whole(self.path, descriptor, part, offset, "plane")
         if checksum is not None:
             checksum.add(descriptor, self.stamp, offset, part)
         if not self.metadata.dtype.newbyteorder(self.byteorder).isnative:
