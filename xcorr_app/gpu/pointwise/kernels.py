@@ -22,8 +22,8 @@ _CHANNELS_OF_MIX, _FILTERS_OF_MIX = 16, 8
 _CHANNELS_OF_SHALLOW = 64
 """Of more, the library's matrix product takes less than `shallow`."""
 _FMA_OF_BLOCKING, _PIXELS_OF_BLOCKING = 1e8, 1024
-"""Up to so many multiply-adds, of so many pixels or more, `blocking` takes .15 to .76 of the time of CuPy's ``matmul`` in
-all 19 layers of `ablation_pointwise.json` with more than 64 channels (three networks, batch 1 to 128, one H200)."""
+"""Up to so many multiply-adds, of so many pixels or more, `blocking` takes .15 to .76 of the time of CuPy's ``matmul``
+in all 19 layers of `ablation_pointwise.json` with more than 64 channels (three networks, batch 1 to 128, one H200)."""
 _MAX_PIXELS = 2**36
 """Of a launch of `mix`, each counted once for four of its results: blocks are at most 2^31, of 64 pixels or more."""
 
