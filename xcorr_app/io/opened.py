@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from contextlib import contextmanager, suppress
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Stamp: TypeAlias = tuple[int, int, int]
+_OF_SYSTEM = {errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT}
 
 
 @contextmanager
@@ -61,6 +63,11 @@ def text_of(path: Path, most: int) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DamagedFileError(f"{path}: is no text in UTF-8 ({error.reason})") from error
+
+
+def is_of_system(error: InputError) -> bool:
+    """Whether the system is at fault, not the file: another try may read it."""
+    return isinstance(error.__cause__, OSError) and error.__cause__.errno in _OF_SYSTEM
 
 
 def announce(path: Path, size: int) -> None:

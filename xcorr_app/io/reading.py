@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from xcorr_app.errors import InputError
+from xcorr_app.io.opened import is_of_system
 from xcorr_app.io.series import FilesSource, UnusableFile
 from xcorr_app.io.tiff.tiff import TiffImage
 
@@ -23,7 +24,8 @@ def read_planes(
 ) -> dict[int, InputError]:
     """Read planes at positions (t, z, c) into `out`, one entry each; those that cannot be read become zeros.
 
-    Returns their errors by number in `positions`; `checksums` are told of the bytes of TIFF files that are read.
+    Returns their errors by number in `positions`; `checksums` are told of the bytes of TIFF files that are read. Raises
+    InputError where the system is at fault: a stack that went on without such a plane would be recorded as finished.
     """
     errors: dict[int, InputError] = {}
     if not isinstance(source, FilesSource):
@@ -31,7 +33,7 @@ def read_planes(
             try:
                 out[i] = source.plane(**position)
             except InputError as error:
-                out[i], errors[i] = 0, error
+                out[i], errors[i] = 0, _of_file(error)
         return errors
     places = [source.page_of(**position) for position in positions]
     start = 0
@@ -68,7 +70,7 @@ def _read_file(
         except InputError as error:
             if len(pages) == 1:
                 out[0] = 0
-                return {0: error}
+                return {0: _of_file(error)}
         else:
             return {}
     errors: dict[int, InputError] = {}
@@ -76,5 +78,12 @@ def _read_file(
         try:
             out[i] = file.read(page)
         except InputError as error:
-            out[i], errors[i] = 0, error
+            out[i], errors[i] = 0, _of_file(error)
     return errors
+
+
+def _of_file(error: InputError) -> InputError:
+    """Return an error that says that a file is damaged or missing; raise one of the system, which may pass."""
+    if is_of_system(error):
+        raise error
+    return error
