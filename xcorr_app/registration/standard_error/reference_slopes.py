@@ -14,7 +14,7 @@ from xcorr_app.correlation.weighting import RADIUS, smooth
 from xcorr_app.gpu.peaks.noise_sums import LAGS, RowsAndProducts, started_rows_and_products
 from xcorr_app.gpu.peaks.reference_tiles import reference_tiles
 from xcorr_app.gpu.peaks.tile_scatter import TileGrid
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.registration.quality import NOISE_PERIOD, clean_fraction, clean_of
 
 _TILES = 12
@@ -139,6 +139,17 @@ class ReferenceSlopes:
         some.noise, some.factors, some.sums = self.noise[part], self.factors[:, part], self.sums[:, part]
         some.clean = self.clean[part]
         return some
+
+    def unevenness(self) -> NDArray[np.float64]:
+        """(1 or n,) one over the effective number of tiles that find the shift, less one over their number.
+
+        Zero where all tiles hold as much of the scene's slopes, near one where a single bright thing does.
+        """
+        slopes = np.abs(to_host(self.sums[8:12:3]))  # of the sums of G D, those of rows with rows, columns with columns
+        slopes = slopes.reshape(2, slopes.shape[1], -1)
+        squared = np.maximum(slopes.sum(axis=2) ** 2, np.finfo(np.float64).tiny)
+        uneven: NDArray[np.float64] = ((slopes**2).sum(axis=2) / squared).mean(axis=0) - 1 / slopes.shape[2]
+        return np.maximum(uneven, 0.0)
 
     def _by_kernels(
         self,

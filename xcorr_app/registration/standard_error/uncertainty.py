@@ -32,7 +32,9 @@ t - (sum G D) o' over all tiles to zero. Of the K tiles, the scatter is
     K / (K - 3) sum over tiles t t^T / (n N var f' var g),    N the pixels of the whole overlap,
 
 K / (K - 1) for the mean that was taken off, (K - 1) / (K - 3) for Student's distribution being wider than the normal
-one; and the covariance of the shift is H^-1 scatter H^-1, H being the Hessian of the plane at its peak. Two errors that
+one; and the covariance of the shift is H^-1 scatter H^-1, H being the Hessian of the plane at its peak. Where few tiles
+hold most of the slopes, as those with bright stars do, the scatter has fewer degrees of freedom (Satterthwaite 1946,
+doi 10.2307/3002019): it is larger by 1 + 3 (1 / E - 1 / K), with E = (sum of G D)^2 / sum of (G D)^2. Two errors that
 no residual shows are added: of the plane's interpolation between whole shifts (`_interpolation_error`), and of what
 enters and leaves at the edges of the overlap where a frame moved by a fraction of a pixel (`AT_EDGES`).
 """
@@ -86,6 +88,7 @@ def peak_shapes(
         pixels = np.prod(np.maximum(np.array(shape) - np.abs(peak), 0), axis=1).astype(np.float64)
         scatter = to_host(_scatter(sums, reference, xp.asarray(inside), xp.asarray(offset), xp.asarray(pixels)))
     scatter[inside.sum(axis=(1, 2)) < FEWEST_TILES] = np.nan
+    scatter *= (1 + 3 * reference.unevenness())[:, None, None]
     d, e, f = quadratic_terms(near)[:, 3:].T
     hessian = np.stack([2 * d, e, e, 2 * f], axis=1).reshape(-1, 2, 2)
     scatter += hessian @ np.diag(AT_EDGES / np.array(shape)) ** 2 @ hessian
