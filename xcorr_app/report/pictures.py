@@ -114,6 +114,8 @@ def block_mean(image: NDArray[Any], rows: int, columns: int, part: tuple[slice, 
 
     kind = np.float32 if image.dtype in (np.uint8, np.int16, np.uint16, np.float32) else np.float64
     limit = float(np.finfo(np.float32).max)
+    if rows == columns == 1 and part is None:
+        return np.clip(np.where(np.isfinite(image), image, np.nan), -limit, limit).astype(np.float32)
 
     def mean(pixels: NDArray[Any]) -> Any:
         whole: Any = np.pad(pixels.astype(kind), rim)

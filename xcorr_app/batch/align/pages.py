@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -23,6 +23,7 @@ from xcorr_app.pipeline.state import REPORT, State
 from xcorr_app.pipeline.work import Plan
 from xcorr_app.report.html import own_page, render_report, render_section
 from xcorr_app.report.page_budget import ALONE, MAX_SECTIONS, room_for
+from xcorr_app.report.pictures import Pictures
 from xcorr_app.report.records import RunReport, StackReport
 
 SECTION = ".html"
@@ -30,16 +31,22 @@ SECTION = ".html"
 
 
 def draw_stack(
-    report: StackReport, plan: Plan[AlignOptions], engine: str, outputs: list[Path], resources: StackResources
+    report: StackReport,
+    pictures: Callable[[], Pictures] | None,
+    plan: Plan[AlignOptions],
+    engine: str,
+    outputs: list[Path],
+    resources: StackResources,
 ) -> dict[str, Any]:
     """Draw a stack's section and, of one of many, a page of its own; returns what is kept of its report.
 
     What a quick report leaves out is in the tables of shifts.
     """
     files, room, kind = {}, room_for(plan.stacks), plan.options.report
-    report = replace(report, files=tuple(path.name for path in outputs))
     has_page = kind == "full" and room is not ALONE
     with timed(resources.stages.meter, "draw"):
+        shown = None if pictures is None else pictures()
+        report = replace(report, files=tuple(path.name for path in outputs), pictures=shown)
         if kind != "none" and plan.stacks <= MAX_SECTIONS:
             page = own_page(report.name) if has_page else ""
             base = own_page(report.name).removesuffix(REPORT)

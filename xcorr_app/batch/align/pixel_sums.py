@@ -72,18 +72,18 @@ class PixelSums:
         if self._base is not None:
             self._base, self._sum, self._squares = (to_host(part) for part in (self._base, self._sum, self._squares))
         self._missing = self._missing if isinstance(self._missing, int) else to_host(self._missing)
+        self._lines = [to_host(line) for line in self._lines]
 
     def kymograph(self) -> NDArray[np.float32]:
-        """One line a frame."""
-        lines: NDArray[np.float32] = np.concatenate([to_host(line) for line in self._lines])
+        """One line a frame; of what is on the host."""
+        lines: NDArray[np.float32] = np.concatenate(self._lines)
         return lines
 
     def projections(self, covered: Any) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Mean and standard deviation over frames that cover every pixel, or each, so many times.
 
-        NaN where none has a value. The sums are used up.
+        NaN where none has a value. The sums, which are on the host, are used up.
         """
-        self.to_host()
         number = covered - self._missing
         known = np.maximum(number, 1)
         base, mean, squares = self._base, self._sum, self._squares

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -25,6 +25,8 @@ _BAND = 5
 _MAX_THUMBNAILS = 24
 _ROOM = 24
 """Bytes of a device's memory that the sums of a byte of frames take on the way, at most."""
+_FEW_PIXELS = 1 << 20
+"""Pixels of a frame whose sums may wait until a thread draws them; 48 bytes each."""
 _PREVIEWED = 24
 """Frames spread over the stack that the preview plays."""
 
@@ -102,7 +104,7 @@ class Projections:
     def _add(self, numbers: Sequence[int], before: Array, after: Array) -> None:
         xp = array_namespace(before)
         if xp is np and not self._on_host:
-            self._to_host()
+            self.to_host()
         if self._masked is not None:
             before, after = self._masked.of(list(numbers), before, after)
         extents = self._extents[list(numbers)]
@@ -127,14 +129,28 @@ class Projections:
             self._preview += zip(*of_shown, strict=True)
         self._numbers += numbers
 
-    def _to_host(self) -> None:
+    def to_host(self) -> None:
+        """Bring all to the host, by the thread that owns the device."""
         for sums in (self._before, self._after, self.sums):
             if sums is not None:
                 sums.to_host()
         self._on_host = True
 
+    def finished(self) -> Callable[[], Pictures]:
+        """End the sums; what is returned makes the pictures, by the thread that draws.
+
+        Of large frames they are made at once: the sums of several stacks that wait would take too much memory.
+        """
+        self.sums = None
+        self.to_host()
+        if self._shape[0] * self._shape[1] <= _FEW_PIXELS:
+            return self.pictures
+        pictures = self.pictures()
+        return lambda: pictures
+
     def pictures(self) -> Pictures:
         """What a report shows, reduced to the size it is shown at; nothing can be added any more, for memory's sake."""
+        self.to_host()
         extents, preview = self._extents[self._numbers], self._preview
         whole_band = (extents[:, 0] <= self._band.start) & (extents[:, 1] >= self._band.stop)
         known = _between(extents[:, 2:], self._shape[1]) & whole_band[:, None]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from textwrap import shorten
@@ -79,7 +78,7 @@ def align_stack(
     result = measured.result
     notes = [*spec.notes, *_notes(begun.host, result, options), *resources.notes, *moved.notes]
     notes += _notes_on_moving(rows, options, moved)
-    report = _report(spec.name, options, begun.host, measured, rows, pictures, assessment, tuple(notes))
+    report = _report(spec.name, options, begun.host, measured, rows, assessment, tuple(notes))
     facts = {
         "frames": begun.host.count,
         "engine": result.engine,
@@ -92,8 +91,8 @@ def align_stack(
         "unreadable": {str(frame): reason for frame, reason in result.unreadable.items()},
     }
     outputs = [folder / name for name in files] + ([] if target is None else [target])
-    draw = partial(draw_stack, report, plan, result.engine, outputs, resources)
-    return Finished(facts, outputs, replace(report, pictures=None), draw)
+    draw = partial(draw_stack, report, pictures, plan, result.engine, outputs, resources)
+    return Finished(facts, outputs, report, draw)
 
 
 def measured_by_shifts(begun: Begun[SourceFrames], options: AlignOptions, resources: StackResources) -> Measured:
@@ -130,8 +129,8 @@ def _moved(
     measured: Measured,
     rows: Sequence[FrameRow],
     resources: StackResources,
-) -> tuple[Moved, Pictures | None, Assessment, Path | None]:
-    """Move the frames, as far as that is wanted, and assess what came of it; the file that is written."""
+) -> tuple[Moved, Callable[[], Pictures] | None, Assessment, Path | None]:
+    """Move the frames, as far as that is wanted, and assess what came of it; what makes pictures; the file written."""
     frames, result, warped = begun.host, measured.result, measured.warped
     moves = np.array([(row.applied_dy, row.applied_dx) for row in rows])
     if options.apply and not np.isfinite(moves).any():
@@ -164,9 +163,8 @@ def _moved(
             )
     resources.close()
     with resources.step("assess"):
-        pictures = None if projections is None else projections.pictures()
-        sums = None if projections is None else projections.sums
-        assessment = assessment_of(sums, settings, frames.shape, result)
+        assessment = assessment_of(None if projections is None else projections.sums, settings, frames.shape, result)
+        pictures = None if projections is None else projections.finished()
     return moved, pictures, assessment, target
 
 
@@ -176,7 +174,6 @@ def _report(
     frames: SourceFrames,
     measured: Measured,
     rows: tuple[FrameRow, ...],
-    pictures: Pictures | None,
     assessment: Assessment,
     notes: tuple[str, ...],
 ) -> StackReport:
@@ -185,7 +182,6 @@ def _report(
         name=name,
         description=_description(source, frames),
         rows=rows,
-        pictures=pictures,
         assessment=assessment,
         reference=_described_reference(options, result, frames),
         max_shift=(float(result.window.dy_max), float(result.window.dx_max)),
