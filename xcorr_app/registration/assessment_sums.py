@@ -116,52 +116,66 @@ class Side:
                 setattr(self, name, to_host(values))
         self.kept = [to_host(frame) for frame in self.kept]
 
-    def add(self, values: Array, counts: Array | None, own: Array, before: Array, first: int) -> None:
+    def add(
+        self,
+        values: Array,
+        counts: Array | None,
+        own: NDArray[np.float64],
+        before: NDArray[np.float64],
+        first: int,
+    ) -> None:
         """Take in frames (n, N), zero where they do not count, the first of which is even where `first` is.
 
-        They are multiplied by what is one over their deviations (n,), and that `before`. Where all pixels count,
-        `counts` (n, N) is None.
+        They are multiplied by what is one over their deviations (n,), and that `before`, both on the host. Where all
+        pixels count, `counts` (n, N) is None.
         """
         xp = array_namespace(values)
         if self.sums is None:
-            size, counted = values.shape[1], 1 if counts is None else values.shape[1]
+            size = values.shape[1]
             self.total, self.sums = xp.zeros(size, values.dtype), xp.zeros((2, size), values.dtype)
-            self.squares, self.numbers = xp.zeros(counted), xp.zeros((2, counted))
+            if counts is None:
+                self.squares, self.numbers = np.zeros(1), np.zeros((2, 1))
+            else:
+                self.squares, self.numbers = xp.zeros(size), xp.zeros((2, size))
+        there = xp.asarray(before.astype(values.dtype))
         for parity in range(min(2, len(values))):
             part, which = slice(parity, None, 2), (first + parity) % 2
-            self.sums[which] += xp.einsum("n,np->p", before[part].astype(values.dtype), values[part])
-            some = (own[part] > 0)[:, None]
-            self.numbers[which] += (some if counts is None else some & counts[part]).sum(axis=0)
+            self.sums[which] += xp.einsum("n,np->p", there[part], values[part])
+            some = own[part] > 0
+            self.numbers[which] += (
+                some.sum() if counts is None else (xp.asarray(some)[:, None] & counts[part]).sum(axis=0)
+            )
         if own is not before:
-            self.total += xp.einsum("n,np->p", own.astype(values.dtype), values)
+            self.total += xp.einsum("n,np->p", xp.asarray(own.astype(values.dtype)), values)
         if counts is not None:
-            self.squares += xp.einsum("n,np,np->p", own**2, values, values)
+            self.squares += xp.einsum("n,np,np->p", xp.asarray(own**2), values, values)
 
     def correlation(self) -> float:
         """Correlation of the frames with the mean of the others, over all pixels at which two or more count."""
         if self.sums is None:
             return math.nan
-        xp, number = array_namespace(self.sums), self.numbers.sum(axis=0)
+        number = self.numbers.sum(axis=0)
         # Before, frames are over their own deviations either way.
         total = (self.sums.sum(axis=0) if self.is_before else self.total).astype(np.float64)
-        # Of frames that count everywhere the squares are their number.
-        squares = self.squares if number.size > 1 else number
-        total -= total.mean() if number.size == 1 else 0.0
-        several = number > 1
+        power, squares = total**2, self.squares
+        if number.size == 1:  # all pixels together; of frames that count everywhere the squares are their number
+            power = np.array([float(power.sum()) - float(total.sum()) ** 2 / total.size])
+            squares = number * total.size
+        xp, several = array_namespace(power), number > 1
         if int(several.sum()) < min(_FEWEST, number.size):
             return math.nan
         others = xp.where(several, number - 1, np.inf)
-        shared = float(((total**2 - squares) / others).sum())
-        of_others = float((((number - 2) * total**2 + squares) / others**2).sum())
-        of_frames = float(xp.where(several, squares, 0.0).sum()) * total.size / number.size
+        shared = float(((power - squares) / others).sum())
+        of_others = float((((number - 2) * power + squares) / others**2).sum())
+        of_frames = float(xp.where(several, squares, 0.0).sum())
         norm = math.sqrt(max(of_frames * of_others, 0.0))
         return shared / norm if norm > 0 else math.nan
 
     def means(self) -> Array:
         """(2, N) of the even and of the odd frames; NaN where there are none."""
-        xp = array_namespace(self.sums)
-        means = xp.where(self.numbers > 0, self.sums / xp.maximum(self.numbers, 1), np.nan)
-        return means.astype(self.sums.dtype, copy=False)
+        xp = array_namespace(self.numbers)
+        share = xp.where(self.numbers > 0, 1 / xp.maximum(self.numbers, 1), np.nan).astype(self.sums.dtype)
+        return self.sums * array_namespace(self.sums).asarray(share)
 
     def crispness(self, shape: tuple[int, int]) -> float:
         """Root of the gradient energy of the mean of all frames, a pixel, without what noise adds."""
@@ -171,9 +185,12 @@ class Side:
         even, odd = (xp.gradient(mean) for mean in self.means().reshape(2, *shape))
         energy = sum(even[axis] * odd[axis] for axis in range(2))
         known = xp.isfinite(energy)
-        if int(known.sum()) < min(_FEWEST, self.numbers[0].size):
+        # Column by column: for a sum of everything a device's library compiles seconds of templates.
+        number = int(to_host(known.sum(axis=0)).sum())
+        if number < min(_FEWEST, self.numbers[0].size):
             return math.nan
-        return math.sqrt(max(float(xp.where(known, energy, 0.0).sum(dtype=np.float64)) / float(known.sum()), 0.0))
+        whole = float(to_host(xp.where(known, energy, 0.0).sum(axis=0, dtype=np.float64)).sum())
+        return math.sqrt(max(whole / number, 0.0))
 
 
 class AssessmentSums:
@@ -237,10 +254,9 @@ class AssessmentSums:
         members = self._shared.members[start : start + int(before.shape[0])]
         if not members.any():
             return
-        xp = array_namespace(before)
         of_sides = [_centred(frames, masked=self.masked) for frames in (before, after)]
-        counted = (of_sides[0][2] > 0) & (of_sides[1][2] > 0) & xp.asarray(members)
-        own = [xp.where(counted, 1 / xp.sqrt(variance), 0.0) for _, _, variance in of_sides]
+        counted = (of_sides[0][2] > 0) & (of_sides[1][2] > 0) & members
+        own = [np.where(counted, 1 / np.sqrt(variance), 0.0) for _, _, variance in of_sides]
         for side, (values, counts, _), mine in zip((self._before, self._after), of_sides, own, strict=True):
             side.add(values, counts, mine, own[0], start)
 
@@ -268,7 +284,7 @@ class AssessmentSums:
         numbers = self._after.numbers
         if not self._after.kept or numbers is None or int((numbers[1] > 0).sum()) < min(_FEWEST, numbers[1].size):
             return None
-        xp = array_namespace(numbers)
+        xp = array_namespace(self._after.sums)
         inner = tuple(
             slice(crop.start - part.start, crop.stop - part.start)
             for crop, part in zip(self._crop, self._shared.area, strict=True)
@@ -299,34 +315,37 @@ def _without(frames: Array, places: NDArray[np.float64], reach: int) -> Array:
     return filled
 
 
-def _centred(frames: Array, *, masked: bool) -> tuple[Array, Array | None, Array]:
-    """Frames (n, N) less about their mean, which pixels count, and variances (n,), 0 where they have no contrast."""
+def _centred(frames: Array, *, masked: bool) -> tuple[Array, Array | None, NDArray[np.float64]]:
+    """Frames (n, N) less about their mean, which pixels count, and variances (n,), 0 where they have no contrast.
+
+    What is one value a frame is computed on the host: on a device each step of that would be a kernel to compile.
+    """
     xp = array_namespace(frames)
     kind = working_type(np.dtype(frames.dtype))
     mean = _means(frames)
-    values = xp.subtract(frames, mean[:, None, None].astype(kind), dtype=kind).reshape(len(frames), -1)
+    values = xp.subtract(frames, xp.asarray(mean.astype(kind))[:, None, None], dtype=kind).reshape(len(frames), -1)
     counts = None
     if frames.dtype.kind == "f":
         counts = xp.isfinite(values)
         values = xp.where(counts, values, 0)
-    number = xp.maximum(counts.sum(axis=1), 1) if masked and counts is not None else values.shape[1]
-    squares = xp.einsum("np,np->n", values, values).astype(np.float64)
-    rest = xp.einsum("np->n", values).astype(np.float64) / number
-    variance = squares / number - rest**2
-    has_contrast = (variance > xp.maximum(_FLAT * (mean + rest) ** 2, _FAINTEST)) & xp.isfinite(variance)
+    number: Any = values.shape[1]
     if masked and counts is not None:
-        values = xp.where(counts, values - rest[:, None].astype(kind), 0)
-    return values, counts if masked else None, xp.where(has_contrast, variance, 0.0)
+        number = np.maximum(to_host(counts.sum(axis=1)), 1)
+    squares = to_host(xp.einsum("np,np->n", values, values)).astype(np.float64)
+    rest = to_host(xp.einsum("np->n", values)).astype(np.float64) / number
+    variance = squares / number - rest**2
+    has_contrast = (variance > np.maximum(_FLAT * (mean + rest) ** 2, _FAINTEST)) & np.isfinite(variance)
+    if masked and counts is not None:
+        values = xp.where(counts, values - xp.asarray(rest.astype(kind))[:, None], 0)
+    return values, counts if masked else None, np.where(has_contrast, variance, 0.0)
 
 
-def _means(frames: Array) -> Array:
+def _means(frames: Array) -> NDArray[np.float64]:
     """About the mean of each frame (n, y, x), of what is finite of it."""
-    xp = array_namespace(frames)
-    some = frames[:, ::_EVERY, ::_EVERY].astype(np.float64)
-    if frames.dtype.kind != "f":
-        return some.mean(axis=(1, 2))
-    known = xp.isfinite(some)
-    return xp.where(known, some, 0).sum(axis=(1, 2)) / xp.maximum(known.sum(axis=(1, 2)), 1)
+    some = to_host(frames[:, ::_EVERY, ::_EVERY]).astype(np.float64)
+    known = np.isfinite(some)
+    means: NDArray[np.float64] = np.where(known, some, 0).sum(axis=(1, 2)) / np.maximum(known.sum(axis=(1, 2)), 1)
+    return means
 
 
 def _middle(part: slice, roi: slice | None) -> slice:

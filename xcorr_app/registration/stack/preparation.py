@@ -73,7 +73,8 @@ def prepare(chunk: Chunk, settings: Settings) -> Prepared:
     non_finite = np.zeros(frames.shape[0], dtype=np.int64)
     if frames.dtype.kind == "f":
         finite = xp.isfinite(frames)
-        count = to_host(finite.sum(axis=(1, 2)))
+        # In two steps: for a sum over both axes a device's library compiles a second of templates.
+        count = to_host(finite.sum(axis=1)).sum(axis=1)
         non_finite = pixels - count
         if non_finite.any():
             # Divided before it is summed: the sum of large values must not overflow.
