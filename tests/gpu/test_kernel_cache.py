@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from xcorr_app.gpu.runtime import compile as compiling
-
 pytestmark = pytest.mark.gpu
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -142,13 +140,3 @@ def test_folders_out_of_reach(tmp_path, primed):
     for report in uses([file, file / "below", "/proc/none"]):
         assert report["compiled"] == primed[1]["compiled"]
     assert file.read_text() == "not a folder"
-
-
-def test_what_is_compiled_ahead_is_taken(monkeypatch):
-    monkeypatch.setattr(compiling, "_ahead", {})
-    compiling.compile_ahead.__wrapped__("unsigned short")
-    begun = dict(compiling._ahead)
-    assert len(begun) > 20
-    name, defines, device = next(iter(begun))
-    assert compiling._kernel.__wrapped__(name, defines, 0, device).num_regs > 0
-    assert all(cubin.result()[:4] == b"\x7fELF" for cubin in begun.values())

@@ -6,8 +6,6 @@ The compiler is CUDA 13's, whose oldest architecture is sm_75 (that of CUDA 12 i
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from tests import share
@@ -34,7 +32,7 @@ from tests.kernels.pointwise_instantiations import launches_of_pointwise, other_
 from tests.kernels.resample_instantiations import launches_of_resample, other_launches_of_resample
 from tests.kernels.shallow_instantiations import launches_of_shallow, other_launches_of_shallow
 from tests.kernels.sliding_instantiations import launches_of_sliding, other_launches_of_sliding
-from xcorr_app.gpu.runtime.compile import COMMON, OF_ONE_ARCHITECTURE, compiler_options, kernel_root, kernel_source
+from xcorr_app.gpu.runtime.compile import OF_ONE_ARCHITECTURE, compiler_options, kernel_root, kernel_source
 
 _COMMON = [*launches_of_variants(COMMON_TYPES), *launches_of_peaks(COMMON_TYPES)]
 _COMMON += [*launches_of_separable(), *launches_of_pointwise(), *launches_of_sliding(), *launches_of_shallow()]
@@ -99,12 +97,3 @@ def test_a_spill_would_be_noticed():
 def test_every_kernel_is_compiled():
     files = {str(path.relative_to(kernel_root()).with_suffix("")) for path in kernel_root().rglob("*.cu")}
     assert files == {launch.kernel for launch in EVERYWHERE.values()}
-
-
-def test_kernels_compiled_ahead_are_there():
-    """With defines that some launch of theirs has: others would be compiled for nothing."""
-    shipped = {}
-    for launch in EVERYWHERE.values():
-        shipped.setdefault(launch.kernel, set()).update(launch.defines)
-    listed = json.loads((kernel_root() / COMMON).read_text())
-    assert {name for name, defines in listed if not defines.keys() <= shipped.get(name, set())} == set()

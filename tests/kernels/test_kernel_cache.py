@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -16,16 +15,6 @@ from xcorr_app.gpu.runtime import kernel_cache
 NAME = "direct/warp_shuffle"
 
 
-class FakeDevice(nullcontext):
-    """The only one, current or not."""
-
-    id = 0
-
-    def __init__(self, capability):
-        super().__init__()
-        self.compute_capability = capability
-
-
 class FakeCuPy:
     """As much of CuPy as compiling needs; a cubin is its source backwards, a loaded function remembers its cubin."""
 
@@ -33,9 +22,9 @@ class FakeCuPy:
 
     def __init__(self, capability="90"):
         self.compiled = []
-        device = FakeDevice(capability)
+        device = SimpleNamespace(id=0, compute_capability=capability)
         self.cuda = SimpleNamespace(
-            Device=lambda number=0: device,
+            Device=lambda: device,
             nvrtc=SimpleNamespace(getVersion=lambda: (13, 0)),
             compiler=SimpleNamespace(compile_using_nvrtc=self.compile),
             function=SimpleNamespace(Module=lambda: SimpleNamespace(load=self.load, get_function=self.get_function)),
@@ -78,20 +67,6 @@ def test_a_second_use_does_not_compile(folder, monkeypatch):
     assert len(first_use(monkeypatch).compiled) == 1
     assert len(first_use(monkeypatch).compiled) == 0
     assert len(list(folder.iterdir())) == 1
-
-
-def test_what_was_compiled_ahead_is_not_compiled_again(folder, monkeypatch):
-    monkeypatch.setattr(compiling, "_ahead", {})
-    cupy = FakeCuPy()
-    monkeypatch.setitem(sys.modules, "cupy", cupy)
-    monkeypatch.setattr(compiling, "_kernel", compiling._kernel.__wrapped__)
-    compiling.compile_ahead.__wrapped__("unsigned short")
-    (name, defines, device), begun = next(iter(compiling._ahead.items()))
-    made = begun.result()
-    assert compiling._kernel(name, defines, 0, device)
-    assert cupy.loaded == made
-    assert len({future.result() for future in compiling._ahead.values()}) == len(compiling._ahead) == len(cupy.compiled)
-    assert any("unsigned short" in source for source in cupy.compiled)
 
 
 def test_another_compiler_device_or_define_is_another_kernel(folder, monkeypatch):

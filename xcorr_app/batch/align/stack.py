@@ -21,8 +21,6 @@ from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.pages import draw_stack
 from xcorr_app.batch.align.projections import Projections
 from xcorr_app.errors import InputError
-from xcorr_app.gpu.runtime.compile import compile_ahead
-from xcorr_app.gpu.runtime.types import INPUT_TYPES
 from xcorr_app.io import SeriesSpec, Source, make_folder
 from xcorr_app.io.outputs import output_ending
 from xcorr_app.io.source import runs_of
@@ -67,8 +65,6 @@ def align_stack(
     """Measure one series of frames, move them into its folder and tell of it."""
     options, folder = plan.options, plan.out / spec.name
     check_correction(options, begun.host)
-    if begun.host.xp is not np and (pixels := INPUT_TYPES.get(str(begun.host.dtype))):
-        compile_ahead(pixels)
     with resources.step("measure"):
         measured = _WAYS.get(options.model, measured_by_motion)(begun, options, resources)
     # Table, report, resumed report and moved stack all hold to the same rounded numbers: who applies the table

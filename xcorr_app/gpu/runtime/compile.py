@@ -5,39 +5,17 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib
-import json
-import os
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from xcorr_app.errors import DeviceError
 from xcorr_app.gpu.runtime.kernel_cache import load_kernel, save_kernel
 
-__all__ = [
-    "COMMON",
-    "OF_ONE_ARCHITECTURE",
-    "PIXELS",
-    "Kernel",
-    "compile_ahead",
-    "compiler_options",
-    "kernel_function",
-    "kernel_root",
-    "kernel_source",
-]
+__all__ = ["OF_ONE_ARCHITECTURE", "Kernel", "compiler_options", "kernel_function", "kernel_root", "kernel_source"]
 
 Defines = tuple[tuple[str, str | int], ...]
-_ahead: dict[tuple[str, Defines, int], Future[bytes]] = {}
-"""What `compile_ahead` began."""
 _OPTIONS = ("-std=c++17", "-ftz=true")
-COMMON = "first_run.json"
-"""Names and defines of the kernels that `xcorr align` asks for at its defaults, the slowest to compile first; made by
-``python -m benchmarks.first_run``."""
-PIXELS = "pixels"
-"""Stands for the type of a stack's pixels in that file."""
-_COMPILERS = 8
-"""Threads that compile at once."""
 OF_ONE_ARCHITECTURE = {"tensor/hankel_warpgroup": "90a", "tensor/hankel_frames": "90a"}
 """Kernels with instructions that one architecture alone has."""
 
@@ -110,48 +88,21 @@ def kernel_function(name: str, defines: Mapping[str, str | int], shared_bytes: i
 
 
 @functools.cache
-def compile_ahead(pixel_type: str) -> None:
-    """Compile side by side what a first run on a machine needs for such pixels: `COMMON`, as far as it is not on disk.
-
-    Threads call the compiler alone; what it made is loaded, and started, by the thread that owns the device.
-    """
-    cupy = importlib.import_module("cupy")
-    device = int(cupy.cuda.Device().id)
-    wanted = json.loads((kernel_root() / COMMON).read_text(encoding="utf-8"))
-    workers = min(_COMPILERS, os.cpu_count() or 1)
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="xcorr-compile")
-    for name, defines in wanted:
-        of_pixels = {key: pixel_type if value == PIXELS else value for key, value in defines.items()}
-        what = name, tuple(sorted(of_pixels.items())), device
-        if what not in _ahead:
-            _ahead[what] = pool.submit(_cubin, *what)
-    pool.shutdown(wait=False)
-
-
-@functools.cache
 def _kernel(name: str, defines: Defines, shared_bytes: int, device: int) -> Kernel:
-    begun = _ahead.get((name, defines, device))
-    cubin = _cubin(name, defines, device) if begun is None else begun.result()
-    return Kernel(importlib.import_module("cupy"), cubin, name.rsplit("/", 1)[-1], shared_bytes)
-
-
-def _cubin(name: str, defines: Defines, device: int) -> bytes:
-    """Compile a kernel, or take it from the cache on disk."""
     cupy = importlib.import_module("cupy")
     source = kernel_source(name, dict(defines))
-    with cupy.cuda.Device(device):
-        # The folder of the headers is no part of the key: the source holds their digest.
-        architecture = OF_ONE_ARCHITECTURE.get(name, cupy.cuda.Device().compute_capability)
-        compiler = (cupy.__version__, cupy.cuda.nvrtc.getVersion(), architecture)
-        key = "\n".join(map(str, (*compiler, *_OPTIONS, source)))
-        cubin = load_kernel(key)
-        if cubin is None:
-            try:
-                cubin = _compile(cupy, name, source)
-            except Exception as error:  # CuPy's compile errors share no base class but Exception
-                raise DeviceError(f"{name}.cu does not compile for device {device}: {error}") from error
-            save_kernel(key, cubin)
-    return cubin
+    # The folder of the headers is no part of the key: the source holds their digest.
+    architecture = OF_ONE_ARCHITECTURE.get(name, cupy.cuda.Device().compute_capability)
+    compiler = (cupy.__version__, cupy.cuda.nvrtc.getVersion(), architecture)
+    key = "\n".join(map(str, (*compiler, *_OPTIONS, source)))
+    cubin = load_kernel(key)
+    if cubin is None:
+        try:
+            cubin = _compile(cupy, name, source)
+        except Exception as error:  # CuPy's compile errors share no base class but Exception
+            raise DeviceError(f"{name}.cu does not compile for device {device}: {error}") from error
+        save_kernel(key, cubin)
+    return Kernel(cupy, cubin, name.rsplit("/", 1)[-1], shared_bytes)
 
 
 def _compile(cupy: Any, name: str, source: str) -> bytes:
