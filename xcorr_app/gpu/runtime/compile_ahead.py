@@ -15,6 +15,7 @@ import hashlib
 import importlib
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread, main_thread
@@ -72,8 +73,7 @@ def _jobs(cupy: Any, record: dict[str, Any]) -> list[Callable[[], Any]]:
     jobs: list[Callable[[], Any]] = []
     for text, with_what in record["kernels"]:
         if isinstance(with_what, dict):
-            jobs.append(lambda name=text, defines=with_what: cubin_of(name, defines))
+            jobs.append(partial(cubin_of, text, with_what))
         elif record["cupy"] == cupy.__version__:
-            compiled = cupy._core.core.compile_with_cache
-            jobs.append(lambda source=text, options=tuple(with_what): compiled(source, options))
+            jobs.append(partial(cupy._core.core.compile_with_cache, text, tuple(with_what)))
     return jobs
