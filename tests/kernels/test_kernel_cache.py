@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -10,7 +12,7 @@ import pytest
 
 from xcorr_app.errors import DeviceError
 from xcorr_app.gpu.runtime import compile as compiling
-from xcorr_app.gpu.runtime import kernel_cache
+from xcorr_app.gpu.runtime import compile_ahead, kernel_cache
 
 NAME = "direct/warp_shuffle"
 
@@ -22,7 +24,7 @@ class FakeCuPy:
 
     def __init__(self, capability="90"):
         self.compiled = []
-        device = SimpleNamespace(id=0, compute_capability=capability)
+        device = SimpleNamespace(id=0, compute_capability=capability, use=lambda: None)
         self.cuda = SimpleNamespace(
             Device=lambda: device,
             nvrtc=SimpleNamespace(getVersion=lambda: (13, 0)),
@@ -51,6 +53,32 @@ class FakeCuPy:
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("CUPY_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path / "cache"
+
+
+def test_what_a_record_names_is_compiled_ahead_once_for_a_folder(folder, monkeypatch, tmp_path):
+    asked = []
+
+    def compile_with_cache(source, options):
+        asked.append((source, options))
+        raise RuntimeError("said when it is asked for")
+
+    def with_record(version):
+        monkeypatch.setattr(compile_ahead, "RECORD", tmp_path / f"record_{version}")
+        record = {"cupy": version, "kernels": [["sum", ["--one"]], [NAME, {"ROWS": 2}]]}
+        compile_ahead.RECORD.write_bytes(gzip.compress(json.dumps(record).encode()))
+        cupy = FakeCuPy()
+        cupy._core = SimpleNamespace(core=SimpleNamespace(compile_with_cache=compile_with_cache))
+        monkeypatch.setitem(sys.modules, "cupy", cupy)
+        compile_ahead.compile_ahead()
+        return cupy
+
+    assert with_record("14.2.0").compiled == [compiling.kernel_source(NAME, {"ROWS": 2})]
+    assert asked == [("sum", ("--one",))]
+    assert first_use(monkeypatch, ROWS=2).compiled == []
+    assert with_record("14.2.0").compiled == []
+    assert len(asked) == 1
+    with_record("13.0.0")
+    assert len(asked) == 1, "another CuPy writes other sources"
 
 
 def first_use(monkeypatch, cupy=None, **defines):

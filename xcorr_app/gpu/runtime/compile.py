@@ -12,7 +12,15 @@ from typing import Any
 from xcorr_app.errors import DeviceError
 from xcorr_app.gpu.runtime.kernel_cache import load_kernel, save_kernel
 
-__all__ = ["OF_ONE_ARCHITECTURE", "Kernel", "compiler_options", "kernel_function", "kernel_root", "kernel_source"]
+__all__ = [
+    "OF_ONE_ARCHITECTURE",
+    "Kernel",
+    "compiler_options",
+    "cubin_of",
+    "kernel_function",
+    "kernel_root",
+    "kernel_source",
+]
 
 Defines = tuple[tuple[str, str | int], ...]
 _OPTIONS = ("-std=c++17", "-ftz=true")
@@ -88,11 +96,17 @@ def kernel_function(name: str, defines: Mapping[str, str | int], shared_bytes: i
 
 
 @functools.cache
-def _kernel(name: str, defines: Defines, shared_bytes: int, device: int) -> Kernel:
+def _kernel(name: str, defines: Defines, shared_bytes: int, _device: int) -> Kernel:
     cupy = importlib.import_module("cupy")
-    source = kernel_source(name, dict(defines))
+    return Kernel(cupy, cubin_of(name, dict(defines)), name.rsplit("/", 1)[-1], shared_bytes)
+
+
+def cubin_of(name: str, defines: Mapping[str, str | int]) -> bytes:
+    """Compile a kernel for the current device and save it on disk, or take it from there."""
+    cupy = importlib.import_module("cupy")
+    source, device = kernel_source(name, defines), cupy.cuda.Device()
     # The folder of the headers is no part of the key: the source holds their digest.
-    architecture = OF_ONE_ARCHITECTURE.get(name, cupy.cuda.Device().compute_capability)
+    architecture = OF_ONE_ARCHITECTURE.get(name, device.compute_capability)
     compiler = (cupy.__version__, cupy.cuda.nvrtc.getVersion(), architecture)
     key = "\n".join(map(str, (*compiler, *_OPTIONS, source)))
     cubin = load_kernel(key)
@@ -100,9 +114,9 @@ def _kernel(name: str, defines: Defines, shared_bytes: int, device: int) -> Kern
         try:
             cubin = _compile(cupy, name, source)
         except Exception as error:  # CuPy's compile errors share no base class but Exception
-            raise DeviceError(f"{name}.cu does not compile for device {device}: {error}") from error
+            raise DeviceError(f"{name}.cu does not compile for device {device.id}: {error}") from error
         save_kernel(key, cubin)
-    return Kernel(cupy, cubin, name.rsplit("/", 1)[-1], shared_bytes)
+    return cubin
 
 
 def _compile(cupy: Any, name: str, source: str) -> bytes:

@@ -13,6 +13,7 @@ from types import ModuleType
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, DeviceError
+from xcorr_app.gpu.runtime.compile_ahead import compile_ahead
 from xcorr_app.gpu.runtime.device import cuda_status, require_cuda
 
 
@@ -74,6 +75,7 @@ def begin_loading(text: str) -> None:
             require_cuda()
             threading.Thread(target=load_more, name="xcorr-device-fft").start()
             select_device(text)
+            compile_ahead()
 
     def load_more() -> None:
         with suppress(Exception):

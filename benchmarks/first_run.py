@@ -1,0 +1,105 @@
+"""What a first run of ``xcorr align`` costs more than a second one, and the record of the kernels that it asks for.
+
+``python -m benchmarks.first_run`` empties a folder of its own for kernels and runs the command twice, each time in a
+process of its own. With ``--record`` it writes the record from which kernels are compiled ahead: every kernel that
+runs with defaults ask for, those of CuPy as the text that it hands to the compiler.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tifffile
+from scipy.ndimage import gaussian_filter, shift
+
+from xcorr_app.gpu.runtime.compile_ahead import RECORD
+
+_STACKS = {"a": (512, "uint16"), "b": (512, "uint8"), "c": (1024, "uint16")}
+"""Side and type of pixels of the stacks that a record is made with; the first is what is timed."""
+
+
+def write_stacks(folder: Path) -> None:
+    """Write stacks of forty noisy frames that drift over a scene of blobs."""
+    rng = np.random.default_rng(1)
+    for name, (side, dtype) in _STACKS.items():
+        scene = gaussian_filter(rng.standard_normal((side + 40, side + 40)), 3)
+        scene *= 60 / scene.std()
+        drift = np.cumsum(rng.normal(0, 0.6, (40, 2)), axis=0)
+        frames = [shift(scene, move, order=1)[20:-20, 20:-20] + rng.normal(128, 8, (side, side)) for move in drift]
+        (folder / name).mkdir()
+        tifffile.imwrite(folder / name / "stack.tif", np.clip(frames, 0, 255).astype(dtype), metadata={"axes": "TYX"})
+
+
+def record_kernels(folder: Path) -> None:
+    """Align the stacks in this process, whose cache of kernels is empty, and write down what is compiled."""
+    from xcorr_app.gpu.runtime import compile as own_compiler
+
+    RECORD.unlink(missing_ok=True)
+    import cupy
+    from cupy._core import core
+    from cupy.cuda import compiler
+
+    from xcorr_app.cli import main
+
+    headers = "".join(f"#include <{name}>\n" for name in core._cupy_header_list)
+    added = set(core.assemble_cupy_compiler_options(()))
+    kernels: dict[str, Any] = {}
+    own, of_cupy = own_compiler.cubin_of, compiler._compile_module_with_cache
+
+    def cubin_of(name: str, defines: dict[str, Any]) -> bytes:
+        kernels[json.dumps([name, sorted(defines.items())])] = [name, dict(defines)]
+        return own(name, defines)
+
+    def compile_module(source: str, options: tuple[str, ...] = (), **how: Any) -> Any:
+        if source.startswith(headers) and not how.get("name_expressions"):
+            given = [option for option in options if option not in added]
+            kernels[json.dumps([source, given])] = [source[len(headers) :], given]
+        return of_cupy(source, options, **how)
+
+    own_compiler.cubin_of, compiler._compile_module_with_cache = cubin_of, compile_module  # type: ignore[assignment]
+    for name in _STACKS:
+        main(["align", str(folder / name), "-o", str(folder / f"{name}_out"), "-q"], standalone_mode=False)
+    text = json.dumps({"cupy": cupy.__version__, "kernels": list(kernels.values())})
+    RECORD.write_bytes(gzip.compress(text.encode(), mtime=0))
+    print(
+        f"{len(kernels)} kernels, {sum(isinstance(what, dict) for _, what in kernels.values())} of them own: {RECORD}"
+    )
+
+
+def seconds_of_a_run(folder: Path, number: int) -> float:
+    """Align the first stack in a process of its own."""
+    command = "from xcorr_app.cli import main; main()"
+    arguments = ["align", str(folder / "a"), "-o", str(folder / f"timed_{number}"), "-q"]
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-c", command, *arguments], check=True)
+    return time.perf_counter() - began
+
+
+def main() -> None:
+    """Record, or measure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--record", action="store_true", help="write the record anew")
+    recording = parser.parse_args().record
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        os.environ["CUPY_CACHE_DIR"] = str(folder / "kernels")
+        write_stacks(folder)
+        if recording:
+            record_kernels(folder)
+            return
+        first, *later = (seconds_of_a_run(folder, number) for number in range(3))
+        print(f"first run {first:.2f} s, later ones {' '.join(f'{seconds:.2f}' for seconds in later)} s")
+
+
+if __name__ == "__main__":
+    main()
