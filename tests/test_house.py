@@ -42,14 +42,14 @@ LARGEST = {
     "xcorr_app/cluster": 260,
     "xcorr_app/correlation": 2180,
     "xcorr_app/filtering": 1590,
-    "xcorr_app/gpu": 5250,
+    "xcorr_app/gpu": 5310,
     "xcorr_app/io": 5270,
     "xcorr_app/napari": 190,
     "xcorr_app/pipeline": 1210,
     "xcorr_app/registration": 11612,
     "xcorr_app/report": 1140,
-    "benchmarks": 5610,
-    "tests": 23340,
+    "benchmarks": 5680,
+    "tests": 23365,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")

@@ -34,8 +34,8 @@ _LEFT_OUT = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 """Shares of the frames at each extreme that are left out, tried in turn, until the rest have enough in common."""
 _ENOUGH = 0.25
 """Share of the frame's rows times columns that is enough."""
-_FLAT = 1e-12
-"""Variance over squared mean below which there is nothing but rounding in a frame."""
+_FLAT = 1e-14
+"""Variance over squared mean below which there is nothing but rounding in a frame of float32."""
 _KEPT = 4
 """Even frames spread over the stack that are kept, to be registered again: what their shifts are like needs no more."""
 _KEPT_SIDE = 768
