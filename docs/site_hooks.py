@@ -51,7 +51,7 @@ def on_page_content(html: str, **_: Any) -> str:
 
     def shown(role: re.Match[str]) -> str:
         name = role[1]
-        if target := {"arrays.kinds": "arrays", "registration.quality": "flags"}.get(name):
+        if target := {"arrays.kinds": "python", "registration.quality": "flags"}.get(name):
             return f'<a href="../{target}/">{target}</a>'
         public = name.split(".")[0] in xcorr_app.__all__
         return f"<code>xc.{name}</code>" if public else f"<em>{name.rpartition('.')[2].replace('_', ' ')}</em>"

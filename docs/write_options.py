@@ -24,28 +24,46 @@ COMMANDS: dict[str, type[CommandOptions]] = {
 }
 HEAD = """# Options
 
-Every option of the [commands](commands.md), as `--help-all` shows it; this page is written by `docs/write_options.py`
-from the same declarations. `run.json` records those that decide the results by their names here, with underscores (of
-those that may be given several times, in the plural), and `--resume` compares them. `xc.align` takes all of `align` as
-keywords but those marked with *, which are for the terminal alone. An option that would change nothing beside the
-others is refused.
+Every option of the [commands](commands.md), as `--help-all` shows it (written by `docs/write_options.py`); those that
+several commands have are [at the end](#options-of-several-commands). `run.json` records those that decide the results,
+with underscores, and `--resume` compares them. `xc.align` takes those of `align` as keywords, except those marked with
+*, which are for the terminal alone. An option that would change nothing beside the others is refused.
 """
+TABLE = ["", "| option | default | |", "|---|---|---|"]
 
 
 def page() -> str:
-    """The page as text."""
-    return "\n".join([HEAD, *(line for name, kind in COMMANDS.items() for line in _section(name, kind))])
+    """The page as text: what several commands have in common once, then what each has of its own."""
+    sections = {name: _rows(kind) for name, kind in COMMANDS.items()}
+    owners: dict[str, list[str]] = {}
+    for name, groups in sections.items():
+        for row in (row for rows in groups.values() for row in rows):
+            owners.setdefault(row, []).append(name)
+    lines = [HEAD]
+    for name, groups in sections.items():
+        lines += [f"## xcorr {name}", *TABLE]
+        for title, rows in groups.items():
+            own = [row for row in rows if len(owners[row]) == 1]
+            lines += [f"| **{title}** | | |", *own] if own else []
+        lines.append("")
+    lines += ["## Options of several commands", "", "| option | default | | of |", "|---|---|---|---|"]
+    lines += [f"{row} {_of(names)} |" for row, names in owners.items() if len(names) > 1]
+    return "\n".join([*lines, ""])
 
 
-def _section(name: str, kind: type[CommandOptions]) -> list[str]:
-    known = list(options_of(kind))
-    lines = [f"## xcorr {name}", "", "| option | default | |", "|---|---|---|"]
-    for title in GROUPS:
-        rows = [(each, option) for each, option in known if option.group == title]
-        if rows:
-            lines.append(f"| **{title}** | | |")
-            lines += [_row(each.name, option, each.default) for each, option in rows]
-    return [*lines, ""]
+def _of(names: list[str]) -> str:
+    missing = [name for name in COMMANDS if name not in names]
+    if not missing:
+        return "all"
+    return f"all but {', '.join(missing)}" if len(missing) < len(names) else ", ".join(names)
+
+
+def _rows(kind: type[CommandOptions]) -> dict[str, list[str]]:
+    """Rows of a command's options by the heading under which its help shows them."""
+    groups: dict[str, list[str]] = {title: [] for title in GROUPS}
+    for each, option in options_of(kind):
+        groups[option.group].append(_row(each.name, option, each.default))
+    return groups
 
 
 def _row(name: str, option: Option, default: Any) -> str:
