@@ -47,9 +47,9 @@ LARGEST = {
     "xcorr_app/napari": 190,
     "xcorr_app/pipeline": 1210,
     "xcorr_app/registration": 11612,
-    "xcorr_app/report": 1140,
+    "xcorr_app/report": 1145,
     "benchmarks": 5680,
-    "tests": 23365,
+    "tests": 23380,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")

@@ -66,6 +66,22 @@ def test_nothing_is_good_that_got_no_better_and_resembles_the_reference_little()
     assert summarise(stack(assessment=still)).level == "good"
 
 
+def test_nothing_is_good_of_which_no_figure_shows_it() -> None:
+    unknown = BeforeAfter(math.nan, math.nan)
+    for correlation, residual, sampled, level in (
+        (BeforeAfter(0.997, 0.997), BeforeAfter(0.52, 0.28), 4, "doubtful"),
+        (BeforeAfter(0.997, 0.998), BeforeAfter(0.52, 0.28), 4, "good"),
+        (BeforeAfter(0.997, 0.997), BeforeAfter(0.52, 0.2), 4, "good"),
+        (BeforeAfter(0.997, 0.997), BeforeAfter(0.19, 0.2), 4, "good"),
+        (unknown, unknown, 4, "doubtful"),
+        (unknown, unknown, 0, "good"),
+    ):
+        known = assessment(correlation=correlation, residual_shift=residual, sampled=sampled)
+        found = summarise(stack(assessment=known))
+        assert found.level == level
+        assert ("no figure shows" in found.result) == (level == "doubtful")
+
+
 def test_the_reference_never_counts() -> None:
     pair = (row(0), row(1, flags=("uncertain",), applied_dy=0.0, applied_dx=0.0))
     found = summarise(stack(rows=pair, reference_frame=0))

@@ -23,11 +23,14 @@ _MORE_RESIDUAL = 0.2
 """Pixels by which the residual shift may be larger than what it was before."""
 _UNLIKE = "the frames resemble their mean less than before"
 _NOTHING = "nothing got better, and the frames resemble the reference less than their noise explains"
+_UNSHOWN = "no figure shows that it got better, nor that it stands still"
 _LONE = "one image: nothing to compare"
 _BETTER = 0.98
 """Share of what the correlation with the mean lacks of one, that may be left where it is called better."""
 _LESS_RESIDUAL = 0.5
 """Share of the shifts that may be left where frames are called nearer to each other."""
+_STILL = 0.2
+"""Root mean squared length of its shifts, in pixels, up to which a stack stands still."""
 _LOWER = 0.005
 """By how much the correlation with the mean may fall."""
 
@@ -128,8 +131,11 @@ class StackSummary:
         before, after = known.residual_shift
         if after > _LARGE_RESIDUAL or after > before + _MORE_RESIDUAL:
             found.append(f"frames of the output registered again are off by {after:.2f} px")
-        if not found and 2 * self.unlike > self.compared and not self.is_better:
-            found.append(_NOTHING)
+        if not found and not self.is_better:
+            if 2 * self.unlike > self.compared:
+                found.append(_NOTHING)
+            elif known.sampled and not before <= _STILL:
+                found.append(_UNSHOWN)
         return tuple(found)
 
     @property
