@@ -12,8 +12,6 @@ from typing import Any
 
 from xcorr_app.system import worker_count
 
-__all__ = ["environment"]
-
 # Distribution names that may provide one library; the first that is installed is reported.
 _LIBRARIES = {
     "xcorr-app": ("xcorr-app",),
