@@ -1,8 +1,8 @@
 """Rms error, gross failures and calibration on synthetic series under many conditions, beside peers and limits.
 
     python -m benchmarks.accuracy [--quick] [--scenes NAME ...] [--conditions NAME ...] [--snr X ...] [--frames N]
-                                  [--seeds N] [--first-seed N] [--drift PX ...] [--ours KEY=VALUE ...] [--no-peers]
-                                  [--name NAME] [--jobs N]
+                                  [--seeds N] [--first-seed N] [--drift PX ...] [--no-peers] [--name NAME]
+                                  [--jobs N]
 
 The error of a frame is the difference between the shift found and the true one; a gross failure is an error above 2
 pixels on either axis.  The first table gives the rms error per axis over both axes of the frames that are no gross
@@ -274,20 +274,6 @@ def known(value: Any) -> Any:
     return None if isinstance(value, float) and np.isnan(value) else value
 
 
-def parse_options(pairs: list[str]) -> dict[str, Any]:
-    """Turn KEY=VALUE into keyword arguments; a value that reads as a number is one."""
-    options: dict[str, Any] = {}
-    for pair in pairs:
-        key, _, value = pair.partition("=")
-        try:
-            number = float(value)
-        except ValueError:
-            options[key] = value
-        else:
-            options[key] = int(number) if number.is_integer() else number
-    return options
-
-
 def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description="Accuracy on synthetic series, against peers, bounds and limits.")
@@ -299,7 +285,6 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--drift", metavar="PX", nargs="+", type=float, default=[LARGEST_DRIFT], help="largest shifts")
     parser.add_argument("--name", help="write results/accuracy_NAME.json, with or without peers")
-    parser.add_argument("--ours", metavar="KEY=VALUE", nargs="*", default=[], help="options of estimate_shifts")
     parser.add_argument("--no-peers", action="store_true", help="measure this project alone; no result but a named one")
     parser.add_argument("--jobs", type=int, default=1, help="series at once, a process each")
     parser.add_argument("--quick", action="store_true", help="6 frames, 3 SNRs, no peers; writes no result")
@@ -312,15 +297,14 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
 def main() -> None:
     """Run the comparison, print the tables and write results/accuracy.json."""
     arguments = parse_arguments()
-    options = parse_options(arguments.ours)
-    records = list(measure(arguments, options))
+    records = list(measure(arguments, {}))
     console = Console(width=180)
     for scene in arguments.scenes:
         console.print(error_table(scene, records))
     console.print(trust_table(records))
     if arguments.name or not arguments.no_peers:
         chosen = {"frames": arguments.frames, "first_seed": arguments.first_seed, "seeds": arguments.seeds}
-        fixed: dict[str, Any] = {"ours": options, "max_shift": LARGEST}
+        fixed: dict[str, Any] = {"max_shift": LARGEST}
         if not arguments.no_peers:
             from benchmarks._peers import UPSAMPLE
 

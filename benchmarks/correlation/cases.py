@@ -72,11 +72,11 @@ class Case(Work):
         return float(left + right + problem.pairs * planes)
 
 
-def _full(size: int, **batch: int) -> Problem:
+def _full(size: int, **batch: Any) -> Problem:
     return Problem.full_plane((size, size), (size, size), **batch)
 
 
-def _window(size: int, most: int, **batch: int) -> Problem:
+def _window(size: int, most: int, **batch: Any) -> Problem:
     return Problem((size, size), (size, size), (-most, -most), (2 * most + 1, 2 * most + 1), **batch)
 
 
