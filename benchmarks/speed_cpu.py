@@ -1,6 +1,6 @@
 """Frames per second of registration on the CPU: this project beside scikit-image, OpenCV and pystackreg, in one run.
 
-    python benchmarks/speed_cpu.py [--scene spots|speckle] [--frames 200] [--repeats 5]
+    python -m benchmarks.speed_cpu [--scene spots|speckle] [--frames 200] [--repeats 5]
 
 The series is 512x512 uint16 with drift inside a maximal shift of 16 pixels. Every method gets the same frames, their
 conversion from uint16 included, and all cores the process may use. Rounds are interleaved (each method once a round),
@@ -30,12 +30,12 @@ from typing import Literal
 import cv2
 import numpy as np
 import tifffile
-from _environment import write_result
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 from skimage.registration import phase_cross_correlation
 
+from benchmarks._environment import write_result
 from benchmarks.conditions import make_series
 
 MAX_SHIFT = 16

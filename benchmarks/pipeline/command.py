@@ -68,7 +68,7 @@ def _cases_of(path: Path, about: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Cases of an earlier run by name, if it was one of the same machine and versions."""
     try:
         record = json.loads(path.read_text())
-        of_then, of_now = ({**about["environment"], "date": None} for about in (record, about))
+        of_then, of_now = ({**about["environment"], "date": None, "commit": None} for about in (record, about))
         if (of_then, record["device"]) != (of_now, about["device"]):
             return {}
         return {case["case"]: case for case in record["cases"]}
