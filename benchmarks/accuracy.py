@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks._environment import write_result
 from benchmarks.conditions import CONDITIONS, OF_SPOTS_ALONE, OTHERS, Series, make_series
+from benchmarks.harness.record import write_result
 from benchmarks.scenes import LARGEST_DRIFT, SCENES, SNRS
 
 GROSS = 2.0
@@ -267,13 +267,6 @@ def best_peer(record: dict[str, Any]) -> float:
     return float(best["rms"])
 
 
-def known(value: Any) -> Any:
-    """Return the same with None in place of every NaN, which JSON does not have."""
-    if isinstance(value, dict):
-        return {name: known(part) for name, part in value.items()}
-    return None if isinstance(value, float) and np.isnan(value) else value
-
-
 def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description="Accuracy on synthetic series, against peers, bounds and limits.")
@@ -309,7 +302,7 @@ def main() -> None:
             from benchmarks._peers import UPSAMPLE
 
             fixed["scikit-image upsample_factor"] = UPSAMPLE
-        records = [known(record | {"limit": limit(record, records)}) for record in records]
+        records = [record | {"limit": limit(record, records)} for record in records]
         name = f"accuracy_{arguments.name}" if arguments.name else "accuracy"
         write_result(name, {"parameters": chosen | fixed, "records": records})
 

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import click
 
-from benchmarks._environment import RESULTS
 from benchmarks.ablation.drawing import run_ablation
 from benchmarks.harness.benchmark import run_suite
-from benchmarks.harness.record import require_device
+from benchmarks.harness.record import RESULTS, require_device
 from benchmarks.harness.suite import Suite
 from benchmarks.moving import moving
 from benchmarks.pipeline.cases import Size

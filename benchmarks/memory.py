@@ -19,7 +19,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from benchmarks._environment import write_result
+from benchmarks.harness.record import write_result
 from benchmarks.pipeline.data import write_stacks
 
 EDGE = 1024

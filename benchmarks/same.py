@@ -23,7 +23,7 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
-from benchmarks._environment import write_result
+from benchmarks.harness.record import write_result
 from xcorr_app.cli import main as xcorr
 
 _ALIGN = ("align", "--max-shift", "16")

@@ -35,8 +35,8 @@ from rich.console import Console
 from rich.table import Table
 from skimage.registration import phase_cross_correlation
 
-from benchmarks._environment import write_result
 from benchmarks.conditions import make_series
+from benchmarks.harness.record import write_result
 
 MAX_SHIFT = 16
 DRIFT = 14.0

@@ -48,8 +48,8 @@ LARGEST = {
     "xcorr_app/pipeline": 1210,
     "xcorr_app/registration": 11612,
     "xcorr_app/report": 1140,
-    "benchmarks": 5680,
-    "tests": 23365,
+    "benchmarks": 4987,
+    "tests": 23066,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")

@@ -17,12 +17,12 @@ import numpy as np
 from rich.console import Console
 
 import xcorr_app as xc
-from benchmarks._environment import RESULTS
 from benchmarks.board.cases import CASES, Case
 from benchmarks.board.measure import Found, figures, measure
 from benchmarks.board.real import REAL
 from benchmarks.board.report import Row, compared, failures, table
 from benchmarks.harness.environment import environment
+from benchmarks.harness.record import RESULTS
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
+from benchmarks.harness.environment import environment
 from xcorr_app.errors import DeviceError
 from xcorr_app.gpu.runtime.device import DeviceStatus, cuda_status
 from xcorr_app.io.writing.atomic import atomic_write_text
+
+RESULTS = Path(__file__).resolve().parents[1] / "results"
 
 
 def require_device() -> DeviceStatus:
@@ -35,6 +39,18 @@ def require_device() -> DeviceStatus:
 def has_torch() -> bool:
     """Whether PyTorch is installed."""
     return importlib.util.find_spec("torch") is not None
+
+
+def as_installed() -> dict[str, str]:
+    """Environment for a command that starts as an installed one does, whose modules are compiled once and for all."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
+def write_result(name: str, payload: dict[str, Any]) -> Path:
+    """Write what was measured, and on what, to ``benchmarks/results/NAME.json``, and return that path."""
+    path = RESULTS / f"{name}.json"
+    write_json({"environment": environment(), **payload}, path)
+    return path
 
 
 def write_json(record: dict[str, Any], path: Path) -> None:

@@ -16,9 +16,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks._environment import as_installed
 from benchmarks.harness.environment import environment
-from benchmarks.harness.record import write_json
+from benchmarks.harness.record import as_installed, write_json
 from benchmarks.pipeline.cases import Case, Size, cases
 from benchmarks.pipeline.data import frames_of, write_stacks
 from benchmarks.pipeline.raw import decode_rate, read_rate, write_rate

@@ -30,10 +30,10 @@ from tests.mutate.nearest import ROOT, nearest
 
 LAYERS = ("registration", "correlation", "io", "pipeline", "batch", "filtering", "report")
 _ASKED = 0.85
-_ROUNDS = ((0, 3), (3, 9), (9, 21))
+_ROUNDS = ((0, 3), (3, 9), (9, 21), (21, 45))
 """Of the files from the nearest on: these notice most, and need not wait for the others."""
-_SECONDS = 150.0
-"""A round may take; whole files of it take some ten."""
+_SECONDS = 300.0
+"""A round may take; most take some ten."""
 _MEMORY = 12 << 30
 """Bytes that a run may ask for: a fault that takes all memory ends itself alone."""
 _COPIED = ("xcorr_app", "kernels", "tests", "benchmarks", "sample_data", "docs", "packaging")
@@ -150,6 +150,7 @@ def _failure(tree: Path, tests: list[str]) -> str:
     """Name the first test that fails, or say how the run ended; nothing where all pass."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     one = {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "CUDA_VISIBLE_DEVICES": "", "XCORR_FUZZ": "100"}
+    one["XCORR_TEST_SHARE"] = "all"
     words = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"--basetemp={tree.parent}/tests"]
     run = subprocess.Popen(
         [*words, *tests],
