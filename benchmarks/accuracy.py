@@ -1,8 +1,8 @@
 """Rms error, gross failures and calibration on synthetic series under many conditions, beside peers and limits.
 
     python -m benchmarks.accuracy [--quick] [--scenes NAME ...] [--conditions NAME ...] [--snr X ...] [--frames N]
-                                  [--seeds N] [--first-seed N] [--drift PX ...] [--ours KEY=VALUE ...] [--no-peers]
-                                  [--name NAME] [--jobs N]
+                                  [--seeds N] [--first-seed N] [--drift PX ...] [--no-peers] [--name NAME]
+                                  [--jobs N]
 
 The error of a frame is the difference between the shift found and the true one; a gross failure is an error above 2
 pixels on either axis.  The first table gives the rms error per axis over both axes of the frames that are no gross
@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks._environment import write_result
 from benchmarks.conditions import CONDITIONS, OF_SPOTS_ALONE, OTHERS, Series, make_series
+from benchmarks.harness.record import write_result
 from benchmarks.scenes import LARGEST_DRIFT, SCENES, SNRS
 
 GROSS = 2.0
@@ -267,27 +267,6 @@ def best_peer(record: dict[str, Any]) -> float:
     return float(best["rms"])
 
 
-def known(value: Any) -> Any:
-    """Return the same with None in place of every NaN, which JSON does not have."""
-    if isinstance(value, dict):
-        return {name: known(part) for name, part in value.items()}
-    return None if isinstance(value, float) and np.isnan(value) else value
-
-
-def parse_options(pairs: list[str]) -> dict[str, Any]:
-    """Turn KEY=VALUE into keyword arguments; a value that reads as a number is one."""
-    options: dict[str, Any] = {}
-    for pair in pairs:
-        key, _, value = pair.partition("=")
-        try:
-            number = float(value)
-        except ValueError:
-            options[key] = value
-        else:
-            options[key] = int(number) if number.is_integer() else number
-    return options
-
-
 def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description="Accuracy on synthetic series, against peers, bounds and limits.")
@@ -299,7 +278,6 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--drift", metavar="PX", nargs="+", type=float, default=[LARGEST_DRIFT], help="largest shifts")
     parser.add_argument("--name", help="write results/accuracy_NAME.json, with or without peers")
-    parser.add_argument("--ours", metavar="KEY=VALUE", nargs="*", default=[], help="options of estimate_shifts")
     parser.add_argument("--no-peers", action="store_true", help="measure this project alone; no result but a named one")
     parser.add_argument("--jobs", type=int, default=1, help="series at once, a process each")
     parser.add_argument("--quick", action="store_true", help="6 frames, 3 SNRs, no peers; writes no result")
@@ -312,20 +290,19 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
 def main() -> None:
     """Run the comparison, print the tables and write results/accuracy.json."""
     arguments = parse_arguments()
-    options = parse_options(arguments.ours)
-    records = list(measure(arguments, options))
+    records = list(measure(arguments, {}))
     console = Console(width=180)
     for scene in arguments.scenes:
         console.print(error_table(scene, records))
     console.print(trust_table(records))
     if arguments.name or not arguments.no_peers:
         chosen = {"frames": arguments.frames, "first_seed": arguments.first_seed, "seeds": arguments.seeds}
-        fixed: dict[str, Any] = {"ours": options, "max_shift": LARGEST}
+        fixed: dict[str, Any] = {"max_shift": LARGEST}
         if not arguments.no_peers:
             from benchmarks._peers import UPSAMPLE
 
             fixed["scikit-image upsample_factor"] = UPSAMPLE
-        records = [known(record | {"limit": limit(record, records)}) for record in records]
+        records = [record | {"limit": limit(record, records)} for record in records]
         name = f"accuracy_{arguments.name}" if arguments.name else "accuracy"
         write_result(name, {"parameters": chosen | fixed, "records": records})
 

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 
 import xcorr_app as xc
-from benchmarks._environment import write_result
+from benchmarks.harness.record import write_result
 
 _STACKS = ((512, 512), (2048, 256), (128, 1024))
 """Frames, and pixels along a side."""

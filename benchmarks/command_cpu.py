@@ -20,7 +20,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks._environment import as_installed, write_result
+from benchmarks.harness.record import as_installed, write_result
 from benchmarks.pipeline.data import write_stacks
 
 SIDE = 512

@@ -28,8 +28,8 @@ import argparse
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._environment import write_result
 from benchmarks.conditions import _clean
+from benchmarks.harness.record import write_result
 from benchmarks.scenes import BACKGROUND, LARGEST_DRIFT, READ_NOISE, SIZE, SNRS, Spots, contrast
 
 Array = NDArray[np.float64]

@@ -1,8 +1,8 @@
 """Peak memory of `xcorr align` on a stack much larger than it may hold at once.
 
-    python benchmarks/memory.py [--size 4] [--apply]
+    python -m benchmarks.memory [--size 4] [--apply]
 
-Writes a BigTIFF of 1024x1024 uint16 frames (real data: a block of noisy frames, repeated), runs the command on it as a
+Writes a BigTIFF of 1024x1024 uint16 frames (64 noisy frames, repeated), runs the command on it as a
 subprocess and reports the largest resident set of that process (of its largest child, where it starts any), the time
 and the frames per second. Target: at most 1.5 GiB, whatever the size of the stack.
 """
@@ -10,41 +10,22 @@ and the frames per second. Target: at most 1.5 GiB, whatever the size of the sta
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-import numpy as np
-import tifffile
-from _environment import write_result
-from scipy.ndimage import gaussian_filter
+from benchmarks.harness.record import write_result
+from benchmarks.pipeline.data import write_stacks
 
 EDGE = 1024
-BLOCK = 32
 GIB = 2**30
 TARGET = 1.5
 MAX_SHIFT = 16
-
-
-def write_stack(path: Path, size: float) -> int:
-    """Write about `size` GiB to `path`, a block of noisy shifted frames over and over; return the number of frames."""
-    rng = np.random.default_rng(0)
-    canvas = gaussian_filter(rng.standard_normal((EDGE + BLOCK, EDGE + BLOCK)), 3.0)
-    canvas = 1000 + 300 * canvas / canvas.std()
-    places = rng.integers(0, MAX_SHIFT, size=(BLOCK, 2))
-    # One frame at a time in floating point: what this process held at most is the least the child can report on Linux.
-    frames = np.empty((BLOCK, EDGE, EDGE), dtype=np.uint16)
-    for frame, (y, x) in zip(frames, places, strict=True):
-        noisy = canvas[y : y + EDGE, x : x + EDGE] + 100 * rng.standard_normal((EDGE, EDGE))
-        frame[...] = np.clip(np.rint(noisy), 0, 65_535)
-    count = max(BLOCK, round(size * GIB / frames[0].nbytes))
-    with tifffile.TiffWriter(path, bigtiff=True) as tiff:
-        for index in range(count):
-            tiff.write(frames[index % BLOCK], contiguous=True, photometric="minisblack")
-    return int(count)
 
 
 def run_measured(command: list[str]) -> tuple[int, float, float]:
@@ -67,8 +48,10 @@ def main() -> None:
     apply = "--apply" if arguments.apply else "--no-apply"
 
     with tempfile.TemporaryDirectory() as scratch:
-        series = Path(scratch) / "series.tif"
-        frames = write_stack(series, arguments.size)
+        frames, series = round(arguments.size * GIB / (2 * EDGE**2)), Path(scratch) / "in"
+        # What this process held at most is the least the child can report on Linux: another writes the frames.
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+            pool.submit(write_stacks, series, 1, frames, EDGE).result()
         command = [sys.executable, "-m", "xcorr_app", "align", str(series), "-o", str(Path(scratch) / "out"), "-q"]
         code, peak, seconds = run_measured([*command, apply, "--max-shift", str(MAX_SHIFT)])
     print(

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import xcorr_app as xc
 from benchmarks import fields, masks
-from benchmarks._environment import write_result
+from benchmarks.harness.record import write_result
 from benchmarks.motion_peers import elastix, log_polar, stackreg
 from tests.registration.motion.test_motion import corner_errors, series
 

@@ -32,8 +32,6 @@ from xcorr_app.gpu.runtime.select import select_device
 from xcorr_app.registration.moving.apply import apply_shifts, shift_frames
 from xcorr_app.registration.moving.interpolation import METHODS, Order
 
-__all__ = ["CASES", "ORDERS", "Case", "measure_on_cpu", "measure_on_device", "moving"]
-
 ORDERS: tuple[Order, ...] = (1, 3, "lanczos", "fourier")
 _SPLINES: dict[Order, int] = {1: 1, 3: 3}
 """Orders of SciPy's shifts beside ours; its cubic is a spline, whose taps follow a recursive filter."""

@@ -26,11 +26,11 @@ from rich.console import Console
 from rich.table import Table
 
 import xcorr_app as xc
-from benchmarks._environment import as_installed, write_result
 from benchmarks._peers import opencv_phase, skimage_phase
 from benchmarks.board.measure import base_alone
 from benchmarks.board.real import REAL
 from benchmarks.board.scenes import Series
+from benchmarks.harness.record import as_installed, write_result
 from xcorr_app.registration.one_blas_thread import one_blas_thread
 
 Seconds = tuple[float, float]

@@ -7,15 +7,14 @@ run the copies come in another order; all are compared, byte for byte, with what
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
 import os
 import shutil
 import tempfile
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -24,7 +23,7 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
-from benchmarks._environment import write_result
+from benchmarks.harness.record import write_result
 from xcorr_app.cli import main as xcorr
 
 _ALIGN = ("align", "--max-shift", "16")
@@ -40,9 +39,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }
 _DIFFERENT = 50
 """Frames of a stack, which repeat then."""
-_PREFIX = "xcorr-same-"
-_GIGABYTES_OF_A_RUN = 22
-"""Written at most: what 32 stacks of 1250 frames come to."""
 
 
 @dataclass(frozen=True)
@@ -121,91 +117,47 @@ def prepared(folder: Path, frames: int, side: int) -> None:
     (folder / "matrix.csv").write_text("\n".join(",".join(f"{value:.2f}" for value in row) for row in mixed) + "\n")
 
 
-@dataclass(frozen=True)
-class Found:
-    """What came of the runs of a case."""
+def run_once(case: Case, device: str, seed: int) -> tuple[int, int, str]:
+    """Run a command over copies, in an order that the seed shuffles.
 
-    case: Case
-    runs: int
-    different: int
-    """Stacks, in all runs, that differ from the one alone."""
-    failed: int
-    seconds: float
-    """Of a run, in the median."""
-    said: str
-    """The last line on standard error of a run that failed."""
-
-
-def run_once(case: Case, device: str, until: float, seed: int) -> Found | None:
-    """Run a command over copies, in an order that the seed shuffles, unless it is later than a time of `time.time`."""
-    if time.time() > until:
-        return None
-    with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=_roomiest()) as text:
+    Returns how many stacks differ from the one alone, how many failed, and the last line on standard error.
+    """
+    with tempfile.TemporaryDirectory() as text:
         folder = Path(text)
         prepared(folder, case.frames, case.side)
         (alone,) = results_of(case.command, ["s000"], folder, device)[0].values()
         assert alone, "the stack by itself fails"
         names = [f"s{number:03}" for number in range(case.stacks)]
         np.random.default_rng(seed).shuffle(names)
-        began = time.monotonic()
         digests, printed = results_of(case.command, names, folder, device)
-        seconds = time.monotonic() - began
     different = sum(digest not in ("", alone) for digest in digests.values())
     failed = sum(digest == "" for digest in digests.values())
-    return Found(case, 1, different, failed, seconds, printed.strip().rpartition("\n")[2])
-
-
-def _roomiest() -> Path:
-    """Return the folder for temporary files where a run that begins now has most room."""
-
-    def room(place: Path) -> float:
-        return shutil.disk_usage(place).free - _GIGABYTES_OF_A_RUN * 1e9 * len(list(place.glob(f"{_PREFIX}*")))
-
-    return max((place for place in (Path(tempfile.gettempdir()), Path("/dev/shm")) if place.is_dir()), key=room)  # noqa: S108
-
-
-def _together(case: Case, runs: Sequence[Found]) -> Found:
-    return Found(
-        case,
-        len(runs),
-        sum(run.different for run in runs),
-        sum(run.failed for run in runs),
-        float(np.median([run.seconds for run in runs])),
-        next((run.said for run in runs if run.said), ""),
-    )
+    return different, failed, printed.strip().rpartition("\n")[2]
 
 
 @click.command()
 @click.option("--minutes", type=float, default=60.0, show_default=True, help="No further run is begun after these.")
 @click.option("--only", default="", metavar="TEXT", help="Commands whose name contains this text.")
 @click.option("--device", default="cuda", show_default=True, help="Where to compute, as `xcorr align` takes it.")
-@click.option("--at-once", default=1, show_default=True, help="Runs side by side, each in a process of its own.")
-def same(minutes: float, only: str, device: str, at_once: int) -> None:
+def same(minutes: float, only: str, device: str) -> None:
     """Run commands over copies of one stack, again and again: every table and stack must be the same, byte for byte.
 
     \b
     Example:
       python -m benchmarks same --minutes 20 --only "align --no-apply"
     """
-    until = time.time() + 60 * minutes
+    until = time.monotonic() + 60 * minutes
     cases = [case for case in CASES if only in case.command]
+    runs = list[dict[str, Any]]()
     # First one run of each case, then the next of each, so that all have had some when time is up.
-    jobs = sorted((turn, number) for number, case in enumerate(cases) for turn in range(case.runs))
-    found: dict[int, list[Found]] = {number: [] for number in range(len(cases))}
-    with ProcessPoolExecutor(at_once, mp_context=multiprocessing.get_context("spawn")) as pool:
-        futures = {pool.submit(run_once, cases[number], device, until, turn): number for turn, number in jobs}
-        for future in as_completed(futures):
-            if (run := future.result()) is None:
-                continue
-            number, case = futures[future], run.case
-            found[number].append(run)
-            print(
-                f"{case.command:27} {case.stacks:4} x {case.frames:4}: {run.seconds:6.1f} s, "
-                f"{run.different} stacks differ, {run.failed} failed {run.said}",
-                flush=True,
-            )
-            results = [_together(case, found[number]) for number, case in enumerate(cases) if found[number]]
-            rows = [asdict(result) for result in results]
-            write_result("same", {"at_once": at_once, "cases": rows})  # of a run that is broken off, too
-    if any(run.different or run.failed for runs in found.values() for run in runs):
+    for turn in range(max(case.runs for case in cases)):
+        for case in cases:
+            if turn < case.runs and time.monotonic() < until:
+                different, failed, said = run_once(case, device, turn)
+                print(
+                    f"{case.command:27} {case.stacks:4} x {case.frames:4}: {different} differ, {failed} failed {said}"
+                )
+                runs.append({**asdict(case), "turn": turn, "different": different, "failed": failed, "said": said})
+                write_result("same", {"runs": runs})  # of a run that is broken off, too
+    if any(run["different"] or run["failed"] for run in runs):
         raise SystemExit(1)

@@ -14,52 +14,20 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import multiprocessing
 import os
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import tifffile
-from scipy.ndimage import gaussian_filter
-
+from benchmarks.pipeline.data import write_stacks
 from xcorr_app.cluster.connect import started
 
-_FRAMES_A_PART = 256
-"""Of a stack, that one process writes at a time."""
 REPEATS = 3
 RESULTS = Path(__file__).parent / "results" / "scale.json"
-
-
-def write_part(path: Path, number: int, start: int, shape: tuple[int, int, int]) -> None:
-    """Write some frames of a drifting scene, under the noise of a camera, into a file that has room for all."""
-    frames, side, _ = shape
-    rng = np.random.default_rng(number)
-    scene = (gaussian_filter(rng.normal(size=(side + 32, side + 32)), 2) * 4000 + 5000).clip(100).astype(np.float32)
-    places = 16 + np.clip(rng.normal(0, 1, (frames, 2)).cumsum(axis=0), -15, 15).astype(int)
-    rng = np.random.default_rng((number, start))
-    stack = tifffile.memmap(path, mode="r+")
-    for frame, (y, x) in zip(stack[start : start + _FRAMES_A_PART], places[start:], strict=False):
-        clean = scene[y : y + side, x : x + side]
-        frame[:] = clean + np.sqrt(clean) * rng.standard_normal((side, side), np.float32)
-
-
-def write_stacks(folder: Path, count: int, frames: int, side: int) -> int:
-    """Write stacks as uint16 TIFF, parts of them side by side; returns the bytes of all."""
-    paths, shape = [folder / f"s{number:03}.tif" for number in range(count)], (frames, side, side)
-    for path in paths:
-        tifffile.memmap(path, shape=shape, dtype=np.uint16, photometric="minisblack")
-    parts = [(path, number, start) for number, path in enumerate(paths) for start in range(0, frames, _FRAMES_A_PART)]
-    processes = min(len(parts), len(os.sched_getaffinity(0)))
-    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
-        list(pool.map(write_part, *zip(*parts, strict=True), [shape] * len(parts)))
-    return sum(path.stat().st_size for path in paths)
 
 
 def align(inputs: Path, out: Path, cluster: str, device: str, *, apply: bool, report: str) -> dict[str, Any]:
@@ -106,8 +74,8 @@ def real(kind: str, counts: list[int], given: argparse.Namespace) -> Iterator[di
     gpus = visible_gpus() if kind == "gpus" else []
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         inputs = Path(folder, "in")
-        inputs.mkdir()
-        size = write_stacks(inputs, given.stacks, given.frames, given.side)
+        write_stacks(inputs, given.stacks, given.frames, given.side)
+        size = sum(path.stat().st_size for path in inputs.iterdir())
         head = "| workers | moved | best, s | first, s | GB/s | times | CPU, s | of the busiest | steps, s |"
         print(f"{head}\n|---|---|---|---|---|---|---|---|---|")
         for apply in (False,) if given.measure_only else (False, True):

@@ -11,8 +11,6 @@ from benchmarks.correlation.data import Data
 from benchmarks.harness.contender import Attempt
 from xcorr_app.gpu.runtime.launch import Launch
 
-__all__ = ["SOURCE", "block_per_shift_attempt"]
-
 SOURCE = r"""
 #include "problem.cuh"
 #include "warp.cuh"

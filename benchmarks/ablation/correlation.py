@@ -9,35 +9,32 @@ run time only, which a compiler keeps in local memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from benchmarks.ablation.block_per_shift import block_per_shift_attempt
 from benchmarks.ablation.local_arrays import local_arrays_attempt
 from benchmarks.correlation.cases import Case
+from benchmarks.correlation.check import Expected
 from benchmarks.correlation.data import Data, random_data
 from benchmarks.correlation.own_kernels import timed_variant
-from benchmarks.harness.check import Expected
 from benchmarks.harness.clock import Clock
 from benchmarks.harness.contender import Attempt, Contender
-from benchmarks.work.case import Work
-from benchmarks.work.suite import Suite
+from benchmarks.harness.suite import Suite
 from xcorr_app.gpu.direct.kernels import KERNELS
 from xcorr_app.gpu.direct.options import DISTRIBUTIONS
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = ["CLOCK", "CORRELATION", "CorrelationCase", "Way"]
-
 CLOCK = Clock(repeats=100, min_seconds=2e-4)
 """A hundred readings: their median and their best."""
+QUICK = replace(CLOCK, repeats=20)
 FORMS: dict[str, dict[str, int]] = {
     "one-to-one": {},
     "one-to-many, 16 rights": {"rights": 16, "rights_per_left": 16},
     "n-to-m, 4 x 4": {"lefts": 4, "rights": 4, "rights_per_left": 4},
 }
 SIZES = (16, 32, 64, 128, 256)
-_QUICK = {"one-to-one": (16, 64, 256), "n-to-m, 4 x 4": (64, 256)}
+_IN_QUICK = {"one-to-one": (16, 64, 256), "n-to-m, 4 x 4": (64, 256)}
 ROWS_PER_WORKER = (1, 2, 4, 8, 16, 32)
 WARPS = (1, 2, 4, 8, 16)
 _SWEPT = (1, 2, 4, 8)
@@ -54,26 +51,10 @@ class Way:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorrelationCase(Work):
+class CorrelationCase(Case):
     """Full planes of float32 matrices of one size, and the ways in which they are computed."""
 
-    case: Case
     ways: tuple[Way, ...]
-
-    @property
-    def fma(self) -> float:
-        """Multiply-adds by the definition."""
-        return self.case.fma
-
-    @property
-    def moved_bytes(self) -> float:
-        """Bytes of matrices and planes, each once."""
-        return self.case.moved_bytes
-
-    @property
-    def copies(self) -> int:
-        """One: the document's inputs lie in the cache, and arithmetic takes the time."""
-        return 1
 
 
 def _steps() -> Iterator[CorrelationCase]:
@@ -150,29 +131,26 @@ def _of_a_thread() -> Iterator[CorrelationCase]:
 def _case(group: str, form: str, size: int, ways: tuple[Way, ...], *, in_quick: bool = True) -> CorrelationCase:
     name, problem = f"{group}: {size}^2", Problem.full_plane((size, size), (size, size), **FORMS[form])
     able = tuple(way for way in ways if KERNELS[way.variant].accepts(problem, DeviceLimits()) is None)
-    quick = in_quick and size in _QUICK.get(form, ())
-    return CorrelationCase(name=name, group=group, in_quick=quick, case=Case(name, problem), ways=able)
+    quick = in_quick and size in _IN_QUICK.get(form, ())
+    return CorrelationCase(name=name, group=group, in_quick=quick, problem=problem, ways=able)
 
 
 def _contenders(case: CorrelationCase) -> Iterator[Contender]:
     for way in case.ways:
 
         def attempts(case: CorrelationCase, data: Data, way: Way = way) -> Iterator[Attempt]:
-            yield way.make(case.case, data, way.variant, dict(way.macros))
+            yield way.make(case, data, way.variant, dict(way.macros))
 
         yield Contender(way.name, attempts, choice=way.name)
 
 
-def _no_peers(_case: Any, _search: bool) -> Iterator[Contender]:
-    return iter(())
-
-
-CORRELATION = Suite(
+SUITE = Suite(
     "ablation-correlation",
+    __doc__,
     (*_steps(), *_distributions(), *_warps(), *_arrays(), *_occupancy(), *_of_a_thread()),
-    lambda case, xp, _copies: random_data(case.case, xp),
-    lambda case, data: Expected(case.case, data),
+    lambda case, xp, _copies: random_data(case, xp),
+    Expected,
     _contenders,
-    _no_peers,
     clock=CLOCK,
+    quick=QUICK,
 )

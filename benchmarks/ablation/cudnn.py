@@ -11,8 +11,6 @@ import functools
 import importlib
 from typing import Any
 
-__all__ = ["ALGORITHMS", "Convolution2d"]
-
 ALGORITHMS = {
     "implicit GEMM": 0,
     "implicit precomputed GEMM": 1,

@@ -9,12 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness.contender import Attempt
+from benchmarks.harness.contender import Attempt, rotating
 from benchmarks.im2win.cases import Im2winCase
 from benchmarks.im2win.data import Expected, LayerData
-from benchmarks.work.rotation import rotating
-
-__all__ = ["SOURCE", "direct_attempts"]
 
 _THREADS = 256
 SOURCE = r"""

@@ -17,15 +17,28 @@ from typing import Any
 from matplotlib import rc_context
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from rich.console import Console
 
-from benchmarks.ablation.tables import Group, groups_of
+from benchmarks.harness.benchmark import run_suite
+from benchmarks.harness.suite import Suite
 from xcorr_app.io.writing.atomic import atomic_write_text
 
-__all__ = ["draw", "write_drawing"]
-
+Group = dict[str, dict[str, Mapping[str, Any]]]
+"""Timings of a group by way and case, both in the order of the record; cases by what follows the group's name."""
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # after Okabe and Ito
 _MARKERS = "os^Dv*Px"
 _MAX_LABELS = 14  # of an axis, so that none overlap
+
+
+def groups_of(record: Mapping[str, Any]) -> dict[str, Group]:
+    """Sort a record's timings by group, way and case."""
+    of_case = {case["name"]: case["group"] for case in record["cases"]}
+    found: dict[str, Group] = {}
+    for timing in record["timings"]:
+        group = of_case[timing["case"]]
+        ways = found.setdefault(group, {})
+        ways.setdefault(timing["what"], {})[timing["case"].removeprefix(f"{group}: ")] = timing
+    return found
 
 
 def draw(record: Mapping[str, Any]) -> Figure:
@@ -55,11 +68,17 @@ def draw(record: Mapping[str, Any]) -> Figure:
     return figure
 
 
+def run_ablation(console: Console, suite: Suite, only: str, path: Path, *, quick: bool) -> None:
+    """Measure what a document evaluates, and draw all that its record then holds."""
+    run_suite(console, suite, only, path, quick=quick)
+    write_drawing(json.loads(path.read_text()), path.with_suffix(".svg"))
+
+
 def write_drawing(record: Mapping[str, Any], path: Path) -> None:
     """Write the picture of a record as SVG; the same record gives the same bytes."""
     text = io.StringIO()
     with rc_context({"svg.hashsalt": "xcorr", "svg.fonttype": "none"}):
-        FigureCanvasSVG(draw(json.loads(json.dumps(record)))).print_svg(text, metadata={"Date": None})
+        FigureCanvasSVG(draw(record)).print_svg(text, metadata={"Date": None})
     atomic_write_text(path, text.getvalue())
 
 

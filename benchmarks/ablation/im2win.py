@@ -12,19 +12,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.ablation.correlation import CLOCK
+from benchmarks.ablation.correlation import CLOCK, QUICK
 from benchmarks.ablation.cudnn import ALGORITHMS, Convolution2d
 from benchmarks.ablation.direct_convolution import direct_attempts
-from benchmarks.harness.contender import Attempt, Contender
+from benchmarks.harness.contender import Attempt, Contender, rotating
+from benchmarks.harness.suite import Suite
 from benchmarks.im2win.cases import CASES, Im2winCase
 from benchmarks.im2win.data import Expected, LayerData, random_layer
 from benchmarks.im2win.own import layer_attempts
 from benchmarks.im2win.torch_peers import torch_contenders
-from benchmarks.work.rotation import rotating
-from benchmarks.work.suite import Suite
 from xcorr_app.gpu.im2win.options import ABLATION, STEPS
-
-__all__ = ["IM2WIN"]
 
 _GROUP, _PLAIN, _QUICK = "layer", "plain forms and MEC", ("01:", "03:", "05:", "07:", "09:", "12:")
 
@@ -34,7 +31,7 @@ def _cases() -> Iterator[Im2winCase]:
         for case in CASES:
             name = case.name.replace("layer ", f"{group}: ")
             quick = group == _GROUP and name.split()[1] in _QUICK
-            yield replace(case, name=name, group=group, goals=(), in_quick=quick)
+            yield replace(case, name=name, group=group, in_quick=quick)
 
 
 def _own(case: Im2winCase) -> Iterator[Contender]:
@@ -115,6 +112,15 @@ def _tensors(data: LayerData) -> list[tuple[Any, Any]]:
     ]
 
 
-IM2WIN = Suite(
-    "ablation-im2win", tuple(_cases()), random_layer, Expected, _own, _of_torch, clock=CLOCK, measures_memory=True
+SUITE = Suite(
+    "ablation-im2win",
+    __doc__,
+    tuple(_cases()),
+    random_layer,
+    Expected,
+    _own,
+    _of_torch,
+    clock=CLOCK,
+    quick=QUICK,
+    measures_memory=True,
 )

@@ -22,8 +22,6 @@ from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
 
-__all__ = ["attempt_of_source", "local_arrays_attempt", "with_loops"]
-
 
 def with_loops(source: str, folder: Path) -> str:
     """Return the text of a kernel, with the headers of its family's folder, in which no loop is unrolled."""

@@ -9,11 +9,9 @@ import importlib
 import sys
 from contextlib import suppress
 
-from benchmarks.ablation.documents import DOCUMENTS
 from benchmarks.harness.record import require_device
+from benchmarks.suites import DOCUMENTS
 from xcorr_app.errors import ArgumentError
-
-__all__ = ["main"]
 
 
 def main(document: str, text: str = "") -> None:

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.ablation.correlation import CLOCK
+from benchmarks.ablation.correlation import CLOCK, QUICK
 from benchmarks.harness.contender import Contender
+from benchmarks.harness.suite import Suite
 from benchmarks.pointwise.cases import PointwiseCase
 from benchmarks.pointwise.cupy_peers import cupy_contenders
 from benchmarks.pointwise.data import Expected, random_mixing
 from benchmarks.pointwise.layers import LAYERS
 from benchmarks.pointwise.own import mixing_attempts
 from benchmarks.pointwise.torch_peers import torch_contenders
-from benchmarks.work.suite import Suite
 from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
 from xcorr_app.gpu.pointwise.planner import CHANNEL_COUNTS
-
-__all__ = ["POINTWISE", "ways_of"]
 
 BATCHES = (1, 8, 32, 128)
 _QUICK_BATCHES, _QUICK_EVERY = (1, 32, 128), 12
@@ -103,4 +101,6 @@ def _of_torch(case: PointwiseCase, search: bool) -> Iterator[Contender]:
     return torch_contenders(case, search) if case.group in ("unmixing", "batch 1") else iter(())
 
 
-POINTWISE = Suite("ablation-pointwise", tuple(_cases()), random_mixing, Expected, _own, _of_torch, clock=CLOCK)
+SUITE = Suite(
+    "ablation-pointwise", __doc__, tuple(_cases()), random_mixing, Expected, _own, _of_torch, clock=CLOCK, quick=QUICK
+)

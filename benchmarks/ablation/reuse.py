@@ -14,18 +14,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.ablation.correlation import CLOCK
+from benchmarks.ablation.correlation import CLOCK, QUICK
 from benchmarks.ablation.cudnn import ALGORITHMS, Convolution2d
 from benchmarks.filters.cases import FilterCase
 from benchmarks.filters.cupy_peers import cupy_contenders
 from benchmarks.filters.data import Expected, FilterData, random_stack
 from benchmarks.filters.own import kernel_attempts
 from benchmarks.filters.torch_peers import torch_contenders
-from benchmarks.harness.contender import Attempt, Contender
-from benchmarks.work.rotation import rotating
-from benchmarks.work.suite import Suite
-
-__all__ = ["REUSE", "ways_of"]
+from benchmarks.harness.contender import Attempt, Contender, rotating
+from benchmarks.harness.suite import Suite
 
 WIDTHS = (3, 5, 7, 9)
 _SIDE = 1024
@@ -102,4 +99,6 @@ def _by_cudnn(algorithm: int) -> Callable[[FilterCase, FilterData], Iterator[Att
     return attempts
 
 
-REUSE = Suite("ablation-reuse", tuple(_cases()), random_stack, Expected, _own, _of_torch, clock=CLOCK)
+SUITE = Suite(
+    "ablation-reuse", __doc__, tuple(_cases()), random_stack, Expected, _own, _of_torch, clock=CLOCK, quick=QUICK
+)

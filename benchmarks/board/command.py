@@ -7,7 +7,6 @@ import json
 import math
 import multiprocessing
 import os
-import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -18,12 +17,12 @@ import numpy as np
 from rich.console import Console
 
 import xcorr_app as xc
-from benchmarks._environment import RESULTS
 from benchmarks.board.cases import CASES, Case
 from benchmarks.board.measure import Found, figures, measure
 from benchmarks.board.real import REAL
 from benchmarks.board.report import Row, compared, failures, table
 from benchmarks.harness.environment import environment
+from benchmarks.harness.record import RESULTS
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -70,16 +69,6 @@ def _alone() -> None:
     xc.estimate_shifts(np.random.default_rng(0).normal(size=(3, 64, 64)), "template")
 
 
-def commit() -> str | None:
-    """Return the commit of the checkout, and whether files differ from it."""
-    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--abbrev=12", "--dirty"]
-    try:
-        answer = subprocess.run(git, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        return None
-    return answer.stdout.strip() or None
-
-
 def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.board", description="The board of cases.")
@@ -102,7 +91,7 @@ def main(words: list[str] | None = None) -> None:
     path = arguments.json or (RESULTS / "board.json" if arguments.cases == [""] else None)
     run = {"seeds": arguments.seeds, "first_seed": arguments.first_seed, "jobs": arguments.jobs}
     before = json.loads(arguments.compare.read_text())["rows"] if arguments.compare else []
-    payload = {"environment": environment() | {"commit": commit()}, "parameters": run}
+    payload = {"environment": environment(), "parameters": run}
     console, rows = Console(width=240), []
     for row in rows_of(cases, seeds, arguments.jobs):
         rows.append(row)

@@ -9,8 +9,6 @@ import numpy as np
 
 from benchmarks.correlation.cases import Case
 
-__all__ = ["Data", "random_data"]
-
 _SHIFTS = ((2, -3), (0, 1), (-4, 0), (3, 4), (-1, -2))
 """Displacements (dy, dx) of neighbouring pairs, cut to half the window."""
 _NOISE = 0.3

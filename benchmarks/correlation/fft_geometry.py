@@ -12,8 +12,6 @@ from scipy.fft import next_fast_len
 from benchmarks.harness.contender import index_at, plane_at
 from xcorr_app.gpu.direct.problem import Problem
 
-__all__ = ["Layout"]
-
 
 @dataclass(frozen=True)
 class Layout:

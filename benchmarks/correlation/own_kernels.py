@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.correlation.cases import Case
 from benchmarks.correlation.data import Data
 from benchmarks.harness.contender import Attempt, Contender, index_at, plane_at
-from benchmarks.harness.ranking import WHEN_ASKED
+from benchmarks.harness.result import WHEN_ASKED
 from xcorr_app.correlation.choice import decide_planes
 from xcorr_app.correlation.engines import ENGINES
 from xcorr_app.correlation.normalize import ZNCC
@@ -24,81 +24,37 @@ from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.run import correlate_on_device
 from xcorr_app.gpu.peaks.summed_area import SummedAreaTables
 from xcorr_app.gpu.runtime.compile import kernel_function
-from xcorr_app.gpu.runtime.limits import DeviceLimits, device_limits
+from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.tensor.planes import plain_sums
 
-__all__ = ["LEADING", "PEAK_ONLY", "TENSOR_PEAK", "TENSOR_PLANES", "own_contenders", "timed_variant", "variants_of"]
-
-LEADING = ("shift-per-warp", "combined", "row-product")
-"""Variants that may be the fastest; the others show what each step of the design brings."""
-
-PEAK_ONLY = "kernels, peak only"
-TENSOR_PEAK = "tensor, peak only"
 TENSOR_PLANES = {"tensor fp16": (1, 2e-4), "tensor fp16x2": (2, 2e-6)}
 """Planes on tensor cores, those in fp16 never taken unasked: by their name, the numbers of fp16 that stand for a value,
 and the largest relative error of a plane of matrices in [0, 1). (A score from single fp16 may be off by 1e-3, but
 rounding errors of 4096 products cancel for the most part.)"""
 
 
-def own_contenders(case: Case, *, quick: bool) -> Iterator[Contender]:
-    """Yield what the product can do a case with.
-
-    Parameters
-    ----------
-    case : Case
-        Any.
-    quick : bool
-        Only the variants that may be the fastest.
-
-    Yields
-    ------
-    Contender
-        Kernels first, then the FFT engine.
-    """
+def own_contenders(case: Case) -> Iterator[Contender]:
+    """Yield what the product can do a case with: kernels first, then the FFT engine."""
     if case.task == "call":
         for engine in ("direct", "fft", "auto"):
             yield Contender(f"cross_correlate, {engine}", _call(engine), choice=engine)
         return
     if case.task == "plane":
-        for variant in variants_of(case, device_limits(current_device())):
-            if variant in LEADING or not quick:
-                yield Contender(variant, _variant(variant), choice=variant)
+        limits = device_limits(current_device())
+        for variant in (name for name, entry in KERNELS.items() if entry.accepts(case.problem, limits) is None):
+            yield Contender(variant, _variant(variant), choice=variant)
         yield Contender("engine fft", _fft_planes, choice="fft")
-        if has_tensor_cores():
+        if limits.has_tensor_cores:
             for name, (split, tolerance) in TENSOR_PLANES.items():
-                if split == 2 or case.group == "tensor":
+                if split == 2 or case.by_fp16:
                     choice = "tensor" if split == 2 else WHEN_ASKED
                     yield Contender(name, _tensor_planes(split), choice=choice, tolerance=tolerance)
         return
-    yield Contender(PEAK_ONLY, _peak_finder("direct"), choice="direct")
-    if has_tensor_cores():
-        yield Contender(TENSOR_PEAK, _peak_finder("tensor"), choice="tensor")
+    yield Contender("kernels, peak only", _peak_finder("direct"), choice="direct")
+    if device_limits(current_device()).has_tensor_cores:
+        yield Contender("tensor, peak only", _peak_finder("tensor"), choice="tensor")
     yield Contender("engine fft, then its peak", _fft_peaks, choice="fft")
-
-
-def has_tensor_cores() -> bool:
-    """Whether the current device has them."""
-    return device_limits(current_device()).has_tensor_cores
-
-
-def variants_of(case: Case, device: DeviceLimits | None = None) -> list[str]:
-    """Return the variants that compute a case.
-
-    Parameters
-    ----------
-    case : Case
-        Any.
-    device : DeviceLimits, optional
-        Whose shared memory counts.
-
-    Returns
-    -------
-    list of str
-        In the order of `KERNELS`.
-    """
-    limits = device or DeviceLimits()
-    return [name for name, entry in KERNELS.items() if entry.accepts(case.problem, limits) is None]
 
 
 def timed_variant(case: Case, data: Data, variant: str, tuning: dict[str, int] | None = None) -> Attempt:

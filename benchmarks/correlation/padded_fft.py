@@ -12,8 +12,6 @@ from benchmarks.correlation.data import Data
 from benchmarks.correlation.fft_geometry import Layout
 from benchmarks.harness.contender import Attempt, Clocking
 
-__all__ = ["PaddedFFT", "cupy_fft", "torch_fft"]
-
 _CHUNKS = (256, 1024, 4096)
 """Matrices transformed at a time, besides all at once: small chunks stay in the device's cache."""
 

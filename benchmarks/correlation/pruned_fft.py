@@ -20,8 +20,6 @@ from benchmarks.correlation.fft_geometry import Layout
 from benchmarks.correlation.padded_fft import PaddedFFT
 from benchmarks.harness.contender import Attempt
 
-__all__ = ["PrunedFFT", "inverse_matrices", "pruned_fft"]
-
 _CHUNKS = (4096, 1024, 512, 250, 100)
 _GRIDS = 4
 

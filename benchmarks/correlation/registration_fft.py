@@ -20,8 +20,6 @@ from benchmarks.correlation.data import Data
 from benchmarks.correlation.fft_geometry import Layout
 from benchmarks.harness.contender import Attempt
 
-__all__ = ["FFTRegistration", "torch_registration"]
-
 _CHUNKS = (256, 128, 64, 32)
 _GRIDS = 4
 

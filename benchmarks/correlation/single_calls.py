@@ -15,8 +15,6 @@ from benchmarks.correlation.data import Data
 from benchmarks.harness.contender import Attempt, plane_at
 from xcorr_app.gpu.direct.problem import Problem
 
-__all__ = ["cupyx_correlate", "cupyx_correlate2d", "torch_fft_call"]
-
 
 def torch_fft_call(case: Case, data: Data) -> Iterator[Attempt]:
     """``irfft2(rfft2(left) * rfft2(right).conj())`` of the padded size."""

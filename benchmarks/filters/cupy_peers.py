@@ -9,10 +9,7 @@ from typing import Any
 
 from benchmarks.filters.cases import FilterCase
 from benchmarks.filters.data import Expected, FilterData
-from benchmarks.harness.contender import Attempt, Contender
-from benchmarks.work.rotation import rotating
-
-__all__ = ["cupy_contenders"]
+from benchmarks.harness.contender import Attempt, Contender, rotating
 
 
 def cupy_contenders(case: FilterCase) -> Iterator[Contender]:

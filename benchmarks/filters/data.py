@@ -11,10 +11,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from benchmarks.filters.cases import FilterCase
-from benchmarks.harness.contender import to_host
-from benchmarks.harness.relative_error import relative_error
-
-__all__ = ["COUNTS", "Expected", "FilterData", "Part", "random_stack"]
+from benchmarks.harness.contender import relative_error, to_host
 
 COUNTS = 4096
 """Counts of integer images: those of a camera of 12 bits, which PyTorch can take as int16, a type it computes with."""

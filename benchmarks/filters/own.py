@@ -10,15 +10,12 @@ import numpy as np
 
 from benchmarks.filters.cases import FilterCase
 from benchmarks.filters.data import Expected, FilterData
-from benchmarks.harness.contender import Attempt, Contender
-from benchmarks.work.rotation import rotating
+from benchmarks.harness.contender import Attempt, Contender, rotating
 from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_taps
 from xcorr_app.gpu.stencil.reuse_run import filter_on_device
 from xcorr_app.gpu.stencil.separable_run import separable_on_device
 from xcorr_app.gpu.stencil.sliding_run import sliding_gaussian_on_device
-
-__all__ = ["kernel_attempts", "own_contenders", "separable_attempts", "sliding_attempts"]
 
 _LARGEST_FUSED = 16.0
 """Sigma up to which one fused pass over rows and columns is timed."""

@@ -10,9 +10,7 @@ from benchmarks.filters.data import Expected, random_stack
 from benchmarks.filters.own import own_contenders
 from benchmarks.filters.torch_peers import torch_contenders
 from benchmarks.harness.contender import Contender
-from benchmarks.work.suite import Suite
-
-__all__ = ["FILTERS"]
+from benchmarks.harness.suite import Suite
 
 
 def _contenders(case: FilterCase) -> Iterator[Contender]:
@@ -20,4 +18,17 @@ def _contenders(case: FilterCase) -> Iterator[Contender]:
     yield from cupy_contenders(case)
 
 
-FILTERS = Suite("filter", CASES, random_stack, Expected, _contenders, torch_contenders)
+FILTERS = Suite(
+    "filter",
+    """Time the filter kernels, CuPy's ndimage and PyTorch's conv2d (cuDNN).
+
+    Square filters of every width from 1 to 63, Gaussians, float32 and uint16, stacks and single images, one Python
+    call. Every answer is checked against float64 before it is timed. PyTorch runs in fresh processes, without TF32,
+    with and without cuDNN's search for its fastest algorithm; the better counts.
+    """,
+    CASES,
+    random_stack,
+    Expected,
+    _contenders,
+    torch_contenders,
+)

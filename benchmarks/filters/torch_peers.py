@@ -12,11 +12,8 @@ from numpy.typing import NDArray
 
 from benchmarks.filters.cases import FilterCase
 from benchmarks.filters.data import Expected, FilterData
-from benchmarks.harness.contender import Attempt, Contender
-from benchmarks.work.rotation import rotating
+from benchmarks.harness.contender import Attempt, Contender, rotating
 from xcorr_app.filtering.named import gaussian
-
-__all__ = ["TorchFilter", "torch_contenders"]
 
 _LARGEST_SIGMA = 8.0  # beyond it, conv2d takes seconds
 

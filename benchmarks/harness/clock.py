@@ -16,8 +16,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Clock", "Measured"]
-
 Run = Callable[[], Any]
 
 _LONG = 0.05  # seconds of one call beyond which a graph has nothing to gain
@@ -56,11 +54,14 @@ class Clock:
         Work between two readings of the clock.
     calls : int
         Calls timed one by one by the wall clock.
+    attempts : int
+        Most attempts of one contender.
     """
 
     repeats: int = 9
     min_seconds: float = 0.02
     calls: int = 300
+    attempts: int = 100
 
     def on_device(self, run: Run, cycle: int = 1) -> Measured:
         """Time work that CuPy starts in its current stream.

@@ -1,14 +1,13 @@
-"""Who takes part in a case, and how the answer of each is read: the common ground of the product and its peers."""
+"""Who takes part in a case, and how the answer of each is read and judged: common to the product and its peers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-
-__all__ = ["Attempt", "Clocking", "Contender", "index_at", "plane_at", "to_host"]
+from numpy.typing import NDArray
 
 Clocking = Literal["cupy", "torch", "cupy call", "torch call"]
 """Whose stream the work runs in, and whether a call is timed by the wall clock."""
@@ -74,6 +73,41 @@ class Contender:
         return bool(self.choice)
 
 
+class Rotation:
+    """Does the next of several pieces of work at every call, so that the cache holds none of their arrays.
+
+    The latest result of each is kept, so that each lies in memory of its own, where a library makes new arrays.
+
+    Parameters
+    ----------
+    works : sequence of callable
+        Equal work on equal copies.
+    """
+
+    def __init__(self, works: Sequence[Callable[[], Any]]) -> None:
+        self._works = works
+        self._results: list[Any] = [None] * len(works)
+        self._next = 0
+
+    def __call__(self) -> Any:
+        """Do the work whose turn it is and return its result."""
+        turn = self._next
+        self._next = (turn + 1) % len(self._works)
+        self._results[turn] = self._works[turn]()
+        return self._results[turn]
+
+
+def rotating(
+    works: Sequence[Callable[[], Any]],
+    read: Callable[[Any, Any], Any],
+    clocking: Clocking = "cupy",
+    note: str = "",
+    **more: Any,
+) -> Attempt:
+    """Make an attempt that goes through copies."""
+    return Attempt(Rotation(works), read, clocking, note, cycle=len(works), **more)
+
+
 def plane_at(result: Any, pair: int) -> Any:
     """Read one plane of a result.
 
@@ -106,3 +140,10 @@ def to_host(array: Any) -> Any:
     if hasattr(array, "get"):
         return array.get()
     return array.cpu().numpy() if hasattr(array, "cpu") else np.asarray(array)
+
+
+def relative_error(answer: Any, expected: NDArray[np.float64]) -> float:
+    """Norm of the difference over that of `expected`; infinite for another shape and for values that are not finite."""
+    if answer.shape != expected.shape or not np.isfinite(answer).all():
+        return float("inf")
+    return float(np.linalg.norm(answer - expected) / np.linalg.norm(expected))

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from benchmarks.harness.clock import Clock
 
-__all__ = ["DeviceRates", "measure_rates"]
-
 _FMA_SOURCE = r"""
 extern "C" __global__ void __launch_bounds__(256) fma_rate(float* out, float a, float b, int rounds) {
     float s[32];

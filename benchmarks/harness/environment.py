@@ -1,4 +1,4 @@
-"""What a measurement ran on: processor, cores, versions, devices with their drivers, and the date."""
+"""What was measured, and on what: commit, processor, cores, versions, devices with their drivers, and the date."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from xcorr_app.system import worker_count
-
-__all__ = ["environment"]
 
 # Distribution names that may provide one library; the first that is installed is reported.
 _LIBRARIES = {
@@ -38,11 +36,13 @@ def environment() -> dict[str, Any]:
     Returns
     -------
     dict
-        ``date``, ``cpu``, ``cores``, ``system``, ``python``, ``versions`` of the libraries measured and ``devices``
-        (name, driver and memory of each, empty without an NVIDIA driver).
+        ``date``, ``commit`` of the checkout (marked where files differ from it), ``cpu``, ``cores``, ``system``,
+        ``python``, ``versions`` of the libraries measured and ``devices`` (name, driver and memory of each, empty
+        without an NVIDIA driver).
     """
     return {
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
+        "commit": _commit(),
         "cpu": _cpu_model(),
         "cores": worker_count(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -50,6 +50,15 @@ def environment() -> dict[str, Any]:
         "versions": _versions(),
         "devices": _devices(),
     }
+
+
+def _commit() -> str | None:
+    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--abbrev=12", "--dirty"]
+    try:
+        answer = subprocess.run(git, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return None
+    return answer.stdout.strip() or None
 
 
 def _cpu_model() -> str:

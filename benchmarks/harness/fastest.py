@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
 
 from benchmarks.harness.clock import Clock, Measured
-from benchmarks.harness.contender import Attempt, Contender
-from benchmarks.harness.effort import Effort
-from benchmarks.harness.memory_use import memory_of
-
-__all__ = ["Expectation", "Outcome", "fastest_of", "free_device_memory"]
+from benchmarks.harness.contender import Attempt, Clocking, Contender
 
 
 class Expectation(Protocol):
@@ -74,7 +71,7 @@ class Outcome:
 
 
 def fastest_of(
-    contender: Contender, case: Any, data: Any, expected: Expectation, effort: Effort, *, with_memory: bool = False
+    contender: Contender, case: Any, data: Any, expected: Expectation, clock: Clock, *, with_memory: bool = False
 ) -> Outcome:
     """Take the fastest attempt; a contender that fails or answers wrongly gives an outcome that says so.
 
@@ -86,7 +83,7 @@ def fastest_of(
         What it does them on.
     expected : Expectation
         What the answer should be.
-    effort : Effort
+    clock : Clock
         How thoroughly times are taken, and how many attempts.
     with_memory : bool, optional
         Also measure the device memory of the fastest attempt.
@@ -100,14 +97,14 @@ def fastest_of(
     failure, note, memory = "", "", 0
     tolerance = expected.tolerance if contender.tolerance is None else contender.tolerance
     try:
-        for attempt in islice(contender.attempts(case, data), effort.attempts):
+        for attempt in islice(contender.attempts(case, data), clock.attempts):
             result = attempt.run()
             error = max(expected.error(part, attempt.read(result, part)) for part in expected.parts)
             del result
             if not error <= tolerance:
                 failure = f"wrong answer, error {error:.1e} {attempt.note}".rstrip()
                 continue
-            measured = _measured(attempt, effort.clock)
+            measured = _measured(attempt, clock)
             if best is None or measured.seconds < best[0].seconds:
                 best = measured, attempt, error
         if best is not None:
@@ -154,3 +151,38 @@ def _measured(attempt: Attempt, clock: Clock) -> Measured:
             return clock.by_call(attempt.run, stream.synchronize)
         case "torch call":
             return clock.by_call(attempt.run, importlib.import_module("torch").cuda.synchronize)
+
+
+def memory_of(run: Callable[[], Any], clocking: Clocking) -> int:
+    """Measure what one call takes from the device.
+
+    Parameters
+    ----------
+    run : callable
+        The call; it has run before, so nothing is compiled or searched for.
+    clocking : str
+        Which library it runs in.
+
+    Returns
+    -------
+    int
+        In bytes: of CuPy what a pool of the call's own takes from the device, of PyTorch what its allocator counts at
+        most.
+    """
+    if clocking.startswith("torch"):
+        torch = importlib.import_module("torch")
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        result = run()
+        torch.cuda.synchronize()
+        taken = torch.cuda.max_memory_allocated() - before
+    else:
+        cupy = importlib.import_module("cupy")
+        pool = cupy.cuda.MemoryPool()  # the process's own may hold room that it cannot give back
+        with cupy.cuda.using_allocator(pool.malloc):
+            result = run()
+            cupy.cuda.Device().synchronize()
+        taken = pool.total_bytes()
+    del result
+    return int(taken)

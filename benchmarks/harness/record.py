@@ -1,20 +1,20 @@
-"""What a file of results begins with, whatever was measured, and how it is written."""
+"""Whether there is what a benchmark measures, and how its file of results is written."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
-from dataclasses import asdict
+import os
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness.device_rates import DeviceRates
 from benchmarks.harness.environment import environment
 from xcorr_app.errors import DeviceError
 from xcorr_app.gpu.runtime.device import DeviceStatus, cuda_status
 from xcorr_app.io.writing.atomic import atomic_write_text
 
-__all__ = ["require_device", "run_record", "write_json"]
+RESULTS = Path(__file__).resolve().parents[1] / "results"
 
 
 def require_device() -> DeviceStatus:
@@ -36,36 +36,21 @@ def require_device() -> DeviceStatus:
     return status
 
 
-def run_record(status: DeviceStatus, rates: DeviceRates, *, quick: bool, has_torch: bool) -> dict[str, Any]:
-    """Gather what is true of a whole run.
+def has_torch() -> bool:
+    """Whether PyTorch is installed."""
+    return importlib.util.find_spec("torch") is not None
 
-    Parameters
-    ----------
-    status : DeviceStatus
-        What it ran on.
-    rates : DeviceRates
-        The ceilings measured in it.
-    quick : bool
-        Whether it was a quick one.
-    has_torch : bool
-        Whether PyTorch took part.
 
-    Returns
-    -------
-    dict
-        Environment, device and rates.
-    """
-    return {
-        "environment": environment(),
-        "device": asdict(status),
-        "rates": {
-            "tfma_per_second": rates.fma / 1e12,
-            "copy_terabytes_per_second": rates.copy / 1e12,
-            "empty_kernel_microseconds": rates.empty * 1e6,
-        },
-        "quick": quick,
-        "pytorch": has_torch,
-    }
+def as_installed() -> dict[str, str]:
+    """Environment for a command that starts as an installed one does, whose modules are compiled once and for all."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
+def write_result(name: str, payload: dict[str, Any]) -> Path:
+    """Write what was measured, and on what, to ``benchmarks/results/NAME.json``, and return that path."""
+    path = RESULTS / f"{name}.json"
+    write_json({"environment": environment(), **payload}, path)
+    return path
 
 
 def write_json(record: dict[str, Any], path: Path) -> None:
@@ -74,7 +59,7 @@ def write_json(record: dict[str, Any], path: Path) -> None:
     Parameters
     ----------
     record : dict
-        `run_record` and what was measured.
+        What was measured, and on what.
     path : pathlib.Path
         File to write or to replace.
 

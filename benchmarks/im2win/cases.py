@@ -8,15 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from benchmarks.work.case import Work
-from benchmarks.work.goals import Goal
+from benchmarks.harness.case import Work
 from xcorr_app.gpu.im2win.problem import LAYERS, Im2winProblem
-
-__all__ = ["AHEAD_OF_CUDNN", "CASES", "Im2winCase"]
-
-AHEAD_OF_CUDNN = (1, 2, 3, 4, 7, 9, 12)
-"""Layers on which the best FP32 algorithm of cuDNN stays below 0.6 of the FMA rate."""
-_RATE = 0.55
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +39,7 @@ class Im2winCase(Work):
 
 def _layer(number: int, problem: Im2winProblem) -> Im2winCase:
     sizes = f"{problem.channels}x{problem.height}|{problem.filters},{problem.filter_height},{problem.stride}"
-    goals = [Goal("rate fraction", _RATE), Goal("peer memory", 1.0)]
-    if number in AHEAD_OF_CUDNN:
-        goals.insert(1, Goal("peer speed", 1.0))
-    return Im2winCase(name=f"layer {number:02d}: {sizes}", problem=problem, goals=tuple(goals), in_quick=True)
+    return Im2winCase(name=f"layer {number:02d}: {sizes}", problem=problem, in_quick=True)
 
 
 CASES: tuple[Im2winCase, ...] = tuple(_layer(number, problem) for number, problem in LAYERS.items())

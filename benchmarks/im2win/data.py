@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.harness.contender import to_host
-from benchmarks.harness.relative_error import relative_error
+from benchmarks.harness.contender import relative_error, to_host
 from benchmarks.im2win.cases import Im2winCase
 from xcorr_app.gpu.im2win.problem import Im2winProblem
-
-__all__ = ["Expected", "LayerData", "Part", "random_layer"]
 
 _MAX_FILTERS = 64  # that are looked at
 

@@ -6,14 +6,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from benchmarks.harness.contender import Attempt, Contender
+from benchmarks.harness.contender import Attempt, Contender, rotating
 from benchmarks.im2win.cases import Im2winCase
 from benchmarks.im2win.data import Expected, LayerData
-from benchmarks.work.rotation import rotating
 from xcorr_app.gpu.im2win.run import FORMS, im2win_on_device
 from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem, is_shallow
-
-__all__ = ["layer_attempts", "own_contenders"]
 
 
 def own_contenders(case: Im2winCase) -> Iterator[Contender]:

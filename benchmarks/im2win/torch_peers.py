@@ -7,12 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from benchmarks.harness.contender import Attempt, Contender
+from benchmarks.harness.contender import Attempt, Contender, rotating
 from benchmarks.im2win.cases import Im2winCase
 from benchmarks.im2win.data import Expected, LayerData
-from benchmarks.work.rotation import rotating
-
-__all__ = ["algorithm_of", "torch_contenders"]
 
 
 def torch_contenders(_: Im2winCase, search: bool) -> Iterator[Contender]:

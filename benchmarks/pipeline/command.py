@@ -16,9 +16,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks._environment import as_installed
 from benchmarks.harness.environment import environment
-from benchmarks.harness.record import write_json
+from benchmarks.harness.record import as_installed, write_json
 from benchmarks.pipeline.cases import Case, Size, cases
 from benchmarks.pipeline.data import frames_of, write_stacks
 from benchmarks.pipeline.raw import decode_rate, read_rate, write_rate
@@ -68,7 +67,7 @@ def _cases_of(path: Path, about: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Cases of an earlier run by name, if it was one of the same machine and versions."""
     try:
         record = json.loads(path.read_text())
-        of_then, of_now = ({**about["environment"], "date": None} for about in (record, about))
+        of_then, of_now = ({**about["environment"], "date": None, "commit": None} for about in (record, about))
         if (of_then, record["device"]) != (of_now, about["device"]):
             return {}
         return {case["case"]: case for case in record["cases"]}

@@ -10,17 +10,13 @@ from typing import Literal
 
 import numpy as np
 
+from benchmarks.harness.case import Work
 from benchmarks.pointwise.layers import LAYERS
-from benchmarks.work.case import Work
-from benchmarks.work.goals import Goal
-
-__all__ = ["BATCHES", "CASES", "MEAN_GOALS", "PointwiseCase", "Task", "layer_group"]
 
 Task = Literal["unmix", "layer"]
 
-BATCHES = {1: None, 32: 0.6, 128: 0.65}
-"""Images of a batch, and the geometric mean of floor / time that the product is to reach over all layers; None for that
-of the best peer in the same run."""
+BATCHES = (1, 32, 128)
+"""Images of a batch."""
 _UNMIX_SIDE, _UNMIX_IMAGES = 2048, 16
 _QUICK_EVERY = 4  # layers of which a quick run takes one
 
@@ -65,11 +61,6 @@ class PointwiseCase(Work):
         return float(self.images * self.pixels * (stack + result) + 4 * self.channels * self.filters)
 
 
-def layer_group(batch: int) -> str:
-    """Return the name of the group of all layers at one batch."""
-    return f"pointwise layers, batch {batch}"
-
-
 def _unmixing(channels: int, element: str, result: str) -> PointwiseCase:
     types = element if element == result else f"{element} to {result}"
     return PointwiseCase(
@@ -81,7 +72,6 @@ def _unmixing(channels: int, element: str, result: str) -> PointwiseCase:
         element=element,
         result=result,
         task="unmix",
-        goals=(Goal("floor fraction", 0.85 if channels <= 8 else 0.7), Goal("peer speed", 1.0)),
         in_quick=channels in (3, 8) and element == result,
     )
 
@@ -90,7 +80,7 @@ def _layers(batch: int) -> list[PointwiseCase]:
     return [
         PointwiseCase(
             name=f"batch {batch}: {channels} -> {filters}, {side}^2",
-            group=layer_group(batch),
+            group=f"pointwise layers, batch {batch}",
             images=batch,
             channels=channels,
             filters=filters,
@@ -108,5 +98,3 @@ CASES: tuple[PointwiseCase, ...] = (
     *(case for batch in BATCHES for case in _layers(batch)),
 )
 """Every case, in the order in which they are run."""
-
-MEAN_GOALS = {layer_group(batch): goal for batch, goal in BATCHES.items()}

@@ -8,11 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.harness.contender import to_host
-from benchmarks.harness.relative_error import relative_error
+from benchmarks.harness.contender import relative_error, to_host
 from benchmarks.pointwise.cases import PointwiseCase
-
-__all__ = ["COUNTS", "Expected", "MixingData", "Part", "random_mixing"]
 
 COUNTS = 4096
 """Counts of integer stacks: those of a camera of 12 bits, which PyTorch can take as int16, a type it computes with."""

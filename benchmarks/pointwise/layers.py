@@ -6,8 +6,6 @@ listed once, where it comes first. Layers on a single pixel (squeeze and excitat
 
 from __future__ import annotations
 
-__all__ = ["EFFICIENTNET_B0", "LAYERS", "MOBILENET_V1", "MOBILENET_V2", "Layer"]
-
 Layer = tuple[int, int, int]
 
 MOBILENET_V1: tuple[Layer, ...] = (

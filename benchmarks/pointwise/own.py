@@ -9,19 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness.contender import Attempt, Contender
+from benchmarks.harness.contender import Attempt, Contender, rotating
 from benchmarks.pointwise.cases import PointwiseCase
 from benchmarks.pointwise.data import Expected, MixingData
-from benchmarks.work.rotation import rotating
 from xcorr_app.filtering.mixing import mix
 from xcorr_app.gpu.pointwise.blocking import stored_matrix
 from xcorr_app.gpu.pointwise.kernels import MixingTask, kernel_for
 from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.pointwise.run import pointwise_on_device
-
-__all__ = ["mixing_attempts", "own_contenders"]
-
 
 _FEW_CHANNELS = (9, 64)
 """Where `shallow` is set beside the kernel that is its neighbour."""

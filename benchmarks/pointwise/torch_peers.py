@@ -9,12 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness.contender import Attempt, Contender
+from benchmarks.harness.contender import Attempt, Contender, rotating
 from benchmarks.pointwise.cases import PointwiseCase
 from benchmarks.pointwise.data import Expected, MixingData
-from benchmarks.work.rotation import rotating
-
-__all__ = ["mixed", "torch_contenders"]
 
 FORMS = {
     "PyTorch matmul, interleaved": "interleaved",

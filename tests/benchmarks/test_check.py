@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from benchmarks.correlation import check
+from benchmarks.correlation.check import TOLERANCE, Expected
 from benchmarks.correlation.data import random_data
-from benchmarks.harness import check
-from benchmarks.harness.check import TOLERANCE, Expected
 from tests.benchmarks.small_cases import PEAKS, PLANES, REGISTRATIONS
 from tests.correlation import plain
 from tests.kernels.definition import plane_by_definition

@@ -1,37 +1,32 @@
 """The benchmark on a device: every contender right, times that make sense, wrong contenders found out."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from benchmarks.correlation import benchmark as correlation
-from benchmarks.correlation.benchmark import CorrelationBenchmark
 from benchmarks.correlation.cases import Case
+from benchmarks.correlation.check import Expected
 from benchmarks.correlation.data import random_data
-from benchmarks.harness.check import Expected
+from benchmarks.correlation.suite import CORRELATION
+from benchmarks.harness.benchmark import Benchmark
 from benchmarks.harness.contender import Attempt, Contender, plane_at
-from benchmarks.harness.contenders import contenders_of
-from benchmarks.harness.effort import QUICK
+from benchmarks.harness.record import has_torch
 from tests.benchmarks.runner import run_benchmarks
 from tests.benchmarks.small_cases import PEAKS, PLANES, REGISTRATIONS
 from tests.device import NEEDS_DEVICE
 from xcorr_app.gpu.direct.problem import Problem
 
 pytestmark = NEEDS_DEVICE
-CALL = Case("call", Problem.full_plane((16, 16), (16, 16)), task="call")
-
-
-@pytest.fixture(scope="module")
-def benchmark_run():
-    return CorrelationBenchmark(QUICK)
+CALL = Case(name="call", problem=Problem.full_plane((16, 16), (16, 16)), task="call")
 
 
 @pytest.mark.parametrize("case", [*PLANES, *PEAKS, *REGISTRATIONS, CALL], ids=lambda case: case.name)
 def test_every_attempt_of_every_contender_is_right(cupy, case):
     data = random_data(case, cupy)
     expected = Expected(case, data)
-    contenders = list(contenders_of(case))
+    contenders = [*CORRELATION.contenders(case), *(CORRELATION.of_torch(case, True) if has_torch() else ())]
     assert len({contender.name for contender in contenders}) == len(contenders) >= 2
     for contender in contenders:
         attempts = list(contender.attempts(case, data))
@@ -46,11 +41,11 @@ def test_every_attempt_of_every_contender_is_right(cupy, case):
 
 def test_work_that_no_graph_holds_is_timed_by_events(cupy):
     array = cupy.arange(1000.0)
-    assert QUICK.clock.on_device(lambda: float(array.sum())).how == "events"
-    assert QUICK.clock.on_device(lambda: array + 1).how == "replay"
+    assert CORRELATION.quick.on_device(lambda: float(array.sum())).how == "events"
+    assert CORRELATION.quick.on_device(lambda: array + 1).how == "replay"
 
 
-def test_a_wrong_or_failing_contender_is_a_line_of_the_table(cupy, benchmark_run, monkeypatch):
+def test_a_wrong_or_failing_contender_is_a_line_of_the_table(cupy):
     case = PLANES[0]
 
     def wrong(case, data):
@@ -60,14 +55,14 @@ def test_a_wrong_or_failing_contender_is_a_line_of_the_table(cupy, benchmark_run
         raise MemoryError("too large")
 
     contenders = [Contender("right", _combined, "combined"), Contender("wrong", wrong), Contender("failing", failing)]
-    monkeypatch.setattr(correlation, "contenders_of", lambda case, quick: contenders)
-    result = benchmark_run.measure(case)
-    good, *bad = result.timings
+    suite = replace(CORRELATION, contenders=lambda case: iter(contenders))
+    result = Benchmark(suite, suite.quick).measure(case)
+    good, *bad = result.outcomes
     assert result.winner is good
-    assert good.microseconds_a_pair > 0
+    assert good.seconds > 0
     assert "wrong answer, error 1.0e+00 of zeros" in bad[0].failure
     assert "MemoryError: too large" in bad[1].failure
-    assert all(np.isnan(timing.microseconds_a_pair) for timing in bad)
+    assert all(np.isnan(outcome.seconds) for outcome in bad)
 
 
 def test_the_command_on_one_small_case(tmp_path):

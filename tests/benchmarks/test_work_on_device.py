@@ -4,14 +4,12 @@ import json
 
 import pytest
 
-from benchmarks.harness.contenders import has_torch
-from benchmarks.harness.effort import QUICK
-from benchmarks.harness.memory_use import memory_of
-from benchmarks.harness.suites import SUITES
+from benchmarks.harness.benchmark import Benchmark
+from benchmarks.harness.fastest import memory_of
+from benchmarks.harness.record import has_torch
+from benchmarks.harness.torch_process import torch_outcomes
 from benchmarks.im2win.data import Expected as ExpectedLayer
-from benchmarks.work.benchmark import WorkBenchmark
-from benchmarks.work.suite import outcomes_of
-from benchmarks.work.torch_run import torch_outcomes
+from benchmarks.suites import SUITES
 from tests.benchmarks.runner import run_benchmarks
 from tests.benchmarks.small_work import FILTERS, LAYERS, MIXTURES, OTHER_FILTERS
 from tests.device import NEEDS_DEVICE
@@ -40,11 +38,8 @@ def test_every_contender_is_right_on_every_copy(cupy, suite, case):
 
 
 def test_the_product_is_replayed_from_a_graph(cupy):
-    case = FILTERS[0]
-    by_name = {
-        outcome.what: outcome
-        for outcome in outcomes_of(SUITES["filter"], case, SUITES["filter"].contenders(case), cupy, QUICK)
-    }
+    case, suite = FILTERS[0], SUITES["filter"]
+    by_name = {each.what: each for each in suite.outcomes(case, suite.contenders(case), cupy, suite.quick)}
     assert by_name["filter_on_device"].how == "replay"
 
 
@@ -59,7 +54,7 @@ def test_memory_is_that_of_the_result_at_least(cupy):
 def test_pytorch_in_its_own_process(search):
     suite = SUITES["im2win"]
     cases = [suite.cases[11]]
-    ((outcome,),) = torch_outcomes("im2win", cases, QUICK, 0, search=search).values()
+    ((outcome,),) = torch_outcomes("im2win", cases, suite.quick, 0, search=search).values()
     assert not outcome.failure
     assert outcome.how in ("replay", "events")
     assert outcome.error < ExpectedLayer.tolerance
@@ -94,6 +89,6 @@ def test_the_commands_on_one_case(tmp_path, command, only, cases):
 
 
 def test_a_benchmark_without_a_case_of_pytorch_starts_no_process(monkeypatch):
-    benchmark = WorkBenchmark(SUITES["filter"], quick=True)
-    monkeypatch.setattr("benchmarks.work.benchmark.torch_outcomes", lambda *_, **__: pytest.fail("started"))
-    benchmark.time_torch([case for case in SUITES["filter"].cases if case.group])
+    suite = SUITES["filter"]
+    monkeypatch.setattr("benchmarks.harness.benchmark.torch_outcomes", lambda *_, **__: pytest.fail("started"))
+    assert Benchmark(suite, suite.quick).of_torch([case for case in suite.cases if case.group]) == {}

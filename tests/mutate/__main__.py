@@ -1,49 +1,62 @@
 """``python -m tests.mutate``: random single faults put into copies of the program, and the share that tests notice.
 
-First every test file runs without a fault, to see which tests pass and which lines each runs. Then each fault is put in
-alone, and tests that run its line are run, the nearest first, until one fails. A fault that none notices is printed:
-either a test is missing, or the fault changes nothing. Exit code 1 where fewer than 85 % are noticed.
+Each fault is put in alone, and the files of tests nearest to its module are run, some at a time, until one fails that
+passes without it. A fault that none notices is printed: either a test is missing, or the fault changes nothing. Exit
+code 1 where fewer than 85 % are noticed.
 """
 
 from __future__ import annotations
 
 import argparse
-import compileall
-import contextlib
-import importlib
 import json
 import os
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
-from tests.mutate import slot
-from tests.mutate.choice import Traces, rounds
 from tests.mutate.mutants import mutants, mutated
-from tests.mutate.nearest import ROOT, files_of_tests, importers, nearest
+from tests.mutate.nearest import ROOT, nearest
 
 LAYERS = ("registration", "correlation", "io", "pipeline", "batch", "filtering", "report")
 _ASKED = 0.85
-_FOR_TRACES = 0.55
-"""Share of the time in which tests are traced at most; files that are not done by then are left out."""
-_KNOWN = 3
-"""Files, the nearest to a fault, that must have been traced."""
-_AT_ONCE = (
-    "click", "cv2", "h5py", "hypothesis", "imagecodecs", "jinja2", "matplotlib.figure", "numpy.testing", "PIL.Image",
-    "rich.console", "rich.progress", "scipy.fft", "scipy.ndimage", "scipy.optimize", "scipy.stats", "tifffile",
-    "xxhash",
-)  # fmt: skip
-"""Libraries that are imported once, for all children."""
-_VERSIONS = ("numpy", "scipy", "tifffile", "imagecodecs", "opencv-python-headless", "pytest", "hypothesis")
+_ROUNDS = ((0, 3), (3, 9), (9, 21), (21, 45))
+"""Of the files from the nearest on: these notice most, and need not wait for the others."""
+_SECONDS = 300.0
+"""A round may take; most take some ten."""
+_MEMORY = 12 << 30
+"""Bytes that a run may ask for: a fault that takes all memory ends itself alone."""
+_COPIED = ("xcorr_app", "kernels", "tests", "benchmarks", "sample_data", "docs", "packaging")
+_FILES = ("pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "Makefile", "mkdocs.yml", "CITATION.cff")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a fault."""
+
+    file: str
+    number: int
+    line: int
+    before: str
+    after: str
+    noticed: bool
+    by: str
+    seconds: float
+
+    def __str__(self) -> str:
+        said = f"noticed by {self.by}" if self.noticed else "survived"
+        place = f"{self.file}:{self.number} line {self.line}"
+        return f"{said}: {place}: {self.before} -> {self.after} [{self.seconds:.0f} s]"
 
 
 def main() -> None:
@@ -52,123 +65,117 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=150, help="faults in all")
     parser.add_argument("--seed", type=int, default=1, help="another one makes other faults")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes, each with its own copy")
-    parser.add_argument("--minutes", type=float, default=24 * 60, help="end by then, with what is judged")
+    parser.add_argument("--minutes", type=float, default=24 * 60, help="begin no fault after these")
     parser.add_argument("--json", type=Path, help="file for the results")
     parser.add_argument("--only", nargs="*", help="faults that were printed, as FILE:NUMBER")
     chosen = parser.parse_args()
-    begin = time.time()
-    until = begin + 60 * chosen.minutes - 10
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = "1"  # every processor has a worker
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # as on a machine without one: workers would share its memory
-    for name in _AT_ONCE:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
-    for name in ("xcorr_app", "benchmarks"):
-        compileall.compile_dir(ROOT / name, quiet=2)
-    faults = [_place(text) for text in chosen.only] if chosen.only else _places(chosen.count, chosen.seed)
+    until = time.time() + 60 * chosen.minutes
+    faults = chosen.only or _sample(chosen.count, chosen.seed)
+    verdicts = []
     with (
         tempfile.TemporaryDirectory(prefix="xcorr-mutate-", ignore_cleanup_errors=True) as folder,
-        ProcessPoolExecutor(chosen.workers, get_context("fork"), slot.settle, (Path(folder),)) as pool,
+        ProcessPoolExecutor(chosen.workers) as pool,
     ):
-        traces, late = _traced(pool, faults, begin + 60 * chosen.minutes * _FOR_TRACES)
-        traced = time.time() - begin
-        # A fault whose nearest tests are not known is not judged, whatever others would say of it.
-        known = [place for place in faults if late.isdisjoint(nearest(place[0])[:_KNOWN])]
         # In random order, however long they take: what is judged in time speaks for all.
-        jobs: list[Future[slot.Verdict]] = [pool.submit(slot.judge, _fault(*place, traces), until) for place in known]
-        verdicts = []
-        with contextlib.suppress(BrokenProcessPool):  # the system ended a worker: what is judged counts
-            for job in as_completed(jobs):
-                verdicts.append(job.result())
-                _print(verdicts[-1])
-    judged = [verdict for verdict in verdicts if verdict.outcome != slot.UNJUDGED]
-    counts = Counter(verdict.outcome for verdict in judged)
-    share = counts[slot.NOTICED] / max(1, len(judged))
-    print(
-        f"{len(judged)} of {len(faults)} judged: {counts[slot.NOTICED]} noticed, {counts[slot.SURVIVED]} not: "
-        f"{share:.1%}; {len(traces)} tests traced in {traced:.0f} s, {time.time() - begin:.0f} s in all"
-    )
+        for job in as_completed([pool.submit(_judge, Path(folder), fault, until) for fault in faults]):
+            if (verdict := job.result()) is not None:
+                verdicts.append(verdict)
+                print(verdict, flush=True)
+    counts = Counter(verdict.noticed for verdict in verdicts)
+    share = counts[True] / max(1, len(verdicts))
+    print(f"{len(verdicts)} of {len(faults)} judged: {counts[True]} noticed, {counts[False]} not: {share:.1%}")
     if chosen.json is not None:
-        _write(chosen.json, chosen.seed, faults, verdicts, traces)
+        kept = {"seed": chosen.seed, "asked": len(faults), "judged": len(verdicts), "noticed": counts[True]}
+        kept |= {"date": datetime.now(UTC).date().isoformat(), "share": round(share, 4)}
+        record = kept | {"mutants": [asdict(verdict) for verdict in verdicts]}
+        chosen.json.write_text(json.dumps(record, indent=1) + "\n")
     sys.exit(share < _ASKED)
 
 
-def _places(count: int, seed: int) -> list[tuple[Path, int]]:
+def _sample(count: int, seed: int) -> list[str]:
+    """Every fault is as likely as any other."""
     everywhere = [
-        (path.relative_to(ROOT), number)
+        f"{path.relative_to(ROOT)}:{number}"
         for layer in LAYERS
         for path in sorted((ROOT / "xcorr_app" / layer).rglob("*.py"))
         for number, _ in enumerate(mutants(path.read_text()))
     ]
-    return slot.sample(everywhere, count, seed)
+    return random.Random(seed).sample(everywhere, min(count, len(everywhere)))  # noqa: S311 - nothing is kept secret
 
 
-def _place(text: str) -> tuple[Path, int]:
-    path, _, number = text.rpartition(":")
-    return Path(path), int(number)
-
-
-def _traced(pool: ProcessPoolExecutor, faults: list[tuple[Path, int]], until: float) -> tuple[Traces, frozenset[Path]]:
-    """Run every file without a fault, those nearest to faults first; say which files have no test that passes."""
-    traces: dict[str, Any] = {}
-    orders = [nearest(module) for module in {module for module, _ in faults}]
-    ranks = {path: min(order.index(path) for order in orders) for path in files_of_tests()}
-    files = sorted(ranks, key=lambda path: (ranks[path], -(ROOT / path).stat().st_size))
-    late = set()
-    jobs = [pool.submit(slot.trace, str(path), until) for path in files]
-    for job in as_completed(jobs):
-        file, found = job.result()
-        traces |= found
-        if not found:
-            if time.time() >= until:
-                late.add(Path(file))
-            print(f"left out, no test passes in time without a fault: {file}", flush=True)
-    return traces, frozenset(late)
-
-
-def _fault(module: Path, number: int, traces: Traces) -> slot.Fault:
-    mutant = mutated((ROOT / module).read_text(), number)
-    tests = rounds(module, mutant.lines, importers(module), nearest(module), traces)
-    costs = [(some, sum(traces[test][0] for test in some)) for some in tests]
-    return slot.Fault(str(module), number, mutant.line, mutant.before, mutant.after, mutant.source, costs)
-
-
-def _print(verdict: slot.Verdict) -> None:
-    by = f" by {verdict.by}" + (f" ({verdict.how})" if verdict.how != "fails" else "") if verdict.by else ""
-    place = f"{verdict.file}:{verdict.number} line {verdict.line}"
-    change = f"{verdict.before} -> {verdict.after}"
-    print(f"{verdict.outcome}{by}: {place}: {change} [{verdict.tests} tests, {verdict.seconds:.0f} s]", flush=True)
-
-
-def _write(path: Path, seed: int, faults: list[tuple[Path, int]], verdicts: list[slot.Verdict], traces: Traces) -> None:
-    order = {(str(file), number): index for index, (file, number) in enumerate(faults)}
-    judged = [verdict for verdict in verdicts if verdict.outcome != slot.UNJUDGED]
-    noticed = sum(verdict.outcome == slot.NOTICED for verdict in judged)
-    record = {
-        "date": datetime.now(UTC).date().isoformat(),
-        "versions": {"python": sys.version.split()[0]} | {name: _version(name) for name in _VERSIONS},
-        "seed": seed,
-        "asked": len(faults),
-        "judged": len(judged),
-        "noticed": noticed,
-        "share": round(noticed / max(1, len(judged)), 4),
-        "tests": len(traces),
-        "left_out": sorted({str(file) for file in files_of_tests()} - {test.split("::")[0] for test in traces}),
-        "mutants": [
-            asdict(verdict) | {"seconds": round(verdict.seconds, 1)}
-            for verdict in sorted(verdicts, key=lambda verdict: order[verdict.file, verdict.number])
-        ],
-    }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record, indent=1) + "\n")
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
+def _judge(folder: Path, fault: str, until: float) -> Verdict | None:
+    """Put the fault into this process's copy, run the tests, and take it out again; None where the time is out."""
+    if time.time() > until:
         return None
+    begin, tree = time.time(), _copy(folder / f"slot-{os.getpid()}")
+    module, _, number = fault.rpartition(":")
+    mutant = mutated((tree / module).read_text(), int(number))
+    by = ""
+    for first, last in _ROUNDS:
+        files = [str(path) for path in nearest(Path(module))[first:last]]
+        failure = _under(mutant.source, tree / module, tree, files)
+        # A test that fails without the fault as well, now and then, notices nothing.
+        if failure and not _failure(tree, [failure] if "::" in failure else files):
+            by = failure
+            break
+    seconds = round(time.time() - begin, 1)
+    return Verdict(module, int(number), mutant.line, mutant.before, mutant.after, bool(by), by, seconds)
+
+
+def _copy(place: Path) -> Path:
+    """The project, with real stacks beside it where it has them."""
+    tree = place / "tree"
+    if not tree.exists():
+        for name in _COPIED:
+            shutil.copytree(ROOT / name, tree / name)
+        for name in _FILES:
+            shutil.copy2(ROOT / name, tree)
+        if (ROOT.parent / "shared").is_dir():
+            (place / "shared").symlink_to(ROOT.parent / "shared")
+    return tree
+
+
+def _under(source: str, module: Path, tree: Path, files: list[str]) -> str:
+    """The first failure under a fault; the module is then as it was, its time included, so that its code is kept."""
+    before, times = module.read_bytes(), module.stat()
+    try:
+        module.write_text(source)
+        return _failure(tree, files)
+    finally:
+        module.write_bytes(before)
+        os.utime(module, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def _failure(tree: Path, tests: list[str]) -> str:
+    """Name the first test that fails, or say how the run ended; nothing where all pass."""
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    one = {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "CUDA_VISIBLE_DEVICES": "", "XCORR_FUZZ": "100"}
+    one["XCORR_TEST_SHARE"] = "all"
+    words = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"--basetemp={tree.parent}/tests"]
+    run = subprocess.Popen(
+        [*words, *tests],
+        cwd=tree,
+        env=os.environ | threads | one,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,  # with what it starts it is one group, and ends as one
+        preexec_fn=_limit_memory,
+    )
+    try:
+        said, _ = run.communicate(timeout=_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(run.pid, signal.SIGKILL)
+        run.communicate()
+        return "a run that does not end"
+    if run.returncode in (0, 5):  # all passed, or none was chosen
+        return ""
+    failed = re.search(r"^(?:FAILED|ERROR) (\S+::\S+)", said, re.MULTILINE)
+    return failed[1] if failed else f"a run that ends with code {run.returncode}"
+
+
+def _limit_memory() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
 if __name__ == "__main__":

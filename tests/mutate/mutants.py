@@ -23,19 +23,13 @@ _NAMES = {
 }  # fmt: skip
 _GUARD = 1e-100
 """Numbers below it keep from a division by zero: a tenth more is the same guard."""
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A fault: where it is, which lines run it, what it does, and the module that has it.
-
-    `lines` are those of its statement, or of the function whose default it is; all of the module for what runs when
-    the module is imported.
-    """
+    """A fault: where it is, what it does, and the module that has it."""
 
     line: int
-    lines: range
     before: str
     after: str
     source: str
@@ -50,7 +44,7 @@ def mutated(source: str, number: int) -> Mutant:
     """The module with the fault of that number; all other text stays as it is."""
     tree = ast.parse(source)
     old, new = list(_within(tree))[number]
-    before, line, lines = ast.unparse(old), getattr(old, "lineno", 0), _lines_that_run(tree, old)
+    before, line = ast.unparse(old), getattr(old, "lineno", 0)
     after = ast.unparse(new)
     span = _span(source, old)
     _exchange(tree, old, new)
@@ -58,8 +52,8 @@ def mutated(source: str, number: int) -> Mutant:
     for text in (after, f"({after})"):
         changed = (source.encode()[: span.start] + text.encode() + source.encode()[span.stop :]).decode()
         if _parsed(changed) == wanted:
-            return Mutant(line, lines, _short(before), _short(after), changed)
-    return Mutant(line, lines, _short(before), _short(after), ast.unparse(ast.fix_missing_locations(tree)))
+            return Mutant(line, _short(before), _short(after), changed)
+    return Mutant(line, _short(before), _short(after), ast.unparse(ast.fix_missing_locations(tree)))
 
 
 def _exchange(tree: ast.AST, old: ast.AST, new: ast.AST) -> None:
@@ -84,30 +78,6 @@ def _span(source: str, node: Any) -> range:
     for line in source.encode().splitlines(keepends=True):
         begins.append(begins[-1] + len(line))
     return range(begins[node.lineno - 1] + node.col_offset, begins[node.end_lineno - 1] + node.end_col_offset)
-
-
-def _lines_that_run(tree: ast.Module, node: ast.AST) -> range:
-    """Lines that run where a node does: of its statement, without the statements in that."""
-    around = [tree, *_path(tree, node)]
-    inner = max(index for index, each in enumerate(around) if isinstance(each, ast.stmt | ast.Module))
-    statement, outside = around[inner], around[:inner]
-    if isinstance(statement, _FUNCTIONS):  # a default: whatever the function does
-        return range(statement.lineno, (statement.end_lineno or 0) + 1)
-    if not any(isinstance(each, _FUNCTIONS) for each in outside) or not isinstance(statement, ast.stmt):
-        return range(1, max(getattr(each, "end_lineno", 1) or 1 for each in tree.body) + 1)
-    body = getattr(statement, "body", None)
-    end = body[0].lineno if body else (statement.end_lineno or 0) + 1
-    return range(statement.lineno, max(end, statement.lineno + 1))
-
-
-def _path(parent: ast.AST, node: ast.AST) -> list[ast.AST]:
-    """Nodes from below `parent` to `node`."""
-    for child in ast.iter_child_nodes(parent):
-        if child is node:
-            return [child]
-        if below := _path(child, node):
-            return [child, *below]
-    return []
 
 
 def _short(text: str) -> str:

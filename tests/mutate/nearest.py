@@ -34,17 +34,6 @@ def files_of_tests(root: Path = ROOT) -> list[Path]:
     ]
 
 
-def importers(module: Path, root: Path = ROOT) -> list[Path]:
-    """Modules of the program that import from a module."""
-    line = re.compile(rf"^(from|import) {re.escape('.'.join(module.with_suffix('').parts))}\b", re.MULTILINE)
-    return [path for path, text in _modules(root) if line.search(text)]
-
-
-@cache
-def _modules(root: Path) -> list[tuple[Path, str]]:
-    return [(path.relative_to(root), path.read_text()) for path in sorted((root / "xcorr_app").rglob("*.py"))]
-
-
 @cache
 def _tests(root: Path) -> list[tuple[Path, str, frozenset[str]]]:
     """Every file of tests, its text, and the words in it."""

@@ -33,6 +33,17 @@ def drifting(displacements, shape=(64, 72), width=0.05, seed=1, contrast=1.0, of
     return offset + contrast * np.stack(views) / deviation
 
 
+def walk(seed, count, step):
+    """Displacements (T, 2) of a random walk with normal steps of so many pixels; the first frame's are zero."""
+    path = np.cumsum(np.random.default_rng(seed).normal(0, step, (count, 2)), axis=0)
+    return path - path[0]
+
+
+def rms(errors):
+    """Root of the mean square."""
+    return np.sqrt(np.mean(np.square(errors)))
+
+
 def noise(stack, deviation, seed=2):
     """White Gaussian noise of the stack's shape."""
     return deviation * np.random.default_rng(seed).normal(size=np.shape(stack))

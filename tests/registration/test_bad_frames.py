@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.registration.scenes import EVERY_REFERENCE, UnreliableFrames, drifting, noise
+from tests.registration.scenes import EVERY_REFERENCE, UnreliableFrames, drifting, noise, walk
 from xcorr_app import estimate_shifts
 from xcorr_app.errors import ArgumentError
 from xcorr_app.registration.estimate import estimate_from
@@ -192,8 +192,7 @@ def test_a_doubtful_step_makes_all_later_sums_doubtful():
 
 def test_torn_frames_are_inconsistent():
     """From a row on they show what the frame before did."""
-    drift = np.cumsum(np.random.default_rng(3).normal(0, 1.8, (22, 2)), axis=0)
-    drift -= drift[0]
+    drift = walk(3, 22, 1.8)
     clean = drifting(drift, (151, 162), width=0.06)
     stack = clean + noise(clean, 0.2)
     for torn, row in ((6, 60), (15, 75)):

@@ -6,20 +6,15 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter1d
 
-from tests.registration.scenes import drifting, noise
+from tests.registration.scenes import drifting, noise, walk
 from xcorr_app import estimate_shifts
 
 SHAPE = (151, 162)
 
 
-def drift(step, seed=4, count=16):
-    path = np.cumsum(np.random.default_rng(seed).normal(0, step, (count, 2)), axis=0)
-    return path - path[0]
-
-
 @pytest.mark.parametrize("transposed", [False, True])
 def test_lines_of_a_scanner_do_not_bend_the_shifts(xp, transposed):
-    path = drift(1.0)
+    path = walk(4, 16, 1.0)
     rng = np.random.default_rng(8)
     clean = drifting(path, SHAPE, width=0.06)
     lines = rng.normal(0, 2, (16, SHAPE[0], 1)) + rng.normal(0, 3, (16, 1, 1)) * np.linspace(-1, 1, SHAPE[1])
@@ -63,13 +58,13 @@ def test_stripes_that_hold_a_scene_that_moves_by_rows(seed):
 
 @pytest.mark.parametrize("deviation", [0.05, 2.0])
 def test_a_scene_without_such_lines_is_left_alone(deviation):
-    clean = drifting(drift(1.0), SHAPE, width=0.06)
+    clean = drifting(walk(4, 16, 1.0), SHAPE, width=0.06)
     notes = estimate_shifts(clean + noise(clean, deviation), "first", 20).notes
     assert not any("offsets of their own" in note for note in notes)
 
 
 def test_lines_of_the_scene_that_move_with_it_are_kept():
-    path = np.round(drift(2.0))
+    path = np.round(walk(4, 16, 2.0))
     clean = drifting(path, SHAPE, width=0.06)
     layers = np.random.default_rng(2).normal(0, 1, 400)
     for frame, (dy, _) in zip(clean, path.astype(int), strict=True):

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from tests.registration.scenes import drifting, noise
+from tests.registration.scenes import drifting, noise, walk
 from xcorr_app import estimate_shifts
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.registration.measuring.rivals import settled
 
 COUNT, SHAPE, PERIOD = 9, (147, 155), 9.7
-DRIFT = np.cumsum(np.random.default_rng(21).normal(0, 0.9, (COUNT, 2)), axis=0)
-DRIFT -= DRIFT[0]
+DRIFT = walk(21, COUNT, 0.9)
 
 
 def lattice(drift, *, flaws=0, light=0.0, seed=3):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.registration.scenes import UnreliableFrames, drifting, noise
+from tests.registration.scenes import UnreliableFrames, drifting, noise, walk
 from xcorr_app import estimate_shifts
 from xcorr_app.errors import ArgumentError
 from xcorr_app.registration.estimate import estimate_from
@@ -17,13 +17,8 @@ from xcorr_app.registration.stack.preparation import prepare
 from xcorr_app.registration.stack.smoothing_in_time import SmoothedFrames
 
 
-def walk(seed, count, step=0.7):
-    displacements = np.cumsum(np.random.default_rng(seed).normal(0, step, (count, 2)), axis=0)
-    return displacements - displacements[0]
-
-
 def test_pairs_and_steps_leave_a_bad_frame_aside():
-    displacements = walk(3, 14)
+    displacements = walk(3, 14, 0.7)
     clean = drifting(displacements, shape=(96, 96), seed=3)
     stack = clean + noise(clean, 0.05)
     stack[6] = drifting([(0, 0)], shape=(96, 96), seed=77)[0]
@@ -37,7 +32,7 @@ def test_pairs_and_steps_leave_a_bad_frame_aside():
 
 
 def test_pairs_report_what_contradicts_them():
-    displacements = walk(5, 12)
+    displacements = walk(5, 12, 0.7)
     clean = drifting(displacements, shape=(96, 96), seed=5)
     result = estimate_shifts(clean + noise(clean, 0.05), "pairs:3", 10, contrast="none")
     assert result.closure.shape == (12,)
@@ -64,7 +59,7 @@ def test_steps_are_compared_with_the_first_frame(reference):
 @pytest.mark.parametrize("broken", [{1: "x"}, {0: "x", 4: "x", 5: "x"}])
 @pytest.mark.parametrize("reference", ["previous", "rolling:3", "pairs:2"])
 def test_frames_that_cannot_be_read_are_stepped_over(reference, broken):
-    displacements = walk(7, 10)
+    displacements = walk(7, 10, 0.7)
     frames = UnreliableFrames(drifting(displacements, seed=7), broken)
     result = estimate_from(frames, reference, Settings(max_shift=10), xp=np)
     kept = np.array([t for t in range(10) if t not in broken])
@@ -125,7 +120,7 @@ def test_robust_least_squares_against_dense_algebra(rng):
     count, reach = 30, 4
     later = np.concatenate([np.arange(back, count) for back in range(1, reach + 1)])
     earlier_of = np.concatenate([np.arange(count - back) for back in range(1, reach + 1)])
-    truth = walk(8, count)
+    truth = walk(8, count, 0.7)
     steps = truth[later] - truth[earlier_of] + rng.normal(0, 0.01, (later.size, 2))
     sound, weights = np.ones(later.size, dtype=bool), rng.uniform(0.5, 2, later.size)
     found = solve_pairs(later, earlier_of, steps, weights, sound, count, 0)
@@ -190,7 +185,7 @@ def test_standard_errors_of_sums_are_those_of_their_errors(reference):
     """The noise of a frame enters two steps with opposite signs: most of it does not add up."""
     ratio = []
     for seed in range(5):
-        displacements = walk(seed, 24)
+        displacements = walk(seed, 24, 0.7)
         clean = drifting(displacements, shape=(112, 112), width=0.07, seed=seed)
         result = estimate_shifts(clean + noise(clean, 0.3, seed + 20), reference, 16, contrast="none")
         ratio.append((result.shifts + displacements)[1:] / result.sigma[1:])

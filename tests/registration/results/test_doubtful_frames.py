@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tests.registration.scenes import drifting
+from tests.registration.scenes import drifting, rms
 from xcorr_app import estimate_shifts
 from xcorr_app.errors import ArgumentError
 from xcorr_app.registration.results.doubtful_frames import POLICIES, applied_shifts
@@ -106,10 +106,6 @@ def test_dark_frames_between_sure_ones_are_no_doubt():
 
 
 WINDOW = (129, 129)
-
-
-def rms(errors):
-    return np.sqrt(np.mean(np.square(errors)))
 
 
 def only_the_reference(count):

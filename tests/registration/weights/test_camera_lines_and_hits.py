@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.registration.scenes import drifting, noise
+from tests.registration.scenes import drifting, noise, walk
 from xcorr_app import estimate_shifts
 from xcorr_app.registration.weights.lines import stuck_lines
 
 COUNT = 14
-DRIFT = np.cumsum(np.random.default_rng(6).normal(0, 1.0, (COUNT, 2)), axis=0)
-DRIFT -= DRIFT[0]
+DRIFT = walk(6, COUNT, 1.0)
 
 
 def camera(shape=(144, 137)):

@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.registration.scenes import drifting, noise
+from tests.registration.scenes import drifting, noise, walk
 from xcorr_app import estimate_shifts
 from xcorr_app.registration.stack.frames import ArrayFrames
 from xcorr_app.registration.weights.borders import finite_part
 
 COUNT, SHAPE = 12, (131, 143)
-DRIFT = np.cumsum(np.random.default_rng(11).normal(0, 0.8, (COUNT, 2)), axis=0)
-DRIFT -= DRIFT[0]
+DRIFT = walk(11, COUNT, 0.8)
 MOVED = np.random.default_rng(12).integers(-8, 9, (COUNT, 2))
 
 

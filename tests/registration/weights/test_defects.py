@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.registration.scenes import drifting, noise
+from tests.registration.scenes import drifting, noise, walk
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.registration.settings import Settings
@@ -87,8 +87,7 @@ def test_the_first_five_places_are_named(count, more):
 
 def test_hot_pixels_next_to_each_other_are_all_repaired(xp):
     """The fainter of two stands out from its neighbours only once the brighter one is repaired."""
-    drift = np.cumsum(np.random.default_rng(8).normal(0, 1, (9, 2)), axis=0)
-    drift -= drift[0]
+    drift = walk(8, 9, 1)
     clean = drifting(drift, (103, 117), width=0.06)
     stack = 500 + 8 * (clean + noise(clean, 0.5))
     rng = np.random.default_rng(4)

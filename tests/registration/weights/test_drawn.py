@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from tests.registration.scenes import drifting, noise
+from tests.registration.scenes import drifting, noise, walk
 from xcorr_app import estimate_shifts
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames
 from xcorr_app.registration.weights.weighing import weighted
 
-DRIFT = np.cumsum(np.random.default_rng(5).normal(0, 1.2, (14, 2)), axis=0)
-DRIFT -= DRIFT[0]
+DRIFT = walk(5, 14, 1.2)
 SHAPE = (151, 162)
 BORDERS = np.random.default_rng(3).integers(-12, 13, (14, 2))
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.registration.scenes import drifting, noise
+from tests.registration.scenes import drifting, noise, walk
 from xcorr_app import estimate_shifts
 
 SHAPE = (151, 162)
 
 
 def swept(offset, seed=1, deviation=0.3, count=12):
-    drift = np.cumsum(np.random.default_rng(seed).normal(0, 0.8, (count, 2)), axis=0)
-    drift -= drift[0]
+    drift = walk(seed, count, 0.8)
     there, back = (drifting(drift + np.array([0, aside]), SHAPE, width=0.06, seed=seed) for aside in (0, offset))
     there[:, 1::2] = back[:, 1::2]
     return 100 + 20 * (there + noise(there, deviation)), drift

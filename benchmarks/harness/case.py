@@ -1,4 +1,4 @@
-"""A case of work on arrays: how much arithmetic and traffic it takes at least, and what is to be reached."""
+"""A case of work on arrays: how much arithmetic and traffic it takes at least."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from benchmarks.harness.device_rates import DeviceRates
-from benchmarks.work.goals import Goal
-
-__all__ = ["CACHE_BYTES", "MAX_COPIES", "Work"]
 
 CACHE_BYTES = 120e6
 """Bytes that copies of a case's arrays fill together: twice the second-level cache of an H200."""
@@ -25,15 +22,12 @@ class Work(ABC):
         What the tables and ``--only`` call it.
     group : str
         Cases of one group share a table with a line for each; empty for a table of its own.
-    goals : tuple of Goal
-        What is to be reached.
     in_quick : bool
         Whether a quick run holds it.
     """
 
     name: str
     group: str = ""
-    goals: tuple[Goal, ...] = ()
     in_quick: bool = False
 
     @property
@@ -45,6 +39,11 @@ class Work(ABC):
     @abstractmethod
     def moved_bytes(self) -> float:
         """Bytes of the inputs and outputs, each once."""
+
+    @property
+    def pairs(self) -> int:
+        """By which times are divided where they are printed."""
+        return 1
 
     @property
     def copies(self) -> int:

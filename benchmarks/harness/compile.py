@@ -14,10 +14,8 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from functools import partial
 
-from benchmarks.work.case import Work
-from benchmarks.work.suite import Suite
-
-__all__ = ["compile_ahead", "run_share"]
+from benchmarks.harness.case import Work
+from benchmarks.harness.suite import Suite
 
 _MAX_PROCESSES = 12
 """They share the device's memory."""
@@ -26,7 +24,7 @@ _MAX_PROCESSES = 12
 def compile_ahead(suite: Suite, cases: Sequence[Work]) -> None:
     """Run every contender of the cases once, on one copy of its data."""
     names = [case.name for case in cases]
-    processes = min(_MAX_PROCESSES, os.cpu_count() or 1)
+    processes = min(_MAX_PROCESSES, os.cpu_count() or 1, len(names))
     context = multiprocessing.get_context("spawn")
     # A kernel that ends its process is told of where it is timed.
     with ProcessPoolExecutor(processes, context) as pool, suppress(BrokenProcessPool):
@@ -35,7 +33,7 @@ def compile_ahead(suite: Suite, cases: Sequence[Work]) -> None:
 
 def run_share(suite_name: str, names: Sequence[str], shares: int, share: int) -> int:
     """Run one share of the contenders; how many they are. What is refused says so where it is timed."""
-    from benchmarks.harness.suites import ALL_SUITES
+    from benchmarks.suites import ALL_SUITES
     from xcorr_app.gpu.runtime.device import cuda_status
 
     if not cuda_status().available:

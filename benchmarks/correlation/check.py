@@ -10,11 +10,8 @@ from scipy.signal import fftconvolve
 
 from benchmarks.correlation.cases import Case
 from benchmarks.correlation.data import Data
-from benchmarks.harness.contender import to_host
-from benchmarks.harness.relative_error import relative_error
+from benchmarks.harness.contender import relative_error, to_host
 from xcorr_app.gpu.direct.problem import Problem
-
-__all__ = ["TOLERANCE", "Expected"]
 
 TOLERANCE = 2e-3
 """Largest relative error of a plane, and how far below the best a peak may lie; TF32 needs it."""

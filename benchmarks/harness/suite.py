@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from benchmarks.harness.case import Work
 from benchmarks.harness.clock import Clock
 from benchmarks.harness.contender import Contender
-from benchmarks.harness.effort import Effort
 from benchmarks.harness.fastest import Expectation, Outcome, fastest_of
-from benchmarks.work.case import Work
-
-__all__ = ["Suite", "outcomes_of"]
 
 
 @dataclass(frozen=True)
@@ -23,6 +20,8 @@ class Suite:
     ----------
     name : str
         Of the command.
+    about : str
+        Its help.
     cases : tuple of Work
         In the order in which they are run.
     data : callable
@@ -36,32 +35,33 @@ class Suite:
         without the search, only those that it matters to. They run in a process of their own.
     clock : Clock
         How thoroughly times are taken in a run that is not quick.
+    quick : Clock
+        In one that is.
     measures_memory : bool
         Whether device memory is of interest.
-    mean_goals : mapping
-        Groups over whose cases geometric means are taken, and what the product is to reach in each; None for what the
-        best peer reaches.
+    auto : callable
+        Returns under which of the contenders' choices the product would do a case by itself.
     """
 
     name: str
+    about: str
     cases: tuple[Any, ...]
     data: Callable[[Any, Any, int], Any]
     expected: Callable[[Any, Any], Expectation]
     contenders: Callable[[Any], Iterator[Contender]]
-    of_torch: Callable[[Any, bool], Iterator[Contender]]
+    of_torch: Callable[[Any, bool], Iterator[Contender]] = lambda _case, _search: iter(())
     clock: Clock = field(default_factory=lambda: Clock(repeats=7, min_seconds=0.01))
+    quick: Clock = field(default_factory=lambda: Clock(repeats=3, min_seconds=0.004, calls=60, attempts=6))
     measures_memory: bool = False
-    mean_goals: Mapping[str, float | None] = field(default_factory=dict)
+    auto: Callable[[Any], str] = lambda _case: "auto"
 
     def cases_named(self, text: str, *, quick: bool) -> list[Work]:
-        """Return the cases whose name contains a text."""
+        """Return the cases whose name contains a text; of a quick run those that matter most, if there are any."""
         named = [case for case in self.cases if text in case.name]
         return [case for case in named if case.in_quick] or named if quick else named
 
-
-def outcomes_of(suite: Suite, case: Any, contenders: Iterable[Contender], xp: Any, effort: Effort) -> list[Outcome]:
-    """Make the data of a case, then check and time some contenders on it."""
-    data = suite.data(case, xp, case.copies)
-    expected = suite.expected(case, data)
-    with_memory = suite.measures_memory
-    return [fastest_of(each, case, data, expected, effort, with_memory=with_memory) for each in contenders]
+    def outcomes(self, case: Any, contenders: Iterable[Contender], xp: Any, clock: Clock) -> list[Outcome]:
+        """Make the data of a case, then check and time some contenders on it."""
+        data = self.data(case, xp, case.copies)
+        expected, memory = self.expected(case, data), self.measures_memory
+        return [fastest_of(each, case, data, expected, clock, with_memory=memory) for each in contenders]
