@@ -1,4 +1,4 @@
-"""The pages: drawings are what their scripts draw, links lead somewhere."""
+"""The pages: tables and figures are those of the program and its records, links lead somewhere."""
 
 from __future__ import annotations
 
@@ -15,11 +15,6 @@ from xcorr_app.registration import quality
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = (ROOT / "README.md", ROOT / "kernels" / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-
-
-def test_the_drawing_is_what_its_script_draws() -> None:
-    script = module_at(ROOT / "docs" / "draw_tensor_cores.py")
-    assert script.drawing() == (ROOT / "docs" / "tensor_cores.svg").read_text(encoding="utf-8")
 
 
 def test_the_table_of_options_is_what_the_commands_declare() -> None:
