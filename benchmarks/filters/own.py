@@ -13,12 +13,10 @@ from benchmarks.filters.data import Expected, FilterData
 from benchmarks.harness.contender import Attempt, Contender
 from benchmarks.work.rotation import rotating
 from xcorr_app.filtering import named
-from xcorr_app.filtering.convolve import filter_taps
+from xcorr_app.filtering.convolve import filter_frames, filter_taps
 from xcorr_app.gpu.stencil.reuse_run import filter_on_device
-from xcorr_app.gpu.stencil.separable_run import separable_on_device
-from xcorr_app.gpu.stencil.sliding_run import sliding_gaussian_on_device
 
-__all__ = ["kernel_attempts", "own_contenders", "separable_attempts", "sliding_attempts"]
+__all__ = ["kernel_attempts", "own_contenders"]
 
 _LARGEST_FUSED = 16.0
 """Sigma up to which one fused pass over rows and columns is timed."""
@@ -39,9 +37,9 @@ def own_contenders(case: FilterCase) -> Iterator[Contender]:
         yield Contender("filter_on_device", kernel_attempts("auto", {}), choice="kernel")
         return
     if case.sigma <= _LARGEST_FUSED:
-        yield Contender("separable_on_device", separable_attempts({}), choice="separable")
+        yield Contender("separable", _gaussian_attempts("separable"), choice="separable")
     if case.sigma >= _SMALLEST_SLIDING:
-        yield Contender("sliding_gaussian_on_device", sliding_attempts({}), choice="sliding")
+        yield Contender("sliding", _gaussian_attempts("sliding"), choice="sliding")
 
 
 def _into(start_of: Callable[[FilterCase, FilterData], Start]) -> Attempts:
@@ -76,23 +74,13 @@ def kernel_attempts(kernel: str, tuning: Mapping[str, int]) -> Attempts:
     return _into(start_of)
 
 
-def separable_attempts(tuning: Mapping[str, int], kernel: str = "auto") -> Attempts:
-    """Make attempts of one pass over rows and columns, for Gaussians, by a kernel of `separable_on_device`."""
+def _gaussian_attempts(kernel: str) -> Attempts:
+    """Make attempts of a kernel for Gaussians, by its name."""
 
     def start_of(case: FilterCase, _: FilterData) -> Start:
-        terms = named.gaussian(case.sigma).terms
-        options: dict[str, Any] = {"boundary": case.boundary, "kernel": kernel, "tuning": dict(tuning) or None}
-        return lambda stack, out: separable_on_device(stack, terms, out=out, **options)
-
-    return _into(start_of)
-
-
-def sliding_attempts(tuning: Mapping[str, int]) -> Attempts:
-    """Make attempts of the sliding sums, for Gaussians; as `kernel_attempts`."""
-
-    def start_of(case: FilterCase, _: FilterData) -> Start:
-        options: dict[str, Any] = {"boundary": case.boundary, "tuning": dict(tuning) or None}
-        return lambda stack, out: sliding_gaussian_on_device(stack, case.sigma, case.sigma, out=out, **options)
+        taps: Any = named.gaussian(case.sigma)
+        how: Any = {"kernel": kernel, "flip": False, "count": False}
+        return lambda stack, out: filter_frames(stack, taps, case.boundary, out=out, **how)  # type: ignore[arg-type]
 
     return _into(start_of)
 

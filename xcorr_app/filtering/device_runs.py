@@ -15,7 +15,6 @@ from xcorr_app.decision import Decision
 from xcorr_app.filtering.choice import origin_of
 from xcorr_app.filtering.engines import fourier
 from xcorr_app.filtering.engines.task import Task
-from xcorr_app.filtering.named import TRUNCATE
 from xcorr_app.filtering.precision import needs_double
 from xcorr_app.filtering.request import Request
 from xcorr_app.filtering.rounding import store
@@ -76,7 +75,7 @@ def _sliding(request: Request, taps: Any, shape: tuple[int, ...], image_type: np
     @functools.cache
     def prepared() -> Run:  # with the first images: its tables take memory of the device
         types = image_type.name, request.target.name
-        return prepare_sliding(problem, taps.sigmas, *types, truncate=TRUNCATE, outside=request.cval)
+        return prepare_sliding(problem, taps.sigmas, *types, outside=request.cval)
 
     return lambda images, out, clipped: prepared()(images, out, clipped)
 
