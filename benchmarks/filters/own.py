@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -14,7 +16,8 @@ from benchmarks.harness.contender import Attempt, Contender
 from benchmarks.work.rotation import rotating
 from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames, filter_taps
-from xcorr_app.gpu.stencil.reuse_run import filter_on_device
+from xcorr_app.gpu.stencil.problem import FilterProblem
+from xcorr_app.gpu.stencil.reuse_run import prepare_filter
 
 __all__ = ["kernel_attempts", "own_contenders"]
 
@@ -30,11 +33,11 @@ Attempts = Callable[[FilterCase, FilterData], Iterator[Attempt]]
 def own_contenders(case: FilterCase) -> Iterator[Contender]:
     """Yield what the product can do a case with."""
     if case.group:
-        yield Contender("filter_on_device", kernel_attempts("auto", {}), choice="auto")
+        yield Contender("kernel", kernel_attempts("auto", {}), choice="auto")
         return
     yield Contender("filter_taps", _public, choice="auto")
     if case.task != "gaussian":
-        yield Contender("filter_on_device", kernel_attempts("auto", {}), choice="kernel")
+        yield Contender("kernel", kernel_attempts("auto", {}), choice="kernel")
         return
     if case.sigma <= _LARGEST_FUSED:
         yield Contender("separable", _gaussian_attempts("separable"), choice="separable")
@@ -68,8 +71,20 @@ def kernel_attempts(kernel: str, tuning: Mapping[str, int]) -> Attempts:
     """Make attempts of a filter kernel."""
 
     def start_of(case: FilterCase, data: FilterData) -> Start:
-        options: dict[str, Any] = {"boundary": case.boundary, "kernel": kernel, "tuning": dict(tuning) or None}
-        return lambda stack, out: filter_on_device(stack, data.taps, out=out, **options)
+        options: dict[str, Any] = {"kernel": kernel, "tuning": tuning}
+        options |= {"image_type": case.element, "result_type": case.element}
+
+        @functools.cache
+        def run_for(shape: tuple[int, ...]) -> Callable[[Any, Any, Any], None]:
+            count, size = math.prod(shape[:-2]), (shape[-2], shape[-1])
+            return prepare_filter(FilterProblem(size, data.taps.shape, count, case.boundary), data.taps, **options)
+
+        def start(stack: Any, out: Any) -> Any:
+            out = importlib.import_module("cupy").empty_like(stack) if out is None else out
+            run_for(stack.shape)(stack, out, None)
+            return out
+
+        return start
 
     return _into(start_of)
 

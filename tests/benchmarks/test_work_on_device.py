@@ -45,7 +45,7 @@ def test_the_product_is_replayed_from_a_graph(cupy):
         outcome.what: outcome
         for outcome in outcomes_of(SUITES["filter"], case, SUITES["filter"].contenders(case), cupy, QUICK)
     }
-    assert by_name["filter_on_device"].how == "replay"
+    assert by_name["kernel"].how == "replay"
 
 
 def test_memory_is_that_of_the_result_at_least(cupy):
