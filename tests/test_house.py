@@ -40,16 +40,16 @@ LARGEST = {
     "xcorr_app/batch": 2905,
     "xcorr_app/cli": 830,
     "xcorr_app/cluster": 251,
-    "xcorr_app/correlation": 2180,
-    "xcorr_app/filtering": 1583,
-    "xcorr_app/gpu": 5308,
+    "xcorr_app/correlation": 2107,
+    "xcorr_app/filtering": 1589,
+    "xcorr_app/gpu": 5174,
     "xcorr_app/io": 5269,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1203,
     "xcorr_app/registration": 11608,
     "xcorr_app/report": 1142,
-    "benchmarks": 4987,
-    "tests": 23073,
+    "benchmarks": 4991,
+    "tests": 23100,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")

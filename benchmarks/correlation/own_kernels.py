@@ -14,7 +14,7 @@ from benchmarks.harness.contender import Attempt, Contender, index_at, plane_at
 from benchmarks.harness.result import WHEN_ASKED
 from xcorr_app.correlation.choice import decide_planes
 from xcorr_app.correlation.engines import ENGINES
-from xcorr_app.correlation.normalize import ZNCC
+from xcorr_app.correlation.normalize import zncc_for
 from xcorr_app.correlation.peak_finder import PeakFinder
 from xcorr_app.correlation.plane import cross_correlate
 from xcorr_app.correlation.problem import window_of
@@ -149,7 +149,7 @@ def _fft_planes(case: Case, data: Data) -> Iterator[Attempt]:
 
 
 def _fft_peaks(case: Case, data: Data) -> Iterator[Attempt]:
-    """The FFT engine, the exact normalisation and a search, as array operations."""
+    """The FFT engine and the exact normalisation, then a search by array operations."""
     cupy = importlib.import_module("cupy")
     problem, window = case.problem, window_of(case.problem)
     sums = _fft_sums(case, data)
@@ -161,7 +161,7 @@ def _fft_peaks(case: Case, data: Data) -> Iterator[Attempt]:
 
         yield Attempt(peaks, index_at)
         return
-    zncc = ZNCC(problem.left_shape, problem.right_shape, window, 0.0, cupy)
+    zncc = zncc_for(problem.left_shape, problem.right_shape, window, 0.0, cupy)
     reference = zncc.left(data.lefts)
 
     def scores() -> Any:

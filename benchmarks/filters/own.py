@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -12,10 +14,9 @@ from benchmarks.filters.cases import FilterCase
 from benchmarks.filters.data import Expected, FilterData
 from benchmarks.harness.contender import Attempt, Contender, rotating
 from xcorr_app.filtering import named
-from xcorr_app.filtering.convolve import filter_taps
-from xcorr_app.gpu.stencil.reuse_run import filter_on_device
-from xcorr_app.gpu.stencil.separable_run import separable_on_device
-from xcorr_app.gpu.stencil.sliding_run import sliding_gaussian_on_device
+from xcorr_app.filtering.convolve import filter_frames, filter_taps
+from xcorr_app.gpu.stencil.problem import FilterProblem
+from xcorr_app.gpu.stencil.reuse_run import prepare_filter
 
 _LARGEST_FUSED = 16.0
 """Sigma up to which one fused pass over rows and columns is timed."""
@@ -29,16 +30,16 @@ Attempts = Callable[[FilterCase, FilterData], Iterator[Attempt]]
 def own_contenders(case: FilterCase) -> Iterator[Contender]:
     """Yield what the product can do a case with."""
     if case.group:
-        yield Contender("filter_on_device", kernel_attempts("auto", {}), choice="auto")
+        yield Contender("kernel", kernel_attempts("auto", {}), choice="auto")
         return
     yield Contender("filter_taps", _public, choice="auto")
     if case.task != "gaussian":
-        yield Contender("filter_on_device", kernel_attempts("auto", {}), choice="kernel")
+        yield Contender("kernel", kernel_attempts("auto", {}), choice="kernel")
         return
     if case.sigma <= _LARGEST_FUSED:
-        yield Contender("separable_on_device", separable_attempts({}), choice="separable")
+        yield Contender("separable", _gaussian_attempts("separable"), choice="separable")
     if case.sigma >= _SMALLEST_SLIDING:
-        yield Contender("sliding_gaussian_on_device", sliding_attempts({}), choice="sliding")
+        yield Contender("sliding", _gaussian_attempts("sliding"), choice="sliding")
 
 
 def _into(start_of: Callable[[FilterCase, FilterData], Start]) -> Attempts:
@@ -67,29 +68,31 @@ def kernel_attempts(kernel: str, tuning: Mapping[str, int]) -> Attempts:
     """Make attempts of a filter kernel."""
 
     def start_of(case: FilterCase, data: FilterData) -> Start:
-        options: dict[str, Any] = {"boundary": case.boundary, "kernel": kernel, "tuning": dict(tuning) or None}
-        return lambda stack, out: filter_on_device(stack, data.taps, out=out, **options)
+        options: dict[str, Any] = {"kernel": kernel, "tuning": tuning}
+        options |= {"image_type": case.element, "result_type": case.element}
+
+        @functools.cache
+        def run_for(shape: tuple[int, ...]) -> Callable[[Any, Any, Any], None]:
+            count, size = math.prod(shape[:-2]), (shape[-2], shape[-1])
+            return prepare_filter(FilterProblem(size, data.taps.shape, count, case.boundary), data.taps, **options)
+
+        def start(stack: Any, out: Any) -> Any:
+            out = importlib.import_module("cupy").empty_like(stack) if out is None else out
+            run_for(stack.shape)(stack, out, None)
+            return out
+
+        return start
 
     return _into(start_of)
 
 
-def separable_attempts(tuning: Mapping[str, int], kernel: str = "auto") -> Attempts:
-    """Make attempts of one pass over rows and columns, for Gaussians, by a kernel of `separable_on_device`."""
+def _gaussian_attempts(kernel: str) -> Attempts:
+    """Make attempts of a kernel for Gaussians, by its name."""
 
     def start_of(case: FilterCase, _: FilterData) -> Start:
-        terms = named.gaussian(case.sigma).terms
-        options: dict[str, Any] = {"boundary": case.boundary, "kernel": kernel, "tuning": dict(tuning) or None}
-        return lambda stack, out: separable_on_device(stack, terms, out=out, **options)
-
-    return _into(start_of)
-
-
-def sliding_attempts(tuning: Mapping[str, int]) -> Attempts:
-    """Make attempts of the sliding sums, for Gaussians; as `kernel_attempts`."""
-
-    def start_of(case: FilterCase, _: FilterData) -> Start:
-        options: dict[str, Any] = {"boundary": case.boundary, "tuning": dict(tuning) or None}
-        return lambda stack, out: sliding_gaussian_on_device(stack, case.sigma, case.sigma, out=out, **options)
+        taps: Any = named.gaussian(case.sigma)
+        how: Any = {"kernel": kernel, "flip": False, "count": False}
+        return lambda stack, out: filter_frames(stack, taps, case.boundary, out=out, **how)  # type: ignore[arg-type]
 
     return _into(start_of)
 

@@ -26,7 +26,7 @@
 #ifndef START_CHUNK  // loads of a lane for the first sums that are on their way: divides 8
 #define START_CHUNK 2
 #endif
-#ifndef START_FLUSH  // rows whose products are summed in START_TYPE before they are added up in double: a multiple of 32
+#ifndef START_FLUSH  // rows whose products are summed in float before they are added up in double: a multiple of 32
 #define START_FLUSH 128
 #endif
 #ifndef SHARED_FLOATS
@@ -116,7 +116,7 @@ __device__ __forceinline__ Sum value_of(Image raw, int row, const Column& c, con
 
 // Sums of which START_COLUMNS lanes have a share each become whole: lane l ends with those of the strip's column l. Before,
 // lane l has shares of the columns START_COLUMNS * (l % START_LANES) + c. Of two lanes each hands over half of its columns.
-__device__ __forceinline__ void add_shares(double (&whole)[2 * TERMS], Start (&share)[START_COLUMNS][2 * TERMS]) {
+__device__ __forceinline__ void add_shares(double (&whole)[2 * TERMS], Sum (&share)[START_COLUMNS][2 * TERMS]) {
     const int lane = threadIdx.x % WARP;
     const int holder = lane / START_COLUMNS + lane % START_COLUMNS * START_LANES;  // of column `lane`, after that
 #pragma unroll
@@ -126,7 +126,7 @@ __device__ __forceinline__ void add_shares(double (&whole)[2 * TERMS], Start (&s
             const bool upper = lane & half * START_LANES;
 #pragma unroll
             for (int c = 0; c < half; ++c) {
-                const Start low = share[c][i], high = share[c + half][i];
+                const Sum low = share[c][i], high = share[c + half][i];
                 share[c][i] = (upper ? high : low) + __shfl_xor_sync(ALL_LANES, upper ? low : high, half * START_LANES);
             }
         }
@@ -162,7 +162,7 @@ __device__ __forceinline__ Sums first_sums(const Part& work, const SlidingProble
     Neighbours ahead[START_CHUNK];
 #pragma unroll
     for (int j = 0; j < START_CHUNK; ++j) load(ahead[j], j * START_COLUMNS + turn);
-    Start share[START_COLUMNS][2 * TERMS];
+    Sum share[START_COLUMNS][2 * TERMS];
 #pragma unroll
     for (int i = 0; i < START_COLUMNS * 2 * TERMS; ++i) (&share[0][0])[i] = 0;
 #pragma unroll 1
@@ -170,9 +170,9 @@ __device__ __forceinline__ Sums first_sums(const Part& work, const SlidingProble
 #pragma unroll
         for (int j = 0; j < START_CHUNK; ++j) {
             const StartVector* row = weights + (r + j * START_COLUMNS + turn) * START_VECTORS;
-            Start value[START_COLUMNS];
+            Sum value[START_COLUMNS];
 #pragma unroll
-            for (int k = 0; k < START_COLUMNS; ++k) value[k] = (Start)clean<CAREFUL>((Sum)ahead[j].at[k], 0, unused);
+            for (int k = 0; k < START_COLUMNS; ++k) value[k] = clean<CAREFUL>((Sum)ahead[j].at[k], 0, unused);
             load(ahead[j], r + (START_CHUNK + j) * START_COLUMNS + turn);
 #pragma unroll
             for (int i = 0; i < 2 * TERMS; ++i)
@@ -180,7 +180,7 @@ __device__ __forceinline__ Sums first_sums(const Part& work, const SlidingProble
                 for (int k = 0; k < START_COLUMNS; ++k)
                     share[k][i] = multiply_add(row[i / START_WEIGHTS].at[i % START_WEIGHTS], value[k], share[k][i]);
         }
-        if (sizeof(Start) < sizeof(double) && (r + START_CHUNK * START_COLUMNS) % START_FLUSH == 0) {
+        if (sizeof(Sum) < sizeof(double) && (r + START_CHUNK * START_COLUMNS) % START_FLUSH == 0) {
             add_shares(whole, share);
 #pragma unroll
             for (int i = 0; i < START_COLUMNS * 2 * TERMS; ++i) (&share[0][0])[i] = 0;

@@ -5,7 +5,6 @@
 // elements at the window's ends cancel in a step, whatever the angle:
 //   S(y + 1) = 2 cos(angle) S(y) - S(y - 1) + amplitude [cos(angle radius) p - cos(angle (radius + 1)) q],
 //   p = f(y + radius + 1) + f(y - radius - 1),  q = f(y + radius) + f(y - radius).
-// A first term of angle zero (FLAT) takes less: S(y + 1) = S(y) + amplitude [f(y + radius + 1) - f(y - radius)].
 #pragma once
 
 #include "filter.cuh"
@@ -14,21 +13,14 @@
 #ifndef TERMS  // of the series
 #define TERMS 5
 #endif
-#ifndef FLAT  // 1: the angle of the first term is zero, as of a box
-#define FLAT 0
-#endif
-#ifndef START_TYPE  // of the products that make a segment's first sums: float, or double for images of double
-#define START_TYPE float
-#endif
 #ifndef EXACT_TERMS  // terms, from the first, whose additions are compensated; of sums in float alone
 #define EXACT_TERMS 1
 #endif
 
-typedef START_TYPE Start;
 struct alignas(16) StartVector {
-    Start at[16 / sizeof(Start)];
+    Sum at[16 / sizeof(Sum)];
 };
-#define START_WEIGHTS (16 / (int)sizeof(Start))  // of a vector
+#define START_WEIGHTS (16 / (int)sizeof(Sum))  // of a vector
 #define START_VECTORS ((2 * TERMS + START_WEIGHTS - 1) / START_WEIGHTS)  // of a row: TERMS weights of sums, TERMS of steps
 
 struct Series {
@@ -92,9 +84,8 @@ struct DoubleSums {
     }
     __device__ __forceinline__ void advance(const Series& series, const Ends& f) {
         const double p = f.next_below + f.above, q = f.below + f.leaving;
-        if (FLAT) now[0] = multiply_add((double)series.edge[0], (double)(f.next_below - f.leaving), now[0]);
 #pragma unroll
-        for (int k = FLAT; k < TERMS; ++k) {
+        for (int k = 0; k < TERMS; ++k) {
             double next = multiply_add((double)series.edge[k], p, -before[k]);  // what waits for now[k] comes last
             next = multiply_add((double)series.inner[k], q, next);
             next = multiply_add((double)series.turn[k], now[k], next);
@@ -124,9 +115,8 @@ struct FloatSums {
         const float q = (float)(f.below + f.leaving);
         // p - q, from differences that are exact where neighbours are alike.
         const float difference = (float)(f.next_below - f.below) - (float)(f.leaving - f.above);
-        if (FLAT) add(now[0], lost[0], (float)series.edge[0] * (float)(f.next_below - f.leaving));
 #pragma unroll
-        for (int k = FLAT; k < TERMS; ++k) {
+        for (int k = 0; k < TERMS; ++k) {
             const bool exact = k < EXACT_TERMS;
             float change = multiply_add((float)series.edge[k], difference, exact ? 0 : step[k]);
             change = multiply_add((float)series.inner[k], q, change);

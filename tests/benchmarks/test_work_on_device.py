@@ -40,7 +40,7 @@ def test_every_contender_is_right_on_every_copy(cupy, suite, case):
 def test_the_product_is_replayed_from_a_graph(cupy):
     case, suite = FILTERS[0], SUITES["filter"]
     by_name = {each.what: each for each in suite.outcomes(case, suite.contenders(case), cupy, suite.quick)}
-    assert by_name["filter_on_device"].how == "replay"
+    assert by_name["kernel"].how == "replay"
 
 
 def test_memory_is_that_of_the_result_at_least(cupy):

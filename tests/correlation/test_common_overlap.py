@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from xcorr_app.correlation.common_overlap import on_common_overlap
-from xcorr_app.gpu.runtime.arrays import to_host
 
 PEAKS = np.array([(0, 0), (3, -2), (-4, 0), (0, 5), (-1, -1), (7, 6), (1, -9), (14, 2)])
 
@@ -45,21 +44,20 @@ def moments(images, peaks, radius, *, of_right):
     return found
 
 
-def measured(xp, left, right, peaks, radius=1):
+def measured(left, right, peaks, radius=1):
     lefts = np.broadcast_to(left, right.shape)
     near = np.array([around(a, b, *peak, radius) for a, b, peak in zip(lefts, right, peaks, strict=True)])
     sums = moments(left, peaks, radius, of_right=False), moments(right, peaks, radius, of_right=True)
-    arrays = [xp.asarray(part) for part in (near, left, right)]
-    return near, to_host(on_common_overlap(*arrays, peaks, *(xp.asarray(part) for part in sums)))
+    return near, on_common_overlap(near, left, right, peaks, *sums)
 
 
 @pytest.mark.parametrize("references", [1, len(PEAKS)])
 @pytest.mark.parametrize("radius", [1, 2, 5])
-def test_equals_the_correlation_of_the_crops(xp, rng, references, radius):
+def test_equals_the_correlation_of_the_crops(rng, references, radius):
     left, right = rng.normal(size=(references, 25, 31)), rng.normal(size=(len(PEAKS), 25, 31))
     right[:, :3] += 4
     left[:, :, -2:] -= 6
-    near, found = measured(xp, left, right, PEAKS, radius)
+    near, found = measured(left, right, PEAKS, radius)
     lefts = np.broadcast_to(left, right.shape)
     crops = [pair(a, b, *peak) for a, b, peak in zip(lefts, right, PEAKS, strict=True)]
     np.testing.assert_allclose(found, [around(*crop, radius=radius) for crop in crops], atol=1e-12)
@@ -70,8 +68,8 @@ def test_equals_the_correlation_of_the_crops(xp, rng, references, radius):
 @pytest.mark.parametrize("radius", [1, 7])
 def test_single_precision_is_as_exact_as_the_images(rng, radius):
     left, right = (rng.uniform(-1, 1, size=(n, 61, 67)).astype(np.float32) for n in (1, len(PEAKS)))
-    _, single = measured(np, left, right, PEAKS, radius)
-    _, double = measured(np, left.astype(np.float64), right.astype(np.float64), PEAKS, radius)
+    _, single = measured(left, right, PEAKS, radius)
+    _, double = measured(left.astype(np.float64), right.astype(np.float64), PEAKS, radius)
     np.testing.assert_allclose(single, double, atol=2e-7)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from tests.filtering.oracle import (
     largest_sum,
     random_image,
 )
+from xcorr_app.filtering import convolve as convolving
 from xcorr_app.filtering.convolve import filter_frames
 
 CVAL = 3.0
@@ -127,3 +130,27 @@ def test_an_array_given_for_the_result_is_filled_wholly(taps: Any, rng: np.rando
     assert np.shares_memory(filled, out)
     np.testing.assert_array_equal(out[:, 1], xc.convolve(images, taps))
     assert np.isnan(out[:, 0]).all()
+
+
+@pytest.mark.parametrize(("budget", "most"), [(1, 1), (2.5, 2), (1000, 6)])
+def test_frames_that_threads_work_on_together_fit_into_the_memory_for_them(
+    budget: float, most: int, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    images, at_work, seen, lock = rng.normal(size=(12, 256, 256)), 0, 0, threading.Lock()
+    run_engine = convolving.run_engine
+
+    def counted(*task: Any) -> Any:
+        nonlocal at_work, seen
+        with lock:
+            at_work += 1
+            seen = max(seen, at_work)
+        time.sleep(0.05)
+        with lock:
+            at_work -= 1
+        return run_engine(*task)
+
+    monkeypatch.setattr(convolving, "run_engine", counted)
+    monkeypatch.setattr(convolving, "worker_count", lambda: 6)
+    monkeypatch.setattr(convolving, "_BYTES_AT_ONCE", budget * 259 * 259 * convolving._BYTES_OF_PIXEL)
+    xc.convolve(images, np.ones((3, 3)))
+    assert seen == most

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -109,7 +108,7 @@ def test_an_image_that_does_not_fit_is_an_error_that_says_what_to_do(
 
     info = type("Device", (), {"mem_info": (1e9, 2e9)})
     monkeypatch.setattr(np, "cuda", type("cuda", (), {"Device": info}), raising=False)
-    monkeypatch.setattr(device_runs, "prepare_filter", lambda *_, **__: SimpleNamespace(run=never))
+    monkeypatch.setattr(device_runs, "prepare_filter", lambda *_, **__: never)
     with pytest.raises(DeviceMemoryError, match=r"work on one image of \(9, 40\).*NumPy arrays"):
         filtered(random_image(rng, (3, 9, 40), "uint8"), ASYMMETRIC)
 

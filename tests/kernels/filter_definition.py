@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import sys
+
 import numpy as np
 from scipy import ndimage
 
 from xcorr_app.gpu.stencil.problem import FilterProblem
+from xcorr_app.gpu.stencil.reuse_run import prepare_filter
 
 INTEGERS = ("uint8", "uint16", "int16")
 TYPES = (*INTEGERS, "float32", "float64")
@@ -58,3 +62,15 @@ def assert_pixels(result, expected, tolerance, edge=1e-2):
     at_the_edge = np.abs(expected - np.floor(expected) - 0.5) < edge
     assert (off[~at_the_edge] == 0).all()
     assert off.max() <= 1
+
+
+def filtered_on_device(
+    images, taps, *, boundary="reflect", origin=(0, 0), dtype=None, out=None, clipped=None, **options
+):
+    """Correlate CuPy images with taps by a kernel."""
+    problem = FilterProblem(images.shape[-2:], taps.shape, math.prod(images.shape[:-2]), boundary, origin)
+    if out is None:
+        out = sys.modules["cupy"].empty((*images.shape[:-2], *problem.result_shape), dtype or images.dtype)
+    types = {"image_type": images.dtype.name, "result_type": out.dtype.name}
+    prepare_filter(problem, taps, **types, **options)(images, out, clipped)
+    return out

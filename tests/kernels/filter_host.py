@@ -23,4 +23,3 @@ def forget():
     """Forget what was prepared for the stand-in."""
     binding.forget()
     filter_run._bound_parts.cache_clear()
-    filter_run._prepared.cache_clear()

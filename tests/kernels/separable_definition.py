@@ -1,6 +1,9 @@
-"""Terms for tests, and the fused pass on the host: what `separable_on_device` does, without a device."""
+"""Terms for tests, and the fused pass: on a device, and on the host what it does there."""
 
 from __future__ import annotations
+
+import math
+import sys
 
 import numpy as np
 from scipy import ndimage
@@ -8,6 +11,7 @@ from scipy import ndimage
 from tests.kernels.filter_definition import assert_pixels
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from xcorr_app.gpu.stencil.separable import SeparableProblem, never_clips, separable_launch, terms_argument
+from xcorr_app.gpu.stencil.separable_run import prepare_separable
 
 
 def random_terms(shape, count=1, seed=2):
@@ -55,6 +59,21 @@ def assert_separable(result, images, terms, boundary="reflect", outside=0.0, ori
     taps, expected = multiplied_out(terms), separable_by_definition(images, terms, boundary, outside, origin)
     largest = max(np.abs(images.astype(np.float64)).max(), abs(outside)) * np.abs(taps).sum()
     assert_pixels(result, expected, (1e-14 if images.dtype == result.dtype == np.float64 else 2e-6) * largest)
+
+
+def separable_on_device(
+    images, terms, *, boundary="reflect", origin=(0, 0), dtype=None, out=None, clipped=None, **options
+):
+    """Correlate CuPy images with terms by the kernel."""
+    taps = tuple(len(vector) for vector in terms[0])
+    problem = SeparableProblem(
+        images.shape[-2:], taps, math.prod(images.shape[:-2]), boundary, origin, terms=len(terms)
+    )
+    if out is None:
+        out = sys.modules["cupy"].empty((*images.shape[:-2], *problem.result_shape), dtype or images.dtype)
+    types = {"image_type": images.dtype.name, "result_type": out.dtype.name}
+    prepare_separable(problem, tuple(terms), **types, **options)(images, out, clipped)
+    return out
 
 
 def separable_on_host(

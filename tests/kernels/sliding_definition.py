@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import sys
+
 import numpy as np
 from scipy import ndimage
 
 from tests.kernels.filter_definition import assert_pixels
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
+from xcorr_app.gpu.stencil import sliding_run
 from xcorr_app.gpu.stencil.cosine_series import start_table
 from xcorr_app.gpu.stencil.sliding import SlidingPass, packed_table, segment_rows, series_argument, sliding_launch
 
@@ -23,6 +27,15 @@ def assert_smoothed(result, expected, largest, tolerance=3e-6):
     assert_pixels(result, expected, tolerance * largest, edge=tolerance * largest)
 
 
+def smoothed_on_device(images, sigmas, boundary="reflect", *, outside=0.0, dtype=None, out=None, clipped=None):
+    """Smooth CuPy images by both passes."""
+    problem = SlidingPass(images.shape[-2:], math.prod(images.shape[:-2]), boundary)
+    out = sys.modules["cupy"].empty(images.shape, dtype or images.dtype) if out is None else out
+    run = sliding_run.prepare_sliding(problem, sigmas, images.dtype.name, out.dtype.name, outside=outside)
+    run(images, out, clipped)
+    return out
+
+
 def pass_on_host(
     folder,
     images,
@@ -33,7 +46,6 @@ def pass_on_host(
     rows=None,
     result_type=None,
     sum_type="double",
-    start_type=None,
     tuning=None,
     device=None,
 ):
@@ -42,12 +54,10 @@ def pass_on_host(
     problem, result = SlidingPass((height, width), count, boundary), np.dtype(result_type or images.dtype)
     rows = rows or segment_rows(problem, series, sum_type=sum_type, device=device)
     table = start_table(series, height, rows, boundary)
-    start_type = start_type or ("double" if images.dtype == np.float64 else "float")
-    types = {"image_type": images.dtype.name, "result_type": result.name}
-    types |= {"sum_type": sum_type, "start_type": start_type}
+    types = {"image_type": images.dtype.name, "result_type": result.name, "sum_type": sum_type}
     launch = sliding_launch(problem, series, table, rows, **types, tuning=tuning)
     results = guarded(np.full((count, width, height), np.nan if result.kind == "f" else 99, result))
-    tables = packed_table(table, start_type), table.first, table.outside
+    tables = packed_table(table, sum_type), table.first, table.outside
     clipped, values = np.zeros(1, np.uint64), series_argument(series, outside, sum_type)
     run_kernel(folder, launch, (guarded(images), results, clipped, *map(guarded, tables), values), launch.extra)
     assert guards_are_whole(results)

@@ -35,7 +35,7 @@ def filtered(
     clips=True,
     **options,
 ):
-    """What `filter_on_device` does, without a device."""
+    """What `filtered_on_device` does, without a device."""
     problem = FilterProblem(images.shape[-2:], taps.shape, len(images), boundary, origin)
     types = {"image_type": images.dtype.name, "result_type": result_type or images.dtype.name}
     launch = filter_launch(problem, kernel, **types, double_sums=double_sums, clips=clips, **options)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from tests.kernels.filter_definition import TYPES, random_images
+from tests.kernels.filter_definition import random_images
 from tests.kernels.sliding_definition import assert_smoothed, pass_on_host
+from xcorr_app.gpu.runtime.types import INPUT_TYPES
 from xcorr_app.gpu.stencil.cosine_series import gaussian_series
 from xcorr_app.gpu.stencil.sliding import SLIDING_BOUNDARIES
 
@@ -31,7 +32,7 @@ def test_every_boundary(host_builds, sums, boundary):
         assert_smoothed(result, one_axis(images, sigma, boundary, 0.75), 1)
 
 
-@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("dtype", INPUT_TYPES)
 @pytest.mark.parametrize("same", [True, False])
 def test_every_type(host_builds, dtype, same):
     """A constant that no integer can hold is used as it is. Results are written by vectors, and one by one."""

@@ -6,7 +6,7 @@ frame, what a stage or a simulation filled in, vignetting) that tilts the peak: 
 was moved by whole pixels and filled with white, and by 0.012 where noise makes the peak's flanks count more. Of the two
 crops that lie on each other at the peak, opposite shifts compare the same pairs. Normalised correlation over their
 overlaps is the given one less the lines along the rim that only the larger overlaps have, so it costs a few lines of
-each image and no pass over them.
+each image and no pass over them. This is of the host; a device has ``kernels/peaks/common_overlap.cu``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.arrays import Array
 
 _MIN_VARIANCE = 1e-4
 """Share of an overlap's sum of squares that must be left without the lines along its rim."""
@@ -42,20 +42,19 @@ def on_common_overlap(
     ndarray, shape (n, 2 r + 1, 2 r + 1)
         As given where the parts are too small or too flat.
     """
-    xp = array_namespace(around)
     radius = around.shape[1] // 2
     sides = _sides(right.shape[1:], peak, radius)
-    count = xp.asarray((sides[0][:, :, None] * sides[1][:, None, :]).astype(np.float64))
-    pairs = xp.maximum(count, 1.0)
+    count = (sides[0][:, :, None] * sides[1][:, None, :]).astype(np.float64)
+    pairs = np.maximum(count, 1.0)
     sums = [of_left[0], of_left[1] + of_left[0] ** 2 / pairs, of_right[0], of_right[1] + of_right[0] ** 2 / pairs]
-    products = around * xp.sqrt(of_left[1] * of_right[1]) + of_left[0] * of_right[0] / pairs
+    products = around * np.sqrt(of_left[1] * of_right[1]) + of_left[0] * of_right[0] / pairs
     rim = _rim(left, right, peak, radius)
     n, g, gg, f, ff, fg = (whole - part for whole, part in zip((count, *sums, products), rim, strict=True))
-    pairs = xp.maximum(n, 1.0)
+    pairs = np.maximum(n, 1.0)
     of_g, of_f = gg - g * g / pairs, ff - f * f / pairs
     usable = (n > 1) & (of_g > _MIN_VARIANCE * sums[1]) & (of_f > _MIN_VARIANCE * sums[3])
-    score = (fg - g * f / pairs) / xp.sqrt(xp.where(usable, of_g * of_f, 1.0))
-    return xp.where(usable & (rim[0] > 0), xp.minimum(xp.maximum(score, -1.0), 1.0), around)
+    score = (fg - g * f / pairs) / np.sqrt(np.where(usable, of_g * of_f, 1.0))
+    return np.where(usable & (rim[0] > 0), np.minimum(np.maximum(score, -1.0), 1.0), around)
 
 
 def _sides(shape: tuple[int, int], peak: NDArray[np.intp], radius: int) -> list[NDArray[np.intp]]:
@@ -69,13 +68,12 @@ def _rim(left: Array, right: Array, peak: NDArray[np.intp], radius: int) -> Arra
 
     Shape (6, n, 2 r + 1, 2 r + 1). The overlap is larger at the shifts on that side of a peak on which zero lies.
     """
-    xp = array_namespace(right)
     rim = 0.0
     for axis in (0, 1):
         nearer = -np.sign(peak[:, axis, None]) * np.arange(-radius, radius + 1)
         lines = _lines(left, right, peak, axis, radius)
-        number, at = xp.arange(peak.shape[0])[:, None], xp.asarray(np.maximum(nearer - 1, 0))
-        placed = lines[:, number, at] * xp.asarray((nearer > 0).astype(np.float64))[:, :, None]
+        number, at = np.arange(peak.shape[0])[:, None], np.maximum(nearer - 1, 0)
+        placed = lines[:, number, at] * (nearer > 0).astype(np.float64)[:, :, None]
         rim = rim + (placed if axis == 0 else placed.transpose(0, 1, 3, 2))
     return rim
 
@@ -87,7 +85,6 @@ def _lines(left: Array, right: Array, peak: NDArray[np.intp], axis: int, radius:
     At m shifts nearer to zero, line a of right at either end is on line m - 1 - a of left. Lines of rows are as long as
     the overlap; of columns, as the crops, so that no corner counts twice.
     """
-    xp = array_namespace(right)
     size, length = (right.shape[1:], right.shape[:0:-1])[axis]
     across, along = peak[:, axis, None], peak[:, 1 - axis, None]
     line, apart = np.arange(radius), abs(across)
@@ -115,11 +112,11 @@ def _lines(left: Array, right: Array, peak: NDArray[np.intp], axis: int, radius:
     dtype = dtype if dtype == np.float32 else np.dtype(np.float64)
     f = _laid(right, of_f, axis, enter, 0 * along, length, dtype)
     g = _laid(left, of_g, axis, source, radius - along, length + 2 * radius, dtype)
-    products = xp.empty((step.size, *f.shape[:3], radius), dtype)
+    products = np.empty((step.size, *f.shape[:3], radius), dtype)
     for at in range(step.size):
         # Line by line of either image: no copies, and products that BLAS leaves to one thread.
-        xp.matmul(f, g[..., at : at + length].swapaxes(2, 3), out=products[at])
-    line_pairs = xp.asarray((line[:, None] + line == line[:, None, None]).reshape(radius, -1).astype(np.float64))
+        np.matmul(f, g[..., at : at + length].swapaxes(2, 3), out=products[at])
+    line_pairs = (line[:, None] + line == line[:, None, None]).reshape(radius, -1).astype(np.float64)
     of_products = products.sum(axis=2, dtype=np.float64).reshape(step.size, -1, radius * radius)
     # One product a frame: in one of all of them, rounding would depend on which share the call.
     of_products = of_products.swapaxes(0, 1) @ line_pairs.T
@@ -129,10 +126,10 @@ def _lines(left: Array, right: Array, peak: NDArray[np.intp], axis: int, radius:
     met_f, met_g = ((has[:, :, partner] & (partner >= 0)).astype(np.float64) for has in (has_g, has_f))
     pairs = (met_f * has_f[:, :, None]).sum(axis=(1, 3))[:, :, None] * (stops - starts)[:, None]
     furthest = int(abs(along).max()) + radius
-    of_f_and_f2 = xp.asarray(met_f) @ _sums_within(f, starts, stops, furthest)
-    of_g_and_g2 = xp.asarray(met_g) @ _sums_within(g, starts + step + radius, stops + step + radius, furthest + radius)
-    found = xp.empty((6, *pairs.shape))
-    found[0] = xp.asarray(pairs)
+    of_f_and_f2 = met_f @ _sums_within(f, starts, stops, furthest)
+    of_g_and_g2 = met_g @ _sums_within(g, starts + step + radius, stops + step + radius, furthest + radius)
+    found = np.empty((6, *pairs.shape))
+    found[0] = pairs
     found[1:3], found[3:5] = of_g_and_g2.sum(axis=2), of_f_and_f2.sum(axis=2)
     found[5] = of_products.swapaxes(1, 2)
     return found
@@ -143,19 +140,19 @@ def _sums_within(lines: Array, first: NDArray[np.intp], stop: NDArray[np.intp], 
 
     What is beyond, within so many elements of either end as `furthest` says, is taken from sums over the whole lines.
     """
-    xp, (count, _, _, length) = array_namespace(lines), lines.shape
+    count, _, _, length = lines.shape
     edge = min(furthest, length)
     # For the values and their squares, from either end on: images last, beside the places that are looked up.
-    beyond = xp.zeros((2, 2, *lines.shape[1:3], count, edge + 1))
+    beyond = np.zeros((2, 2, *lines.shape[1:3], count, edge + 1))
     for end, part in enumerate((lines[..., :edge], lines[..., ::-1][..., :edge])):
         beyond[end, 0, ..., 1:] = part.transpose(1, 2, 0, 3)
-    xp.multiply(beyond[:, 0], beyond[:, 0], out=beyond[:, 1])
+    np.multiply(beyond[:, 0], beyond[:, 0], out=beyond[:, 1])
     beyond = beyond.cumsum(axis=-1)
-    number = xp.arange(count)[:, None]
+    number = np.arange(count)[:, None]
     places = np.minimum(first, edge), np.minimum(length - stop, edge)
-    out = sum(beyond[end][:, :, :, number, xp.asarray(at)] for end, at in enumerate(places))
-    whole = xp.stack([lines.sum(axis=3), xp.einsum("nerx,nerx->ner", lines, lines)]).astype(np.float64)
-    return (whole[..., None] - out.transpose(0, 3, 1, 2, 4)) * xp.asarray(stop > first)[:, None, None]
+    out = sum(beyond[end][:, :, :, number, at] for end, at in enumerate(places))
+    whole = np.stack([lines.sum(axis=3), np.einsum("nerx,nerx->ner", lines, lines)]).astype(np.float64)
+    return (whole[..., None] - out.transpose(0, 3, 1, 2, 4)) * (stop > first)[:, None, None]
 
 
 def _laid(
@@ -171,16 +168,7 @@ def _laid(
 
     Of each its elements from the first to the last of `part` (n, 1), moved on by so many as `to` says; zero elsewhere.
     """
-    xp = array_namespace(images)
     chosen = images.swapaxes(1, 2) if axis == 1 else images
-    if xp is not np:
-        place = np.arange(length) - to
-        there = xp.asarray((lines >= 0) & (lines < chosen.shape[1]))[..., None]
-        there = there & xp.asarray((place >= part[0]) & (place < part[1]))[:, None, None]
-        each = xp.arange(lines.shape[0])[:, None, None, None] if images.shape[0] > 1 else 0
-        at = xp.asarray(np.clip(lines, 0, chosen.shape[1] - 1))[..., None]
-        of = xp.asarray(np.clip(place, 0, chosen.shape[2] - 1))[:, None, None]
-        return chosen[each, at, of].astype(dtype) * there
     laid = np.zeros((*lines.shape, length), dtype)
     ends = (each[:, 0].tolist() for each in (*part, to))
     for i, (first, stop, on) in enumerate(zip(*ends, strict=True)):

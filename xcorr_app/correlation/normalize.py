@@ -13,9 +13,8 @@ from __future__ import annotations
 import functools
 import importlib
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -41,8 +40,6 @@ are taken from."""
 
 # Variance left in an overlap, relative to that of the whole image, below which rounding would decide the score.
 _RELATIVE_VARIANCE = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-10}
-_RELATIVE_TO_SQUARES = 1e-14
-"""The same for integers, whose sums are exact, relative to the sum of squares with the mean in it."""
 _MANY = 1 << 16
 """Images for which a device adds up tables, however few there are: in one order."""
 
@@ -56,8 +53,8 @@ def min_overlap_pixels(left_shape: tuple[int, int], right_shape: tuple[int, int]
 class ZNCC:
     """Turns plain sums into zero-mean normalised cross-correlation for fixed shapes and a fixed window.
 
-    The matrices given to it should have zero mean (the result does not change, the rounding does); integers are taken
-    as they are, in double precision.
+    The matrices given to it are float32 or float64 and should have zero mean (the result does not change, the rounding
+    does).
 
     Parameters
     ----------
@@ -102,29 +99,26 @@ class ZNCC:
 
     def left(self, matrices: Array) -> Overlaps:
         """Return overlap sums and centred sums of squares of left matrices (..., H, W), to be reused."""
-        values = _as_floats(matrices)
-        return self._centred(values, *self._sums.of_left(values), _min_variance(matrices.dtype))
+        return self._centred(matrices, *self._sums.of_left(matrices))
 
     def right(self, matrices: Array) -> Overlaps:
         """Return overlap sums and centred sums of squares of right matrices (..., H', W')."""
-        values = _as_floats(matrices)
-        return self._centred(values, *self._sums.of_right(values), _min_variance(matrices.dtype))
+        return self._centred(matrices, *self._sums.of_right(matrices))
 
     def __call__(self, sums: Array, left: Overlaps, right: Overlaps) -> Array:
         """Return scores in [-1, 1] as float64, shape of `sums`; NaN where the overlap is too small or constant."""
         (left_sum, left_variance), (right_sum, right_variance) = left, right
-        xp = self._xp
         product = left_variance * right_variance
         invalid = self.too_small | (product <= 0)
         # In place, since of large windows new arrays take longer than what is done to them.
-        product[xp.broadcast_to(invalid, product.shape)] = 1.0
-        xp.sqrt(product, out=product)
+        product[np.broadcast_to(invalid, product.shape)] = 1.0
+        np.sqrt(product, out=product)
         score = left_sum * right_sum
         score /= self._counts
-        xp.subtract(sums, score, out=score)
+        np.subtract(sums, score, out=score)
         score /= product
-        xp.clip(score, -1.0, 1.0, out=score)
-        score[xp.broadcast_to(invalid, score.shape)] = np.nan
+        np.clip(score, -1.0, 1.0, out=score)
+        score[np.broadcast_to(invalid, score.shape)] = np.nan
         return score
 
     def on_common_overlap(
@@ -153,19 +147,17 @@ class ZNCC:
         moments = neighbourhoods_of([*overlaps[0], *overlaps[1]], *element, around.shape[1] // 2)
         return on_common_overlap(around, *images, peak, moments[:2], moments[2:])
 
-    def _centred(self, matrices: Array, sums: Array, squares: Array, least: float) -> Overlaps:
+    def _centred(self, matrices: Array, sums: Array, squares: Array) -> Overlaps:
         variance = sums * sums
         variance /= self._counts
-        self._xp.subtract(squares, variance, out=variance)
+        np.subtract(squares, variance, out=variance)
         if self._largest[0] == matrices.shape[-2] * matrices.shape[-1]:
             # At some shift all of the matrix overlaps.
             whole = squares[..., *self._largest[1]][..., None, None]
-        elif self._xp is np:
+        else:
             rows = (matrices[..., None, :] @ matrices[..., None])[..., 0, 0]
             whole = rows.sum(axis=-1, dtype=np.float64)[..., None, None]
-        else:
-            whole = self._xp.einsum("...ij,...ij->...", matrices, matrices)[..., None, None]
-        variance[variance <= least * whole] = 0.0
+        variance[variance <= _RELATIVE_VARIANCE[matrices.dtype] * whole] = 0.0
         return sums, variance
 
 
@@ -179,7 +171,7 @@ class _Tables:
 
 
 class DeviceZNCC(ZNCC):
-    """The same on a device, of floats by kernels: overlaps are then summed-area tables."""
+    """The same on a device, by kernels: overlaps are summed-area tables."""
 
     def __init__(
         self,
@@ -195,16 +187,16 @@ class DeviceZNCC(ZNCC):
 
     def left(self, matrices: Array) -> Overlaps:
         """Return tables of left matrices (..., H, W), to be reused."""
-        return self._of(matrices, partial(self._tables.left, chosen_as=_MANY), super().left)
+        images = self._images(matrices)
+        return _Tables(self._tables.left(images, chosen_as=_MANY), name_of(images.dtype))
 
     def right(self, matrices: Array) -> Overlaps:
         """Return tables of right matrices (..., H', W')."""
-        return self._of(matrices, partial(self._tables.right, chosen_as=_MANY), super().right)
+        images = self._images(matrices)
+        return _Tables(self._tables.right(images, chosen_as=_MANY), name_of(images.dtype))
 
     def __call__(self, sums: Array, left: Overlaps, right: Overlaps) -> Array:
         """Return scores as `ZNCC` does."""
-        if not isinstance(left, _Tables) or not isinstance(right, _Tables):
-            return super().__call__(sums, left, right)
         scores = self._xp.empty(sums.shape)
         self._start(self._xp.ascontiguousarray(sums), (left, right), scores)
         return scores
@@ -218,8 +210,6 @@ class DeviceZNCC(ZNCC):
         element: tuple[Array, Array],
     ) -> Array:
         """Return what `ZNCC.on_common_overlap` does."""
-        if not all(isinstance(each, _Tables) for each in overlaps):
-            return super().on_common_overlap(around, images, overlaps, peak, element)
         count, lefts = around.shape[0], images[0].shape[0]
         problem = replace(self._one, lefts=lefts, rights=count, rights_per_left=count // lefts)
         left, right = (each.tables for each in overlaps)
@@ -235,11 +225,8 @@ class DeviceZNCC(ZNCC):
         numbers = (*problem.arguments(), *launch.extra, *self._tables.sizes, self._least)
         start(launch, (sums, *tables, out), numbers)
 
-    def _of(self, matrices: Array, tables: Callable[[Array], Array], arrays: Callable[[Array], Overlaps]) -> Overlaps:
-        if matrices.dtype.kind != "f":
-            return arrays(matrices)
-        images = self._xp.ascontiguousarray(matrices).reshape(-1, *matrices.shape[-2:])
-        return _Tables(tables(images), name_of(images.dtype))
+    def _images(self, matrices: Array) -> Array:
+        return self._xp.ascontiguousarray(matrices).reshape(-1, *matrices.shape[-2:])
 
 
 def zncc_for(
@@ -257,11 +244,3 @@ def _on_device(
 ) -> DeviceZNCC:
     """Made once, since preparing takes longer than normalising."""
     return DeviceZNCC(left_shape, right_shape, window, min_overlap, importlib.import_module("cupy"))
-
-
-def _min_variance(dtype: np.dtype[Any]) -> float:
-    return _RELATIVE_VARIANCE[dtype] if dtype.kind == "f" else _RELATIVE_TO_SQUARES
-
-
-def _as_floats(matrices: Array) -> Array:
-    return matrices if matrices.dtype.kind == "f" else matrices.astype(np.float64)

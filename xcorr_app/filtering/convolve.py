@@ -41,6 +41,10 @@ _INTEGERS = ("uint8", "uint16", "int16")
 """Whose sums are computed as what they are."""
 _PIXELS_FOR_THREADS = 1 << 18
 """Of a stack with fewer, threads cost more than they save."""
+_BYTES_AT_ONCE = 1 << 32
+"""Of the frames that threads work on together; one frame may take more."""
+_BYTES_OF_PIXEL = 48
+"""What a frame takes while it is filtered, at most: 4 to 46 were measured, most of them by spectra in float64."""
 
 
 @keeps_labels
@@ -224,7 +228,9 @@ def _on_host(request: Request, engine: EngineName, images: npt.NDArray[Any], out
         task = Task(images[index], request.kernel, request.mode, request.cval, request.target.kind != "f")
         return store(run_engine(engine, task), request.kernel.exponent, out[index])
 
-    frames, workers = list(np.ndindex(images.shape[:-2])), worker_count()
+    frames = list(np.ndindex(images.shape[:-2]))
+    rows, columns = (size + taps for size, taps in zip(images.shape[-2:], request.kernel.shape, strict=True))
+    workers = max(1, min(worker_count(), _BYTES_AT_ONCE // (rows * columns * _BYTES_OF_PIXEL)))
     if workers == 1 or len(frames) == 1 or images.size < _PIXELS_FOR_THREADS:
         return sum(map(of_frame, frames))
     with ThreadPoolExecutor(workers, thread_name_prefix="xcorr") as pool:

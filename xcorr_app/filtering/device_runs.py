@@ -15,13 +15,12 @@ from xcorr_app.decision import Decision
 from xcorr_app.filtering.choice import origin_of
 from xcorr_app.filtering.engines import fourier
 from xcorr_app.filtering.engines.task import Task
-from xcorr_app.filtering.named import TRUNCATE
 from xcorr_app.filtering.precision import needs_double
 from xcorr_app.filtering.request import Request
 from xcorr_app.filtering.rounding import store
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.gpu.stencil.problem import LARGEST_FILTER, FilterProblem
-from xcorr_app.gpu.stencil.reuse_run import filter_on_device, prepare_filter
+from xcorr_app.gpu.stencil.reuse_run import prepare_filter
 from xcorr_app.gpu.stencil.separable import SeparableProblem
 from xcorr_app.gpu.stencil.separable_run import prepare_separable
 from xcorr_app.gpu.stencil.sliding import SlidingPass
@@ -58,7 +57,7 @@ def made_run(
         kernel=decision.kernel,
         double_sums=double,
         tuning=macros,
-    ).run
+    )
 
 
 def _separable(request: Request, problem: FilterProblem, types: dict[str, Any], kernel: str, *, double: bool) -> Run:
@@ -76,7 +75,7 @@ def _sliding(request: Request, taps: Any, shape: tuple[int, ...], image_type: np
     @functools.cache
     def prepared() -> Run:  # with the first images: its tables take memory of the device
         types = image_type.name, request.target.name
-        return prepare_sliding(problem, taps.sigmas, *types, truncate=TRUNCATE, outside=request.cval)
+        return prepare_sliding(problem, taps.sigmas, *types, outside=request.cval)
 
     return lambda images, out, clipped: prepared()(images, out, clipped)
 
@@ -101,10 +100,13 @@ def _fourier(request: Request) -> Run:
 def _by_pieces(frame: Array, taps: npt.NDArray[np.float64]) -> Array:
     """Sum directly over pieces of the taps: a transform would spread what is not finite over the whole frame."""
     height, width = (size - reach + 1 for size, reach in zip(frame.shape, taps.shape, strict=True))
-    sums = array_namespace(frame).zeros((height, width), np.float64)
+    xp = array_namespace(frame)
+    sums, part = xp.zeros((height, width)), xp.empty((height, width))
     for u in range(0, taps.shape[0], LARGEST_FILTER):
         for v in range(0, taps.shape[1], LARGEST_FILTER):
             piece = taps[u : u + LARGEST_FILTER, v : v + LARGEST_FILTER]
             window = frame[u : u + height + piece.shape[0] - 1, v : v + width + piece.shape[1] - 1]
-            sums += filter_on_device(window, piece, boundary="valid")
+            problem = FilterProblem((window.shape[0], window.shape[1]), piece.shape, 1, "valid")
+            prepare_filter(problem, piece, image_type="float64", result_type="float64")(window, part, None)
+            sums += part
     return sums

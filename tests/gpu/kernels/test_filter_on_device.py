@@ -6,10 +6,16 @@ import numpy as np
 import pytest
 
 from tests.device import NEEDS_DEVICE
-from tests.kernels.filter_definition import TYPES, assert_filtered, filtered_by_definition, random_images, random_taps
+from tests.kernels.filter_definition import (
+    TYPES,
+    assert_filtered,
+    filtered_by_definition,
+    filtered_on_device,
+    random_images,
+    random_taps,
+)
 from xcorr_app.gpu.stencil.problem import BOUNDARIES
 from xcorr_app.gpu.stencil.reuse import FILTER_KERNELS
-from xcorr_app.gpu.stencil.reuse_run import filter_on_device
 
 pytestmark = NEEDS_DEVICE
 
@@ -17,7 +23,7 @@ SHAPES = {"reuse": (5, 7), "reuse_wide": (12, 30), "exchange": (6, 11)}
 
 
 def filtered(cupy, images, taps, **options):
-    return filter_on_device(cupy.asarray(images), taps, **options).get()
+    return filtered_on_device(cupy.asarray(images), taps, **options).get()
 
 
 @pytest.mark.parametrize("boundary", BOUNDARIES)
@@ -57,7 +63,7 @@ def test_every_result_is_written_and_nothing_else(cupy, kernel):
     images, taps = cupy.asarray(random_images((2, 65, 131), "float32")), random_taps(SHAPES[kernel])
     buffer = cupy.full(2 * 65 * 131 + 512, cupy.nan, "float32")
     out = buffer[256:-256].reshape(2, 65, 131)
-    assert filter_on_device(images, taps, kernel=kernel, out=out) is out
+    assert filtered_on_device(images, taps, kernel=kernel, out=out) is out
     assert cupy.isfinite(out).all()
     assert cupy.isnan(buffer[:256]).all()
     assert cupy.isnan(buffer[-256:]).all()
@@ -69,7 +75,7 @@ def test_clipped_results_are_counted(cupy, kernel, dtype):
     factor = 30 if dtype == "int16" else 3  # of zero mean: large taps' sums stay small
     images, taps = random_images((3, 77, 261), dtype), factor * random_taps(SHAPES[kernel])
     clipped = cupy.full(1, 2**40, "uint64")
-    result = filter_on_device(cupy.asarray(images), taps, kernel=kernel, double_sums=True, clipped=clipped)
+    result = filtered_on_device(cupy.asarray(images), taps, kernel=kernel, double_sums=True, clipped=clipped)
     exact, limits = np.rint(filtered_by_definition(images, taps)), np.iinfo(dtype)
     assert result.dtype == images.dtype
     beyond = np.count_nonzero((exact < limits.min) | (exact > limits.max))
@@ -100,7 +106,7 @@ def test_arrays_that_begin_off_a_16_byte_boundary(cupy, kernel, dtype):
         buffer = cupy.empty(images.size + 1, dtype)
         buffer[1:] = cupy.asarray(content)
         both.append(buffer[1:].reshape(images.shape))
-    assert_filtered(filter_on_device(both[0], taps, kernel=kernel, out=both[1]).get(), images, taps)
+    assert_filtered(filtered_on_device(both[0], taps, kernel=kernel, out=both[1]).get(), images, taps)
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (31, 31)])
@@ -110,6 +116,6 @@ def test_a_stack_beyond_two_to_the_31_elements(cupy, shape):
     images[-1, -1, -1] = 200
     taps = np.zeros(shape, "float32")
     taps[shape[0] // 2, shape[1] // 2] = 0.5
-    result = filter_on_device(images, taps)
+    result = filtered_on_device(images, taps)
     assert int(result[-1, -1, -1]) == 100
     assert int(cupy.count_nonzero(result)) == 1

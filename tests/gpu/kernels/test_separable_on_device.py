@@ -8,9 +8,14 @@ from scipy import ndimage
 
 from tests.device import NEEDS_DEVICE
 from tests.kernels.filter_definition import INTEGERS, TYPES, random_images
-from tests.kernels.separable_definition import assert_separable, gaussian, random_terms, separable_by_definition
+from tests.kernels.separable_definition import (
+    assert_separable,
+    gaussian,
+    random_terms,
+    separable_by_definition,
+    separable_on_device,
+)
 from xcorr_app.gpu.stencil.problem import BOUNDARIES
-from xcorr_app.gpu.stencil.separable_run import separable_on_device
 
 pytestmark = NEEDS_DEVICE
 

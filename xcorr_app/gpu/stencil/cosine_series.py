@@ -29,7 +29,6 @@ __all__ = [
     "TOLERANCE",
     "CosineSeries",
     "StartTable",
-    "box_series",
     "gaussian_radius",
     "gaussian_series",
     "source_rows",
@@ -118,13 +117,13 @@ class StartTable:
     outside: Vector
 
 
-def gaussian_radius(sigma: float, truncate: float = 4.0) -> int:
+def gaussian_radius(sigma: float) -> int:
     """Return the radius at which `scipy.ndimage.gaussian_filter` ends, in pixels."""
-    return int(truncate * sigma + 0.5)
+    return int(4 * sigma + 0.5)
 
 
 @functools.lru_cache(maxsize=64)
-def gaussian_series(sigma: float, truncate: float = 4.0, tolerance: float = TOLERANCE) -> CosineSeries:
+def gaussian_series(sigma: float, tolerance: float = TOLERANCE) -> CosineSeries:
     """Fit the fewest cosines to the taps of `scipy.ndimage.gaussian_filter`.
 
     Examples
@@ -133,14 +132,9 @@ def gaussian_series(sigma: float, truncate: float = 4.0, tolerance: float = TOLE
     >>> series.radius, series.terms, series.error < 1e-6
     (256, 5, True)
     """
-    if not (np.isfinite(sigma) and np.isfinite(truncate) and sigma > 0 and truncate > 0):
-        raise ArgumentError(f"sigma and truncate must be positive numbers, not {sigma} and {truncate}")
-    radius = gaussian_radius(sigma, truncate)
+    radius = gaussian_radius(sigma)
     if radius < MIN_RADIUS:
-        raise ArgumentError(
-            f"sigma {sigma} at truncate {truncate} ends {radius} pixels from its centre; sliding sums are for "
-            f"{MIN_RADIUS} and more: filter with the taps themselves"
-        )
+        raise ArgumentError(f"sigma {sigma} is for the taps themselves: sliding sums reach {MIN_RADIUS} pixels or more")
     offsets = np.arange(-radius, radius + 1)
     taps = np.exp(-0.5 * (offsets / sigma) ** 2)
     taps /= taps.sum()
@@ -151,21 +145,7 @@ def gaussian_series(sigma: float, truncate: float = 4.0, tolerance: float = TOLE
         )
         if best.error <= tolerance:
             return best
-    raise ArgumentError(f"{MAX_TERMS} cosines leave an error of {best.error:.1e} of sigma {sigma}: truncate at 4 to 5")
-
-
-@functools.lru_cache(maxsize=64)
-def box_series(size: int) -> CosineSeries:
-    """Return the running mean of an odd number of pixels: one term, no error.
-
-    Examples
-    --------
-    >>> box_series(5).taps.round(3).tolist()
-    [0.2, 0.2, 0.2, 0.2, 0.2]
-    """
-    if size < 1 or size % 2 == 0:
-        raise ArgumentError(f"a sliding box needs an odd number of pixels, not {size}")
-    return CosineSeries(size // 2, np.zeros(1), np.full(1, 1.0 / size), 0.0)
+    raise ArgumentError(f"{MAX_TERMS} cosines leave an error of {best.error:.1e} of sigma {sigma}")
 
 
 def source_rows(positions: Indices, length: int, boundary: str) -> Indices:

@@ -10,7 +10,14 @@ from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.stencil import reuse, separable, sliding
-from xcorr_app.gpu.stencil.cosine_series import MIN_RADIUS, TOLERANCE, gaussian_radius, gaussian_series, start_table
+from xcorr_app.gpu.stencil.cosine_series import (
+    EXACT_TOLERANCE,
+    MIN_RADIUS,
+    TOLERANCE,
+    gaussian_radius,
+    gaussian_series,
+    start_table,
+)
 from xcorr_app.gpu.stencil.problem import FilterProblem
 from xcorr_app.gpu.stencil.separable import MAX_TERMS, SeparableProblem, Vector
 
@@ -95,11 +102,13 @@ def _why_not_sliding(task: FilterTask, _: DeviceLimits) -> str | None:
 
 def _sliding_launch(task: FilterTask, limits: DeviceLimits, tuning: Mapping[str, int] | None = None) -> Launch:
     """Return the first of the two passes, over the columns."""
-    series = gaussian_series((task.sigmas or (0.0, 0.0))[0], tolerance=TOLERANCE)
+    sum_type = sliding.sum_type_for(task.result_type)
+    series = gaussian_series((task.sigmas or (0.0, 0.0))[0], EXACT_TOLERANCE if sum_type == "double" else TOLERANCE)
     problem = sliding.SlidingPass(task.problem.image_shape, task.problem.count, task.problem.boundary)
-    rows = sliding.segment_rows(problem, series, sum_type="double", device=limits)
+    rows = sliding.segment_rows(problem, series, sum_type=sum_type, device=limits)
     table = start_table(series, problem.image_shape[0], rows, problem.boundary)
-    return sliding.sliding_launch(problem, series, table, rows, image_type=task.image_type, tuning=tuning)
+    types: Any = {"image_type": task.image_type, "sum_type": sum_type}
+    return sliding.sliding_launch(problem, series, table, rows, **types, tuning=tuning)
 
 
 _EXCHANGE = "Column Reuse, Algorithms 1 and 2 (exchange of columns by shuffles), Row Reuse, Putting Together"

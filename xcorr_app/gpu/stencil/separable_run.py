@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import functools
-import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
+from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.binder import BoundLaunch, BoundPart, as_struct, null_pointer
 from xcorr_app.gpu.runtime.limits import device_limits
-from xcorr_app.gpu.runtime.placement import current_device, on_device_of
-from xcorr_app.gpu.stencil.problem import FILTER_TYPES
+from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.stencil.separable import (
     SeparableProblem,
     Vector,
@@ -26,50 +21,10 @@ from xcorr_app.gpu.stencil.separable import (
 )
 from xcorr_app.gpu.stencil.separable_passes import two_passes
 
-__all__ = ["prepare_separable", "separable_on_device"]
+__all__ = ["prepare_separable"]
 
 Terms = tuple[tuple[Vector, Vector], ...]
 """Columns and rows."""
-
-
-def separable_on_device(
-    images: Any,
-    terms: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]],
-    *,
-    boundary: str = "reflect",
-    outside: float = 0.0,
-    origin: tuple[int, int] = (0, 0),
-    dtype: npt.DTypeLike | None = None,
-    out: Any = None,
-    clipped: Any = None,
-    kernel: str = "auto",
-    tuning: Mapping[str, int] | None = None,
-) -> Any:
-    """Correlate every image of a stack with a sum of separable terms (they are not flipped)."""
-    result_dtype = np.dtype(dtype or images.dtype)
-    image_type, result_type = images.dtype.name, result_dtype.name
-    if image_type not in FILTER_TYPES or result_type not in FILTER_TYPES:
-        raise DataTypeError(f"images ({image_type}) and result ({result_type}) must be of {', '.join(FILTER_TYPES)}")
-    if images.ndim < 2:
-        raise ShapeError(f"images {images.shape} must have at least two axes")
-    vectors = _checked(terms)
-    filter_shape = (len(vectors[0][0]), len(vectors[0][1]))
-    stack, image_shape = images.shape[:-2], images.shape[-2:]
-    # A stack without images has a result without images, of the shape that one would have.
-    count = math.prod(stack)
-    problem = SeparableProblem(image_shape, filter_shape, max(1, count), boundary, (origin[0], origin[1]), len(vectors))
-    shape = (*stack, *problem.result_shape)
-    with on_device_of(images, out):
-        if out is None:
-            out = sys.modules["cupy"].empty(shape, result_dtype)
-        elif out.shape != shape or out.dtype != result_dtype or not out.flags.c_contiguous:
-            raise ShapeError(f"out must be a dense {result_dtype} array of shape {shape}, not {out.dtype} {out.shape}")
-        if count == 0:
-            return out
-        types: dict[str, str] = {"image_type": image_type, "result_type": result_type}
-        run = prepare_separable(problem, vectors, **types, outside=outside, kernel=kernel, tuning=tuning)
-        run(images, out, clipped)
-    return out
 
 
 def prepare_separable(
@@ -112,15 +67,6 @@ def prepare_separable(
 
 def _dense(images: Any) -> Any:
     return images if images.flags.c_contiguous else sys.modules["cupy"].ascontiguousarray(images)
-
-
-def _checked(terms: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]) -> Terms:
-    vectors = tuple((np.asarray(column, np.float64), np.asarray(row, np.float64)) for column, row in terms)
-    if any(vector.ndim != 1 for term in vectors for vector in term):
-        raise ShapeError("the taps of a term must be two vectors: a column and a row")
-    if not vectors or len({(len(column), len(row)) for column, row in vectors}) > 1:
-        raise ShapeError("terms must be one or two pairs, with columns of one length and rows of one length")
-    return vectors
 
 
 @functools.lru_cache(maxsize=256)

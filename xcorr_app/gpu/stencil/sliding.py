@@ -12,8 +12,9 @@ import numpy.typing as npt
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.runtime.types import INPUT_TYPES
 from xcorr_app.gpu.stencil.cosine_series import CosineSeries, StartTable
-from xcorr_app.gpu.stencil.problem import FILTER_TYPES, boundary_macro, check_types
+from xcorr_app.gpu.stencil.problem import boundary_macro
 
 __all__ = [
     "SLIDING_BOUNDARIES",
@@ -24,6 +25,7 @@ __all__ = [
     "segment_rows",
     "series_argument",
     "sliding_launch",
+    "sum_type_for",
 ]
 
 SLIDING_BOUNDARIES = ("reflect", "mirror", "nearest", "wrap", "constant")
@@ -79,6 +81,11 @@ class SlidingPass:
         return replace(self, count=count)
 
 
+def sum_type_for(result_type: str) -> str:
+    """Type of the sums: double where results are integers so large that an error of 1e-6 would change many of them."""
+    return "double" if result_type in ("uint16", "int16") else "float"
+
+
 def segment_rows(
     problem: SlidingPass, series: CosineSeries, *, sum_type: str = "double", device: DeviceLimits | None = None
 ) -> int:
@@ -107,7 +114,6 @@ def sliding_launch(
     image_type: str = "float32",
     result_type: str = "float32",
     sum_type: str = "double",
-    start_type: str = "float",
     tuning: Mapping[str, int] | None = None,
 ) -> Launch:
     """Choose grid and defines of one pass.
@@ -120,23 +126,18 @@ def sliding_launch(
     >>> launch.blocks * launch.threads == 64 * 1024
     True
     """
-    check_types(image_type, result_type)
-    if sum_type not in ("double", "float") or (sum_type == "float" and "float64" in (image_type, result_type)):
-        raise ArgumentError(f"sums of {image_type} to {result_type} must be double or float, not {sum_type}")
     refuse_unknown("sliding", tuning or (), TUNABLES)
-    chosen = {**TUNING, **_fewer_registers(problem, series, image_type, start_type, sum_type), **(tuning or {})}
+    chosen = {**TUNING, **_fewer_registers(problem, series, sum_type), **(tuning or {})}
     chunk, flush = chosen["CHUNK"], chosen["START_FLUSH"]
     if chunk < 2 or WARP % chunk or flush % WARP or 8 % chosen.get("START_CHUNK", 1):
         raise ArgumentError(
             f"CHUNK must divide {WARP}, START_CHUNK 8, and START_FLUSH be a multiple of {WARP}: {chosen}"
         )
     defines: dict[str, str | int] = {
-        "IMAGE_TYPE": FILTER_TYPES[image_type],
-        "RESULT_TYPE": FILTER_TYPES[result_type],
+        "IMAGE_TYPE": INPUT_TYPES[image_type],
+        "RESULT_TYPE": INPUT_TYPES[result_type],
         "SUM_TYPE": sum_type,
-        "START_TYPE": start_type,
         "TERMS": series.terms,
-        "FLAT": int(series.angles[0] == 0),
         "BOUNDARY": boundary_macro(problem.boundary),
         **chosen,
     }
@@ -148,15 +149,11 @@ def sliding_launch(
     return Launch("stencil/sliding", defines, blocks, threads, shared_bytes, extra=numbers)
 
 
-def _fewer_registers(
-    problem: SlidingPass, series: CosineSeries, image_type: str, start_type: str, sum_type: str
-) -> dict[str, int]:
+def _fewer_registers(problem: SlidingPass, series: CosineSeries, sum_type: str) -> dict[str, int]:
     """Return smaller chunks or fewer blocks where the table's values would leave the registers."""
-    fewer = {"BLOCKS": 3} if series.terms > 5 and start_type == "float" else {}
     if sum_type == "double":
-        is_wide = image_type == "float64" or (start_type == "double" and problem.boundary == "constant")
-        fewer["CHUNK"] = 4 if is_wide else 8
-    return fewer
+        return {"CHUNK": 4 if problem.boundary == "constant" else 8}
+    return {"BLOCKS": 3} if series.terms > 5 else {}
 
 
 def series_argument(series: CosineSeries, outside: float, sum_type: str = "double") -> npt.NDArray[Any]:
@@ -173,9 +170,9 @@ def series_argument(series: CosineSeries, outside: float, sum_type: str = "doubl
     return packed
 
 
-def packed_table(table: StartTable, start_type: str = "float") -> npt.NDArray[np.floating[Any]]:
+def packed_table(table: StartTable, sum_type: str = "double") -> npt.NDArray[np.floating[Any]]:
     """Return a table's weights as the kernel reads them: rows of whole 16 bytes, of the type of the products."""
-    dtype = np.dtype(np.float64 if start_type == "double" else np.float32)
+    dtype = np.dtype(np.float64 if sum_type == "double" else np.float32)
     segments, rows, weights = table.weights.shape
     packed = np.zeros((segments, rows, ceil_div(weights * dtype.itemsize, 16) * 16 // dtype.itemsize), dtype)
     packed[..., :weights] = table.weights
