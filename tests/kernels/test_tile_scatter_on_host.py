@@ -38,7 +38,8 @@ def test_scatter_among_tiles(host_builds, monkeypatch, rng, shape, dtype, each, 
     references = ReferenceSlopes(images, kernel, rng.uniform(0.3, 0.9, count))
     shifts = peaks + rng.uniform(-0.5, 0.5, peaks.shape)
     near = np.tile(NEAR, (len(peaks), 1, 1))
-    expected = peak_shapes(references, frames, peaks, shifts, near).scatter - of_edges(shape, near)
+    widening = references.widening()[:, None, None]
+    expected = peak_shapes(references, frames, peaks, shifts, near).scatter / widening - of_edges(shape, near)
     inside = references.tiles.inside(peaks, shape).sum(axis=(1, 2))
 
     run_on_host(monkeypatch, host_builds, tile_scatter)

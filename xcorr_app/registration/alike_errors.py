@@ -42,8 +42,8 @@ def excess(
 ) -> NDArray[np.float64]:
     """Pixels (T, 2) that standard errors lack, to be added in squares; zero where there is no reference frame.
 
-    A frame of the stack is the reference, and is sure of itself. Parts that move otherwise are left out, unless not
-    `in_parts`.
+    A frame of the stack is the reference, and is sure of itself. Parts that shifts were measured without are left out,
+    unless not `in_parts`.
     """
     count, settings = len(measured.sigma), estimation.settings
     number, trusted, by = frame_number(reference, count), measured.trusted(settings), np.zeros_like(measured.sigma)
@@ -55,8 +55,8 @@ def excess(
         return by
     few, measurement, shifts = spread(np.flatnonzero(looked_at), _LOOKED_AT), estimation.measurement, measured.shifts
     (images,) = measurement.prepared.usable((number,))
-    differ = in_parts and masks.some_differ(measured.tiles)
-    out = masks.Parts(masks.left_out(measured.tiles), shifts) if differ else None
+    parted = in_parts and measured.partial.any() and masks.some_differ(measured.tiles)
+    out = masks.Parts(masks.left_out(measured.tiles), shifts) if parted else None
 
     def pairs() -> Iterator[tuple[Array, Array, NDArray[np.float64]]]:
         for start in range(0, few.size, _AT_ONCE):
@@ -70,7 +70,7 @@ def excess(
     of_all = _variance(found)
     by[np.arange(count) != number] = of_all
     squares = (found.errors**2).sum(axis=(1, 2))
-    alone = int(squares.argmax())
+    alone = squares.argmax()
     if of_all.any() and few.size > 2 and 2 * squares[alone] > squares.sum():
         # What one frame alone shows is no scatter of all: it lies elsewhere.
         by = np.where(by > 0, _variance(replace(found, errors=np.delete(found.errors, alone, axis=0))), 0.0)

@@ -181,7 +181,8 @@ class DeviceMatcher:
         around, unknown = found.around, np.full((2, count), np.nan)
         inside = np.zeros(count, dtype=bool)
         match = Match(found.peak, found.shift, found.score, found.ratio, inside, around, around[:, 1:4, 1:4], *unknown)
-        shapes = PeakShapes(found.scatter, found.hessian, found.height, found.quartic)
+        scatter = found.scatter * slopes.widening()[:, None, None]
+        shapes = PeakShapes(scatter, found.hessian, found.height, found.quartic)
         is_open = found.is_open if found.flat is None else found.is_open & ~found.flat
         return Compared(match, found.clean, values, shapes, found.flat, np.flatnonzero(is_open))
 

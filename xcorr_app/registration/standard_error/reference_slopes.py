@@ -140,16 +140,16 @@ class ReferenceSlopes:
         some.clean = self.clean[part]
         return some
 
-    def unevenness(self) -> NDArray[np.float64]:
-        """(1 or n,) one over the effective number of tiles that find the shift, less one over their number.
+    def widening(self) -> NDArray[np.float64]:
+        """(1 or n,) by which the scatter among tiles is larger where few of them find the shift, 1 to 4.
 
-        Zero where all tiles hold as much of the scene's slopes, near one where a single bright thing does.
+        Of K tiles that hold as much of the scene's slopes as E alike, 1 + 3 (1 / E - 1 / K).
         """
-        slopes = np.abs(to_host(self.sums[8:12:3]))  # of the sums of G D, those of rows with rows, columns with columns
-        slopes = slopes.reshape(2, slopes.shape[1], -1)
-        squared = np.maximum(slopes.sum(axis=2) ** 2, np.finfo(np.float64).tiny)
-        uneven: NDArray[np.float64] = ((slopes**2).sum(axis=2) / squared).mean(axis=0) - 1 / slopes.shape[2]
-        return np.maximum(uneven, 0.0)
+        # Of the sums of G D, those of rows with rows and of columns with columns.
+        slopes = np.abs(to_host(self.sums[8:12:3])).reshape(2, self.sums.shape[1], -1)
+        slopes /= np.maximum(slopes.sum(axis=2, keepdims=True), np.finfo(np.float64).tiny)
+        uneven: NDArray[np.float64] = (slopes**2).sum(axis=2).mean(axis=0) - 1 / slopes.shape[2]
+        return 1 + 3 * np.maximum(uneven, 0.0)
 
     def _by_kernels(
         self,

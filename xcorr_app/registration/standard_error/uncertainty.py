@@ -88,10 +88,10 @@ def peak_shapes(
         pixels = np.prod(np.maximum(np.array(shape) - np.abs(peak), 0), axis=1).astype(np.float64)
         scatter = to_host(_scatter(sums, reference, xp.asarray(inside), xp.asarray(offset), xp.asarray(pixels)))
     scatter[inside.sum(axis=(1, 2)) < FEWEST_TILES] = np.nan
-    scatter *= (1 + 3 * reference.unevenness())[:, None, None]
     d, e, f = quadratic_terms(near)[:, 3:].T
     hessian = np.stack([2 * d, e, e, 2 * f], axis=1).reshape(-1, 2, 2)
     scatter += hessian @ np.diag(AT_EDGES / np.array(shape)) ** 2 @ hessian
+    scatter *= reference.widening()[:, None, None]
     quartic = np.full((len(near), 2), np.nan) if around is None else quartic_of(around)
     return PeakShapes(scatter, hessian, near[:, 1, 1].astype(np.float64), quartic)
 
