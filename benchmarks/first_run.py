@@ -92,7 +92,7 @@ def main() -> None:
     recording = parser.parse_args().record
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        os.environ["CUPY_CACHE_DIR"] = str(folder / "kernels")
+        os.environ["CUPY_CACHE_DIR"], os.environ["CUDA_CACHE_PATH"] = str(folder / "kernels"), str(folder / "compiler")
         write_stacks(folder)
         if recording:
             record_kernels(folder)

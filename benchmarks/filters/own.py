@@ -6,7 +6,7 @@ import functools
 import importlib
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from benchmarks.filters.cases import FilterCase
 from benchmarks.filters.data import Expected, FilterData
 from benchmarks.harness.contender import Attempt, Contender, rotating
 from xcorr_app.filtering import named
+from xcorr_app.filtering.boundary import Mode
 from xcorr_app.filtering.convolve import filter_frames, filter_taps
 from xcorr_app.gpu.stencil.problem import FilterProblem
 from xcorr_app.gpu.stencil.reuse_run import prepare_filter
@@ -56,8 +57,7 @@ def _into(start_of: Callable[[FilterCase, FilterData], Start]) -> Attempts:
 
         works = [work(stack, out) for stack, out in zip(data.stacks, outs, strict=True)]
         if case.task == "call":
-            image = data.stacks[0][0]
-            yield Attempt(lambda: start(image, None), Expected.read_corner_of_one, "cupy call")
+            yield Attempt(lambda: start(data.stacks[0][0], None), Expected.read_corner_of_one, "cupy call")
         else:
             yield rotating(works, Expected.read_corner)
 
@@ -68,13 +68,17 @@ def kernel_attempts(kernel: str, tuning: Mapping[str, int]) -> Attempts:
     """Make attempts of a filter kernel."""
 
     def start_of(case: FilterCase, data: FilterData) -> Start:
-        options: dict[str, Any] = {"kernel": kernel, "tuning": tuning}
-        options |= {"image_type": case.element, "result_type": case.element}
-
         @functools.cache
         def run_for(shape: tuple[int, ...]) -> Callable[[Any, Any, Any], None]:
-            count, size = math.prod(shape[:-2]), (shape[-2], shape[-1])
-            return prepare_filter(FilterProblem(size, data.taps.shape, count, case.boundary), data.taps, **options)
+            problem = FilterProblem((shape[-2], shape[-1]), data.taps.shape, math.prod(shape[:-2]), case.boundary)
+            return prepare_filter(
+                problem,
+                data.taps,
+                image_type=case.element,
+                result_type=case.element,
+                kernel=kernel,
+                tuning=tuning,
+            )
 
         def start(stack: Any, out: Any) -> Any:
             out = importlib.import_module("cupy").empty_like(stack) if out is None else out
@@ -86,23 +90,21 @@ def kernel_attempts(kernel: str, tuning: Mapping[str, int]) -> Attempts:
     return _into(start_of)
 
 
-def _gaussian_attempts(kernel: str) -> Attempts:
+def _gaussian_attempts(kernel: Any) -> Attempts:
     """Make attempts of a kernel for Gaussians, by its name."""
 
     def start_of(case: FilterCase, _: FilterData) -> Start:
-        taps: Any = named.gaussian(case.sigma)
-        how: Any = {"kernel": kernel, "flip": False, "count": False}
-        return lambda stack, out: filter_frames(stack, taps, case.boundary, out=out, **how)  # type: ignore[arg-type]
+        run = functools.partial(filter_frames, taps=named.gaussian(case.sigma), mode=cast("Mode", case.boundary))
+        return lambda stack, out: run(stack, kernel=kernel, flip=False, out=out, count=False)
 
     return _into(start_of)
 
 
 def _public(case: FilterCase, data: FilterData) -> Iterator[Attempt]:
     taps: Any = named.gaussian(case.sigma) if case.sigma else data.taps
-    mode: Any = case.boundary
 
     def work(stack: Any) -> Callable[[], Any]:
-        return lambda: filter_taps(stack, taps, mode)
+        return lambda: filter_taps(stack, taps, cast("Mode", case.boundary))
 
     if case.task == "call":
         yield Attempt(work(data.stacks[0][0]), Expected.read_corner_of_one, "cupy call")

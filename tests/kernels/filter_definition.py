@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from functools import partial
 
 import numpy as np
 from scipy import ndimage
@@ -64,13 +65,28 @@ def assert_pixels(result, expected, tolerance, edge=1e-2):
     assert off.max() <= 1
 
 
-def filtered_on_device(
-    images, taps, *, boundary="reflect", origin=(0, 0), dtype=None, out=None, clipped=None, **options
-):
+def into_new(run, images, shape, dtype=None, out=None, clipped=None):
+    """Result of what `run` does with CuPy images, in a new array if there is none."""
+    if out is None:
+        out = sys.modules["cupy"].empty((*images.shape[:-2], *shape), dtype or images.dtype)
+    run(out.dtype.name)(images, out, clipped)
+    return out
+
+
+def filtered_on_device(images, taps, *, boundary="reflect", origin=(0, 0), dtype=None, out=None, clipped=None, **how):
     """Correlate CuPy images with taps by a kernel."""
     problem = FilterProblem(images.shape[-2:], taps.shape, math.prod(images.shape[:-2]), boundary, origin)
-    if out is None:
-        out = sys.modules["cupy"].empty((*images.shape[:-2], *problem.result_shape), dtype or images.dtype)
-    types = {"image_type": images.dtype.name, "result_type": out.dtype.name}
-    prepare_filter(problem, taps, **types, **options)(images, out, clipped)
-    return out
+    run = partial(prepare_filter, problem, taps, image_type=images.dtype.name, **how)
+    return into_new(lambda result: run(result_type=result), images, problem.result_shape, dtype, out, clipped)
+
+
+def assert_all_is_written(cupy, run):
+    """Fail unless ``run(images, out=out)`` writes all of an array and nothing beside it; returns both arrays."""
+    images = cupy.asarray(random_images((2, 65, 131), "float32"))
+    buffer = cupy.full(images.size + 512, cupy.nan, "float32")
+    out = buffer[256:-256].reshape(images.shape)
+    assert run(images, out=out) is out
+    assert cupy.isfinite(out).all()
+    assert cupy.isnan(buffer[:256]).all()
+    assert cupy.isnan(buffer[-256:]).all()
+    return images, out

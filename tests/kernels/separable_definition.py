@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import sys
+from functools import partial
 
 import numpy as np
 from scipy import ndimage
 
-from tests.kernels.filter_definition import assert_pixels
+from tests.kernels.filter_definition import assert_pixels, into_new
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from xcorr_app.gpu.stencil.separable import SeparableProblem, never_clips, separable_launch, terms_argument
 from xcorr_app.gpu.stencil.separable_run import prepare_separable
@@ -61,19 +61,12 @@ def assert_separable(result, images, terms, boundary="reflect", outside=0.0, ori
     assert_pixels(result, expected, (1e-14 if images.dtype == result.dtype == np.float64 else 2e-6) * largest)
 
 
-def separable_on_device(
-    images, terms, *, boundary="reflect", origin=(0, 0), dtype=None, out=None, clipped=None, **options
-):
+def separable_on_device(images, terms, *, boundary="reflect", origin=(0, 0), dtype=None, out=None, clipped=None, **how):
     """Correlate CuPy images with terms by the kernel."""
-    taps = tuple(len(vector) for vector in terms[0])
-    problem = SeparableProblem(
-        images.shape[-2:], taps, math.prod(images.shape[:-2]), boundary, origin, terms=len(terms)
-    )
-    if out is None:
-        out = sys.modules["cupy"].empty((*images.shape[:-2], *problem.result_shape), dtype or images.dtype)
-    types = {"image_type": images.dtype.name, "result_type": out.dtype.name}
-    prepare_separable(problem, tuple(terms), **types, **options)(images, out, clipped)
-    return out
+    sizes = images.shape[-2:], tuple(map(len, terms[0])), math.prod(images.shape[:-2])
+    problem = SeparableProblem(*sizes, boundary, origin, terms=len(terms))
+    run = partial(prepare_separable, problem, tuple(terms), image_type=images.dtype.name, **how)
+    return into_new(lambda result: run(result_type=result), images, problem.result_shape, dtype, out, clipped)
 
 
 def separable_on_host(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import sys
+from functools import partial
 
 import numpy as np
 from scipy import ndimage
 
-from tests.kernels.filter_definition import assert_pixels
+from tests.kernels.filter_definition import assert_pixels, into_new
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from xcorr_app.gpu.stencil import sliding_run
 from xcorr_app.gpu.stencil.cosine_series import start_table
@@ -30,10 +30,8 @@ def assert_smoothed(result, expected, largest, tolerance=3e-6):
 def smoothed_on_device(images, sigmas, boundary="reflect", *, outside=0.0, dtype=None, out=None, clipped=None):
     """Smooth CuPy images by both passes."""
     problem = SlidingPass(images.shape[-2:], math.prod(images.shape[:-2]), boundary)
-    out = sys.modules["cupy"].empty(images.shape, dtype or images.dtype) if out is None else out
-    run = sliding_run.prepare_sliding(problem, sigmas, images.dtype.name, out.dtype.name, outside=outside)
-    run(images, out, clipped)
-    return out
+    run = partial(sliding_run.prepare_sliding, problem, sigmas, images.dtype.name, outside=outside)
+    return into_new(run, images, images.shape[-2:], dtype, out, clipped)
 
 
 def pass_on_host(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from tests.device import NEEDS_DEVICE
-from tests.kernels.filter_definition import random_images
+from tests.kernels.filter_definition import assert_all_is_written, random_images
 from tests.kernels.sliding_definition import assert_smoothed, gaussian_by_definition, smoothed_on_device
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 from xcorr_app.gpu.stencil import sliding_run
@@ -42,16 +44,6 @@ def test_every_type(cupy, dtype, result, sigma):
         assert_smoothed(smooth, gaussian_by_definition(images, sigma), largest_of(images))
 
 
-@pytest.mark.parametrize("sigma", [8.0, 64.0, 250.0])
-def test_columns_of_thousands_of_rows(cupy, sigma):
-    rng, rows = np.random.default_rng(4), np.arange(6000)[:, None]
-    columns = [rng.random((6000, 20)), np.full((6000, 20), 0.7), rows / 6000 * np.linspace(0.2, 1, 20)]
-    columns += [np.repeat(rng.random((60, 20)), 100, axis=0)]
-    images = np.concatenate(columns, axis=1).astype(np.float32)
-    result = smoothed_on_device(cupy.asarray(images), (sigma, 2.0)).get()
-    assert_smoothed(result, gaussian_by_definition(images, (sigma, 2.0)), 1, 3e-6)
-
-
 def test_what_is_not_finite_stays_within_its_rectangle(cupy):
     images = random_images((2, 300, 200), "float32")
     images[1, 150, 100], images[1, 0, 199] = np.nan, -np.inf
@@ -64,14 +56,7 @@ def test_what_is_not_finite_stays_within_its_rectangle(cupy):
 
 
 def test_every_result_is_written_and_nothing_else(cupy):
-    images = cupy.asarray(random_images((2, 65, 131), "float32"))
-    buffer = cupy.full(2 * 65 * 131 + 512, cupy.nan, "float32")
-    out = buffer[256:-256].reshape(2, 65, 131)
-    assert smoothed_on_device(images, (4.0, 4.0), out=out) is out
-    assert cupy.isfinite(out).all()
-    assert cupy.isnan(buffer[:256]).all()
-    assert cupy.isnan(buffer[-256:]).all()
-    expected = out.copy()
+    images, expected = assert_all_is_written(cupy, partial(smoothed_on_device, sigmas=(4.0, 4.0)))
     assert smoothed_on_device(images, (4.0, 4.0), out=images) is images
     np.testing.assert_array_equal(images.get(), expected.get())
 
