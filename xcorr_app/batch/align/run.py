@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from xcorr_app.batch.align.by_patches import ENGINE as PATCHES_ENGINE
-from xcorr_app.batch.align.by_patches import FILES
-from xcorr_app.batch.align.frames import SourceFrames, begin_stack, choose_axis, frames_along
-from xcorr_app.batch.align.named_images import scan_reference
+from xcorr_app.batch.align.frames import SourceFrames, begin_stack, choose_axis, frames_along, scan_reference
+from xcorr_app.batch.align.motions import ENGINE as PATCHES_ENGINE
+from xcorr_app.batch.align.motions import FILES
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.pages import SECTION, write_page
 from xcorr_app.batch.align.stack import align_stack
