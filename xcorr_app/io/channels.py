@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from xcorr_app.errors import InputError
-from xcorr_app.io.finding.found import SeriesSpec
 from xcorr_app.io.finding.scan import scan_file
+from xcorr_app.io.series import SeriesSpec
 from xcorr_app.io.source import ImageFile, Source, StackMetadata
 
 if TYPE_CHECKING:

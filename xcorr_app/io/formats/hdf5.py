@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from xcorr_app.errors import InputError
-from xcorr_app.io.container_paths import inner_path
 from xcorr_app.io.formats.hdf5_storage import (
     CheckedFile,
     Elsewhere,
@@ -28,7 +27,8 @@ from xcorr_app.io.formats.hdf5_storage import (
     virtual_sources,
 )
 from xcorr_app.io.formats.readers import Readers
-from xcorr_app.io.optional import library
+from xcorr_app.io.names import inner_path
+from xcorr_app.io.opened import library
 from xcorr_app.io.plane_image import FormatImage, check_image, stamp_of
 from xcorr_app.io.source import StackMetadata, make_metadata
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xcorr_app.io.optional import library
-from xcorr_app.io.parsing import warnings_as
+from xcorr_app.io.opened import library, warnings_as
 from xcorr_app.io.plane_image import FormatImage, check_image, stamp_of
 from xcorr_app.io.source import make_metadata
 

@@ -11,7 +11,7 @@ import numpy as np
 from xcorr_app.errors import InputError
 from xcorr_app.io.formats import number_of
 from xcorr_app.io.formats.readers import Readers
-from xcorr_app.io.optional import library
+from xcorr_app.io.opened import library
 from xcorr_app.io.plane_image import FormatImage, check_image, stamp_of
 from xcorr_app.io.source import StackMetadata, make_metadata
 

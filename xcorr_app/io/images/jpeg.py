@@ -13,8 +13,7 @@ import numpy as np
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.images.codestream import jpeg_frame
 from xcorr_app.io.images.single_image import single_image
-from xcorr_app.io.opened import opened, stamp
-from xcorr_app.io.parsing import parsing
+from xcorr_app.io.opened import opened, parsing, stamp
 from xcorr_app.system import read_at
 
 if TYPE_CHECKING:

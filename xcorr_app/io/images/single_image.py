@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, LimitError
-from xcorr_app.io.opened import Stamp, opened
-from xcorr_app.io.parsing import parsing
+from xcorr_app.io.opened import Stamp, opened, parsing
 from xcorr_app.io.plane_image import FormatImage
 from xcorr_app.io.source import make_metadata
 from xcorr_app.system import read_at

@@ -1,7 +1,12 @@
-"""Planes of an OME-Zarr image, at full resolution, read chunk by chunk."""
+"""OME-Zarr: folders and URLs told from others, the images that they hold, and planes of these, read chunk by chunk.
+
+Source: OME-NGFF 0.4 and 0.5, https://ngff.openmicroscopy.org. URLs are opened through fsspec, with whatever file
+systems are installed for it.
+"""
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -11,19 +16,80 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.ome_zarr.zarr_bounded import bounded
+from xcorr_app.io.names import url_of
+from xcorr_app.io.ome_zarr.zarr_chunks import PlainArray, bounded
 from xcorr_app.io.ome_zarr.zarr_metadata import read_metadata
-from xcorr_app.io.ome_zarr.zarr_plain import PlainArray
-from xcorr_app.io.ome_zarr.zarr_store import attributes_of, open_node
-from xcorr_app.io.parsing import parsing, warnings_as
+from xcorr_app.io.opened import library, parsing, warnings_as
 from xcorr_app.io.plane_image import check_image
 from xcorr_app.io.source import StackMetadata, plane_number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from xcorr_app.io.checksum import FileChecksum
     from xcorr_app.io.limits import Limits
+
+
+_MARKS = ("zarr.json", ".zgroup", ".zarray", ".zattrs")
+_LARGEST_PLATE = 100_000
+
+
+def is_zarr(path: Path) -> bool:
+    """Tell whether a path leads to a zarr group or array: a folder with its marks, or a URL."""
+    return url_of(path) is not None or (path.is_dir() and any((path / mark).is_file() for mark in _MARKS))
+
+
+def open_node(path: Path) -> Any:
+    """Open a zarr group or array for reading."""
+    zarr = library("zarr", "zarr", path)
+    try:
+        return zarr.open(url_of(path) or str(path), mode="r")
+    except ImportError as error:  # the file system of a URL
+        raise InputError(f"{path}: cannot be opened ({error})") from error
+    except (FileNotFoundError, zarr.errors.GroupNotFoundError, zarr.errors.NodeNotFoundError) as error:
+        raise InputError(f"{path}: holds no zarr group; check the spelling ({error})") from error
+
+
+def attributes_of(node: Any) -> dict[str, Any]:
+    """OME attributes of a group, wherever its version keeps them; empty where there are none."""
+    attributes = dict(node.attrs)
+    found = attributes.get("ome", attributes)
+    return found if isinstance(found, dict) else {}
+
+
+def images_within(path: Path) -> list[Path]:
+    """Paths of the images of a plate (every field of view) or of a collection; the path itself of anything else."""
+    with parsing(path, "cannot be opened as OME-Zarr"):
+        node = open_node(path)
+        attributes = attributes_of(node)
+        if "plate" in attributes:
+            found = list(_fields(path, attributes["plate"]))
+            if not found:
+                raise InputError(f"{path}: is a plate without a field of view")
+            return found
+        if "bioformats2raw.layout" in attributes and "multiscales" not in attributes:
+            names = sorted((name for name in node.group_keys() if name.isdecimal()), key=int)
+            return [path / name for name in names] or [path]
+    return [path]
+
+
+def _fields(path: Path, plate: dict[str, Any]) -> Iterator[Path]:
+    count = 0
+    for well in plate["wells"]:
+        place = path / _inside(well["path"])
+        for image in attributes_of(open_node(place))["well"]["images"]:
+            count += 1
+            if count > _LARGEST_PLATE:
+                raise InputError(f"{path}: has more than {_LARGEST_PLATE} fields of view; name a well")
+            yield place / _inside(image["path"])
+
+
+def _inside(text: str) -> str:
+    """A path of an attribute, which must not lead out of its group."""
+    if not isinstance(text, str) or text.startswith("/") or ".." in text.split("/"):
+        raise ValueError(f"{json.dumps(text)[:80]} is no path within the group")
+    return text
+
 
 _BLOCKS_KEPT = 4
 _LARGEST_BLOCK = 1 << 27

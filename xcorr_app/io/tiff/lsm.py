@@ -12,9 +12,9 @@ import numpy as np
 import tifffile
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.parsing import positive
+from xcorr_app.io.opened import positive
 from xcorr_app.io.source import make_metadata
-from xcorr_app.io.tiff.integrity import stored_page
+from xcorr_app.io.tiff.pages import stored_page
 from xcorr_app.io.tiff.tiff import TiffImage, opened, stamp
 from xcorr_app.io.tiff.tiff_directory import Directory, DirectoryReader
 

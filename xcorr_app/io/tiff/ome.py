@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.parsing import bounded_int, parsing, positive
+from xcorr_app.io.opened import bounded_int, parsing, positive
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.opened import opened, stamp
-from xcorr_app.io.parsing import bounded_int, parsing
+from xcorr_app.io.opened import bounded_int, opened, parsing, stamp
 from xcorr_app.io.source import StackMetadata, calibration_of, make_metadata
 from xcorr_app.io.tiff.ome import (
     TiffBlock,

@@ -14,13 +14,11 @@ import numpy as np
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.opened import Stamp, opened, stamp
 from xcorr_app.io.source import Kind, Resolution, StackMetadata, TiffTags, calibration_of, make_metadata
-from xcorr_app.io.tiff.imagej import is_imagej, parse_imagej
-from xcorr_app.io.tiff.integrity import check_page
+from xcorr_app.io.tiff.descriptions import is_imagej, is_shaped, parse_imagej, parse_shaped
 from xcorr_app.io.tiff.ome import is_ome, parse_ome
-from xcorr_app.io.tiff.segments import Page
+from xcorr_app.io.tiff.pages import Page, check_page
 from xcorr_app.io.tiff.tiff import TiffImage
 from xcorr_app.io.tiff.tiff_directory import Directory, DirectoryReader, Repeated
-from xcorr_app.io.tiff.tifffile_shape import is_shaped, parse_shaped
 
 if TYPE_CHECKING:
     from pathlib import Path
