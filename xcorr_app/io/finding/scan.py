@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.formats import format_of
-from xcorr_app.io.images import bmp, jpeg, npy, png
+from xcorr_app.io.images import npy, pictures
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.names import split_inner
 from xcorr_app.io.ome_zarr.zarr_image import is_zarr, scan_zarr
@@ -121,10 +121,10 @@ class _ScanKind(Protocol):
 
 
 _KINDS: tuple[tuple[bytes, _ScanKind], ...] = (
-    (png.SIGNATURE, png.scan_png),
+    (pictures.PNG, pictures.scan_png),
     (npy.SIGNATURE, npy.scan_npy),
-    (jpeg.SIGNATURE, jpeg.scan_jpeg),
-    (bmp.SIGNATURE, bmp.scan_bmp),
+    (pictures.JPEG, pictures.scan_jpeg),
+    (pictures.BMP, pictures.scan_bmp),
 )
 
 
