@@ -1,6 +1,7 @@
 """Names in human order, names that are safe for an output folder, and names of images within files or folders.
 
-The last, ``FILE.lif:/2``, ``FILE.h5:/group/data``, ``PLATE.zarr/A/1/0``, are what a user writes and an error names. Paths that begin like ``s3:/`` are URLs, whose second stroke `pathlib` has taken.
+The last, ``FILE.lif:/2``, ``FILE.h5:/group/data``, ``PLATE.zarr/A/1/0``, are what a user writes and an error names.
+Paths that begin like ``s3:/`` are URLs, whose second stroke `pathlib` has taken.
 """
 
 from __future__ import annotations

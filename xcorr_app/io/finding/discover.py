@@ -31,11 +31,6 @@ _SHOWN = 3
 _FEW, _THREADS, _AT_ONCE = 8, 4, 8
 
 
-def series_of_file(path: Path, limits: Limits, scan: Scan = scan_file) -> SeriesSpec:
-    """Check one file that was named by itself. Raises as `scan` does."""
-    return _stack(label(path), scan(path, limits))
-
-
 def discover(
     inputs: Sequence[Path | str] | Path | str,
     layout: Layout = "auto",
