@@ -183,9 +183,10 @@ class Unmix(OneFile[UnmixOptions]):
 
         target = self.target(spec.name)
         clipped, notes, pixels = 0, [*spec.notes, *mixing.notes], number * math.prod(sides)
-        stage = ("unmix", "mixed")
         with resources.step("unmix"), resources.writer(target, metadata) as writer:
-            mixed = over_planes(self.plan.device.xp, len(places), pixels, job, stage, resources.progress, notes)
+            mixed = over_planes(
+                self.plan.device.xp, len(places), pixels, job, ("unmix", "mixed"), resources.progress, notes
+            )
             for planes, beyond in mixed:
                 clipped += beyond
                 write_planes(writer, planes)

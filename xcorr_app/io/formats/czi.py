@@ -21,7 +21,7 @@ from xcorr_app.io.formats import number_of
 from xcorr_app.io.formats.readers import Readers
 from xcorr_app.io.opened import library, warnings_as
 from xcorr_app.io.plane_image import FormatImage, check_image, stamp_of
-from xcorr_app.io.source import StackMetadata, make_metadata
+from xcorr_app.io.source import StackMetadata, calibration, make_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -214,15 +214,6 @@ def _calibrated(metadata: StackMetadata, path: Path, file: Any) -> StackMetadata
     )
     increment = root.find(".//Information/Image/Dimensions/T/Positions/Interval/Increment")
     seconds = float(increment.text or 0) if increment is not None else 0.0
-    in_plane = step.get("X", 0) > 0 and step.get("Y", 0) > 0
-    z_step = step.get("Z", 0) if metadata.sizes["Z"] > 1 else 0
-    return replace(
-        metadata,
-        pixel_size=(step["Y"], step["X"]) if in_plane else None,
-        unit="µm" if in_plane else None,
-        z_step=z_step or None,
-        z_unit="µm" if z_step else None,
-        time_increment=seconds or None,
-        time_unit="s" if seconds else None,
-        channel_names=names if len(names) == metadata.sizes["C"] and any(names) else (),
-    )
+    z = step.get("Z") if metadata.sizes["Z"] > 1 else None
+    known = calibration((step.get("Y"), step.get("X")), "µm", (z, "µm"), (seconds, "s"))
+    return replace(metadata, **known, channel_names=names if len(names) == metadata.sizes["C"] and any(names) else ())

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.opened import bounded_int, parsing, positive
+from xcorr_app.io.source import calibration
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,12 +29,8 @@ class ImageJInfo(NamedTuple):
     """Sizes and calibration from a description."""
 
     sizes: dict[str, int]
-    pixel_size: tuple[float, float] | None
-    unit: str | None
-    z_step: float | None
-    z_unit: str | None
-    time_increment: float | None
-    time_unit: str | None
+    calibration: dict[str, Any]
+    """See :func:`xcorr_app.io.source.calibration`."""
 
 
 def is_imagej(description: bytes) -> bool:
@@ -71,17 +68,11 @@ def parse_imagej(path: Path, description: bytes, found: int, resolution: Resolut
             f"{counts['slices']} slices x {counts['frames']} frames"
         )
     named = _unescape(values.get("unit", "").strip())
-    unit, z_step = None if named in _NO_UNIT else named, positive(values.get("spacing"))
-    increment = positive(values.get("finterval"))
-    return ImageJInfo(
-        sizes={"T": counts["frames"], "Z": counts["slices"], "C": counts["channels"]},
-        pixel_size=pixel_size(resolution) if unit else None,
-        unit=unit,
-        z_step=z_step,
-        z_unit=unit if z_step else None,
-        time_increment=increment,
-        time_unit=_unescape(values.get("tunit", "sec").strip()) if increment else None,
-    )
+    unit = None if named in _NO_UNIT else named
+    pixel = (pixel_size(resolution) if unit else None) or (None, None)
+    time = positive(values.get("finterval")), _unescape(values.get("tunit", "sec").strip())
+    known = calibration(pixel, unit, (positive(values.get("spacing")), unit), time) | {"unit": unit}
+    return ImageJInfo({"T": counts["frames"], "Z": counts["slices"], "C": counts["channels"]}, known)
 
 
 def pixel_size(resolution: Resolution | None) -> tuple[float, float] | None:
