@@ -49,7 +49,7 @@ LARGEST = {
     "xcorr_app/registration": 11608,
     "xcorr_app/report": 1142,
     "benchmarks": 4991,
-    "tests": 23100,
+    "tests": 22580,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
