@@ -48,8 +48,8 @@ LARGEST = {
     "xcorr_app/pipeline": 1203,
     "xcorr_app/registration": 11608,
     "xcorr_app/report": 1142,
-    "benchmarks": 4991,
-    "tests": 22580,
+    "benchmarks": 4987,
+    "tests": 22371,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
