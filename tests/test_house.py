@@ -37,8 +37,8 @@ WITHOUT_RINGS = {"arrays", "batch", "cli", "cluster", "correlation", "filtering"
 """Layers whose files, taken together, import each other in no ring."""
 LARGEST = {
     "xcorr_app/arrays": 230,
-    "xcorr_app/batch": 2905,
-    "xcorr_app/cli": 830,
+    "xcorr_app/batch": 2832,
+    "xcorr_app/cli": 810,
     "xcorr_app/cluster": 251,
     "xcorr_app/correlation": 2101,
     "xcorr_app/filtering": 1587,
@@ -46,7 +46,7 @@ LARGEST = {
     "xcorr_app/io": 5269,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1203,
-    "xcorr_app/registration": 11604,
+    "xcorr_app/registration": 11598,
     "xcorr_app/report": 1142,
     "benchmarks": 4991,
     "tests": 23100,
