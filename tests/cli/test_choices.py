@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from xcorr_app.batch import choices
 from xcorr_app.batch.align import options as align_options
-from xcorr_app.batch.filter.banks import BANKS
-from xcorr_app.batch.filter.choice import FILTERS
+from xcorr_app.batch.filter.choice import BANKS, FILTERS
 from xcorr_app.correlation import engines, forms, plane, subpixel
 from xcorr_app.filtering import bank_request, boundary, kernel_names, rounding, stains
 from xcorr_app.filtering.engines.choice import EVERY_ENGINE

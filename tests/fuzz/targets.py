@@ -20,7 +20,7 @@ from tests.io.samples import noise, write_imagej, write_ome, write_plain, write_
 from tests.io.tiff.test_lsm import write_lsm
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.run import Align
-from xcorr_app.batch.filter.banks import parse_bank, read_taps
+from xcorr_app.batch.filter.choice import parse_bank, read_taps
 from xcorr_app.errors import OutputError
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import Limits, scan_file

@@ -12,8 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from xcorr_app.batch.align.frames import SourceFrames, frames_along
-from xcorr_app.batch.align.named_images import reference_of
+from xcorr_app.batch.align.frames import SourceFrames, frames_along, reference_of
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.select import Device
