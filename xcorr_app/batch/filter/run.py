@@ -104,8 +104,9 @@ class Filter(OneFile[FilterOptions]):
         with resources.step("filter"), resources.writer(target, metadata) as writer:
             rows, columns = source.metadata.shape[-2:]
             pixels = rows * columns * (1 if bank is None else len(bank.filters))
-            stage = ("filter", "filtered")
-            results = over_planes(self.plan.device.xp, len(positions), pixels, job, stage, resources.progress, notes)
+            results = over_planes(
+                self.plan.device.xp, len(positions), pixels, job, ("filter", "filtered"), resources.progress, notes
+            )
             for after, beyond, damaged, engine in results:
                 clipped += beyond
                 engines[engine] = None
