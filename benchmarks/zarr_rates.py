@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from xcorr_app.io import StackMetadata, discover
+from xcorr_app.io.cached_planes import read_planes
 from xcorr_app.io.outputs import new_writer
-from xcorr_app.io.reading import read_planes
 from xcorr_app.io.source import plane_positions
 from xcorr_app.io.writing.atomic import remove_output
 

@@ -12,8 +12,7 @@ from xcorr_app.batch.align.frames import frames_along
 from xcorr_app.errors import DeviceMemoryError
 from xcorr_app.gpu.runtime.upload import NOTE, Uploader
 from xcorr_app.io import HeldSource, MemoryBudget
-from xcorr_app.io.finding.discover import series_of_file
-from xcorr_app.io.limits import Limits
+from xcorr_app.io.finding.discover import discover
 from xcorr_app.pipeline.stack_upload import DeviceFrames
 
 
@@ -36,7 +35,7 @@ class Room(Carrier):
 def stack(request, tmp_path):
     data = noise((50, 20, 24))
     write_plain(tmp_path / "a.tif", data)
-    source = HeldSource(series_of_file(tmp_path / "a.tif", Limits()).open(), MemoryBudget(request.param))
+    source = HeldSource(discover(tmp_path / "a.tif").series[0].open(), MemoryBudget(request.param))
     with source:
         yield data, frames_along(source, "T", 0, np)
 

@@ -12,7 +12,7 @@ import numpy as np
 from xcorr_app.errors import DeviceMemoryError, InputError
 from xcorr_app.gpu.runtime.memory import release_unused
 from xcorr_app.io import HeldSource, MemoryBudget, Source
-from xcorr_app.io.reading import is_plain
+from xcorr_app.io.cached_planes import is_plain
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.stack.frames import Chunk, Frames
 from xcorr_app.registration.stack.passes import Pass, Progress
@@ -52,7 +52,7 @@ class HostPlanes:
 
     @property
     def is_plain(self) -> bool:
-        """See :func:`xcorr_app.io.reading.is_plain`."""
+        """See :func:`xcorr_app.io.cached_planes.is_plain`."""
         return is_plain(self.source)
 
     def read(self, start: int, stop: int) -> Chunk:

@@ -33,7 +33,7 @@ class HostFrames(Frames, Protocol):
 
     @property
     def is_plain(self) -> bool:
-        """See :func:`xcorr_app.io.reading.is_plain`."""
+        """See :func:`xcorr_app.io.cached_planes.is_plain`."""
 
     def fill(self, start: int, stop: int, out: np.ndarray) -> dict[int, str]:
         """Read frames ``start`` to ``stop - 1`` into `out`; returns why some cannot be read, by frame number."""

@@ -11,12 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from xcorr_app.batch.align.by_motion import measured_by_motion
-from xcorr_app.batch.align.by_patches import measured_by_patches
-from xcorr_app.batch.align.frames import SourceFrames, frames_along, settled
-from xcorr_app.batch.align.measured import Measured
+from xcorr_app.batch.align.frames import (
+    SourceFrames,
+    check_correction,
+    corrected,
+    correction_of,
+    frames_along,
+    reference_of,
+    settled,
+)
+from xcorr_app.batch.align.motions import Measured, measured_by_motion, measured_by_patches
 from xcorr_app.batch.align.moving import Moved, move_stack
-from xcorr_app.batch.align.named_images import check_correction, corrected, correction_of, reference_of
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.pages import draw_stack
 from xcorr_app.batch.align.projections import Projections

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from xcorr_app.errors import InputError
-from xcorr_app.io.container_paths import inner_path
 from xcorr_app.io.formats.hdf5_storage import (
     CheckedFile,
     Elsewhere,
@@ -28,9 +27,10 @@ from xcorr_app.io.formats.hdf5_storage import (
     virtual_sources,
 )
 from xcorr_app.io.formats.readers import Readers
-from xcorr_app.io.optional import library
+from xcorr_app.io.names import inner_path
+from xcorr_app.io.opened import library
 from xcorr_app.io.plane_image import FormatImage, check_image, stamp_of
-from xcorr_app.io.source import StackMetadata, make_metadata
+from xcorr_app.io.source import StackMetadata, calibration, make_metadata
 
 if TYPE_CHECKING:
     from typing import BinaryIO
@@ -199,10 +199,7 @@ def _calibrated(path: Path, file: Any, metadata: StackMetadata, array: Any) -> S
     sizes = array.attrs.get("element_size_um")  # as the HDF5 plug-ins of ImageJ write it: z, y, x
     if sizes is not None and len(sizes) == 3 and all(float(size) > 0 for size in sizes):
         z, y, x = (float(size) for size in sizes)
-        deep = metadata.sizes["Z"] > 1
-        return replace(
-            metadata, pixel_size=(y, x), unit="µm", z_step=z if deep else None, z_unit="µm" if deep else None
-        )
+        return replace(metadata, **calibration((y, x), "µm", (z if metadata.sizes["Z"] > 1 else None, "µm")))
     steps = [_emd_step(path, file, array.parent, number) for number in (array.ndim - 1, array.ndim)]
     if all(steps) and steps[0] and steps[1] and steps[0][1] == steps[1][1]:
         return replace(metadata, pixel_size=(steps[0][0], steps[1][0]), unit=steps[0][1])

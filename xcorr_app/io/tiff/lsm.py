@@ -12,9 +12,9 @@ import numpy as np
 import tifffile
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.parsing import positive
-from xcorr_app.io.source import make_metadata
-from xcorr_app.io.tiff.integrity import stored_page
+from xcorr_app.io.opened import positive
+from xcorr_app.io.source import calibration, make_metadata
+from xcorr_app.io.tiff.pages import stored_page
 from xcorr_app.io.tiff.tiff import TiffImage, opened, stamp
 from xcorr_app.io.tiff.tiff_directory import Directory, DirectoryReader
 
@@ -74,17 +74,9 @@ def scan_lsm(path: Path, limits: Limits) -> TiffImage:
     count = len(pages) * channels
     limits.check_pages(path, count)
     y, x, z = (positive(info.get(f"VoxelSize{axis}", 0) * _METRES_TO_UM) for axis in "YXZ")
-    increment = positive(info.get("TimeIntervall"))
     dtype = np.dtype(np.float32) if first.dtype.itemsize == 4 else first.dtype
-    metadata = replace(
-        make_metadata(sizes, "TZCYX", dtype, "ome"),
-        pixel_size=(y, x) if y and x else None,
-        unit="µm" if y and x else None,
-        z_step=z,
-        z_unit="µm" if z else None,
-        time_increment=increment,
-        time_unit="s" if increment else None,
-    )
+    known = calibration((y, x), "µm", (z, "µm"), (positive(info.get("TimeIntervall")), "s"))
+    metadata = replace(make_metadata(sizes, "TZCYX", dtype, "ome"), **known)
     return TiffImage(
         path=path,
         metadata=metadata,

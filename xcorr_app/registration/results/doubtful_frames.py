@@ -3,8 +3,8 @@
 A shift that nothing speaks against is applied as it was measured. That of a flagged frame may be right, to its standard
 error, or a peak by chance anywhere in the window. How probable either is follows from its peak, from how many of the
 others are right, and from how well it lies where the frames around it say, which move by so much from frame to frame as
-this stack does: a random walk that also jumps, of every length of step that may be, each counting by how likely it makes
-the shifts. Shifts that are more probably right than not are moved by the mean of what was measured and what the others
+this stack does: a random walk that also jumps, of every length of step, each counting by how likely it makes the
+shifts. Shifts that are more probably right than not are moved by the mean of what was measured and what the others
 say, by their standard errors and that walk; others lie on the line between their neighbours in time, held at the ends.
 Where nothing is known but the reference, that leaves all where they are.
 """
