@@ -23,7 +23,7 @@ DEFAULT_POLICY = "interpolate"
 _ROUNDS, _FINER = 5, 0.25
 """In which probabilities follow from each other, for variances of a step of which each is this part of the last."""
 _FEWEST = 3
-"""Frames that say nothing of how a stack moves."""
+"""Frames that say nothing of how a stack moves: it may move by any step."""
 _OF_MEDIAN = 2 * np.log(2)
 """Median of the squared length of a step over its variance along an axis."""
 _UNKNOWN_SIGMA = 0.5
@@ -113,6 +113,8 @@ def _right(
         return np.where(possible, 1 - np.median(chance[known]), 0.0)
     numbers, anywhere, area = np.flatnonzero(known), _anywhere(window), max(window[0] * window[1], 1)
     steps = anywhere * _FINER ** np.arange(np.ceil(np.log(_STILL**2 / anywhere) / np.log(_FINER)) + 1)
+    if numbers.size <= _FEWEST:
+        steps = steps[:1]
     places, chance, own, stands = measured[known], chance[known], variance[known], sure[known]
     doubted = possible[known] & ~stands
     right = np.tile(np.where(stands, 1.0, np.where(doubted, 1 - chance, 0.0)), (steps.size, 1))
