@@ -16,11 +16,10 @@ from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.io import atomic_write_text
 from xcorr_app.io.meter import timed
 from xcorr_app.pipeline.environment import own_version, processor, versions
-from xcorr_app.pipeline.outcome import Outcome
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.stages import Stages, StageTime
 from xcorr_app.pipeline.state import REPORT, State
-from xcorr_app.pipeline.work import Plan
+from xcorr_app.pipeline.work import Outcome, Plan
 from xcorr_app.report.html import own_page, render_report, render_section
 from xcorr_app.report.page_budget import ALONE, MAX_SECTIONS, room_for
 from xcorr_app.report.pictures import Pictures
@@ -55,7 +54,7 @@ def draw_stack(
         if has_page:
             files[plan.out / report.name / REPORT] = render_report(_run_report(plan, [engine], (report,), report.name))
     for path, text in files.items():
-        resources.write_text(path, text)
+        resources.write_bytes(path, text.encode())
     outputs += files
     return {"report": report.as_record()}
 
