@@ -13,7 +13,7 @@ import numpy as np
 from xcorr_app.decision import Decision
 from xcorr_app.errors import LimitError, XcorrError
 from xcorr_app.gpu.runtime.select import OF_WORKERS, Device, select_device
-from xcorr_app.io import Discovery, Limits, SeriesSpec, discover
+from xcorr_app.io import Discovery, Limits, SeriesSpec, discover, make_folder
 from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import Resources, StackResources
 from xcorr_app.pipeline.stages import Stages
@@ -229,6 +229,23 @@ class Work(Generic[OptionsT]):
 
     def report(self, outcomes: Sequence[Outcome], stages: Stages) -> Path | None:
         """Write the page that shows all stacks, where there is one."""
+
+
+class OneFile(Work[OptionsT]):
+    """Makes one file of each stack."""
+
+    done: str
+    """What becomes of stacks: ends the name of their files."""
+
+    def outputs(self, name: str) -> list[Path]:
+        """See `Work`."""
+        return [self.plan.out / name / f"{name}_{self.done}.tif"]
+
+    def target(self, name: str) -> Path:
+        """The file, whose folder is there."""
+        (path,) = self.outputs(name)
+        make_folder(path.parent)
+        return path
 
 
 def plan_stacks(
