@@ -45,7 +45,7 @@ LARGEST = {
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1171,
     "xcorr_app/registration": 11591,
-    "xcorr_app/report": 1142,
+    "xcorr_app/report": 1119,
     "benchmarks": 4987,
     "tests": 22386,
 }
