@@ -41,7 +41,7 @@ LARGEST = {
     "xcorr_app/correlation": 2101,
     "xcorr_app/filtering": 1587,
     "xcorr_app/gpu": 5097,
-    "xcorr_app/io": 5018,
+    "xcorr_app/io": 4986,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1171,
     "xcorr_app/registration": 11591,

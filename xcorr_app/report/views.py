@@ -179,8 +179,7 @@ def units_of(stack: StackReport) -> Units:
     """What a pixel and an interval are, where the file says so; pixels that are not square have no one size."""
     square = stack.pixel_size is not None and math.isclose(*stack.pixel_size, rel_tol=1e-3)
     pixel = (stack.pixel_size[1], stack.unit) if stack.pixel_size is not None and stack.unit and square else None
-    known = (step if step and 0 < step[0] < math.inf else None for step in (pixel, stack.interval))
-    return Units(*known)
+    return Units(*(step if step and 0 < step[0] < math.inf else None for step in (pixel, stack.interval)))
 
 
 def preview(stack: StackReport, pictures: Pictures, limit: int = ALONE.movie) -> Movie | None:
