@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from xcorr_app.errors import DeviceMemoryError
 from xcorr_app.gpu.runtime.upload import NOTE, Uploader
 from xcorr_app.io import HeldSource, MemoryBudget
 from xcorr_app.io.finding.discover import discover
-from xcorr_app.pipeline.stack_upload import DeviceFrames
+from xcorr_app.pipeline.stack_upload import DeviceFrames, StackUpload
 
 
 class Room(Carrier):
@@ -44,7 +45,7 @@ def stack(request, tmp_path):
 def frames_on(host, carrier, **more):
     with (
         ThreadPoolExecutor(3, initializer=getattr(carrier, "use", None)) as readers,
-        DeviceFrames(host, carrier, readers, **more) as frames,
+        DeviceFrames(host, partial(StackUpload, carrier=carrier, readers=readers, **more)) as frames,
     ):
         yield frames
 

@@ -17,7 +17,7 @@ import xxhash
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.meter import Meter, timed
 from xcorr_app.io.names import url_of
-from xcorr_app.io.opened import Stamp, library, opened, stamp
+from xcorr_app.io.opened import Stamp, library, opened
 from xcorr_app.system import read_at
 
 if TYPE_CHECKING:
@@ -111,11 +111,8 @@ class FileChecksum:
             if self._result is None:
                 self._result = _of_folder(self.path)
             if self._result is None:
-                with opened(self.path) as descriptor:
-                    now = stamp(descriptor)
-                    if self._stamp not in (None, now):
-                        raise DamagedFileError(f"{self.path}: was changed by another program while it was being read")
-                    self._read(descriptor, now[0])
+                with opened(self.path, self._stamp) as descriptor:
+                    self._read(descriptor, os.fstat(descriptor).st_size)
                 self._result = self._digest.hexdigest()
             return self._result
 

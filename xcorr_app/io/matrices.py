@@ -15,9 +15,9 @@ from xcorr_app.io.images import npy
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.names import split_inner
 from xcorr_app.io.ome_zarr.zarr_image import is_zarr
+from xcorr_app.io.opened import opened
 from xcorr_app.io.single_channel import Channel, PickedImage, scan_channel
 from xcorr_app.io.source import ImageFile
-from xcorr_app.io.tiff.tiff import opened
 from xcorr_app.system import read_at
 
 

@@ -11,11 +11,10 @@ from xcorr_app.io.images import npy, pictures
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.names import split_inner
 from xcorr_app.io.ome_zarr.zarr_image import is_zarr, scan_zarr
-from xcorr_app.io.opened import parsing
+from xcorr_app.io.opened import opened, parsing, stamp
 from xcorr_app.io.tiff.lsm import is_lsm, scan_lsm
 from xcorr_app.io.tiff.ome_set import is_set, scan_ome_set
 from xcorr_app.io.tiff.pages import is_colour
-from xcorr_app.io.tiff.tiff import opened, stamp
 from xcorr_app.io.tiff.tiff_directory import MARKS, Directory, DirectoryReader
 from xcorr_app.io.tiff.tiff_scan import scan_pages
 from xcorr_app.system import read_at

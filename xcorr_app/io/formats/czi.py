@@ -19,7 +19,7 @@ import numpy as np
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.formats import number_of
 from xcorr_app.io.formats.readers import Readers
-from xcorr_app.io.opened import library, warnings_as
+from xcorr_app.io.opened import warnings_as
 from xcorr_app.io.plane_image import FormatImage, check_image, stamp_of
 from xcorr_app.io.source import StackMetadata, calibration, make_metadata
 
@@ -111,8 +111,7 @@ def _strictly(path: Path) -> Iterator[None]:
         yield
 
 
-def _open(file: BinaryIO) -> Any:
-    czifile = library("czifile", "formats", Path(file.name))
+def _opened(czifile: Any, file: BinaryIO) -> Any:
     _check_entries(file)
     with _strictly(Path(file.name)):
         return czifile.CziFile(file)
@@ -138,7 +137,7 @@ def _axes_of_entry(file: BinaryIO, place: int) -> int:
     return count if name == b"DV" else 0
 
 
-_READERS = Readers(_open)
+_READERS = Readers("czifile", _opened)
 
 
 def _axes(block: Any) -> list[str]:
