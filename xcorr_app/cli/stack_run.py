@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from xcorr_app.io import Discovery
-    from xcorr_app.pipeline.outcome import Run
-    from xcorr_app.pipeline.work import Plan, Work
+    from xcorr_app.pipeline.work import Plan, Run, Work
 
 Sizes = dict[str, int]
 Columns = Mapping[str, Callable[[dict[str, Any]], str]]

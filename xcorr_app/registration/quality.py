@@ -34,6 +34,8 @@ _INCONSISTENT = 0.3
 """The same of inconsistent frames, at least, and"""
 _TOLD = 0.5
 """share of the tiles that resemble the reference, up to which it is more: of other scenes a tenth does."""
+_FILLED = 0.5
+"""The same of uncertain frames whose peak fills the window, so that nothing tells it from chance."""
 _CHANCE = 30.0
 """Odds of chance over the probability of a false alarm: near a height, peaks by chance are denser than those of scenes,
 which reach any."""
@@ -63,10 +65,10 @@ def without_remarks(flags: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str,
 def wrong_by_chance(false_alarm: NDArray[np.float64], uncertain: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Probability (T,) that peaks are those of noise, by that of noise reaching as high.
 
-    A peak that fills the window has nothing to be told from: where it is `uncertain` as well, it stands for nothing.
+    A peak that fills the window has nothing to be told from: where it is `uncertain` as well, it may be either.
     """
     odds = _CHANCE * false_alarm
-    found: NDArray[np.float64] = np.where(np.isfinite(odds), odds / (1 + odds), np.where(uncertain, 1.0, 0.0))
+    found: NDArray[np.float64] = np.where(np.isfinite(odds), odds / (1 + odds), np.where(uncertain, _FILLED, 0.0))
     return found
 
 

@@ -18,7 +18,7 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec
 from xcorr_app.io.finding.file_names import read_name
-from xcorr_app.io.finding.found import joined_frames
+from xcorr_app.io.series import joined_frames
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.results.frame_table import rows_of, shifts_csv
 

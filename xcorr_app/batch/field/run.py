@@ -21,7 +21,7 @@ from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.io import Discovery, SeriesSpec, make_folder, read_stack
-from xcorr_app.io.finding.found import joined_frames
+from xcorr_app.io.series import joined_frames
 from xcorr_app.io.writing.atomic import atomic_write_bytes
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.work import Facts, Finished, Plan, Work

@@ -1,20 +1,25 @@
-"""ImageJ's hyperstack description: lines of ``key=value``, read and rewritten without losing any.
+"""What ImageJ and tifffile say of a TIFF file in its description, read and rewritten without losing any.
 
-Source: ImageJ 1.x, ij.io.FileInfo, ij.io.TiffEncoder and ij.io.FileOpener.decodeDescription.
+ImageJ's is lines of ``key=value`` (ImageJ 1.x, ij.io.FileInfo, ij.io.TiffEncoder, ij.io.FileOpener.decodeDescription),
+tifffile's, by which it marks plain files, JSON: ``{"shape": [...], "axes": "..."}``.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.parsing import bounded_int, positive
+from xcorr_app.io.opened import bounded_int, parsing, positive
+from xcorr_app.io.source import calibration
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from xcorr_app.io.source import Resolution, StackMetadata
+
 
 _COUNTS = ("images", "channels", "slices", "frames")
 _NO_UNIT = {"", "pixel", "pixels", "inch"}
@@ -24,12 +29,8 @@ class ImageJInfo(NamedTuple):
     """Sizes and calibration from a description."""
 
     sizes: dict[str, int]
-    pixel_size: tuple[float, float] | None
-    unit: str | None
-    z_step: float | None
-    z_unit: str | None
-    time_increment: float | None
-    time_unit: str | None
+    calibration: dict[str, Any]
+    """See :func:`xcorr_app.io.source.calibration`."""
 
 
 def is_imagej(description: bytes) -> bool:
@@ -67,17 +68,11 @@ def parse_imagej(path: Path, description: bytes, found: int, resolution: Resolut
             f"{counts['slices']} slices x {counts['frames']} frames"
         )
     named = _unescape(values.get("unit", "").strip())
-    unit, z_step = None if named in _NO_UNIT else named, positive(values.get("spacing"))
-    increment = positive(values.get("finterval"))
-    return ImageJInfo(
-        sizes={"T": counts["frames"], "Z": counts["slices"], "C": counts["channels"]},
-        pixel_size=pixel_size(resolution) if unit else None,
-        unit=unit,
-        z_step=z_step,
-        z_unit=unit if z_step else None,
-        time_increment=increment,
-        time_unit=_unescape(values.get("tunit", "sec").strip()) if increment else None,
-    )
+    unit = None if named in _NO_UNIT else named
+    pixel = (pixel_size(resolution) if unit else None) or (None, None)
+    time = positive(values.get("finterval")), _unescape(values.get("tunit", "sec").strip())
+    known = calibration(pixel, unit, (positive(values.get("spacing")), unit), time) | {"unit": unit}
+    return ImageJInfo({"T": counts["frames"], "Z": counts["slices"], "C": counts["channels"]}, known)
 
 
 def pixel_size(resolution: Resolution | None) -> tuple[float, float] | None:
@@ -128,3 +123,53 @@ def _lines(description: bytes) -> list[tuple[str, str]]:
 
 def _unescape(text: str) -> str:
     return re.sub(r"\\u([0-9a-fA-F]{4})", lambda match: chr(int(match[1], 16)), text)
+
+
+_MAX_AXES = 32
+
+
+class ShapedSeries(NamedTuple):
+    """What one description declares: planes, their axes (empty where not said), and whether one page stands for all."""
+
+    planes: int
+    axes: str
+    shape: tuple[int, ...]
+    truncated: bool
+
+
+def is_shaped(description: bytes) -> bool:
+    """Tell whether an ImageDescription is tifffile's: JSON with a list of sizes, at any place among its keys."""
+    if description.startswith(b'{"shape":'):
+        return True
+    if not description.startswith(b"{") or b'"shape":' not in description:
+        return False
+    try:
+        shape = json.loads(description.rstrip(b"\0"))["shape"]
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(shape, list) and all(isinstance(size, int) for size in shape)
+
+
+def parse_shaped(path: Path, description: bytes, height: int, width: int) -> ShapedSeries:
+    """Read the description of a series whose pages are `height` x `width`."""
+    with parsing(path, "its shape description cannot be read"):
+        values = json.loads(description.rstrip(b"\0"))
+        shape = tuple(bounded_int(str(size)) for size in values["shape"])
+        axes = str(values.get("axes", ""))
+        truncated = bool(values.get("truncated", False))
+    if len(shape) > _MAX_AXES:
+        raise DamagedFileError(f"{path}: declares an array of {len(shape)} axes")
+    pixels = math.prod(shape)
+    if min(shape, default=0) < 1 or pixels % (height * width):
+        raise DamagedFileError(f"{path}: declares an array of shape {shape}, its pages are {height} x {width}")
+    known = (
+        len(axes) == len(shape) and axes.endswith("YX") and set(axes) <= set("TZCYX") and len(set(axes)) == len(axes)
+    )
+    if not known or shape[-2:] != (height, width):
+        axes = ""
+    return ShapedSeries(pixels // (height * width), axes, shape, truncated)
+
+
+def build_shaped(metadata: StackMetadata) -> bytes:
+    """Write the description of a stack."""
+    return json.dumps({"shape": list(metadata.shape), "axes": metadata.axes}).encode()
