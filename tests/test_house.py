@@ -46,8 +46,8 @@ LARGEST = {
     "xcorr_app/pipeline": 1171,
     "xcorr_app/registration": 11591,
     "xcorr_app/report": 1142,
-    "benchmarks": 4987,
-    "tests": 22386,
+    "benchmarks": 4858,
+    "tests": 22111,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
