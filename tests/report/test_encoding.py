@@ -8,7 +8,7 @@ import pytest
 from scipy.ndimage import gaussian_filter
 
 from xcorr_app.report.encoding import picture_file
-from xcorr_app.report.images import GreyScale, png
+from xcorr_app.report.pictures import GreyScale, png
 
 SCALE = GreyScale(-2, 2)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.report.images import GreyScale, grey_scale, png, scale_bar
+from xcorr_app.report.pictures import GreyScale, grey_scale, png, scale_bar
 
 
 def test_scale_covers_both_images_and_ignores_what_is_not_finite() -> None:
