@@ -35,7 +35,7 @@ LAYERS = (
 """From the lowest to the highest; a module imports from its own layer and those before it."""
 LARGEST = {
     "xcorr_app/arrays": 230,
-    "xcorr_app/batch": 2801,
+    "xcorr_app/batch": 2799,
     "xcorr_app/cli": 808,
     "xcorr_app/cluster": 239,
     "xcorr_app/correlation": 2101,
@@ -47,7 +47,7 @@ LARGEST = {
     "xcorr_app/registration": 11591,
     "benchmarks": 4858,
     "tests": 22111,
-    "xcorr_app/report": 1119,
+    "xcorr_app/report": 1113,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
