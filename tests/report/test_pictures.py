@@ -10,8 +10,7 @@ from scipy.ndimage import gaussian_filter
 from tests.report.builders import pictures, preview
 from xcorr_app.errors import ArgumentError
 from xcorr_app.report.encoding import Film, film, picture_file
-from xcorr_app.report.images import GreyScale, grey_scale, png, scale_bar
-from xcorr_app.report.pictures import block_mean, preview_of
+from xcorr_app.report.pictures import GreyScale, block_mean, grey_scale, png, preview_of, scale_bar
 
 
 def loop_mean(image: np.ndarray, rows: int, columns: int) -> np.ndarray:

@@ -48,9 +48,9 @@ def test_a_stack_without_any_number() -> None:
 def test_a_stack_of_which_more_than_half_could_not_be_trusted_failed() -> None:
     doubted = [row(frame, flags=("ambiguous",), applied_dy=0.0, applied_dx=0.0) for frame in range(1, 4)]
     half = summarise(stack(rows=(row(0), row(1), *doubted[1:])))
-    assert (half.level, half.is_untrusted, half.unmoved) == ("doubtful", False, False)
+    assert (half.level, half.is_untrusted, half.stack.unmoved) == ("doubtful", False, False)
     most = summarise(stack(rows=(row(0), *doubted)))
-    assert (most.level, most.untrusted, most.unmoved) == ("failed", 3, True)
+    assert (most.level, most.untrusted, most.stack.unmoved) == ("failed", 3, True)
     words = "3 of 4 frames could not be trusted; no frame was moved, so after equals before"
     assert most.result == f"failed: {words}"
     level, text = verdict([most, half])
