@@ -13,7 +13,7 @@ from xcorr_app.correlation.standardize import flat_images
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, Frames, PickedFrames
+from xcorr_app.registration.stack.frames import MAX_HELD, ArrayFrames, Chunk, Frames, PickedFrames
 from xcorr_app.registration.stack.passes import Pass
 
 
@@ -92,8 +92,6 @@ def prepare(chunk: Chunk, settings: Settings) -> Prepared:
 
 AT_ONCE = 8
 """Frames that are looked at together."""
-_MOST_KEPT = 2**25
-"""Bytes of filtered frames that are kept on the host: several passes over a stack, and looks at some, take them."""
 
 
 class PreparedFrames:
@@ -129,7 +127,7 @@ class PreparedFrames:
         found = chunk, prepare(chunk, self._settings)
         if self._xp is np and self._is_filtered:
             held = sum(prepared.frames.nbytes for _, prepared in list(self._ranges.values()))
-            if held + found[1].frames.nbytes <= _MOST_KEPT:
+            if held + found[1].frames.nbytes <= MAX_HELD:
                 self._ranges[start, stop] = replace(chunk, frames=chunk.frames[:0]), found[1]
         return found
 

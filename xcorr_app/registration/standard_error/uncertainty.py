@@ -149,6 +149,12 @@ def frame_sums(frames: Array, reference: ReferenceSlopes, peak: NDArray[np.intp]
     return array_namespace(frames).stack(sums)
 
 
+def slope_sums(frames: Array, reference: ReferenceSlopes, peak: NDArray[np.intp]) -> Array:
+    """Both T (2, n, rows, columns) of frames (n, h, w) at whole shifts."""
+    moved = _moved(frames, reference.tiles, peak)
+    return array_namespace(frames).stack([reference.tiles.sums(moved, factor) for factor in reference.factors[1:]])
+
+
 def _moved(frames: Array, tiles: Tiles, peak: NDArray[np.intp]) -> Array:
     """Rows of tiles of frames (n, h, w) at whole shifts, (n, rows, height, width); zero beyond the overlap."""
     xp = array_namespace(frames)

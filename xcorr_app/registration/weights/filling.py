@@ -23,6 +23,9 @@ _AROUND = np.array([(-1, -1, -1, 0, 0, 1, 1, 1), (-1, 0, 1, -1, 1, -1, 0, 1)])
 _WEIGHTS = np.array([1.0, 2.0, 1.0, 2.0, 2.0, 1.0, 2.0, 1.0]) / 12  # so that no sum overflows
 """Rows and columns to the eight around a pixel: those beside it count twice as much as those at its corners."""
 
+_SHORT = 4
+"""Bytes of integers whose sums do not overflow."""
+
 
 @dataclass(frozen=True, eq=False)
 class FilledFrames(FramesOver):
@@ -93,7 +96,7 @@ class _Rings:
             t, y, x, rows, columns, known = (xp.asarray(each) for each in ring)
             at, there = (slice(None), slice(None)) if len(self.hidden) == 1 else (t, t[:, None])
             values = out[there, rows, columns]
-            counts, weights = known & _finite(values), xp.asarray(_WEIGHTS)
+            counts, weights = _finite(values, known), xp.asarray(_WEIGHTS)
             total, number = ((each * weights).sum(axis=-1) for each in (xp.where(counts, values, 0), counts))
             # What has no neighbour with a value keeps its own.
             out[at, y, x] = _of_type(
@@ -101,9 +104,13 @@ class _Rings:
             )
         if self.left is None:
             return out
-        counts = xp.asarray(~self.hidden) & _finite(frames)
-        # Divided before they are summed: the sum of large values must not overflow.
-        mean = (xp.where(counts, frames, 0) / xp.maximum(counts.sum(axis=(1, 2), keepdims=True), 1)).sum(axis=(1, 2))
+        counts = _finite(frames, xp.asarray(~self.hidden))
+        number, values = xp.maximum(counts.sum(axis=(1, 2), keepdims=True), 1), xp.where(counts, frames, 0)
+        if frames.dtype.kind in "iu" and frames.dtype.itemsize <= _SHORT:
+            mean = values.sum(axis=(1, 2), dtype=np.int64) / number[:, 0, 0]
+        else:
+            # Divided before they are summed: the sum of large values must not overflow.
+            mean = (values / number).sum(axis=(1, 2))
         return xp.where(xp.asarray(self.left), _of_type(mean, frames)[:, None, None], out)
 
 
@@ -114,9 +121,9 @@ def _beside(known: Array) -> Array:
     return lines[..., :-2] | lines[..., 1:-1] | lines[..., 2:]
 
 
-def _finite(values: Array) -> Array:
-    """Which values are numbers."""
-    return array_namespace(values).isfinite(values) if values.dtype.kind == "f" else True
+def _finite(values: Array, counts: Array) -> Array:
+    """Those that count of values that are numbers."""
+    return array_namespace(values).isfinite(values) & counts if values.dtype.kind == "f" else counts
 
 
 def _of_type(values: Array, frames: Array) -> Array:

@@ -15,7 +15,7 @@ from xcorr_app.registration.masked.estimate import takes_masks
 from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.settings import Roi, Settings
-from xcorr_app.registration.stack.frames import ArrayFrames, Frames
+from xcorr_app.registration.stack.frames import ArrayFrames, Frames, held_if_few
 from xcorr_app.registration.stack.smoothing_in_time import smoothed_in_time
 from xcorr_app.registration.weights.borders import SURE, in_borders, without_rims
 from xcorr_app.registration.weights.defects import defects, hits
@@ -142,8 +142,8 @@ def _looked_at(given: Weighted, images: Array, seen: Glance, settings: Settings)
             "Left out of the measurement: borders of a single value, which frames that were moved before are filled "
             "with."
         )
+    still = FilledFrames(given.frames, hidden, borders)
     if notes:
-        still = FilledFrames(given.frames, hidden, borders)
         images = still.filled(images) if seen.line_may_be_stuck or seen.stands_out else images
         if not isinstance(reference, (str, int, np.integer)):
             reference = still.filled(reference[None])[0]
@@ -159,5 +159,7 @@ def _looked_at(given: Weighted, images: Array, seen: Glance, settings: Settings)
             f"Single pixels that are hit in one frame alone (cosmic rays, spikes; about {number:.0f} a frame) "
             "were replaced by their neighbours for measuring."
         )
-    frames = FilledFrames(given.frames, hidden | places, borders, hits=number > 0) if notes else given.frames
+    if number or (places | hidden ^ still.hidden).any():
+        still = FilledFrames(given.frames, hidden | places, borders, hits=number > 0)
+    frames = given.frames if not notes else still if is_device_array(images) else held_if_few(still)
     return Weighted(frames, reference, tuple(notes), drawn, masks, inner, found if len(found) else None)
