@@ -8,6 +8,8 @@ squares left are compared (the F test); noise counts alike in both.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,13 +43,23 @@ def smoothed(images: Array) -> Image:
     return smooth
 
 
-def votes(image: Image, frame: Image, shift: NDArray[np.float64], rival: NDArray[np.float64]) -> tuple[int, int]:
-    """How many tiles of a smoothed image (h, w) are fitted far better by a frame moved by its shift, and by the rival.
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A shift (2,) that a smoothed frame (h, w) may have."""
 
-    Both (2,) are added to the frame.
-    """
-    both = np.stack([shift, rival])
-    moved = shift_frames(np.stack([frame, frame]), both, order="lanczos", mode="nearest")[0]
+    frame: Image
+    shift: NDArray[np.float64]
+
+    @cached_property
+    def moved(self) -> Image:
+        """The frame, moved by it once, however many others it is compared with."""
+        moved = shift_frames(self.frame[None], self.shift[None], order="lanczos", mode="nearest", workers=1)[0][0]
+        return np.asarray(moved, np.float32)
+
+
+def votes(image: Image, one: Candidate, rival: Candidate) -> tuple[int, int]:
+    """How many tiles of a smoothed image (h, w) are fitted far better by one shift of a frame, and by its rival."""
+    both = np.stack([one.shift, rival.shift])
     parts = []
     for axis, pixels in enumerate(image.shape):
         low = max(0, math.ceil(both[:, axis].max()) + _RIM)
@@ -59,8 +71,8 @@ def votes(image: Image, frame: Image, shift: NDArray[np.float64], rival: NDArray
         parts.append((slice(low, low + count * size), count, size))
     (rows, ny, h), (columns, nx, w) = parts
     tiles = [
-        each.reshape(ny, h, nx, w).transpose(0, 2, 1, 3).reshape(ny * nx, h * w).astype(np.float64)
-        for each in (image[rows, columns], moved[0, rows, columns], moved[1, rows, columns])
+        each[rows, columns].reshape(ny, h, nx, w).transpose(0, 2, 1, 3).reshape(ny * nx, h * w).astype(np.float64)
+        for each in (image, one.moved, rival.moved)
     ]
     g, f, other = (each - each.mean(axis=1, keepdims=True) for each in tiles)
     power = (g * g).sum(axis=1)

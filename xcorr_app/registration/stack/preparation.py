@@ -90,6 +90,8 @@ def prepare(chunk: Chunk, settings: Settings) -> Prepared:
     return Prepared(frames, unreadable, non_finite)
 
 
+_LARGEST = 8
+"""Bytes of a filtered pixel."""
 AT_ONCE = 8
 """Frames that are looked at together."""
 
@@ -162,8 +164,13 @@ class PreparedFrames:
         for (start, stop), (_, held) in list(self._ranges.items()):
             if start <= number < stop:
                 return held.frames[number - start : number - start + 1] if held.is_usable(number - start) else None
-        _, one = self.read(number, number + 1)
-        return one.frames if one.usable[0] else None
+        start, stop = number, number + 1
+        if self._xp is np and self._is_filtered and self._frames.count * self._walk.pixels * _LARGEST <= MAX_HELD:
+            # All are filtered sooner or later, and kept: in the ranges that passes ask for.
+            start = number // self._walk.images_at_once * self._walk.images_at_once
+            stop = min(start + self._walk.images_at_once, self._frames.count)
+        _, found = self.read(start, stop)
+        return found.frames[number - start : number - start + 1] if found.is_usable(number - start) else None
 
     @property
     def _as_stored(self) -> bool:

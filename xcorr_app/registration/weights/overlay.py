@@ -8,6 +8,7 @@ now and then beside them in the same colours, as the digits of a clock are, belo
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,8 +30,6 @@ _AWAY, _SHARP = (4, 5), 0.6
 
 def overlay(images: NDArray[np.generic]) -> NDArray[np.bool_]:
     """Pixels (h, w) that are drawn into all images (n, h, w)."""
-    import cv2
-
     nothing = np.zeros(images.shape[1:], dtype=bool)
     same = images[1:] == images[0]
     held = same.all(axis=0)
@@ -62,8 +61,6 @@ def overlay(images: NDArray[np.generic]) -> NDArray[np.bool_]:
 
 def _morphed(pixels: NDArray[np.bool_], how: int, reach: int) -> NDArray[np.bool_]:
     """Pixels (h, w) opened, closed or dilated by a square that reaches so far; none lie beyond the rim."""
-    import cv2
-
     square = np.ones((2 * reach + 1,) * 2, dtype=np.uint8)
     morphed = cv2.morphologyEx(pixels.view(np.uint8), how, square, borderType=cv2.BORDER_CONSTANT, borderValue=0)
     found: NDArray[np.bool_] = morphed.view(bool)
@@ -81,8 +78,6 @@ def _with(seeds: NDArray[np.bool_], areas: NDArray[np.bool_]) -> NDArray[np.bool
 
 def _labelled(areas: NDArray[np.bool_]) -> tuple[int, NDArray[np.int32]]:
     """One more than there are areas, and the number (h, w) of the area that each pixel lies in; 0 where in none."""
-    import cv2
-
     number, area = cv2.connectedComponents(np.ascontiguousarray(areas).view(np.uint8), connectivity=8)
     return number, np.asarray(area, np.int32)
 
