@@ -116,13 +116,15 @@ class Level:
         return int(self.image.shape[0]), int(self.image.shape[1])
 
 
-def levels_of(image: Array, basis: Basis, counts: Array | None = None) -> list[Level]:
-    """A reference at full size, half, ... as far as that makes sense."""
+def levels_of(
+    image: Array, basis: Basis, counts: Array | None = None, *, full_size_alone: bool = False
+) -> list[Level]:
+    """A reference at full size, half, ... as far as that makes sense, or at `full_size_alone`."""
     found, factor = [], 1
     while True:
         near = None if counts is None else inner(counts[None], _SLOPED)[0]
         found.append(Level(image, factor, basis.changes(slopes_of(image[None])), near))
-        if min(image.shape) < 2 * _SMALLEST:
+        if full_size_alone or min(image.shape) < 2 * _SMALLEST:
             return found
         image, factor = halved(image[None])[0], 2 * factor
         counts = None if counts is None else halved(counts[None])[0] == 1
