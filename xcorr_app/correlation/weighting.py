@@ -10,7 +10,6 @@ by a smooth weight is convolving the plane with a short kernel, so the weighting
 
 from __future__ import annotations
 
-import functools
 import math
 
 import numpy as np
@@ -117,27 +116,13 @@ def smooth(planes: Array, kernel: NDArray[np.float64]) -> Array:
     Invalid shifts (NaN) count as zero for their neighbours and stay invalid.
     """
     xp, fft = array_namespace(planes), fft_namespace(planes)
-    size = tuple(fft.next_fast_len(n, real=True) for n in planes.shape[-2:])
-    if xp is np:
-        spectrum = _spectrum(kernel.tobytes(), kernel.dtype, size)
-    else:
-        spectrum = fft.rfft2(xp.asarray(kernel), size)
     invalid = xp.isnan(planes)
-    # A device would be waited for.
-    all_valid = xp is np and not invalid.any()
-    spectrum = fft.rfft2(planes if all_valid else xp.where(invalid, 0.0, planes), size) * spectrum
+    size = [fft.next_fast_len(n, real=True) for n in planes.shape[-2:]]
+    spectrum = fft.rfft2(xp.where(invalid, 0.0, planes), size) * fft.rfft2(xp.asarray(kernel), size)
     inner = slice(RADIUS, -RADIUS)
     # What wraps around only meets the rim that is cut off.
     smoothed = fft.irfft2(spectrum, size)[..., 2 * RADIUS : planes.shape[-2], 2 * RADIUS : planes.shape[-1]]
-    return np.ascontiguousarray(smoothed) if all_valid else xp.where(invalid[..., inner, inner], np.nan, smoothed)
-
-
-@functools.lru_cache(maxsize=4)
-def _spectrum(kernel: bytes, dtype: np.dtype[np.floating], size: tuple[int, int]) -> NDArray[np.complexfloating]:
-    """Transform of a kernel on a host, which is used of every chunk of frames."""
-    values = np.frombuffer(kernel, dtype).reshape(2 * RADIUS + 1, -1)
-    spectrum: NDArray[np.complexfloating] = fft_namespace(values).rfft2(values, size)
-    return spectrum
+    return xp.where(invalid[..., inner, inner], np.nan, smoothed)
 
 
 def _scene_spectrum(autocorrelation: NDArray[np.float64], noise: float) -> NDArray[np.float64]:

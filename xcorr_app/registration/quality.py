@@ -66,8 +66,7 @@ def wrong_by_chance(false_alarm: NDArray[np.float64], uncertain: NDArray[np.bool
     A peak that fills the window has nothing to be told from: where it is `uncertain` as well, it stands for nothing.
     """
     odds = _CHANCE * false_alarm
-    found: NDArray[np.float64] = np.where(np.isfinite(odds), odds / (1 + odds), np.where(uncertain, 1.0, 0.0))
-    return found
+    return np.asarray(np.where(np.isfinite(odds), odds / (1 + odds), np.where(uncertain, 1.0, 0.0)))
 
 
 def honest_errors(sigma: NDArray[np.float64], wrong: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -75,14 +74,12 @@ def honest_errors(sigma: NDArray[np.float64], wrong: NDArray[np.float64]) -> NDA
 
     A shift that is a peak by chance lies anywhere in the window, however sharp that peak is.
     """
-    found: NDArray[np.float64] = np.where((wrong > 0.5)[:, None] & ~np.isnan(sigma), np.inf, sigma)
-    return found
+    return np.asarray(np.where((wrong > 0.5)[:, None] & ~np.isnan(sigma), np.inf, sigma))
 
 
 def wrong_if_inconsistent(alike: NDArray[np.float64]) -> NDArray[np.float64]:
     """Probability (T,) that inconsistent frames lie elsewhere, by the share of tiles that resemble the reference."""
-    found: NDArray[np.float64] = np.fmax(_INCONSISTENT, 1 - alike / _TOLD)
-    return found
+    return np.asarray(np.fmax(_INCONSISTENT, 1 - alike / _TOLD))
 
 
 def clean_fraction(
@@ -113,8 +110,7 @@ def clean_of(products: NDArray[np.float64], variance: NDArray[np.float64] | None
     flanks = products[:, 1:].reshape(-1, 2, _LAGS) @ np.array([15, -6, 1]) / 20
     noise = own - flanks.sum(axis=1)
     whole = own if variance is None else variance
-    clean: NDArray[np.float64] = np.clip(1 - noise / np.where(whole > 0, whole, np.inf), 0.0, 1.0)
-    return clean
+    return np.asarray(np.clip(1 - noise / np.where(whole > 0, whole, np.inf), 0.0, 1.0))
 
 
 def _mean_products(images: Array, period: int, *, centred: bool = False) -> NDArray[np.float64]:
@@ -131,8 +127,7 @@ def _mean_products(images: Array, period: int, *, centred: bool = False) -> NDAr
     # Line by line, and those in double precision.
     lines = [xp.einsum("nijk,nijk->nij", one, other) for one, other in pairs]
     sums = xp.stack([each.sum(axis=(1, 2), dtype=np.float64) for each in lines], axis=1)
-    found: NDArray[np.float64] = to_host(sums) / [one.size / count for one, _ in pairs]
-    return found
+    return np.asarray(to_host(sums) / [one.size / count for one, _ in pairs])
 
 
 def doubtful_below(
@@ -149,15 +144,13 @@ def doubtful_below(
     `by_chance`, of `score_by_chance`.
     """
     allowed = min_score * np.sqrt(of_reference * of_frames)
-    least: NDArray[np.float64] = np.maximum(allowed, by_chance)
-    return least
+    return np.asarray(np.maximum(allowed, by_chance))
 
 
 def score_by_chance(overlap: NDArray[np.float64], window: ShiftWindow) -> NDArray[np.float64]:
     """Score that unrelated white noise hardly reaches anywhere in the window, by the pixels (n,) that overlap."""
     highest = np.sqrt(2 * np.log(window.shape[0] * window.shape[1])) + _SIGNIFICANCE
-    chance: NDArray[np.float64] = np.minimum(highest / np.sqrt(np.maximum(overlap, 1.0)), _MAX_BY_CHANCE)
-    return chance
+    return np.asarray(np.minimum(highest / np.sqrt(np.maximum(overlap, 1.0)), _MAX_BY_CHANCE))
 
 
 def on_edge(peaks: NDArray[np.integer], window: ShiftWindow) -> NDArray[np.bool_]:

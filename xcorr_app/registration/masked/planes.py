@@ -118,5 +118,4 @@ class MaskedPlanes:
 
     def _sums(self, lefts: Any, rights: Array) -> NDArray[Any]:
         """Plain sums (images, n, ny, nx) of images and frames."""
-        found: NDArray[Any] = self._correlator.sums(lefts, self._correlator.right(rights[None]))
-        return found
+        return np.asarray(self._correlator.sums(lefts, self._correlator.right(rights[None])))

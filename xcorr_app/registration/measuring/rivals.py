@@ -19,7 +19,7 @@ from xcorr_app.correlation.plane import cross_correlate
 from xcorr_app.correlation.subpixel import refine
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.parts.tile_votes import FEWEST, Candidate, smoothed, votes
+from xcorr_app.registration.parts.tile_votes import FEWEST, moved_by, smoothed, votes
 from xcorr_app.registration.quality import AMBIGUOUS_RATIO
 
 _OTHERS = 0.1
@@ -51,14 +51,13 @@ def settled(
         # One by one: of a device's frames the host is not to hold more.
         frame = smoothed(frames[n : n + 1])[0]
         image = smoothed(images[n : n + 1])[0] if one is None else one[0]
-        alike = [shift, *_rivals(image, frame, shift, window, min_overlap)]
-        all_alike[n, : len(alike)] = alike
-        best, *others = candidates = [Candidate(frame, each) for each in alike]
-        for other in others:
-            best = other if _prefers(image, other, best) else best
-        others = [each for each in candidates if each is not best]
-        if others and all(_prefers(image, best, other) for other in others):
-            found[n] = best.shift
+        alike = np.array([shift, *_rivals(image, frame, shift, window, min_overlap)])
+        all_alike[n, : len(alike)], moved, best = alike, moved_by(frame, alike), 0
+        for other in range(1, len(alike)):
+            best = other if _prefers(image, moved[[other, best]], alike[[other, best]]) else best
+        pairs = [[best, other] for other in range(len(alike)) if other != best]
+        if pairs and all(_prefers(image, moved[pair], alike[pair]) for pair in pairs):
+            found[n] = alike[best]
     return found, all_alike
 
 
@@ -90,9 +89,9 @@ def stand_still(found: NDArray[np.float64], alike: NDArray[np.float64]) -> bool:
     return False
 
 
-def _prefers(image: NDArray[np.float32], one: Candidate, rival: Candidate) -> bool:
-    """Whether tiles of an image are fitted far better by a shift of a frame than by the rival."""
-    better, worse = votes(image, one, rival)
+def _prefers(image: NDArray[np.float32], moved: NDArray[np.float32], both: NDArray[np.float64]) -> bool:
+    """Whether tiles of an image are fitted far better by a frame moved by the first of two shifts."""
+    better, worse = votes(image, moved, both)
     return better >= FEWEST and worse <= _OTHERS * better
 
 
@@ -116,5 +115,4 @@ def _rivals(
     if alike.any():
         y, x, places = y[alike], x[alike], places[alike]
     offset, height = refine(near[y, x], "gaussian", 1)
-    chosen: NDArray[np.float64] = (places + offset)[np.argsort(-height, kind="stable")[:_MOST]]
-    return chosen
+    return np.asarray((places + offset)[np.argsort(-height, kind="stable")[:_MOST]])

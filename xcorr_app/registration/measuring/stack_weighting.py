@@ -72,9 +72,7 @@ class StackWeighting:
         right = self._autocorrelation[numbers]
         if own is None and image is not None and right is not None:
             # Of the same image it is asked again by what is fitted; a device would be waited for.
-            if self._xp is np and self._last is not None and np.array_equal(self._last[0], image):
-                return self._last[1], right
-            own = autocorrelations(image)[0]
-        if image is not None and own is not None:
-            self._last = image, own
+            known = self._xp is np and self._last is not None and np.array_equal(self._last[0], image)
+            own = self._last[1] if known and self._last is not None else autocorrelations(image)[0]
+        self._last = None if image is None or own is None else (image, own)
         return own, right

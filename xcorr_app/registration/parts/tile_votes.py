@@ -8,8 +8,6 @@ squares left are compared (the F test); noise counts alike in both.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,27 +37,20 @@ Image = NDArray[np.float32]
 
 def smoothed(images: Array) -> Image:
     """Images (n, h, w) as they are compared, on the host."""
-    smooth: Image = filter_frames(to_host(images).astype(np.float32), named.gaussian(_SIGMA), count=False)[0]
-    return smooth
+    return np.asarray(filter_frames(to_host(images).astype(np.float32), named.gaussian(_SIGMA), count=False)[0])
 
 
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """A shift (2,) that a smoothed frame (h, w) may have."""
-
-    frame: Image
-    shift: NDArray[np.float64]
-
-    @cached_property
-    def moved(self) -> Image:
-        """The frame, moved by it once, however many others it is compared with."""
-        moved = shift_frames(self.frame[None], self.shift[None], order="lanczos", mode="nearest", workers=1)[0][0]
-        return np.asarray(moved, np.float32)
+def moved_by(frame: Image, shifts: NDArray[np.float64]) -> Image:
+    """A smoothed frame (h, w) moved by each of the shifts (n, 2)."""
+    frames = np.broadcast_to(frame, (len(shifts), *frame.shape))
+    return np.asarray(shift_frames(frames, shifts, order="lanczos", mode="nearest", workers=1)[0])
 
 
-def votes(image: Image, one: Candidate, rival: Candidate) -> tuple[int, int]:
-    """How many tiles of a smoothed image (h, w) are fitted far better by one shift of a frame, and by its rival."""
-    both = np.stack([one.shift, rival.shift])
+def votes(image: Image, moved: Image, both: NDArray[np.float64]) -> tuple[int, int]:
+    """How many tiles of a smoothed image (h, w) are fitted far better by the first, or the second, of two shifts.
+
+    A frame was `moved` (2, h, w) by `both` (2, 2).
+    """
     parts = []
     for axis, pixels in enumerate(image.shape):
         low = max(0, math.ceil(both[:, axis].max()) + _RIM)
@@ -72,7 +63,7 @@ def votes(image: Image, one: Candidate, rival: Candidate) -> tuple[int, int]:
     (rows, ny, h), (columns, nx, w) = parts
     tiles = [
         each[rows, columns].reshape(ny, h, nx, w).transpose(0, 2, 1, 3).reshape(ny * nx, h * w).astype(np.float64)
-        for each in (image, one.moved, rival.moved)
+        for each in (image, *moved)
     ]
     g, f, other = (each - each.mean(axis=1, keepdims=True) for each in tiles)
     power = (g * g).sum(axis=1)

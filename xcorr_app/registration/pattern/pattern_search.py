@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.model.two_layers import TwoLayers
 from xcorr_app.registration.parts.tile_bins import binned
@@ -71,11 +70,10 @@ def search_pattern(stack: Array, settings: Settings, measure: Measure) -> NDArra
         reach = (max(window.dy_max, -window.dy_min) / 2, max(window.dx_max, -window.dx_min) / 2)
         stack, settings, scale = binned(stack), replace(settings, max_shift=reach), 2
     moving = stack - stack.mean(axis=0)
-    few = spread(np.arange(len(moving)), _AT_FIRST)
-    # Frames of which none finds the first of them hold no second scene; all others are not measured for that.
-    if 2 * few.size < len(moving) and _of_scene(moving[few], settings, measure, _ALL) is None:
-        return None
-    found = _of_scene(moving, settings, measure)
+    # A few frames of which none finds the first hold no second scene: all others are not measured for that.
+    few = moving[:: max(1, len(moving) // _AT_FIRST)]
+    lost = len(few) < len(moving) and _of_scene(few, settings, measure, _ALL) is None
+    found = None if lost else _of_scene(moving, settings, measure)
     if found is None or not has_pattern(shares(stack, found.shifts), scale * found.shifts):
         return None
     shifts = in_turns(stack, found.shifts, settings, measure)

@@ -116,9 +116,7 @@ class Level:
         return int(self.image.shape[0]), int(self.image.shape[1])
 
 
-def levels_of(
-    image: Array, basis: Basis, counts: Array | None = None, *, full_size_alone: bool = False
-) -> list[Level]:
+def levels_of(image: Array, basis: Basis, counts: Array | None = None, *, full_size_alone: bool = False) -> list[Level]:
     """A reference at full size, half, ... as far as that makes sense, or at `full_size_alone`."""
     found, factor = [], 1
     while True:

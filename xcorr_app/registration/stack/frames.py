@@ -175,5 +175,6 @@ class PickedFrames(FramesOver):
 
 
 def held_if_few(frames: Frames) -> Frames:
-    """Frames that several passes over a stack and looks at some of them would each make anew: once, if they are few."""
-    return HeldFrames.of(frames) if frames.count * math.prod(frames.shape) * frames.dtype.itemsize <= MAX_HELD else frames
+    """Hold frames of a host, if they are few, which several passes over a stack and looks at some would make anew."""
+    few = frames.count * math.prod(frames.shape) * frames.dtype.itemsize <= MAX_HELD
+    return HeldFrames.of(frames) if few and isinstance(frames.read(0, 1).frames, np.ndarray) else frames

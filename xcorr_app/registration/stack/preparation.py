@@ -43,8 +43,7 @@ class Prepared:
     @cached_property
     def flat(self) -> NDArray[np.bool_]:
         """(n,) frames that could be read and have one value."""
-        flat: NDArray[np.bool_] = to_host(flat_images(self.frames)) & ~self.unreadable
-        return flat
+        return np.asarray(to_host(flat_images(self.frames)) & ~self.unreadable)
 
     @cached_property
     def usable(self) -> NDArray[np.bool_]:
@@ -90,8 +89,6 @@ def prepare(chunk: Chunk, settings: Settings) -> Prepared:
     return Prepared(frames, unreadable, non_finite)
 
 
-_LARGEST = 8
-"""Bytes of a filtered pixel."""
 AT_ONCE = 8
 """Frames that are looked at together."""
 
@@ -164,12 +161,10 @@ class PreparedFrames:
         for (start, stop), (_, held) in list(self._ranges.items()):
             if start <= number < stop:
                 return held.frames[number - start : number - start + 1] if held.is_usable(number - start) else None
-        start, stop = number, number + 1
-        if self._xp is np and self._is_filtered and self._frames.count * self._walk.pixels * _LARGEST <= MAX_HELD:
-            # All are filtered sooner or later, and kept: in the ranges that passes ask for.
-            start = number // self._walk.images_at_once * self._walk.images_at_once
-            stop = min(start + self._walk.images_at_once, self._frames.count)
-        _, found = self.read(start, stop)
+        # Where all are filtered sooner or later, and kept: in the ranges that passes ask for.
+        few = self._xp is np and self._is_filtered and self._frames.count * self._walk.pixels * 8 <= MAX_HELD
+        start = number // (size := self._walk.images_at_once if few else 1) * size
+        _, found = self.read(start, min(start + size, self._frames.count))
         return found.frames[number - start : number - start + 1] if found.is_usable(number - start) else None
 
     @property

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from xcorr_app.correlation.standardize import standardize, working_dtype
 from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes, Tiles
-from xcorr_app.registration.standard_error.uncertainty import frame_sums, slope_sums, unshared
+from xcorr_app.registration.standard_error.uncertainty import frame_sums, unshared
 
 _FEWEST = 12
 """Tiles that all frames have in common, below which nothing is said."""
@@ -70,11 +70,10 @@ class Contributions:
     def patterns(self) -> list[Floats]:
         """Correlations (tiles, tiles) that displacements may have; those of tiles with themselves are left out."""
         down, across = ((self.places[:, None, axis] - self.places[None, :, axis]) ** 2 for axis in (0, 1))
-        found = [np.exp(-(down + across) / (2 * size**2)) for size in _DISCS]
-        found += [np.exp(-distance / (2 * size**2)) for distance in (down, across) for size in _BANDS]
-        for rho in found:
-            np.fill_diagonal(rho, 0.0)
-        return found
+        squares = [(down + across, size) for size in _DISCS] + [
+            (each, size) for each in (down, across) for size in _BANDS
+        ]
+        return [np.exp(-distance / (2 * size**2)) - np.eye(len(down)) for distance, size in squares]
 
 
 def contributions_of(
@@ -92,18 +91,19 @@ def contributions_of(
     inside = grid.inside(_whole(shifts), shape).all(axis=0)
     if inside.sum() < _FEWEST:
         return None
+    reference: Array = None
     before: Array = None
     for image, frame, at in pairs:
         # On the host: seldom, of a few frames, and the same wherever frames are.
         images, frames = (standardize(to_host(each), working_dtype(each)).values for each in (image, frame))
-        if image is not before:
-            reference, before = ReferenceSlopes(images, kernel, every_row=True), image
-        peak = _whole(at)
+        reference = ReferenceSlopes(images, kernel, every_row=True) if image is not before else reference
+        before, peak = image, _whole(at)
         sums = frame_sums(frames, reference, peak)
         slopes, bends, gains, _ = unshared(sums, reference, np.broadcast_to(inside, sums.shape[1:]), at - peak)
         # How slopes change from one whole shift to the next: of a noisy image, G D holds the noise as well.
         near = [
-            slope_sums(frames[:1], reference.of(slice(1)), peak[:1] + step)[:, 0, inside].sum(axis=1) for step in _STEPS
+            frame_sums(frames[:1], reference.of(slice(1)), peak[:1] + step, 3)[:, 0, inside].sum(axis=1)
+            for step in _STEPS
         ]
         bent = np.stack([near[1] - near[0], near[3] - near[2]], axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -180,5 +180,4 @@ class _CommonErrors:
     def _through(self, pairs: Floats) -> Floats:
         """What independent tiles have in common by a pattern, since the sum of them is not seen."""
         of_pairs = self._weighted.T @ pairs
-        through: Floats = (self._solved * (of_pairs @ self._weighted @ self._solved - 2 * of_pairs)).sum(axis=0)
-        return through
+        return np.asarray((self._solved * (of_pairs @ self._weighted @ self._solved - 2 * of_pairs)).sum(axis=0))

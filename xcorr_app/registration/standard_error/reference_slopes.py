@@ -69,8 +69,7 @@ class Tiles:
         for axis, first in enumerate((np.array(self.first_rows), self.left + self.shape[1] * np.arange(self.columns))):
             low, high = np.maximum(peak[:, axis], 0)[:, None], (shape[axis] + np.minimum(peak[:, axis], 0))[:, None]
             parts.append((first >= low) & (first + self.shape[axis] <= high))
-        inside: NDArray[np.bool_] = parts[0][:, :, None] & parts[1][:, None]
-        return inside
+        return np.asarray(parts[0][:, :, None] & parts[1][:, None])
 
     def sums(self, *factors: Array) -> Array:
         """Sums (n, rows, columns) over tiles of values (n, rows, height, width), or of the products of two."""
@@ -203,47 +202,39 @@ def _strips(images: Array, tiles: Tiles) -> Array:
 
 
 def _on_tiles(images: Array, tiles: Tiles, kernel: NDArray[np.float64] | None) -> Array:
-    """What `_write_slopes` writes (6, n, rows, height, width), of images smoothed as the plane was.
+    """What `_slopes` returns (6, n, rows, height, width), of images smoothed as the plane was.
 
     They are smoothed on few rows of tiles by themselves, for more as a whole, which is less.
     """
     xp, margin = array_namespace(images), 1 if kernel is None else _MARGIN
-    (height, width), rows = tiles.shape, len(tiles.first_rows)
-    parts, is_whole = images, rows * (height + 2 * margin) > images.shape[1] + 2 * margin
-    if kernel is None or is_whole:
+    height, rows = tiles.shape[0], len(tiles.first_rows)
+    is_whole = kernel is None or rows * (height + 2 * margin) > images.shape[1] + 2 * margin
+    if is_whole:
         parts = xp.pad(images, ((0, 0), (margin, margin), (margin, margin)), mode="edge")
     else:
         parts = _strips(images, tiles).reshape(-1, height + 2 * margin, tiles.width + 2 * margin)
     smoothed = parts
     if kernel is not None:
-        near = slice(RADIUS + 1, -RADIUS - 1)
         smoothed = smooth(parts, kernel.astype(images.dtype)).astype(images.dtype)[:, 1:-1, 1:-1]
-        parts = parts[:, near, near]
+        parts = parts[:, RADIUS + 1 : -RADIUS - 1, RADIUS + 1 : -RADIUS - 1]
     found = xp.empty((6, len(images), rows, height, tiles.width), images.dtype)
     for row, first in enumerate(tiles.first_rows):
-        if kernel is None or is_whole:
+        part = slice(row, None, rows), slice(None), slice(None)
+        if is_whole:
             part = slice(None), slice(first, first + height + 2), slice(tiles.left, tiles.left + tiles.width + 2)
-        else:
-            part = slice(row, None, rows), slice(None), slice(None)
-        _write_slopes(found[:, :, row], parts[part], smoothed[part])
+        for each, values in zip(found[:, :, row], _slopes(parts[part], smoothed[part]), strict=True):
+            each[:] = values
     return found
 
 
-def _write_slopes(found: Array, images: Array, smoothed: Array) -> None:
-    """Write images (n, h, w) and the smoothed; the slopes of the smoothed; those of the images, without their rims.
+def _slopes(images: Array, smoothed: Array) -> tuple[Array, ...]:
+    """Images (n, h, w) and the smoothed; the slopes of the smoothed; those of the images, all without their rims.
 
     The slope of the smoothed is that of the polynomial through 3 x 3 values, which the sub-pixel fit is.
     """
-    xp, inner = array_namespace(images), (slice(None), slice(1, -1), slice(1, -1))
-    found[0], found[1] = images[inner], smoothed[inner]
-    means = smoothed[:, :, :-2] + smoothed[:, :, 1:-1]
-    means += smoothed[:, :, 2:]
-    means /= 3
-    xp.subtract(means[:, 2:], means[:, :-2], out=found[2])
-    means = smoothed[:, :-2] + smoothed[:, 1:-1]
-    means += smoothed[:, 2:]
-    means /= 3
-    xp.subtract(means[:, :, 2:], means[:, :, :-2], out=found[3])
-    xp.subtract(images[:, 2:, 1:-1], images[:, :-2, 1:-1], out=found[4])
-    xp.subtract(images[:, 1:-1, 2:], images[:, 1:-1, :-2], out=found[5])
-    found[2:] /= 2
+    inner = slice(None), slice(1, -1), slice(1, -1)
+    along_rows = (smoothed[:, :, :-2] + smoothed[:, :, 1:-1] + smoothed[:, :, 2:]) / 3
+    down = (smoothed[:, :-2] + smoothed[:, 1:-1] + smoothed[:, 2:]) / 3
+    of_smoothed = (along_rows[:, 2:] - along_rows[:, :-2]) / 2, (down[:, :, 2:] - down[:, :, :-2]) / 2
+    of_images = (images[:, 2:, 1:-1] - images[:, :-2, 1:-1]) / 2, (images[:, 1:-1, 2:] - images[:, 1:-1, :-2]) / 2
+    return images[inner], smoothed[inner], *of_smoothed, *of_images

@@ -17,8 +17,6 @@ _OF_BORDER = 0.5
 """Share of the row or column inside a border that may have the border's value: more is the scene's own dark."""
 _LOOKED_AT = 16
 """Frames that lack the most."""
-_AT_FIRST = 4
-"""Lines at the rim that are looked at before others are: few frames have borders, and fewer have wide ones."""
 _MIN_AREA, _OF_LINE = 0.6, 0.25
 """Share of the picture that is left at least, less is better measured by all pixels that count; and of a row or column
 that is missing, from which it is left out: a caption in a corner costs no rows."""
@@ -36,20 +34,19 @@ def in_borders(frames: Array, at_least: int = 1) -> Array:
             beside = inwards[xp.arange(len(lines)), xp.minimum(width + _RIM, last)]
             width = xp.where((beside == inwards[:, 0, :1]).mean(axis=1) < _OF_BORDER, width, 0)
             width = xp.where(width >= at_least, width + _RIM, 0)
-            widest = int(width.max())
-            hidden[:, order][:, :widest] |= (xp.arange(widest) < width[:, None])[:, :, None]
+            hidden[:, order][:, : int(width.max())] |= (xp.arange(int(width.max())) < width[:, None])[:, :, None]
     return found
 
 
-def _first_of_one_value(lines: Array) -> Array:
-    """How many of the first lines of frames (n, lines, pixels) have the value of the first pixel throughout."""
-    xp, looked_at = array_namespace(lines), _AT_FIRST
-    while True:
-        same = (lines[:, :looked_at] == lines[:, :1, :1]).all(axis=2)
-        width = xp.cumprod(same.astype(np.int32), axis=1).sum(axis=1)
-        if looked_at >= lines.shape[1] or int(width.max()) < looked_at:
-            return width
-        looked_at *= _AT_FIRST
+def _first_of_one_value(lines: Array, looked_at: int = 4) -> Array:
+    """How many of the first lines of frames (n, lines, pixels) have the value of the first pixel throughout.
+
+    A few are looked at before others are: few frames have borders, and fewer have wide ones.
+    """
+    same = (lines[:, :looked_at] == lines[:, :1, :1]).all(axis=2)
+    width = array_namespace(lines).cumprod(same.astype(np.int32), axis=1).sum(axis=1)
+    is_known = looked_at >= lines.shape[1] or int(width.max()) < looked_at
+    return width if is_known else _first_of_one_value(lines, 4 * looked_at)
 
 
 def finite_part(frames: Frames, lacking: NDArray[np.integer], roi: Roi | None) -> Roi | None:

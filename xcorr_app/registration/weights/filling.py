@@ -23,9 +23,6 @@ _AROUND = np.array([(-1, -1, -1, 0, 0, 1, 1, 1), (-1, 0, 1, -1, 1, -1, 0, 1)])
 _WEIGHTS = np.array([1.0, 2.0, 1.0, 2.0, 2.0, 1.0, 2.0, 1.0]) / 12  # so that no sum overflows
 """Rows and columns to the eight around a pixel: those beside it count twice as much as those at its corners."""
 
-_SHORT = 4
-"""Bytes of integers whose sums do not overflow."""
-
 
 @dataclass(frozen=True, eq=False)
 class FilledFrames(FramesOver):
@@ -105,12 +102,8 @@ class _Rings:
         if self.left is None:
             return out
         counts = _finite(frames, xp.asarray(~self.hidden))
-        number, values = xp.maximum(counts.sum(axis=(1, 2), keepdims=True), 1), xp.where(counts, frames, 0)
-        if frames.dtype.kind in "iu" and frames.dtype.itemsize <= _SHORT:
-            mean = values.sum(axis=(1, 2), dtype=np.int64) / number[:, 0, 0]
-        else:
-            # Divided before they are summed: the sum of large values must not overflow.
-            mean = (values / number).sum(axis=(1, 2))
+        # Divided before they are summed: the sum of large values must not overflow.
+        mean = (xp.where(counts, frames, 0) / xp.maximum(counts.sum(axis=(1, 2), keepdims=True), 1)).sum(axis=(1, 2))
         return xp.where(xp.asarray(self.left), _of_type(mean, frames)[:, None, None], out)
 
 

@@ -36,8 +36,8 @@ def overlay(images: NDArray[np.generic]) -> NDArray[np.bool_]:
     if not held.mean() > MIN_SHARE:  # of these some are left at most
         return nothing
     # Pixels alone keep their values by chance, and stuck lines are narrower.
-    held = _with(_morphed(held, cv2.MORPH_OPEN, _RIM), held)
-    beside = _morphed(held, cv2.MORPH_DILATE, _RIM) & ~held
+    held = _with(_morphed(held, cv2.MORPH_OPEN), held)
+    beside = _morphed(held, cv2.MORPH_DILATE) & ~held
     if not MIN_SHARE < held.mean() < _LARGEST_SHARE or not beside.any():
         return nothing
     if same[:, beside].mean() > _AS_BEFORE:
@@ -49,54 +49,41 @@ def overlay(images: NDArray[np.generic]) -> NDArray[np.bool_]:
     is_colour = number > _MIN_OF_COLOUR * held.sum()
     if len(images) < _FEWEST and number[is_colour].sum() < _OF_COLOURS * held.sum():
         return nothing
-    coloured = np.zeros(images.shape, dtype=bool)
-    for value in values[is_colour]:
-        coloured |= images == value
-    again = coloured.sum(axis=0, dtype=np.intp) / len(images) > _NOW_AND_THEN
+    coloured = np.logical_or.reduce([np.zeros(images.shape, bool), *(images == value for value in values[is_colour])])
+    again = coloured.sum(axis=0) / len(images) > _NOW_AND_THEN
     # Words whose letters are near each other hang together, and with them what is drawn only now and then.
     near = _morphed(np.pad(held | again, _GAP, mode="edge"), cv2.MORPH_CLOSE, _GAP)
-    found = _morphed(_with(held, near[_GAP:-_GAP, _GAP:-_GAP]), cv2.MORPH_DILATE, _RIM)
+    found = _morphed(_with(held, near[_GAP:-_GAP, _GAP:-_GAP]), cv2.MORPH_DILATE)
     return found if found.mean() < _LARGEST_SHARE else nothing
 
 
-def _morphed(pixels: NDArray[np.bool_], how: int, reach: int) -> NDArray[np.bool_]:
+def _morphed(pixels: NDArray[np.bool_], how: int, reach: int = _RIM) -> NDArray[np.bool_]:
     """Pixels (h, w) opened, closed or dilated by a square that reaches so far; none lie beyond the rim."""
     square = np.ones((2 * reach + 1,) * 2, dtype=np.uint8)
-    morphed = cv2.morphologyEx(pixels.view(np.uint8), how, square, borderType=cv2.BORDER_CONSTANT, borderValue=0)
-    found: NDArray[np.bool_] = morphed.view(bool)
-    return found
+    found = cv2.morphologyEx(pixels.view(np.uint8), how, square, borderType=cv2.BORDER_CONSTANT, borderValue=0)
+    return np.asarray(found, bool)
 
 
 def _with(seeds: NDArray[np.bool_], areas: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Pixels (h, w) of the areas, also joined at corners, that hold one of the seeds, all of which lie in one."""
-    number, area = _labelled(areas)
-    chosen = np.zeros(number, dtype=bool)
-    chosen[area[seeds]] = True
-    found: NDArray[np.bool_] = chosen[area]
-    return found
-
-
-def _labelled(areas: NDArray[np.bool_]) -> tuple[int, NDArray[np.int32]]:
-    """One more than there are areas, and the number (h, w) of the area that each pixel lies in; 0 where in none."""
-    number, area = cv2.connectedComponents(np.ascontiguousarray(areas).view(np.uint8), connectivity=8)
-    return number, np.asarray(area, np.int32)
+    number, area = cv2.connectedComponents(areas.astype(np.uint8), connectivity=8)
+    return np.asarray(np.isin(np.arange(number), area[seeds])[area])
 
 
 def ends_sharply(images: NDArray[np.generic], held: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Pixels (h, w) of the areas held by images (n, h, w) at whose rim values do not come near theirs."""
     from scipy import ndimage
 
-    number, area = _labelled(held)
+    number, area = cv2.connectedComponents(held.view(np.uint8), connectivity=8)
     distance, nearest = ndimage.distance_transform_cdt(~held, "chessboard", return_indices=True)
     near = (distance > 0) & (distance <= _AWAY[1])
     distance, (y, x) = distance[near], nearest[:, near]
     off = np.mean([np.abs(image[near].astype(np.float64) - image[y, x]) for image in images], axis=0)
-    of_area, means = area[y, x], []
+    means = []
     for first, last in ((1, 1), _AWAY):
         chosen = (distance >= first) & (distance <= last)
-        total, count = (np.bincount(of_area[chosen], each, number) for each in (off[chosen], None))
+        total, count = (np.bincount(area[y, x][chosen], each, number) for each in (off[chosen], None))
         means.append(total / np.maximum(count, 1))
     beside, away = means
     # Where nothing lies farther away nothing is known.
-    sharp: NDArray[np.bool_] = (beside >= _SHARP * away)[area]
-    return sharp
+    return np.asarray((beside >= _SHARP * away)[area])

@@ -145,12 +145,9 @@ def _looked_at(given: Weighted, chosen: dict[int, Array], seen: Glance, settings
             "with."
         )
     still = FilledFrames(given.frames, hidden, borders)
-    frames: Frames = still
+    frames = held_if_few(still) if notes else given.frames
     if notes:
-        if not is_device_array(images):
-            frames = held_if_few(still)
-        if seen.line_may_be_stuck or seen.stands_out:
-            images = frames.chunk.frames[list(chosen)] if isinstance(frames, HeldFrames) else still.filled(images)
+        images = frames.chunk.frames[list(chosen)] if isinstance(frames, HeldFrames) else still.filled(images)
         if not isinstance(reference, (str, int, np.integer)):
             reference = still.filled(reference[None])[0]
     if seen.line_may_be_stuck and (lines := stuck_lines(images)).any():
@@ -165,7 +162,6 @@ def _looked_at(given: Weighted, chosen: dict[int, Array], seen: Glance, settings
             f"Single pixels that are hit in one frame alone (cosmic rays, spikes; about {number:.0f} a frame) "
             "were replaced by their neighbours for measuring."
         )
-    if number or (places | (hidden ^ still.hidden)).any():
-        frames = FilledFrames(given.frames, hidden | places, borders, hits=number > 0)
-        frames = frames if is_device_array(images) else held_if_few(frames)
-    return Weighted(frames if notes else given.frames, reference, tuple(notes), drawn, masks, inner, found if len(found) else None)
+    if notes and (number or (places | (hidden ^ still.hidden)).any()):
+        frames = held_if_few(FilledFrames(given.frames, hidden | places, borders, hits=number > 0))
+    return Weighted(frames, reference, tuple(notes), drawn, masks, inner, found if len(found) else None)
