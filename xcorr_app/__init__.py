@@ -9,8 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from xcorr_app.batch.align.call import align
-    from xcorr_app.batch.align.result import AlignedStack, Alignment
+    from xcorr_app.batch.align.call import AlignedStack, Alignment, align
     from xcorr_app.correlation.find_shifts import FoundShifts, find_shifts
     from xcorr_app.correlation.plane import cross_correlate
     from xcorr_app.correlation.window import ShiftWindow
@@ -80,8 +79,8 @@ __all__ = [
 ]
 
 _MODULES = {
-    "AlignedStack": "batch.align.result",
-    "Alignment": "batch.align.result",
+    "AlignedStack": "batch.align.call",
+    "Alignment": "batch.align.call",
     "Assessment": "registration.assessment",
     "FoundShifts": "correlation.find_shifts",
     "BlockingOptions": "gpu.pointwise.blocking_options",

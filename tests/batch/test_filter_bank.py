@@ -10,9 +10,9 @@ from scipy import ndimage
 from tests.batch.filter_runs import filtering, result
 from tests.batch.movies import record
 from tests.io.samples import noise, write_plain
-from xcorr_app.batch.filter.banks import BANKS, FilterBank, parse_bank
+from xcorr_app.batch.filter.choice import BANKS, FilterBank, parse_bank
 from xcorr_app.batch.filter.options import FilterOptions
-from xcorr_app.batch.filter.stack import bank_metadata
+from xcorr_app.batch.filter.run import bank_metadata
 from xcorr_app.errors import ArgumentError
 from xcorr_app.io import StackMetadata
 

@@ -13,8 +13,7 @@ from tests.batch.filter_runs import assert_rounded, expected, result
 from tests.batch.movies import record, xcorr
 from tests.device import OutOfMemoryError
 from tests.io.samples import noise, write_plain
-from xcorr_app.batch.filter import run as filter_device
-from xcorr_app.batch.filter import stack as filter_stack
+from xcorr_app.batch.filter import run as filter_run
 from xcorr_app.decision import Decision
 from xcorr_app.errors import DeviceMemoryError
 from xcorr_app.gpu.runtime import memory
@@ -30,7 +29,7 @@ def gpu(monkeypatch):
     cuda = SimpleNamespace(Device=lambda: SimpleNamespace(use=lambda: None))
     xp = SimpleNamespace(cuda=cuda)
     told = SimpleNamespace(ranges=[], most=99, dies=99)
-    real = filter_stack.filter_frames
+    real = filter_run.filter_frames
 
     def filter_frames(images, taps, **how):
         if not isinstance(images, OnDevice):
@@ -52,14 +51,14 @@ def gpu(monkeypatch):
             chunk = self.frames.read(start, stop)
             return replace(chunk, frames=chunk.frames.view(OnDevice))
 
-    monkeypatch.setattr(filter_device, "select_device", lambda _: Device(xp, "a GPU that is none"))
+    monkeypatch.setattr(filter_run, "select_device", lambda _: Device(xp, "a GPU that is none"))
     monkeypatch.setattr(StackResources, "fits_on_device", lambda *_: True)
     monkeypatch.setattr(StackResources, "on_device", lambda _, frames, xp: frames if xp is np else Brought(frames))
     monkeypatch.setattr(chunks, "release_unused", lambda: None)
-    monkeypatch.setattr(filter_stack, "filter_frames", filter_frames)
-    monkeypatch.setattr(filter_stack, "is_device_array", lambda images: isinstance(images, OnDevice))
+    monkeypatch.setattr(filter_run, "filter_frames", filter_frames)
+    monkeypatch.setattr(filter_run, "is_device_array", lambda images: isinstance(images, OnDevice))
     monkeypatch.setattr("xcorr_app.correlation.engines.limits_of", lambda _: None)
-    monkeypatch.setattr(filter_stack, "planned", lambda *_, **__: Decision("reuse"))
+    monkeypatch.setattr(filter_run, "planned", lambda *_, **__: Decision("reuse"))
     monkeypatch.setattr(passes, "_PIXELS_PER_DEVICE_CHUNK", 4 * 30 * 31)
     monkeypatch.setattr(passes, "bytes_within_limit", lambda: 1 << 34)
     monkeypatch.setattr(memory, "release_unused", lambda: None)
@@ -108,7 +107,7 @@ def test_a_run_on_another_device_is_not_resumed(tmp_path, stack, gpu, monkeypatc
     filtering(stack[0], tmp_path / "out")
     arguments = ("filter", stack[0], "-o", tmp_path / "out", "--sobel", "y", "--dtype", "same", "--resume", "--device")
     assert xcorr(*arguments, "cuda").stdout.count("Finished before: m") == 1
-    monkeypatch.setattr(filter_device, "select_device", lambda _: Device(np, "CPU"))
+    monkeypatch.setattr(filter_run, "select_device", lambda _: Device(np, "CPU"))
     assert "Finished before" not in xcorr(*arguments, "cuda").stdout
     assert len(gpu.ranges) == 3
 

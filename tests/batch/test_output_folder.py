@@ -59,7 +59,14 @@ def test_results_are_not_taken_for_input_of_the_same_place(tmp_path, folder):
     for more in ("--resume", "--overwrite"):
         run = align(tmp_path / "all" / "*", "-o", tmp_path / "all" / "out", more)
         refused(run, "holds results of an earlier run", "choose another -o")
-    assert align(tmp_path / "all" / "out" / "a", "-o", tmp_path / "again").code == 0
+    for named in (out := tmp_path / "all" / "out", tmp_path / "all" / "o*", tmp_path / "a*" / "out"):
+        run = align(named, "-o", tmp_path / "again")
+        refused(run, f"{out}: is an output folder of xcorr align", f"as {out / 'a'}")
+        assert not (tmp_path / "again").exists()
+    assert align(out / "a", "-o", tmp_path / "again").code == 0
+    assert align(out / "*" / "*_aligned.tif", "-o", tmp_path / "both").code == 0
+    (out / ".xcorr" / "a.json").unlink()  # of a stack that no run knows
+    assert align(out / "a" / "a_aligned.tif", "-o", tmp_path / "one").code == 0
 
 
 def test_a_file_is_refused(tmp_path, folder):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from xcorr_app.batch import choices
 from xcorr_app.batch.align import options as align_options
-from xcorr_app.batch.filter.banks import BANKS
-from xcorr_app.batch.filter.choice import FILTERS
+from xcorr_app.batch.filter.choice import BANKS, FILTERS
 from xcorr_app.correlation import engines, forms, plane, subpixel
 from xcorr_app.filtering import bank_request, boundary, kernel_names, rounding, stains
 from xcorr_app.filtering.engines.choice import EVERY_ENGINE
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 from xcorr_app.io import Limits
-from xcorr_app.io.writing import compression
+from xcorr_app.io.writing import written_planes
 from xcorr_app.registration import settings
 from xcorr_app.registration.field import field_files
 from xcorr_app.registration.reference import strategies
@@ -25,7 +24,7 @@ def test_choices() -> None:
     assert strategies.REFERENCES == choices.REFERENCES
     assert strategies.NUMBERED_REFERENCES == choices.NUMBERED_REFERENCES
     assert tuple(align_options.INTERPOLATIONS) == choices.INTERPOLATIONS
-    assert compression.COMPRESSIONS == choices.COMPRESSIONS
+    assert written_planes.COMPRESSIONS == choices.COMPRESSIONS
     assert doubtful_frames.POLICIES == choices.DOUBTFUL
     assert set(choices.FIELD_FORMATS) == set(field_files.ENDINGS)
     assert tuple(forms.FORMS) == choices.FORMS

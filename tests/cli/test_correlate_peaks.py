@@ -12,7 +12,7 @@ from tests.cli.planes import correlate, rows_of, write_operand
 from tests.correlation import plain
 from tests.io.samples import write_plain
 from xcorr_app import find_shifts
-from xcorr_app.batch.correlate.peaks_file import PlaneRecord
+from xcorr_app.batch.correlate.run import PlaneRecord
 from xcorr_app.correlation.forms import FORMS
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from xcorr_app.errors import DamagedFileError
-from xcorr_app.io.formats.reader_log import logged_as_damage
+from xcorr_app.io.formats.czi import logged_as_damage
 
 
 def test_what_the_library_only_logs_is_an_error_and_not_printed(caplog):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.device import NEEDS_DEVICE
-from tests.registration.scenes import drifting
+from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.peaks.near_peak import near_peak_launches
@@ -125,5 +125,20 @@ def test_a_variant_that_was_asked_for(cupy, planes_made):
 
 
 def test_noisy_frames_are_weighted(cupy, engine):
-    noise = np.random.default_rng(2).normal(scale=0.2, size=stack_of("float32").shape)
-    assert_same(cupy, (stack_of("float32") + noise).astype("float32"), engine=engine)
+    added = np.random.default_rng(2).normal(scale=0.2, size=stack_of("float32").shape)
+    assert_same(cupy, (stack_of("float32") + added).astype("float32"), engine=engine)
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "float32"])
+@pytest.mark.parametrize("deviation", [0.05, 1.0])
+def test_the_whole_of_it(cupy, dtype, deviation):
+    """All defaults on a device give what they give on the host."""
+    drift = np.cumsum(np.random.default_rng(4).normal(0, 1.2, (30, 2)), axis=0)
+    stack = drifting(drift, (131, 143), width=0.06)
+    stack = np.clip(1000 + 60 * (stack + noise(stack, deviation)), 0, None).astype(dtype)
+    ours, theirs = (estimate_shifts(each, "first", 14, verify=4) for each in (cupy.asarray(stack), stack))
+    np.testing.assert_allclose(ours.shifts, theirs.shifts, atol=2e-3)
+    np.testing.assert_allclose(ours.score, theirs.score, atol=1e-4)
+    np.testing.assert_allclose(ours.sigma, theirs.sigma, rtol=0.03, atol=1e-4)
+    assert ours.flags == theirs.flags
+    assert ours.notes == theirs.notes

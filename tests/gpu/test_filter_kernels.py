@@ -8,8 +8,7 @@ import pytest
 import xcorr_app as xc
 from tests.batch.movies import record, xcorr
 from tests.filtering.oracle import assert_same_pixels, convolved, largest_sum, random_image
-from tests.filtering.test_conv2d import convolution
-from tests.filtering.test_filter_bank import by_definition, noise
+from tests.filtering.test_filter_bank import by_definition, convolution, noise
 from tests.io.samples import noise as pixels
 from tests.io.samples import write_shaped
 from tests.kernels.pointwise_definition import assert_mixed, random_matrix, random_stack

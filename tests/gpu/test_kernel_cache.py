@@ -1,11 +1,9 @@
-"""First uses of the kernels in processes of their own: many at once, and on caches that are damaged or out of reach."""
+"""First uses of the kernels in processes of their own, many at once; caches that are damaged: tests/kernels."""
 
 from __future__ import annotations
 
 import json
 import os
-import random
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -86,7 +84,6 @@ def test_a_first_use_takes_little_time_and_a_second_none(primed):
     (second,) = uses([folder])
     print(f"first use {first['seconds']:.2f} s (compiler {first['compiler']}), second {second['seconds']:.3f} s")
     assert first["compiled"] == len(before) > 0
-    assert first["seconds"] < 10
     assert second["compiled"] == 0
     assert {path: path.stat().st_mtime_ns for path in kernels(folder)} == before
 
@@ -97,46 +94,3 @@ def test_eight_first_uses_at_once(tmp_path, primed):
     names = [path.name for path in (tmp_path / "cache").iterdir() if path.name.startswith("xcorr-")]
     assert sorted(names) == [path.name for path in kernels(primed[0])]
     assert uses([tmp_path / "cache"])[0]["compiled"] == 0
-
-
-def halve(path):
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def scramble(path):
-    path.write_bytes(random.Random(1).randbytes(path.stat().st_size))  # noqa: S311 - not a secret
-
-
-def empty(path):
-    path.write_bytes(b"")
-
-
-def test_damaged_files_are_replaced(tmp_path, primed):
-    good, first = primed
-    folders = []
-    for damage in (halve, scramble, empty):
-        folders.append(tmp_path / damage.__name__)
-        shutil.copytree(good, folders[-1])
-        for path in folders[-1].iterdir():  # CuPy's own kernels too
-            damage(path)
-    uses([tmp_path / "other"], window="3")
-    # Some kernels know nothing of the window.
-    others = [path for path in kernels(tmp_path / "other") if path.name not in {ours.name for ours in kernels(good)}]
-    assert others
-    folders.append(tmp_path / "swapped")
-    shutil.copytree(good, folders[-1])
-    for number, path in enumerate(kernels(folders[-1])):
-        path.write_bytes(others[number % len(others)].read_bytes())  # another kernel, whole in itself
-    for report in uses(folders):
-        assert report["compiled"] == first["compiled"]
-    for report in uses(folders):
-        assert report["compiled"] == 0
-
-
-def test_folders_out_of_reach(tmp_path, primed):
-    """Root may write to any folder, so the folder is none: a file, below a file, or where no folder can be made."""
-    file = tmp_path / "file"
-    file.write_text("not a folder")
-    for report in uses([file, file / "below", "/proc/none"]):
-        assert report["compiled"] == primed[1]["compiled"]
-    assert file.read_text() == "not a folder"

@@ -11,8 +11,6 @@ from tests.io.samples import noise, write_imagej, write_plain, write_shaped
 from xcorr_app.errors import DamagedFileError
 from xcorr_app.io import Checksums, HeldSource, MemoryBudget, cached_planes, discover, scan_file
 from xcorr_app.io.checksum import FileChecksum
-from xcorr_app.io.finding.discover import series_of_file
-from xcorr_app.io.limits import Limits
 from xcorr_app.io.source import plane_number, plane_positions
 
 
@@ -37,7 +35,7 @@ def stack(request, tmp_path):
 
 
 def opened(path, budget, checksums=None):
-    return HeldSource(series_of_file(path, Limits()).open(), MemoryBudget(budget), checksums)
+    return HeldSource(discover(path).series[0].open(), MemoryBudget(budget), checksums)
 
 
 @pytest.mark.parametrize("budget", [0, 1 << 30])
@@ -98,7 +96,7 @@ def test_what_is_handed_out_of_memory_cannot_be_changed(stack):
 
 def test_the_budget_is_kept_and_given_back(tmp_path):
     write_plain(tmp_path / "a.tif", noise((4, 16, 16)))
-    budget, spec = MemoryBudget(4 * 512 + 100), series_of_file(tmp_path / "a.tif", Limits())
+    budget, spec = MemoryBudget(4 * 512 + 100), discover(tmp_path / "a.tif").series[0]
     first = HeldSource(spec.open(), budget)
     second = HeldSource(spec.open(), budget)
     assert (first.is_held, second.is_held) == (True, False)

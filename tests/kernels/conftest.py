@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests import share
+from tests.kernels.host_device import guards_are_whole
+from tests.kernels.in_the_place_of_cupy import HostArrays, run_on_host
 from tests.kernels.resample_host import forget, numpy_as_device
 
 _FEW, _SHOWN = 1, 2
@@ -25,12 +28,34 @@ def device(monkeypatch, host_builds):
     forget()
 
 
+@pytest.fixture(params=["host", pytest.param("device", marks=pytest.mark.gpu)])
+def kernels_of(request, monkeypatch):
+    """Lets kernels that modules start run, by the host or on a device; returns what hands an array over to them.
+
+    Callers named take such an array for one in device memory.
+    """
+    if request.param == "device":
+        yield lambda *_, callers=(): request.getfixturevalue("cupy").asarray
+        return
+
+    def on_host(*modules, callers=()):
+        run_on_host(monkeypatch, request.getfixturevalue("host_builds"), *modules)
+        for caller in callers:
+            monkeypatch.setattr(caller, "is_device_array", lambda _: True)
+        return np.asarray
+
+    HostArrays.made.clear()
+    yield on_host
+    assert all(map(guards_are_whole, HostArrays.made))
+
+
 def pytest_collection_modifyitems(config, items):
     """Leave out some cases of tests with many."""
     if share.everything() or any("::" in argument for argument in config.args):
         return
     here = [item for item in items if item.path.is_relative_to(FOLDER)]
-    on_host = [item for item in here if "host_builds" in item.fixturenames and hasattr(item, "callspec")]
+    here = [item for item in here if {"host_builds", "kernels_of"} & set(item.fixturenames)]
+    on_host = [item for item in here if hasattr(item, "callspec") and not item.get_closest_marker("gpu")]
     cases = Counter((item.path, item.originalname) for item in on_host)
     of_parameters = defaultdict(set)
     for item in on_host:

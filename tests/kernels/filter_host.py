@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.kernels import binding
 from tests.kernels.binding import bind_to_host
 from xcorr_app.gpu.runtime.limits import DeviceLimits
-from xcorr_app.gpu.stencil import reuse_run as filter_run
+from xcorr_app.gpu.stencil import reuse_run, separable_run
 
 
 def numpy_as_device(monkeypatch, folder):
@@ -13,13 +13,15 @@ def numpy_as_device(monkeypatch, folder):
     names = []
     forget()
     bind_to_host(monkeypatch, folder, names)
-    monkeypatch.setattr(filter_run, "_address", lambda images: images.ctypes.data // 16 * 16)
-    monkeypatch.setattr(filter_run, "current_device", lambda: 0)
-    monkeypatch.setattr(filter_run, "device_limits", lambda _: DeviceLimits())
+    monkeypatch.setattr(reuse_run, "_address", lambda images: images.ctypes.data // 16 * 16)
+    for caller in (reuse_run, separable_run):
+        monkeypatch.setattr(caller, "current_device", lambda: 0)
+        monkeypatch.setattr(caller, "device_limits", lambda _: DeviceLimits())
     return names
 
 
 def forget():
     """Forget what was prepared for the stand-in."""
     binding.forget()
-    filter_run._bound_parts.cache_clear()
+    reuse_run._bound_parts.cache_clear()
+    separable_run._bound_parts.cache_clear()

@@ -145,7 +145,7 @@ def guards_are_whole(array: np.ndarray) -> bool:
     while buffer.base is not None:
         buffer = buffer.base
     rims = np.concatenate([buffer[:GUARD], buffer[-GUARD:]])
-    return bool((np.isnan(rims) if rims.dtype.kind == "f" else rims == 77).all())
+    return bool((np.isnan(rims) if rims.dtype.kind == "f" else rims == rims.dtype.type(77)).all())
 
 
 def correlate_on_host(folder, lefts, rights, problem, variant, *, sum_type="float", tuning=None, device=None):

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from tests.kernels.host_device import guarded, run_kernel
+
+_STAND_INS = {
+    "Arriving": lambda array: lambda: array,
+    "download": np.array,
+    "null_pointer": lambda: np.zeros(0, np.float32),
+}
 
 
 class HostArrays:
@@ -15,10 +23,13 @@ class HostArrays:
     concatenate = staticmethod(np.concatenate)
     array, ones, zeros = staticmethod(np.array), staticmethod(np.ones), staticmethod(np.zeros)
 
-    @staticmethod
-    def empty(shape, dtype=np.float64):
+    made: ClassVar[list[np.ndarray]] = []
+
+    @classmethod
+    def empty(cls, shape, dtype=np.float64):
         """Array of NaN, or 77 for integers."""
-        return guarded(np.full(shape, np.nan if np.dtype(dtype).kind == "f" else 77, dtype))
+        cls.made.append(guarded(np.full(shape, np.nan if np.dtype(dtype).kind == "f" else 77, dtype)))
+        return cls.made[-1]
 
 
 class HostImports:
@@ -41,5 +52,6 @@ def run_on_host(monkeypatch, folder, *modules):
     for module in modules:
         monkeypatch.setattr(module, "importlib", HostImports)
         monkeypatch.setattr(module, "start", start)
-        if hasattr(module, "Arriving"):
-            monkeypatch.setattr(module, "Arriving", lambda array: lambda: array)
+        for name, stand_in in _STAND_INS.items():
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, stand_in)

@@ -10,42 +10,8 @@ import pytest
 
 from tests import share
 from tests.kernels import nvrtc
-from tests.kernels.hankel_instantiations import OLDEST, launches_of_hankel, other_launches_of_hankel
-from tests.kernels.instantiations import (
-    COMMON_TYPES,
-    OTHER_TYPES,
-    distinct,
-    extreme_launches,
-    launches_of_filters,
-    launches_of_im2win,
-    launches_of_peaks,
-    launches_of_separable,
-    launches_of_variants,
-    narrow_launches,
-    other_launches_of_filters,
-    other_launches_of_im2win,
-    other_launches_of_peaks,
-    other_launches_of_separable,
-    other_launches_of_variants,
-)
-from tests.kernels.pointwise_instantiations import launches_of_pointwise, other_launches_of_pointwise
-from tests.kernels.resample_instantiations import launches_of_resample, other_launches_of_resample
-from tests.kernels.shallow_instantiations import launches_of_shallow, other_launches_of_shallow
-from tests.kernels.sliding_instantiations import launches_of_sliding, other_launches_of_sliding
+from tests.kernels.launches import EVERYWHERE, OLDEST, OTHERS
 from xcorr_app.gpu.runtime.compile import OF_ONE_ARCHITECTURE, compiler_options, kernel_root, kernel_source
-
-_COMMON = [*launches_of_variants(COMMON_TYPES), *launches_of_peaks(COMMON_TYPES)]
-_COMMON += [*launches_of_separable(), *launches_of_pointwise(), *launches_of_sliding(), *launches_of_shallow()]
-_COMMON += [*launches_of_hankel(), *launches_of_resample()]
-EVERYWHERE = distinct([*_COMMON, *launches_of_im2win(), *launches_of_filters()])
-"""Compiled for all the chosen architectures."""
-_OTHERS = [*launches_of_variants(OTHER_TYPES), *launches_of_peaks(OTHER_TYPES), *narrow_launches(), *extreme_launches()]
-_OTHERS += [*other_launches_of_peaks(), *other_launches_of_hankel()]
-_OTHERS += [*other_launches_of_im2win(), *other_launches_of_filters(), *other_launches_of_pointwise()]
-_OTHERS += [*other_launches_of_separable(), *other_launches_of_sliding(), *other_launches_of_shallow()]
-_OTHERS += [*other_launches_of_resample(), *other_launches_of_variants()]
-OTHERS = {name: launch for name, launch in distinct(_OTHERS).items() if name not in EVERYWHERE}
-"""Other types, the tile of every narrow window, and tunables at their largest: compiled for one."""
 
 pytestmark = pytest.mark.skipif(nvrtc.library() is None, reason="nvidia-cuda-nvrtc is not installed")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -23,6 +25,44 @@ PROBLEMS = {
     "n-to-mn": Problem((9, 33), (8, 31), (-3, -2), (7, 4), lefts=2, rights=6, rights_per_left=3),
     "one-to-many": Problem.full_plane((4, 17), (6, 16), rights=9, rights_per_left=9),
 }
+N_TO_M = [
+    Problem((20, 31), (9, 35), (-10, -40), (31, 70), lefts=3, rights=4, rights_per_left=4),
+    Problem((9, 33), (21, 30), (-25, -3), (37, 7), lefts=1, rights=5, rights_per_left=5),
+    Problem((9, 33), (8, 31), (-30, -2), (11, 5), lefts=3, rights=4, rights_per_left=4),  # shifts without any overlap
+]
+TILES = [
+    ("multi-right", {"RIGHTS": 3, "WARPS": 2}),
+    ("multi-left-right", {"LEFTS": 2, "RIGHTS": 3, "WARPS": 5}),
+    ("multi-row", {"SHIFTS": 3, "LEFT_ROWS": 2, "WARPS": 8}),
+    ("multi-row", {"SHIFTS": 8, "LEFT_ROWS": 4, "WARPS": 1, "PHASES": 1}),
+    ("multi-row", {"SHIFTS": 2, "LEFT_ROWS": 5, "PHASES": 1}),
+    ("combined-shuffle", {"LEFTS": 2, "RIGHTS": 3, "SHIFTS": 3, "LEFT_ROWS": 2}),
+    ("combined-shuffle", {"PHASES": 1, "WARPS": 3}),
+]
+"""Of the kernels of several matrices and rows a thread, by shuffles."""
+ROWS = [{"DISTRIBUTION": d, "MAX_ROWS": m} for d, m in ((0, 1), (1, 5), (2, 1), (2, 7))]
+BLOCKS = [
+    ("overlap-wise", {"THREADS": 1}),
+    ("overlap-wise", {"THREADS": 96}),
+    ("shift-per-warp", {"SHIFTS_PER_BLOCK": 1}),
+    ("shift-per-warp", {"SHIFTS_PER_BLOCK": 7}),
+    ("warp-shuffle", {"WARPS": 1}),
+    ("warp-shuffle", {"WARPS": 9}),
+    ("warp-shuffle-distributed", {"WARPS": 6}),
+]
+COMBINED_TILES = [
+    # tiles, warps along x, y and for the same tile, chunk, segments
+    {"TILE_X": 8, "TILE_Y": 8, "WARPS_X": 4, "WARPS_Y": 2, "WARPS_K": 1, "CHUNK_ROWS": 8, "CHUNK_COLUMNS": 16},
+    {"TILE_X": 17, "TILE_Y": 6, "WARPS_X": 1, "WARPS_Y": 3, "WARPS_K": 2, "CHUNK_ROWS": 16, "CHUNK_COLUMNS": 12},
+    {"TILE_X": 33, "TILE_Y": 3, "WARPS_X": 1, "WARPS_Y": 2, "WARPS_K": 1, "CHUNK_ROWS": 7, "SEGMENTS": 4},
+    {"TILE_X": 4, "TILE_Y": 1, "WARPS_X": 2, "WARPS_Y": 1, "WARPS_K": 4, "CHUNK_ROWS": 32, "SEGMENTS": 9},
+]
+ROW_PIECES = [
+    {"BLOCK": 16, "PAIRS": 2, "SHIFT_ROWS": 16, "CHUNK_ROWS": 8},  # rows wrap within and between chunks
+    {"BLOCK": 32, "PAIRS": 1, "SHIFT_ROWS": 64, "CHUNK_ROWS": 64},  # all rows at once
+    {"BLOCK": 20, "PAIRS": 4, "SHIFT_ROWS": 32, "CHUNK_ROWS": 16},
+]
+PIECES = [Problem.full_plane(*each, lefts=3, rights=3) for each in (((41, 37), (29, 60)), ((29, 64), (41, 33)))]
 
 
 def integers(problem, dtype="float32", seed=3):
@@ -57,34 +97,24 @@ def test_integers_are_converted_on_load(host_builds, variant, dtype):
     np.testing.assert_array_equal(planes, planes_by_definition(lefts, rights, problem))
 
 
-COMBINED_TILES = [
-    # tiles, warps along x, y and for the same tile, chunk, segments
-    {"TILE_X": 8, "TILE_Y": 8, "WARPS_X": 4, "WARPS_Y": 2, "WARPS_K": 1, "CHUNK_ROWS": 8, "CHUNK_COLUMNS": 16},
-    {"TILE_X": 17, "TILE_Y": 6, "WARPS_X": 1, "WARPS_Y": 3, "WARPS_K": 2, "CHUNK_ROWS": 16, "CHUNK_COLUMNS": 12},
-    {"TILE_X": 33, "TILE_Y": 3, "WARPS_X": 1, "WARPS_Y": 2, "WARPS_K": 1, "CHUNK_ROWS": 7, "SEGMENTS": 4},
-    {"TILE_X": 4, "TILE_Y": 1, "WARPS_X": 2, "WARPS_Y": 1, "WARPS_K": 4, "CHUNK_ROWS": 32, "SEGMENTS": 9},
+TUNED = [
+    *product(["combined"], COMBINED_TILES, [Problem((41, 37), (29, 44), (-14, -21), (38, 39), lefts=2, rights=2)]),
+    *product(["row-product"], ROW_PIECES, PIECES),
 ]
 
 
-@pytest.mark.parametrize("tuning", COMBINED_TILES)
-def test_combined_with_every_kind_of_tile(host_builds, tuning):
-    problem = Problem((41, 37), (29, 44), (-14, -21), (38, 39), lefts=2, rights=2)
+@pytest.mark.parametrize(("variant", "tuning", "problem"), TUNED)
+def test_every_kind_of_tile_and_piece(host_builds, variant, tuning, problem):
     lefts, rights = integers(problem)
-    planes = correlate_on_host(host_builds, lefts, rights, problem, "combined", tuning=tuning)
+    planes = correlate_on_host(host_builds, lefts, rights, problem, variant, tuning=tuning)
     np.testing.assert_array_equal(planes, planes_by_definition(lefts, rights, problem))
 
 
-ROW_PIECES = [
-    {"BLOCK": 16, "PAIRS": 2, "SHIFT_ROWS": 16, "CHUNK_ROWS": 8},  # rows wrap within and between chunks
-    {"BLOCK": 32, "PAIRS": 1, "SHIFT_ROWS": 64, "CHUNK_ROWS": 64},  # all rows at once
-    {"BLOCK": 20, "PAIRS": 4, "SHIFT_ROWS": 32, "CHUNK_ROWS": 16},
-]
-
-
-@pytest.mark.parametrize("tuning", ROW_PIECES)
-@pytest.mark.parametrize("shapes", [((41, 37), (29, 60)), ((29, 64), (41, 33))])
-def test_row_product_with_every_kind_of_piece(host_builds, tuning, shapes):
-    problem = Problem.full_plane(*shapes, lefts=3, rights=3)
+@pytest.mark.share(4)
+@pytest.mark.parametrize("problem", N_TO_M)
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize(("variant", "tuning"), TILES)
+def test_rows_distributed(host_builds, variant, tuning, rows, problem):
     lefts, rights = integers(problem)
-    planes = correlate_on_host(host_builds, lefts, rights, problem, "row-product", tuning=tuning)
+    planes = correlate_on_host(host_builds, lefts, rights, problem, variant, tuning={**tuning, **rows})
     np.testing.assert_array_equal(planes, planes_by_definition(lefts, rights, problem))

@@ -36,8 +36,9 @@ class FakeCuPy:
         )
         self.loaded, self.set = None, []
 
-    def compile(self, source, options, *, cache_in_memory):
+    def compile(self, source, options, *, arch, cache_in_memory):
         assert cache_in_memory
+        assert arch == self.cuda.Device().compute_capability
         assert "-std=c++17" in options
         self.compiled.append(source)
         return source[::-1].encode(), None
@@ -55,30 +56,92 @@ def folder(tmp_path, monkeypatch):
     return tmp_path / "cache"
 
 
-def test_what_a_record_names_is_compiled_ahead_once_for_a_folder(folder, monkeypatch, tmp_path):
-    asked = []
+STAND_IN = {
+    "__init__.py": """
+__version__ = "14.2.0"
+from cupy import _core, cuda
+""",
+    "_core.py": """
+from types import SimpleNamespace
+from cupy.cuda import compiler
 
-    def compile_with_cache(source, options):
-        asked.append((source, options))
-        raise RuntimeError("said when it is asked for")
 
-    def with_record(version):
+def compile_with_cache(text, options, *, arch):
+    name = f"{text} {options} {arch}"
+    if compiler._kernel_cache_backend.load(name) is None:
+        compiler._kernel_cache_backend.save(name, b"cubin", text)
+    compiler._kernel_cache_backend.save("a context", b"on the device", "")
+
+
+core = SimpleNamespace(compile_with_cache=compile_with_cache)
+""",
+    "cuda/__init__.py": """
+from types import SimpleNamespace
+from cupy.cuda import compiler
+
+Device = lambda: SimpleNamespace(compute_capability="90")
+nvrtc = SimpleNamespace(getVersion=lambda: (13, 0))
+""",
+    "cuda/compiler.py": """
+import os
+from pathlib import Path
+
+FOLDER = Path(os.environ["CUPY_CACHE_DIR"])
+
+
+class _kernel_cache_backend:
+    load = staticmethod(lambda name: (FOLDER / name).read_bytes() if (FOLDER / name).exists() else None)
+    save = staticmethod(lambda name, content, source: (FOLDER / name).write_bytes(content))
+
+
+def _set_kernel_cache_backend(backend):
+    global _kernel_cache_backend
+    _kernel_cache_backend = backend
+
+
+def compile_using_nvrtc(source, options, *, arch, cache_in_memory):
+    with open(FOLDER / "compiled", "a") as file:
+        print(arch, source.splitlines()[1], file=file)
+    return source[::-1].encode(), None
+""",
+}
+"""Files of a package that stands in for CuPy, in processes of their own too."""
+
+
+@pytest.fixture
+def stand_in(folder, monkeypatch, tmp_path):
+    folder.mkdir()
+    for name, text in STAND_IN.items():
+        path = tmp_path / "site" / "cupy" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    with monkeypatch.context() as patch:
+        patch.syspath_prepend(tmp_path / "site")
+        for name in [name for name in sys.modules if name.partition(".")[0] == "cupy"]:
+            patch.delitem(sys.modules, name)
+        yield folder
+        for name in [name for name in sys.modules if name.partition(".")[0] == "cupy"]:
+            del sys.modules[name]
+
+
+def test_what_a_record_names_is_compiled_ahead_once_for_a_folder(stand_in, monkeypatch, tmp_path):
+    kernels = [["sum", ["--one"]], [NAME, {"ROWS": 2}], ["mean", []], [NAME, {"ROWS": 3}]]
+
+    def after_record_of(version):
         monkeypatch.setattr(compile_ahead, "RECORD", tmp_path / f"record_{version}")
-        record = {"cupy": version, "kernels": [["sum", ["--one"]], [NAME, {"ROWS": 2}]]}
-        compile_ahead.RECORD.write_bytes(gzip.compress(json.dumps(record).encode()))
-        cupy = FakeCuPy()
-        cupy._core = SimpleNamespace(core=SimpleNamespace(compile_with_cache=compile_with_cache))
-        monkeypatch.setitem(sys.modules, "cupy", cupy)
+        compile_ahead.RECORD.write_bytes(gzip.compress(json.dumps({"cupy": version, "kernels": kernels}).encode()))
         compile_ahead.compile_ahead()
-        return cupy
+        return {path.name: path.stat().st_mtime_ns for path in stand_in.iterdir()}
 
-    assert with_record("14.2.0").compiled == [compiling.kernel_source(NAME, {"ROWS": 2})]
-    assert asked == [("sum", ("--one",))]
+    saved = after_record_of("14.2.0")
+    assert sorted((stand_in / "compiled").read_text().splitlines()) == ["90 #define ROWS 2", "90 #define ROWS 3"]
+    assert {"sum ('--one',) 90", "mean () 90"} < set(saved)
+    assert "a context" not in saved, "what was compiled ahead is not loaded"
+    assert after_record_of("14.2.0") == saved
+
+    kernels.append(["median", []])
+    assert not any("median" in name for name in after_record_of("13.0.0")), "another CuPy writes other sources"
     assert first_use(monkeypatch, ROWS=2).compiled == []
-    assert with_record("14.2.0").compiled == []
-    assert len(asked) == 1
-    with_record("13.0.0")
-    assert len(asked) == 1, "another CuPy writes other sources"
 
 
 def first_use(monkeypatch, cupy=None, **defines):

@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,9 +13,8 @@ from xcorr_app.batch.align.frames import frames_along
 from xcorr_app.errors import DeviceMemoryError
 from xcorr_app.gpu.runtime.upload import NOTE, Uploader
 from xcorr_app.io import HeldSource, MemoryBudget
-from xcorr_app.io.finding.discover import series_of_file
-from xcorr_app.io.limits import Limits
-from xcorr_app.pipeline.stack_upload import DeviceFrames
+from xcorr_app.io.finding.discover import discover
+from xcorr_app.pipeline.stack_upload import DeviceFrames, StackUpload
 
 
 class Room(Carrier):
@@ -36,7 +36,7 @@ class Room(Carrier):
 def stack(request, tmp_path):
     data = noise((50, 20, 24))
     write_plain(tmp_path / "a.tif", data)
-    source = HeldSource(series_of_file(tmp_path / "a.tif", Limits()).open(), MemoryBudget(request.param))
+    source = HeldSource(discover(tmp_path / "a.tif").series[0].open(), MemoryBudget(request.param))
     with source:
         yield data, frames_along(source, "T", 0, np)
 
@@ -45,7 +45,7 @@ def stack(request, tmp_path):
 def frames_on(host, carrier, **more):
     with (
         ThreadPoolExecutor(3, initializer=getattr(carrier, "use", None)) as readers,
-        DeviceFrames(host, carrier, readers, **more) as frames,
+        DeviceFrames(host, partial(StackUpload, carrier=carrier, readers=readers, **more)) as frames,
     ):
         yield frames
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from xcorr_app.pipeline.finisher import Finisher
+from xcorr_app.pipeline.stack_steps import Finisher
 
 
 def test_outcomes_and_errors_are_those_of_the_jobs():

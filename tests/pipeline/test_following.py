@@ -9,7 +9,7 @@ from tests.batch.movies import align, record, write_movie
 from tests.batch.test_killed import content
 from xcorr_app.batch.align import stack as of_stack
 from xcorr_app.errors import InputError
-from xcorr_app.pipeline.finisher import Finisher, Stopped
+from xcorr_app.pipeline.stack_steps import Finisher, Stopped
 from xcorr_app.registration.stack import passes
 
 NAMES = ("a", "b", "c")

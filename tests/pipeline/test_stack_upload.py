@@ -10,8 +10,7 @@ from tests.io.samples import noise, write_plain
 from xcorr_app.batch.align.frames import frames_along
 from xcorr_app.gpu.runtime.upload import NOTE, Uploader
 from xcorr_app.io import Checksums, HeldSource, MemoryBudget
-from xcorr_app.io.finding.discover import series_of_file
-from xcorr_app.io.limits import Limits
+from xcorr_app.io.finding.discover import discover
 from xcorr_app.pipeline import stack_upload
 from xcorr_app.pipeline.stack_upload import StackUpload
 
@@ -56,7 +55,7 @@ def readers(monkeypatch):
 def stack(tmp_path):
     data = noise(SHAPE)
     write_plain(tmp_path / "a.tif", data)
-    source = HeldSource(series_of_file(tmp_path / "a.tif", Limits()).open(), MemoryBudget(0))
+    source = HeldSource(discover(tmp_path / "a.tif").series[0].open(), MemoryBudget(0))
     return data, frames_along(source, "T", 0, np)
 
 
@@ -76,7 +75,7 @@ def test_frames_are_those_of_the_file_and_are_read_once(stack, readers):
 def test_checksums_are_taken_as_frames_pass(tmp_path, readers):
     write_plain(tmp_path / "a.tif", noise(SHAPE))
     checksums = Checksums([tmp_path / "a.tif"])
-    source = HeldSource(series_of_file(tmp_path / "a.tif", Limits()).open(), MemoryBudget(0), checksums)
+    source = HeldSource(discover(tmp_path / "a.tif").series[0].open(), MemoryBudget(0), checksums)
     with StackUpload(frames_along(source, "T", 0, np), Carrier(), readers) as frames:
         frames.read(0, 50)
     assert checksums.of(tmp_path / "a.tif")._result is not None
@@ -98,7 +97,7 @@ def test_what_failed_is_told_and_may_work_for_who_asks_next(stack, readers):
 def test_frames_that_cannot_be_read_are_named_and_zero(tmp_path, readers):
     data = noise(SHAPE)
     write_plain(tmp_path / "a.tif", data)
-    spec = series_of_file(tmp_path / "a.tif", Limits())
+    spec = discover(tmp_path / "a.tif").series[0]
     host = frames_along(HeldSource(spec.open(), MemoryBudget(0)), "T", 0, np)
     with (tmp_path / "a.tif").open("r+b") as file:
         file.truncate(30 * 20 * 24 * 2)

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from xcorr_app.errors import OutputError
-from xcorr_app.io.finding.found import Discovery
+from xcorr_app.io.series import Discovery
 from xcorr_app.pipeline.output import check_output, prepared_output
 from xcorr_app.pipeline.state import State, _of_text, asked_of
 

@@ -102,6 +102,8 @@ class Option:
     former: Mapping[str, str] = field(default_factory=dict)
     """Options of the last release that it has become, and how their values are written in its own: ``{old}`` is one,
     ``{new}`` that of this option."""
+    former_default: str = ""
+    """What one of these said that nobody gave: it becomes nothing."""
 
     def flag(self, name: str) -> str:
         """What a user types."""
@@ -182,16 +184,21 @@ class CommandOptions:
         values, notes = dict(given), []
         for each, known in options_of(cls):
             for old, form in known.former.items():
-                if values.pop(old, None) not in (None, False):
-                    kept, flag = values.get(each.name, each.default), f"--{old.replace('_', '-')}"
-                    written = values[each.name] = form.format(old=given[old], new=kept)
-                    if "{new}" in form if kept is None else kept != each.default and not written.startswith(str(kept)):
-                        given_instead = "" if kept is None else f" {written}, not {kept}"
-                        raise ArgumentError(f"{flag} goes with {known.flag(each.name)}{given_instead}")
-                    notes.append(
-                        f"{flag} is {known.flag(each.name)}{'=' if known.bare else ' '}{written} now: "
-                        "the old name goes with the next release"
-                    )
+                said = values.pop(old, None)
+                if said in (None, False):
+                    continue
+                kept, flag = values.get(each.name, each.default), f"--{old.replace('_', '-')}"
+                if str(said) == known.former_default:
+                    notes.append(f"{flag} {said} changes nothing: leave it out; it goes with the next release")
+                    continue
+                written = values[each.name] = form.format(old=said, new=kept)
+                if "{new}" in form if kept is None else kept != each.default and not written.startswith(str(kept)):
+                    given_instead = "" if kept is None else f" {written}, not {kept}"
+                    raise ArgumentError(f"{flag} goes with {known.flag(each.name)}{given_instead}")
+                notes.append(
+                    f"{flag} is {known.flag(each.name)}{'=' if known.bare else ' '}{written} now: "
+                    "the old name goes with the next release"
+                )
         return values, notes
 
     def parameters(self) -> dict[str, Any]:

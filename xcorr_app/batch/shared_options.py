@@ -233,7 +233,7 @@ class MovingOptions(StackOptions):
         OneOf(choices.BORDERS),
         group="Results",
     )
-    axis: Axis | None = option(None, "Axis of the frames.", OneOf(("T", "Z")), unit="T, or Z where there is no T")
+    axis: Axis | None = axis()
     compression: str | None = compression(needs={"apply": (True,)})
 
 

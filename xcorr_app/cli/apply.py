@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
-from typing import Any
-
 from xcorr_app.batch.apply.options import ApplyOptions
-from xcorr_app.cli import options as cli_options
+from xcorr_app.cli.stack_run import Columns, planes_of, stack_command
 
-_COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
+_COLUMNS: Columns = {
     "frames": lambda facts: str(facts["frames"]),
     "largest shift": lambda facts: f"{facts['largest_shift_px']:.2f} px",
     "matched": lambda facts: facts["matched"],
@@ -19,8 +14,8 @@ _COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
 }
 
 
-@cli_options.command("apply", ApplyOptions, cli_options.inputs_argument())
-def command(options: ApplyOptions, inputs: tuple[Path, ...]) -> int:
+@stack_command("apply", ApplyOptions, "apply.run.Apply", _COLUMNS, done="moved", counted=planes_of)
+def command() -> None:
     """Move stacks by known shifts: other channels, cameras, raw data.
 
     SHIFTS is a table with columns dy and dx (shifts.csv of xcorr align, or your own), a .npy array of (frames, 2),
@@ -37,8 +32,3 @@ def command(options: ApplyOptions, inputs: tuple[Path, ...]) -> int:
       xcorr apply out/green/motion.npz red.tif -o out_red
       xcorr apply drift.csv binned.tif -o out --scale 0.5 --border crop
     """
-    from xcorr_app.batch.apply.run import Apply
-    from xcorr_app.cli.printing.tables import print_run
-    from xcorr_app.cli.stack_run import planes_of, run_command
-
-    return run_command(Apply, inputs, options, partial(print_run, columns=_COLUMNS, done="moved"), counted=planes_of)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
-from typing import Any
-
 from xcorr_app.batch.field.options import FieldOptions
-from xcorr_app.cli import options as cli_options
+from xcorr_app.cli.stack_run import Columns, stack_command
 
-_COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
+_COLUMNS: Columns = {
     "fields": lambda facts: str(facts["fields"]),
     "grid": lambda facts: " x ".join(map(str, facts["grid"])),
     "largest": lambda facts: f"{facts['largest_displacement_px']:.3f} px",
@@ -21,8 +16,17 @@ _ADVICE = "most vectors had to be replaced: larger windows may help, --window"
 """Where a stack is flagged."""
 
 
-@cli_options.command("field", FieldOptions, cli_options.inputs_argument("A B | STACK..."))
-def command(options: FieldOptions, inputs: tuple[Path, ...]) -> int:
+@stack_command(
+    "field",
+    FieldOptions,
+    "field.run.Fields",
+    _COLUMNS,
+    done="measured",
+    advice=_ADVICE,
+    counted=lambda sizes: max(sizes["T"], sizes["Z"]),
+    form="A B | STACK...",
+)
+def command() -> None:
     """Measure the displacement of a pattern on a grid: flow (PIV), strain (DIC), deformation.
 
     Two images A and B, or stacks whose frames are compared with the first. Each gets OUT/NAME/field.csv (of stacks
@@ -36,9 +40,3 @@ def command(options: FieldOptions, inputs: tuple[Path, ...]) -> int:
       xcorr field reference.tif loaded.tif -o out --refine icgn --format csv --format vtk
       xcorr field movie.tif -o out --reference previous --window 64 --step 32
     """
-    from xcorr_app.batch.field.run import Fields
-    from xcorr_app.cli.printing.tables import print_run
-    from xcorr_app.cli.stack_run import run_command
-
-    shown = partial(print_run, columns=_COLUMNS, done="measured", advice=_ADVICE)
-    return run_command(Fields, inputs, options, shown, counted=lambda sizes: max(sizes["T"], sizes["Z"]))

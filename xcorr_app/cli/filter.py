@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
-from typing import Any
-
 from xcorr_app.batch.filter.options import FilterOptions
-from xcorr_app.cli import options as cli_options
+from xcorr_app.cli.stack_run import Columns, planes_of, stack_command
 
-_COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
+_COLUMNS: Columns = {
     "planes": lambda facts: str(facts["planes"]),
     "shape": lambda facts: " x ".join(map(str, facts["shape"])),
     "type": lambda facts: facts["dtype"],
@@ -19,8 +14,8 @@ _COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
 }
 
 
-@cli_options.command("filter", FilterOptions, cli_options.inputs_argument())
-def command(options: FilterOptions, inputs: tuple[Path, ...]) -> int:
+@stack_command("filter", FilterOptions, "filter.run.Filter", _COLUMNS, done="filtered", counted=planes_of)
+def command() -> None:
     """Filter every plane of stacks: folders, files or globs of TIFF, LSM, PNG, BMP, JPEG or .npy images.
 
     Give one of the filters --gaussian, --box, --sobel, --laplacian, --log, --dog, --unsharp, --taps, --bank; lengths
@@ -36,9 +31,3 @@ def command(options: FilterOptions, inputs: tuple[Path, ...]) -> int:
       xcorr filter cells.tif -o out --bank gabor:8,4 --device cuda
       xcorr filter cells.tif -o out --taps taps.csv --kernel exchange --kernel-option row-reuse=no
     """
-    from xcorr_app.batch.filter.run import Filter
-    from xcorr_app.cli.printing.tables import print_run
-    from xcorr_app.cli.stack_run import planes_of, run_command
-
-    shown = partial(print_run, columns=_COLUMNS, done="filtered")
-    return run_command(Filter, inputs, options, shown, counted=planes_of)

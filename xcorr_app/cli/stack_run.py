@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,21 +15,52 @@ import click
 
 from xcorr_app.batch.shared_options import StackOptions
 from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
-from xcorr_app.cli.options import device_note
+from xcorr_app.cli.options import command, device_note, inputs_argument
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from xcorr_app.io import Discovery
-    from xcorr_app.pipeline.outcome import Run
-    from xcorr_app.pipeline.work import Plan, Work
+    from xcorr_app.pipeline.work import Plan, Run, Work
 
 Sizes = dict[str, int]
+Columns = Mapping[str, Callable[[dict[str, Any]], str]]
 
 
 def planes_of(sizes: Sizes) -> int:
     """Planes of a stack whose axes have these sizes."""
     return sizes["T"] * sizes["Z"] * sizes["C"]
+
+
+def stack_command(
+    name: str,
+    kind: type[StackOptions],
+    work: str,
+    columns: Columns,
+    done: str,
+    *,
+    advice: str = "",
+    counted: Callable[[Sizes], int] | None = None,
+    form: str = "INPUT...",
+) -> Callable[[Callable[[], None]], click.Command]:
+    """Make a command of a function that has its help: it does `work` ``MODULE.CLASS`` of `batch` to stacks.
+
+    `columns`, `done` and `advice` are those of `print_run`, `counted` is of `run_command`.
+    """
+
+    def decorate(function: Callable[[], None]) -> click.Command:
+        def run(options: StackOptions, inputs: tuple[Path, ...]) -> int:
+            from xcorr_app.cli.printing.tables import print_run
+
+            module, _, found = work.rpartition(".")
+            made = getattr(importlib.import_module(f"xcorr_app.batch.{module}"), found)
+            show = partial(print_run, columns=columns, done=done, advice=advice)
+            return run_command(made, inputs, options, show, counted=counted)
+
+        run.__doc__ = function.__doc__
+        return command(name, kind, inputs_argument(form))(run)
+
+    return decorate
 
 
 def run_command(

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
-from typing import Any
-
 from xcorr_app.batch.unmix.options import UnmixOptions
-from xcorr_app.cli import options as cli_options
+from xcorr_app.cli.stack_run import Columns, stack_command
 
-_COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
+_COLUMNS: Columns = {
     "shape": lambda facts: " x ".join(map(str, facts["shape"])),
     "axes": lambda facts: facts["axes"],
     "type": lambda facts: facts["dtype"],
@@ -19,8 +14,8 @@ _COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
 }
 
 
-@cli_options.command("unmix", UnmixOptions, cli_options.inputs_argument())
-def command(options: UnmixOptions, inputs: tuple[Path, ...]) -> int:
+@stack_command("unmix", UnmixOptions, "unmix.run.Unmix", _COLUMNS, done="mixed")
+def command() -> None:
     """Mix channels: spectral unmixing, stain separation.
 
     INPUT is a TIFF file with channels, or a colour image (TIFF, PNG, BMP, JPEG), whose channels are red, green and
@@ -40,8 +35,3 @@ def command(options: UnmixOptions, inputs: tuple[Path, ...]) -> int:
       xcorr unmix 'SLIDES/*.png' -o out --stain he
       xcorr unmix cells.ome.tif -o out --spectra spectra.csv --clip
     """
-    from xcorr_app.batch.unmix.run import Unmix
-    from xcorr_app.cli.printing.tables import print_run
-    from xcorr_app.cli.stack_run import run_command
-
-    return run_command(Unmix, inputs, options, partial(print_run, columns=_COLUMNS, done="mixed"))

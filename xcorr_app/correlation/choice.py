@@ -30,8 +30,6 @@ from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.tensor.costs import beside_peaks, tables_of_peaks
 from xcorr_app.gpu.tensor.kernels import KERNELS as TENSOR
 
-__all__ = ["FUSED", "decide_peaks", "decide_planes"]
-
 FUSED = "combined-peak"
 """Kernel of engine ``direct`` that finds peaks as it sums; every other makes planes, whose peaks are then searched."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-__all__ = ["ENGINE_NAMES", "canonical_engine"]
-
 ENGINE_NAMES = ("fft", "direct", "tensor", "definition")
 """Every engine, besides ``"auto"``, which is one of them."""
 

@@ -37,8 +37,6 @@ from xcorr_app.gpu.runtime.placement import on_device_of
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 from xcorr_app.shown import axes_of, html_table
 
-__all__ = ["FoundShifts", "find_shifts", "handed_dtypes"]
-
 
 @dataclass(frozen=True, repr=False)
 class FoundShifts:

@@ -34,8 +34,6 @@ from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 from xcorr_app.gpu.tensor.sums import FP16_ERROR
 
-__all__ = ["PlanesOf", "decide_shifts", "peaks_by_kernels", "peaks_by_planes"]
-
 PlanesOf = Callable[[Array, Array], Array]
 """Planes (N, M, ny, nx) from lefts (N or 1, 1, H, W) and rights (1 or N, M, H', W')."""
 

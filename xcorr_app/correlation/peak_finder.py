@@ -24,8 +24,6 @@ from xcorr_app.gpu.runtime.limits import DeviceLimits, device_limits
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.tensor.fp16_peaks import Fp16Peaks
 
-__all__ = ["PeakFinder"]
-
 _PLANE_BYTES = 256 << 20
 """Planes made at a time where the launch that sums does not find the peak too."""
 _TABLE_BYTES = 256 << 20

@@ -5,8 +5,6 @@ from __future__ import annotations
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.direct.problem import Problem
 
-__all__ = ["problem_of", "window_of"]
-
 
 def problem_of(
     left_shape: tuple[int, int],

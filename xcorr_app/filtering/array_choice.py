@@ -21,8 +21,6 @@ from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS
 from xcorr_app.gpu.pointwise.problem import MAX_CHANNELS, MAX_ELEMENTS, POINTWISE_TYPES, PointwiseProblem
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = ["LARGEST_DIRECT", "decide_bank", "decide_mixing", "has_kernel", "is_wide"]
-
 LARGEST_DIRECT = 100
 """Taps of a filter (one channel) up to which the CPU takes the sums directly."""
 _FEW_FILTERS = 5

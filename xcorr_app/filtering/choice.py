@@ -22,8 +22,6 @@ from xcorr_app.gpu.stencil.problem import LARGEST_FILTER, FilterProblem
 from xcorr_app.gpu.stencil.reuse import reuse_kernel
 from xcorr_app.gpu.stencil.separable import fits_one_pass
 
-__all__ = ["check_device_engine", "decide_filter", "filter_task", "is_cheaper_apart", "origin_of", "slides"]
-
 DENSE_AREA = {1: 42, 2: 42, 4: 49, 8: 49}
 """Taps, by the bytes of a pixel, up to which the copy of the image takes as long as the products, or nearly: the dense
 kernel is then the simpler one. Of 7 x 7 over uint16 it takes 20 % longer than one pass along each axis."""

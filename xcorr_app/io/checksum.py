@@ -1,4 +1,4 @@
-"""Checksums of input files, taken from the bytes as they are read.
+"""Checksums of input files, taken from the bytes as they are read, and of folders of chunks.
 
 XXH3 with 128 bits, as `xxhsum -H2 FILE` prints it: it recognises changes and damage, at the speed of memory; it is no
 defence against forgery, which is not the question here. What was not read in order, or not at all, is read once more
@@ -7,6 +7,7 @@ from where the file lies in the page cache.
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,16 +15,53 @@ from typing import TYPE_CHECKING
 import xxhash
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.container_paths import url_of
 from xcorr_app.io.meter import Meter, timed
-from xcorr_app.io.ome_zarr.zarr_checksum import folder_checksum, remote_checksum
-from xcorr_app.io.opened import Stamp, opened, stamp
+from xcorr_app.io.names import url_of
+from xcorr_app.io.opened import Stamp, library, opened
 from xcorr_app.system import read_at
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
 
 _BLOCK = 1 << 22
+
+
+def folder_checksum(folder: Path) -> str:
+    """XXH3-128 of the names and contents of all files of a folder, in the order of their names."""
+    digest = xxhash.xxh3_128()
+    for path in files_below(folder):
+        name = str(path.relative_to(folder)).encode()
+        with opened(path) as descriptor:
+            size = os.fstat(descriptor).st_size
+            digest.update(b"%d %d " % (len(name), size) + name)
+            position = 0
+            while block := read_at(descriptor, _BLOCK, position):
+                digest.update(block)
+                position += len(block)
+    return digest.hexdigest()
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """Every file of a folder and those in it, in one order."""
+    for root, folders, names in os.walk(folder):
+        folders.sort()
+        yield from (Path(root, name) for name in sorted(names))
+
+
+def remote_checksum(path: Path, url: str) -> str:
+    """Checksum of the names, sizes and dates or tags that a server lists; pixels are not fetched for it."""
+    fsspec = library("fsspec", "zarr", path)
+    try:
+        system, root = fsspec.core.url_to_fs(url)
+        found = system.find(root, detail=True) if hasattr(system, "find") else {}
+    except Exception as error:  # every file system has exceptions of its own
+        raise InputError(f"{path}: cannot be listed ({error})") from error
+    keys = ("size", "ETag", "etag", "md5Hash", "mtime", "LastModified", "created")
+    lines = [f"{name} {[str(entry.get(key)) for key in keys]}" for name, entry in sorted(found.items())]
+    return xxhash.xxh3_128_hexdigest("\n".join(lines).encode())
+
+
 _LONGEST_GAP = 1 << 26
 """Bytes that are read again at once where others came before them; beyond, they wait for the end."""
 _TAIL = 1 << 16
@@ -73,11 +111,8 @@ class FileChecksum:
             if self._result is None:
                 self._result = _of_folder(self.path)
             if self._result is None:
-                with opened(self.path) as descriptor:
-                    now = stamp(descriptor)
-                    if self._stamp not in (None, now):
-                        raise DamagedFileError(f"{self.path}: was changed by another program while it was being read")
-                    self._read(descriptor, now[0])
+                with opened(self.path, self._stamp) as descriptor:
+                    self._read(descriptor, os.fstat(descriptor).st_size)
                 self._result = self._digest.hexdigest()
             return self._result
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from xcorr_app.errors import InputError
-from xcorr_app.io.container_paths import split_inner
 from xcorr_app.io.finding.scan import scan_file
 from xcorr_app.io.images import npy
 from xcorr_app.io.limits import Limits
-from xcorr_app.io.ome_zarr.zarr_store import is_zarr
+from xcorr_app.io.names import split_inner
+from xcorr_app.io.ome_zarr.zarr_image import is_zarr
+from xcorr_app.io.opened import opened
 from xcorr_app.io.single_channel import Channel, PickedImage, scan_channel
 from xcorr_app.io.source import ImageFile
-from xcorr_app.io.tiff.tiff import opened
 from xcorr_app.system import read_at
 
 

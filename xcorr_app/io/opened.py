@@ -1,19 +1,23 @@
-"""Input files opened for reading: regular ones only, with errors that name them."""
+"""The door for what comes from outside: files opened, parsed, and read by libraries, with errors that name the file."""
 
 from __future__ import annotations
 
 import errno
+import importlib
 import os
 import stat
+import threading
+import warnings
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from xcorr_app import system
-from xcorr_app.errors import DamagedFileError, FileError, InputError, LimitError
+from xcorr_app.errors import DamagedFileError, FileError, InputError, LimitError, install_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
 
 Stamp: TypeAlias = tuple[int, int, int]
 _OF_SYSTEM = {errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT}
@@ -86,3 +90,65 @@ def stamp(descriptor: int) -> Stamp:
 
 def _stamp_of(status: os.stat_result) -> Stamp:
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+_DIGITS = 18
+_SHOWN = 200
+_FILTERS = threading.RLock()
+
+
+@contextmanager
+def parsing(path: Path, what: str = "cannot be parsed") -> Iterator[None]:
+    """Turn every exception within the block into `DamagedFileError`, but for those that name the file already."""
+    try:
+        yield
+    except FileError:
+        raise
+    except Exception as error:  # a malformed file makes parsers raise anything, MemoryError and RecursionError included
+        raise DamagedFileError(f"{path}: {what} ({_described(error)})") from error
+
+
+@contextmanager
+def warnings_as(action: Literal["error", "ignore"], message: str = "") -> Iterator[None]:
+    """Let what libraries warn of within the block be errors, or nothing; `message` is a regular expression.
+
+    Filters are those of the whole process, and files are scanned by several threads: these take turns.
+    """
+    with _FILTERS, warnings.catch_warnings():
+        warnings.filterwarnings(action, message)
+        yield
+
+
+def bounded_int(text: str) -> int:
+    """Read a whole number of at most 18 plain digits; raises ValueError for all else.
+
+    ``int`` alone takes digits of any alphabet, underscores and spaces, and numbers that no message can show.
+    """
+    digits = text.strip()
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS):
+        raise ValueError(f"{text[:40]!r} is no whole number of at most {_DIGITS} digits")
+    return int(digits)
+
+
+def positive(value: Any) -> float | None:
+    """Read a distance or time; None where it is missing, no number, or none that there can be."""
+    try:
+        number = float(value or 0)
+    except ValueError:
+        return None
+    return number if 0 < number < float("inf") else None
+
+
+def _described(error: Exception) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+
+
+def library(name: str, extra: str, path: Path) -> Any:
+    """Import a library by name; raises InputError that says how `path` can be read where it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise InputError(
+            f"{path}: needs the library {name.partition('.')[0]} ({error}); {install_line(extra)}"
+        ) from error

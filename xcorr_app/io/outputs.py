@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.io.container_paths import ZARR
-from xcorr_app.io.ome_zarr.zarr_checksum import files_below
+from xcorr_app.io.checksum import files_below
+from xcorr_app.io.names import ZARR
 from xcorr_app.io.ome_zarr.zarr_write import ZarrWriter
 from xcorr_app.io.writing.write import StackWriter
 from xcorr_app.io.writing.written_planes import BYTES_WAITING

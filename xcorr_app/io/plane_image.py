@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.opened import opened, stamp
-from xcorr_app.io.parsing import parsing
+from xcorr_app.io.opened import opened, parsing, stamp
 from xcorr_app.io.source import PIXEL_TYPES, StackMetadata, plane_number
 
 if TYPE_CHECKING:

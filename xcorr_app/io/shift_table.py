@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, ShapeError
 from xcorr_app.io.images.npy import open_array
-from xcorr_app.io.opened import opened, text_of
-from xcorr_app.io.parsing import bounded_int, parsing
+from xcorr_app.io.opened import bounded_int, opened, parsing, text_of
 from xcorr_app.io.source import runs_of
 
 Missing = Literal["refuse", "interpolate"]

@@ -201,10 +201,25 @@ def make_metadata(sizes: dict[str, int], order: str, dtype: np.dtype, kind: Kind
     return StackMetadata(axes, tuple(sizes[axis] for axis in axes), dtype, kind)
 
 
-def calibration_of(known: Any) -> dict[str, Any]:
-    """Distances and times that a stack, or a description of one, has."""
-    names = ("pixel_size", "unit", "z_step", "z_unit", "time_increment", "time_unit")
-    return {name: getattr(known, name) for name in names}
+def calibration_of(metadata: StackMetadata) -> dict[str, Any]:
+    """Distances and times of a stack."""
+    return {name: getattr(metadata, name) for name in calibration()}
+
+
+def calibration(
+    pixel: tuple[float | None, float | None] = (None, None),
+    unit: str | None = None,
+    z: tuple[float | None, str | None] = (None, None),
+    time: tuple[float | None, str | None] = (None, None),
+) -> dict[str, Any]:
+    """Distances and times of metadata, each with its unit; what is not above zero is not known."""
+    (row, column), (step, step_unit), (increment, time_unit) = pixel, z, time
+    known: dict[str, Any] = (
+        {"pixel_size": (row, column), "unit": unit} if row and column and min(row, column) > 0 else {}
+    )
+    known |= {"z_step": step, "z_unit": step_unit} if step and step > 0 else {}
+    known |= {"time_increment": increment, "time_unit": time_unit} if increment and increment > 0 else {}
+    return dict.fromkeys(("pixel_size", "unit", "z_step", "z_unit", "time_increment", "time_unit")) | known
 
 
 def plane_number(metadata: StackMetadata, t: int, z: int, c: int) -> int:

@@ -15,13 +15,9 @@ _PACKAGES = ("numpy", "scipy", "tifffile", "imagecodecs", "opencv-python-headles
 _DEVICE_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
 
+@functools.cache
 def versions() -> dict[str, str]:
     """Versions of Python, of this package and of the packages that results may depend on."""
-    return dict(_versions())
-
-
-@functools.cache
-def _versions() -> dict[str, str]:
     found = {"xcorr-app": own_version(), "python": platform.python_version()}
     for name in (*_PACKAGES, *_DEVICE_PACKAGES):
         try:

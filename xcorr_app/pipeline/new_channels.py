@@ -13,7 +13,7 @@ import numpy as np
 
 from xcorr_app.io import StackMetadata
 from xcorr_app.io.source import TiffTags
-from xcorr_app.io.tiff.imagej import is_imagej
+from xcorr_app.io.tiff.descriptions import is_imagej
 from xcorr_app.io.tiff.ome import is_ome, use_default_namespace
 
 _OF_THE_AXIS = {"T": ("TimeIncrement", "TimeIncrementUnit"), "Z": ("PhysicalSizeZ", "PhysicalSizeZUnit"), "C": ()}

@@ -10,9 +10,11 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 
 from xcorr_app.errors import DeviceMemoryError, InputError
+from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.gpu.runtime.download import download_in_parts
 from xcorr_app.gpu.runtime.memory import release_unused
 from xcorr_app.io import HeldSource, MemoryBudget, Source
-from xcorr_app.io.reading import is_plain
+from xcorr_app.io.cached_planes import is_plain
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.stack.frames import Chunk, Frames
 from xcorr_app.registration.stack.passes import Pass, Progress
@@ -52,7 +54,7 @@ class HostPlanes:
 
     @property
     def is_plain(self) -> bool:
-        """See :func:`xcorr_app.io.reading.is_plain`."""
+        """See :func:`xcorr_app.io.cached_planes.is_plain`."""
         return is_plain(self.source)
 
     def read(self, start: int, stop: int) -> Chunk:
@@ -159,3 +161,14 @@ def over_planes(
                 raise
             release_unused()
             notes.append(NOTE.format(past, done))
+
+
+def write_planes(writer: Any, planes: Array, area: tuple[slice, slice] | None = None, *, counted: bool = False) -> int:
+    """Write planes (..., Y, X), or an area of each, in order; returns how many pixels are NaN or infinite, if asked."""
+    unusual = 0
+    for part in download_in_parts(planes):
+        if counted and part.dtype.kind == "f":
+            unusual += part.size - int(np.count_nonzero(np.isfinite(part)))
+        for plane in part.reshape(-1, *part.shape[-2:]):
+            writer.write(plane if area is None else plane[area])
+    return unusual

@@ -22,12 +22,10 @@ from xcorr_app.errors import DeviceLostError
 from xcorr_app.io import Checksums, atomic_write_text
 from xcorr_app.io.opened import announce
 from xcorr_app.pipeline.environment import processor, versions
-from xcorr_app.pipeline.finisher import Finisher
-from xcorr_app.pipeline.outcome import Outcome, Run
 from xcorr_app.pipeline.resources import Resources
-from xcorr_app.pipeline.stack_steps import Shared, StackSteps
+from xcorr_app.pipeline.stack_steps import Finisher, Shared, StackSteps
 from xcorr_app.pipeline.state import RECORD, RECORD_VERSION, State, asked_of
-from xcorr_app.pipeline.work import Watcher, Work
+from xcorr_app.pipeline.work import Outcome, Run, Watcher, Work
 from xcorr_app.system import worker_count
 
 _MAX_ANNOUNCED = 64
@@ -147,7 +145,7 @@ def compute_stacks(
                 if place not in begun:
                     begun[place] = StackSteps(shared, series[place])
                     begun[place].ahead()
-            if number + 1 in begun and not begun[number + 1].is_begun:
+            if number + 1 in begun and begun[number + 1].begun is None:
                 # The system reads ahead what comes next, as far as that does not push out what this stack needs.
                 for path in (paths := series[number + 1].paths[:_MAX_ANNOUNCED]):
                     announce(path, _BYTES_ANNOUNCED // len(paths))

@@ -23,7 +23,7 @@ import xxhash
 from xcorr_app.errors import InputError, OutputError
 from xcorr_app.io import atomic_write_text, make_folder
 from xcorr_app.io.checksum import FileChecksum
-from xcorr_app.io.container_paths import ZARR
+from xcorr_app.io.names import ZARR
 from xcorr_app.io.opened import opened
 from xcorr_app.io.outputs import output_files
 from xcorr_app.io.writing.atomic import refusals_as, remove_output

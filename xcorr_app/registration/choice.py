@@ -13,8 +13,6 @@ from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 from xcorr_app.registration.settings import Settings
 
-__all__ = ["decide_registration", "why_planes"]
-
 
 def decide_registration(
     frame_shape: tuple[int, int],

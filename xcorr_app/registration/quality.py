@@ -34,6 +34,8 @@ _INCONSISTENT = 0.3
 """The same of inconsistent frames, at least, and"""
 _TOLD = 0.5
 """share of the tiles that resemble the reference, up to which it is more: of other scenes a tenth does."""
+_FILLED = 0.5
+"""The same of uncertain frames whose peak fills the window, so that nothing tells it from chance."""
 _CHANCE = 30.0
 """Odds of chance over the probability of a false alarm: near a height, peaks by chance are denser than those of scenes,
 which reach any."""
@@ -63,10 +65,11 @@ def without_remarks(flags: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str,
 def wrong_by_chance(false_alarm: NDArray[np.float64], uncertain: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Probability (T,) that peaks are those of noise, by that of noise reaching as high.
 
-    A peak that fills the window has nothing to be told from: where it is `uncertain` as well, it stands for nothing.
+    A peak that fills the window has nothing to be told from: where it is `uncertain` as well, it may be either.
     """
     odds = _CHANCE * false_alarm
-    return np.asarray(np.where(np.isfinite(odds), odds / (1 + odds), np.where(uncertain, 1.0, 0.0)))
+    found: NDArray[np.float64] = np.where(np.isfinite(odds), odds / (1 + odds), np.where(uncertain, _FILLED, 0.0))
+    return found
 
 
 def honest_errors(sigma: NDArray[np.float64], wrong: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -74,12 +77,14 @@ def honest_errors(sigma: NDArray[np.float64], wrong: NDArray[np.float64]) -> NDA
 
     A shift that is a peak by chance lies anywhere in the window, however sharp that peak is.
     """
-    return np.asarray(np.where((wrong > 0.5)[:, None] & ~np.isnan(sigma), np.inf, sigma))
+    found: NDArray[np.float64] = np.where((wrong > 0.5)[:, None] & ~np.isnan(sigma), np.inf, sigma)
+    return found
 
 
 def wrong_if_inconsistent(alike: NDArray[np.float64]) -> NDArray[np.float64]:
     """Probability (T,) that inconsistent frames lie elsewhere, by the share of tiles that resemble the reference."""
-    return np.asarray(np.fmax(_INCONSISTENT, 1 - alike / _TOLD))
+    found: NDArray[np.float64] = np.fmax(_INCONSISTENT, 1 - alike / _TOLD)
+    return found
 
 
 def clean_fraction(
@@ -110,7 +115,8 @@ def clean_of(products: NDArray[np.float64], variance: NDArray[np.float64] | None
     flanks = products[:, 1:].reshape(-1, 2, _LAGS) @ np.array([15, -6, 1]) / 20
     noise = own - flanks.sum(axis=1)
     whole = own if variance is None else variance
-    return np.asarray(np.clip(1 - noise / np.where(whole > 0, whole, np.inf), 0.0, 1.0))
+    clean: NDArray[np.float64] = np.clip(1 - noise / np.where(whole > 0, whole, np.inf), 0.0, 1.0)
+    return clean
 
 
 def _mean_products(images: Array, period: int, *, centred: bool = False) -> NDArray[np.float64]:
@@ -127,7 +133,8 @@ def _mean_products(images: Array, period: int, *, centred: bool = False) -> NDAr
     # Line by line, and those in double precision.
     lines = [xp.einsum("nijk,nijk->nij", one, other) for one, other in pairs]
     sums = xp.stack([each.sum(axis=(1, 2), dtype=np.float64) for each in lines], axis=1)
-    return np.asarray(to_host(sums) / [one.size / count for one, _ in pairs])
+    found: NDArray[np.float64] = to_host(sums) / [one.size / count for one, _ in pairs]
+    return found
 
 
 def doubtful_below(
@@ -144,13 +151,15 @@ def doubtful_below(
     `by_chance`, of `score_by_chance`.
     """
     allowed = min_score * np.sqrt(of_reference * of_frames)
-    return np.asarray(np.maximum(allowed, by_chance))
+    least: NDArray[np.float64] = np.maximum(allowed, by_chance)
+    return least
 
 
 def score_by_chance(overlap: NDArray[np.float64], window: ShiftWindow) -> NDArray[np.float64]:
     """Score that unrelated white noise hardly reaches anywhere in the window, by the pixels (n,) that overlap."""
     highest = np.sqrt(2 * np.log(window.shape[0] * window.shape[1])) + _SIGNIFICANCE
-    return np.asarray(np.minimum(highest / np.sqrt(np.maximum(overlap, 1.0)), _MAX_BY_CHANCE))
+    chance: NDArray[np.float64] = np.minimum(highest / np.sqrt(np.maximum(overlap, 1.0)), _MAX_BY_CHANCE)
+    return chance
 
 
 def on_edge(peaks: NDArray[np.integer], window: ShiftWindow) -> NDArray[np.bool_]:

@@ -1,14 +1,17 @@
-"""The kernels on the device against the definition in float64; outputs poisoned, sizes odd, every variant and type."""
+"""The kernels on the device against the definition in float64; outputs poisoned, every variant and option."""
 
 from __future__ import annotations
+
+from itertools import product
 
 import numpy as np
 import pytest
 
 from tests.device import NEEDS_DEVICE
 from tests.kernels.definition import planes_by_definition
+from tests.kernels.test_correlation_on_host import BLOCKS, N_TO_M, TILES
 from xcorr_app.errors import DataTypeError, ShapeError
-from xcorr_app.gpu.direct.kernels import KERNELS
+from xcorr_app.gpu.direct.kernels import KERNELS, STAGED
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.direct.run import correlate_on_device
 from xcorr_app.gpu.runtime.limits import DeviceLimits
@@ -16,16 +19,18 @@ from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
 pytestmark = NEEDS_DEVICE
 
-SIZES = (1, 2, 3, 31, 32, 33, 63, 65, 100, 257)
 ATOMIC = {"warp-shuffle-distributed"}  # sums of one element come from several threads, in any order
+FLOATS = ("float32", "float32")
 
 
-def random_batch(problem, dtype, seed=1):
-    rng = np.random.default_rng(seed)
-    low = 0 if dtype.startswith("u") else -99
-    lefts = rng.integers(low, 200, (problem.lefts, *problem.left_shape)).astype(dtype)
-    rights = rng.integers(low, 200, (problem.rights, *problem.right_shape)).astype(dtype)
-    return (lefts / np.float32(3), rights / np.float32(7)) if dtype == "float32" else (lefts, rights)
+def random_batch(problem, types, seed=1):
+    made = []
+    for side, dtype in enumerate(types):
+        rng = np.random.default_rng(seed + side)
+        shape = (problem.lefts, *problem.left_shape) if side == 0 else (problem.rights, *problem.right_shape)
+        values = rng.integers(0 if dtype.startswith("u") else -99, 200, shape).astype(dtype)
+        made.append(values / np.float32(3 + 4 * side) if dtype == "float32" else values)
+    return made
 
 
 def computed(cupy, lefts, rights, problem, variant, **options):
@@ -34,56 +39,72 @@ def computed(cupy, lefts, rights, problem, variant, **options):
     return correlate_on_device(cupy.asarray(lefts), cupy.asarray(rights), problem, variant, out=out, **options).get()
 
 
-def skip_unless_computed(variant, problem):
-    """Leave out what a variant is not for; tests/kernels checks that it says so."""
-    if KERNELS[variant].accepts(problem, DeviceLimits()) is not None:
-        pytest.skip(f"{variant} is not for such a problem")
+def beyond(size):
+    """A window beyond the matrices."""
+    return Problem((size, size + 2), (size + 1, size), (-5, -33), (9, 70), lefts=2, rights=3, rights_per_left=3)
 
 
-def assert_equal(planes, expected, tolerance=1e-5):
+def full(left, right):
+    return Problem.full_plane(left, right, lefts=2, rights=2, rights_per_left=2)
+
+
+WINDOW = Problem((33, 30), (31, 40), (-9, -12), (20, 30), lefts=2, rights=2, rights_per_left=2)
+N_TO_MS = [*N_TO_M, Problem.full_plane((130, 97), (101, 133), lefts=5, rights=6, rights_per_left=6)]
+ROWS = [{"DISTRIBUTION": d, "MAX_ROWS": m} for d, m in ((0, 1), (1, 5), (2, 1), (2, 7), (2, 65536))]
+ASKED = [
+    *product(KERNELS, [None], map(beyond, (1, 2, 3, 31, 32, 33, 63, 65, 100, 257)), [FLOATS]),
+    *product(
+        KERNELS, [None], [full((33, 65), (31, 63)), full((100, 37), (45, 101))], [(each, each) for each in INPUT_TYPES]
+    ),
+    *product(KERNELS, [None], [WINDOW], [("float32", "uint16"), ("int16", "uint8"), ("uint8", "float32")]),
+    *((variant, tuning | rows, problem, FLOATS) for (variant, tuning), rows, problem in product(TILES, ROWS, N_TO_MS)),
+    *(
+        (variant, {**tuning, "DISTRIBUTION": 2, "MAX_ROWS": 4}, N_TO_M[0], (dtype, dtype))
+        for (variant, tuning), dtype in product(TILES, ("uint8", "uint16", "int16"))
+    ),
+    *((variant, tuning, N_TO_M[0], FLOATS) for variant, tuning in BLOCKS),
+]
+"""Variants, tunings, problems and types of lefts and rights; what a variant is not for is left out."""
+CASES = [case for case in ASKED if KERNELS[case[0]].accepts(case[2], DeviceLimits()) is None]
+
+
+@pytest.mark.parametrize(("variant", "tuning", "problem", "types"), CASES)
+def test_planes_equal_the_definition(cupy, variant, tuning, problem, types):
+    lefts, rights = random_batch(problem, types)
+    planes = computed(cupy, lefts, rights, problem, variant, tuning=tuning)
+    expected = planes_by_definition(lefts, rights, problem)
     assert np.isfinite(planes).all()
-    assert np.linalg.norm(planes - expected) <= tolerance * np.linalg.norm(expected)
+    assert np.linalg.norm(planes - expected) <= 1e-5 * np.linalg.norm(expected)
 
 
-@pytest.mark.parametrize("variant", KERNELS)
-@pytest.mark.parametrize("size", SIZES)
-def test_sizes_with_a_window_beyond_the_matrix(cupy, variant, size):
-    problem = Problem((size, size + 2), (size + 1, size), (-5, -33), (9, 70), lefts=2, rights=3, rights_per_left=3)
-    skip_unless_computed(variant, problem)
-    lefts, rights = random_batch(problem, "float32")
-    assert_equal(computed(cupy, lefts, rights, problem, variant), planes_by_definition(lefts, rights, problem))
-
-
-@pytest.mark.parametrize("variant", KERNELS)
-@pytest.mark.parametrize("shapes", [((33, 65), (31, 63)), ((100, 37), (45, 101))])
-@pytest.mark.parametrize("dtype", INPUT_TYPES)
-def test_full_planes_of_every_type(cupy, variant, shapes, dtype):
-    problem = Problem.full_plane(*shapes, lefts=2, rights=2, rights_per_left=2)
-    skip_unless_computed(variant, problem)
-    lefts, rights = random_batch(problem, dtype)
-    assert_equal(computed(cupy, lefts, rights, problem, variant), planes_by_definition(lefts, rights, problem))
+@pytest.mark.parametrize("distribution", [0, 2])
+@pytest.mark.parametrize("variant", [name for name in KERNELS if name not in STAGED])
+def test_elements_and_sums_of_float64(cupy, variant, distribution):
+    problem = Problem((63, 70), (51, 66), (-20, -33), (41, 70), lefts=3, rights=4, rights_per_left=4)
+    rng = np.random.default_rng(7)
+    lefts, rights = rng.normal(1e5, 1, (3, 63, 70)), rng.normal(-1e5, 1, (4, 51, 66))
+    tuning = {"DISTRIBUTION": distribution} if "DISTRIBUTION" in KERNELS[variant].tunables else {}
+    planes = computed(cupy, lefts, rights, problem, variant, sum_type="double", tuning=tuning)
+    np.testing.assert_allclose(planes, planes_by_definition(lefts, rights, problem), rtol=1e-12)
 
 
 @pytest.mark.parametrize("variant", [name for name in KERNELS if name not in ATOMIC])
 def test_the_same_bits_every_run(cupy, variant):
     problem = Problem.full_plane((130, 131), (130, 131))
-    skip_unless_computed(variant, problem)
-    lefts, rights = random_batch(problem, "float32")
-    first = computed(cupy, lefts, rights, problem, variant)
-    for _ in range(3):
-        np.testing.assert_array_equal(first, computed(cupy, lefts, rights, problem, variant))
+    lefts, rights = random_batch(problem, FLOATS)
+    if KERNELS[variant].accepts(problem, DeviceLimits()) is None:
+        first, *others = (computed(cupy, lefts, rights, problem, variant) for _ in range(4))
+        assert all((first == other).all() for other in others)
 
 
 @pytest.mark.parametrize("variant", ["combined", "row-product"])
 def test_more_pairs_than_a_grid_axis_holds(cupy, variant):
     problem = Problem.full_plane((2, 3), (2, 3), lefts=70_001, rights=70_001)
-    lefts, rights = random_batch(problem, "uint8")
-    planes = computed(cupy, lefts, rights, problem, variant)
-    last = Problem.full_plane((2, 3), (2, 3))
+    lefts, rights = random_batch(problem, ("uint8", "uint8"))
+    planes, one = computed(cupy, lefts, rights, problem, variant), Problem.full_plane((2, 3), (2, 3))
     for pair in (0, 65_535, 65_536, 70_000):
-        np.testing.assert_array_equal(
-            planes[pair], planes_by_definition(lefts[pair : pair + 1], rights[pair : pair + 1], last)[0]
-        )
+        expected = planes_by_definition(lefts[pair : pair + 1], rights[pair : pair + 1], one)
+        np.testing.assert_array_equal(planes[pair], expected[0])
 
 
 @pytest.mark.parametrize("variant", ["overlap-wise", "combined", "row-product"])
@@ -98,20 +119,13 @@ def test_a_stack_beyond_two_to_the_31_elements(cupy, variant):
     assert not planes[:-1].any()
 
 
-@pytest.mark.parametrize("variant", KERNELS)
-@pytest.mark.parametrize("dtypes", [("float32", "uint16"), ("int16", "uint8"), ("uint8", "float32")])
-def test_left_and_right_of_different_types(cupy, variant, dtypes):
-    problem = Problem((33, 30), (31, 40), (-9, -12), (20, 30), lefts=2, rights=2, rights_per_left=2)
-    lefts, rights = (random_batch(problem, dtype)[side] for side, dtype in enumerate(dtypes))
-    assert_equal(computed(cupy, lefts, rights, problem, variant), planes_by_definition(lefts, rights, problem))
-
-
 def test_wrong_arrays_are_refused(cupy):
     problem = Problem.full_plane((4, 4), (4, 4))
     good = cupy.zeros((1, 4, 4), "float32")
-    with pytest.raises(ShapeError, match="must have the shapes"):
-        correlate_on_device(good[:, :3], good, problem)
-    with pytest.raises(DataTypeError, match="must be of the types"):
-        correlate_on_device(good, good.astype("float64"), problem)
-    with pytest.raises(ShapeError, match="out must be"):
-        correlate_on_device(good, good, problem, out=good)
+    for arrays, how, error, message in (
+        ((good[:, :3], good), {}, ShapeError, "must have the shapes"),
+        ((good, good.astype("float64")), {}, DataTypeError, "must be of the types"),
+        ((good, good), {"out": good}, ShapeError, "out must be"),
+    ):
+        with pytest.raises(error, match=message):
+            correlate_on_device(*arrays, problem, **how)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from tests.device import NEEDS_DEVICE
+from tests.kernels.filter_launches import POINTWISE_LAYERS
 from tests.kernels.pointwise_definition import (
     assert_mixed,
     is_exact,
     random_matrix,
     random_stack,
 )
-from tests.kernels.pointwise_instantiations import LAYERS
 from xcorr_app.gpu.pointwise import run as pointwise_run
 from xcorr_app.gpu.pointwise.blocking import stored_matrix
 from xcorr_app.gpu.pointwise.run import COUNTERS, pointwise_on_device
@@ -72,7 +72,7 @@ def test_very_many_channels(cupy, sizes):
     check(cupy, (channels, pixels), 0, filters, kernel="blocking")
 
 
-@pytest.mark.parametrize("layer", LAYERS, ids=str)
+@pytest.mark.parametrize("layer", POINTWISE_LAYERS, ids=str)
 @pytest.mark.parametrize("kernel", ["blocking", "auto"])
 def test_layers(cupy, kernel, layer):
     channels, filters, side = layer

@@ -1,6 +1,6 @@
 import pytest
 
-from xcorr_app.io.finding.natural_order import natural_key, safe_name, unique_names
+from xcorr_app.io.names import natural_key, safe_name, unique_names
 
 
 def test_numbers_in_names_compare_as_numbers():

@@ -14,10 +14,10 @@ from tests.io.samples import TYPES, noise
 from xcorr_app.cli import main
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, LimitError, OutputError
 from xcorr_app.io import Limits, StackMetadata, discover, read_stack, scan_file
+from xcorr_app.io.cached_planes import read_planes
 from xcorr_app.io.checksum import Checksums
 from xcorr_app.io.ome_zarr.zarr_write import ZarrWriter
 from xcorr_app.io.outputs import new_writer
-from xcorr_app.io.reading import read_planes
 from xcorr_app.io.source import plane_positions
 
 zarr = pytest.importorskip("zarr")

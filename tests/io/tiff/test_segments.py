@@ -12,7 +12,7 @@ from tests.io.samples import TYPES, noise, write_plain
 from xcorr_app.errors import DamagedFileError
 from xcorr_app.io import read_stack, scan_file
 from xcorr_app.io.limits import SPARE
-from xcorr_app.io.tiff import segments
+from xcorr_app.io.tiff import pages
 
 LAYOUTS = ({}, {"rowsperstrip": 7}, {"tile": (16, 32)})
 
@@ -91,9 +91,7 @@ def test_bits_that_are_stored_last_first(tmp_path, monkeypatch, compression, pre
     with tifffile.TiffFile(path) as tif:
         code, order = int(tif.pages[0].compression), tif.pages[0].fillorder
     assert order == 2
-    given, real = [], segments._BYTE_CODECS[code]
-    monkeypatch.setitem(
-        segments._BYTE_CODECS, code, lambda content, **how: given.append(content) or real(content, **how)
-    )
+    given, real = [], pages._BYTE_CODECS[code]
+    monkeypatch.setitem(pages._BYTE_CODECS, code, lambda content, **how: given.append(content) or real(content, **how))
     np.testing.assert_array_equal(scan_file(path).read(0), data)
     assert given == [encoded]

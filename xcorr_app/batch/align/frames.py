@@ -1,19 +1,25 @@
-"""A source of planes seen as the frames that are measured."""
+"""A source of planes seen as the frames that are measured, and the images that options name."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.errors import InputError
-from xcorr_app.io import SeriesSpec, Source
-from xcorr_app.io.reading import is_plain
+from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.io import SeriesSpec, Source, read_stack, scan_file
+from xcorr_app.io.cached_planes import is_plain
+from xcorr_app.io.single_channel import scan_channel
+from xcorr_app.io.source import ImageFile
 from xcorr_app.pipeline.planes import Begun, HostPlanes
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.stack_upload import StackUpload
+from xcorr_app.registration.correction import CorrectedFrames, Correction, correction_for
 from xcorr_app.registration.stack.frames import Frames
 
 
@@ -77,3 +83,64 @@ def choose_axis(source: Source, wanted: Literal["T", "Z"] | None) -> Literal["T"
             )
         return wanted
     return "Z" if sizes["T"] == 1 and sizes["Z"] > 1 else "T"
+
+
+def correction_of(options: AlignOptions, frames: Frames) -> Correction | None:
+    """Correction of a stack; None where none was asked for."""
+    if not options.corrects:
+        return None
+    background = options.background
+    return correction_for(
+        frames,
+        _image(options.flat, options),
+        _image(options.dark, options),
+        _image(background, options) if isinstance(background, Path) else background,
+    )
+
+
+def corrected(frames: Frames, correction: Correction | None) -> Frames:
+    """Frames as they are measured."""
+    return frames if correction is None else CorrectedFrames(frames, correction)
+
+
+def check_correction(options: AlignOptions, frames: SourceFrames) -> None:
+    """Refuse to write corrected frames of several channels, of which the images show one."""
+    if options.correct and frames.source.sizes["C"] > 1:
+        raise InputError(f"{frames.source.paths[0]}: has several channels, and --correct images of one: use --channel")
+
+
+def _image(path: Path | None, options: AlignOptions) -> NDArray[Any] | None:
+    if path is None:
+        return None
+    stack = read_stack(path, limits=options.limits)
+    if stack.data.ndim != 2:
+        raise InputError(f"{path}: holds axes {stack.metadata.axes}; to correct by, give a single image")
+    return stack.data
+
+
+def reference_of(options: AlignOptions, frames: SourceFrames) -> str | int | Array:
+    """Reference as the measurement takes it; a file is read here."""
+    if not isinstance(options.reference, Path):
+        return options.reference
+    image = scan_reference(options)
+    sizes = image.metadata.sizes
+    if sizes["T"] * sizes["Z"] > 1:
+        raise InputError(f"{options.reference}: holds {sizes['T'] * sizes['Z']} images; a reference is a single one")
+    channel = frames.channel if sizes["C"] > 1 else 0
+    if channel >= sizes["C"]:
+        raise InputError(f"{options.reference}: has {sizes['C']} channels; --channel {channel} does not exist")
+    plane = image.read(image.page_at(0, 0, channel))
+    if plane.shape != frames.shape:
+        raise InputError(
+            f"{options.reference}: is {plane.shape[0]} x {plane.shape[1]}, the frames are "
+            f"{frames.shape[0]} x {frames.shape[1]}; the reference must have the size of a frame"
+        )
+    return frames.xp.asarray(plane)
+
+
+def scan_reference(options: AlignOptions) -> ImageFile:
+    """Check the file of a reference image; of a colour image, the channel that is measured is taken."""
+    path = Path(str(options.reference))
+    if options.single_channel is None:
+        return scan_file(path, options.limits)
+    return scan_channel(path, options.limits, channel=options.single_channel, lenient=True)

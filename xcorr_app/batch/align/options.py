@@ -164,6 +164,7 @@ class AlignOptions(MovingOptions):
         group="Run",
         needs={"apply": (True,)},
         former={"pyramid": "ome-zarr:{old}"},
+        former_default="1",
     )
     cluster: str | None = shared_options.cluster()
     watch: bool = flag(
@@ -185,7 +186,13 @@ class AlignOptions(MovingOptions):
             self._check_motion()
         if self.first_channel < 0:
             raise ArgumentError(f"channel {self.first_channel} does not exist: channels count from 0")
-        _ = self.settings, self.patches  # which check their values
+        if self.max_shift in (0, (0, 0)):
+            raise ArgumentError(f"max_shift is {self.max_shift}, so that no frame could move: give pixels above 0")
+        _ = self.patches  # which checks its values, as settings do
+        if self.settings.masks is not None:
+            from xcorr_app.registration.masked.estimate import check_masks
+
+            check_masks(self.reference, self.settings)
 
     @cached_property
     def settings(self) -> Settings:

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from xcorr_app.batch.align.by_patches import ENGINE as PATCHES_ENGINE
-from xcorr_app.batch.align.by_patches import FILES
-from xcorr_app.batch.align.frames import SourceFrames, begin_stack, choose_axis, frames_along
-from xcorr_app.batch.align.named_images import scan_reference
+from xcorr_app.batch.align.frames import SourceFrames, begin_stack, choose_axis, frames_along, scan_reference
+from xcorr_app.batch.align.motions import ENGINE as PATCHES_ENGINE
+from xcorr_app.batch.align.motions import FILES
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.pages import SECTION, write_page
 from xcorr_app.batch.align.stack import align_stack
 from xcorr_app.batch.shared_options import explains_another, limits_for
 from xcorr_app.correlation.engines import choose_engine
 from xcorr_app.decision import Decision
+from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import SeriesSpec
 from xcorr_app.io.outputs import ENDINGS
-from xcorr_app.pipeline.outcome import Outcome
 from xcorr_app.pipeline.planes import Begun
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.stages import Stages
 from xcorr_app.pipeline.state import REPORT, State
-from xcorr_app.pipeline.work import Finished, Plan, Work
+from xcorr_app.pipeline.work import Finished, Outcome, Plan, Work
 from xcorr_app.registration import quality
 from xcorr_app.registration.choice import decide_registration
 from xcorr_app.registration.results.frame_table import parse_shifts_csv
@@ -60,9 +60,18 @@ class Align(Work[AlignOptions]):
 
     @classmethod
     def check(cls, plan: Plan[AlignOptions]) -> Plan[AlignOptions]:
-        """Refuse a reference that cannot be used."""
+        """Refuse a reference that cannot be used, and results of earlier runs that nobody named one by one."""
         if isinstance(plan.options.reference, Path):
             scan_reference(plan.options)
+        for spec in plan.discovery.series:
+            file = Path(os.path.abspath(spec.paths[0]))  # noqa: PTH100 - links stay
+            stack, known = file.parent, State(file.parent.parent)
+            asked = known.asked() if known.knows(stack.name) else None
+            if asked and asked.program == cls.program and not (_is_named(file, plan) or _is_named(stack, plan)):
+                raise InputError(
+                    f"{stack.parent}: is an output folder of {cls.program}, whose results would be aligned again; name "
+                    f"what they were made of, or each stack in it by itself, as {stack}"
+                )
         return plan
 
     def outputs(self, name: str) -> list[Path]:
@@ -105,6 +114,12 @@ class Align(Work[AlignOptions]):
     def report(self, outcomes: Sequence[Outcome], stages: Stages) -> Path | None:
         """See `Work`."""
         return write_page(self.plan, outcomes, stages)
+
+
+def _is_named(path: Path, plan: Plan[AlignOptions]) -> bool:
+    """Whether a user named just this, or gave its form, and no folder that holds it."""
+    named = [os.path.abspath(given) for given in plan.inputs]  # noqa: PTH100 - links stay
+    return str(path) in named or any(map(path.match, named))
 
 
 def _decision(frames: SourceFrames, options: AlignOptions) -> Decision:

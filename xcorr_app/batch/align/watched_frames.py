@@ -12,14 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from xcorr_app.batch.align.frames import SourceFrames, frames_along
-from xcorr_app.batch.align.named_images import reference_of
+from xcorr_app.batch.align.frames import SourceFrames, frames_along, reference_of
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec
 from xcorr_app.io.finding.file_names import read_name
-from xcorr_app.io.finding.found import joined_frames
+from xcorr_app.io.series import joined_frames
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.results.frame_table import rows_of, shifts_csv
 

@@ -17,7 +17,7 @@ from xcorr_app.batch.align.frames import SourceFrames
 from xcorr_app.batch.apply.options import ApplyOptions
 from xcorr_app.errors import InputError, ShapeError
 from xcorr_app.io import Checksums, Discovery, SeriesSpec
-from xcorr_app.io.finding.natural_order import plain_name
+from xcorr_app.io.names import plain_name
 from xcorr_app.io.shift_table import ShiftTable, read_shift_table
 from xcorr_app.pipeline.state import Recorded, State
 from xcorr_app.registration.motion.result import MotionResult

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.batch.correlate.options import CorrelateOptions
-from xcorr_app.batch.correlate.peaks_file import check_peaks_name
 from xcorr_app.batch.shared_options import explains_another, limits_for
 from xcorr_app.correlation.arrangement import engine_dtypes, plane_dtype
 from xcorr_app.correlation.choice import decide_planes
@@ -108,6 +107,12 @@ def plan_correlation(left: Path, right: Path, out: Path, options: CorrelateOptio
     device = select_device(options.device)
     plan = CorrelationPlan(lefts, rights, left_shape, right_shape, window, dtype, "fft", at_once, device, out, options)
     return replace(plan, engine=plan.decision().engine)
+
+
+def check_peaks_name(path: Path) -> None:
+    """Refuse a name that does not say which kind of file is wanted."""
+    if path.suffix.lower() not in (".csv", ".npz"):
+        raise ArgumentError(f"{path}: peaks are written as .csv or .npz; choose one by the ending")
 
 
 def operand_shapes(left: MatrixFile, right: MatrixFile, form: str) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -2,29 +2,82 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from xcorr_app.batch.correlate.peaks_file import PlaneRecord, write_peaks
 from xcorr_app.batch.correlate.plan import CorrelationPlan, blocks
 from xcorr_app.correlation.find_shifts import find_shifts
 from xcorr_app.correlation.forms import Form
 from xcorr_app.correlation.plane import check_range, cross_correlate
 from xcorr_app.correlation.plane_peaks import Agreement, PlanePeaks, compare_peaks, fft_reference, peaks_of_planes
 from xcorr_app.gpu.runtime.arrays import Array, to_host
+from xcorr_app.io.writing.atomic import atomic_path, atomic_write_text, remove_abandoned
 from xcorr_app.io.writing.plane_file import Write, plane_writer
 from xcorr_app.pipeline.environment import own_version, versions
-from xcorr_app.pipeline.failures import memory_as_limit
-from xcorr_app.pipeline.finisher import Finisher
+from xcorr_app.pipeline.stack_steps import Finisher
+from xcorr_app.pipeline.work import memory_as_limit
+from xcorr_app.registration.results.frame_table import csv_text
 from xcorr_app.registration.stack.passes import Progress
+
+
+class PlaneRecord(NamedTuple):
+    """What is known of one plane: the columns of the ``.csv``. What does not exist, or was not verified, is None."""
+
+    left: int
+    right: int
+    """Which images were correlated: their numbers in the files, counted from 0."""
+    dy: float | None
+    dx: float | None
+    score: float | None
+    """Or plain sum."""
+    ratio: float | None
+    """The peak over the highest other local maximum; infinite where none is positive."""
+    peak_dy: int | None
+    peak_dx: int | None
+    """Whole shift."""
+    on_edge: int
+    """1 or 0."""
+    reference_dy: float | None
+    reference_dx: float | None
+    """Shift by the FFT reference."""
+    difference_px: float | None
+    """Between the two."""
+    problem: str | None
+    """Why the plane counts as failed."""
+
+
+def write_peaks(path: Path, records: Sequence[PlaneRecord], shape: tuple[int, ...], facts: dict[str, Any]) -> None:
+    """Write the records of all pairs, in their order; `shape` is that of the pairs: (), (M,) or (N, M).
+
+    The ``.npz`` holds ``shift`` and ``peak`` (..., 2), ``score``, ``ratio`` and ``on_edge`` (...), and ``facts``, the
+    JSON that planes have in their description.
+    """
+    remove_abandoned(path)
+    if path.suffix.lower() == ".csv":
+        atomic_write_text(path, csv_text(PlaneRecord._fields, records))
+        return
+
+    def array(*names: str) -> np.ndarray:
+        values = np.array([[getattr(record, name) for name in names] for record in records], np.float64)
+        return values.reshape(*shape, len(names))
+
+    peak = np.nan_to_num(array("peak_dy", "peak_dx")).astype(np.int64)
+    arrays: dict[str, Any] = {"shift": array("dy", "dx"), "peak": peak}
+    arrays |= {name: array(name)[..., 0] for name in ("score", "ratio")}
+    arrays |= {"on_edge": array("on_edge")[..., 0] > 0, "facts": np.array(json.dumps(facts))}
+    with atomic_path(path) as partial, partial.open("wb") as file:
+        np.savez(file, **arrays)
+
 
 _WAITING = 2
 """Blocks of planes that are written or wait for it, at most."""

@@ -1,7 +1,8 @@
-"""Which filter a run applies: a named one with its numbers, or taps from a file."""
+"""Which filter a run applies: a named one with its numbers, taps from a file, or a bank as ``--bank`` names it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,10 +11,139 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.batch.filter.banks import FilterBank, parse_bank, read_taps
-from xcorr_app.errors import ArgumentError
-from xcorr_app.filtering import named
+from xcorr_app.errors import ArgumentError, InputError
+from xcorr_app.filtering import banks, named
 from xcorr_app.filtering.taps import Filter
+from xcorr_app.io.images.npy import open_array
+from xcorr_app.io.mixing_matrix import read_matrix
+
+TEXT_SUFFIXES = (".csv", ".txt")
+_MAX_BYTES_OF_TAPS = 2**26
+"""Some eight million taps: more is a picture, named by mistake."""
+
+
+def read_taps(path: Path) -> NDArray[np.float64]:
+    """Read the taps of a filter, (rows, columns), from ``.npy``, ``.csv`` or ``.txt``.
+
+    An array with one axis is a row of taps. Texts are read as :func:`xcorr_app.io.mixing_matrix.read_matrix` does.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in (".npy", *TEXT_SUFFIXES):
+        raise InputError(f"{path}: taps are read from .npy, {' or '.join(TEXT_SUFFIXES)}; save them as one of these")
+    if suffix == ".npy":
+        taps = _read_npy(path, "taps are a rectangle of rows and columns", (1, 2), _MAX_BYTES_OF_TAPS)
+        return taps.reshape(-1, taps.shape[-1])
+    table = read_matrix(path)
+    if table.names:
+        raise InputError(f"{path}: rows begin with something that is no number: {table.names[0][:60]}")
+    return _finite(path, table.matrix)
+
+
+def _read_npy(path: Path, form: str, axes: tuple[int, ...], max_bytes: int) -> NDArray[np.float64]:
+    stored = open_array(path)
+    if stored.ndim not in axes or stored.size == 0 or stored.nbytes > max_bytes:
+        raise InputError(f"{path}: holds {stored.dtype} of shape {stored.shape}; {form}")
+    if stored.dtype.kind not in "buif" or stored.dtype.itemsize > 8:
+        raise InputError(f"{path}: holds {stored.dtype}; filters are real numbers of up to 64 bits")
+    with np.errstate(invalid="ignore"):  # what is no number is refused
+        return _finite(path, np.array(stored, dtype=np.float64))
+
+
+def _finite(path: Path, taps: NDArray[np.float64]) -> NDArray[np.float64]:
+    if not np.isfinite(taps).all():
+        raise InputError(f"{path}: holds NaN or infinite values; filters are finite numbers")
+    return taps
+
+
+HIGHEST_FREQUENCY = 0.25
+"""Cycles a pixel of the finest waves of ``gabor``; every further scale has them longer by sqrt(2)."""
+_MAX_BYTES = 2**30
+"""Of a file, so that a picture named by mistake is not taken for a bank."""
+
+
+@dataclass(frozen=True)
+class FilterBank:
+    """Filters of one shape, and what each of them is."""
+
+    filters: NDArray[np.float64]
+    """(number, rows, columns)."""
+    names: tuple[str, ...]
+    """One a filter, short, for the channels of the result."""
+    file: Path | None = None
+    """Where they were read from."""
+
+
+def parse_bank(text: str) -> FilterBank:
+    """Make the bank that ``NAME`` or ``NAME:NUMBERS`` stands for, or read the one in a ``.npy`` file."""
+    if text.lower().endswith(".npy"):
+        return _read_bank(Path(text))
+    name, colon, numbers = text.partition(":")
+    if name not in BANKS:
+        raise ArgumentError(f"bank {text!r} is not known: write {', '.join(BANKS.values())} or FILE.npy")
+    try:
+        return _BANK_MAKERS[name](numbers if colon else None)
+    except ValueError as error:
+        reason = f": {error}" if isinstance(error, ArgumentError) else ""
+        raise ArgumentError(f"bank {text!r}: write {BANKS[name]}{reason}") from None
+
+
+def _gabor(numbers: str | None) -> FilterBank:
+    orientations, scales = map(int, (numbers or "").split(","))
+    if not (1 <= orientations <= 64 and 1 <= scales <= 9):
+        raise ArgumentError("1 to 64 orientations, 1 to 9 scales")
+    frequencies = [HIGHEST_FREQUENCY / math.sqrt(2) ** scale for scale in range(scales)]
+    names = [
+        f"gabor {wave} {1 / frequency:.3g} px {180 * step / orientations:.4g} deg"
+        for frequency in frequencies
+        for step in range(orientations)
+        for wave in ("cos", "sin")
+    ]
+    return FilterBank(banks.gabor(frequencies, orientations), tuple(names))
+
+
+def _derivatives(numbers: str | None) -> FilterBank:
+    sigmas = [float(number) for number in (numbers or "").split(",")]
+    if not all(sigma <= 100 for sigma in sigmas):
+        raise ArgumentError("sigmas up to 100 px")
+    names = [f"d{along} sigma {sigma:g}" for sigma in sigmas for along in ("x", "y", "xx", "xy", "yy")]
+    return FilterBank(banks.gaussian_derivatives(sigmas), tuple(names))
+
+
+def _schmid(numbers: str | None) -> FilterBank:
+    _takes_none(numbers)
+    return FilterBank(banks.schmid(), tuple(f"schmid {sigma} {cycles}" for sigma, cycles in banks.SCHMID_SCALES))
+
+
+def _leung_malik(numbers: str | None) -> FilterBank:
+    _takes_none(numbers)
+    filters = banks.leung_malik()
+    return FilterBank(filters, tuple(f"leung-malik {number}" for number in range(len(filters))))
+
+
+def _takes_none(numbers: str | None) -> None:
+    if numbers is not None:
+        raise ArgumentError("it takes no numbers")
+
+
+_BANK_MAKERS: dict[str, Callable[[str | None], FilterBank]] = {
+    "gabor": _gabor,
+    "derivatives": _derivatives,
+    "schmid": _schmid,
+    "leung-malik": _leung_malik,
+}
+
+BANKS = {
+    "gabor": "gabor:ORIENTATIONS,SCALES",
+    "derivatives": "derivatives:SIGMA[,SIGMA...]",
+    "schmid": "schmid",
+    "leung-malik": "leung-malik",
+}
+"""How every bank is written."""
+
+
+def _read_bank(path: Path) -> FilterBank:
+    filters = _read_npy(path, "a bank is numbers of shape (filters, rows, columns)", (3,), _MAX_BYTES)
+    return FilterBank(filters, tuple(f"{path.stem} {number}" for number in range(len(filters))), path)
 
 
 @dataclass(frozen=True)

@@ -1,49 +1,38 @@
-"""A run of ``xcorr filter``: every series found is filtered."""
+"""A run of ``xcorr filter``: every series found is filtered, plane by plane, a few planes at a time."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from xcorr_app.batch.filter.choice import FilterBank
 from xcorr_app.batch.filter.options import FilterOptions
-from xcorr_app.batch.filter.stack import bank_positions, filter_stack
 from xcorr_app.batch.shared_options import explains_another, limits_for
-from xcorr_app.batch.written import OneFile
 from xcorr_app.decision import Decision
-from xcorr_app.errors import ArgumentError
+from xcorr_app.errors import ArgumentError, DamagedFileError, ShapeError
 from xcorr_app.filtering.choice import check_device_engine, decide_filter
 from xcorr_app.filtering.convolve import filter_frames
+from xcorr_app.filtering.device import planned
+from xcorr_app.filtering.engines.choice import chosen_engine
+from xcorr_app.filtering.filter_bank import filter_bank
 from xcorr_app.filtering.kernel_names import kernel_name
 from xcorr_app.filtering.request import checked_request
 from xcorr_app.filtering.taps import correlation_kernel
+from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import SeriesSpec, StackMetadata
-from xcorr_app.io.source import plane_positions
-from xcorr_app.pipeline.planes import Begun, HostPlanes, begin_planes
+from xcorr_app.io.source import Resolution, plane_positions
+from xcorr_app.pipeline.new_channels import with_new_channels
+from xcorr_app.pipeline.planes import Begun, HostPlanes, begin_planes, over_planes, write_planes
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.work import Facts, Finished
+from xcorr_app.pipeline.work import Facts, Finished, OneFile
 from xcorr_app.registration.stack.passes import Pass
 
-
-def filter_device(options: FilterOptions) -> Device:
-    """Choose the device, and refuse an engine that cannot run there or on such taps, before any image is read."""
-    device = Device(np, "CPU") if options.device == "auto" and options.engine == "opencv" else None
-    device = device or select_device(options.device)
-    if explains_another(options):
-        return device
-    options.computes_on(device, engine=options.engine if options.engine == "reuse" else "auto")
-    if device.xp is not np and options.engine == "opencv":
-        raise ArgumentError(f"engine {options.engine!r} runs on the CPU: leave --device {options.device} out")
-    if options.choice.bank is not None:
-        if options.engine != "auto":
-            raise ArgumentError(f"a bank is computed as a whole: leave --engine {options.engine} out")
-    elif device.xp is not np:
-        check_device_engine(correlation_kernel(options.choice.taps, 0, flip=True, tolerance=1e-12), options.engine)
-    elif options.engine != "auto":
-        filter_frames(np.zeros((1, 1), np.float32), options.choice.taps, engine=options.engine)
-    return device
+_SHOWN = 5
+"""Planes that cannot be read and are named, of those that are listed."""
 
 
 class Filter(OneFile[FilterOptions]):
@@ -54,8 +43,22 @@ class Filter(OneFile[FilterOptions]):
 
     @classmethod
     def device(cls, options: FilterOptions) -> Device:
-        """Choose the device, and refuse what cannot run there."""
-        return filter_device(options)
+        """Choose the device, and refuse an engine that cannot run there or on such taps, before any image is read."""
+        device = Device(np, "CPU") if options.device == "auto" and options.engine == "opencv" else None
+        device = device or select_device(options.device)
+        if explains_another(options):
+            return device
+        options.computes_on(device, engine=options.engine if options.engine == "reuse" else "auto")
+        if device.xp is not np and options.engine == "opencv":
+            raise ArgumentError(f"engine {options.engine!r} runs on the CPU: leave --device {options.device} out")
+        if options.choice.bank is not None:
+            if options.engine != "auto":
+                raise ArgumentError(f"a bank is computed as a whole: leave --engine {options.engine} out")
+        elif device.xp is not np:
+            check_device_engine(correlation_kernel(options.choice.taps, 0, flip=True, tolerance=1e-12), options.engine)
+        elif options.engine != "auto":
+            filter_frames(np.zeros((1, 1), np.float32), options.choice.taps, engine=options.engine)
+        return device
 
     def files(self) -> dict[str, tuple[Path, ...]]:
         """See `Work`."""
@@ -74,14 +77,166 @@ class Filter(OneFile[FilterOptions]):
         return begin_planes(source, in_order(source.metadata), self.plan.device.xp, resources, ahead=ahead)
 
     def process(self, spec: SeriesSpec, resources: StackResources, begun: Begun[HostPlanes]) -> Finished:
-        """See `Work`."""
-        target = self.target(spec.name)
-        facts = filter_stack(spec, self.options, self.plan.device, target, resources, begun)
+        """See `Work`: a plane that cannot be read is written as zeros and named in the result.
+
+        Where the memory of a device does not suffice for one plane, the CPU filters the rest.
+        """
+        options, target, bank = self.options, self.target(spec.name), self.options.choice.bank
+        unreadable: dict[str, str] = {}
+        engines: dict[str, None] = {}
+        notes: list[str] = [*spec.notes]
+        clipped = non_finite = 0
+        source, positions = begun.host.source, begun.host.positions
+        if bank is None:
+            metadata = written_metadata(source.metadata, options)
+        else:
+            metadata = bank_metadata(source.metadata, bank, options)
+
+        def job(start: int, stop: int, xp: Any) -> tuple[Array, int, dict[int, str], str]:
+            chunk = begun.read(start, stop, xp)
+            after, count, engine = _filtered(chunk.frames, options)
+            after = after.astype(metadata.dtype, copy=False)
+            for plane in chunk.unreadable:
+                after[plane - start] = 0
+            return after, count, chunk.unreadable, engine
+
+        with resources.step("filter"), resources.writer(target, metadata) as writer:
+            rows, columns = source.metadata.shape[-2:]
+            pixels = rows * columns * (1 if bank is None else len(bank.filters))
+            results = over_planes(
+                self.plan.device.xp, len(positions), pixels, job, ("filter", "filtered"), resources.progress, notes
+            )
+            for after, beyond, damaged, engine in results:
+                clipped += beyond
+                engines[engine] = None
+                unreadable |= {str(plane): reason for plane, reason in damaged.items()}
+                if len(unreadable) == len(positions):
+                    raise DamagedFileError(next(iter(unreadable.values())))
+                non_finite += write_planes(writer, after, counted=True)
+        resources.close()
+        if clipped:
+            what = f"{metadata.dtype.name} and took the nearest end of its range; --dtype float32 keeps their values"
+            notes.append(f"{clipped} of the pixels did not fit {what}")
+        if non_finite:
+            notes.append(f"{non_finite} of the pixels are NaN or infinite")
+        shown = list(unreadable.items())[:_SHOWN]
+        notes += [f"plane {plane} is unreadable and was written as zeros: {reason}" for plane, reason in shown]
+        if len(shown) < len(unreadable):
+            notes.append(f"... and {len(unreadable) - len(shown)} more planes; run.json lists them all")
+        facts = {
+            "planes": len(positions),
+            "shape": list(metadata.shape),
+            "axes": metadata.axes,
+            "dtype": metadata.dtype.name,
+            "engine": ", ".join(engines),
+            "clipped_pixels": clipped,
+            "non_finite_pixels": non_finite,
+            "unreadable": unreadable,
+            "notes": [*notes, *resources.notes],
+        }
         return Finished(facts, [target], facts)
 
     def is_flagged(self, result: Facts) -> bool:
         """See `Work`."""
         return bool(result["unreadable"])
+
+
+def _filtered(images: Array, options: FilterOptions) -> tuple[Array, int, str]:
+    """Filtered images, number of clipped pixels, and what computed them."""
+    if options.choice.bank is not None:
+        named: Any = (
+            options.asked_kernel if is_device_array(images) else "auto"
+        )  # the CPU takes over where memory runs out
+        strided: Any = {"stride": options.stride, "method": named}
+        maps = filter_bank(images, options.choice.bank.filters, mode=options.mode, cval=options.cval, **strided)
+        return maps, 0, "bank"
+    taps = options.choice.taps
+    how: Any = {name: getattr(options, name) for name in ("mode", "cval", "engine")}
+    how["dtype"] = options.result_type(images.dtype)
+    if is_device_array(images):
+        how["kernel"] = options.asked_kernel
+        after, count = filter_frames(images, taps, **how)
+        decision = planned(images, taps, **how)
+        return after, count, decision.kernel or decision.engine
+    after, count = filter_frames(images, taps, **how)
+    if options.engine != "auto":
+        return after, count, options.engine
+    request = checked_request(images.shape, images.dtype, taps, origin=0, flip=True, **how)
+    return after, count, chosen_engine(request.kernel, finite=True)
+
+
+def written_metadata(metadata: StackMetadata, options: FilterOptions) -> StackMetadata:
+    """Metadata of the filtered stack: what was read, but for the size of planes and the type of pixels."""
+    metadata = metadata.with_plane_shape(*_left(metadata, options, options.choice.taps.shape))
+    dtype = options.result_type(metadata.dtype)
+    if dtype == "same" or metadata.dtype.name == dtype:
+        return metadata
+    tags = metadata.tiff
+    if tags is not None and tags.colormap is not None:
+        # A palette is indexed by integers; other values of grey have none.
+        tags = replace(tags, photometric=1, colormap=None)
+    return replace(metadata, dtype=np.dtype(dtype), tiff=tags)
+
+
+def bank_positions(metadata: StackMetadata) -> list[dict[str, int]]:
+    """Position (t, z, c) of every plane that is read, in the order in which a bank's results are written: C last."""
+    axes = _result_axes(metadata)
+    sizes = [metadata.sizes[axis] for axis in axes]
+    return [
+        {"t": 0, "z": 0, "c": 0} | dict(zip(axes.lower(), map(int, index), strict=True)) for index in np.ndindex(*sizes)
+    ]
+
+
+def bank_metadata(metadata: StackMetadata, bank: FilterBank, options: FilterOptions) -> StackMetadata:
+    """Metadata of the result: the other axes, then C with a plane for every channel and filter, then Y and X."""
+    count, height, width = bank.filters.shape
+    channels, old_names = metadata.sizes["C"], metadata.channel_names
+    prefixes = [f"{name} " for name in old_names] or ([f"{c} " for c in range(channels)] if channels > 1 else [""])
+    names = tuple(prefix + name for prefix in prefixes for name in bank.names)
+    wide = (
+        options.result_type(metadata.dtype) == "same" and metadata.dtype.itemsize >= 4 and metadata.dtype != np.float32
+    )
+    dtype = np.dtype(np.float64 if wide else np.float32)
+    result = with_new_channels(metadata, "C", channels * count, names, dtype)
+    if channels * count == 1:
+        result = replace(result, channel_names=())
+    rows, columns = _left(metadata, options, (height, width))
+    if options.stride > 1:
+        rows, columns = ((size - 1) // options.stride + 1 for size in (rows, columns))
+        result = _coarser(result, options.stride)
+    return result.with_plane_shape(rows, columns)
+
+
+def _left(metadata: StackMetadata, options: FilterOptions, taps: tuple[int, ...]) -> tuple[int, int]:
+    """Rows and columns of what taps leave of a plane. Raises ShapeError where that is nothing."""
+    rows, columns = metadata.shape[-2:]
+    if options.mode != "valid":
+        return rows, columns
+    if rows < taps[0] or columns < taps[1]:
+        raise ShapeError(
+            f"planes of {rows} x {columns} are smaller than the filter of {taps[0]} x {taps[1]}: nothing is left with "
+            "--mode valid"
+        )
+    return rows - taps[0] + 1, columns - taps[1] + 1
+
+
+def _coarser(metadata: StackMetadata, stride: int) -> StackMetadata:
+    """The same stack with pixels so many times as large."""
+    size, tiff = metadata.pixel_size, metadata.tiff
+    if size is not None:
+        metadata = replace(metadata, pixel_size=(size[0] * stride, size[1] * stride))
+    if tiff is None or tiff.resolution is None:
+        return metadata
+    (x, across), (y, down), unit = tiff.resolution
+    resolution = Resolution((x, across * stride), (y, down * stride), unit)
+    return replace(metadata, tiff=replace(tiff, resolution=resolution))
+
+
+def _result_axes(metadata: StackMetadata) -> str:
+    others = [axis for axis in metadata.axes[:-2] if axis != "C"]
+    if metadata.kind == "imagej":
+        others.sort(key="TZ".index)
+    return "".join(others) + ("C" if "C" in metadata.axes else "")
 
 
 def _decision(metadata: StackMetadata, options: FilterOptions, xp: Any) -> Decision:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -12,31 +13,85 @@ import numpy as np
 
 from xcorr_app.batch import choices
 from xcorr_app.batch.shared_options import limits_for
-from xcorr_app.batch.unmix.mixing import misfit, mixing_of
 from xcorr_app.batch.unmix.options import UnmixOptions
-from xcorr_app.batch.written import OneFile, write_planes
 from xcorr_app.decision import Decision
-from xcorr_app.errors import InputError
+from xcorr_app.errors import ArgumentError, InputError
 from xcorr_app.filtering.array_choice import decide_mixing
 from xcorr_app.filtering.kernel_names import mixing_name
-from xcorr_app.filtering.unmix import mixed_type, unmix_counted
+from xcorr_app.filtering.spectra import condition_number, inverted_spectra
+from xcorr_app.filtering.stains import stain_matrix
+from xcorr_app.filtering.unmix import checked_matrix, mixed_type, unmix_counted
 from xcorr_app.gpu.pointwise.blocking_options import AS_PUBLISHED, BlockingOptions
 from xcorr_app.gpu.pointwise.planner import plan_pointwise
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 from xcorr_app.gpu.runtime.limits import limits_by_name
 from xcorr_app.gpu.runtime.select import Device, select_device
-from xcorr_app.io import Discovery, SeriesSpec, StackMetadata, discover
-from xcorr_app.io.channels import ChannelSource, channels_of, scan_with_colours
+from xcorr_app.io import Discovery, SeriesSpec, Source, StackMetadata, discover, scan_file
+from xcorr_app.io.mixing_matrix import read_matrix, read_spectra
 from xcorr_app.pipeline.new_channels import with_new_channels
-from xcorr_app.pipeline.planes import Begun, HostPlanes, begin_planes, over_planes
+from xcorr_app.pipeline.planes import Begun, HostPlanes, begin_planes, over_planes, write_planes
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.work import Finished, Plan
+from xcorr_app.pipeline.work import Finished, OneFile, Plan
+
+_ILL_CONDITIONED = 100
+
+
+class Mixing(NamedTuple):
+    """A matrix."""
+
+    matrix: np.ndarray
+    names: tuple[str, ...]
+    """Of the rows; empty where they are not known."""
+    condition_number: float | None = None
+    """Of the spectra that were given; None where there are none."""
+
+    @property
+    def notes(self) -> list[str]:
+        """How far noise grows when spectra are separated."""
+        if self.condition_number is None:
+            return []
+        advice = "; the dyes can hardly be told apart, expect noise" * (self.condition_number > _ILL_CONDITIONED)
+        return [f"Condition number of the spectra: {self.condition_number:.3g}{advice}"]
+
+
+def mixing_of(options: UnmixOptions) -> Mixing:
+    """Read or look up the matrix."""
+    if options.stain is not None:
+        return Mixing(*stain_matrix(options.stain))
+    if options.matrix is not None:
+        table, file = read_matrix(options.matrix), options.matrix
+    else:
+        assert options.spectra is not None  # noqa: S101 - one of the three is given
+        table, file = read_spectra(options.spectra), options.spectra
+    try:
+        if options.matrix is not None:
+            return Mixing(checked_matrix(table.matrix), table.names)
+        inverse = checked_matrix(inverted_spectra(table.matrix))
+        return Mixing(inverse, table.names, condition_number(table.matrix))
+    except ArgumentError as error:
+        raise InputError(f"{file}: {error}") from error
+
+
+def misfit(shape: tuple[int, ...], channels: int, options: UnmixOptions) -> str:
+    """Say what a matrix of this shape needs in place of so many channels, and what may have been meant."""
+    rows, columns = shape
+    if options.stain:
+        return f"stains {options.stain} needs {columns}"
+    needs = f"{options.spectra or options.matrix} needs {columns}"
+    if rows != channels:
+        return needs
+    if options.spectra:
+        return f"{needs}; it fits when transposed: give one row per channel and one column per dye"
+    return (
+        f"{needs}; it fits when transposed: --matrix takes one row per channel of the result; spectra as measured, "
+        "one column per dye, are for --spectra"
+    )
 
 
 class _Stack(NamedTuple):
     """A stack that was checked."""
 
-    channels: ChannelSource
+    source: Source
     metadata: StackMetadata
     """Of the result."""
     planes: Begun[HostPlanes] | None = None
@@ -68,7 +123,7 @@ class Unmix(OneFile[UnmixOptions]):
         Files with one page are one each, unless the layout says otherwise, T holds the channels, or names number them.
         """
         single: Literal["frames", "stacks"] = "frames" if options.channel_axis == "T" else "stacks"
-        return discover(inputs, options.layout, options.limits, scan_with_colours, single=single)
+        return discover(inputs, options.layout, options.limits, partial(scan_file, colour=True), single=single)
 
     def decide(self, spec: SeriesSpec) -> Decision:
         """What mixes the channels of a stack; where that is to be explained, with the plan of dynamic blocking.
@@ -78,7 +133,7 @@ class Unmix(OneFile[UnmixOptions]):
         stack, options, matrix = self._stack(spec), self.options, self._mixing.matrix
         limits, pixels = limits_for(options, self.plan.device.xp), math.prod(stack.metadata.shape[-2:])
         how: Any = {"density": options.by_density, "clip": options.clip, "named": mixing_name(options.asked_kernel)}
-        types = stack.channels.metadata.dtype, stack.metadata.dtype
+        types = stack.source.metadata.dtype, stack.metadata.dtype
         decided = decide_mixing(*types, matrix.shape, 1, pixels, limits, **how)
         if not options.explain:
             return decided
@@ -91,27 +146,31 @@ class Unmix(OneFile[UnmixOptions]):
     def begin(self, spec: SeriesSpec, resources: StackResources, *, ahead: bool = False) -> _Stack | None:
         """See `Work`."""
         stack = self._stack(spec)
-        if stack.channels.colour:
-            # Its planes are read whole: three channels at once.
+        if spec.samples > 1:
+            # Colour images are read whole: three channels at once.
             return None if ahead else stack
-        ordered = _channels_in_order(stack.channels)
-        planes = begin_planes(stack.channels.source, ordered, self.plan.device.xp, resources, ahead=ahead)
-        if planes is None:
-            return None
-        return stack._replace(channels=replace(stack.channels, source=planes.host.source), planes=planes)
+        known, axis = stack.source.metadata, self.options.channel_axis
+        # All channels of one place after the other.
+        sizes = [known.sizes[each] for each in (*known.axes[:-2].replace(axis, ""), axis)]
+        axes = known.axes[:-2].replace(axis, "").lower() + axis.lower()
+        ordered = [{"t": 0, "z": 0, "c": 0} | dict(zip(axes, map(int, at), strict=True)) for at in np.ndindex(*sizes)]
+        planes = begin_planes(stack.source, ordered, self.plan.device.xp, resources, ahead=ahead)
+        return None if planes is None else stack._replace(source=planes.host.source, planes=planes)
 
     def process(self, spec: SeriesSpec, resources: StackResources, begun: _Stack) -> Finished:
         """See `Work`: all channels of one place together.
 
         Where a device's memory does not suffice for a place, the CPU mixes it and those after it.
         """
-        options, mixing, stack, metadata = self.options, self._mixing, begun.channels, begun.metadata
-        axes, sides, number = metadata.axes[:-2].removesuffix("C"), metadata.shape[-2:], stack.channels
-        places = [dict(zip(axes, at, strict=True)) for at in np.ndindex(*(metadata.sizes[axis] for axis in axes))]
+        options, mixing, metadata = self.options, self._mixing, begun.metadata
+        axes, sides, number = metadata.axes[:-2].removesuffix("C"), metadata.shape[-2:], mixing.matrix.shape[1]
+        places = [
+            dict(zip(axes.lower(), at, strict=True)) for at in np.ndindex(*(metadata.sizes[each] for each in axes))
+        ]
 
         def job(start: int, stop: int, xp: Any) -> tuple[Array, int]:
             if begun.planes is None:
-                planes = xp.asarray(np.stack([stack.read(place) for place in places[start:stop]]))
+                planes = xp.asarray(np.stack([begun.source.plane(**place) for place in places[start:stop]]))
             else:
                 chunk = begun.planes.read(start * number, stop * number, xp)
                 for plane in sorted(chunk.unreadable):
@@ -123,9 +182,10 @@ class Unmix(OneFile[UnmixOptions]):
 
         target = self.target(spec.name)
         clipped, notes, pixels = 0, [*spec.notes, *mixing.notes], number * math.prod(sides)
-        stage = ("unmix", "mixed")
         with resources.step("unmix"), resources.writer(target, metadata) as writer:
-            mixed = over_planes(self.plan.device.xp, len(places), pixels, job, stage, resources.progress, notes)
+            mixed = over_planes(
+                self.plan.device.xp, len(places), pixels, job, ("unmix", "mixed"), resources.progress, notes
+            )
             for planes, beyond in mixed:
                 clipped += beyond
                 write_planes(writer, planes)
@@ -135,7 +195,7 @@ class Unmix(OneFile[UnmixOptions]):
             "shape": list(metadata.shape),
             "axes": metadata.axes,
             "dtype": metadata.dtype.name,
-            "channel_axis": stack.axis,
+            "channel_axis": options.channel_axis,
             "channels": list(mixing.names),
             "matrix": mixing.matrix.tolist(),
             "condition_number": mixing.condition_number,
@@ -146,25 +206,25 @@ class Unmix(OneFile[UnmixOptions]):
 
     def _stack(self, spec: SeriesSpec) -> _Stack:
         """Check that the matrix fits a stack; no pixel is read."""
-        options, mixing, stack = self.options, self._mixing, channels_of(spec, self.options.channel_axis)
-        old, path = stack.metadata, stack.path
-        if mixing.matrix.shape[1] != stack.channels:
-            raise InputError(
-                f"{path}: has {stack.channels} channels along {stack.axis} (axes {old.axes}), "
-                f"{misfit(mixing.matrix.shape, stack.channels, options)}"
+        options, mixing, source, path = self.options, self._mixing, spec.open(), spec.paths[0]
+        old, axis = source.metadata, options.channel_axis
+        if axis not in old.axes:
+            others = " or ".join(other for other in old.axes[:-2] if other in "TZC")
+            choice = (
+                f"choose the one that holds them with --channel-axis {others}" if others else "it is a single image"
             )
-        if stack.axis != "C" and "C" in old.axes:
+            raise InputError(f"{path}: has axes {old.axes} and no axis {axis} of channels; {choice}")
+        if spec.samples > 1 and axis != "C":
+            raise InputError(f"{path}: is a colour image, whose channels are its colours; use --channel-axis C")
+        if mixing.matrix.shape[1] != old.sizes[axis]:
             raise InputError(
-                f"{path}: has axes {old.axes}; with --channel-axis {stack.axis} the result would have two axes of "
+                f"{path}: has {old.sizes[axis]} channels along {axis} (axes {old.axes}), "
+                f"{misfit(mixing.matrix.shape, old.sizes[axis], options)}"
+            )
+        if axis != "C" and "C" in old.axes:
+            raise InputError(
+                f"{path}: has axes {old.axes}; with --channel-axis {axis} the result would have two axes of "
                 "channels: save one part of C as a file of its own"
             )
         dtype = mixed_type(old.dtype, options.dtype, from_log=options.by_density)
-        return _Stack(stack, with_new_channels(old, stack.axis, len(mixing.matrix), mixing.names, dtype))
-
-
-def _channels_in_order(stack: ChannelSource) -> list[dict[str, int]]:
-    """Positions (t, z, c) of all channels of every place, those of one place after the other."""
-    axes = stack.metadata.axes[:-2].replace(stack.axis, "")
-    places = np.ndindex(*(stack.metadata.sizes[axis] for axis in axes))
-    ats = [{"t": 0, "z": 0, "c": 0} | dict(zip(axes.lower(), place, strict=True)) for place in places]
-    return [at | {stack.axis.lower(): channel} for at in ats for channel in range(stack.channels)]
+        return _Stack(source, with_new_channels(old, axis, len(mixing.matrix), mixing.names, dtype))

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from xcorr_app.batch.align.pages import report_of
 from xcorr_app.cli.printing.tables import STYLES, StackLine, new_table, print_stacks, say
-from xcorr_app.pipeline.outcome import Run
+from xcorr_app.pipeline.work import Run
 from xcorr_app.registration.assessment import BeforeAfter
 from xcorr_app.registration.results.frame_table import cells_of
 from xcorr_app.report.records import StackReport

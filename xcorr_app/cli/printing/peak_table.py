@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.text import Text
 
-from xcorr_app.batch.correlate.peaks_file import PlaneRecord
 from xcorr_app.batch.correlate.plan import CorrelationPlan
+from xcorr_app.batch.correlate.run import PlaneRecord
 from xcorr_app.cli.printing.tables import new_table, say
 from xcorr_app.io.matrices import MatrixFile
 

@@ -16,8 +16,6 @@ from xcorr_app.gpu.direct.tile_launches import combined, row_product
 from xcorr_app.gpu.runtime.launch import WARP, Launch, Types, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = ["MEASURED_MULTIPROCESSORS", "combined_cost", "fft_cost", "host_cost", "row_product_cost"]
-
 MEASURED_MULTIPROCESSORS = 132
 """Of the device whose times all constants are."""
 

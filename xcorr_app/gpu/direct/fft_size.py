@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 
-__all__ = ["fast_length", "smallest_size"]
-
 
 def smallest_size(left: int, right: int, lowest: int, highest: int) -> int:
     """Smallest transform length at which no shift in [lowest, highest] meets a wrapped-around one.

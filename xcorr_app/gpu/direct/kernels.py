@@ -15,8 +15,6 @@ from xcorr_app.gpu.runtime.launch import WARP, Launch, Types, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
-__all__ = ["ELEMENTS", "KERNELS", "LARGEST", "STAGED", "max_pairs"]
-
 _LARGEST_INDEX = 2**31 - 2**16  # room for the last block's surplus threads
 _DOCUMENT = "Cross-correlation document, "
 

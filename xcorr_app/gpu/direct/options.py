@@ -10,8 +10,6 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.kernels import KERNELS, LARGEST
 from xcorr_app.gpu.direct.tuning import TUNING
 
-__all__ = ["DISTRIBUTIONS", "PRECISIONS", "SUMS", "TUNABLES", "KernelOptions"]
-
 DISTRIBUTIONS = ("none", "rectangle", "triangle")
 """How the rows of a shift are split among workers, in the order of the kernel's ``DISTRIBUTION`` macro."""
 

@@ -23,8 +23,6 @@ from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
 
-__all__ = ["Plan", "plan_of"]
-
 
 def _start(launch: Launch, problem: Problem) -> BoundLaunch:
     return BoundLaunch.of(launch, (*problem.arguments(), *launch.extra))

@@ -8,8 +8,6 @@ from typing import Any
 
 from xcorr_app.errors import ArgumentError, ShapeError
 
-__all__ = ["Part", "Problem"]
-
 
 @dataclass(frozen=True)
 class Problem:

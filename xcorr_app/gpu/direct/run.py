@@ -15,8 +15,6 @@ from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime.placement import on_device_of
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
-__all__ = ["correlate_on_device", "run_plan"]
-
 _NAMES = {np.dtype(name): name for name in ELEMENTS}
 """NumPy takes microseconds to name a type, as long as a launch."""
 

@@ -11,8 +11,6 @@ from xcorr_app.gpu.direct.tuning import combined_tile, row_product_shape, segmen
 from xcorr_app.gpu.runtime.launch import WARP, Launch, Types, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = ["combined", "combined_launch", "row_product"]
-
 
 def combined(problem: Problem, types: Types, tuning: Mapping[str, int], device: DeviceLimits) -> Launch:
     """Choose everything about ``combined`` from the tables."""

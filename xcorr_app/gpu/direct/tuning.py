@@ -4,15 +4,6 @@ from __future__ import annotations
 
 from xcorr_app.gpu.direct.problem import Problem
 
-__all__ = [
-    "TUNING",
-    "combined_tile",
-    "is_small",
-    "row_product_shape",
-    "segment_count",
-    "window_tile",
-]
-
 ALL_ROWS = {"DISTRIBUTION": 0, "MAX_ROWS": 32}
 """One worker for all rows of a shift; where they are distributed, so many rows each."""
 

@@ -9,17 +9,6 @@ from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime.launch import WARP, Launch, Types, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = [
-    "combined_shuffle",
-    "distributed",
-    "multi_left_right",
-    "multi_right",
-    "multi_row",
-    "overlap_wise",
-    "shift_per_warp",
-    "warp_shuffle",
-]
-
 
 def overlap_wise(problem: Problem, types: Types, tuning: Mapping[str, int], _: DeviceLimits) -> Launch:
     """A thread sums one shift alone."""

@@ -14,8 +14,6 @@ from xcorr_app.gpu.runtime.launch import Launch, ceil_div
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 from xcorr_app.gpu.stencil.problem import BOUNDARIES, boundary_macro
 
-__all__ = ["LARGEST_KEPT", "PADDED_BYTES", "BankPart", "BankProblem", "pad_launch"]
-
 PADDED_BYTES = 2**30
 """Memory of the padded images of a part, in bytes."""
 LARGEST_KEPT = 2**19

@@ -6,8 +6,6 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Im2winFilters"]
-
 
 class Im2winFilters:
     """A bank in both orders: each is made when a launch first asks for it, so that none takes memory in vain.

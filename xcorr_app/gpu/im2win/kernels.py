@@ -13,8 +13,6 @@ from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.launch import Launch, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = ["KERNELS", "form_for"]
-
 _STRIDE_FOR_WINDOW = 9
 """Strides from which the window tensor's neighbouring elements save more than writing them costs: an estimate."""
 Tuning = Mapping[str, int] | None

@@ -11,17 +11,6 @@ from xcorr_app.gpu.im2win.tiles import plan_for, uses_semaphore
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = [
-    "DEFAULTS",
-    "TUNABLES",
-    "add_segments_launch",
-    "basic_launch",
-    "convolve_launch",
-    "filters_launch",
-    "semaphore_count",
-    "transform_launch",
-]
-
 DEFAULTS: Mapping[str, int] = {"MICRO_M": 8, "VECTOR": 4, "BUFFERS": 2, "PREFETCH": 1, "FRAGMENTS": 2}
 """Macros of the high-performance form that no problem changes, all its steps on."""
 

@@ -10,8 +10,6 @@ import numpy as np
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.im2win.tiles import TILE_DEPTHS, Tile
 
-__all__ = ["ABLATION", "STEPS", "Im2winOptions", "kernel_and_macros"]
-
 _LANES, _ROWS, _COLUMNS = 4, 32, 64
 """Lanes of a warp along the filters, and what such a warp covers with 8 x 8 sums a thread."""
 _ONE_SUM = {"MICRO_M": 1, "MICRO_N": 1, "VECTOR": 1, "LANES_M": 4, "WARPS_M": 8, "WARPS_N": 4, "MIN_BLOCKS": 1}

@@ -28,18 +28,6 @@ from xcorr_app.gpu.runtime.memory import with_second_try
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
 from xcorr_app.gpu.runtime.scratch import Scratch
 
-__all__ = [
-    "FORMS",
-    "WINDOW_BYTES",
-    "address_of",
-    "bound_convolution",
-    "bound_plain",
-    "bound_shallow",
-    "bound_windows",
-    "im2win_on_device",
-    "lowest_bit",
-]
-
 FORMS = tuple(KERNELS)
 
 WINDOW_BYTES = 2**30

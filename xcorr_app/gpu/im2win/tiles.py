@@ -9,8 +9,6 @@ from xcorr_app.gpu.im2win.problem import Im2winProblem
 from xcorr_app.gpu.runtime.launch import WARP, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = ["MAX_SEGMENTS", "TILES", "TILE_DEPTHS", "Plan", "Tile", "plan_for", "tile_depth", "uses_semaphore"]
-
 TILE_DEPTHS = (8, 9, 10, 12, 15, 16)
 """Elements of K in a tile."""
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import WARP, Launch
 
-__all__ = ["SIDE", "around_peak_launch", "started_scores"]
-
 SIDE = 5
 """Shifts around a peak along each axis, itself in the middle."""
 _KINDS = 5

@@ -15,8 +15,6 @@ from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import WARP, Launch
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
-__all__ = ["common_overlap", "common_overlap_launch"]
-
 _WARPS = {3: 4, 15: 2}
 """By the shifts along an axis: of few the blocks are few too."""
 _SUMS = 5

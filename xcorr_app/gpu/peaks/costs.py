@@ -10,8 +10,6 @@ from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.search import peak_launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = ["combined_peak_cost", "fft_search_cost", "in_turns", "search_cost"]
-
 _SEARCH = 1e-5
 """Microseconds a shift of the search of planes in memory, where every multiprocessor searches one."""
 _ADDING = 7e-4

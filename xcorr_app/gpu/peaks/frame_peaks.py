@@ -17,20 +17,6 @@ from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.download import Arriving
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 
-__all__ = [
-    "FITS",
-    "FramePeaks",
-    "OfReferences",
-    "Rules",
-    "flat_by_sums",
-    "frame_noise",
-    "frame_peaks",
-    "frame_peaks_launch",
-    "peak_places",
-    "peak_places_launch",
-    "sums_are_exact",
-]
-
 FITS = {"none": 0, "parabolic": 1, "quadratic": 2, "gaussian": 3}
 """Sub-pixel fits to 3 x 3 values, by their number in the kernel."""
 _THREADS = 128

@@ -38,8 +38,6 @@ from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
 from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = ["KERNELS"]
-
 
 def _accepts_any(_: Problem, __: DeviceLimits) -> str | None:
     return None

@@ -18,18 +18,6 @@ from xcorr_app.gpu.runtime.download import download
 from xcorr_app.gpu.runtime.launch import WARP, Launch
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
-__all__ = [
-    "MOST",
-    "LeftSums",
-    "aligned_bins_launch",
-    "aligned_products",
-    "aligned_products_launch",
-    "faded_images_launch",
-    "faded_parts",
-    "left_over_launch",
-    "left_sums",
-]
-
 MOST = 8
 """Images that are looked at together."""
 _THREADS = 128

@@ -14,8 +14,6 @@ from xcorr_app.gpu.runtime.download import download
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
-__all__ = ["GROUPS", "line_sums", "line_sums_launch"]
-
 GROUPS = 16
 """Parts of a line whose means are taken."""
 _THREADS = 128

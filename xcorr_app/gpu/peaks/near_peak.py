@@ -11,8 +11,6 @@ from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
-__all__ = ["SHIFTS", "near_peak_launch", "near_peak_launches"]
-
 SHIFTS = 25
 """Doubles that a block leaves in the workspace at most, where several blocks share a pair."""
 

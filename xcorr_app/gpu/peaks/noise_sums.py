@@ -17,16 +17,6 @@ from xcorr_app.gpu.runtime.download import Arriving
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
-__all__ = [
-    "LAGS",
-    "READ",
-    "mean_products",
-    "noise_sums",
-    "noise_sums_launch",
-    "started_noise_sums",
-    "started_rows_and_products",
-]
-
 LAGS = 3
 """Pixels between the factors of a product at most, down or across."""
 READ = {**INPUT_TYPES, "float64": "double"}

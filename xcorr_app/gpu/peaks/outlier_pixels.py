@@ -13,16 +13,6 @@ from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import WARP, Launch
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
-__all__ = [
-    "IMAGES",
-    "Seen",
-    "held_pixels_launch",
-    "look",
-    "outlier_pixels_launch",
-    "small_steps_launch",
-    "stuck_lines_launch",
-]
-
 IMAGES = 3
 """That are compared with each other."""
 

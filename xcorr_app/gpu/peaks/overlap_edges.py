@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.direct.problem import Problem
 
-__all__ = ["OverlapEdges", "Strips", "axis_overlap"]
-
 Indices = NDArray[np.intp]
 Bounds = tuple[Indices, Indices]
 

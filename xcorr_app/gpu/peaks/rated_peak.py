@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.binder import null_pointer, start
 from xcorr_app.gpu.runtime.launch import Launch
 
-__all__ = ["RATED_RECORD", "RatedPeaks", "rate_peaks", "rated_peak_launch"]
-
 RATED_RECORD = 49
 """Doubles that the kernel writes for a plane."""
 _THREADS = 256

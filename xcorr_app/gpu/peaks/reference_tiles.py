@@ -12,8 +12,6 @@ from xcorr_app.gpu.peaks.tile_scatter import TileGrid
 from xcorr_app.gpu.runtime.binder import null_pointer, start
 from xcorr_app.gpu.runtime.launch import WARP, Launch
 
-__all__ = ["reference_tiles", "reference_tiles_launch"]
-
 _THREADS = 128
 _KINDS, _FACTORS = 12, 3
 

@@ -10,8 +10,6 @@ from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
-__all__ = ["row_sums_launch", "start_row_sums"]
-
 _THREADS = 128
 
 

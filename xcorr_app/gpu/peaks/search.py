@@ -12,8 +12,6 @@ from xcorr_app.gpu.runtime.launch import WARP, Launch, busy_segments
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
-__all__ = ["RECORD", "finds_peaks", "integer_macros", "peak_launch", "plane_peak_launch"]
-
 RECORD = 29
 """Numbers a peak's record holds: row and column in the plane, value, highest rival, the 5 x 5 values around."""
 

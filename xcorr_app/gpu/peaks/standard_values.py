@@ -17,17 +17,6 @@ from xcorr_app.gpu.runtime.download import Arriving
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
-__all__ = [
-    "READ",
-    "all_finite",
-    "image_ranges",
-    "image_ranges_launch",
-    "standard_values",
-    "standard_values_launch",
-    "started_finite",
-    "started_ranges",
-]
-
 READ = {**INPUT_TYPES, "int8": "signed char", "int32": "int", "uint32": "unsigned int"}
 """Types of images that double precision holds with all their digits."""
 _WRITTEN = {"float32": "float", "float64": "double"}

@@ -19,8 +19,6 @@ from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.runtime.scratch import Scratch
 
-__all__ = ["SummedAreaTables", "tables_for"]
-
 
 class SummedAreaTables:
     """Makes tables for matrices of fixed shapes and a fixed window of shifts."""

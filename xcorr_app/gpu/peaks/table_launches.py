@@ -8,8 +8,6 @@ from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
-__all__ = ["SMALL", "small_table_launch", "strip_rows", "summed_area_launch"]
-
 SMALL = 128 * 128
 """Pixels up to which one block makes a matrix's whole table."""
 _TYPES = {**INPUT_TYPES, "float64": "double"}

@@ -14,8 +14,6 @@ from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
-__all__ = ["TileGrid", "start_tile_products", "tile_products_launch", "tile_scatter", "tile_scatter_launch"]
-
 _WARPS = 4
 _SUMS_OF_FRAME = 5
 

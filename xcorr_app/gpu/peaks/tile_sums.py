@@ -14,15 +14,6 @@ from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
-__all__ = [
-    "tile_bins",
-    "tile_bins_launch",
-    "tile_levels",
-    "tile_levels_launch",
-    "tile_sums",
-    "tile_sums_launch",
-]
-
 _WARPS = 4
 _THREADS = 256
 _KINDS = 13

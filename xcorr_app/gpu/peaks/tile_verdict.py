@@ -15,8 +15,6 @@ from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.download import Arriving
 from xcorr_app.gpu.runtime.launch import WARP, Launch
 
-__all__ = ["MAX_TILES", "Limits", "Verdict", "started_verdict", "tile_verdict_launch"]
-
 MAX_TILES = 2048
 """Of a frame: each is compared with every other one."""
 _THREADS = 256

@@ -8,8 +8,6 @@ import math
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime.launch import Launch, ceil_div
 
-__all__ = ["zncc_planes_launch"]
-
 _THREADS = 128
 _SHIFTS = {False: 1, True: 4}
 """Shifts of a thread, of few shifts and of many: a score takes long, loads one after the other."""

@@ -17,14 +17,6 @@ from xcorr_app.gpu.pointwise.problem import MAX_ELEMENTS, PointwiseProblem
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = [
-    "BLOCKING_TUNABLES",
-    "StoredMatrix",
-    "dynamic_launch",
-    "pointwise_argument",
-    "stored_matrix",
-]
-
 _ROWS_BEYOND = 128
 """Rows of zeros behind the stored matrix, for the last tile of channels."""
 _CHANNELS_STAGED = 16

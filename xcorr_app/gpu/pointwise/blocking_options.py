@@ -10,8 +10,6 @@ import numpy as np
 
 from xcorr_app.errors import ArgumentError
 
-__all__ = ["AS_PUBLISHED", "MACROS", "STAGINGS", "BlockingOptions", "Staging"]
-
 Staging: TypeAlias = Literal["async", "registers"]
 STAGINGS: tuple[Staging, ...] = get_args(Staging)
 

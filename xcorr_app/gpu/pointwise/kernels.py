@@ -14,8 +14,6 @@ from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.launch import Launch, ceil_div
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES, DeviceLimits
 
-__all__ = ["KERNELS", "MixingTask", "kernel_for", "parts_of", "pointwise_launch"]
-
 _CHANNELS_OF_MIX, _FILTERS_OF_MIX = 16, 8
 """`mix` takes up to so many channels, or so few results: of more, a thread waits for one channel after the other, and
 `shallow` takes two thirds of its time (32 to 32 channels of 16 images of 2048 x 2048: 4.4 ms for 6.3, 3.7 for 5.9)."""

@@ -13,15 +13,6 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
 
-__all__ = [
-    "LOG2_TO_DENSITY",
-    "MIX_CHANNELS",
-    "TUNABLES",
-    "mix_launch",
-    "mixing_argument",
-    "sums_in_double",
-]
-
 MIX_CHANNELS = 32
 """Most channels, of either side, of the streaming form: a thread holds a pixel's results in registers."""
 LOG2_TO_DENSITY = -math.log10(2.0)

@@ -10,8 +10,6 @@ import numpy as np
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
-__all__ = ["LARGEST_KEPT", "MAX_CHANNELS", "MAX_ELEMENTS", "POINTWISE_TYPES", "PointwiseProblem"]
-
 MAX_CHANNELS = 4096
 MAX_ELEMENTS = 2**31 - 2**17
 """Of a stack, a result or all filters in one launch, whose offsets are 32 bits wide; the last blocks reach beyond."""

@@ -27,8 +27,6 @@ from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
 from xcorr_app.gpu.runtime.types import name_of
 
-__all__ = ["COUNTERS", "pointwise_on_device"]
-
 COUNTERS = 256
 """Counters of clipped values that the kernels spread their additions over; also in `mix.cuh`."""
 

@@ -23,8 +23,6 @@ from xcorr_app.gpu.pointwise.shallow_plan import (
 from xcorr_app.gpu.runtime.launch import Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = ["TUNABLES", "shallow_argument", "shallow_launch"]
-
 TUNABLES = frozenset(("PIXELS_X", "PIXELS_Y", "GROUP", "THREADS", "MIN_BLOCKS", "SHARE"))
 """Macros that a caller may set, and SHARE, the filters of a block."""
 

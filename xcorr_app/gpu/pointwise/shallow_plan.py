@@ -14,21 +14,6 @@ from xcorr_app.gpu.pointwise.problem import MAX_ELEMENTS, PointwiseProblem
 from xcorr_app.gpu.runtime.launch import ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = [
-    "MAX_HELD",
-    "THREADS",
-    "Patch",
-    "ShallowProblem",
-    "group_of",
-    "is_shallow",
-    "patch_of",
-    "plan_for",
-    "resident_blocks",
-    "shared_bytes_of",
-    "why_not_pixels",
-    "why_not_shallow",
-]
-
 _DEEPEST = 64
 """Products in a result up to which the kernel is chosen where a thread has enough results."""
 _MIN_PIXELS = 4

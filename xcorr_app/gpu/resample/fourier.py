@@ -21,8 +21,6 @@ from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.runtime.types import name_of
 
-__all__ = ["SUMS_A_PIXEL", "FourierProblem", "fourier_launches", "move_by_fourier"]
-
 SUMS_A_PIXEL = 8
 """Working numbers for a pixel that are held at once: lines, their spectra, the moved series, and its transform."""
 

@@ -17,8 +17,6 @@ from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES, DeviceLimits
 
-__all__ = ["FOURIER", "KERNELS", "SPLINES", "WARPS", "fourier_cost", "translation_cost"]
-
 _COPY = 4.1e6
 """Bytes that an H200 reads and writes in a microsecond."""
 _FMA = 30e6

@@ -9,18 +9,6 @@ import numpy as np
 
 from xcorr_app.errors import ArgumentError, ShapeError
 
-__all__ = [
-    "COPIED",
-    "PIXEL_TYPES",
-    "TAPS",
-    "TranslationProblem",
-    "address_of",
-    "alignment_of",
-    "largest_piece",
-    "pixel_bytes",
-    "sum_type",
-]
-
 PIXEL_TYPES = {
     "uint8": "unsigned char",
     "int8": "signed char",

@@ -17,8 +17,6 @@ from xcorr_app.gpu.runtime.memory import with_second_try
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
 from xcorr_app.gpu.runtime.types import name_of
 
-__all__ = ["translate_on_device"]
-
 _WHAT = "Moved frames"
 _Macros = tuple[tuple[str, int], ...]
 

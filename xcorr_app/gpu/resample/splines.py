@@ -12,8 +12,6 @@ from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import Launch, ceil_div
 from xcorr_app.gpu.runtime.types import name_of
 
-__all__ = ["READ", "spline_frames", "spline_launch"]
-
 READ = {
     "uint8": "unsigned char",
     "uint16": "unsigned short",

@@ -13,8 +13,6 @@ from xcorr_app.gpu.resample.problem import COPIED, PIXEL_TYPES, TranslationProbl
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = ["TUNABLES", "translation_argument", "translation_launch"]
-
 TUNABLES = frozenset(("COLUMNS", "ROWS", "THREADS", "BLOCKS"))
 """Macros that a caller may set, and ROWS, those of a thread's strip."""
 

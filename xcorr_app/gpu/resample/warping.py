@@ -19,8 +19,6 @@ from xcorr_app.gpu.runtime.limits import DeviceLimits, device_limits
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
 from xcorr_app.gpu.runtime.types import name_of
 
-__all__ = ["TUNABLES", "FieldSplines", "WarpProblem", "warp_argument", "warp_launch", "warp_on_device"]
-
 TUNABLES = frozenset(("ROWS", "THREADS"))
 """THREADS of a block, and ROWS, those of a thread's strip."""
 NODES = 4

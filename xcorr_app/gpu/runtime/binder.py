@@ -18,8 +18,6 @@ from xcorr_app.gpu.runtime.compile import kernel_function
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.placement import current_device
 
-__all__ = ["BoundLaunch", "BoundPart", "as_number", "as_struct", "bound", "null_pointer", "start"]
-
 
 @dataclass(frozen=True)
 class BoundLaunch:

@@ -12,16 +12,6 @@ from typing import Any
 from xcorr_app.errors import DeviceError
 from xcorr_app.gpu.runtime.kernel_cache import load_kernel, save_kernel
 
-__all__ = [
-    "OF_ONE_ARCHITECTURE",
-    "Kernel",
-    "compiler_options",
-    "cubin_of",
-    "kernel_function",
-    "kernel_root",
-    "kernel_source",
-]
-
 Defines = tuple[tuple[str, str | int], ...]
 _OPTIONS = ("-std=c++17", "-ftz=true")
 OF_ONE_ARCHITECTURE = {"tensor/hankel_warpgroup": "90a", "tensor/hankel_frames": "90a"}
@@ -101,32 +91,32 @@ def _kernel(name: str, defines: Defines, shared_bytes: int, _device: int) -> Ker
     return Kernel(cupy, cubin_of(name, dict(defines)), name.rsplit("/", 1)[-1], shared_bytes)
 
 
-def cubin_of(name: str, defines: Mapping[str, str | int]) -> bytes:
-    """Compile a kernel for the current device and save it on disk, or take it from there."""
-    cupy = importlib.import_module("cupy")
-    source, device = kernel_source(name, defines), cupy.cuda.Device()
+def cubin_of(name: str, defines: Mapping[str, str | int], capability: str | None = None) -> bytes:
+    """Compile a kernel and save it on disk, or take it from there; for the current device, or another capability."""
+    cupy, source = importlib.import_module("cupy"), kernel_source(name, defines)
     # The folder of the headers is no part of the key: the source holds their digest.
-    architecture = OF_ONE_ARCHITECTURE.get(name, device.compute_capability)
+    architecture = OF_ONE_ARCHITECTURE.get(name, capability or cupy.cuda.Device().compute_capability)
     compiler = (cupy.__version__, cupy.cuda.nvrtc.getVersion(), architecture)
     key = "\n".join(map(str, (*compiler, *_OPTIONS, source)))
     cubin = load_kernel(key)
     if cubin is None:
         try:
-            cubin = _compile(cupy, name, source)
+            cubin = _compile(cupy, name, source, architecture)
         except Exception as error:  # CuPy's compile errors share no base class but Exception
-            raise DeviceError(f"{name}.cu does not compile for device {device.id}: {error}") from error
+            raise DeviceError(f"{name}.cu does not compile for compute capability {architecture}: {error}") from error
         save_kernel(key, cubin)
     return cubin
 
 
-def _compile(cupy: Any, name: str, source: str) -> bytes:
+def _compile(cupy: Any, name: str, source: str, architecture: str) -> bytes:
     if name not in OF_ONE_ARCHITECTURE:
-        cubin: bytes = cupy.cuda.compiler.compile_using_nvrtc(source, compiler_options(name), cache_in_memory=True)[0]
+        how = {"arch": architecture, "cache_in_memory": True}
+        cubin: bytes = cupy.cuda.compiler.compile_using_nvrtc(source, compiler_options(name), **how)[0]
         return cubin
     nvrtc = cupy.cuda.nvrtc  # CuPy's own way takes numbers for architectures
     program = nvrtc.createProgram(source, f"{name}.cu", (), ())
     try:
-        nvrtc.compileProgram(program, (*compiler_options(name), f"-arch=sm_{OF_ONE_ARCHITECTURE[name]}"))
+        nvrtc.compileProgram(program, (*compiler_options(name), f"-arch=sm_{architecture}"))
         cubin = nvrtc.getCUBIN(program)
     except nvrtc.NVRTCError as error:
         raise DeviceError(nvrtc.getProgramLog(program)) from error

@@ -11,8 +11,6 @@ from typing import Any
 from xcorr_app.errors import DeviceError, install_line
 from xcorr_app.gpu.runtime.kernel_cache import provide_cache_folder
 
-__all__ = ["DeviceStatus", "cuda_status", "require_cuda"]
-
 
 @dataclass(frozen=True)
 class DeviceStatus:

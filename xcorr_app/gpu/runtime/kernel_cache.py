@@ -15,8 +15,6 @@ import shutil
 import tempfile
 from pathlib import Path
 
-__all__ = ["cache_folder", "load_kernel", "provide_cache_folder", "save_kernel"]
-
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
 

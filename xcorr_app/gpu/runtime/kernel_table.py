@@ -8,8 +8,6 @@ from typing import Any, Generic, TypeVar
 
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = ["KernelEntry"]
-
 P = TypeVar("P")
 
 

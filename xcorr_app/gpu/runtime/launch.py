@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from xcorr_app.errors import ArgumentError
 
-__all__ = ["WARP", "Launch", "Types", "busy_segments", "ceil_div", "refuse_unknown"]
-
 WARP = 32
 
 Types = Mapping[str, str | int]

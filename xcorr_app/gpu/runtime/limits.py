@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from xcorr_app.errors import ArgumentError
 
-__all__ = ["KNOWN_DEVICES", "DeviceLimits", "device_limits", "limits_by_name"]
-
 _FAST_FLOAT64 = (60, 70, 80, 90, 100)
 """Compute capabilities that add in float64 at half the rate of float32."""
 

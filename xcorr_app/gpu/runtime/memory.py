@@ -9,18 +9,6 @@ from typing import Any, TypeVar
 
 from xcorr_app.errors import DeviceMemoryError
 
-__all__ = [
-    "attempt",
-    "bytes_within_limit",
-    "free_bytes",
-    "in_parts",
-    "is_out_of_memory",
-    "or_on_host",
-    "release_unused",
-    "with_second_try",
-    "with_smaller",
-]
-
 T = TypeVar("T")
 
 _WORDS = ("OUT_OF_MEMORY", "cudaErrorMemoryAllocation", "ALLOC_FAILED")

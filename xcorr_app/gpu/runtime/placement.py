@@ -14,8 +14,6 @@ import numpy as np
 from xcorr_app.errors import DeviceError
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 
-__all__ = ["current_device", "on_device_of"]
-
 _WHERE_WE_ARE: AbstractContextManager[Any] = contextlib.nullcontext()
 
 

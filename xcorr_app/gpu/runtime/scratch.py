@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Scratch"]
-
 _MAX_KEPT = 2 << 20
 """Bytes; work that needs more takes far longer than memory is asked for."""
 _MAX_STREAMS = 8

@@ -6,8 +6,6 @@ import functools
 
 import numpy as np
 
-__all__ = ["INPUT_TYPES", "name_of"]
-
 INPUT_TYPES = {"uint8": "unsigned char", "uint16": "unsigned short", "int16": "short", "float32": "float"}
 """NumPy name of every input type a kernel takes, and its name in CUDA C++."""
 

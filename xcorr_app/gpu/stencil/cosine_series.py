@@ -22,19 +22,6 @@ import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError
 
-__all__ = [
-    "EXACT_TOLERANCE",
-    "MAX_TERMS",
-    "MIN_RADIUS",
-    "TOLERANCE",
-    "CosineSeries",
-    "StartTable",
-    "gaussian_radius",
-    "gaussian_series",
-    "source_rows",
-    "start_table",
-]
-
 Vector = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 

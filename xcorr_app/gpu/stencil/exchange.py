@@ -11,8 +11,6 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.launch import WARP, ceil_div
 from xcorr_app.gpu.stencil.problem import FilterProblem
 
-__all__ = ["LARGEST_DOUBLE", "PUBLISHED", "ExchangeOptions", "shared_bytes", "warps_of"]
-
 LARGEST_DOUBLE = 48
 """Most rows of taps whose float64 sums stay in registers."""
 _EDGE_SHARE = 256

@@ -21,8 +21,6 @@ from xcorr_app.gpu.stencil.cosine_series import (
 from xcorr_app.gpu.stencil.problem import FilterProblem
 from xcorr_app.gpu.stencil.separable import MAX_TERMS, SeparableProblem, Vector
 
-__all__ = ["KERNELS", "FilterTask"]
-
 
 @dataclass(frozen=True, eq=False)
 class FilterTask:

@@ -13,17 +13,6 @@ from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.launch import WARP, ceil_div
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
-__all__ = [
-    "BOUNDARIES",
-    "FILTER_TYPES",
-    "LARGEST_FILTER",
-    "FilterProblem",
-    "boundary_macro",
-    "check_types",
-    "stays_in_range",
-    "taps_argument",
-]
-
 BOUNDARIES = ("reflect", "mirror", "nearest", "wrap", "constant", "valid")
 """What lies outside an image, with the names of `scipy.ndimage`; ``valid`` asks for nothing outside."""
 

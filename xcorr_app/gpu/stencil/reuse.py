@@ -14,8 +14,6 @@ from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.stencil import exchange
 from xcorr_app.gpu.stencil.problem import FILTER_TYPES, LARGEST_FILTER, FilterProblem, check_types
 
-__all__ = ["FILTER_KERNELS", "TUNABLES", "filter_launch", "filter_parts", "reuse_kernel", "whole_waves", "why_not"]
-
 FILTER_KERNELS = ("reuse", "reuse_wide", "exchange")
 """Kernels for taps of any rank; the last is the published exchange of columns."""
 

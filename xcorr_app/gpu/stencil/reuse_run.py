@@ -15,8 +15,6 @@ from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.stencil.problem import FilterProblem, stays_in_range, taps_argument
 from xcorr_app.gpu.stencil.reuse import filter_launch, filter_parts
 
-__all__ = ["prepare_filter"]
-
 
 def prepare_filter(
     problem: FilterProblem,

@@ -15,8 +15,6 @@ from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.stencil.problem import FILTER_TYPES, FilterProblem, check_types, stays_in_range
 from xcorr_app.gpu.stencil.reuse import whole_waves
 
-__all__ = ["MAX_TERMS", "SeparableProblem", "fits_one_pass", "never_clips", "separable_launch", "terms_argument"]
-
 MAX_TERMS = 2
 LARGEST_LENGTH = 129
 """Most taps of a column or a row that one pass takes."""

@@ -9,8 +9,6 @@ import numpy as np
 
 from xcorr_app.gpu.stencil.separable import SeparableProblem, Vector
 
-__all__ = ["two_passes"]
-
 
 def two_passes(
     images: Any,

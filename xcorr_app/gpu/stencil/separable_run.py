@@ -21,8 +21,6 @@ from xcorr_app.gpu.stencil.separable import (
 )
 from xcorr_app.gpu.stencil.separable_passes import two_passes
 
-__all__ = ["prepare_separable"]
-
 Terms = tuple[tuple[Vector, Vector], ...]
 """Columns and rows."""
 

@@ -16,18 +16,6 @@ from xcorr_app.gpu.runtime.types import INPUT_TYPES
 from xcorr_app.gpu.stencil.cosine_series import CosineSeries, StartTable
 from xcorr_app.gpu.stencil.problem import boundary_macro
 
-__all__ = [
-    "SLIDING_BOUNDARIES",
-    "TUNABLES",
-    "TUNING",
-    "SlidingPass",
-    "packed_table",
-    "segment_rows",
-    "series_argument",
-    "sliding_launch",
-    "sum_type_for",
-]
-
 SLIDING_BOUNDARIES = ("reflect", "mirror", "nearest", "wrap", "constant")
 """What lies outside an image, with the names of `scipy.ndimage`."""
 

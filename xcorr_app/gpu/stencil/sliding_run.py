@@ -29,8 +29,6 @@ from xcorr_app.gpu.stencil.sliding import (
     sum_type_for,
 )
 
-__all__ = ["BETWEEN_BYTES", "prepare_sliding"]
-
 BETWEEN_BYTES = 2**30
 """Memory for what the first pass leaves to the second, in bytes; a larger stack is worked on in parts."""
 

@@ -16,14 +16,6 @@ from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.tensor.hankel import hankel_launch, moving_is_left
 from xcorr_app.gpu.tensor.hankel_frames import FRAMES, frames_launch, tile_time
 
-__all__ = [
-    "beside_peaks",
-    "frames_cost",
-    "hankel_cost",
-    "shares_one",
-    "warpgroup_cost",
-]
-
 _HANKEL_ELEMENT, _HANKEL_TILE = 5.1e-4, 1.5e-4
 """Microseconds of a row and column in ``hankel`` in fp16, of one multiprocessor: staged, and for a tile of shifts."""
 _UNIT = 2.6e-7

@@ -14,8 +14,6 @@ from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.scratch import Scratch
 from xcorr_app.gpu.tensor.sums import FP16_ERROR, prepared_sums
 
-__all__ = ["Fp16Peaks"]
-
 
 class Fp16Peaks:
     """Finds the peaks of one problem on the current device; a call looks nothing up but memory."""

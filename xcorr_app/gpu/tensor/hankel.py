@@ -10,8 +10,6 @@ from xcorr_app.gpu.runtime.launch import Launch, busy_segments, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
-__all__ = ["HankelLaunch", "block_bytes", "hankel_launch", "moving_is_left", "moving_words", "shared_sums"]
-
 _MIN_ROWS = 16
 """Of a segment: each reads a window's rows of the fixed matrix before its first."""
 _SMALL = 64

@@ -12,8 +12,6 @@ from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 from xcorr_app.gpu.tensor.hankel import moving_is_left
 
-__all__ = ["FRAMES", "FramesLaunch", "frames_launch", "tile_time"]
-
 FRAMES = 64
 """Rows of a product."""
 _SIZES = (8, 11, 16, 17, 24, 32)

@@ -11,8 +11,6 @@ from xcorr_app.gpu.tensor import costs
 from xcorr_app.gpu.tensor.hankel import hankel_launch
 from xcorr_app.gpu.tensor.hankel_frames import frames_launch
 
-__all__ = ["KERNELS"]
-
 _MAX_SCRATCH = 256 << 20
 """Bytes of the references' Hankel-expanded copy, and of the sums of all pieces."""
 _NO_WGMMA = "the device has no asynchronous products of four warps (wgmma), which compute capability 9.0 has"

@@ -12,8 +12,6 @@ from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import Launch, ceil_div
 from xcorr_app.gpu.tensor.sums import prepared_sums
 
-__all__ = ["plain_sums", "uncentre_launch"]
-
 
 def plain_sums(
     problem: Problem, lefts: Any, rights: Any, window: SummedAreaTables, kernel: str, *, split: int = 2, out: Any = None

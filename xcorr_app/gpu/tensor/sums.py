@@ -15,8 +15,6 @@ from xcorr_app.gpu.tensor.hankel import HankelLaunch, moving_is_left
 from xcorr_app.gpu.tensor.hankel_frames import frames_launch
 from xcorr_app.gpu.tensor.kernels import KERNELS
 
-__all__ = ["FP16_ERROR", "CentredSums", "FrameSums", "prepared_sums"]
-
 FP16_ERROR = 1e-3
 """Error of a normalised score from fp16 sums, at most, where overlaps vary about as much as the whole matrices: each
 factor rounds by 2^-11 of itself at most. What `FrameSums` cut off, up to 3e-4, comes on top; only images of two grey

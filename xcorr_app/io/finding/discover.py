@@ -11,15 +11,13 @@ from types import MappingProxyType
 from typing import Literal
 
 from xcorr_app.errors import InputError
-from xcorr_app.io.container_paths import label
-from xcorr_app.io.finding.found import Discovery, Failure, SeriesSpec
+from xcorr_app.io.finding.file_names import NumberedStack
 from xcorr_app.io.finding.inputs import Group, grouped_inputs
-from xcorr_app.io.finding.natural_order import unique_names
 from xcorr_app.io.finding.numbered import files_of_channel, joined_by_number, stacks_by_number
-from xcorr_app.io.finding.placed_files import NumberedStack
 from xcorr_app.io.finding.scan import Scan, scan_file
 from xcorr_app.io.limits import Limits
-from xcorr_app.io.series import UnusableFile
+from xcorr_app.io.names import label, unique_names
+from xcorr_app.io.series import Discovery, Failure, SeriesSpec, UnusableFile
 from xcorr_app.io.single_channel import Channel, scan_for
 from xcorr_app.io.source import ImageFile
 from xcorr_app.io.tiff.ome_set import OmeSet, paths_of
@@ -31,11 +29,6 @@ _RESERVED = ("report.html", "run.json")
 _NOTE = "{folder}: {count} images of other kinds were left out; name them to use them."
 _SHOWN = 3
 _FEW, _THREADS, _AT_ONCE = 8, 4, 8
-
-
-def series_of_file(path: Path, limits: Limits, scan: Scan = scan_file) -> SeriesSpec:
-    """Check one file that was named by itself. Raises as `scan` does."""
-    return _stack(label(path), scan(path, limits))
 
 
 def discover(

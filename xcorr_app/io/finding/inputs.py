@@ -9,13 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from xcorr_app.errors import InputError
-from xcorr_app.io.container_paths import label, split_inner, url_of
-from xcorr_app.io.finding.found import Failure
-from xcorr_app.io.finding.natural_order import family, is_image_name, is_zarr_name, natural_path_key
-from xcorr_app.io.finding.unsupported_kinds import described_others
+from xcorr_app.io.finding.scan import described_others
 from xcorr_app.io.formats import images_of
-from xcorr_app.io.ome_zarr.zarr_store import images_within as zarr_images
-from xcorr_app.io.ome_zarr.zarr_store import is_zarr
+from xcorr_app.io.names import family, is_image_name, is_zarr_name, label, natural_path_key, split_inner, url_of
+from xcorr_app.io.ome_zarr.zarr_image import images_within as zarr_images
+from xcorr_app.io.ome_zarr.zarr_image import is_zarr
+from xcorr_app.io.series import Failure
 
 _USUAL = ("TIFF", "PNG")
 _OF_ONE_IMAGE = (*_USUAL, "BMP", "JPEG", "npy")

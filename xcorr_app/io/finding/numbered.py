@@ -11,9 +11,19 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from xcorr_app.errors import InputError
-from xcorr_app.io.finding.file_names import MARK, NUMBER, NamedFile, axis_of, may_be_wells, read_names, some
-from xcorr_app.io.finding.natural_order import natural_key, stem
-from xcorr_app.io.finding.placed_files import NumberedStack, gaps, stack_of
+from xcorr_app.io.finding.file_names import (
+    MARK,
+    NUMBER,
+    NamedFile,
+    NumberedStack,
+    axis_of,
+    gaps,
+    may_be_wells,
+    read_names,
+    some,
+    stack_of,
+)
+from xcorr_app.io.names import natural_key, stem
 
 _MAX_CHANNELS = 16
 """More numbers of channels than that, and no others, may well count frames."""

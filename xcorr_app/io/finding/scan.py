@@ -1,30 +1,108 @@
-"""One file checked, whose kind is told by its content and not by its name."""
+"""One file checked, whose kind is told by its content and not by its name; kinds that are known and not read."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.container_paths import split_inner
-from xcorr_app.io.finding.unsupported_kinds import HEAD_BYTES, refused_kind
 from xcorr_app.io.formats import format_of
-from xcorr_app.io.images import bmp, jpeg, npy, png
+from xcorr_app.io.images import npy, pictures
 from xcorr_app.io.limits import Limits
-from xcorr_app.io.ome_zarr.zarr_image import scan_zarr
-from xcorr_app.io.ome_zarr.zarr_store import is_zarr
-from xcorr_app.io.parsing import parsing
-from xcorr_app.io.tiff.integrity import is_colour
+from xcorr_app.io.names import split_inner
+from xcorr_app.io.ome_zarr.zarr_image import is_zarr, scan_zarr
+from xcorr_app.io.opened import opened, parsing, stamp
 from xcorr_app.io.tiff.lsm import is_lsm, scan_lsm
 from xcorr_app.io.tiff.ome_set import is_set, scan_ome_set
-from xcorr_app.io.tiff.tiff import opened, stamp
+from xcorr_app.io.tiff.pages import is_colour
 from xcorr_app.io.tiff.tiff_directory import MARKS, Directory, DirectoryReader
 from xcorr_app.io.tiff.tiff_scan import scan_pages
 from xcorr_app.system import read_at
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from xcorr_app.io.source import ImageFile
+
+
+HEAD_BYTES = 352
+"""First bytes of a file that `refused_kind` looks at."""
+
+_MICROSCOPE = "convert it to OME-TIFF with Fiji (Bio-Formats) or bfconvert"
+_ARRAYS = "save the array as .npy or TIFF"
+_VIDEO = "save its frames as TIFF, for example with Fiji or ffmpeg"
+_PICTURE = "save it as TIFF or PNG"
+_NO_IMAGE = "it holds no image to measure; name the image files"
+
+_MAGIC: tuple[tuple[int, bytes, str, str], ...] = (
+    (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an OLE file (Olympus OIB, Zeiss ZVI, old Office)", _MICROSCOPE),
+    (0, b"\x00\x00\x00\x03\x00", "a Gatan DM3 file", _MICROSCOPE),
+    (0, b"\x00\x00\x00\x04\x00", "a Gatan DM4 file", _MICROSCOPE),
+    (128, b"DICM", "a DICOM file", _MICROSCOPE),
+    (344, b"n+1\x00", "a NIfTI file", _MICROSCOPE),
+    (0, b"NRRD0", "an NRRD file", _MICROSCOPE),
+    (0, b"SIMPLE  =", "a FITS file", _MICROSCOPE),
+    (0, b"MATLAB ", "a MATLAB file", _ARRAYS),
+    (0, b"GIF8", "a GIF image", _PICTURE),
+    (0, b"\x00\x00\x00\x0cjP  ", "a JPEG 2000 image", _PICTURE),
+    (0, b"\x00\x00\x00\x0cJXL ", "a JPEG XL image", _PICTURE),
+    (0, b"\xff\x0a", "a JPEG XL image", _PICTURE),
+    (8, b"WEBP", "a WebP image", _PICTURE),
+    (4, b"ftypheic", "a HEIC image", _PICTURE),
+    (4, b"ftypavif", "an AVIF image", _PICTURE),
+    (0, b"\x1aE\xdf\xa3", "a Matroska or WebM video", _VIDEO),
+    (0, b"%PDF", "a PDF document", _PICTURE),
+    (0, b"\x1f\x8b", "a gzip archive", "unpack it"),
+    (0, b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", "unpack it"),
+    (0, b"Rar!", "a RAR archive", "unpack it"),
+)
+
+_SUFFIXES = {
+    "a Leica file": (".xlef", ".lof"),
+    "an Olympus file": (".oib", ".oif", ".oir", ".vsi"),
+    "an Imaris file": (".ims",),
+    "a Gatan file": (".dm3", ".dm4"),
+    "a video": (".mov", ".mkv"),
+    "a JPEG 2000 image": (".jp2", ".j2k"),
+    "a GIF or WebP image": (".gif", ".webp"),
+    "a DICOM file": (".dcm",),
+    "an archive": (".zip", ".gz", ".7z", ".npz"),
+}
+
+
+def refused_kind(head: bytes) -> str | None:
+    """Name the kind of file that begins with `head` and what would convert it; None where it is not known."""
+    if head.startswith(b"PK\x03\x04"):
+        return _zip_kind(head)
+    for offset, magic, name, remedy in _MAGIC:
+        if head[offset : offset + len(magic)] == magic:
+            return f"{name}, which is not read; {remedy}"
+    return None
+
+
+def described_others(paths: Iterable[Path]) -> str:
+    """Say which known kinds lie where no image was found, and what would convert them; empty where there are none."""
+    found = Counter(
+        suffix for path in paths for suffixes in _SUFFIXES.values() for suffix in suffixes if _ends(path, suffix)
+    )
+    if not found:
+        return ""
+    listed = ", ".join(f"{number} {suffix}" for suffix, number in sorted(found.items()))
+    return f"; what it holds ({listed}) is not read: convert it to OME-TIFF with Fiji (Bio-Formats) or bfconvert"
+
+
+def _ends(path: Path, suffix: str) -> bool:
+    return path.name.lower().endswith(suffix)
+
+
+def _zip_kind(head: bytes) -> str:
+    name = head[30 : 30 + int.from_bytes(head[26:28], "little")]
+    if name in (b"[Content_Types].xml", b"_rels/.rels", b"mimetype"):
+        return f"an Office document, which is not read; {_NO_IMAGE}"
+    if name.endswith(b".npy"):
+        return "a NumPy archive (.npz), which is not read; save one array with numpy.save as .npy"
+    return "a ZIP archive, which is not read; unpack it"
 
 
 _DESCRIPTION = 270
@@ -42,10 +120,10 @@ class _ScanKind(Protocol):
 
 
 _KINDS: tuple[tuple[bytes, _ScanKind], ...] = (
-    (png.SIGNATURE, png.scan_png),
+    (pictures.PNG, pictures.scan_png),
     (npy.SIGNATURE, npy.scan_npy),
-    (jpeg.SIGNATURE, jpeg.scan_jpeg),
-    (bmp.SIGNATURE, bmp.scan_bmp),
+    (pictures.JPEG, pictures.scan_jpeg),
+    (pictures.BMP, pictures.scan_bmp),
 )
 
 

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, overload
 
 from xcorr_app.errors import InputError
 from xcorr_app.io.finding.discover import Layout, discover
-from xcorr_app.io.finding.found import Failure, SeriesSpec
-from xcorr_app.io.finding.natural_order import is_image_name, natural_path_key, unique_names
 from xcorr_app.io.limits import Limits
-from xcorr_app.io.optional import library
+from xcorr_app.io.names import is_image_name, natural_path_key, unique_names
+from xcorr_app.io.opened import library
+from xcorr_app.io.series import Failure, SeriesSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

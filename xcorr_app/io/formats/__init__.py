@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from xcorr_app.errors import InputError
-from xcorr_app.io.container_paths import inner_path
-from xcorr_app.io.opened import opened
-from xcorr_app.io.parsing import parsing
+from xcorr_app.io.names import inner_path
+from xcorr_app.io.opened import opened, parsing
 from xcorr_app.system import read_at
 
 if TYPE_CHECKING:

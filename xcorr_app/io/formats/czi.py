@@ -1,8 +1,13 @@
-"""CZI of Zeiss, through the library czifile: every scene is an image, one sub-block a plane."""
+"""CZI of Zeiss, through the library czifile: every scene is an image, one sub-block a plane.
+
+The library reports much of what is wrong with a file through its logger and goes on: what it warns of is an error here.
+"""
 
 from __future__ import annotations
 
+import logging
 import struct
+import threading
 import xml.etree.ElementTree as ET
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,20 +16,58 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xcorr_app.errors import InputError
+from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.formats import number_of
-from xcorr_app.io.formats.reader_log import logged_as_damage
 from xcorr_app.io.formats.readers import Readers
-from xcorr_app.io.optional import library
-from xcorr_app.io.parsing import warnings_as
+from xcorr_app.io.opened import warnings_as
 from xcorr_app.io.plane_image import FormatImage, check_image, stamp_of
-from xcorr_app.io.source import StackMetadata, make_metadata
+from xcorr_app.io.source import StackMetadata, calibration, make_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
     from typing import BinaryIO
 
     from xcorr_app.io.limits import Limits
+
+
+class _ThreadCollector(logging.Filter):
+    """Takes records out of the logger while the thread that made them is collecting."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.local = threading.local()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        messages: list[str] | None = getattr(self.local, "messages", None)
+        if messages is None:
+            return True
+        if record.levelno >= logging.WARNING:
+            messages.append(record.getMessage())
+        return False
+
+
+# One filter for the process, never removed: taking a filter off while another thread logs could lose a record.
+_COLLECTOR = _ThreadCollector()
+for _library in ("tifffile", "czifile"):
+    logging.getLogger(_library).addFilter(_COLLECTOR)
+
+
+@contextmanager
+def logged_as_damage(path: Path) -> Iterator[None]:
+    """Raise `DamagedFileError` at the end of the block if one of them warned of anything within it.
+
+    Applies to the calling thread alone; blocks are not nested.
+    """
+    messages: list[str] = []
+    _COLLECTOR.local.messages = messages
+    try:
+        yield
+    finally:
+        del _COLLECTOR.local.messages
+    if messages:
+        raise DamagedFileError(f"{path}: {messages[0]}" + (f" (and {len(messages) - 1} more)" if messages[1:] else ""))
+
 
 _KNOWN = set("STZCYX0")
 _DIRECTORY, _ENTRIES, _MAX_AXES = 84, 160, 40
@@ -68,8 +111,7 @@ def _strictly(path: Path) -> Iterator[None]:
         yield
 
 
-def _open(file: BinaryIO) -> Any:
-    czifile = library("czifile", "formats", Path(file.name))
+def _opened(czifile: Any, file: BinaryIO) -> Any:
     _check_entries(file)
     with _strictly(Path(file.name)):
         return czifile.CziFile(file)
@@ -95,7 +137,7 @@ def _axes_of_entry(file: BinaryIO, place: int) -> int:
     return count if name == b"DV" else 0
 
 
-_READERS = Readers(_open)
+_READERS = Readers("czifile", _opened)
 
 
 def _axes(block: Any) -> list[str]:
@@ -171,15 +213,6 @@ def _calibrated(metadata: StackMetadata, path: Path, file: Any) -> StackMetadata
     )
     increment = root.find(".//Information/Image/Dimensions/T/Positions/Interval/Increment")
     seconds = float(increment.text or 0) if increment is not None else 0.0
-    in_plane = step.get("X", 0) > 0 and step.get("Y", 0) > 0
-    z_step = step.get("Z", 0) if metadata.sizes["Z"] > 1 else 0
-    return replace(
-        metadata,
-        pixel_size=(step["Y"], step["X"]) if in_plane else None,
-        unit="µm" if in_plane else None,
-        z_step=z_step or None,
-        z_unit="µm" if z_step else None,
-        time_increment=seconds or None,
-        time_unit="s" if seconds else None,
-        channel_names=names if len(names) == metadata.sizes["C"] and any(names) else (),
-    )
+    z = step.get("Z") if metadata.sizes["Z"] > 1 else None
+    known = calibration((step.get("Y"), step.get("X")), "µm", (z, "µm"), (seconds, "s"))
+    return replace(metadata, **known, channel_names=names if len(names) == metadata.sizes["C"] and any(names) else ())

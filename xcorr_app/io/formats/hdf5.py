@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from xcorr_app.errors import InputError
-from xcorr_app.io.container_paths import inner_path
 from xcorr_app.io.formats.hdf5_storage import (
     CheckedFile,
     Elsewhere,
@@ -28,13 +27,11 @@ from xcorr_app.io.formats.hdf5_storage import (
     virtual_sources,
 )
 from xcorr_app.io.formats.readers import Readers
-from xcorr_app.io.optional import library
+from xcorr_app.io.names import inner_path
 from xcorr_app.io.plane_image import FormatImage, check_image, stamp_of
-from xcorr_app.io.source import StackMetadata, make_metadata
+from xcorr_app.io.source import StackMetadata, calibration, make_metadata
 
 if TYPE_CHECKING:
-    from typing import BinaryIO
-
     from xcorr_app.io.limits import Limits
 
 _PATTERNS = ("patterns", "rawpatterns", "pattern")
@@ -118,21 +115,10 @@ def _declared(path: Path, file: Any, array: Any, limits: Limits) -> _Declared:
     return _Declared(array.name, metadata, order, shape, len(outer) + 2 != len(shape))
 
 
-def _open(file: BinaryIO) -> Any:
-    return library("h5py", "formats", Path(file.name)).File(CheckedFile(file.fileno()), "r")
-
-
-def _open_unchecked(file: BinaryIO) -> Any:
-    """What was checked when it was scanned."""
-    return library("h5py", "formats", Path(file.name)).File(file, "r")
-
-
-def _open_by_name(file: BinaryIO) -> Any:
-    path = Path(file.name)
-    return library("h5py", "formats", path).File(path.resolve(), "r", locking="best-effort")
-
-
-_CHECKED, _UNCHECKED, _BY_NAME = Readers(_open), Readers(_open_unchecked), Readers(_open_by_name)
+_CHECKED = Readers("h5py", lambda h5py, file: h5py.File(CheckedFile(file.fileno()), "r"))
+_UNCHECKED = Readers("h5py", lambda h5py, file: h5py.File(file, "r"))
+"""Of what was checked when it was scanned."""
+_BY_NAME = Readers("h5py", lambda h5py, file: h5py.File(Path(file.name).resolve(), "r", locking="best-effort"))
 
 
 def _arrays(file: Any) -> list[Any]:
@@ -199,10 +185,7 @@ def _calibrated(path: Path, file: Any, metadata: StackMetadata, array: Any) -> S
     sizes = array.attrs.get("element_size_um")  # as the HDF5 plug-ins of ImageJ write it: z, y, x
     if sizes is not None and len(sizes) == 3 and all(float(size) > 0 for size in sizes):
         z, y, x = (float(size) for size in sizes)
-        deep = metadata.sizes["Z"] > 1
-        return replace(
-            metadata, pixel_size=(y, x), unit="µm", z_step=z if deep else None, z_unit="µm" if deep else None
-        )
+        return replace(metadata, **calibration((y, x), "µm", (z if metadata.sizes["Z"] > 1 else None, "µm")))
     steps = [_emd_step(path, file, array.parent, number) for number in (array.ndim - 1, array.ndim)]
     if all(steps) and steps[0] and steps[1] and steps[0][1] == steps[1][1]:
         return replace(metadata, pixel_size=(steps[0][0], steps[1][0]), unit=steps[0][1])

@@ -20,7 +20,7 @@ import imagecodecs
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.optional import library
+from xcorr_app.io.opened import library
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

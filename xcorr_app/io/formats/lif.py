@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from xcorr_app.errors import InputError
 from xcorr_app.io.formats import number_of
 from xcorr_app.io.formats.readers import Readers
-from xcorr_app.io.optional import library
 from xcorr_app.io.plane_image import FormatImage, check_image, stamp_of
-from xcorr_app.io.source import make_metadata
+from xcorr_app.io.source import calibration, make_metadata
 
 if TYPE_CHECKING:
-    from typing import BinaryIO
-
     from xcorr_app.io.limits import Limits
 
 _TYPES: dict[int, np.dtype] = {8: np.dtype(np.uint8), 16: np.dtype(np.uint16)}
@@ -46,16 +43,10 @@ def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> For
         check_image(path, limits, sizes, dtype)
         # Pixels for each micrometre, planes for each micrometre, frames for each second.
         per_x, per_y, per_z, per_second = (*image.scale, None, None, None, None)[:4]
-        calibrated = bool(per_x and per_y)
-        metadata = replace(
-            make_metadata(sizes, "TZCYX", dtype, "ome"),
-            pixel_size=(1 / abs(per_y), 1 / abs(per_x)) if calibrated else None,
-            unit="µm" if calibrated else None,
-            z_step=1 / abs(per_z) if per_z and dims.z > 1 else None,
-            z_unit="µm" if per_z and dims.z > 1 else None,
-            time_increment=1 / per_second if per_second and dims.t > 1 else None,
-            time_unit="s" if per_second and dims.t > 1 else None,
-        )
+        of_stack = per_y, per_x, per_z if dims.z > 1 else None, per_second if dims.t > 1 else None
+        y, x, z, time = (1 / abs(scale) if scale else None for scale in of_stack)
+        known = calibration((y, x), "µm", (z, "µm"), (time, "s"))
+        metadata = replace(make_metadata(sizes, "TZCYX", dtype, "ome"), **known)
 
     def plane(t: int, z: int, c: int) -> np.ndarray:
         with _READERS.of(path, stamp) as file:
@@ -65,8 +56,4 @@ def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> For
     return FormatImage(path, metadata, plane, stamp)
 
 
-def _open(file: BinaryIO) -> Any:
-    return library("readlif.reader", "formats", Path(file.name)).LifFile(file)
-
-
-_READERS = Readers(_open)
+_READERS = Readers("readlif.reader", lambda reader, file: reader.LifFile(file))

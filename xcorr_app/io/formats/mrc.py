@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xcorr_app.io.optional import library
-from xcorr_app.io.parsing import warnings_as
+from xcorr_app.io.opened import library, warnings_as
 from xcorr_app.io.plane_image import FormatImage, check_image, stamp_of
-from xcorr_app.io.source import make_metadata
+from xcorr_app.io.source import calibration, make_metadata
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,11 +33,8 @@ def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> For
         sizes["T" if is_stack else "Z"] = array.shape[0]
     check_image(path, limits, sizes, dtype)
     z, y, x = (float(header[name]) for name in "zyx")
-    metadata = make_metadata(sizes, "TZYX", dtype, "ome")
-    if x > 0 and y > 0:
-        metadata = replace(metadata, pixel_size=(y, x), unit="Å")
-    if z > 0 and sizes["Z"] > 1:
-        metadata = replace(metadata, z_step=z, z_unit="Å")
+    known = calibration((y, x), "Å", (z if sizes["Z"] > 1 else None, "Å"))
+    metadata = replace(make_metadata(sizes, "TZYX", dtype, "ome"), **known)
     planes = array.reshape(-1, *array.shape[-2:])
 
     def plane(t: int, z: int, _: int) -> np.ndarray:

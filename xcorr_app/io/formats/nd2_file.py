@@ -11,13 +11,10 @@ import numpy as np
 from xcorr_app.errors import InputError
 from xcorr_app.io.formats import number_of
 from xcorr_app.io.formats.readers import Readers
-from xcorr_app.io.optional import library
 from xcorr_app.io.plane_image import FormatImage, check_image, stamp_of
-from xcorr_app.io.source import StackMetadata, make_metadata
+from xcorr_app.io.source import StackMetadata, calibration, make_metadata
 
 if TYPE_CHECKING:
-    from typing import BinaryIO
-
     from xcorr_app.io.limits import Limits
 
 _KNOWN = set("TPZCYX")
@@ -59,11 +56,7 @@ def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> For
     return FormatImage(path, metadata, plane, stamp)
 
 
-def _open(file: BinaryIO) -> Any:
-    return library("nd2", "formats", Path(file.name)).ND2File(file)
-
-
-_READERS = Readers(_open)
+_READERS = Readers("nd2", lambda nd2, file: nd2.ND2File(file))
 
 
 def _calibrated(metadata: StackMetadata, file: Any) -> StackMetadata:
@@ -74,15 +67,7 @@ def _calibrated(metadata: StackMetadata, file: Any) -> StackMetadata:
         for loop in (file.experiment or ())
         if loop.type == "TimeLoop" and loop.parameters.periodMs > 0
     ]
-    calibrated = size.x > 0 and size.y > 0
-    z_step = size.z if metadata.sizes["Z"] > 1 and size.z > 0 else None
-    return replace(
-        metadata,
-        pixel_size=(size.y, size.x) if calibrated else None,
-        unit="µm" if calibrated else None,
-        z_step=z_step,
-        z_unit="µm" if z_step else None,
-        time_increment=seconds[0] if seconds else None,
-        time_unit="s" if seconds else None,
-        channel_names=tuple(names) if len(names) == metadata.sizes["C"] and any(names) else (),
-    )
+    z = size.z if metadata.sizes["Z"] > 1 else None
+    known = calibration((size.y, size.x), "µm", (z, "µm"), (seconds[0] if seconds else None, "s"))
+    named = tuple(names) if len(names) == metadata.sizes["C"] and any(names) else ()
+    return replace(metadata, **known, channel_names=named)

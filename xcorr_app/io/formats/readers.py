@@ -8,6 +8,8 @@ from collections import OrderedDict
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from xcorr_app.io.opened import library
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -17,10 +19,10 @@ _MAX_OPEN = 8
 
 
 class Readers:
-    """Open readers of one library, used by one thread at a time."""
+    """Open readers of one library of the extra ``formats``, used by one thread at a time; it and a file `make` one."""
 
-    def __init__(self, make: Callable[[BinaryIO], Any]) -> None:
-        self._make = make
+    def __init__(self, name: str, make: Callable[[Any, BinaryIO], Any]) -> None:
+        self._name, self._make = name, make
         self._open: OrderedDict[tuple[Path, tuple[int, ...]], tuple[Any, BinaryIO]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -44,9 +46,9 @@ class Readers:
     def _opened(self, path: Path) -> tuple[Any, BinaryIO]:
         if not self._open:
             atexit.register(self.close)
-        file = path.open("rb")
+        made, file = library(self._name, "formats", path), path.open("rb")
         try:
-            return self._make(file), file
+            return self._make(made, file), file
         except BaseException:
             # Libraries that fail leave their files open.
             file.close()

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError
-from xcorr_app.io.optional import library
-from xcorr_app.io.parsing import parsing
+from xcorr_app.io.opened import library, parsing
 from xcorr_app.io.plane_image import FormatImage, check_image, check_unchanged, stamp_of
 from xcorr_app.io.source import make_metadata
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.opened import Stamp, opened, stamp
-from xcorr_app.io.parsing import parsing, warnings_as
+from xcorr_app.io.opened import Stamp, opened, parsing, stamp, warnings_as
 from xcorr_app.io.plane_image import FormatImage, check_unchanged
 from xcorr_app.io.source import PIXEL_TYPES, make_metadata
 

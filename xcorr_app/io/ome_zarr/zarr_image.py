@@ -1,7 +1,13 @@
-"""Planes of an OME-Zarr image, at full resolution, read chunk by chunk."""
+"""OME-Zarr: folders and URLs told from others, the images that they hold, and planes of these, read chunk by chunk.
+
+Source: OME-NGFF 0.4 and 0.5, https://ngff.openmicroscopy.org. URLs are opened through fsspec, with whatever file
+systems are installed for it.
+"""
 
 from __future__ import annotations
 
+import json
+import math
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -11,19 +17,80 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.ome_zarr.zarr_bounded import bounded
+from xcorr_app.io.names import url_of
+from xcorr_app.io.ome_zarr.zarr_chunks import PlainArray, bounded
 from xcorr_app.io.ome_zarr.zarr_metadata import read_metadata
-from xcorr_app.io.ome_zarr.zarr_plain import PlainArray
-from xcorr_app.io.ome_zarr.zarr_store import attributes_of, open_node
-from xcorr_app.io.parsing import parsing, warnings_as
+from xcorr_app.io.opened import library, parsing, warnings_as
 from xcorr_app.io.plane_image import check_image
 from xcorr_app.io.source import StackMetadata, plane_number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from xcorr_app.io.checksum import FileChecksum
     from xcorr_app.io.limits import Limits
+
+
+_MARKS = ("zarr.json", ".zgroup", ".zarray", ".zattrs")
+_LARGEST_PLATE = 100_000
+
+
+def is_zarr(path: Path) -> bool:
+    """Tell whether a path leads to a zarr group or array: a folder with its marks, or a URL."""
+    return url_of(path) is not None or (path.is_dir() and any((path / mark).is_file() for mark in _MARKS))
+
+
+def open_node(path: Path) -> Any:
+    """Open a zarr group or array for reading."""
+    zarr = library("zarr", "zarr", path)
+    try:
+        return zarr.open(url_of(path) or str(path), mode="r")
+    except ImportError as error:  # the file system of a URL
+        raise InputError(f"{path}: cannot be opened ({error})") from error
+    except (FileNotFoundError, zarr.errors.GroupNotFoundError, zarr.errors.NodeNotFoundError) as error:
+        raise InputError(f"{path}: holds no zarr group; check the spelling ({error})") from error
+
+
+def attributes_of(node: Any) -> dict[str, Any]:
+    """OME attributes of a group, wherever its version keeps them; empty where there are none."""
+    attributes = dict(node.attrs)
+    found = attributes.get("ome", attributes)
+    return found if isinstance(found, dict) else {}
+
+
+def images_within(path: Path) -> list[Path]:
+    """Paths of the images of a plate (every field of view) or of a collection; the path itself of anything else."""
+    with parsing(path, "cannot be opened as OME-Zarr"):
+        node = open_node(path)
+        attributes = attributes_of(node)
+        if "plate" in attributes:
+            found = list(_fields(path, attributes["plate"]))
+            if not found:
+                raise InputError(f"{path}: is a plate without a field of view")
+            return found
+        if "bioformats2raw.layout" in attributes and "multiscales" not in attributes:
+            names = sorted((name for name in node.group_keys() if name.isdecimal()), key=int)
+            return [path / name for name in names] or [path]
+    return [path]
+
+
+def _fields(path: Path, plate: dict[str, Any]) -> Iterator[Path]:
+    count = 0
+    for well in plate["wells"]:
+        place = path / _inside(well["path"])
+        for image in attributes_of(open_node(place))["well"]["images"]:
+            count += 1
+            if count > _LARGEST_PLATE:
+                raise InputError(f"{path}: has more than {_LARGEST_PLATE} fields of view; name a well")
+            yield place / _inside(image["path"])
+
+
+def _inside(text: str) -> str:
+    """A path of an attribute, which must not lead out of its group."""
+    if not isinstance(text, str) or text.startswith("/") or ".." in text.split("/"):
+        raise ValueError(f"{json.dumps(text)[:80]} is no path within the group")
+    return text
+
 
 _BLOCKS_KEPT = 4
 _LARGEST_BLOCK = 1 << 27
@@ -65,26 +132,15 @@ class ZarrImage:
         return plane
 
     def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None = None) -> None:
-        """Read pages into `out`: those that follow each other by one call, those that share chunks by one decoding."""
-        outer = self.metadata.shape[:-2]
+        """Read pages into `out`."""
+        places = [self._place(page) for page in pages]
         if self.plain is not None:
             with parsing(self.path, "cannot be read"):
-                self.plain.read([self._place(page) for page in pages], out)
+                self.plain.read(places, out)
             return
-        start = 0
         with parsing(self.path, f"plane {pages[0] if len(pages) == 1 else list(pages)[:3]} cannot be decoded"):
-            while start < len(pages):
-                at = [int(index) for index in np.unravel_index(pages[start], outer)] if outer else []
-                stop = start + 1
-                while (
-                    outer
-                    and stop < len(pages)
-                    and pages[stop] == pages[stop - 1] + 1
-                    and at[-1] + (stop - start) < outer[-1]
-                ):
-                    stop += 1
-                self._read_run(at, out[start:stop])
-                start = stop
+            for i, place in enumerate(places):
+                out[i] = self._plane(place)
 
     def _place(self, page: int) -> tuple[int, ...]:
         """Index of a page along the array's axes before Y and X."""
@@ -92,48 +148,23 @@ class ZarrImage:
         at = dict(zip(self.metadata.axes, np.unravel_index(page, outer) if outer else (), strict=False))
         return tuple(int(at.get(axis, 0)) for axis in self.order[:-2])
 
-    def _read_run(self, at: list[int], out: np.ndarray) -> None:
-        """Read planes that follow each other along the last axis before Y and X."""
-        shared = self._chunk()
-        if all(size == 1 for size in shared):
-            last = slice(at[-1], at[-1] + len(out)) if at else None
-            out[...] = self._part([*at[:-1], last] if at else [], len(out))
-            return
-        for i in range(len(out)):
-            place = [*at[:-1], at[-1] + i]
-            first = [index // size * size for index, size in zip(place, shared, strict=True)]
-            block = self._block(tuple(first), shared)
-            out[i] = block[tuple(index - start for index, start in zip(place, first, strict=True))]
-
-    def _chunk(self) -> tuple[int, ...]:
-        """Planes that share chunks, along the axes before Y and X; ones where they would take too much memory."""
-        chunk = dict(zip(self.order, self.array.chunks, strict=True))
-        sizes = [
-            min(chunk[axis], size) for axis, size in zip(self.metadata.axes[:-2], self.metadata.shape, strict=False)
-        ]
-        shared = int(np.prod(sizes)) * self.metadata.plane_bytes <= _LARGEST_BLOCK
-        return tuple(sizes) if shared else (1,) * len(sizes)
-
-    def _block(self, first: tuple[int, ...], sizes: tuple[int, ...]) -> np.ndarray:
+    def _plane(self, place: tuple[int, ...]) -> np.ndarray:
+        """Read a plane; those that share its chunks are decoded with it, and kept, unless they take too much memory."""
+        outer, planes = self.array.shape[:-2], self.array.chunks[:-2]
+        if math.prod(planes) * self.metadata.plane_bytes > _LARGEST_BLOCK:
+            planes = (1,) * len(outer)
+        first = tuple(index // size * size for index, size in zip(place, planes, strict=True))
         with self._lock:
             block = self._blocks.get(first)
         if block is None:
-            ends = [min(a + b, size) for a, b, size in zip(first, sizes, self.metadata.shape, strict=False)]
-            block = self._array_part([slice(a, b) for a, b in zip(first, ends, strict=True)])
+            block = self.array[tuple(slice(start, start + size) for start, size in zip(first, planes, strict=True))]
             with self._lock:
-                self._blocks[first] = block
+                if math.prod(planes) > 1:
+                    self._blocks[first] = block
                 while len(self._blocks) > _BLOCKS_KEPT:
                     self._blocks.popitem(last=False)
-        return block
-
-    def _part(self, at: list[Any], count: int) -> np.ndarray:
-        return self._array_part(at).reshape(count, *self.metadata.shape[-2:])
-
-    def _array_part(self, at: list[Any]) -> np.ndarray:
-        """Part of the array at places along the axes of the metadata; axes of size one are taken away."""
-        places = dict(zip(self.metadata.axes, at, strict=False)) | {"Y": slice(None), "X": slice(None)}
-        found: np.ndarray = self.array[tuple(places.get(axis, 0) for axis in self.order)]
-        return found
+        plane: np.ndarray = block[tuple(index - start for index, start in zip(place, first, strict=True))]
+        return plane
 
 
 def scan_zarr(path: Path, limits: Limits) -> ZarrImage:

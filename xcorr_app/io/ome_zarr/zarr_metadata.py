@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from xcorr_app.errors import InputError
-from xcorr_app.io.source import StackMetadata, ZarrTags, make_metadata
+from xcorr_app.io.source import StackMetadata, ZarrTags, calibration, make_metadata
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,18 +62,13 @@ def read_metadata(
     }
     step = dict(zip(order, scale, strict=True))
     known = {letter: step[letter] for letter in order if step[letter] > 0 and (units[letter] or step[letter] != 1)}
-    in_plane = "Y" in known and "X" in known and units["Y"] == units["X"]
+    pixel = (known.get("Y"), known.get("X")) if units["Y"] == units["X"] else (None, None)
     kept = {key: value for key, value in attributes.items() if key not in ("multiscales", "version")}
     text = json.dumps({**kept, "name": scales.get("name")})
     omero = attributes.get("omero")
     return replace(
         make_metadata(sizes, order, dtype, "ome"),
-        pixel_size=(known["Y"], known["X"]) if in_plane else None,
-        unit=units["Y"] if in_plane else None,
-        z_step=known.get("Z"),
-        z_unit=units.get("Z") if "Z" in known else None,
-        time_increment=known.get("T"),
-        time_unit=units.get("T") if "T" in known else None,
+        **calibration(pixel, units["Y"], (known.get("Z"), units.get("Z")), (known.get("T"), units.get("T"))),
         channel_names=_channel_names(omero, sizes["C"]),
         zarr=ZarrTags(
             version="0.5" if attributes.get("version") == "0.5" else "0.4",

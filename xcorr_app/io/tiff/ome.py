@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 import re
 import xml.etree.ElementTree as ET
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.parsing import bounded_int, parsing, positive
+from xcorr_app.io.opened import bounded_int, parsing, positive
+from xcorr_app.io.source import calibration
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,12 +43,8 @@ class OmeInfo(NamedTuple):
     sizes: dict[str, int]
     order: str
     pages: np.ndarray
-    pixel_size: tuple[float, float] | None
-    unit: str | None
-    z_step: float | None
-    z_unit: str | None
-    time_increment: float | None
-    time_unit: str | None
+    calibration: dict[str, Any]
+    """See :func:`xcorr_app.io.source.calibration`."""
     channel_names: tuple[str, ...]
 
 
@@ -97,23 +94,14 @@ def parse_ome(path: Path, description: bytes, pages_found: int, samples: int = 1
     _check_planes(path, pixels)
     order = dimension_order[::-1]
     pages = _page_map(path, root, pixels, sizes, order[:3])
-    size_y, size_x = positive(pixels.get("PhysicalSizeY")), positive(pixels.get("PhysicalSizeX"))
-    unit_y, unit_x = pixels.get("PhysicalSizeYUnit", "µm"), pixels.get("PhysicalSizeXUnit", "µm")
-    pixel_size = (size_y, size_x) if size_y and size_x and unit_x == unit_y else None
-    z_step, time_increment = positive(pixels.get("PhysicalSizeZ")), positive(pixels.get("TimeIncrement"))
+    unit, other_unit = (pixels.get(f"PhysicalSize{axis}Unit", "µm") for axis in "YX")
+    y, x, z = (positive(pixels.get(f"PhysicalSize{axis}")) for axis in "YXZ")
+    z_unit, time = pixels.get("PhysicalSizeZUnit", "µm"), positive(pixels.get("TimeIncrement"))
+    time_unit = pixels.get("TimeIncrementUnit", "s")
+    pixel = (y, x) if unit == other_unit else (None, None)
     names = tuple(child.get("Name", "") for child in pixels if local_name(child) == "Channel")
-    return OmeInfo(
-        sizes=sizes,
-        order=order,
-        pages=pages,
-        pixel_size=pixel_size,
-        unit=unit_x if pixel_size else None,
-        z_step=z_step,
-        z_unit=pixels.get("PhysicalSizeZUnit", "µm") if z_step else None,
-        time_increment=time_increment,
-        time_unit=pixels.get("TimeIncrementUnit", "s") if time_increment else None,
-        channel_names=names if len(names) == sizes["C"] and any(names) else (),
-    )
+    names = names if len(names) == sizes["C"] and any(names) else ()
+    return OmeInfo(sizes, order, pages, calibration(pixel, unit, (z, z_unit), (time, time_unit)), names)
 
 
 def build_ome(metadata: StackMetadata, *, big_endian: bool) -> bytes:

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.opened import opened, stamp
-from xcorr_app.io.parsing import bounded_int, parsing
-from xcorr_app.io.source import StackMetadata, calibration_of, make_metadata
+from xcorr_app.io.opened import bounded_int, opened, parsing, stamp
+from xcorr_app.io.source import StackMetadata, make_metadata
 from xcorr_app.io.tiff.ome import (
     TiffBlock,
     find_child,
@@ -129,7 +128,7 @@ def scan_ome_set(path: Path, description: bytes, limits: Limits) -> OmeSet:
         raise DamagedFileError(f"{path}: its OME-XML and its pages differ in size")
     metadata = replace(
         make_metadata(info.sizes, info.order, first.dtype, "ome"),
-        **calibration_of(info),
+        **info.calibration,
         channel_names=info.channel_names,
         tiff=None if first.tiff is None else replace(first.tiff, description=text),
     )

@@ -13,14 +13,12 @@ import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.opened import Stamp, opened, stamp
-from xcorr_app.io.source import Kind, Resolution, StackMetadata, TiffTags, calibration_of, make_metadata
-from xcorr_app.io.tiff.imagej import is_imagej, parse_imagej
-from xcorr_app.io.tiff.integrity import check_page
+from xcorr_app.io.source import Kind, Resolution, StackMetadata, TiffTags, make_metadata
+from xcorr_app.io.tiff.descriptions import is_imagej, is_shaped, parse_imagej, parse_shaped
 from xcorr_app.io.tiff.ome import is_ome, parse_ome
-from xcorr_app.io.tiff.segments import Page
+from xcorr_app.io.tiff.pages import Page, check_page
 from xcorr_app.io.tiff.tiff import TiffImage
 from xcorr_app.io.tiff.tiff_directory import Directory, DirectoryReader, Repeated
-from xcorr_app.io.tiff.tifffile_shape import is_shaped, parse_shaped
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -167,7 +165,7 @@ def _ome_stack(pages: Pages, _: Limits) -> tuple[Pages, StackMetadata, np.ndarra
         )
     metadata = _metadata(pages, info.sizes, info.order, "ome")
     names = info.channel_names if len(info.channel_names) == metadata.sizes["C"] else ()
-    return pages, replace(metadata, **calibration_of(info), channel_names=names), info.pages
+    return pages, replace(metadata, **info.calibration, channel_names=names), info.pages
 
 
 def _imagej_stack(pages: Pages, limits: Limits) -> tuple[Pages, StackMetadata, np.ndarray]:
@@ -184,7 +182,7 @@ def _imagej_stack(pages: Pages, limits: Limits) -> tuple[Pages, StackMetadata, n
         raise DamagedFileError(f"{pages.path}: ImageJ's description says {count} images, the file has {found} pages")
     metadata = _metadata(pages, info.sizes, "TZCYX", "imagej")
     page_map = np.arange(count).reshape([info.sizes[axis] for axis in "TZC"])
-    return pages, replace(metadata, **calibration_of(info)), page_map
+    return pages, replace(metadata, **info.calibration), page_map
 
 
 def _metadata(pages: Pages, sizes: dict[str, int], order: str, kind: Kind) -> StackMetadata:

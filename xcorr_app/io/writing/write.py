@@ -28,14 +28,11 @@ from xcorr_app.io.checksum import FileChecksum
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.meter import Meter, timed
 from xcorr_app.io.source import Resolution, StackMetadata, TiffTags, runs_of
-from xcorr_app.io.tiff.imagej import build_imagej, is_imagej, parse_imagej, pixel_size
+from xcorr_app.io.tiff.descriptions import build_imagej, build_shaped, is_imagej, is_shaped, parse_imagej, pixel_size
 from xcorr_app.io.tiff.ome import build_ome, is_ome
 from xcorr_app.io.tiff.tiff_scan import scan_tiff
-from xcorr_app.io.tiff.tifffile_shape import build_shaped, is_shaped
 from xcorr_app.io.writing.atomic import atomic_path
-from xcorr_app.io.writing.background_write import begin_write_out
-from xcorr_app.io.writing.compression import Compression
-from xcorr_app.io.writing.written_planes import BYTES_WAITING, PlaneWriter
+from xcorr_app.io.writing.written_planes import BYTES_WAITING, Compression, PlaneWriter, begin_write_out
 from xcorr_app.system import write_from
 
 if TYPE_CHECKING:

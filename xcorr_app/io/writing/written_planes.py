@@ -1,14 +1,19 @@
-"""What every writer of planes asks of them, and how it ends: completed, by whom later, or with nothing left behind."""
+"""What every writer of planes asks of them, how planes are compressed, and how a file ends: completed, or not there."""
 
 from __future__ import annotations
 
+import ctypes
+import functools
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
-from xcorr_app.errors import DataTypeError, OutputError, ShapeError
+import numpy as np
+
+from xcorr_app.errors import ArgumentError, DataTypeError, OutputError, ShapeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +24,61 @@ if TYPE_CHECKING:
 
     from xcorr_app.io.meter import Meter
     from xcorr_app.io.source import StackMetadata
+
+
+_WRITE = 2
+"""``SYNC_FILE_RANGE_WRITE``: begin, and wait for nothing."""
+
+
+def begin_write_out(descriptor: int, offset: int, size: int) -> None:
+    """Let the disk begin with a range of a file, where the system can (Linux).
+
+    Else it has nothing to do until the file is synced, which then takes as long as all of it takes to be written. It
+    says nothing about what is on the disk: that is for ``fsync``, which also tells of errors.
+    """
+    begin = _sync_file_range()
+    if begin is not None:
+        begin(descriptor, offset, size, _WRITE)
+
+
+@functools.cache
+def _sync_file_range() -> Callable[[int, int, int, int], int] | None:
+    """Function of the C library, which lets other threads go on meanwhile."""
+    with suppress(OSError, AttributeError, TypeError):
+        found = ctypes.CDLL(None).sync_file_range
+        found.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
+        return found
+    return None
+
+
+COMPRESSIONS = ("zlib", "zstd", "lzw")
+_CODES = {"zlib": 8, "zstd": 50000, "lzw": 5}
+_LEVELS: dict[str, dict[str, int]] = {"zlib": {"level": 6}, "zstd": {"level": 5}, "lzw": {}}
+_NONE, _HORIZONTAL = 1, 2
+
+
+class Compression:
+    """How planes of a type are compressed; integers as differences along the rows (the horizontal predictor)."""
+
+    def __init__(self, name: str, dtype: np.dtype, stored: np.dtype) -> None:
+        if name not in COMPRESSIONS:
+            raise ArgumentError(f"compression {name!r} is not known: use one of {', '.join(COMPRESSIONS)}")
+        self._name, self._dtype, self._stored = name, dtype, stored
+        self.code = _CODES[name]
+        """Value of the tag Compression."""
+        self.predictor = _HORIZONTAL if dtype.kind in "iu" else _NONE
+        """Value of the tag Predictor."""
+
+    def encoded(self, plane: np.ndarray) -> bytes:
+        """Bytes of a plane."""
+        import imagecodecs
+
+        encode: Callable[..., Any] = getattr(imagecodecs, f"{self._name}_encode")
+        values = np.ascontiguousarray(plane, self._dtype)
+        if self.predictor == _HORIZONTAL:
+            values = imagecodecs.delta_encode(values, axis=-1)
+        return bytes(encode(np.ascontiguousarray(values, self._stored).tobytes(), **_LEVELS[self._name]))
+
 
 _THREADS = 4
 BYTES_WAITING = 1 << 26

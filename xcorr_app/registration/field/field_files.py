@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +14,19 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.registration.field.field_image import ENDING, ome_tiff
 from xcorr_app.registration.results.result_files import write_whole
 
-if TYPE_CHECKING:
-    from xcorr_app.registration.field.measured_field import DisplacementField
-
 ENDINGS = {"csv": ".csv", "vtk": ".vtk", "nc": ".nc", "npz": ".npz", "ome-tiff": ENDING}
 """Of the names of files, by the name of their format."""
 
 
-def save(field: DisplacementField, path: Path) -> None:
+class FieldTable(NamedTuple):
+    """Every number of every point of a field, (gy, gx) each, by the name it has in files; and where the points are."""
+
+    rows: NDArray[np.float64]
+    columns: NDArray[np.float64]
+    values: dict[str, NDArray[np.float64]]
+
+
+def save(field: FieldTable, path: Path) -> None:
     """Write a field as `DisplacementField.save` says."""
     kind = next((kind for kind, ending in ENDINGS.items() if path.name.lower().endswith(ending)), None)
     if kind is None:
@@ -30,38 +35,19 @@ def save(field: DisplacementField, path: Path) -> None:
     write_whole(path, write(field))
 
 
-def columns_of(field: DisplacementField) -> dict[str, NDArray[np.float64]]:
-    """Every number of every point, (gy, gx) each, by the name it has in files."""
-    strain = field.strain
-    return {
-        "dy": field.displacement[..., 0],
-        "dx": field.displacement[..., 1],
-        "sigma_y": field.sigma[..., 0],
-        "sigma_x": field.sigma[..., 1],
-        "score": field.score,
-        "significance": field.significance,
-        "strain_yy": strain[..., 0],
-        "strain_xx": strain[..., 1],
-        "strain_xy": strain[..., 2],
-        "vorticity": field.vorticity,
-        "replaced": field.replaced.astype(np.float64),
-        "masked": field.masked.astype(np.float64),
-    }
-
-
 _UNITS = {"dy": "pixel", "dx": "pixel", "sigma_y": "pixel", "sigma_x": "pixel"}
 _FLAGS = ("replaced", "masked")
 
 
-def _csv(field: DisplacementField) -> bytes:
+def _csv(field: FieldTable) -> bytes:
     text = io.StringIO()
-    columns = columns_of(field)
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["row", "column", *columns])
+    writer.writerow(["row", "column", *field.values])
     for i, row in enumerate(field.rows):
         for j, column in enumerate(field.columns):
             values = [
-                str(int(values[i, j])) if name in _FLAGS else _shown(values[i, j]) for name, values in columns.items()
+                str(int(values[i, j])) if name in _FLAGS else _shown(values[i, j])
+                for name, values in field.values.items()
             ]
             writer.writerow([f"{row:g}", f"{column:g}", *values])
     return text.getvalue().encode()
@@ -72,7 +58,7 @@ def _shown(value: float) -> str:
     return f"{value:.7g}" if np.isfinite(value) else ""
 
 
-def _vtk(field: DisplacementField) -> bytes:
+def _vtk(field: FieldTable) -> bytes:
     """A rectilinear grid; x are columns, y rows, which VTK draws upwards."""
     width, height = field.columns.size, field.rows.size
     lines = ["# vtk DataFile Version 3.0", "displacement in pixels, y downwards", "ASCII", "DATASET RECTILINEAR_GRID"]
@@ -80,15 +66,14 @@ def _vtk(field: DisplacementField) -> bytes:
     for axis, places in (("X", field.columns), ("Y", field.rows), ("Z", np.zeros(1))):
         lines += [f"{axis}_COORDINATES {places.size} double", " ".join(f"{place:g}" for place in places)]
     lines += [f"POINT_DATA {width * height}", "VECTORS displacement double"]
-    vectors = field.displacement.reshape(-1, 2)
-    lines += [f"{x:.7g} {y:.7g} 0" for y, x in vectors]
-    for name, values in columns_of(field).items():
+    lines += [f"{x:.7g} {y:.7g} 0" for y, x in zip(field.values["dy"].flat, field.values["dx"].flat, strict=True)]
+    for name, values in field.values.items():
         if name not in ("dy", "dx"):
             lines += [f"SCALARS {name} double 1", "LOOKUP_TABLE default", *(f"{value:.7g}" for value in values.ravel())]
     return ("\n".join(lines) + "\n").encode()
 
 
-def _netcdf(field: DisplacementField) -> bytes:
+def _netcdf(field: FieldTable) -> bytes:
     from scipy.io import netcdf_file
 
     content = io.BytesIO()
@@ -99,7 +84,7 @@ def _netcdf(field: DisplacementField) -> bytes:
         variable = file.createVariable(name, "d", (name,))
         variable[:] = places
         variable.units = "pixel"
-    for name, values in columns_of(field).items():
+    for name, values in field.values.items():
         variable = file.createVariable(name, "d", ("row", "column"))
         variable[:] = values
         variable.units = _UNITS.get(name, "1")
@@ -110,9 +95,9 @@ def _netcdf(field: DisplacementField) -> bytes:
     return data
 
 
-def _npz(field: DisplacementField) -> bytes:
+def _npz(field: FieldTable) -> bytes:
     content = io.BytesIO()
-    arrays: dict[str, Any] = columns_of(field) | {"rows": field.rows, "columns": field.columns}
+    arrays: dict[str, Any] = field.values | {"rows": field.rows, "columns": field.columns}
     np.savez_compressed(content, **arrays)
     return content.getvalue()
 
@@ -120,6 +105,5 @@ def _npz(field: DisplacementField) -> bytes:
 _IN_IMAGES = ("dy", "dx", "sigma_y", "sigma_x", "replaced")
 
 
-def _ome_tiff(field: DisplacementField) -> bytes:
-    columns = columns_of(field)
-    return ome_tiff({name: columns[name][None] for name in _IN_IMAGES}, field.rows, field.columns)
+def _ome_tiff(field: FieldTable) -> bytes:
+    return ome_tiff({name: field.values[name][None] for name in _IN_IMAGES}, field.rows, field.columns)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.registration.field.field_files import FieldTable, save
 from xcorr_app.shown import axes_of, html_table
 
 Floats = NDArray[np.float64]
@@ -116,9 +117,22 @@ class DisplacementField:
         OutputError
             The file cannot be written.
         """
-        from xcorr_app.registration.field.field_files import save
-
-        save(self, Path(path))
+        strain = self.strain
+        values = {
+            "dy": self.displacement[..., 0],
+            "dx": self.displacement[..., 1],
+            "sigma_y": self.sigma[..., 0],
+            "sigma_x": self.sigma[..., 1],
+            "score": self.score,
+            "significance": self.significance,
+            "strain_yy": strain[..., 0],
+            "strain_xx": strain[..., 1],
+            "strain_xy": strain[..., 2],
+            "vorticity": self.vorticity,
+            "replaced": self.replaced.astype(np.float64),
+            "masked": self.masked.astype(np.float64),
+        }
+        save(FieldTable(self.rows, self.columns, values), Path(path))
 
 
 def slopes_of(values: Floats, rows: Floats, columns: Floats) -> Floats:

@@ -28,6 +28,7 @@ from xcorr_app.registration.standard_error.uncertainty import AT_EDGES
 
 _SUBPIXEL = ("gaussian", "quadratic", "parabolic", "none")
 _ENGINE = "fft"
+_REFUSAL = "reference {!r} takes no mask: use first, last, a frame number or an image"
 _Columns = dict[str, NDArray[Any]]
 """What is known of consecutive frames, an entry each."""
 _FARTHEST = 1.0
@@ -41,9 +42,15 @@ def masks_for(frames: Frames, reference: str | int | Array, settings: Settings) 
     return Masks("finite") if takes_masks(reference, settings) and has_static_gaps(frames) else None
 
 
-def takes_masks(reference: str | int | Array, settings: Settings) -> bool:
+def takes_masks(reference: object, settings: Settings) -> bool:
     """Whether frames can be measured by the pixels that count."""
-    return (not isinstance(reference, str) or reference in SINGLE) and _problem(settings) is None
+    return _problem(reference, settings) is None
+
+
+def check_masks(reference: object, settings: Settings) -> None:
+    """Raise ArgumentError where they cannot."""
+    if (problem := _problem(reference, settings)) is not None:
+        raise ArgumentError(problem)
 
 
 def estimate_masked(
@@ -59,8 +66,7 @@ def estimate_masked(
     Every frame is compared with ``first``, ``last``, a frame by its number, or an image, all of whose pixels count
     but for what the rule, or a mask (Y, X), leaves out.
     """
-    if (problem := _problem(settings)) is not None:
-        raise ArgumentError(problem)
+    check_masks(reference, settings)
     masks.check(frames.count, frames.shape)
     image, counts, described = _reference(frames, reference, masks, xp)
     if not bool(counts.any()):
@@ -190,24 +196,24 @@ def _words(found: _Columns, unreadable: list[int], settings: Settings) -> dict[s
     }
 
 
-def _problem(settings: Settings) -> str | None:
-    """Why these settings cannot go with masks."""
-    if settings.normalization != "zncc":
-        return f"normalization {settings.normalization!r} takes no mask: use 'zncc'"
-    if settings.subpixel not in _SUBPIXEL:
-        return f"sub-pixel method {settings.subpixel!r} takes no mask: use one of {', '.join(_SUBPIXEL)}"
-    if settings.prefilter.name:
-        return "a prefilter would smear what is masked into what counts: leave one of them out"
-    if settings.smooth_time > 1:
-        return "smooth_time takes no mask: leave one of them out"
-    if settings.engine not in ("auto", _ENGINE):
-        return f"engine {settings.engine!r} takes no mask: use 'auto' or 'fft'"
-    return None
+def _problem(reference: object, settings: Settings) -> str | None:
+    """Why frames that are compared so cannot be measured with masks."""
+    name = reference if isinstance(reference, str) else SINGLE[0]
+    refused = {
+        f"normalization {settings.normalization!r} takes no mask: use 'zncc'": settings.normalization != "zncc",
+        f"sub-pixel method {settings.subpixel!r} takes no mask: use one of {', '.join(_SUBPIXEL)}": (
+            settings.subpixel not in _SUBPIXEL
+        ),
+        "a prefilter would smear what is masked into what counts: leave one of them out": bool(settings.prefilter.name),
+        "smooth_time takes no mask: leave one of them out": settings.smooth_time > 1,
+        f"engine {settings.engine!r} takes no mask: use 'auto' or 'fft'": settings.engine not in ("auto", _ENGINE),
+        _REFUSAL.format(name): name not in SINGLE,
+    }
+    return next((problem for problem, holds in refused.items() if holds), None)
 
 
 def _reference(frames: Frames, reference: str | int | Array, masks: Masks, xp: Any) -> tuple[Array, Array, str]:
     """Image (Y, X) in float64, which of its pixels count, and what it is in words."""
-    refusal = f"reference {reference!r} takes no mask: use first, last, a frame number or an image"
-    image, number, described = read_reference(frames, reference, refusal)
+    image, number, described = read_reference(frames, reference, _REFUSAL.format(reference))
     counts = masks.of_reference(image, number)
     return xp.where(counts, image, 0.0).astype(np.float64), counts, described

@@ -28,8 +28,8 @@ def near_each_other(measured: Measured, shape: tuple[int, int]) -> NDArray[np.in
     # noise: what such frames have in common stands still.
     numbers = np.flatnonzero(known)
     columns = np.column_stack([measured.shifts, measured.sigma, measured.score, measured.significance])[numbers]
-    first = {row.tobytes(): number for number, row in zip(numbers[::-1].tolist(), columns[::-1], strict=True)}
-    return np.array(sorted(first.values()), dtype=np.intp)
+    rows = columns.view(np.dtype((np.void, columns.shape[1] * columns.itemsize)))[:, 0]
+    return numbers[np.sort(np.unique(rows, return_index=True)[1])]
 
 
 def spread(numbers: NDArray[np.intp], count: int) -> NDArray[np.intp]:

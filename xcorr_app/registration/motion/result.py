@@ -13,6 +13,7 @@ from xcorr_app.arguments import renamed
 from xcorr_app.arrays.kinds import as_array, labelled_like
 from xcorr_app.errors import ShapeError
 from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.registration.motion import result_file
 from xcorr_app.registration.moving.interpolation import Order, OrderName, order_of
 from xcorr_app.registration.quality import is_trusted
 from xcorr_app.registration.results.doubtful_frames import DEFAULT_POLICY, check_policy, stays
@@ -183,9 +184,7 @@ class MotionResult(FrameResult):
         OutputError
             The file cannot be written.
         """
-        from xcorr_app.registration.motion.result_file import save
-
-        save(self, Path(path))
+        result_file.save(self, Path(path))
 
     @staticmethod
     def load(path: Path | str) -> MotionResult:
@@ -198,6 +197,4 @@ class MotionResult(FrameResult):
         DamagedFileError
             It holds no result.
         """
-        from xcorr_app.registration.motion.result_file import load
-
-        return load(Path(path))
+        return MotionResult(**result_file.load(Path(path)))

@@ -1,4 +1,7 @@
-"""Results of a measurement of motion in an archive that gives them back."""
+"""Results of a measurement of motion in an archive that gives them back.
+
+What is written and read are the fields of a :class:`xcorr_app.registration.motion.result.MotionResult`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.results.doubtful_frames import DEFAULT_POLICY, check_policy
 from xcorr_app.registration.results.result_files import read_archive, write_whole
 from xcorr_app.registration.warping.field import Field
@@ -21,14 +23,14 @@ _COMPACT = ("sigma", "significance")
 """Kept in float32; what frames are moved by is kept as it is, for the same pixels whoever moves them."""
 
 
-def save(result: MotionResult, path: Path) -> None:
-    """Write a result as `MotionResult.save` says."""
+def save(result: Any, path: Path) -> None:
+    """Write a result as its method of this name says."""
     if path.suffix.lower() != ".npz":
         raise ArgumentError(f"{path}: motion is written to .npz")
     write_whole(path, content_of(result))
 
 
-def content_of(result: MotionResult) -> bytes:
+def content_of(result: Any) -> bytes:
     """Return what `save` writes; the same result gives the same bytes."""
     words = {
         "model": result.model,
@@ -49,12 +51,12 @@ def content_of(result: MotionResult) -> bytes:
     return content.getvalue()
 
 
-def load(path: Path) -> MotionResult:
-    """Read an archive as `MotionResult.load` says."""
+def load(path: Path) -> dict[str, Any]:
+    """Read the fields of a result, as its method of this name says."""
     return read_archive(path, _result_of, "no motion of a stack")
 
 
-def _result_of(archive: Any) -> MotionResult:
+def _result_of(archive: Any) -> dict[str, Any]:
     words: dict[str, Any] = json.loads(archive["words"].item())
     arrays = {name: archive[name] for name in _ARRAYS}
     field = None
@@ -64,7 +66,7 @@ def _result_of(archive: Any) -> MotionResult:
     frames = len(arrays["matrices"])
     if any(len(array) != frames for array in arrays.values()) or (field is not None and len(field.shifts) != frames):
         raise ValueError("its arrays are of different lengths")
-    return MotionResult(
+    return dict(
         **arrays,
         model=str(words["model"]),
         flags=tuple(tuple(map(str, flags)) for flags in words["flags"]),

@@ -17,8 +17,6 @@ from xcorr_app.registration.moving.interpolation import Order, inside_each, snap
 from xcorr_app.registration.moving.moving_choice import decide_moving
 from xcorr_app.registration.moving.translation import working_type
 
-__all__ = ["FOURIER_BYTES", "move_on_device"]
-
 FOURIER_BYTES = 1 << 30
 """Scratch memory of the FFTs: enough frames at a time to fill a device; where it is not free, fewer are taken."""
 

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.moving.interpolation import AxisMove
 
-__all__ = ["bridged", "fourier_moved", "nearest_marks"]
-
 
 def fourier_moved(frame: NDArray[Any], rows: AxisMove, columns: AxisMove, dtype: np.dtype[Any]) -> NDArray[Any]:
     """A frame (Y, X) moved, in the floating-point type `dtype`, neither rounded nor clipped.

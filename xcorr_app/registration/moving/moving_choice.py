@@ -11,8 +11,6 @@ from xcorr_app.gpu.resample.problem import TranslationProblem
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.registration.moving.interpolation import METHODS, Order, check_order
 
-__all__ = ["decide_moving"]
-
 
 @functools.lru_cache(maxsize=256)
 def decide_moving(

@@ -1,11 +1,12 @@
 """What frames are moved by: what was measured, or, of a flagged frame, what is expected to be least wrong.
 
 A shift that nothing speaks against is applied as it was measured. That of a flagged frame may be right, to its standard
-error, or a peak by chance anywhere in the window. How probable either is follows from its peak, and from how well the
-shift lies where the frames around it say, which drift by so much from frame to frame as this stack does (a random
-walk). Shifts that are more probably right than not are moved by the mean of what was measured and what the others say,
-each weighted by the inverse of its expected squared error; others lie on the line between their neighbours in time,
-held at the ends. Where nothing is known but the reference, that leaves all where they are.
+error, or a peak by chance anywhere in the window. How probable either is follows from its peak, from how many of the
+others are right, and from how well it lies where the frames around it say, which move by so much from frame to frame as
+this stack does: a random walk that also jumps, of every length of step, each counting by how likely it makes the
+shifts. Shifts that are more probably right than not are moved by the mean of what was measured and what the others
+say, by their standard errors and that walk; others lie on the line between their neighbours in time, held at the ends.
+Where nothing is known but the reference, that leaves all where they are.
 """
 
 from __future__ import annotations
@@ -19,18 +20,16 @@ from xcorr_app.errors import ArgumentError
 POLICIES = ("interpolate", "apply", "leave", "drop")
 DEFAULT_POLICY = "interpolate"
 
-_ROUNDS = 4
-"""In which probabilities and the motion of the stack are found from each other."""
-_FEWEST = 3.0
-"""Pairs of neighbours, each counted by the probability that both are right, from which the motion is known."""
+_ROUNDS, _FINER = 5, 0.25
+"""In which probabilities follow from each other, for variances of a step of which each is this part of the last."""
+_FEWEST = 3
+"""Frames that say nothing of how a stack moves."""
 _OF_MEDIAN = 2 * np.log(2)
 """Median of the squared length of a step over its variance along an axis."""
 _UNKNOWN_SIGMA = 0.5
 """Pixels, where nothing is known of a standard error."""
 _EXACT, _STILL = 1e-4, 1e-3
 """Pixels: no standard error, and no step of a stack, counts as less."""
-_RARE = 0.05
-"""Share of the shifts of a stack that are right, at least: how rare these are is told by the stack itself."""
 _SURELY = 0.05
 """Probability that a peak is not the frame's, below which one that nothing speaks against stands in any case."""
 _TAILS = 3.0
@@ -74,10 +73,13 @@ def applied_shifts(
             if stays(taken, known, policy):
                 return np.zeros_like(measured)
         else:
-            right, error = _weighed(measured, taken, known, sigma, wrong, window)
+            own = np.where(np.isfinite(sigma), np.maximum(sigma, _EXACT), _UNKNOWN_SIGMA)
+            variance = np.minimum((own**2).mean(axis=1), _anywhere(window))
+            right = _right(measured, taken, known, variance, wrong, window)
             doubtful, taken = (right > 0.5) & ~taken, right > 0.5
             if doubtful.any():
-                smooth = _smoothed(measured[taken], error[taken], np.flatnonzero(taken))
+                precision = np.where(doubtful, right / variance, _EXACT**-2)
+                smooth = _smoothed(measured[taken], precision[taken], np.flatnonzero(taken))
                 shifts[doubtful] = smooth[doubtful[taken]]
     if policy == "leave" or not taken.any():
         return np.where(np.stack([taken, taken], axis=1), shifts, 0.0)
@@ -87,97 +89,98 @@ def applied_shifts(
     return shifts
 
 
-def _weighed(
+def _anywhere(window: tuple[int, int]) -> float:
+    """Variance along an axis of what may lie anywhere in a window."""
+    return (window[0] ** 2 + window[1] ** 2) / 24
+
+
+def _right(
     measured: Floats,
     trusted: NDArray[np.bool_],
     known: NDArray[np.bool_],
-    sigma: Floats,
+    variance: Floats,
     wrong: Floats,
     window: tuple[int, int],
-) -> tuple[Floats, Floats]:
-    """Probability (T,) that each shift is right, and its expected squared error (T,) along an axis."""
-    anywhere = (window[0] ** 2 + window[1] ** 2) / 24  # variance of what lies anywhere in the window
-    own = np.where(np.isfinite(sigma), np.maximum(sigma, _EXACT), _UNKNOWN_SIGMA)
-    variance = np.minimum((own**2).mean(axis=1), anywhere)
+) -> Floats:
+    """Probability (T,) that each shift is right."""
     chance = np.where(np.isfinite(wrong), np.clip(wrong, _NEVER, 1 - _NEVER), 0.5)
+    possible = known & ~(wrong >= 1)
     # A few that nothing speaks against, among many that are peaks by chance, may be so, too.
-    hopeless = wrong >= 1
     sure = trusted & ((2 * trusted.sum() >= known.sum()) | (chance < _SURELY))
     if not sure.any():
         # Frames of one scene meet another with peaks that move as they do: against an image that none of them surely
         # resembles, their agreement with each other says nothing, and all stand or fall together.
-        right = np.where(known, 1 - np.median(chance[known]), 0.0)
-        return np.where(hopeless, 0.0, right), variance + (1 - right) * anywhere
-    right = np.where(sure, 1.0, np.where(known & ~hopeless, 1 - chance, 0.0))
-    numbers = np.flatnonzero(known)
-    places, doubted = measured[numbers], ~sure[numbers]
-    error = variance.copy()
+        return np.where(possible, 1 - np.median(chance[known]), 0.0)
+    numbers, anywhere, area = np.flatnonzero(known), _anywhere(window), max(window[0] * window[1], 1)
+    steps = anywhere * _FINER ** np.arange(np.ceil(np.log(_STILL**2 / anywhere) / np.log(_FINER)) + 1)
+    places, chance, own, stands = measured[known], chance[known], variance[known], sure[known]
+    doubted = possible[known] & ~stands
+    right = np.tile(np.where(stands, 1.0, np.where(doubted, 1 - chance, 0.0)), (steps.size, 1))
     for _ in range(_ROUNDS):
-        share = np.clip(right[numbers].mean(), _RARE, 0.5)
-        step = _step(places, right[numbers], numbers, anywhere)
-        said, spread = _by_others(places, error[numbers], numbers, step)
-        total = np.minimum(spread, anywhere) + variance[numbers]
-        squares = ((places - said) ** 2).sum(axis=1) / total
+        error = own + np.where(stands, 0.0, (1 - right) / np.maximum(right, _NEVER) * anywhere)
+        said, spread = _by_others(places, error, numbers, steps)
+        total = np.minimum(spread, anywhere) + own
+        squares = ((places - said) ** 2).sum(axis=2) / total
         density = (1 + squares / _TAILS) ** (-1 - _TAILS / 2) / (2 * np.pi * total)
-        for_it = share * (1 - chance[numbers]) * density
-        against = (1 - share) * chance[numbers] / max(window[0] * window[1], 1)
-        found = for_it / np.maximum(for_it + against, _TINY)
-        right[numbers[doubted]] = np.where(hopeless[numbers], 0.0, found)[doubted]
-        error = variance + np.where(sure, 0.0, (1 - right) / np.maximum(right, _NEVER) * anywhere)
-    expected = variance.copy()
-    if_wrong = np.minimum(spread, anywhere) + ((places - said) ** 2).mean(axis=1)
-    expected[numbers] += (1 - right[numbers]) * if_wrong
-    return right, expected
+        # Whether frames of this stack are right at all is told by the others; the reference finds itself.
+        others = (right.sum(axis=1, keepdims=True) - right) / numbers.size
+        for_it = np.where(stands, 1.0, others * (1 - chance)) * density
+        against = np.where(stands, 0.0, (1 - others) * chance / area)
+        right = np.where(doubted, for_it / np.maximum(for_it + against, _TINY), right)
+    likelihood = np.log(np.maximum(for_it + against, _TINY))[:, stands | doubted].sum(axis=1)
+    weight = np.exp(likelihood - likelihood.max())
+    found = np.zeros(known.size)
+    found[known] = weight @ right / weight.sum()
+    return found
 
 
-def _step(places: Floats, right: Floats, numbers: NDArray[np.intp], anywhere: float) -> float:
-    """Variance along an axis of a step from one frame to the next, by shifts (n, 2) of frames with these numbers.
+def _by_others(places: Floats, error: Floats, numbers: NDArray[np.intp], steps: Floats) -> tuple[Floats, Floats]:
+    """Where (k, n, 2) the frames before and after a frame put it, and the variance (k, n) of that, or infinity.
 
-    That of standard errors is not taken off: they may be too large, and a stack is not to seem to stand still for it.
+    For k variances of a step from one frame to the next; `error` (k, n) are those of the places (n, 2).
     """
-    weight = right[1:] * right[:-1]
-    if weight.sum() < _FEWEST:
-        return anywhere
-    gap = np.diff(numbers)
-    squares = (np.diff(places, axis=0) ** 2).sum(axis=1) / _OF_MEDIAN
-    order = np.argsort(squares / gap)
-    middle = order[np.searchsorted(np.cumsum(weight[order]), weight.sum() / 2)]
-    return float(np.clip(squares[middle] / gap[middle], _STILL**2, anywhere))
-
-
-def _by_others(places: Floats, error: Floats, numbers: NDArray[np.intp], step: float) -> tuple[Floats, Floats]:
-    """Where (n, 2) the frames before and after a frame put it, and the variance (n,) of that: infinite without any."""
-    total, weight = np.zeros_like(places), np.zeros(len(places))
+    total, weight = np.zeros((*error.shape, 2)), np.zeros_like(error)
     for order in (range(len(places)), range(len(places) - 1, -1, -1)):
-        place, spread, last = np.zeros(2), np.inf, 0
-        for i in order:
-            if np.isfinite(spread):
-                ahead = spread + step * abs(int(numbers[i]) - last)
-                total[i] += place / ahead
-                weight[i] += 1 / ahead
-                gain = ahead / (ahead + error[i])
-                place, spread = place + gain * (places[i] - place), gain * error[i]
-            else:
-                place, spread = places[i], error[i]
-            last = int(numbers[i])
+        place, spread, last = np.zeros((len(steps), 2)), error[:, order[0]], order[0]
+        place += places[last]
+        for i in order[1:]:
+            ahead = spread + steps * abs(int(numbers[i] - numbers[last]))
+            total[:, i] += place / ahead[:, None]
+            weight[:, i] += 1 / ahead
+            gain = ahead / (ahead + error[:, i])
+            place = place + gain[:, None] * (places[i] - place)
+            spread, last = gain * error[:, i], i
     some = weight > 0
     spread_of_all = np.where(some, 1 / np.where(some, weight, 1.0), np.inf)
-    return total / np.where(some, weight, 1.0)[:, None], spread_of_all
+    return total / np.where(some, weight, 1.0)[..., None], spread_of_all
 
 
-def _smoothed(places: Floats, error: Floats, numbers: NDArray[np.intp]) -> Floats:
-    """Shifts (n, 2) of frames with these numbers, each the mean of its own and of what those beside it say."""
-    step = _step(places, np.ones(len(places)), numbers, np.inf) if len(places) > _FEWEST else np.inf
-    if not np.isfinite(step):
+def _smoothed(places: Floats, precision: Floats, numbers: NDArray[np.intp]) -> Floats:
+    """Shifts (n, 2) of frames with these numbers, each the mean of its own and of what those beside it say.
+
+    By the median step. That of standard errors is not taken off: they may be too large, and a stack is not to seem to
+    stand still for it.
+    """
+    if len(places) <= _FEWEST:
         return places
-    links = 1 / (step * np.diff(numbers))
+    gaps, smooth = np.diff(numbers), places
+    squares = _squares_of_steps(places) / gaps
+    step = max(float(np.median(squares)) / _OF_MEDIAN, _STILL**2)
     bands = np.zeros((2, len(places)))
-    bands[1] = 1 / error
-    bands[1, 1:] += links
-    bands[1, :-1] += links
-    bands[0, 1:] = -links
-    smooth: Floats = solveh_banded(bands, places / error[:, None])
+    for _ in range(_ROUNDS):
+        links = (_TAILS + 2) / (_TAILS + squares / step) / (step * gaps)
+        bands[1] = precision
+        bands[1, 1:] += links
+        bands[1, :-1] += links
+        bands[0, 1:] = -links
+        smooth = solveh_banded(bands, places * precision[:, None])
+        squares = _squares_of_steps(smooth) / gaps
     return smooth
+
+
+def _squares_of_steps(places: Floats) -> Floats:
+    squares: Floats = (np.diff(places, axis=0) ** 2).sum(axis=1)
+    return squares
 
 
 def stays(trusted: NDArray[np.bool_], known: NDArray[np.bool_], policy: str) -> bool:

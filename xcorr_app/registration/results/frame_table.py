@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from xcorr_app.registration.results.results import ShiftResult
-
 _UNMOVED = 1e-3
 """Pixels by which nothing is seen to move."""
 _DECIMALS = 1e6
@@ -107,9 +105,9 @@ class FrameRow:
 
 
 def rows_of(
-    result: ShiftResult, policy: str = DEFAULT_POLICY, origins: Sequence[tuple[str, int]] | None = None
+    result: Any, policy: str = DEFAULT_POLICY, origins: Sequence[tuple[str, int]] | None = None
 ) -> list[FrameRow]:
-    """Make the lines of a result, whose frames come from these files and pages; numbers have six decimals."""
+    """Make the lines of a `ShiftResult`, whose frames come from these files and pages; numbers have six decimals."""
     parts = (result.shifts, result.score, result.peak_ratio, result.fft_shifts, result.difference, result.sigma)
     # All at once: one by one, numbers of an array take longer than all else here. Zeros lose their sign.
     table = np.column_stack([*parts, result.applied(policy), result.significance]).astype(np.float64)

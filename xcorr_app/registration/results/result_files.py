@@ -1,4 +1,7 @@
-"""Results of a measurement in files: an archive that gives them back, or a table of the frames."""
+"""Results of a measurement in files: an archive that gives them back, or a table of the frames.
+
+What is written and read are the fields of a :class:`xcorr_app.registration.results.results.ShiftResult`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,6 @@ import numpy as np
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, OutputError
 from xcorr_app.registration.results.frame_table import array_of, parse_shifts_csv, rows_of, shifts_csv
-from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.stack.contrast import Contrast
 
 Result = TypeVar("Result")
@@ -35,8 +37,8 @@ _ARRAYS = (
 _OPTIONAL = ("closure", "wrong", "defects", "counted", "read_applied")
 
 
-def save(result: ShiftResult, path: Path) -> None:
-    """Write a result as `ShiftResult.save` says."""
+def save(result: Any, path: Path) -> None:
+    """Write a result as its method of this name says."""
     suffix = path.suffix.lower()
     if suffix == ".csv":
         write_whole(path, shifts_csv(rows_of(result)).encode())
@@ -60,8 +62,8 @@ def save(result: ShiftResult, path: Path) -> None:
         raise ArgumentError(f"{path}: results are written to .npz or .csv")
 
 
-def load(path: Path) -> ShiftResult:
-    """Read a file as `ShiftResult.load` says."""
+def load(path: Path) -> dict[str, Any]:
+    """Read the fields of a result, as its method of this name says."""
     if path.suffix.lower() == ".csv":
         return _of_table(path)
     return read_archive(path, _result_of, "no result of a measurement")
@@ -80,7 +82,7 @@ def read_archive(path: Path, parse: Callable[[Any], Result], what: str) -> Resul
         raise DamagedFileError(f"{path}: holds {what} ({error})") from error
 
 
-def _of_table(path: Path) -> ShiftResult:
+def _of_table(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise InputError(f"{path}: {'is no file' if path.exists() else 'does not exist'}")
     try:
@@ -90,9 +92,9 @@ def _of_table(path: Path) -> ShiftResult:
     if not rows or [row.frame for row in rows] != list(range(len(rows))):
         raise DamagedFileError(f"{path}: is no table of shifts: its frames are not numbered from 0")
     shifts = array_of(rows, "dy", "dx")
-    each: Any = {name: array_of(rows, name)[:, 0] for name in ("score", "peak_ratio", "difference", "significance")}
+    each = {name: array_of(rows, name)[:, 0] for name in ("score", "peak_ratio", "difference", "significance")}
     reach = np.ceil(np.nan_to_num(np.abs(shifts)).max(axis=0)).astype(int)
-    return ShiftResult(
+    return dict(
         shifts=shifts,
         **each,
         flags=tuple(row.flags + row.remarks for row in rows),
@@ -109,13 +111,13 @@ def _of_table(path: Path) -> ShiftResult:
     )
 
 
-def _result_of(archive: Any) -> ShiftResult:
+def _result_of(archive: Any) -> dict[str, Any]:
     words: dict[str, Any] = json.loads(archive["words"].item())
     arrays = {name: archive[name] for name in _ARRAYS}
     frames = len(arrays["shifts"])
     if arrays["shifts"].shape != (frames, 2) or any(len(array) != frames for array in arrays.values()):
         raise ValueError("its arrays are of different lengths")
-    return ShiftResult(
+    return dict(
         **arrays,
         flags=tuple(tuple(map(str, flags)) for flags in words["flags"]),
         window=ShiftWindow(*words["window"]),

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.decision import Decision
 from xcorr_app.registration.quality import is_trusted
+from xcorr_app.registration.results import result_files
 from xcorr_app.registration.results.doubtful_frames import DEFAULT_POLICY, applied_shifts
+from xcorr_app.registration.results.frame_table import columns_of, rows_of
 from xcorr_app.registration.results.result_display import FrameResult
 from xcorr_app.registration.stack.contrast import Contrast
 
@@ -153,9 +155,7 @@ class ShiftResult(FrameResult):
         OutputError
             The file cannot be written.
         """
-        from xcorr_app.registration.results.result_files import save
-
-        save(self, Path(path))
+        result_files.save(self, Path(path))
 
     @staticmethod
     def load(path: Path | str) -> ShiftResult:
@@ -168,9 +168,7 @@ class ShiftResult(FrameResult):
         DamagedFileError
             It holds no result.
         """
-        from xcorr_app.registration.results.result_files import load
-
-        return load(Path(path))
+        return ShiftResult(**result_files.load(Path(path)))
 
     def to_dataframe(self) -> Any:
         """Return a ``pandas.DataFrame`` with a line for each frame; needs pandas.
@@ -181,8 +179,6 @@ class ShiftResult(FrameResult):
         `applied` gives them), ``remarks``, ``significance``.
         """
         import pandas as pd  # type: ignore[import-untyped,unused-ignore]
-
-        from xcorr_app.registration.results.frame_table import columns_of, rows_of
 
         return pd.DataFrame(columns_of(rows_of(self)))
 
