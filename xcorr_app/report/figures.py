@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,18 +24,11 @@ _MAX_ARROWS = 12  # along a side
 _SQUARE_MARK, _TRIANGLE = "m-3.5 -3.5h7v7h-7z", "m-4 3.5h8l-4 -7z"
 
 
-@dataclass(frozen=True)
-class Units:
+class Units(NamedTuple):
     """What a pixel and the step from one frame to the next are, (size, unit); None where unknown or senseless."""
 
     pixel: tuple[float, str] | None = None
     interval: tuple[float, str] | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("pixel", "interval"):
-            step = getattr(self, name)
-            if step is not None and not (np.isfinite(step[0]) and step[0] > 0):
-                object.__setattr__(self, name, None)
 
 
 def trajectory_chart(

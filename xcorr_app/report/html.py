@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from xcorr_app.report.page_budget import ALONE, MAX_SECTIONS, Room, room_for
+from xcorr_app.report.encoding import ALONE, MAX_SECTIONS, Room, room_for
 from xcorr_app.report.quality import Figure, figures
 from xcorr_app.report.records import FLAG_MEANINGS, FrameRow, RunReport, StackReport
 from xcorr_app.report.summary import StackSummary, count, grouped, summarise, verdict

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xcorr_app.report.encoding import film, picture_file
+from xcorr_app.report.encoding import ALONE, Room, film, picture_file
 from xcorr_app.report.figures import (
     Units,
     agreement_chart,
@@ -21,8 +21,7 @@ from xcorr_app.report.figures import (
     trajectory_chart,
     turn_chart,
 )
-from xcorr_app.report.images import GreyScale, ScaleBar, grey_scale, scale_bar
-from xcorr_app.report.page_budget import ALONE, Room
+from xcorr_app.report.pictures import GreyScale, ScaleBar, grey_scale, scale_bar
 from xcorr_app.report.summary import StackSummary, count, grouped
 
 if TYPE_CHECKING:
@@ -180,7 +179,7 @@ def units_of(stack: StackReport) -> Units:
     """What a pixel and an interval are, where the file says so; pixels that are not square have no one size."""
     square = stack.pixel_size is not None and math.isclose(*stack.pixel_size, rel_tol=1e-3)
     pixel = (stack.pixel_size[1], stack.unit) if stack.pixel_size is not None and stack.unit and square else None
-    return Units(pixel, stack.interval)
+    return Units(*(step if step and 0 < step[0] < math.inf else None for step in (pixel, stack.interval)))
 
 
 def preview(stack: StackReport, pictures: Pictures, limit: int = ALONE.movie) -> Movie | None:

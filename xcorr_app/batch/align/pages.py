@@ -21,8 +21,8 @@ from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.stages import Stages, StageTime
 from xcorr_app.pipeline.state import REPORT, State
 from xcorr_app.pipeline.work import Outcome, Plan
+from xcorr_app.report.encoding import ALONE, MAX_SECTIONS, room_for
 from xcorr_app.report.html import own_page, render_report, render_section
-from xcorr_app.report.page_budget import ALONE, MAX_SECTIONS, room_for
 from xcorr_app.report.records import RunReport, StackReport
 
 SECTION = ".html"

@@ -31,7 +31,7 @@ def print_results(console: Console, run: Run, *, every: bool = False) -> None:
     longest = "largest motion" if turned else "largest shift"
     numbers = ("frames", "corrected", "correlation", "crispness", "residual", longest, "flagged")
     lines = [
-        StackLine(summary.name, _numbers(summary), summary.level, _remarks(stack, summary))
+        StackLine(stack.name, _numbers(summary), summary.level, _remarks(stack, summary))
         for stack, summary in zip(stacks, summaries, strict=True)
     ]
     print_stacks(console, run, numbers, lines)
@@ -57,7 +57,7 @@ def print_frames(console: Console, stack: StackReport) -> None:
 
 
 def _numbers(summary: StackSummary) -> list[str]:
-    known, shift, turn = summary.assessment, summary.largest_shift, summary.largest_turn
+    known, shift, turn = summary.stack.assessment, summary.largest_shift, summary.largest_turn
     longest = ([] if shift is None else [f"{shift:.2f} px"]) + ([] if turn is None else [f"{turn:.2f} degrees"])
     return [
         str(summary.frames),

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.formats import format_of
+from xcorr_app.io.formats import HEAD_BYTES, format_of
 from xcorr_app.io.images import npy, pictures
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.names import split_inner
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
     from xcorr_app.io.source import ImageFile
 
-
-HEAD_BYTES = 352
-"""First bytes of a file that `refused_kind` looks at."""
 
 _MICROSCOPE = "convert it to OME-TIFF with Fiji (Bio-Formats) or bfconvert"
 _ARRAYS = "save the array as .npy or TIFF"
@@ -141,7 +138,8 @@ def scan_file(path: Path, limits: Limits | None = None, *, colour: bool = False)
         head = read_at(descriptor, HEAD_BYTES, 0)
     with parsing(path):
         if (found := format_of(head)) is not None:
-            return found.scan(file, inner, limits, colour=colour)
+            image: ImageFile = found.reader.scan(file, inner, limits, colour=colour)
+            return image
         for signature, scan in _KINDS:
             if head.startswith(signature):
                 return scan(path, limits, colour=colour)

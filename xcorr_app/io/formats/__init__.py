@@ -7,8 +7,7 @@ A module of a format has ``images(path)``, names of the images within a file whe
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xcorr_app.errors import InputError
 from xcorr_app.io.names import inner_path
@@ -19,14 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from xcorr_app.io.limits import Limits
-    from xcorr_app.io.source import ImageFile
 
 HEAD_BYTES = 352
+"""First bytes of a file, by which its kind is told."""
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(NamedTuple):
     """A kind of file: how it begins, and the module that reads it."""
 
     name: str
@@ -34,17 +31,9 @@ class Format:
     module: str
     holds_several: bool = True
 
-    def scan(self, path: Path, inner: str, limits: Limits, *, colour: bool) -> ImageFile:
-        """Check one image of a file; its first one where `inner` is empty."""
-        found: ImageFile = self._reader().scan(path, inner, limits, colour=colour)
-        return found
-
-    def images(self, path: Path) -> list[str]:
-        """Names of the images within a file."""
-        found: list[str] = self._reader().images(path) if self.holds_several else []
-        return found
-
-    def _reader(self) -> Any:
+    @property
+    def reader(self) -> Any:
+        """Imported when it is first needed."""
         return importlib.import_module(f"{__name__}.{self.module}")
 
 
@@ -74,7 +63,7 @@ def images_of(path: Path) -> list[Path]:
     if kind is None:
         return [path]
     with parsing(path):
-        names = kind.images(path)
+        names = kind.reader.images(path) if kind.holds_several else []
     return [path] if len(names) < 2 else [inner_path(path, name) for name in names]
 
 
