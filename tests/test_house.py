@@ -44,7 +44,7 @@ LARGEST = {
     "xcorr_app/io": 4986,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1171,
-    "xcorr_app/registration": 11591,
+    "xcorr_app/registration": 11588,
     "benchmarks": 4858,
     "tests": 21941,
     "xcorr_app/report": 1119,
