@@ -44,9 +44,9 @@ LARGEST = {
     "xcorr_app/io": 4986,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1171,
-    "xcorr_app/registration": 11548,
+    "xcorr_app/registration": 11549,
     "benchmarks": 4858,
-    "tests": 22111,
+    "tests": 21932,
     "xcorr_app/report": 1119,
 }
 """Statements that a folder holds at most."""
