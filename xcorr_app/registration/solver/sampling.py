@@ -95,9 +95,8 @@ def shifted_windows(
     for axis, fraction in enumerate((shift - whole).T):
         at_taps = np.arange(taps) - order // 2
         if polynomials:
-            rest = [np.delete(at_taps, k) for k in range(taps)]
-            each = [((fraction[:, None] - rest[k]) / (at_taps[k] - rest[k])).prod(axis=1) for k in range(taps)]
-            found_weights = np.stack(each, axis=1)
+            rest = np.broadcast_to(at_taps, (taps, taps))[~np.eye(taps, dtype=bool)].reshape(taps, order)
+            found_weights = ((fraction[:, None, None] - rest) / (at_taps[:, None] - rest)).prod(axis=2)
         else:  # a B-spline as a sum of truncated powers
             away = taps / 2 - np.abs(fraction[:, None] - at_taps)
             terms = [(-1) ** k * math.comb(taps, k) * np.maximum(away - k, 0) ** order for k in range(taps)]
