@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from xcorr_app.errors import InputError
+from xcorr_app.io.declared import Limits
 from xcorr_app.io.formats import czi, nd2_file
-from xcorr_app.io.limits import Limits
 from xcorr_app.io.source import make_metadata
 
 

@@ -24,8 +24,7 @@ from xcorr_app.batch.filter.choice import parse_bank, read_taps
 from xcorr_app.errors import OutputError
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import Limits, scan_file
-from xcorr_app.io.matrices import scan_matrices
-from xcorr_app.io.mixing_matrix import read_matrix
+from xcorr_app.io.matrices import read_matrix, scan_matrices
 from xcorr_app.io.ome_zarr.zarr_write import ZarrWriter
 from xcorr_app.io.series import Discovery
 from xcorr_app.io.shift_table import load_shifts

@@ -8,8 +8,8 @@ import tifffile
 from tests.io.samples import noise, write_imagej, write_ome
 from xcorr_app.errors import ArgumentError, InputError
 from xcorr_app.io import StackWriter, discover, read_stack
+from xcorr_app.io.finding.scan import parse_channel, scan_channel
 from xcorr_app.io.matrices import scan_matrices
-from xcorr_app.io.single_channel import parse_channel, scan_channel
 
 RGB = noise((3, 6, 5, 3), "uint8")
 

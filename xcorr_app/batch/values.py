@@ -227,7 +227,7 @@ FORMAT = _names("same|ome-tiff|ome-zarr[:N]", "N is 1 to 12 levels", same=(), om
 BACKGROUND = Text("median|FILE", lambda text: text if text == "median" else _path(text))
 CHANNELS = Text("N[,N...]|sum|R|G|B|gray", _channels)
 MASK = Text("nonzero|finite|saturated|threshold:V|FILE|moving:FILE", _mask)
-CHANNEL = Text("R|G|B|gray|N", _by("io.single_channel", "parse_channel"))
+CHANNEL = Text("R|G|B|gray|N", _by("io.finding.scan", "parse_channel"))
 PREFILTER = Text("NAME:ARGS", _by("registration.stack.prefilter", "Prefilter.parse"))
 CONTRAST = Text("none|auto|local:S", _by("registration.stack.contrast", "Contrast.parse"))
 DEVICE = Text("auto|cpu|cuda[:N]", str)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from xcorr_app.batch.shared_options import StackOptions
-from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
 from xcorr_app.cli.options import command, device_note, inputs_argument
+from xcorr_app.cli.process import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -80,7 +80,6 @@ def run_command(
     `show` prints the results, with ``-q`` only `failures`. What is `counted` of a stack is a unit of its progress, in
     two `halves` where each is measured and moved. A plan of what will be `found` later is `taken` over.
     """
-    from xcorr_app.cli.memory import keep_freed_memory
     from xcorr_app.cli.printing.progress import count_of, display_for
     from xcorr_app.cli.printing.tables import (
         console_for,
@@ -90,6 +89,7 @@ def run_command(
         print_found,
         print_timings,
     )
+    from xcorr_app.cli.process import keep_freed_memory
     from xcorr_app.cluster.connect import workers_of
     from xcorr_app.pipeline.output import prepared_output
     from xcorr_app.pipeline.run import run_stacks

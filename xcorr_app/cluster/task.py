@@ -18,8 +18,8 @@ from distributed import WorkerPlugin
 from xcorr_app.errors import ClusterError
 from xcorr_app.io import Checksums, Discovery, SeriesSpec
 from xcorr_app.io.writing.atomic import remove_abandoned
-from xcorr_app.pipeline.environment import own_version
 from xcorr_app.pipeline.run import compute_stacks
+from xcorr_app.pipeline.stages import own_version
 from xcorr_app.pipeline.work import Plan, Work
 from xcorr_app.registration.one_blas_thread import one_blas_thread
 

@@ -18,9 +18,9 @@ from distributed import CancelledError, KilledWorker, as_completed
 from xcorr_app.cluster.task import BEGUN, Job, compute_stack
 from xcorr_app.errors import ClusterError
 from xcorr_app.io import SeriesSpec
-from xcorr_app.pipeline.environment import own_version
 from xcorr_app.pipeline.resources import Resources
 from xcorr_app.pipeline.stack_steps import outcome_of
+from xcorr_app.pipeline.stages import own_version
 from xcorr_app.pipeline.state import State
 from xcorr_app.pipeline.work import Outcome, Watcher, Work, reason_of
 

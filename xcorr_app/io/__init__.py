@@ -2,9 +2,9 @@
 
 from xcorr_app.io.cached_planes import HeldSource, MemoryBudget
 from xcorr_app.io.checksum import Checksums
+from xcorr_app.io.declared import Limits
 from xcorr_app.io.finding.discover import discover
 from xcorr_app.io.finding.scan import scan_file
-from xcorr_app.io.limits import Limits
 from xcorr_app.io.opened import opened
 from xcorr_app.io.series import Discovery, Failure, SeriesSpec, Source
 from xcorr_app.io.source import PIXEL_TYPES, StackMetadata

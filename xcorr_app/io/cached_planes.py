@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from xcorr_app.errors import InputError
-from xcorr_app.io.meter import Meter, timed
 from xcorr_app.io.opened import is_of_system
 from xcorr_app.io.series import Source, UnusableFile
-from xcorr_app.io.source import plane_number, plane_positions
+from xcorr_app.io.source import Meter, plane_number, plane_positions, timed
 from xcorr_app.io.tiff.tiff import TiffImage
 
 if TYPE_CHECKING:

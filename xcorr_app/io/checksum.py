@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import xxhash
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.meter import Meter, timed
 from xcorr_app.io.names import url_of
 from xcorr_app.io.opened import Stamp, library, opened
+from xcorr_app.io.source import Meter, timed
 from xcorr_app.system import read_at
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from xcorr_app.errors import ArgumentError, InputError
+from xcorr_app.io.finding.scan import PickedImage
 from xcorr_app.io.opened import Stamp
-from xcorr_app.io.single_channel import PickedImage
 from xcorr_app.io.source import Closable, ImageFile, StackMetadata, calibration_of, make_metadata
 from xcorr_app.io.tiff.ome_set import OmeSet, paths_of
 

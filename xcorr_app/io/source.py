@@ -1,11 +1,14 @@
-"""What is known of a stack, and the lazy view through which the rest of the program reads one."""
+"""What is known of a stack, and of the files that hold one."""
 
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -15,6 +18,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
     from types import TracebackType
+
+
+Meter: TypeAlias = Callable[[str, float, float, int], None]
+"""``meter(stage, begin, end, bytes)``, in seconds of ``time.perf_counter``; called from any thread."""
+
+
+@contextmanager
+def timed(meter: Meter | None, stage: str, size: int = 0) -> Iterator[None]:
+    """Tell the meter, if any, of what happens in the block."""
+    begin = time.perf_counter()
+    try:
+        yield
+    finally:
+        if meter is not None:
+            meter(stage, begin, time.perf_counter(), size)
 
 
 Kind = Literal["ome", "imagej", "tiff", "png"]

@@ -21,9 +21,9 @@ import numpy as np
 from xcorr_app.errors import DeviceLostError
 from xcorr_app.io import Checksums, atomic_write_text
 from xcorr_app.io.opened import announce
-from xcorr_app.pipeline.environment import processor, versions
 from xcorr_app.pipeline.resources import Resources
 from xcorr_app.pipeline.stack_steps import Finisher, Shared, StackSteps
+from xcorr_app.pipeline.stages import processor, versions
 from xcorr_app.pipeline.state import RECORD, RECORD_VERSION, State, asked_of
 from xcorr_app.pipeline.work import Outcome, Run, Watcher, Work
 from xcorr_app.system import worker_count

@@ -12,8 +12,7 @@ import numpy as np
 
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.memory import attempt
-from xcorr_app.io.meter import Meter, timed
-from xcorr_app.io.source import Closable
+from xcorr_app.io.source import Closable, Meter, timed
 from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, Frames
 
 _BYTES_A_PART = 1 << 23

@@ -11,7 +11,7 @@ import tifffile
 from tests.io.samples import TYPES, noise, write_plain
 from xcorr_app.errors import DamagedFileError
 from xcorr_app.io import read_stack, scan_file
-from xcorr_app.io.limits import SPARE
+from xcorr_app.io.declared import SPARE
 from xcorr_app.io.tiff import pages
 
 LAYOUTS = ({}, {"rowsperstrip": 7}, {"tile": (16, 32)})

@@ -4,14 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import scipy.fft
 from scipy import ndimage
 from threadpoolctl import threadpool_limits
 
 import xcorr_app as xc
 from tests.registration.scenes import drifting
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, ShapeError
-from xcorr_app.registration.field.window_match import _first_of_inverse
 from xcorr_app.registration.warping.field import Field
 from xcorr_app.registration.warping.warp import warp_by_fields
 
@@ -143,13 +141,6 @@ def test_warping_is_what_scipy_does_with_type_and_border(dtype, order):
         limits = np.iinfo(dtype)
         np.testing.assert_allclose(out[0][inside], np.clip(exact[inside], limits.min, limits.max), atol=0.52)
     np.testing.assert_array_equal(warp_by_fields(frame, 0 * field, nodes, order), frame)
-
-
-@pytest.mark.parametrize(("length", "count"), [(72, 9), (75, 11), (64, 1)])
-def test_a_part_of_an_inverse_transform_is_that_of_the_whole(length, count):
-    spectra = scipy.fft.rfft2(np.random.default_rng(length).normal(size=(5, length, length))).astype(np.complex64)
-    whole = scipy.fft.irfft2(spectra.astype(complex), (length, length))[:, :count, :count]
-    np.testing.assert_allclose(_first_of_inverse(spectra, length, count), whole, atol=1e-5)
 
 
 def test_a_result_is_kept_in_a_file(tmp_path):

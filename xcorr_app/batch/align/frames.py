@@ -14,7 +14,7 @@ from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.io import SeriesSpec, Source, read_stack, scan_file
 from xcorr_app.io.cached_planes import is_plain
-from xcorr_app.io.single_channel import scan_channel
+from xcorr_app.io.finding.scan import scan_channel
 from xcorr_app.io.source import ImageFile
 from xcorr_app.pipeline.planes import Begun, HostPlanes
 from xcorr_app.pipeline.resources import StackResources

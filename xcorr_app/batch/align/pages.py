@@ -15,10 +15,9 @@ import numpy as np
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.projections import Projections
 from xcorr_app.io import atomic_write_text
-from xcorr_app.io.meter import timed
-from xcorr_app.pipeline.environment import own_version, processor, versions
+from xcorr_app.io.source import timed
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.stages import Stages, StageTime
+from xcorr_app.pipeline.stages import Stages, StageTime, own_version, processor, versions
 from xcorr_app.pipeline.state import REPORT, State
 from xcorr_app.pipeline.work import Outcome, Plan
 from xcorr_app.report.encoding import ALONE, MAX_SECTIONS, room_for

@@ -15,7 +15,7 @@ from xcorr_app.errors import ArgumentError, InputError
 from xcorr_app.filtering import banks, named
 from xcorr_app.filtering.taps import Filter
 from xcorr_app.io.images.npy import open_array
-from xcorr_app.io.mixing_matrix import read_matrix
+from xcorr_app.io.matrices import read_matrix
 
 TEXT_SUFFIXES = (".csv", ".txt")
 _MAX_BYTES_OF_TAPS = 2**26
@@ -25,7 +25,7 @@ _MAX_BYTES_OF_TAPS = 2**26
 def read_taps(path: Path) -> NDArray[np.float64]:
     """Read the taps of a filter, (rows, columns), from ``.npy``, ``.csv`` or ``.txt``.
 
-    An array with one axis is a row of taps. Texts are read as :func:`xcorr_app.io.mixing_matrix.read_matrix` does.
+    An array with one axis is a row of taps. Texts are read as :func:`xcorr_app.io.matrices.read_matrix` does.
     """
     suffix = path.suffix.lower()
     if suffix not in (".npy", *TEXT_SUFFIXES):

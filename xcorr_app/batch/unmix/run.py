@@ -27,7 +27,7 @@ from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 from xcorr_app.gpu.runtime.limits import limits_by_name
 from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import Discovery, SeriesSpec, Source, StackMetadata, discover, scan_file
-from xcorr_app.io.mixing_matrix import read_matrix, read_spectra
+from xcorr_app.io.matrices import read_matrix, read_spectra
 from xcorr_app.pipeline.new_channels import with_new_channels
 from xcorr_app.pipeline.planes import Begun, HostPlanes, begin_planes, over_planes, write_planes
 from xcorr_app.pipeline.resources import StackResources

@@ -12,8 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from xcorr_app.cli.failures import one_line
-from xcorr_app.cli.standard_output import LastingOutput
+from xcorr_app.cli.process import LastingOutput, one_line
 from xcorr_app.decision import Decision
 from xcorr_app.io import Discovery
 from xcorr_app.pipeline.stages import Stages

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from xcorr_app.errors import InputError
+from xcorr_app.io.declared import FormatImage, check_image, stamp_of
+from xcorr_app.io.formats import Readers
 from xcorr_app.io.formats.hdf5_storage import (
     CheckedFile,
     Elsewhere,
@@ -26,13 +28,11 @@ from xcorr_app.io.formats.hdf5_storage import (
     source_of,
     virtual_sources,
 )
-from xcorr_app.io.formats.readers import Readers
 from xcorr_app.io.names import inner_path
-from xcorr_app.io.plane_image import FormatImage, check_image, stamp_of
 from xcorr_app.io.source import StackMetadata, calibration, make_metadata
 
 if TYPE_CHECKING:
-    from xcorr_app.io.limits import Limits
+    from xcorr_app.io.declared import Limits
 
 _PATTERNS = ("patterns", "rawpatterns", "pattern")
 _SHOWN = 8

@@ -21,7 +21,7 @@ from xcorr_app.io.tiff.tiff_directory import Directory, DirectoryReader
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from xcorr_app.io.limits import Limits
+    from xcorr_app.io.declared import Limits
 
 _LSM_INFO, _SUBFILE = 34412, 254
 _LARGEST = 2**32

@@ -32,7 +32,7 @@ from xcorr_app.io.tiff.tiff_scan import walk_pages
 from xcorr_app.system import read_at
 
 if TYPE_CHECKING:
-    from xcorr_app.io.limits import Limits
+    from xcorr_app.io.declared import Limits
 
 _DESCRIPTION = 270
 _LONGEST_XML = 1 << 28

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from xcorr_app.errors import InputError
-from xcorr_app.io.limits import Limits
+from xcorr_app.io.declared import Limits
 from xcorr_app.io.opened import Stamp, opened, parsing, read_whole
 from xcorr_app.io.tiff.pages import decode_page, stored_page
 from xcorr_app.io.tiff.tiff_directory import DirectoryReader

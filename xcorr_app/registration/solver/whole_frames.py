@@ -116,13 +116,13 @@ class Level:
         return int(self.image.shape[0]), int(self.image.shape[1])
 
 
-def levels_of(image: Array, basis: Basis, counts: Array | None = None) -> list[Level]:
-    """A reference at full size, half, ... as far as that makes sense."""
+def levels_of(image: Array, basis: Basis, counts: Array | None = None, *, full_size_alone: bool = False) -> list[Level]:
+    """A reference at full size, half, ... as far as that makes sense, or at `full_size_alone`."""
     found, factor = [], 1
     while True:
         near = None if counts is None else inner(counts[None], _SLOPED)[0]
         found.append(Level(image, factor, basis.changes(slopes_of(image[None])), near))
-        if min(image.shape) < 2 * _SMALLEST:
+        if full_size_alone or min(image.shape) < 2 * _SMALLEST:
             return found
         image, factor = halved(image[None])[0], 2 * factor
         counts = None if counts is None else halved(counts[None])[0] == 1
@@ -149,9 +149,9 @@ class FrameView:
         places = [y + matrix[:, 0, 2], x + matrix[:, 1, 2]]  # of shifts, each along its own axis alone
         if not self._shifts:
             places = [(each[0] * y + each[2]) + each[1] * x for each in matrix.transpose(1, 2, 0, 3, 4)]
-        inside = (abs(y) <= half[0]) & (abs(x) <= half[1])
+        along = [(abs(own) <= far) & (abs(each) <= far) for own, each, far in zip((y, x), places, half, strict=True)]
+        inside = along[0] & along[1]
         inside = inside if self._level.counts is None else inside & self._level.counts
-        inside = (abs(places[0]) <= half[0]) & (abs(places[1]) <= half[1]) & inside
         if self._counts is not None:
             at = [
                 xp.clip(xp.rint(place + np.float32((size - 1) / 2)), 0, size - 1).astype(np.intp)
