@@ -44,7 +44,7 @@ LARGEST = {
     "xcorr_app/io": 4952,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1168,
-    "xcorr_app/registration": 11549,
+    "xcorr_app/registration": 11499,
     "xcorr_app/report": 1119,
     "benchmarks": 4858,
     "tests": 21843,

@@ -88,8 +88,7 @@ class Nodes:
 
     def sums(self, images: Array) -> Floats:
         """Sums (n, gy gx) of images times the spline of each node."""
-        sums: Floats = to_host(self.bases[0].T @ images @ self.bases[1]).astype(np.float64)
-        return sums.reshape(len(images), -1)
+        return to_host(self.bases[0].T @ images @ self.bases[1]).astype(np.float64).reshape(len(images), -1)
 
     def seen(self, frames: Array, field: Floats) -> tuple[Array, Array]:
         """Frames (n, Y, X) through fields (n, 2, gy, gx), and which of their pixels lie in the frame."""
