@@ -45,7 +45,8 @@ def _median(values: Floats, count: NDArray[np.intp]) -> Floats:
     """Median along the last axis, of which `count` values are known and the others NaN."""
     ordered = np.sort(values, axis=-1)  # NaN last
     places = np.stack([np.maximum(count - 1, 0) // 2, np.minimum(count // 2, values.shape[-1] - 1)], axis=-1)
-    return np.take_along_axis(ordered, np.broadcast_to(places, (*values.shape[:-1], 2)), -1).mean(axis=-1)
+    pair = np.take_along_axis(ordered, np.broadcast_to(places, (*values.shape[:-1], 2)), -1)
+    return np.asarray(pair.mean(axis=-1))
 
 
 def local_linear(places: Floats, values: Floats, weights: Floats, at: Floats, reach: float) -> Floats:

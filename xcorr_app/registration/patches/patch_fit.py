@@ -27,6 +27,8 @@ _SMALLEST = 16
 """Pixels a side of a patch at least."""
 _HALVED_FROM = 64
 """Pixels a side from which patches are matched at half their size: the fit to all pixels follows."""
+_FINEST = 0.7
+"""Sigma in pixels of the Gaussian that all images lie under at least: the fit interpolates them linearly."""
 _MAX_OVERLAP = 0.9
 """Beyond, neighbours tell the same, and their number, which memory goes by, grows without end."""
 
@@ -99,7 +101,7 @@ class PatchFit:
         rows, columns = np.meshgrid(self._levels[0].rows, self._levels[0].columns, indexing="ij")
         places = np.stack([rows.ravel(), columns.ravel()], axis=1)
         self.matcher = PatchMatcher(self.grid, places, options.patch, options.max_deviation, self._half)
-        self.sigma = smoothing_for(float(quality.clean_fraction(centred(image[None])[0])[0]))
+        self.sigma = max(_FINEST, smoothing_for(float(quality.clean_fraction(centred(image[None])[0])[0])))
         self._references, self._windows = self._prepared(image[None], None)
 
     def sizes(self, images: Array) -> list[Array]:

@@ -137,11 +137,11 @@ def values_at(frame: Array, places: Array, order: int) -> Array:
     return ndimage.map_coordinates(frame, edge, order=order, mode="mirror", output=working, prefilter=False)
 
 
-def linear_at(frame: Array, places: Array) -> Array:
+def linear_at(frame: Array, places: Array, out: Array | None = None) -> Array:
     """Values of a frame of the host (float32) at places (2, Y, X), linearly interpolated, the nearest beyond."""
     import cv2
 
-    return cv2.remap(frame, places[1], places[0], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    return cv2.remap(frame, places[1], places[0], cv2.INTER_LINEAR, out, cv2.BORDER_REPLICATE)
 
 
 @functools.cache
