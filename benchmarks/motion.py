@@ -1,7 +1,8 @@
 """Motion that is more than a shift beside the public tools, on synthetic series with known motion: errors and times.
 
-Run: ``python -m benchmarks.motion [--frames 4] [--seeds 2] [SECTION...]``; all sections together are written to
-``results/motion.json``: `models` (rotation, scale, affine), `masks`, `patches` and `pairs` (displacement fields).
+Run: ``python -m benchmarks.motion [--frames 4] [--seeds 2] [SECTION...]``. Without one, all sections are written to
+``results/motion.json``; those that are named, to ``motion_SECTION.json``: `models` (rotation, scale, affine), `masks`,
+`patches` and `pairs` (displacement fields).
 
 Of `models` turns are at most 3 degrees, because StackReg and elastix follow intensities from where the frame lies;
 shifts are at most 12 px. Scales of 0.8 to 1.25, in the rows of ``similarity`` and ``affine``, are beyond what they
@@ -84,19 +85,16 @@ _SECTIONS: dict[str, Callable[[int, int], list[dict[str, Any]]]] = {
 
 
 def main() -> None:
-    """Print the rows of the sections asked for; keep them where those are all."""
+    """Print and keep the rows of the sections asked for."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--frames", type=int, default=4, help="of a series, the first of them the reference")
     arguments.add_argument("--seeds", type=int, default=2)
     arguments.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(_SECTIONS))
     asked = arguments.parse_args()
-    unknown = set(asked.sections) - set(_SECTIONS)
-    if unknown:
+    if unknown := set(asked.sections) - set(_SECTIONS):
         arguments.error(f"unknown section {', '.join(sorted(unknown))}: use {', '.join(_SECTIONS)}")
-    chosen = asked.sections or list(_SECTIONS)
-    rows = {name: _SECTIONS[name](asked.seeds, asked.frames) for name in chosen}
-    if set(chosen) == set(_SECTIONS):
-        write_result("motion", {"frames": asked.frames, "seeds": asked.seeds, **rows})
+    rows = {name: _SECTIONS[name](asked.seeds, asked.frames) for name in asked.sections or _SECTIONS}
+    write_result("_".join(["motion", *asked.sections]), {"frames": asked.frames, "seeds": asked.seeds, **rows})
 
 
 if __name__ == "__main__":

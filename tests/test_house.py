@@ -44,10 +44,10 @@ LARGEST = {
     "xcorr_app/io": 4944,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1167,
-    "xcorr_app/registration": 11588,
+    "xcorr_app/registration": 11549,
     "xcorr_app/report": 1119,
     "benchmarks": 4858,
-    "tests": 21941,
+    "tests": 21744,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")

@@ -42,23 +42,6 @@ def test_a_reference_by_name_and_number(rng, wanted, number, described):
     assert (frame, words) == (number, described)
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"patch": 15},
-        {"patch": 32.0},
-        {"overlap": 1.0},
-        {"overlap": -0.01},
-        {"max_deviation": 0.0},
-        {"max_deviation": 128.1},
-        {"max_deviation": math.nan},
-    ],
-)
-def test_patches_that_are_not(given):
-    with pytest.raises(ArgumentError):
-        PatchOptions(**given)
-
-
 class OfNodes:
     """Patches of 16 pixels, half of each shared, in frames of 32 x 40."""
 

@@ -7,7 +7,6 @@ import pytest
 
 import xcorr_app as xc
 from tests.registration.motion.test_motion import corner_errors, series
-from xcorr_app.errors import ArgumentError
 
 
 @pytest.mark.parametrize("model", ["rigid", "affine"])
@@ -69,8 +68,3 @@ def test_the_mean_of_frames_as_they_are_serves_those_that_hardly_move():
     assert found.trusted.all()
     assert np.abs(found.angle).max() < 0.1
     assert np.abs(found.shifts).max() < 0.05
-
-
-def test_one_frame_is_too_few():
-    with pytest.raises(ArgumentError, match="fewer than two frames"):
-        xc.estimate_motion(np.random.default_rng(0).normal(size=(1, 64, 64)), "rigid", "template")
