@@ -35,6 +35,8 @@ def stack(tmp_path_factory):
         ("--roi", "3", "write rows and columns"),
         ("--roi", "1:2", "write rows and columns"),
         ("--roi", "a:b,c:d", "write rows and columns"),
+        ("--roi", "5:2,0:3", "is empty"),
+        ("--roi", "0:3,:0", "is empty"),
         ("--reference", "nonsense", "nor an existing file"),
         ("--reference", "rolling", "write rolling:N"),
         ("--reference", "pairs:0", "write pairs:N"),
@@ -79,7 +81,6 @@ def test_wrong_value(tmp_path, stack, option, value, words):
 @pytest.mark.parametrize(
     ("option", "value", "words"),
     [
-        ("--roi", "5:2,0:3", "roi rows 5:2"),
         ("--roi", "0:999,0:9", "do not lie inside 0:40"),
         ("--reference", "-9", "the stack has frames 0 to 3"),
         ("--max-pixels", "5", "allow it with --max-pixels 1920"),
