@@ -7,7 +7,7 @@ import pytest
 from tests.batch.movies import align, record, write_movie, xcorr
 from xcorr_app.batch import choices
 from xcorr_app.batch.align import options as align_options
-from xcorr_app.batch.filter.choice import BANKS, FILTERS
+from xcorr_app.batch.filter.choice import _BANK_MAKERS, _MAKERS
 from xcorr_app.correlation import engines, forms, plane, subpixel
 from xcorr_app.filtering import bank_request, boundary, kernel_names, rounding, stains
 from xcorr_app.filtering.engines.choice import EVERY_ENGINE
@@ -35,6 +35,8 @@ def stack(tmp_path_factory):
         ("--roi", "3", "write rows and columns"),
         ("--roi", "1:2", "write rows and columns"),
         ("--roi", "a:b,c:d", "write rows and columns"),
+        ("--roi", "5:2,0:3", "is empty"),
+        ("--roi", "0:3,:0", "is empty"),
         ("--reference", "nonsense", "nor an existing file"),
         ("--reference", "rolling", "write rolling:N"),
         ("--reference", "pairs:0", "write pairs:N"),
@@ -79,7 +81,6 @@ def test_wrong_value(tmp_path, stack, option, value, words):
 @pytest.mark.parametrize(
     ("option", "value", "words"),
     [
-        ("--roi", "5:2,0:3", "roi rows 5:2"),
         ("--roi", "0:999,0:9", "do not lie inside 0:40"),
         ("--reference", "-9", "the stack has frames 0 to 3"),
         ("--max-pixels", "5", "allow it with --max-pixels 1920"),
@@ -163,8 +164,8 @@ def test_choices() -> None:
     assert doubtful_frames.POLICIES == choices.DOUBTFUL
     assert set(choices.FIELD_FORMATS) == set(field_files.ENDINGS)
     assert tuple(forms.FORMS) == choices.FORMS
-    assert tuple(FILTERS) == choices.FILTERS
-    assert tuple(BANKS.values()) == choices.BANKS
+    assert (*_MAKERS, "taps", "bank") == choices.FILTERS
+    assert tuple(form.partition(":")[0] for form in choices.BANKS) == tuple(_BANK_MAKERS)
     assert boundary.MODES == choices.BOUNDARIES
     assert tuple(EVERY_ENGINE) == choices.FILTER_ENGINES
     assert kernel_names.FILTER_KERNELS == choices.FILTER_KERNELS

@@ -172,18 +172,39 @@ def test_names_that_are_not_text_can_be_written() -> None:
 
 
 def test_every_frame_is_in_the_page_of_a_short_stack() -> None:
-    rows = (row(0), row(1, sigma_y=0.0625, applied_dx=7.0, flags=("edge",)), *(row(frame) for frame in range(2, 230)))
+    rows = (
+        row(0),
+        row(1, sigma_y=0.0625, applied_dx=7.0, flags=("edge",)),
+        *(row(frame) for frame in range(2, 229)),
+        row(229, dy=-0.0, dx=-0.0002, sigma_y=3e-6, sigma_x=0.03),  # no zero has a minus, and no error is none
+    )
     page = Page(render_report(run(stack(rows=rows, interval=(0.5, "s")))))
     assert "1 0.5 0.500 ± 0.062 −0.250 ± 0.020 0.500, 7.000 0.950 edge" in page.text
-    for words in ("All 230 frames", "Frames 0 to 99", "Frames 100 to 199", "Frames 200 to 229"):
+    for words in (
+        "229 114.5 0.000 ± 0.001 0.000 ± 0.030",
+        "All 230 frames",
+        "Frames 0 to 99",
+        "Frames 100 to 199",
+        "Frames 200 to 229",
+    ):
         assert words in page.text
     assert {"class": "flagged"} in page.all("tr")
 
 
 def test_an_infinite_standard_error_is_an_unknown_one() -> None:
     rows = (row(0), row(1, sigma_y=math.inf, sigma_x=math.inf, flags=("uncertain",)))
-    page = Page(render_report(run(stack(rows=rows))))
-    assert "± unknown −0.250 ± unknown" in page.text
+    text = Page(render_report(run(stack(rows=rows)))).text
+    assert ["± unknown −0.250 ± unknown" in text, "Unknown for 1 frame." in text] == [True, True]
+
+
+@pytest.mark.parametrize(("sigma", "flags", "drawn"), [(1.1, (), False), (1.1, ("uncertain",), True), (0.2, (), True)])
+def test_the_limit_of_standard_errors_is_drawn_unless_frames_beyond_it_are_not_flagged(
+    sigma: float, flags: tuple[str, ...], drawn: bool
+) -> None:
+    """What frames share of their standard errors flags none of them."""
+    text = render_report(run(stack(rows=(row(0), row(1, sigma_x=sigma, flags=flags)), sigma_limit=0.5)))
+    found = [words in text for words in (">flagged above<", "Dotted: above it a shift is flagged.", "it flags none")]
+    assert found == [drawn, drawn, not drawn]
 
 
 @pytest.mark.share(3)

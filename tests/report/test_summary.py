@@ -29,9 +29,8 @@ def test_numbers_of_a_stack() -> None:
     summary = summarise(stack(rows=rows))
     assert (summary.frames, summary.flagged, summary.untrusted, summary.replaced) == (4, 2, 2, 2)
     assert (summary.verified, summary.disagreeing, summary.max_difference) == (2, 1, 0.02)
-    assert summary.largest_shift == 5.0  # of those applied
-    assert summary.median_score == 0.9
-    assert summary.level == "failed"
+    # The largest shift is of those applied.
+    assert (summary.largest_shift, summary.median_score, summary.level) == (5.0, 0.9, "failed")
     assert (
         summary.result
         == "2 of 4 frames flagged, 1 without a shift, 1 in disagreement with the FFT, 2 not moved as measured"
@@ -41,8 +40,7 @@ def test_numbers_of_a_stack() -> None:
 def test_a_stack_without_any_number() -> None:
     summary = summarise(stack(rows=(unread(0), unread(1))))
     assert (summary.largest_shift, summary.median_score, summary.max_difference) == (None, None, None)
-    assert summary.verified == 0
-    assert summary.level == "failed"
+    assert (summary.verified, summary.level) == (0, "failed")
 
 
 def test_a_stack_of_which_more_than_half_could_not_be_trusted_failed() -> None:
@@ -90,6 +88,8 @@ def test_nothing_is_good_of_which_no_figure_shows_it() -> None:
         found = summarise(stack(assessment=known))
         assert found.level == level
         assert ("no figure shows" in found.result) == (level == "doubtful")
+        told = [found.result == "good, hardly moved before", "2 stacks hardly moved before" in verdict([found] * 2)[1]]
+        assert told == [residual == BeforeAfter(0.19, 0.2)] * 2
 
 
 def test_the_reference_never_counts() -> None:
@@ -130,8 +130,8 @@ def test_verdicts() -> None:
 
 
 def test_a_run_that_was_not_verified_says_so() -> None:
-    rows = tuple(row(frame, difference=math.nan, fft_dy=math.nan, fft_dx=math.nan) for frame in range(2))
-    assert "none checked by an FFT" in verdict([summarise(stack(rows=rows))])[1]
+    unverified = row(0, difference=math.nan, fft_dy=math.nan, fft_dx=math.nan)
+    assert "none checked by an FFT" in verdict([summarise(stack(rows=(unverified, row(1, difference=math.nan))))])[1]
 
 
 def test_what_the_result_says_against_itself_is_a_doubt() -> None:
@@ -144,7 +144,8 @@ def test_what_the_result_says_against_itself_is_a_doubt() -> None:
         assert (summary.level, summary.result) == ("doubtful", words)
         level, text = verdict([summary])
         assert level == "doubtful"
-        assert "1 stack no better than before; no frame flagged" in text
+        assert f"; {words}; no frame flagged" in text
+        assert "figures of 2 stacks speak against the result" in verdict([summary, summary])[1]
     slight = {"correlation": BeforeAfter(0.9, 0.899), "residual_shift": BeforeAfter(9.0, 0.9)}
     assert summarise(stack(assessment=assessment(**slight))).level == "good"
 

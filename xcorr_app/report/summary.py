@@ -23,6 +23,7 @@ _MORE_RESIDUAL = 0.2
 _UNLIKE = "the frames resemble their mean less than before"
 _NOTHING = "nothing got better, and the frames resemble the reference less than their noise explains"
 _UNSHOWN = "no figure shows that it got better, nor that it stands still"
+_STOOD = "hardly moved before"
 _LONE = "one image: nothing to compare"
 _BETTER = 0.98
 """Share of what the correlation with the mean lacks of one, that may be left where it is called better."""
@@ -132,6 +133,13 @@ class StackSummary:
         return 1 - after < _BETTER * (1 - before) or is_now < _LESS_RESIDUAL * was
 
     @property
+    def stood_still(self) -> bool:
+        """The frames hardly moved against each other before, and lie no nearer to each other now."""
+        known = None if self.stack.unmoved else self.stack.assessment
+        before, after = (math.nan, math.nan) if known is None else known.residual_shift
+        return before <= _STILL and after >= _LESS_RESIDUAL * before
+
+    @property
     def is_untrusted(self) -> bool:
         """More than half of the frames that are compared have no shift to trust."""
         return 2 * self.untrusted > self.compared
@@ -164,7 +172,7 @@ class StackSummary:
         if self.flagged and not (self.is_untrusted and self.flagged <= self.untrusted):
             parts.append(f"{grouped(self.flagged)} of {count(self.frames, 'frame')} flagged")
         elif not parts:
-            parts.append("good")
+            parts.append(f"good, {_STOOD}" if self.stood_still else "good")
         if self.unmeasured:
             parts.append(f"{grouped(self.unmeasured)} without a shift")
         if self.disagreeing:
@@ -235,7 +243,12 @@ def verdict(summaries: Sequence[StackSummary]) -> tuple[Level, str]:
     elif untrusted:
         parts.append(f"most frames of {count(untrusted, 'stack')} could not be trusted")
     if objected:
-        parts.append(f"{count(objected, 'stack')} no better than before")
+        parts += (
+            [f"figures of {count(objected, 'stack')} speak against the result"] if alone is None else alone.objections
+        )
+    still = sum(summary.stood_still and summary.level == "good" for summary in summaries)
+    if still:
+        parts.append(_STOOD if alone is not None else f"{count(still, 'stack')} {_STOOD}")
     if (alone is None or not alone.is_untrusted or flagged > alone.untrusted) and (flagged or stacks):
         parts.append(f"{count(flagged, 'frame')} flagged" if flagged else "no frame flagged")
     if unmeasured:

@@ -194,17 +194,6 @@ def test_a_flat_frame_is_interpolated_and_nan_is_a_remark():
     assert result.apply(np.nan_to_num(frames)).shape == frames.shape
 
 
-def test_arguments_are_checked():
-    stack = np.random.default_rng(0).normal(size=(2, 40, 48)).astype(np.float32)
-    with pytest.raises(ShapeError, match="smaller patch"):
-        xc.estimate_motion(stack, "patches")
-    for wrong in ({"patch": 8}, {"patch_overlap": 1.0}, {"max_deviation": 0}):
-        with pytest.raises(ArgumentError):
-            xc.estimate_motion(stack, "patches", **{"patch": 32, **wrong})
-    with pytest.raises(ArgumentError, match="unknown reference"):
-        xc.estimate_motion(stack, "patches", "previous", patch=32)
-
-
 def test_one_patch_is_one_frame():
     """Of a frame that is one patch, the field has the nodes of its edges."""
     frames, _ = bent(4, 20, amplitude=0.5, count=2, shape=(64, 64), rigid=2.0, periods=0.3)

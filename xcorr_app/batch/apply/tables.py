@@ -127,7 +127,7 @@ def moves_of(table_file: Path | InputError, frames: SourceFrames, options: Apply
             return of_table(table.for_files(names, options.missing), "by file name", frames.shape)
         return of_table(table.for_frames(frames.count, options.missing), "by frame number", frames.shape)
     except ShapeError as error:
-        hint = f"; --match {'number' if by_name else 'name'} and --missing interpolate are other ways"
+        hint = f" (--missing interpolate), or try --match {'number' if by_name else 'name'}"
         raise InputError(f"{table_file}: {error}{hint}") from error
 
 

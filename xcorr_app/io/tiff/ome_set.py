@@ -214,9 +214,3 @@ def _files(paths: tuple[Path, ...], stamps: tuple[tuple[int, ...], ...], limits:
         directories, data = np.array(pages.directory_offsets, np.int64), np.array(pages.data_offsets, np.int64)
         files.append(TiffImage(path, metadata, directories, data, page_map, pages.tags.byteorder, mark))  # type: ignore[arg-type]
     return tuple(files)
-
-
-def paths_of(file: object, path: Path) -> tuple[Path, ...]:
-    """Every file of an image: those that it is put together from, or the one at `path`."""
-    found: tuple[Path, ...] = getattr(file, "paths", (path,))
-    return found
