@@ -41,7 +41,7 @@ LARGEST = {
     "xcorr_app/correlation": 2101,
     "xcorr_app/filtering": 1587,
     "xcorr_app/gpu": 5097,
-    "xcorr_app/io": 4944,
+    "xcorr_app/io": 4941,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1167,
     "xcorr_app/registration": 11497,
