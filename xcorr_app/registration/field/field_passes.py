@@ -11,7 +11,7 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.field.measured_field import DisplacementField, slopes_of
 from xcorr_app.registration.field.smooth_field import local_linear, normalised_median
 from xcorr_app.registration.field.window_match import Search, WindowMatch, Windows, match_windows
-from xcorr_app.registration.field.windows import refine_windows
+from xcorr_app.registration.field.windows import MIN_SEEN, refine_windows
 from xcorr_app.registration.solver.sampling import coefficients
 from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
@@ -21,8 +21,6 @@ from xcorr_app.registration.warping.warp import at_every_pixel, places_of
 
 Floats = NDArray[np.float64]
 
-_MIN_SEEN = 0.5
-"""Share of a window that must not be masked."""
 _ROUNDS = 2
 """Of the median test: without the vectors that the first found, others may stand out."""
 
@@ -44,7 +42,7 @@ def compared(
         second = ndimage_of(xp).map_coordinates(splines, places, order=3, mode="nearest", prefilter=False)
         predicted = _at_points(pixels, grid)
     place, window = grid.firsts, grid.rows.window
-    masked = np.zeros(grid.shape, dtype=bool) if seen is None else _share(seen, grid) < _MIN_SEEN
+    masked = np.zeros(grid.shape, dtype=bool) if seen is None else _share(seen, grid) < MIN_SEEN
 
     def job(start: int, stop: int) -> WindowMatch:
         part = place[start:stop]
