@@ -39,7 +39,7 @@ def stack(tmp_path_factory):
         (["--log", "inf"], "log 'inf': sigma must be"),
         (["--box", "2.5"], "box '2.5': write SIZE or ROWS,COLUMNS, whole numbers"),
         (["--box", "0"], "box '0': the size of a box"),
-        (["--sobel", "z"], "sobel 'z': write y (down the rows) or x"),
+        (["--sobel", "z"], "sobel 'z': the axis of a Sobel filter must be"),
         (["--dog", "1"], "dog '1': write SIGMA,SIGMA"),
         (["--unsharp", "2"], "unsharp '2': write SIGMA,AMOUNT"),
         (["--unsharp", "2,inf"], "unsharp '2,inf': the amount"),

@@ -7,7 +7,7 @@ import pytest
 from tests.batch.movies import align, record, write_movie, xcorr
 from xcorr_app.batch import choices
 from xcorr_app.batch.align import options as align_options
-from xcorr_app.batch.filter.choice import BANKS, FILTERS
+from xcorr_app.batch.filter.choice import _BANK_MAKERS, _MAKERS
 from xcorr_app.correlation import engines, forms, plane, subpixel
 from xcorr_app.filtering import bank_request, boundary, kernel_names, rounding, stains
 from xcorr_app.filtering.engines.choice import EVERY_ENGINE
@@ -164,8 +164,8 @@ def test_choices() -> None:
     assert doubtful_frames.POLICIES == choices.DOUBTFUL
     assert set(choices.FIELD_FORMATS) == set(field_files.ENDINGS)
     assert tuple(forms.FORMS) == choices.FORMS
-    assert tuple(FILTERS) == choices.FILTERS
-    assert tuple(BANKS.values()) == choices.BANKS
+    assert (*_MAKERS, "taps", "bank") == choices.FILTERS
+    assert tuple(form.partition(":")[0] for form in choices.BANKS) == tuple(_BANK_MAKERS)
     assert boundary.MODES == choices.BOUNDARIES
     assert tuple(EVERY_ENGINE) == choices.FILTER_ENGINES
     assert kernel_names.FILTER_KERNELS == choices.FILTER_KERNELS

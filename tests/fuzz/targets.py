@@ -17,7 +17,7 @@ from tests.formats.nd2_files import write_nd2
 from tests.fuzz import fields, rules
 from tests.io.formats.test_formats import smooth
 from tests.io.samples import noise, write_imagej, write_ome, write_plain, write_shaped
-from tests.io.tiff.test_lsm import write_lsm
+from tests.io.tiff.test_sets import write_lsm
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.run import Align
 from xcorr_app.batch.filter.choice import parse_bank, read_taps

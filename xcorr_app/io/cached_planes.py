@@ -141,19 +141,6 @@ class HeldSource(Source):
                 self._ready = np.zeros(self.metadata.planes, dtype=bool)
                 self._positions = plane_positions(self.metadata)
 
-    @property
-    def is_held(self) -> bool:
-        """Whether the whole stack is kept once it was read."""
-        return self._planes is not None
-
-    def plane(self, t: int = 0, z: int = 0, c: int = 0) -> np.ndarray:
-        """Read one plane; see `Source.plane`."""
-        planes, errors = self.planes([{"t": t, "z": z, "c": c}])
-        if errors:
-            raise errors[0]
-        plane: np.ndarray = planes[0]
-        return plane
-
     def planes(self, positions: Sequence[dict[str, int]]) -> tuple[np.ndarray, dict[int, InputError]]:
         """Planes at positions, (n, Y, X), not to be changed, and the errors of those that could not be read (zeros)."""
         if self._planes is None:

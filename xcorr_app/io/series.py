@@ -13,7 +13,7 @@ from xcorr_app.errors import ArgumentError, InputError
 from xcorr_app.io.finding.scan import PickedImage
 from xcorr_app.io.opened import Stamp
 from xcorr_app.io.source import Closable, ImageFile, StackMetadata, calibration_of, make_metadata
-from xcorr_app.io.tiff.ome_set import OmeSet, paths_of
+from xcorr_app.io.tiff.ome_set import OmeSet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,6 +88,12 @@ class Source(Closable):
             page = file.page_in_file(page)
             file = file.file
         return file.place(page) if isinstance(file, OmeSet) else (file.path, page)
+
+
+def paths_of(file: object, path: Path) -> tuple[Path, ...]:
+    """Every file of an image: those that it is put together from, or the one at `path`."""
+    found: tuple[Path, ...] = getattr(file, "paths", (path,))
+    return found
 
 
 def stack_source(name: str, file: ImageFile) -> Source:

@@ -119,7 +119,7 @@ class Stages:
             self._sizes[stage] = self._sizes.get(stage, 0) + size
 
     @contextmanager
-    def step(self, stage: str, size: int = 0) -> Iterator[None]:
+    def step(self, stage: str) -> Iterator[None]:
         """Time a step of the chain, in the thread that takes it."""
         begin, waited = time.perf_counter(), self._waited_here()
         try:
@@ -128,7 +128,6 @@ class Stages:
             spent = time.perf_counter() - begin - (self._waited_here() - waited)
             with self._lock:
                 self._busy[stage] = self._busy.get(stage, 0.0) + max(0.0, spent)
-                self._sizes[stage] = self._sizes.get(stage, 0) + size
 
     @contextmanager
     def waiting(self, stage: str) -> Iterator[None]:

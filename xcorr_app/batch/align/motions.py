@@ -25,7 +25,7 @@ from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.solver.basis import basis_of
 from xcorr_app.registration.warping.field import Field
 from xcorr_app.registration.warping.matrices import angle_of, scale_of
-from xcorr_app.registration.warping.warp import ByFields, ByMatrices, Warp
+from xcorr_app.registration.warping.warp import Warp, by_fields, by_matrices
 from xcorr_app.report.records import Bends
 
 
@@ -121,7 +121,7 @@ def measured_by_motion(begun: Begun[SourceFrames], options: AlignOptions, resour
         replace(as_shifts(result, _ENGINE, told, reach), read_applied=replace(result, matrices=applied).shifts),
         correction,
         warped=Warped(
-            ByMatrices(matrices),
+            by_matrices(matrices),
             {"motion.csv": motion_csv(begun.host, result, matrices)},
             seen_by_all(matrices, shape),
             turns=turns,
@@ -174,7 +174,7 @@ def measured_by_patches(begun: Begun[SourceFrames], options: AlignOptions, resou
     # What is moved later by this file moves as this stack does.
     kept = replace(result, doubtful=options.policy)
     files = {"motion.npz": content_of(kept), "patches.csv": _frames_csv(begun.host, result, field)}
-    warp = ByFields(applied, field.rows, field.columns)
+    warp = by_fields(applied, (field.rows, field.columns))
     warped = Warped(warp, files, _seen_through_fields(applied, shape), _bends(field, result.trusted))
     return Measured(as_shifts(result, ENGINE, _TOLD, settings.window(shape)), correction, warped=warped)
 

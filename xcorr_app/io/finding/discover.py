@@ -17,9 +17,9 @@ from xcorr_app.io.finding.inputs import Group, grouped_inputs
 from xcorr_app.io.finding.numbered import files_of_channel, joined_by_number, stacks_by_number
 from xcorr_app.io.finding.scan import Channel, Scan, scan_file, scan_for
 from xcorr_app.io.names import label, unique_names
-from xcorr_app.io.series import Discovery, Failure, SeriesSpec, UnusableFile
+from xcorr_app.io.series import Discovery, Failure, SeriesSpec, UnusableFile, paths_of
 from xcorr_app.io.source import ImageFile
-from xcorr_app.io.tiff.ome_set import OmeSet, paths_of
+from xcorr_app.io.tiff.ome_set import OmeSet
 
 Layout = Literal["auto", "frames", "stacks"]
 
