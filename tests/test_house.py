@@ -44,7 +44,7 @@ LARGEST = {
     "xcorr_app/io": 4941,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1167,
-    "xcorr_app/registration": 11495,
+    "xcorr_app/registration": 11485,
     "xcorr_app/report": 1113,
     "benchmarks": 4858,
     "tests": 21655,
