@@ -11,7 +11,7 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.field.measured_field import DisplacementField, slopes_of
 from xcorr_app.registration.field.smooth_field import local_linear, normalised_median
 from xcorr_app.registration.field.window_match import Search, WindowMatch, Windows, match_windows
-from xcorr_app.registration.field.windows import refine_windows
+from xcorr_app.registration.field.windows import MIN_SEEN, refine_windows
 from xcorr_app.registration.solver.sampling import coefficients
 from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
@@ -21,8 +21,6 @@ from xcorr_app.registration.warping.warp import at_every_pixel, places_of
 
 Floats = NDArray[np.float64]
 
-_MIN_SEEN = 0.5
-"""Share of a window that must not be masked."""
 _ROUNDS = 2
 """Of the median test: without the vectors that the first found, others may stand out."""
 
@@ -44,7 +42,7 @@ def compared(
         second = ndimage_of(xp).map_coordinates(splines, places, order=3, mode="nearest", prefilter=False)
         predicted = _at_points(pixels, grid)
     place, window = grid.firsts, grid.rows.window
-    masked = np.zeros(grid.shape, dtype=bool) if seen is None else _share(seen, grid) < _MIN_SEEN
+    masked = np.zeros(grid.shape, dtype=bool) if seen is None else _share(seen, grid) < MIN_SEEN
 
     def job(start: int, stop: int) -> WindowMatch:
         part = place[start:stop]
@@ -127,8 +125,8 @@ def _at_pixels(field: DisplacementField, grid: Grid, shape: tuple[int, int]) -> 
     known = np.isfinite(field.displacement).all(axis=2)
     values = field.displacement[known]
     nodes = local_linear(_places(field)[known], values, np.ones(len(values)), at, 0.5 * _spacing(field))
-    pixels: Floats = at_every_pixel(nodes.T.reshape(2, rows.size, columns.size), pixel_bases(rows, columns, shape))
-    return pixels
+    shaped = nodes.T.reshape(2, rows.size, columns.size), pixel_bases(rows, columns, shape)
+    return np.asarray(at_every_pixel(*shaped))
 
 
 def _at_points(pixels: Floats, grid: Grid) -> Floats:
@@ -154,5 +152,4 @@ def _share(seen: Array, grid: Grid) -> Floats:
     """Share (gy, gx) of each window that is not masked."""
     pixels, (rows, columns) = np.arange(max(seen.shape)), (grid.rows, grid.columns)
     within = [np.abs(pixels[: axis.size] - axis.middles[:, None]) < axis.window / 2 for axis in (rows, columns)]
-    share: Floats = within[0] @ to_host(seen).astype(np.float64) @ within[1].T / (rows.window * columns.window)
-    return share
+    return np.asarray(within[0] @ to_host(seen).astype(np.float64) @ within[1].T / (rows.window * columns.window))

@@ -17,7 +17,7 @@ from xcorr_app.registration.motion.starts import Candidate, Starts, apart
 from xcorr_app.registration.settings import DEFAULT_MAX_SIGMA
 from xcorr_app.registration.solver.basis import Basis
 from xcorr_app.registration.solver.gauss_newton import Fits
-from xcorr_app.registration.solver.whole_frames import Pyramid, centred, levels_of, smoothed, smoothing_for
+from xcorr_app.registration.solver.whole_frames import BY_CHANCE, Pyramid, centred, levels_of, smoothed, smoothing_for
 from xcorr_app.registration.stack.frames import Chunk, Frames
 from xcorr_app.registration.stack.passes import Pass, Progress
 from xcorr_app.registration.stack.single_reference import SINGLE, read_reference
@@ -35,10 +35,6 @@ _ALIKE = 1.05
 """Ratio of the scores of two motions below which either may be the true one."""
 _TRIED = 3
 """Candidates that are refined at most."""
-_NOTHING = 1e-3
-"""Radians by which nothing turns."""
-_WINDOWS = 1e4
-"""Independent angles and shifts that are searched, for the score that chance reaches."""
 OTHERS = ("previous", "mean", "template")
 """References made of several frames: :mod:`xcorr_app.registration.motion.series`."""
 
@@ -217,7 +213,7 @@ class Against:
         """Score that unrelated noise hardly reaches for any motion that is looked at."""
         smeared = 1 + 4 * np.pi * self._smoothing**2
         pixels = overlap * self._shape[0] * self._shape[1] / smeared
-        return float((np.sqrt(2 * np.log(_WINDOWS)) + 3) / np.sqrt(max(pixels, 1.0)))
+        return float((BY_CHANCE + 3) / np.sqrt(max(pixels, 1.0)))
 
 
 def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
@@ -231,7 +227,6 @@ def _neighbours(found: list[Found], t: int) -> list[Matrix]:
     known = []
     for numbers in (range(t - 1, -1, -1), range(t + 1, len(found))):
         motion = next((found[i].motion for i in numbers if not found[i].flags), None)
-        # Frames that are not turned have been tried.
-        if motion is not None and not np.allclose(motion[:2, :2], np.eye(2), atol=_NOTHING):
+        if motion is not None:
             known.append(motion)
     return known
