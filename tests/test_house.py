@@ -44,10 +44,10 @@ LARGEST = {
     "xcorr_app/io": 4941,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1164,
-    "xcorr_app/registration": 11495,
+    "xcorr_app/registration": 11485,
     "xcorr_app/report": 1113,
     "benchmarks": 4858,
-    "tests": 21655,
+    "tests": 21627,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
