@@ -35,7 +35,7 @@ LAYERS = (
 """From the lowest to the highest; a module imports from its own layer and those before it."""
 LARGEST = {
     "xcorr_app/arrays": 230,
-    "xcorr_app/batch": 2782,
+    "xcorr_app/batch": 2781,
     "xcorr_app/cli": 791,
     "xcorr_app/cluster": 239,
     "xcorr_app/correlation": 2101,

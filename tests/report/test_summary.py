@@ -15,7 +15,7 @@ from tests.report.builders import NAN, assessment, failed, row, stack, unread
 from xcorr_app.errors import DamagedFileError
 from xcorr_app.registration.assessment import BeforeAfter
 from xcorr_app.registration.results.frame_table import COLUMNS, FrameRow, parse_shifts_csv, shifts_csv
-from xcorr_app.report.records import FLAG_MEANINGS
+from xcorr_app.report.records import FLAG_MEANINGS, StackReport
 from xcorr_app.report.summary import summarise, verdict
 
 
@@ -113,20 +113,17 @@ def test_verdicts() -> None:
     blind = stack(rows=(row(0), unread(1)))
     disagreeing = stack(rows=(row(0, flags=("disagrees",)),))
     sentence = "5 of 5 frames in 1 stack corrected; no frame flagged; 5 checked by an FFT, all within"
-    level, text = verdict([summarise(good)])
-    assert level == "good"
-    assert text.startswith(sentence)
-    level, text = verdict([summarise(good), summarise(doubtful)])
-    assert level == "doubtful"
-    assert "6 of 7 frames in 2 stacks corrected; 1 frame flagged" in text
-    level, text = verdict([summarise(good), summarise(broken)])
-    assert level == "failed"
-    assert "1 stack failed" in text
-    level, text = verdict([summarise(good), summarise(blind)])
-    assert level == "failed"
-    assert "1 without a shift" in text
-    assert verdict([summarise(disagreeing)])[0] == "failed"
-    assert verdict([])[0] == "failed"
+    cases: tuple[tuple[tuple[StackReport, ...], str, str], ...] = (
+        ((good,), "good", sentence),
+        ((good, doubtful), "doubtful", "6 of 7 frames in 2 stacks corrected; 1 frame flagged"),
+        ((good, broken), "failed", "1 stack failed"),
+        ((good, blind), "failed", "1 without a shift"),
+        ((disagreeing,), "failed", "1 in disagreement with the FFT"),
+        ((), "failed", "No frame was measured."),
+    )
+    for stacks, level, words in cases:
+        found, text = verdict([summarise(each) for each in stacks])
+        assert (found, words in text) == (level, True)
 
 
 def test_a_run_that_was_not_verified_says_so() -> None:

@@ -187,8 +187,13 @@ def test_frames_that_cannot_be_trusted_are_interpolated():
     between = type(result)(**{**vars(result), "matrices": applied})
     assert between.angle[2] == pytest.approx((result.angle[1] + result.angle[3]) / 2, abs=1e-6)
     np.testing.assert_allclose(between.shifts[2], (result.shifts[1] + result.shifts[3]) / 2, atol=1e-9)
-    assert np.isnan(result.applied("drop")[2]).all()
-    np.testing.assert_array_equal(result.applied("leave")[2], np.eye(3))
+    others = [result.applied(policy)[2] for policy in ("drop", "leave")]
+    np.testing.assert_array_equal(others, [np.full((3, 3), np.nan), np.eye(3)])
+    # One that is only less sure than asked stands where the others are farther off than its own error, as in a jump.
+    for flags, sigma, stands in (((), 0.6, True), (("low-score",), 0.6, False), ((), 99, False), ((), np.inf, False)):
+        changes = {"flags": ((), (*flags, "uncertain"), ("flat",), ()), "sigma": np.full((4, 2), float(sigma))}
+        doubtful = type(result)(**{**vars(result), **changes}).applied()[1]
+        assert np.allclose(doubtful, result.matrices[1], atol=1e-9) == stands
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32", "float64"])

@@ -100,20 +100,22 @@ class Measuring:
         """Make a result of what was found of each frame, about the middles of frames."""
         nothing, shape = np.full((3, 3), np.nan), self.frames.shape
         motions = np.stack([nothing if one.motion is None else one.motion for one in found])
-        sigma, sigma_angle = np.full((len(found), 2), np.nan), np.full(len(found), np.nan)
-        for t, one in enumerate(found):
-            if one.covariance is not None:
-                deviations = np.sqrt(np.maximum(np.diag(one.covariance), 0.0))
-                sigma[t] = deviations[:2]
-                if self.basis.name != "affine":
-                    sigma_angle[t] = np.degrees(deviations[2]) if self.basis.turns else 0.0
+        deviations = [
+            np.full(6, np.nan) if one.covariance is None else np.sqrt(np.maximum(np.diag(one.covariance), 0.0))
+            for one in found
+        ]
         notes = () if self.masks is None else (f"Measured by the pixels that count (mask: {self.masks.rule}).",)
         return MotionResult(
             model=self.basis.name,
             matrices=about_corner(motions, shape),
             score=np.array([one.score for one in found]),
-            sigma=sigma,
-            sigma_angle=sigma_angle,
+            sigma=np.array([each[:2] for each in deviations]),
+            sigma_angle=np.array(
+                [
+                    np.nan if self.basis.name == "affine" else np.degrees(each[2]) if self.basis.turns else 0.0
+                    for each in deviations
+                ]
+            ),
             overlap=np.array([one.overlap for one in found]),
             flags=tuple(one.flags for one in found),
             shape=shape,
@@ -203,11 +205,12 @@ class Against:
             flags.append(quality.AMBIGUOUS)
         overlap = float(fits.pixels[best]) / (self._shape[0] * self._shape[1])
         variance = np.einsum("ij,jk,ik->i", self._of_corners, fits.covariance[best], self._of_corners)
-        if not (fits.settled[best] and fits.definite[best] and np.sqrt(variance.max(initial=0)) <= self._max_sigma):
+        settled, by_chance = fits.settled[best] and fits.definite[best], score < self._by_chance(overlap)
+        flags += [quality.LOW_SCORE] if by_chance else []
+        if by_chance or not (settled and np.sqrt(variance.max(initial=0)) <= self._max_sigma):
             flags.append(quality.UNCERTAIN)
-        elif score < self._by_chance(overlap):
-            flags += [quality.LOW_SCORE, quality.UNCERTAIN]
-        return Found(motion, score, fits.covariance[best], overlap, tuple(flags))
+        # Of its errors a fit that has not settled knows nothing.
+        return Found(motion, score, fits.covariance[best] + (0.0 if settled else np.inf), overlap, tuple(flags))
 
     def _by_chance(self, overlap: float) -> float:
         """Score that unrelated noise hardly reaches for any motion that is looked at."""
