@@ -51,8 +51,7 @@ def compared(
         return match_windows([Search(windows, second, np.zeros_like(part))], back)
 
     walk = Pass(len(place), (window + 2 * reach) ** 2, xp is not np)
-    parts = [vars(part).values() for part in walk.over("windows", job)]
-    match = WindowMatch(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+    match = WindowMatch.joined(list(walk.over("windows", job)))
     measured = match.shift.reshape(*grid.shape, 2) + predicted
     with np.errstate(invalid="ignore"):
         by_chance = (match.false_alarm > MAX_FALSE_ALARM).reshape(grid.shape)
@@ -96,7 +95,7 @@ def refined(
     window = grid.rows.window
     found = refine_windows(images, grid.firsts, window, start.reshape(-1, 2), slopes, seen, moves=how != "none")
     settled = found.settled.reshape(shape) & ~field.masked
-    vectors = np.where(settled[..., None], found.shift.reshape(*shape, 2), field.displacement)
+    vectors = np.where(settled[..., None], found.motion[:, :2, 2].reshape(*shape, 2), field.displacement)
     score = np.where(settled, found.score.reshape(shape), field.score)
     if how == "icgn":
         # A window that was lost before may have been found from what its neighbours say.
@@ -105,7 +104,8 @@ def refined(
         if kept := int((~settled & ~field.masked).sum()):
             told = f"icgn did not converge on {kept} of {settled.size} windows: their neighbours replace them."
             field = replace(field, notes=(*field.notes, told))
-    sigma = np.where(known[..., None], found.sigma.reshape(*shape, 2), np.nan)
+    variance = np.diagonal(found.covariance, axis1=1, axis2=2)[:, :2].reshape(*shape, 2)
+    sigma = np.where(known[..., None], np.sqrt(variance), np.nan)
     return replace(field, displacement=vectors, score=score, sigma=sigma)
 
 
