@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import RegularGridInterpolator
 
 import xcorr_app as xc
-from benchmarks.motion_peers import normcorre, suite2p
+from benchmarks.motion_peers import normcorre, rms, suite2p, timed
 from tests.registration.field.test_displacement_field import pair, truth
 from tests.registration.patches.test_motion_patches import bent, waves
 
@@ -50,21 +50,15 @@ def patches(seeds: int, frames: int) -> list[dict[str, Any]]:
     for periods, snr in ((periods, snr) for periods in (1.0, 0.5) for snr in _SNRS):
         scenes = [bent(seed, snr, amplitude=5.0, count=frames, shape=_SHAPE, periods=periods) for seed in range(seeds)]
         for name, tool in _BENDING.items():
-            errors, seconds = [], 0.0
             try:
-                tool(scenes[0][0])
-                for stack, shifts in scenes:
-                    began = time.perf_counter()
-                    found = tool(stack)
-                    seconds += time.perf_counter() - began
-                    errors.append((found - shifts)[1:, :, _RIM:-_RIM, _RIM:-_RIM].ravel())
+                found, each = timed(tool, [stack for stack, _ in scenes])
             except ImportError as error:
                 print(f"{name}: {error}")
                 continue
-            rms = float(np.sqrt(np.mean(np.square(np.concatenate(errors)))))
-            each = 1e3 * seconds / (seeds * frames)
-            measured.append({"periods": periods, "snr": snr, "tool": name, "rms_px": rms, "ms_a_frame": each})
-            print(f"movie {periods:g} SNR {snr:4g} {name:14} rms {rms:7.4f} px {each:8.1f} ms", flush=True)
+            errors = [of_one - shifts for of_one, (_, shifts) in zip(found, scenes, strict=True)]
+            off = rms(np.array(errors)[:, 1:, :, _RIM:-_RIM, _RIM:-_RIM])
+            measured.append({"periods": periods, "snr": snr, "tool": name, "rms_px": off, "ms_a_frame": each})
+            print(f"movie {periods:g} SNR {snr:4g} {name:14} rms {off:7.4f} px {each:8.1f} ms", flush=True)
     return measured
 
 
