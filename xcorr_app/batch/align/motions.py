@@ -25,7 +25,7 @@ from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.solver.basis import basis_of
 from xcorr_app.registration.warping.field import Field
 from xcorr_app.registration.warping.matrices import angle_of, scale_of
-from xcorr_app.registration.warping.warp import ByFields, ByMatrices, Warp
+from xcorr_app.registration.warping.warp import Warp, by_fields, by_matrices
 from xcorr_app.report.records import Bends
 
 
@@ -115,7 +115,7 @@ def measured_by_motion(begun: Begun[SourceFrames], options: AlignOptions, resour
     files = {"motion.csv": motion_csv(begun.host, result, matrices)}
     told = f"Measured as {result.model} motion; shifts are those of the middle of the frame (see motion.csv)."
     turns = tuple(zip(result.angle.tolist(), result.scale.tolist(), strict=True))
-    warped = Warped(ByMatrices(matrices), files, seen_by_all(matrices, shape), turns=turns)
+    warped = Warped(by_matrices(matrices), files, seen_by_all(matrices, shape), turns=turns)
     reach = ShiftWindow.symmetric(*(size // 2 for size in shape))  # what is tried of each rotation
     return Measured(as_shifts(result, _ENGINE, told, reach), correction, warped=warped)
 
@@ -165,7 +165,7 @@ def measured_by_patches(begun: Begun[SourceFrames], options: AlignOptions, resou
     # What is moved later by this file moves as this stack does.
     kept = replace(result, doubtful=options.policy)
     files = {"motion.npz": content_of(kept), "patches.csv": _frames_csv(begun.host, result, field)}
-    warp = ByFields(applied, field.rows, field.columns)
+    warp = by_fields(applied, (field.rows, field.columns))
     warped = Warped(warp, files, _seen_through_fields(applied, shape), _bends(field, result.trusted))
     return Measured(as_shifts(result, ENGINE, _TOLD, settings.window(shape)), correction, warped=warped)
 

@@ -127,8 +127,8 @@ def _at_pixels(field: DisplacementField, grid: Grid, shape: tuple[int, int]) -> 
     known = np.isfinite(field.displacement).all(axis=2)
     values = field.displacement[known]
     nodes = local_linear(_places(field)[known], values, np.ones(len(values)), at, 0.5 * _spacing(field))
-    pixels: Floats = at_every_pixel(nodes.T.reshape(2, rows.size, columns.size), pixel_bases(rows, columns, shape))
-    return pixels
+    shaped = nodes.T.reshape(2, rows.size, columns.size), pixel_bases(rows, columns, shape)
+    return np.asarray(at_every_pixel(*shaped))
 
 
 def _at_points(pixels: Floats, grid: Grid) -> Floats:
@@ -154,5 +154,4 @@ def _share(seen: Array, grid: Grid) -> Floats:
     """Share (gy, gx) of each window that is not masked."""
     pixels, (rows, columns) = np.arange(max(seen.shape)), (grid.rows, grid.columns)
     within = [np.abs(pixels[: axis.size] - axis.middles[:, None]) < axis.window / 2 for axis in (rows, columns)]
-    share: Floats = within[0] @ to_host(seen).astype(np.float64) @ within[1].T / (rows.window * columns.window)
-    return share
+    return np.asarray(within[0] @ to_host(seen).astype(np.float64) @ within[1].T / (rows.window * columns.window))

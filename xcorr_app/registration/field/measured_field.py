@@ -56,8 +56,7 @@ class DisplacementField:
     def vorticity(self) -> Floats:
         """(gy, gx) twice the rate of turning, from columns towards rows: clockwise as displayed is positive."""
         slopes = self.slopes
-        turning: Floats = slopes[..., 0, 1] - slopes[..., 1, 0]
-        return turning
+        return np.asarray(slopes[..., 0, 1] - slopes[..., 1, 0])
 
     def __len__(self) -> int:
         return self.replaced.size

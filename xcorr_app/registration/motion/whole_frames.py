@@ -17,7 +17,7 @@ from xcorr_app.registration.motion.starts import Candidate, Starts, apart
 from xcorr_app.registration.settings import DEFAULT_MAX_SIGMA
 from xcorr_app.registration.solver.basis import Basis
 from xcorr_app.registration.solver.gauss_newton import Fits
-from xcorr_app.registration.solver.whole_frames import Pyramid, centred, levels_of, smoothed, smoothing_for
+from xcorr_app.registration.solver.whole_frames import BY_CHANCE, Pyramid, centred, levels_of, smoothed, smoothing_for
 from xcorr_app.registration.stack.frames import Chunk, Frames
 from xcorr_app.registration.stack.passes import Pass, Progress
 from xcorr_app.registration.stack.single_reference import SINGLE, read_reference
@@ -37,8 +37,6 @@ _TRIED = 3
 """Candidates that are refined at most."""
 _NOTHING = 1e-3
 """Radians by which nothing turns."""
-_WINDOWS = 1e4
-"""Independent angles and shifts that are searched, for the score that chance reaches."""
 OTHERS = ("previous", "mean", "template")
 """References made of several frames: :mod:`xcorr_app.registration.motion.series`."""
 
@@ -217,7 +215,7 @@ class Against:
         """Score that unrelated noise hardly reaches for any motion that is looked at."""
         smeared = 1 + 4 * np.pi * self._smoothing**2
         pixels = overlap * self._shape[0] * self._shape[1] / smeared
-        return float((np.sqrt(2 * np.log(_WINDOWS)) + 3) / np.sqrt(max(pixels, 1.0)))
+        return float((BY_CHANCE + 3) / np.sqrt(max(pixels, 1.0)))
 
 
 def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:

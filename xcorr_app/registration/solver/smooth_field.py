@@ -88,8 +88,8 @@ class Nodes:
 
     def sums(self, images: Array) -> Floats:
         """Sums (n, gy gx) of images times the spline of each node."""
-        sums: Floats = to_host(self.bases[0].T @ images @ self.bases[1]).astype(np.float64)
-        return sums.reshape(len(images), -1)
+        sums = to_host(self.bases[0].T @ images @ self.bases[1])
+        return np.asarray(sums.reshape(len(images), -1), np.float64)
 
     def seen(self, frames: Array, field: Floats) -> tuple[Array, Array]:
         """Frames (n, Y, X) through fields (n, 2, gy, gx), and which of their pixels lie in the frame."""
@@ -97,7 +97,10 @@ class Nodes:
         places = places_of(at_every_pixel(xp.asarray(field, dtype=np.float32), (self.bases[0], self.bases[1])))
         weight = inside_frame(places, self.shape, _RIM).astype(np.float32)
         if xp is np:
-            return np.stack([linear_at(*each) for each in zip(frames, places, strict=True)]), weight
+            seen = np.empty_like(frames)
+            for each in zip(frames, places, seen, strict=True):
+                linear_at(*each)
+            return seen, weight
         splines = splines_of(xp.asarray(-np.moveaxis(field, 1, 3)), (self.rows, self.columns), self.shape)
         return warp_on_device(frames, splines, np.dtype(np.float32), "linear"), weight
 

@@ -24,7 +24,7 @@ are not the largest; of steps, half."""
 MAX_STEPS = 40
 _STEPS_WITHOUT_HOLD = 4
 """Steps of a motion that did not settle at half the size, or fits no better there than chance."""
-_BY_CHANCE = 4.3
+BY_CHANCE = 4.3
 """Deviations of the correlation of noise that the best of ten thousand motions reaches."""
 _RIM = 3
 """Pixels along the edges of both images that are not compared."""
@@ -214,7 +214,7 @@ class Pyramid:
             motions = fits.motion
             motions[:, :2, 2] *= level.factor
             # What found no hold at half the size finds one soon or not at all.
-            hold = fits.settled & (fits.score >= _BY_CHANCE / np.sqrt(np.maximum(fits.pixels, 1)))
+            hold = fits.settled & (fits.score >= BY_CHANCE / np.sqrt(np.maximum(fits.pixels, 1)))
             steps = np.where(hold, most_steps, np.minimum(most_steps, _STEPS_WITHOUT_HOLD))
             motions[np.isnan(fits.score)] = np.nan
         covariance = solver.scatter(np.nan_to_num(motions), np.arange(len(numbers)))

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,8 @@ from xcorr_app.registration.warping.ndimage import ndimage_of
 
 Floats = NDArray[np.float64]
 Mode = Literal["constant", "nearest"]
+Warp = Callable[[Array, Sequence[int], int, Mode], Array]
+"""Warps frames (n, Y, X), of such numbers in a stack, by an order and mode: as the reference shows them."""
 _ORDERS = (0, 1, 3)
 _INSIDE = 1e-3
 """Pixels by which a place may be beyond the edge and still count as inside, as in `xcorr_app.apply_shifts`."""
@@ -136,11 +137,11 @@ def values_at(frame: Array, places: Array, order: int) -> Array:
     return ndimage.map_coordinates(frame, edge, order=order, mode="mirror", output=working, prefilter=False)
 
 
-def linear_at(frame: Array, places: Array) -> Array:
+def linear_at(frame: Array, places: Array, out: Array | None = None) -> Array:
     """Values of a frame of the host (float32) at places (2, Y, X), linearly interpolated, the nearest beyond."""
     import cv2
 
-    return cv2.remap(frame, places[1], places[0], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    return cv2.remap(frame, places[1], places[0], cv2.INTER_LINEAR, out, cv2.BORDER_REPLICATE)
 
 
 @functools.cache
@@ -171,35 +172,14 @@ def inside_frame(places: Array, shape: tuple[int, int], rim: float = -_INSIDE) -
     return (y >= rim) & (y <= shape[0] - 1 - rim) & (x >= rim) & (x <= shape[1] - 1 - rim)
 
 
-class Warp(Protocol):
-    """Warps any frames of a stack."""
-
-    def __call__(self, frames: Array, numbers: Sequence[int], order: int, mode: Mode) -> Array:
-        """Return frames (n, Y, X), of those `numbers` in the stack, as the reference shows them."""
+def by_matrices(matrices: Floats) -> Warp:
+    """What warps by matrices (T, 3, 3) from places of the reference to places of the frame."""
+    return lambda frames, numbers, order, mode: warp_frames(frames, matrices[list(numbers)], order, mode)
 
 
-@dataclass(frozen=True)
-class ByMatrices:
-    """By matrices (T, 3, 3) from places of the reference to places of the frame."""
-
-    matrices: Floats
-
-    def __call__(self, frames: Array, numbers: Sequence[int], order: int, mode: Mode) -> Array:
-        """See `Warp`."""
-        return warp_frames(frames, self.matrices[list(numbers)], order, mode)
-
-
-@dataclass(frozen=True)
-class ByFields:
-    """By shifts (T, gy, gx, 2) at nodes, given by their rows and columns."""
-
-    shifts: Floats
-    rows: Floats
-    columns: Floats
-
-    def __call__(self, frames: Array, numbers: Sequence[int], order: int, mode: Mode) -> Array:
-        """See `Warp`."""
-        return warp_by_fields(frames, self.shifts[list(numbers)], (self.rows, self.columns), order, mode)
+def by_fields(shifts: Floats, nodes: tuple[Floats, Floats]) -> Warp:
+    """What warps by shifts (T, gy, gx, 2) at nodes of rows and columns."""
+    return lambda frames, numbers, order, mode: warp_by_fields(frames, shifts[list(numbers)], nodes, order, mode)
 
 
 def in_threads(warp: Callable[[slice], Array], stack: Array) -> Array:
