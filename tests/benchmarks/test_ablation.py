@@ -21,7 +21,7 @@ from benchmarks.suites import DOCUMENTS
 from tests.benchmarks.runner import run_benchmarks
 from tests.benchmarks.small_cases import PEAKS, PLANES, REGISTRATIONS
 from tests.correlation import plain
-from tests.kernels.definition import plane_by_definition
+from tests.kernels.correlation_definition import plane_by_definition
 from xcorr_app.correlation.problem import window_of
 from xcorr_app.gpu.runtime.device import DeviceStatus
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.correlation import plain
-from tests.kernels.definition import planes_by_definition
+from tests.kernels.correlation_definition import planes_by_definition
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.in_the_place_of_cupy import run_on_host
 from tests.kernels.test_peaks_on_host import tables_on_host

@@ -8,14 +8,19 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from tests.kernels.filter_definition import INTEGERS, TYPES, assert_filtered, random_images, random_taps
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
-from tests.kernels.separable_definition import (
+from tests.kernels.stencil_definition import (
+    INTEGERS,
+    TYPES,
+    assert_filtered,
     assert_separable,
+    assert_smoothed,
+    pass_on_host,
+    random_images,
+    random_taps,
     random_terms,
     separable_on_host,
 )
-from tests.kernels.sliding_definition import assert_smoothed, pass_on_host
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 from xcorr_app.gpu.stencil.cosine_series import (

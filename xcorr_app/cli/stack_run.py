@@ -112,14 +112,12 @@ def run_command(
             print_found(console, plan.discovery, device_note(plan.device, options))
         silent = quiet or found is not None
         count = None if silent or cluster or counted is None else count_of(plan.discovery, counted, halves=halves)
-        resources = options.resources()
         with (
             workers_of(cluster) as elsewhere,
             taken(plan) as final,
             display_for(console, quiet=silent, unit="stacks" if cluster else "frames", count=count) as watch,
         ):
-            how: Any = {"watcher": watch, "resources": resources, "elsewhere": elsewhere}
-            run = run_stacks(kind(final), **how)
+            run = run_stacks(kind(final), watcher=watch, elsewhere=elsewhere)
         if quiet:
             print_failures(failures(run) if failures else failures_in(run.outcomes))
         else:

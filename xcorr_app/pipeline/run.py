@@ -55,19 +55,13 @@ class Elsewhere(Protocol):
         """Plain values for ``run.json``: who computed what."""
 
 
-def run_stacks(
-    work: Work[Any],
-    *,
-    watcher: Watcher | None = None,
-    resources: Resources | None = None,
-    elsewhere: Elsewhere | None = None,
-) -> Run:
+def run_stacks(work: Work[Any], *, watcher: Watcher | None = None, elsewhere: Elsewhere | None = None) -> Run:
     """Process every series of a plan whose output folder is ready, then write the report and ``run.json``.
 
     One series that fails does not stop the others. Neither does one that runs into a defect of the program, unless
     ``--debug`` lets the exception out. With `elsewhere`, other processes compute the stacks.
     """
-    started, resources, plan = datetime.now(UTC), resources or work.options.resources(), work.plan
+    started, resources, plan = datetime.now(UTC), work.options.resources(), work.plan
     stages, found = resources.stages, versions()
     State(plan.out).begin(asked_of(work.program, plan.options.parameters(), plan.inputs))
     files = {name: Checksums(paths).finished() for name, paths in work.files().items()}
@@ -79,15 +73,12 @@ def run_stacks(
         report = work.report([*computed, *unused], stages)
     run = Run((*computed, *unused), plan.out / RECORD, stages, report)
     sources = {spec.name: spec.source for spec in plan.discovery.series}
-    records = {}
-    for each in computed:
-        failure = {} if each.failure is None else {"failure": each.failure}
-        records[each.name] = {
-            "source": sources.get(each.name, each.name),
-            "inputs": each.inputs,
-            **each.facts,
-            **failure,
-        }
+    records = {
+        each.name: {"source": sources.get(each.name, each.name), "inputs": each.inputs}
+        | each.facts
+        | ({} if each.failure is None else {"failure": each.failure})
+        for each in computed
+    }
     seconds = (datetime.now(UTC) - started).total_seconds()
     record = {
         "program": work.program,

@@ -16,6 +16,7 @@ from xcorr_app.correlation.plane import cross_correlate
 from xcorr_app.correlation.subpixel import refine
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+from xcorr_app.registration.columns import Columns
 from xcorr_app.registration.solver.sampling import views_of, windows_of
 from xcorr_app.registration.standard_error.significance import significance
 
@@ -26,7 +27,7 @@ _MIN_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True)
-class WindowMatch:
+class WindowMatch(Columns):
     """One entry a window, on the host."""
 
     shift: NDArray[np.float64]

@@ -35,8 +35,6 @@ _ALIKE = 1.05
 """Ratio of the scores of two motions below which either may be the true one."""
 _TRIED = 3
 """Candidates that are refined at most."""
-_NOTHING = 1e-3
-"""Radians by which nothing turns."""
 OTHERS = ("previous", "mean", "template")
 """References made of several frames: :mod:`xcorr_app.registration.motion.series`."""
 
@@ -229,7 +227,6 @@ def _neighbours(found: list[Found], t: int) -> list[Matrix]:
     known = []
     for numbers in (range(t - 1, -1, -1), range(t + 1, len(found))):
         motion = next((found[i].motion for i in numbers if not found[i].flags), None)
-        # Frames that are not turned have been tried.
-        if motion is not None and not np.allclose(motion[:2, :2], np.eye(2), atol=_NOTHING):
+        if motion is not None:
             known.append(motion)
     return known

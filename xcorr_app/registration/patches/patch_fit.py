@@ -16,6 +16,7 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.constants import constants
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.registration import quality
+from xcorr_app.registration.columns import Columns
 from xcorr_app.registration.field.window_match import Windows
 from xcorr_app.registration.patches.patch_match import PatchMatcher
 from xcorr_app.registration.solver.smooth_field import FieldReference, Nodes, fitted
@@ -56,7 +57,7 @@ class PatchOptions:
 
 
 @dataclass(frozen=True)
-class FittedPatches:
+class FittedPatches(Columns):
     """One entry a frame; NaN of frames that could not be measured."""
 
     field: NDArray[np.float64]
@@ -133,7 +134,5 @@ class PatchFit:
             match = self.matcher.matched(windows, sizes[-1], self.sigma, moved)
             start = self.matcher.fields_through(match, moved).transpose(0, 2, 1).reshape(-1, 2, *self.nodes)
             fit = fitted(references, sizes, start, moved)
-            parts = (fit.field, fit.sigma, fit.score, match.trusted, match.significance)
-            for whole, part in zip(vars(found).values(), parts, strict=True):
-                whole[rows] = part
+            found.put(rows, FittedPatches(*fit, match.trusted, match.significance))
         return found

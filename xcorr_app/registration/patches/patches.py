@@ -89,8 +89,7 @@ def patches_of(
     on_device = xp is not np
     pixels = frames.shape[0] * frames.shape[1] * (1 if on_device else _AS_LONG_AS)
     walk = Pass(frames.count, pixels, on_device, progress, held=on_device and isinstance(frames, ArrayFrames))
-    parts = [vars(part).values() for part in walk.over("patches", measure)]
-    found = FittedPatches(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+    found = FittedPatches.joined(list(walk.over("patches", measure)))
     return _result(found, rigid, fit.grid, frames.shape, max_sigma)
 
 

@@ -25,6 +25,10 @@ Numbers = NDArray[np.intp]
 _CONDITION = 1e-7
 """Smallest eigenvalue of a normal matrix over the largest: below, some motion changes nothing."""
 _LEAST_SCORE = 0.02
+FEWEST = 64
+"""Pixels that are worth comparing."""
+FARTHEST = 1.0
+"""Pixels from a peak, where refining starts, beyond which another place was found."""
 _TILES, _SIDES = 64, (8, 32)
 """Tiles that an image is divided into, about, and the least and largest of their sides in pixels: larger than what
 neighbouring pixels share."""
@@ -119,7 +123,7 @@ class Solver:
     """Pixels that a corner moves in a step after which a motion is settled."""
     farthest: float = np.inf
     """Pixels from the start beyond which another place was found."""
-    fewest: float = 64
+    fewest: float = FEWEST
     """Pixels that must be compared."""
 
     def __post_init__(self) -> None:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.resample.warping import warp_on_device
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.solver.basis import slopes_of
-from xcorr_app.registration.solver.gauss_newton import compared, dots
+from xcorr_app.registration.solver.gauss_newton import FEWEST, compared, dots
 from xcorr_app.registration.warping.device_warp import splines_of
 from xcorr_app.registration.warping.grid import pixel_bases
 from xcorr_app.registration.warping.ndimage import ndimage_of
@@ -50,8 +50,6 @@ _BENDS = (1e-3, 1e3)
 _ROUNDED = 16
 """Pixels to which what the frame does not show of the reference is rounded down."""
 _MAX_KEPT = 8
-_FEWEST = 64
-"""Pixels that are worth comparing."""
 _ALIKE = 5
 """Pixels a side of the square in which residuals are alike."""
 
@@ -250,7 +248,7 @@ class _Fit:
         local = rows.T @ found.residual @ columns / xp.maximum(rows.T @ weight @ columns, 1.0)
         residual = found.residual
         residual -= weight * (rows @ local @ columns.T)
-        enough = found.pixels >= _FEWEST
+        enough = found.pixels >= FEWEST
         if not enough.all():
             residual *= xp.asarray(enough.astype(np.float32))[:, None, None]
         return residual, np.where(enough, found.score, np.nan), found.pixels

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.moving.interpolation import EDGE_TOLERANCE
 from xcorr_app.registration.one_blas_thread import one_blas_thread
 from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.registration.warping.device_warp import splines_of, takes, warped
@@ -25,8 +26,6 @@ Mode = Literal["constant", "nearest"]
 Warp = Callable[[Array, Sequence[int], int, Mode], Array]
 """Warps frames (n, Y, X), of such numbers in a stack, by an order and mode: as the reference shows them."""
 _ORDERS = (0, 1, 3)
-_INSIDE = 1e-3
-"""Pixels by which a place may be beyond the edge and still count as inside, as in `xcorr_app.apply_shifts`."""
 _PIXELS_A_RANGE = 1 << 21
 """Frame by frame."""
 _MAX_LINES, _EXACT = 32766, 1e-4
@@ -166,7 +165,7 @@ def places_of(displacement: Array) -> Array:
     return displacement + xp.stack(xp.broadcast_arrays(y[:, None], x[None, :]))
 
 
-def inside_frame(places: Array, shape: tuple[int, int], rim: float = -_INSIDE) -> Array:
+def inside_frame(places: Array, shape: tuple[int, int], rim: float = -EDGE_TOLERANCE) -> Array:
     """Which places (..., 2, Y, X), rows and columns, lie in a frame at least `rim` pixels from its edge."""
     y, x = places[..., 0, :, :], places[..., 1, :, :]
     return (y >= rim) & (y <= shape[0] - 1 - rim) & (x >= rim) & (x <= shape[1] - 1 - rim)
