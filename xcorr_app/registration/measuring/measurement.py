@@ -133,6 +133,8 @@ class Measurement(OnePass):
         few = _less_sure(columns.sigma, chosen, self._few)
         if not few.any():
             return columns
+        if not masks.surer(columns.sigma, self._phases(columns, reference, few).sigma, few, 1.0):
+            return columns
         # Windows where a bent peak was found pull at a smooth scene.
         first = self._phases(columns, reference, few, twice=True)
         off = np.abs(first.shift - columns.shifts)[few] / columns.sigma[few]
