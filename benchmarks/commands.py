@@ -18,9 +18,9 @@ from benchmarks.pipeline.cases import Size
 from benchmarks.pipeline.command import run_pipeline
 from benchmarks.same import same
 from benchmarks.suites import DOCUMENTS, SUITES
-from xcorr_app.cli.failures import SOMETHING_FAILED, one_line_failures
 from xcorr_app.cli.options import PATH, Value
 from xcorr_app.cli.printing.tables import console_for
+from xcorr_app.cli.process import SOMETHING_FAILED, one_line_failures
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.select import select_device
 

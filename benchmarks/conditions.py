@@ -103,8 +103,6 @@ class Clean:
     """(T, size, size) counts of hot pixels, zero elsewhere, or (T, 1, 1) zeros."""
     path: Array
     """(T, 2) displacements."""
-    lit: NDArray[np.bool_] | None = None
-    """(T, spots) those that are on, where some blink."""
 
 
 def make_series(
@@ -159,7 +157,7 @@ def _clean(scene_name: str, condition: str, frames: int, seed: int, largest: flo
     extra = np.random.default_rng([seed, 20_240_512, (*CONDITIONS, *OTHERS).index(condition)])
     scene: Scene = Lattice(world, size) if condition == "lattice" else SCENES[scene_name](world, size)
     path = drift(frames + 1, world, min(largest, LATTICE_DRIFT) if condition == "lattice" else largest)
-    light, hot, lit = np.ones((frames + 1, 1, 1)), np.zeros((frames + 1, 1, 1)), None
+    light, hot = np.ones((frames + 1, 1, 1)), np.zeros((frames + 1, 1, 1))
     if condition == "blinking" and isinstance(scene, Spots):
         blinking = scene.random_spots(extra, 0.3)
         lit = np.stack([~(blinking & (extra.random(blinking.size) < 0.5)) for _ in path])
@@ -180,7 +178,7 @@ def _clean(scene_name: str, condition: str, frames: int, seed: int, largest: flo
         light = np.exp(0.1 * _pink(frames + 1, extra))[:, None, None]
     elif condition in ("hot", "flickering"):
         hot = _hot_pixels(frames + 1, extra, size, flickering=condition == "flickering")
-    return Clean(scene, views, light, hot, path, lit)
+    return Clean(scene, views, light, hot, path)
 
 
 def _pattern(rng: np.random.Generator, size: int) -> Array:

@@ -13,11 +13,6 @@ covariance of the F_t at one frequency, the Fisher information of the displaceme
 Frame 0 is held at zero: the bound is that of the other frames' shifts onto it, from all frames together. What enters
 and leaves at the rim is left out, as is what a method must do to learn the spectra: no method comes quite as near.
 
-Where spots blink, what a frame tells of its shift onto the first is what the spots tell that are lit in both, but where
-the light of others is more than a fiftieth of the scene's deviation: with g the slopes of the former and v the variance
-of the noise of both images, the information is the sum of g g^T / v over pixels. This is for a scene that is known, as
-one is where noise is low, and for a method that knows which spots are lit.
-
     python -m benchmarks.joint_bound [--seeds N] [--first-seed N] [--frames N] [--drift PX]
 """
 
@@ -30,7 +25,7 @@ from numpy.typing import NDArray
 
 from benchmarks.conditions import _clean
 from benchmarks.harness.record import write_result
-from benchmarks.scenes import BACKGROUND, LARGEST_DRIFT, READ_NOISE, SIZE, SNRS, Spots, contrast
+from benchmarks.scenes import BACKGROUND, LARGEST_DRIFT, READ_NOISE, SIZE, SNRS, contrast
 
 Array = NDArray[np.float64]
 
@@ -38,8 +33,6 @@ _HIGHEST = 0.25
 """Cycles per pixel up to which spots show anything."""
 _WHOLLY = 1e9
 """Variance of a frequency that shows the pattern alone."""
-_UNSHARED = 0.02
-"""Light of spots that are lit in one of two images, over the scene's deviation, from which a pixel tells nothing."""
 
 
 def spectrum_of(image: Array) -> Array:
@@ -97,23 +90,6 @@ def of_series(seed: int, snr: float, frames: int, largest: float) -> tuple[float
     return bounds[0], bounds[1]
 
 
-def of_blinking(seed: int, snr: float, frames: int, largest: float) -> float:
-    """Bound of one series of spots of which some blink, each frame against the first."""
-    clean = _clean("spots", "blinking", frames, seed, largest)
-    assert isinstance(clean.scene, Spots)
-    assert clean.lit is not None
-    a = contrast(snr, float(clean.views[0].mean()))
-    lights = [clean.scene.without(~lit).sample(0.0, 0.0) for lit in clean.lit]
-    variances = []
-    for lit, light in zip(clean.lit[1:], lights[1:], strict=True):
-        noise = (2 * (BACKGROUND + READ_NOISE**2 + 1 / 12) + a * (lights[0] + light)) / a**2
-        told = clean.scene.without(lit == clean.lit[0]).sample(0.0, 0.0) < _UNSHARED
-        slopes = clean.scene.without(~(lit & clean.lit[0])).gradient()
-        information = [[float(np.sum(p * q * told / noise)) for q in slopes] for p in slopes]
-        variances.append(np.trace(np.linalg.inv(information)) / 2)
-    return float(np.sqrt(np.mean(variances)))
-
-
 def main() -> None:
     """Print the bounds of spots and write results/joint_bound.json."""
     parser = argparse.ArgumentParser(description="Smallest errors on spots over a pattern, and without.")
@@ -127,11 +103,10 @@ def main() -> None:
     records = []
     for snr in arguments.snr:
         series = [(seed, snr, arguments.frames, arguments.drift) for seed in seeds]
-        found = np.array([(*of_series(*each), of_blinking(*each)) for each in series])
-        plain, pattern, blinking = np.sqrt(np.mean(found**2, axis=0)).tolist()
-        records.append({"snr": snr, "plain": plain, "pattern": pattern, "blinking": blinking})
-        text = f"SNR {snr:g}: {plain:.4f} px without a pattern, {pattern:.4f} px over one"
-        print(f"{text}, {blinking:.4f} px of two images of spots that blink", flush=True)
+        found = np.array([of_series(*each) for each in series])
+        plain, pattern = np.sqrt(np.mean(found**2, axis=0)).tolist()
+        records.append({"snr": snr, "plain": plain, "pattern": pattern})
+        print(f"SNR {snr:g}: {plain:.4f} px without a pattern, {pattern:.4f} px over one", flush=True)
     write_result("joint_bound", {"parameters": vars(arguments), "records": records})
 
 

@@ -24,9 +24,9 @@ import scipy.ndimage
 from benchmarks.harness.clock import Clock
 from benchmarks.harness.environment import environment
 from benchmarks.harness.record import require_device, write_json
-from xcorr_app.cli.failures import SOMETHING_FAILED, one_line_failures
 from xcorr_app.cli.options import PATH
 from xcorr_app.cli.printing.tables import console_for
+from xcorr_app.cli.process import SOMETHING_FAILED, one_line_failures
 from xcorr_app.gpu.resample.run import translate_on_device
 from xcorr_app.gpu.runtime.select import select_device
 from xcorr_app.registration.moving.apply import apply_shifts, shift_frames

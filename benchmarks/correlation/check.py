@@ -14,7 +14,7 @@ from benchmarks.harness.contender import relative_error, to_host
 from xcorr_app.gpu.direct.problem import Problem
 
 TOLERANCE = 2e-3
-"""Largest relative error of a plane, and how far below the best a peak may lie; TF32 needs it."""
+"""Largest relative error of a plane, and how far below the best a peak may lie; sums of fp16 need it."""
 
 
 class Expected:

@@ -56,16 +56,12 @@ class PaddedFFT:
                 sets = 1 if layout.fixed == layout.fixed_per_moving else count
                 pairs = product[:, None] * spectrum.reshape(sets, layout.fixed_per_moving, *spectrum.shape[1:])
                 product = pairs.reshape(-1, *pairs.shape[2:])
-            results.append(self._inverse(product))
+            results.append(layout.cut(fft.irfft2(product, s=layout.grid)))
         return results
 
     def peaks(self, moving: Any, fixed: Any) -> list[Any]:
         """Return the flat index of every pair's largest element, chunk by chunk."""
         return [window.reshape(window.shape[0], -1).argmax(1) for window in self.planes(moving, fixed)]
-
-    def _inverse(self, product: Any) -> Any:
-        """Transform back, (pairs, ny, nx)."""
-        return self._layout.cut(self._library.fft.irfft2(product, s=self._layout.grid))
 
 
 def cupy_fft(case: Case, data: Data) -> Iterator[Attempt]:

@@ -9,7 +9,6 @@ from benchmarks.correlation.check import Expected
 from benchmarks.correlation.data import random_data
 from benchmarks.correlation.own_kernels import own_contenders
 from benchmarks.correlation.padded_fft import cupy_fft, torch_fft
-from benchmarks.correlation.pruned_fft import pruned_fft
 from benchmarks.correlation.registration_fft import torch_registration
 from benchmarks.correlation.single_calls import cupyx_correlate, cupyx_correlate2d, torch_fft_call
 from benchmarks.harness.clock import Clock
@@ -30,10 +29,7 @@ _CUPY = {
 }
 _TORCH = {
     "plane": (Contender("FFT, PyTorch", torch_fft),),
-    "peak": (
-        Contender("FFT + argmax, PyTorch", torch_fft),
-        Contender("pruned FFT + argmax, TF32", pruned_fft),
-    ),
+    "peak": (Contender("FFT + argmax, PyTorch", torch_fft),),
     "zncc-peak": (Contender("FFT + ZNCC, PyTorch", torch_registration),),
     "call": (Contender("FFT, PyTorch", torch_fft_call),),
 }

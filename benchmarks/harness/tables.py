@@ -12,7 +12,7 @@ from benchmarks.harness.device_rates import DeviceRates
 from benchmarks.harness.fastest import Outcome
 from benchmarks.harness.record import has_torch
 from benchmarks.harness.result import Result
-from xcorr_app.cli.failures import one_line
+from xcorr_app.cli.process import one_line
 from xcorr_app.gpu.runtime.device import DeviceStatus
 
 _FASTEST = "bold green"

@@ -9,7 +9,7 @@ import xarray
 
 import xcorr_app as xc
 from tests.batch.movies import DRIFT, movie
-from xcorr_app.errors import ArgumentError, ShapeError
+from xcorr_app.errors import ShapeError
 
 TYX = movie((39, 45), drift=DRIFT[:3])
 TZCYX = np.stack(
@@ -59,19 +59,3 @@ def test_dimensions_of_an_xarray_are_its_axes(chunks):
     assert xc.estimate_shifts(last, max_shift=6) == xc.estimate_shifts(TYX, max_shift=6)
     unnamed = xarray.DataArray(TYX)
     assert xc.estimate_shifts(unnamed, max_shift=6) == xc.estimate_shifts(TYX, max_shift=6)
-
-
-def test_axes_that_do_not_belong_are_refused():
-    for axes in ("TYY", "TCY", "TAYX", ""):
-        with pytest.raises(ArgumentError, match="axes is"):
-            xc.estimate_shifts(TYX, axes=axes)
-    with pytest.raises(ShapeError, match="the array has 3"):
-        xc.apply_shifts(TYX, (0, 1), axes="TCYX")
-    with pytest.raises(ArgumentError, match="channel 2 does not exist"):
-        xc.estimate_shifts(TZCYX, axes="TZCYX", channel=2)
-    with pytest.raises(ArgumentError, match="give axes"):
-        xc.estimate_shifts(TYX, channel=1)
-    with pytest.raises(ArgumentError, match="not all say"):
-        xc.estimate_shifts(xarray.DataArray(TZCYX, dims=("time", "z", "phase", "y", "x")))
-    with pytest.raises(ShapeError, match=r"expected \(3, 2\)"):
-        xc.apply_shifts(TZCYX, [(0, 1), (1, 0)], axes="TZCYX")

@@ -123,18 +123,18 @@ def test_shifts_are_computed_block_by_block(tmp_path, kind, reference, monkeypat
     assert xc.estimate_shifts(stack, reference, max_shift=6) == whole
 
 
-def test_wrong_arguments_are_told_at_once(monkeypatch):
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda frames: xc.apply_shifts(frames, np.zeros((6, 2))), ShapeError, r"expected \(7, 2\)"),
+        (lambda frames: xc.apply_shifts(frames, (0, 0), interpolation="sextic"), ArgumentError, "'sextic' is unknown"),
+        (lambda frames: xc.apply_shifts(frames, (0, 0), cval=-1), ArgumentError, "cval"),
+        (lambda frames: xc.convolve(frames, np.ones((3, 3)), "symmetric"), ArgumentError, "mode 'symmetric'"),
+        (lambda frames: xc.unmix(frames.rechunk((7, 37, 43)), np.ones((2, 3))), ShapeError, "columns"),
+        (lambda frames: xc.cross_correlate(frames, frames, "one-to-many"), ShapeError, "needs 2 axes"),
+    ],
+)
+def test_wrong_arguments_are_told_at_once(monkeypatch, call, error, message):
     nothing_is_computed(monkeypatch)
-    frames = lazy(STACK, (2, 37, 43))
-    with pytest.raises(ShapeError, match=r"expected \(7, 2\)"):
-        xc.apply_shifts(frames, np.zeros((6, 2)))
-    with pytest.raises(ArgumentError, match="interpolation='sextic' is unknown"):
-        xc.apply_shifts(frames, (0, 0), interpolation="sextic")
-    with pytest.raises(ArgumentError, match="cval"):
-        xc.apply_shifts(frames, (0, 0), cval=-1)
-    with pytest.raises(ArgumentError, match="mode 'symmetric'"):
-        xc.convolve(frames, np.ones((3, 3)), "symmetric")
-    with pytest.raises(ShapeError, match="columns"):
-        xc.unmix(frames.rechunk((7, 37, 43)), np.ones((2, 3)))
-    with pytest.raises(ShapeError, match="needs 2 axes"):
-        xc.cross_correlate(frames, frames, "one-to-many")
+    with pytest.raises(error, match=message):
+        call(lazy(STACK, (2, 37, 43)))

@@ -1,13 +1,22 @@
-"""kill -9, then ``--resume``: the same bytes as a run that nobody disturbed, and no stray files."""
+"""Killed or interrupted before any step, with a disk that is full: resumed to the same bytes."""
 
+import errno
 import json
+import os
+import re
 import shutil
 import signal
+import subprocess
+import sys
+import time
+from threading import Lock
 
 import pytest
 
 from tests import share
-from tests.batch.movies import write_movie
+from tests.batch.movies import align, files, start, write_movie
+from tests.conftest import ROOT
+from xcorr_app.io.writing import atomic, write
 from xcorr_app.pipeline.state import FOLDER, LOCK
 
 
@@ -77,3 +86,205 @@ def test_killed_before_any_step_it_resumes_to_the_same_bytes(tmp_path, forker, w
     assert half_written > len(killed) / 4
     # Both may come to their names between two of the steps that were tried.
     assert {0, 2} <= finished_before
+
+
+def finished(process):
+    """Exit code."""
+    process.communicate(timeout=120)
+    return process.returncode
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Folder with stacks, options of a run that takes some seconds, and what it leaves."""
+    folder = tmp_path_factory.mktemp("interrupted")
+    drift = ((0, 0), (1, 0), (2, -1)) * 5
+    for number in range(4):
+        write_movie(folder / "in" / f"m{number}.tif", seed=number, shape=(300, 280), drift=drift)
+    arguments = (folder / "in", "-o", folder / "out", "--device", "cpu", "--max-shift", "40", "--report", "quick")
+    assert finished(start(*arguments)) == 0
+    return folder, arguments, content(folder / "out")
+
+
+SAID = {
+    signal.SIGINT: "xcorr: interrupted",
+    signal.SIGTERM: "xcorr: ended by SIGTERM",
+    signal.SIGHUP: "xcorr: ended by SIGHUP",
+}
+
+
+def interrupted_and_resumed(process, arguments, expected, number):
+    """Send the signal now, and check what is left and what becomes of it."""
+    process.send_signal(number)
+    began = time.monotonic()
+    _, errors = process.communicate(timeout=60)
+    # Two seconds on a machine that does nothing else.
+    assert time.monotonic() - began < 8
+    assert process.returncode in (0, 128 + number, -number), errors
+    if process.returncode > 0:
+        assert re.fullmatch(SAID[number] + r"[^\n]*\n", errors), errors
+    out = arguments[2]
+    left = content(out) if out.exists() else {}
+    assert {name: left[name] for name in left if "partial" not in name} == {
+        name: expected[name] for name in left if "partial" not in name
+    }
+    out.mkdir(exist_ok=True)
+    assert finished(start(*arguments, "--resume")) == 0
+    assert content(out) == expected
+
+
+@pytest.fixture(autouse=True)
+def signals_end_programs():
+    """Tests may themselves run under nohup, or behind a shell that goes on: children would ignore the signals."""
+    handlers = {signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.share(2)
+@pytest.mark.parametrize(
+    ("stacks", "number"), [(1, signal.SIGTERM), (0, signal.SIGINT), (2, signal.SIGINT), (1, signal.SIGHUP)]
+)
+def test_interrupted_once_so_many_stacks_are_finished(whole, stacks, number):
+    folder, arguments, expected = whole
+    out = folder / "out"
+    shutil.rmtree(out)
+    process = start(*arguments)
+    while process.poll() is None and len(list(out.glob(".xcorr/*.json"))) < stacks:
+        time.sleep(0.01)
+    if stacks == 0:
+        time.sleep(0.5)  # imports
+    interrupted_and_resumed(process, arguments, expected, number)
+
+
+_SLOW_DISK = """
+import os, signal, sys, time
+real, synced, seconds = os.fsync, [], float(sys.argv.pop(1))
+number = int(sys.argv.pop(1))
+def sync(descriptor):
+    if not synced:
+        synced.append(descriptor)
+        os.kill(os.getpid(), number)
+        time.sleep(seconds)
+    real(descriptor)
+os.fsync = sync
+from xcorr_app.cli import main
+main(prog_name="xcorr")
+"""
+
+
+@pytest.mark.share(3)
+@pytest.mark.parametrize(("seconds", "number"), [(0.3, signal.SIGINT), (30.0, signal.SIGTERM), (0.3, signal.SIGHUP)])
+def test_interrupted_while_a_file_is_brought_to_a_slow_disk(tmp_path, seconds, number):
+    """The thread that does it sees the interruption only afterwards, and is not waited for if that takes long."""
+    write_movie(tmp_path / "in" / "a.tif")
+    write_movie(tmp_path / "in" / "b.tif", seed=1)
+    arguments = (tmp_path / "in", "-o", tmp_path / "out", "--device", "cpu", "--report", "none")
+    words = [sys.executable, "-c", _SLOW_DISK, str(seconds), str(int(number)), "align", *map(str, arguments)]
+    began = time.monotonic()
+    # What is imported takes a part of this.
+    run = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert time.monotonic() - began < 20
+    assert run.returncode == 128 + number, run
+    assert re.fullmatch(SAID[number] + r"; nothing half-written was left\n", run.stderr), run
+    left = {name for name in content(tmp_path / "out") if "partial" not in name}
+    assert finished(start(*arguments, "--resume")) == 0
+    after = content(tmp_path / "out")
+    assert left <= set(after)
+    assert not [name for name in after if "partial" in name]
+
+
+class Disk:
+    """Counts writes and refuses the n-th, and with `lasting` all that follow."""
+
+    def __init__(self, monkeypatch, fails_at, *, lasting):
+        self.writes, self._fails_at, self._lasting, self._lock = 0, fails_at, lasting, Lock()
+        real_write, real_sync, real_replace = write.write_at, atomic.system.sync, atomic.Path.replace
+        real_mkdir = atomic.Path.mkdir
+        disk = self
+
+        def guarded(real):
+            def call(*args, **options):
+                disk.use()
+                return real(*args, **options)
+
+            return call
+
+        monkeypatch.setattr(write, "write_at", guarded(real_write))
+        monkeypatch.setattr(atomic.system, "sync", guarded(real_sync))
+        monkeypatch.setattr(atomic.Path, "replace", guarded(real_replace))
+        monkeypatch.setattr(atomic.Path, "write_bytes", guarded(atomic.Path.write_bytes))
+        monkeypatch.setattr(atomic.Path, "mkdir", guarded(real_mkdir))
+
+    def use(self):
+        with self._lock:
+            self.writes += 1
+            refused = self.writes == self._fails_at or (self._lasting and self.writes > self._fails_at > 0)
+        if refused:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("disk") / "in"
+    for number, name in enumerate("ab"):
+        write_movie(folder / f"{name}.tif", shape=(12, 12), drift=((0, 0), (1, 0)), seed=number)
+    return folder
+
+
+def writes_of_a_run(tmp_path, folder):
+    with pytest.MonkeyPatch.context() as patch:
+        disk = Disk(patch, 0, lasting=False)
+        assert align(folder, "-o", tmp_path / "counted", "--verify", "none").code in (0, 1)
+    return disk.writes
+
+
+@pytest.mark.usefixtures("short_report")
+@pytest.mark.parametrize("lasting", [False, True])
+def test_any_write_may_fail(tmp_path, folder, lasting):
+    total = writes_of_a_run(tmp_path, folder)
+    whole = files(tmp_path / "counted")
+    assert total > 30
+    # A dozen places from the first to the last; one after the other they take many seconds.
+    for n in sorted({1, 2, total, *range(1 + 3 * lasting, total, total // 9)}):
+        out = tmp_path / f"out{n}"
+        with pytest.MonkeyPatch.context() as patch:
+            Disk(patch, n, lasting=lasting)
+            run = align(folder, "-o", out, "--verify", "none")
+        # Nothing has begun before the folder is made and locked.
+        assert run.code == (2 if n <= 2 else 1), (n, run)
+        assert len(run.lines_of_error) <= 1
+        assert "No space left on device" in run.stdout + run.stderr, (n, run)
+        left = {path.name for path in out.rglob("*") if path.is_file()}
+        assert not [name for name in left if "partial" in name], (n, left)
+        # What has a final name is whole: the same bytes as in the run that nothing happened to.
+        for name in files(out) - {"run.json", "report.html"} if out.exists() else ():
+            assert (out / name).read_bytes() == (tmp_path / "counted" / name).read_bytes(), (n, name)
+        if not lasting and "report.html" in left:
+            assert any((out / name / "shifts.csv").exists() for name in "ab"), n
+        if n in (2, total):
+            assert align(folder, "-o", out, "--verify", "none", "--resume").code in (0, 1)
+            assert files(out) == whole
+
+
+@pytest.mark.usefixtures("short_report")
+def test_content_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    """What a crash of the machine leaves is not what a killed process leaves: only fsync makes it last."""
+    done = []
+    real_sync, real_replace = os.fsync, atomic.Path.replace
+
+    def sync(descriptor):
+        done.append(os.fstat(descriptor).st_ino)
+        real_sync(descriptor)
+
+    def replace(path, target):
+        done.append("renamed")
+        return real_replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(atomic.Path, "replace", replace)
+    with atomic.atomic_path(tmp_path / "final") as partial:
+        partial.write_bytes(b"content")
+    assert done == [(tmp_path / "final").stat().st_ino, "renamed", tmp_path.stat().st_ino]

@@ -66,6 +66,18 @@ def test_motion_travels_to_other_channels_and_back(turning):
     assert np.abs(restored - frames)[inner].mean() < 0.05 * frames[inner].std()
 
 
+@pytest.mark.parametrize("model", ["rigid", "similarity", "affine"])
+def test_motions_less_sure_than_asked_are_applied_where_the_others_say_less(model, shared_data, tmp_path):
+    """Corners of cells that change are known to 0.6 px or worse; what neighbours say lies 3 to 15 px aside."""
+    assert xcorr("align", shared_data / "pc12" / "pc12-unreg.tif", "-o", tmp_path / "out", "--motion", model).code == 0
+    rows = table(tmp_path / "out" / "pc12-unreg" / "shifts.csv")
+    applied = [[float(row["applied_dy"]), float(row["applied_dx"])] for row in rows]
+    np.testing.assert_allclose(  # TurboReg
+        applied, [(0, 0), (8.52, -0.09), (13.67, 0.12), (15.32, 0.85), (12.45, -0.33)], atol=0.3
+    )
+    assert rows[4]["flags"] == "uncertain"
+
+
 def test_a_binned_copy_moves_by_half(turning, tmp_path):
     folder, frames, _ = turning
     binned = frames.reshape(4, 48, 2, 45, 2).mean(axis=(2, 4)).astype(np.float32)

@@ -1,9 +1,13 @@
-"""Cases small enough for the definition, one of every form, window and task of the benchmark."""
+"""Cases small enough for a plain check: one of every form, window, task and type of the benchmarks."""
 
 from __future__ import annotations
 
 from benchmarks.correlation.cases import Case
+from benchmarks.filters.cases import FilterCase
+from benchmarks.im2win.cases import Im2winCase
+from benchmarks.pointwise.cases import PointwiseCase
 from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.im2win.problem import Im2winProblem
 
 PLANES = (
     Case(name="one-to-one", problem=Problem.full_plane((9, 12), (9, 12))),
@@ -44,4 +48,45 @@ REGISTRATIONS = (
         right_type="uint16",
     ),
     Case(name="one frame", problem=Problem((40, 36), (40, 36), (-8, -8), (16, 16)), task="zncc-peak"),
+)
+
+
+def small_filter(name, **more):
+    return FilterCase(name=name, **({"images": 3, "height": 45, "width": 83} | more))
+
+
+FILTERS = (
+    small_filter("3x3", rows=3, columns=3),
+    small_filter("even", rows=4, columns=6),
+    small_filter("flat, zeros outside", rows=1, columns=9, boundary="constant"),
+    small_filter("zeros outside", rows=5, columns=5, boundary="constant"),
+    small_filter("even, zeros outside", rows=2, columns=4, boundary="constant"),
+    small_filter("larger than the corner", rows=31, columns=31),
+    small_filter("uint16", rows=7, columns=7, element="uint16"),
+    small_filter("gaussian", sigma=2.0, task="gaussian"),
+    small_filter("gaussian of uint16", sigma=1.5, task="gaussian", element="uint16"),
+    small_filter("one image", images=1, rows=3, columns=5),
+    small_filter("smaller than the corner", height=11, width=13, rows=3, columns=3),
+)
+"""All of them PyTorch can compute too."""
+OTHER_FILTERS = (
+    small_filter("long gaussian", sigma=20.0, task="gaussian"),
+    small_filter("call", images=1, rows=3, columns=3, task="call"),
+    small_filter("one of many widths", rows=12, columns=12, group="widths"),
+)
+LAYERS = (
+    Im2winCase(name="stride 1", problem=Im2winProblem(3, 5, 12, 14, 70, 3, 3, 1)),
+    Im2winCase(name="stride 2", problem=Im2winProblem(2, 3, 23, 21, 9, 5, 4, 2)),
+    Im2winCase(name="one row", problem=Im2winProblem(1, 2, 3, 9, 4, 3, 3, 1)),
+)
+MIXTURES = (
+    PointwiseCase(name="layer", images=3, channels=5, filters=7, side=9),
+    PointwiseCase(name="layer of many channels", images=2, channels=80, filters=50, side=7),
+    PointwiseCase(name="unmix", images=2, channels=4, filters=4, side=16, task="unmix"),
+    PointwiseCase(
+        name="unmix uint16", images=2, channels=3, filters=3, side=15, element="uint16", result="uint16", task="unmix"
+    ),
+    PointwiseCase(
+        name="unmix uint16 to float32", images=2, channels=2, filters=4, side=11, element="uint16", task="unmix"
+    ),
 )

@@ -1,16 +1,28 @@
-"""The ablations of the four documents without a device: what is recorded, kept of an earlier run, and drawn."""
+"""Suites without a device: what is checked, recorded, kept of an earlier run, and drawn."""
 
+import io
 import json
 
+import numpy as np
 import pytest
+from rich.console import Console
 
+from benchmarks.correlation import check
+from benchmarks.correlation.check import TOLERANCE, Expected
+from benchmarks.correlation.data import random_data
 from benchmarks.harness import benchmark
 from benchmarks.harness.benchmark import Benchmark, better_of, joined
 from benchmarks.harness.device_rates import DeviceRates
 from benchmarks.harness.fastest import Outcome
 from benchmarks.harness.result import Result
+from benchmarks.pipeline.cases import Size
+from benchmarks.pipeline.command import run_pipeline
 from benchmarks.suites import DOCUMENTS
 from tests.benchmarks.runner import run_benchmarks
+from tests.benchmarks.small_cases import PEAKS, PLANES, REGISTRATIONS
+from tests.correlation import plain
+from tests.kernels.correlation_definition import plane_by_definition
+from xcorr_app.correlation.problem import window_of
 from xcorr_app.gpu.runtime.device import DeviceStatus
 
 RATES = DeviceRates(30e12, 3e12, 5e-7)
@@ -91,3 +103,63 @@ def test_the_faster_of_two_runs_counts_and_a_failure_never():
     slow, fast, failed = Outcome("a", seconds=2.0), Outcome("a", seconds=1.0), Outcome("a", failure="no room")
     assert better_of([slow], [fast]) == better_of([fast], [slow]) == better_of([failed], [fast]) == [fast]
     assert better_of([failed], [failed]) == [failed]
+
+
+def right_plane(case, data, pair):
+    problem = case.problem
+    left, right = data.lefts[pair // problem.rights_per_left], data.rights[pair % problem.rights]
+    if case.task == "zncc-peak":
+        return plain.zncc(left, right, window_of(problem))
+    return plane_by_definition(left, right, problem.first_shift, problem.plane_shape)
+
+
+@pytest.mark.parametrize("case", PLANES, ids=lambda case: case.name)
+def test_planes(case):
+    data = random_data(case, np)
+    expected = Expected(case, data)
+    assert set(expected.parts) == {0, case.problem.pairs - 1}
+    for pair in expected.parts:
+        plane = right_plane(case, data, pair)
+        assert expected.error(pair, plane) < 1e-12
+        assert expected.error(pair, plane[::-1]) > TOLERANCE
+        assert expected.error(pair, plane[:-1]) == float("inf")
+        assert expected.error(pair, np.full_like(plane, np.nan)) == float("inf")
+
+
+@pytest.mark.parametrize("case", [*PEAKS, *REGISTRATIONS], ids=lambda case: case.name)
+def test_peaks(case):
+    data = random_data(case, np)
+    expected = Expected(case, data)
+    for pair in expected.parts:
+        plane = right_plane(case, data, pair)
+        assert expected.error(pair, plane.argmax()) == 0
+        assert expected.error(pair, plane.argmax() - 1) > TOLERANCE
+        shift = np.array(np.unravel_index(plane.argmax(), plane.shape)) + case.problem.first_shift
+        assert shift.any() or pair % 5, "the data hold no displacement to find"
+
+
+@pytest.mark.parametrize("case", REGISTRATIONS, ids=lambda case: case.name)
+def test_scores_are_those_of_the_definition(case):
+    data = random_data(case, np)
+    for right in data.rights[:2].astype(np.float64):
+        left = data.lefts[0].astype(np.float64)
+        expected = plain.zncc(left, right, window_of(case.problem))
+        np.testing.assert_allclose(check._scores(case.problem, left, right), expected, atol=1e-12)
+
+
+@pytest.mark.share(3)
+def test_cases_are_timed_and_recorded(tmp_path):
+    stream = io.StringIO()
+    console = Console(file=stream, width=200)
+    run_pipeline(console, Size(1, 10, 32), ["unchecked, no report", "start"], "cpu", tmp_path / "r.json")
+    known = json.loads((tmp_path / "r.json").read_text())
+    assert known["environment"]["date"]
+    start, case = known["cases"]
+    assert start["seconds"] > 0
+    assert case["frames"] == 10
+    assert case["frames_per_second_whole"] > 0
+    assert case["timings"]["pace"] in case["timings"]["stages"]
+    assert case["size"] == {"stacks": 1, "frames": 10, "side": 32}
+    assert len(case["raw"]) == 3
+    assert all(rate > 0 for rate in case["raw"].values())
+    assert "the pace was set by" in stream.getvalue()

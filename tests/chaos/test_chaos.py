@@ -2,7 +2,7 @@
 
 Afterwards ``--resume`` yields the bytes of a run that nobody disturbed; before that, nothing half-written has a final
 name, and what failed says so. ``make chaos`` takes many of each and for each command, `XCORR_CHAOS` says how many;
-`XCORR_CHAOS_SEED` chooses others. Pinned memory that is refused: tests/pipeline/test_device_frames.py.
+`XCORR_CHAOS_SEED` chooses others. Pinned memory that is refused: tests/pipeline/test_stack_upload.py.
 """
 
 import errno

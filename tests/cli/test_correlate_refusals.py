@@ -1,15 +1,20 @@
-"""What ``xcorr correlate`` refuses: one line that says why, exit code 2 before anything ran, and no file."""
+"""What `xcorr correlate` refuses, what fails on the way, and what is left of it."""
 
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
 from tests.batch.movies import movie, refused, write_movie
-from tests.cli.planes import correlate
+from tests.cli.planes import correlate, rows_of
 from tests.io.samples import noise, write_ome, write_plain
+from xcorr_app.batch.correlate import plan as correlation_plan
+from xcorr_app.batch.correlate import run as batch_correlate
+from xcorr_app.correlation.engines.definition import DefinitionCorrelator
+from xcorr_app.errors import OutputError
 
 
 @pytest.fixture
@@ -139,3 +144,123 @@ def test_a_page_that_cannot_be_decoded(tmp_path, stack):
 def test_debug_shows_where(tmp_path, stack):
     with pytest.raises(OSError, match="cannot be read"):
         correlate(stack, tmp_path / "nowhere", tmp_path / "p.npy", "--debug")
+
+
+def with_second_plane(change):
+    """The definition's sums, the second plane spoilt."""
+    honest = DefinitionCorrelator.sums
+
+    def sums(self, left, right):
+        planes = honest(self, left, right)
+        planes[0, 1] = change(planes[0, 1])
+        return planes
+
+    return sums
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda plane: np.roll(plane, 1, axis=1), "px from the FFT reference's, more than --tolerance 0.01"),
+        (lambda plane: plane * 1.01, "differs by 0.01 of its height at the peak"),
+        (lambda plane: plane * np.nan, "has no valid shift, the FFT reference has"),
+    ],
+    ids=["moved", "scaled", "nan"],
+)
+def test_a_wrong_engine_is_told_and_fails(tmp_path, monkeypatch, change, words):
+    stack = write_movie(tmp_path / "movie.tif")
+    write_plain(tmp_path / "first.tif", movie()[:1])
+    arguments = (tmp_path / "first.tif", stack, tmp_path / "p.npy", "--form", "one-to-many", "--max-shift", "5")
+    arguments += ("--engine", "definition", "--normalization", "none", "--overwrite")
+    right = correlate(*arguments)
+    assert right.code == 0
+
+    monkeypatch.setattr(DefinitionCorrelator, "sums", with_second_plane(change))
+    wrong = correlate(*arguments)
+    assert wrong.code == 1
+    said = [line for line in wrong.stdout.splitlines() if line.startswith("left 0, right")]
+    assert len(said) == 1
+    assert said[0].startswith("left 0, right 1: ")
+    assert words in said[0]
+    assert "1 of 4 planes failed." in wrong.stdout
+    assert (tmp_path / "p.npy").exists()
+    # A plane without any peak is a failure by itself; the others need the comparison.
+    unchecked = correlate(*arguments, "--no-verify")
+    assert unchecked.code == (1 if "no valid shift" in words else 0)
+    if unchecked.code == 0:
+        assert "4 planes, not checked against the FFT." in unchecked.stdout
+
+
+def test_a_flat_image_has_no_peak(tmp_path):
+    stack = movie()
+    stack[2] = 7
+    write_plain(tmp_path / "m.tif", stack)
+    write_plain(tmp_path / "first.tif", stack[:1])
+    run = correlate(tmp_path / "first.tif", tmp_path / "m.tif", tmp_path / "p.npy", "--form", "one-to-many")
+    assert run.code == 1
+    assert "left 0, right 2: has no valid shift: every overlap is constant in one image" in run.stdout
+    assert rows_of(run)[2][2:] == ["no", "peak"]
+    assert np.isnan(np.load(tmp_path / "p.npy")[2]).all()
+
+
+def test_memory_that_does_not_suffice(tmp_path, monkeypatch):
+    stack = write_movie(tmp_path / "m.tif")
+
+    def exhausted(*_arguments, **_options):
+        raise MemoryError
+
+    monkeypatch.setattr(batch_correlate, "cross_correlate", exhausted)
+    run = correlate(stack, stack, tmp_path / "p.npy", "--form", "n-to-m")
+    assert run.code == 1
+    assert "limit the shifts with --max-shift" in run.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"m.tif"}
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("float32", 1e25), ("float64", 1e200)])
+def test_plain_sums_beyond_their_type(tmp_path, dtype, size):
+    np.save(tmp_path / "m.npy", (movie()[0] * size).astype(dtype))
+    arguments = (tmp_path / "m.npy", tmp_path / "m.npy", tmp_path / "p.npy")
+    run = correlate(*arguments, "--normalization", "none", "-q")
+    assert run.code == 1
+    assert len(run.lines_of_error) == 1
+    assert f"do not fit {dtype}" in run.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"m.npy"}
+    assert correlate(*arguments, "-q").code == 0
+
+
+@pytest.fixture
+def blocks(tmp_path, monkeypatch):
+    """Arguments of a run of sixteen blocks, of one plane each."""
+    monkeypatch.setattr(correlation_plan, "_ELEMENTS_AT_ONCE", 1)
+    stack = write_movie(tmp_path / "m.tif")
+    return stack, stack, tmp_path / "p.npy", "--form", "n-to-m", "--max-shift", "5"
+
+
+def written_by(monkeypatch, change):
+    """The real file, each write of which goes through `change`."""
+    real = batch_correlate.plane_writer
+
+    @contextmanager
+    def writer(*arguments):
+        with real(*arguments) as write:
+            yield lambda planes: change(write, planes)
+
+    monkeypatch.setattr(batch_correlate, "plane_writer", writer)
+
+
+@pytest.mark.parametrize("number", [0, 7, 15])
+def test_a_block_that_cannot_be_written_ends_the_run(blocks, monkeypatch, number):
+    seen = []
+
+    def full(write, planes):
+        seen.append(planes)
+        if len(seen) == number + 1:
+            raise OutputError("the disk is full")
+        write(planes)
+
+    written_by(monkeypatch, full)
+    run = correlate(*blocks)
+    assert run.code == 1
+    assert "the disk is full" in run.stderr
+    assert len(seen) <= number + 3
+    assert {path.name for path in blocks[2].parent.iterdir()} == {"m.tif"}

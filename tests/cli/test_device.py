@@ -1,11 +1,15 @@
-"""A GPU that is asked for and not there, or there and not usable."""
+"""Devices: asked for and not there, and what `--explain` says of the choice."""
+
+from __future__ import annotations
 
 import sys
 import types
 
+import numpy as np
 import pytest
 
 from tests.batch.movies import record, refused, write_movie, xcorr
+from tests.io.samples import noise, write_shaped
 
 
 @pytest.fixture
@@ -71,3 +75,103 @@ def test_env_says_why_there_is_no_gpu(old_driver):
     assert "cudaErrorInsufficientDriver" in run.stdout
     for engine in ("direct", "tensor"):
         assert f"engine        {engine} on the CPU: it runs on a CUDA device" in run.stdout
+
+
+RUNS = {
+    "align": (),
+    "filter": ("--gaussian", "2"),
+    "unmix": ("--matrix", "m.csv"),
+}
+
+
+@pytest.fixture
+def stacks(tmp_path, monkeypatch):
+    """Two movies, two stacks with channels, and a matrix for them."""
+    monkeypatch.chdir(tmp_path)
+    np.savetxt(tmp_path / "m.csv", np.eye(3), delimiter=",")
+    for name in ("a", "b"):
+        write_movie(tmp_path / "movies" / f"{name}.tif")
+    (tmp_path / "channels").mkdir()
+    for name in ("a", "b"):
+        write_shaped(tmp_path / "channels" / f"{name}.tif", noise((3, 20, 30)), "CYX")
+    return {"align": tmp_path / "movies", "filter": tmp_path / "movies", "unmix": tmp_path / "channels"}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_stack_is_explained_and_nothing_written(tmp_path, stacks, name):
+    run = xcorr(name, stacks[name], "-o", tmp_path / "out", "--device", "cpu", *RUNS[name], "--explain")
+    assert (run.code, run.stderr) == (0, "")
+    heads = [line for line in run.stdout.splitlines() if line.startswith(("a: ", "b: "))]
+    assert [line[0] for line in heads] == ["a", "b"]
+    assert all(len(line) > 4 for line in heads)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_record_holds_the_same(tmp_path, stacks, name):
+    options = ("-o", tmp_path / "out", "--device", "cpu", *RUNS[name])
+    explained = xcorr(name, stacks[name], *options, "--explain").stdout
+    assert xcorr(name, stacks[name], *options).code == 0
+    for stack, facts in record(tmp_path / "out")["stacks"].items():
+        (decision,) = facts["decisions"]
+        assert set(decision) == {"engine", "kernel", "reason", "expected_microseconds"}
+        assert f"{stack}: {decision['engine']}" in explained
+        assert decision["reason"] in explained
+
+
+ON_A_GPU = {
+    "align": (("h200", (), "direct:combined-peak"), ("t4", ("--engine", "direct"), "direct:combined-peak")),
+    "filter": (("a100", ("--box", "3", "--kernel", "exchange"), "exchange"), ("h200", ("--box", "3"), "reuse:reuse")),
+    "unmix": (("t4", ("--matrix", "m.csv", "--kernel", "blocking"), "blocking"),),
+}
+
+
+@pytest.mark.parametrize("name", ON_A_GPU)
+def test_a_gpu_that_is_not_there_is_explained(monkeypatch, tmp_path, stacks, name):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    for gpu, options, kernel in ON_A_GPU[name]:
+        run = xcorr(name, stacks[name], "-o", tmp_path / "out", *options, f"--explain={gpu}")
+        assert (run.code, run.stderr) == (0, "")
+        head = next(line for line in run.stdout.splitlines() if line.startswith("a: "))
+        assert kernel in head
+        assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "kernel"),
+    [
+        ((), "direct:combined"),
+        (("--engine", "direct"), "direct:"),
+        (("--kernel-option", "variant=multi-row"), "direct:multi-row"),
+        (("--peaks", "--engine", "direct"), "direct:combined"),
+    ],
+)
+def test_planes_on_a_gpu_that_is_not_there_are_explained(monkeypatch, tmp_path, options, kernel):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    left = write_movie(tmp_path / "m.tif")
+    out = tmp_path / ("p.csv" if "--peaks" in options else "p.npy")
+    run = xcorr("correlate", left, left, "-o", out, "--form", "n-to-m", *options, "--explain=h200")
+    assert (run.code, run.stderr) == (0, "")
+    assert f": {kernel}" in run.stdout
+    assert not out.exists()
+
+
+def test_planes_are_explained(tmp_path):
+    left = write_movie(tmp_path / "m.tif")
+    run = xcorr("correlate", left, left, "-o", tmp_path / "p.npy", "--form", "n-to-m", "--device", "cpu", "--explain")
+    assert run.code == 0
+    assert run.stdout.startswith("p.npy: ")
+    assert not (tmp_path / "p.npy").exists()
+
+
+def test_a_stack_that_would_fail_is_named(tmp_path, stacks):
+    write_shaped(tmp_path / "channels" / "c.tif", noise((2, 20, 30)), "CYX")
+    run = xcorr("unmix", stacks["unmix"], "-o", tmp_path / "out", "--matrix", "m.csv", "--explain")
+    assert run.code == 0
+    assert "c: cannot be done:" in run.stdout
+    assert "m.csv needs 3" in run.stdout
+
+
+def test_what_cannot_run_at_all_is_wrong_usage(tmp_path, stacks):
+    run = xcorr("filter", stacks["filter"], "-o", stacks["filter"], "--box", "3", "--explain")
+    refused(run, "lies in the input folder")

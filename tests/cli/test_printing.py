@@ -1,16 +1,22 @@
-"""What is printed, where, and how much of it."""
+"""What commands print, odd places and odd data."""
 
+import io
 import os
 import pty
 import shlex
 import subprocess
 import sys
 
+import h5py
+import numpy as np
 import pytest
 
-from tests.batch.movies import align, write_movie, xcorr
+from tests.batch.movies import align, movie, record, refused, start, write_movie, xcorr
 from tests.conftest import ROOT
+from tests.io.samples import write_plain
 from xcorr_app.cli.printing import tables
+from xcorr_app.cli.printing.tables import console_for, print_found
+from xcorr_app.io import discover
 
 
 @pytest.fixture(scope="module")
@@ -108,3 +114,114 @@ def test_a_closed_standard_output_does_not_stop_a_run(tmp_path, stack, command):
     run = subprocess.run(["sh", "-c", line], cwd=ROOT, text=True, capture_output=True, check=False)
     assert (run.returncode, run.stderr) == (0, "")
     assert (tmp_path / "out.npy").exists()
+
+
+def test_an_array_of_a_file_named_without_its_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with h5py.File("movie.h5", "w") as file:
+        file["data"], file["other"] = movie(), movie(seed=1)
+    assert xcorr("filter", "--device", "cpu", "movie.h5:/data", "-o", "out", "--box", 1).code == 0
+    assert list(record(tmp_path / "out")["stacks"]) == ["movie_data"]
+    for name in ("none.h5:/data", "none.lif:/2", "none.nd2:/0", "none.czi:/1"):
+        refused(xcorr("filter", name, "-o", "no", "--box", 1), f"{name}: does not exist")
+
+
+def test_shifts_beyond_the_frame_are_refused(tmp_path):
+    stack = write_movie(tmp_path / "m.tif")
+    (tmp_path / "t.csv").write_text("dy,dx\n0,0\n1,1\n2,2\n3,3\n")
+    run = xcorr("apply", "--device", "cpu", tmp_path / "t.csv", stack, "-o", tmp_path / "out", "--scale", "1e300")
+    assert run.code == 1
+    assert "would move a frame by 4.24e+300 px, and nothing of it would be left" in " ".join(run.stdout.split())
+    assert max(map(len, run.stdout.splitlines())) < 250
+
+
+@pytest.mark.parametrize("command", ["filter", "align"])
+def test_a_reader_who_has_seen_enough_ends_nothing(tmp_path, command):
+    stack = write_movie(tmp_path / "m.tif")
+    words = [command, stack, "-o", tmp_path / "out", "--device", "cpu"]
+    words += ["--box", "1"] if command == "filter" else ["--max-shift", "6", "--report", "none"]
+    read, write = os.pipe()
+    os.close(read)
+    process = subprocess.run(
+        [sys.executable, "-m", "xcorr_app", *words], cwd=ROOT, stdout=write, stderr=subprocess.PIPE
+    )
+    os.close(write)
+    assert (process.returncode, process.stderr) == (0, b"")
+    assert record(tmp_path / "out")["failed"] is False
+
+
+def test_a_narrow_terminal_cuts_no_number(tmp_path, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("COLUMNS", "20")
+    found = Terminal()
+    print_found(console_for(found), discover(write_movie(tmp_path / "m.tif")), None)
+    assert "Found 1 stack in 1 file, layout stacks." in found.getvalue()
+    assert console_for(found).width >= 100
+
+
+def test_a_small_part_of_large_shifts_is_measured(shared_data, tmp_path):
+    run = align(
+        shared_data / "pc12" / "pc12-unreg.tif", "-o", tmp_path / "out", "--roi", "10:20,10:20", "--max-shift", 10
+    )
+    assert run.code == 1
+    assert "could not be trusted" in run.stdout
+
+
+def test_workers_that_end_while_they_start_are_told_in_a_line(tmp_path):
+    pytest.importorskip("distributed")
+    stack = write_movie(tmp_path / "in" / "m.tif")
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, sys\n"
+        "words = ' '.join(sys.orig_argv)\n"
+        "if 'spawn_main' in words and 'resource_tracker' not in words: os._exit(3)\n"
+    )
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    command = [sys.executable, "-m", "xcorr_app", "align", stack, "-o", tmp_path / "out", "--cluster", "local:2"]
+    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, timeout=120)
+    assert done.returncode in (1, 2)
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert "a worker ended while it started" in done.stderr
+    np.testing.assert_array_equal([path.name for path in (tmp_path / "out").glob("*.json")], [])
+
+
+def extremes():
+    """Float stacks: name and frames."""
+    for dtype, factors in (("float32", (1e-42, 1e-30, 1e30, 1e35)), ("float64", (1e-310, 1e-30, 1e30, 1e300))):
+        for factor in factors:
+            yield f"{dtype}_{factor:g}", (movie(dtype="float64") * factor).astype(dtype)
+        frames = movie(dtype=dtype)
+        frames[0], frames[0, 0, 0] = np.finfo(dtype).max, -np.finfo(dtype).max
+        frames[1, 0], frames[2] = np.inf, np.nan
+        frames[3, :20], frames[3, 20:] = np.inf, -np.inf
+        yield f"{dtype}_limits", frames
+
+
+@pytest.mark.share(2)
+@pytest.mark.parametrize("options", [(), ("--interpolation", "cubic", "--border", "crop", "--reference", "mean")])
+def test_odd_data_pass_with_warnings_as_errors(tmp_path, options):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for shape in ((1, 1), (1, 30), (30, 1), (2, 2)):
+        frames = np.arange(3 * shape[0] * shape[1], dtype=np.uint8).reshape(3, *shape)
+        write_plain(folder / f"tiny_{shape[0]}_{shape[1]}.tif", frames)
+    for name, frames in extremes():
+        write_plain(folder / f"{name}.tif", frames)
+    write_plain(folder / "constant.tif", np.full((3, 20, 20), 7, np.uint16))
+    with start("--layout", "stacks", "--device", "cpu", folder, "-o", tmp_path / "out", *options) as process:
+        stdout, stderr = process.communicate()
+    assert stderr == ""
+    assert "Warning" not in stdout
+    assert "this is a defect" not in stdout
+    assert process.returncode == 1  # for the frames that hold nothing
+    assert len(list((tmp_path / "out").glob("*/shifts.csv"))) == len(list(folder.iterdir()))
+
+
+def test_empty_folder_and_help_with_warnings_as_errors(tmp_path):
+    (tmp_path / "empty").mkdir()
+    with start(tmp_path / "empty", "-o", tmp_path / "out") as process:
+        _, stderr = process.communicate()
+    assert process.returncode == 2
+    assert len(stderr.splitlines()) == 1

@@ -1,8 +1,23 @@
-"""Values of options that make no sense: wrong usage, said in one line that names the option or the value."""
+"""Values and choices of options."""
+
+from __future__ import annotations
 
 import pytest
 
 from tests.batch.movies import align, record, write_movie, xcorr
+from xcorr_app.batch import choices
+from xcorr_app.batch.align import options as align_options
+from xcorr_app.batch.filter.choice import _BANK_MAKERS, _MAKERS
+from xcorr_app.correlation import engines, forms, plane, subpixel
+from xcorr_app.filtering import bank_request, boundary, kernel_names, rounding, stains
+from xcorr_app.filtering.engines.choice import EVERY_ENGINE
+from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
+from xcorr_app.io import Limits
+from xcorr_app.io.writing import written_planes
+from xcorr_app.registration import settings
+from xcorr_app.registration.field import field_files
+from xcorr_app.registration.reference import strategies
+from xcorr_app.registration.results import doubtful_frames
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +35,8 @@ def stack(tmp_path_factory):
         ("--roi", "3", "write rows and columns"),
         ("--roi", "1:2", "write rows and columns"),
         ("--roi", "a:b,c:d", "write rows and columns"),
+        ("--roi", "5:2,0:3", "is empty"),
+        ("--roi", "0:3,:0", "is empty"),
         ("--reference", "nonsense", "nor an existing file"),
         ("--reference", "rolling", "write rolling:N"),
         ("--reference", "pairs:0", "write pairs:N"),
@@ -64,7 +81,6 @@ def test_wrong_value(tmp_path, stack, option, value, words):
 @pytest.mark.parametrize(
     ("option", "value", "words"),
     [
-        ("--roi", "5:2,0:3", "roi rows 5:2"),
         ("--roi", "0:999,0:9", "do not lie inside 0:40"),
         ("--reference", "-9", "the stack has frames 0 to 3"),
         ("--max-pixels", "5", "allow it with --max-pixels 1920"),
@@ -135,3 +151,37 @@ def test_short_names(tmp_path, stack):
     assert align(stack, *words).code == 0
     parameters = record(tmp_path / "out")["parameters"]
     assert (parameters["max_shift"], parameters["reference"]) == (5.0, "last")
+
+
+def test_choices() -> None:
+    assert plane.NORMALIZATIONS == choices.NORMALIZATIONS
+    assert subpixel.METHODS == choices.SUBPIXEL_METHODS
+    assert settings.SUBPIXEL == choices.ALIGN_SUBPIXEL_METHODS
+    assert strategies.REFERENCES == choices.REFERENCES
+    assert strategies.NUMBERED_REFERENCES == choices.NUMBERED_REFERENCES
+    assert tuple(align_options.INTERPOLATIONS) == choices.INTERPOLATIONS
+    assert written_planes.COMPRESSIONS == choices.COMPRESSIONS
+    assert doubtful_frames.POLICIES == choices.DOUBTFUL
+    assert set(choices.FIELD_FORMATS) == set(field_files.ENDINGS)
+    assert tuple(forms.FORMS) == choices.FORMS
+    assert (*_MAKERS, "taps", "bank") == choices.FILTERS
+    assert tuple(form.partition(":")[0] for form in choices.BANKS) == tuple(_BANK_MAKERS)
+    assert boundary.MODES == choices.BOUNDARIES
+    assert tuple(EVERY_ENGINE) == choices.FILTER_ENGINES
+    assert kernel_names.FILTER_KERNELS == choices.FILTER_KERNELS
+    assert bank_request.BANK_METHODS == choices.BANK_METHODS
+    assert kernel_names.MIXING_KERNELS == choices.MIXING_KERNELS
+    assert rounding.RESULT_TYPES == choices.FILTER_TYPES
+    assert tuple(stains.STAINS) == choices.STAINS
+
+
+def test_engines_and_devices() -> None:
+    assert tuple(engines.ENGINES) == choices.ENGINES
+    assert tuple(KNOWN_DEVICES) == choices.DEVICES
+
+
+def test_defaults() -> None:
+    assert plane.DEFAULT_MIN_OVERLAP == choices.MIN_OVERLAP
+    assert settings.MAX_SMOOTH_TIME == choices.MAX_SMOOTH_TIME
+    assert settings.DEFAULT_TOLERANCE == choices.TOLERANCE
+    assert Limits().max_pixels == choices.MAX_PIXELS

@@ -1,23 +1,37 @@
-"""Every engine returns the plain sums: against loops, for all forms, shapes, windows and types of element.
-
-Error bound: the error of an engine working in precision eps is at most ``64 eps`` times the largest value a plane can
-take, the root of the product of both matrices' sums of squares. A transform of n points loses about eps log2(n).
-"""
+"""Engines give the plain sums of the definition, and are chosen by what is asked; blocks of an FFT, far windows."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+import scipy.fft
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.correlation import plain
 from xcorr_app import ShiftWindow, cross_correlate, estimate_shifts
+from xcorr_app.correlation.choice import decide_peaks, decide_planes
 from xcorr_app.correlation.definition import correlate_by_definition
-from xcorr_app.correlation.engines import ENGINE_NAMES, ENGINES, canonical_engine, choose_engine
+from xcorr_app.correlation.engines import (
+    ENGINE_NAMES,
+    ENGINES,
+    canonical_engine,
+    choose_engine,
+    fft_device,
+    overlapping,
+)
+from xcorr_app.correlation.engines.fft import FFTCorrelator
+from xcorr_app.correlation.engines.fft_blocks import BlockFFTCorrelator, cut
+from xcorr_app.correlation.engines.fft_device import DeviceFFTCorrelator
+from xcorr_app.correlation.engines.fft_whole import WholeFFTCorrelator
 from xcorr_app.correlation.forms import FORMS
 from xcorr_app.errors import ArgumentError, DeviceError
+from xcorr_app.gpu.direct.options import KernelOptions
+from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 from xcorr_app.registration.settings import Settings
 
 ON_THE_HOST = ["fft", "definition"]
@@ -161,3 +175,185 @@ def test_the_former_name_of_an_engine_is_understood():
         cross_correlate(left, left, engine="warp-shuffle")
     with pytest.raises(DeviceError, match="engine 'direct' cannot run on numpy arrays"):
         estimate_shifts(np.ones((2, 8, 8), np.float32), engine="warp-shuffle")
+
+
+H200 = KNOWN_DEVICES["h200"]
+FULL = Problem.full_plane
+LEFT_300X200 = Problem((300, 200), (300, 200), (-11, -11), (23, 23), rights=50, rights_per_left=50)
+
+
+def square(size, reach, **batch):
+    return Problem((size, size), (size, size), (-reach, -reach), (2 * reach + 1, 2 * reach + 1), **batch)
+
+
+def each(count):
+    return {"lefts": count, "rights": count}
+
+
+def many(count):
+    return {"rights": count, "rights_per_left": count}
+
+
+def of(decision):
+    return {candidate.name: candidate.microseconds for candidate in decision.candidates}
+
+
+@pytest.mark.parametrize(
+    ("problem", "chosen"),
+    [
+        (LEFT_300X200, "direct:combined"),  # 114 us measured, 178 on tensor cores, 418 a call by the FFT
+        (FULL((32, 32), (32, 32), **each(16384)), "direct:row-product"),  # 883 us measured, 1917 by the FFT
+        (FULL((16, 16), (16, 16)), "direct:combined"),
+        (FULL((64, 64), (64, 64)), "direct:combined"),
+        (FULL((512, 512), (512, 512)), "fft"),
+        (FULL((256, 256), (256, 256), **each(256)), "fft"),
+        (FULL((96, 96), (96, 96), **each(1024)), "fft"),
+        (square(512, 8, **many(256)), "direct:combined"),
+        (square(512, 64, **many(256)), "fft"),
+    ],
+)
+def test_planes(problem, chosen):
+    assert decide_planes(problem, limits=H200).name == chosen
+
+
+@pytest.mark.parametrize(
+    ("how", "name", "reason"),
+    [
+        ({"limits": None}, "fft", "no GPU"),
+        ({"limits": None, "engine": "definition"}, "definition", "asked for"),
+        ({"dtypes": ("float64", "float64")}, "fft", "need float64"),
+        ({"engine": "fft"}, "fft", "asked for"),
+        ({"options": KernelOptions("multi-row")}, "direct:multi-row", "asked for"),
+        ({"engine": "tensor"}, "tensor:hankel", "asked for"),
+        ({"options": KernelOptions(sums="float64")}, "direct:combined", "sums of float64 were asked for"),
+        (
+            {"options": KernelOptions(sums="float64"), "dtypes": ("uint8", "float64")},
+            "direct:multi-right",
+            "sums of float64",
+        ),
+        ({"options": KernelOptions("warp-shuffle", sums="float64")}, "direct:warp-shuffle", "asked for"),
+    ],
+)
+def test_what_was_asked_for_is_taken(how, name, reason):
+    found = decide_planes(LEFT_300X200, **{"limits": H200, **how})
+    assert found.name == name
+    assert reason in found.reason
+
+
+@pytest.mark.parametrize(
+    ("problem", "normalize", "tensor"),
+    [
+        (square(1024, 16, **many(1)), True, True),
+        (square(1024, 16, **many(2)), True, True),
+        (square(512, 16, **many(3)), True, False),
+        (square(512, 16, **many(64)), True, True),
+        (square(64, 4, **many(1)), True, False),
+        (square(128, 4, **many(1)), True, False),
+        (square(512, 16, **each(16)), True, True),
+        (square(64, 16, **each(16384)), False, False),  # fp16 does not decide among plain sums
+    ],
+)
+def test_peaks(problem, normalize, tensor):
+    assert (decide_peaks(problem, normalize=normalize, limits=H200).engine == "tensor") == tensor
+
+
+@pytest.mark.parametrize("decide", [decide_planes, decide_peaks])
+def test_an_engine_asked_for_by_a_name_of_its_own_is_not_replaced(decide):
+    """Such a one checks that wrong values are found out: another in its place would be right."""
+    assert decide(square(64, 9, **many(5)), engine="planted", limits=H200).engine == "planted"
+
+
+CASES = [
+    ((301, 203), (177, 264), ShiftWindow(-40, 13, -70, 35)),
+    ((256, 255), (255, 257), ShiftWindow.symmetric(18, 18)),
+    ((200, 211), (97, 64), ShiftWindow(0, 113, 3, 140)),
+    ((211, 190), (203, 191), ShiftWindow(60, 75, -40, -20)),  # to one side
+    ((300, 300), (300, 300), ShiftWindow(7, 7, -9, -9)),  # one shift
+]
+
+
+def bound_of_blocks(left, right):
+    energy = np.sqrt((left.astype(np.float64) ** 2).sum() * (right.astype(np.float64) ** 2).sum())
+    return 64 * np.finfo(left.dtype).eps * energy
+
+
+def correlator(left_shape, right_shape, window, counts):
+    """Axes cut into so many blocks; one of rows is for whole transforms."""
+    ends = (window.dy_min, window.dy_max), (window.dx_min, window.dx_max)
+    axes = [cut(left_shape[i], right_shape[i], *ends[i], counts[i]) for i in (0, 1)]
+    return (WholeFFTCorrelator if counts[0] == 1 else BlockFFTCorrelator)(left_shape, right_shape, window, tuple(axes))
+
+
+def transformed(correlator, left, right):
+    return correlator.sums(correlator.left(left), correlator.right(right))
+
+
+@pytest.mark.share(2)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("left_shape", "right_shape", "window"), CASES)
+@pytest.mark.parametrize("counts", [(2, 1), (4, 3), (1, 1)])
+def test_they_give_the_plain_sums(rng, left_shape, right_shape, window, dtype, counts):
+    left, right = rng.normal(size=left_shape).astype(dtype), rng.normal(size=right_shape).astype(dtype)
+    by = correlator(left_shape, right_shape, window, counts)
+    plane = transformed(by, left[None, None], right[None, None])[0, 0]
+    assert plane.dtype == dtype
+    np.testing.assert_allclose(plane, plain.sums(left, right, window), rtol=0, atol=bound_of_blocks(left, right))
+
+
+@pytest.mark.parametrize("counts", [(1, 1), (2, 1), (2, 3), (4, 2), (6, 5), (10, 1)])
+def test_any_number_of_blocks_gives_the_same(rng, counts):
+    left, right, window = rng.normal(size=(141, 120)), rng.normal(size=(119, 131)), ShiftWindow(-11, 30, -9, 4)
+    by = correlator(left.shape, right.shape, window, counts)
+    plane = transformed(by, left[None, None], right[None, None])[0, 0]
+    np.testing.assert_allclose(plane, plain.sums(left, right, window), rtol=0, atol=bound_of_blocks(left, right))
+
+
+FAR = 10**6
+
+OUTSIDE = [
+    ShiftWindow(FAR, FAR + 3, FAR, FAR + 3),
+    ShiftWindow(-FAR - 3, -FAR, -2, 2),
+    ShiftWindow(-2, 2, FAR, FAR + 3),
+    ShiftWindow(9, 9, 0, 3),  # touches the matrices from outside
+]
+
+
+class OnHost:
+    """The correlator of devices, computed by NumPy and SciPy."""
+
+    def __init__(self, monkeypatch):
+        libraries = {"cupy": np, "cupyx.scipy.fft": scipy.fft}
+        monkeypatch.setattr(fft_device, "importlib", SimpleNamespace(import_module=libraries.__getitem__))
+        monkeypatch.setattr(fft_device, "_product", lambda: lambda left, right, scale: left * right.conj() * scale)
+
+    def __call__(self, left_shape, right_shape, window):
+        return DeviceFFTCorrelator(left_shape, right_shape, window)
+
+
+@pytest.fixture(params=["host", "device"])
+def bound_on_host(request, monkeypatch):
+    """Makes a correlator over any window."""
+    if request.param == "device":
+        make = OnHost(monkeypatch)
+    else:
+
+        def make(left_shape, right_shape, window):
+            return FFTCorrelator(left_shape, right_shape, window, np)
+
+    def bind(left_shape, right_shape, window):
+        return overlapping.over_overlaps(
+            lambda part: make(left_shape, right_shape, part), left_shape, right_shape, window, np
+        )
+
+    return bind
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("window", OUTSIDE, ids=str)
+def test_outside_there_are_zeros(bound_on_host, rng, window, dtype):
+    lefts, rights = rng.normal(size=(2, 1, 9, 8)).astype(dtype), rng.normal(size=(2, 3, 7, 6)).astype(dtype)
+    correlator = bound_on_host((9, 8), (7, 6), window)
+    planes = correlator.sums(correlator.left(lefts), correlator.right(rights))
+    assert planes.shape == (2, 3, *window.shape)
+    assert planes.dtype == dtype
+    assert not planes.any()

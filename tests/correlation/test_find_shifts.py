@@ -9,7 +9,7 @@ import pytest
 
 import xcorr_app as xc
 from tests.correlation import plain
-from tests.kernels.peak_definition import records_by_definition
+from tests.kernels.correlation_definition import records_by_definition
 from xcorr_app import FoundShifts, KernelOptions, ShiftWindow, find_shifts
 from xcorr_app.correlation import pair_peaks
 from xcorr_app.correlation.forms import FORMS

@@ -1,18 +1,23 @@
-"""Integer peaks, their rivals and the squares cut out around them."""
+"""Peaks of planes, their rivals, and what is said of them."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from tests.correlation import plain
+from xcorr_app import ShiftWindow, cross_correlate
 from xcorr_app.correlation import peaks
+from xcorr_app.correlation.definition import correlate_by_definition
+from xcorr_app.correlation.forms import FORMS
 from xcorr_app.correlation.peaks import find_peaks, nearest_of_equals, prefer
-from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.correlation.plane_peaks import compare_peaks, fft_reference, peaks_of_planes
+from xcorr_app.gpu.runtime.arrays import array_namespace, to_host
 
 EVERYWHERE = (slice(None), slice(None))
 
 
-def hill(shape, row, column, height, width=1.5):
+def two_hills(shape, row, column, height, width=1.5):
     y, x = np.indices(shape)
     return height * np.exp(-((y - row) ** 2 + (x - column) ** 2) / (2 * width**2))
 
@@ -27,8 +32,8 @@ def test_highest_element_of_every_plane_and_its_strongest_rival(xp):
     shape = (24, 30)
     planes = np.stack(
         [
-            hill(shape, 5, 6, 1.0) + hill(shape, 18, 20, 0.5) + hill(shape, 4, 24, 0.4),
-            hill(shape, 20, 3, 2.0) + hill(shape, 3, 25, 1.9),
+            two_hills(shape, 5, 6, 1.0) + two_hills(shape, 18, 20, 0.5) + two_hills(shape, 4, 24, 0.4),
+            two_hills(shape, 20, 3, 2.0) + two_hills(shape, 3, 25, 1.9),
         ]
     )
     row, column, value, rival, ratio = found(xp, planes)
@@ -59,14 +64,14 @@ def test_one_after_the_other_or_all_at_once_the_same_is_found(rng, monkeypatch, 
 
 
 def test_a_lone_peak_has_no_rival(xp):
-    row, column, value, rival, ratio = found(xp, [hill((15, 15), 7, 7, 1.0, width=4.0)])
+    row, column, value, rival, ratio = found(xp, [two_hills((15, 15), 7, 7, 1.0, width=4.0)])
     assert (row[0], column[0], value[0]) == (7, 7, 1.0)
     assert rival[0] == -np.inf
     assert ratio[0] == np.inf
 
 
 def test_only_the_search_area_holds_peaks(xp):
-    plane = hill((20, 20), 3, 3, 5.0) + hill((20, 20), 12, 13, 1.0)
+    plane = two_hills((20, 20), 3, 3, 5.0) + two_hills((20, 20), 12, 13, 1.0)
     row, column, value, _, _ = found(xp, [plane], (slice(8, 17), slice(8, 17)))
     assert (row[0], column[0]) == (12, 13)
     assert value[0] == pytest.approx(1.0, abs=1e-6)
@@ -80,7 +85,7 @@ def test_a_rival_on_the_rim_counts_only_along_axes_without_a_rim(xp):
 
 
 def test_invalid_elements_are_never_the_peak(xp):
-    plane = hill((15, 15), 4, 4, 1.0)
+    plane = two_hills((15, 15), 4, 4, 1.0)
     plane[:8, :8] = np.nan
     plane[11, 12] = 0.5
     row, column, value, rival, _ = found(xp, [plane])
@@ -89,7 +94,7 @@ def test_invalid_elements_are_never_the_peak(xp):
 
 
 def test_a_plane_without_valid_elements_has_no_peak(xp):
-    _, _, value, rival, ratio = found(xp, [np.full((6, 7), np.nan), hill((6, 7), 2, 3, 1.0)])
+    _, _, value, rival, ratio = found(xp, [np.full((6, 7), np.nan), two_hills((6, 7), 2, 3, 1.0)])
     assert np.isnan(value[0])
     assert np.isneginf(rival[0])
     assert np.isnan(ratio[0])
@@ -126,3 +131,100 @@ def test_of_equal_peaks_the_one_nearest_to_shift_zero(xp, rng, zero):
         assert (row[k], column[k]) == nearest
         assert value[k] == planes[(k, *nearest)]
     assert np.isnan(value[4])
+
+
+WINDOW = ShiftWindow(-7, 8, -3, 12)
+
+
+def hill(dy, dx, window=WINDOW, height=1.0, width=2.0):
+    """A Gaussian hill over a window, with its top between whole pixels."""
+    y, x = np.meshgrid(window.dys, window.dxs, indexing="ij")
+    return height * np.exp(-((y - dy) ** 2 + (x - dx) ** 2) / (2 * width**2))
+
+
+def test_peak_of_a_gaussian_hill_is_found_between_pixels(xp):
+    tops = np.array([[2.3, 4.6], [-4.0, 9.25], [0.0, 0.0]])
+    planes = xp.asarray(np.stack([hill(dy, dx) for dy, dx in tops]))
+    peaks = peaks_of_planes(planes, WINDOW)
+    np.testing.assert_array_equal(peaks.peak, [[2, 5], [-4, 9], [0, 0]])
+    np.testing.assert_allclose(peaks.shift, tops, atol=1e-6)
+    np.testing.assert_array_equal(peaks.value, to_host(planes).max(axis=(1, 2)))
+    assert not peaks.on_edge.any()
+
+
+@pytest.mark.parametrize(
+    ("dy", "dx", "edge"), [(-7, 5, True), (8, 5, True), (2, -3, True), (2, 12, True), (-6, 11, False), (7, -2, False)]
+)
+def test_a_peak_on_the_edge_of_the_window_is_marked(xp, dy, dx, edge):
+    peaks = peaks_of_planes(xp.asarray(hill(dy, dx)), WINDOW)
+    assert peaks.peak.tolist() == [[dy, dx]]
+    assert peaks.on_edge.tolist() == [edge]
+
+
+def test_a_peak_beside_an_invalid_shift_is_on_the_edge():
+    plane = hill(2, 5)
+    plane[:, : 5 - WINDOW.dx_min] = np.nan
+    assert peaks_of_planes(plane, WINDOW).on_edge.tolist() == [True]
+
+
+@pytest.mark.parametrize(("window", "edge"), [(ShiftWindow(0, 0, 0, 0), False), (ShiftWindow(0, 0, -2, 2), False)])
+def test_an_axis_of_one_shift_has_no_edge(window, edge):
+    assert peaks_of_planes(hill(0, 0, window), window).on_edge.tolist() == [edge]
+
+
+def test_a_plane_without_a_valid_shift_has_no_peak(xp):
+    planes = np.stack([np.full(WINDOW.shape, np.nan), hill(1, 1)])
+    peaks = peaks_of_planes(xp.asarray(planes), WINDOW)
+    assert np.isnan(peaks.value).tolist() == [True, False]
+    assert np.isnan(peaks.shift[0]).all()
+    assert peaks.on_edge.tolist() == [False, False]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("normalization", ["zncc", "none"])
+def test_reference_is_the_definition(xp, rng, form, normalization):
+    left, right = plain.operands(form, (20, 17), (14, 23), lambda shape: rng.integers(0, 9, shape).astype(np.uint8))
+    reference = fft_reference(xp.asarray(left), xp.asarray(right), form, WINDOW, normalization, 0.3)
+    assert reference.dtype == np.float64
+    assert array_namespace(reference) is xp
+
+    def of_pair(f, g):
+        if normalization == "none":
+            return correlate_by_definition(f, g, WINDOW)
+        return plain.zncc(f, g, WINDOW, 0.3)
+
+    np.testing.assert_allclose(to_host(reference), plain.every_pair(left, right, form, of_pair), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("normalization", ["zncc", "none", "phase"])
+def test_planes_in_single_precision_agree_with_the_reference(xp, rng, normalization):
+    right = rng.normal(size=(4, 40, 44)).astype(np.float32)
+    left = np.roll(right[2], (3, 5), axis=(0, 1))
+    operands = xp.asarray(left), xp.asarray(right)
+    planes = cross_correlate(*operands, "one-to-many", WINDOW, normalization=normalization)
+    peaks = peaks_of_planes(planes, WINDOW)
+    assert peaks.peak[2].tolist() == [3, 5]
+    agreement = compare_peaks(peaks, fft_reference(*operands, "one-to-many", WINDOW, normalization), WINDOW)
+    assert agreement.holds(0.01).all()
+    assert not agreement.holds(0.0).all()
+    assert 0 < agreement.difference.max() < 1e-4
+    assert agreement.value_error.max() < 1e-5
+
+
+def test_a_plane_that_is_too_high_does_not_agree():
+    planes = np.stack([hill(2, 5), hill(2, 5, height=1.01), -1 - hill(2, 5)])
+    agreement = compare_peaks(peaks_of_planes(planes, WINDOW), np.stack([hill(2, 5)] * 2 + [planes[2]]), WINDOW)
+    np.testing.assert_allclose(agreement.value_error, [0, 0.01, 0], atol=1e-9)
+    assert agreement.holds(0.01).tolist() == [True, False, True]
+
+
+def test_planes_without_a_peak_do_not_agree():
+    nothing = np.full(WINDOW.shape, np.nan)
+    agreement = compare_peaks(
+        peaks_of_planes(np.stack([nothing, hill(2, 5), nothing]), WINDOW),
+        np.stack([hill(2, 5), nothing, nothing]),
+        WINDOW,
+    )
+    assert not agreement.holds(np.inf).any()
+    for column in (agreement.difference, agreement.value_error, agreement.lead):
+        assert np.isnan(column).all()

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import ndimage
 
+from tests.kernels.stencil_definition import assert_pixels
+
 BOUNDARIES = ("reflect", "constant", "nearest", "mirror", "wrap")
 TYPES = ("uint8", "uint16", "int16", "float32", "float64")
 NUMPY_NAMES: dict[str, Any] = {
@@ -77,14 +79,5 @@ def assert_same_pixels(actual: npt.NDArray[Any], exact: npt.NDArray[np.float64],
 
     ``unit`` is `largest_sum`; integers equal the rounded and clipped answer unless it lies within 1e-2 of a half.
     """
-    assert actual.shape == exact.shape
-    if actual.dtype.kind == "f":
-        tolerance = SINGLE_TOLERANCE if actual.dtype == np.float32 else DOUBLE_TOLERANCE
-        np.testing.assert_allclose(actual, exact, rtol=0, atol=tolerance * unit)
-        return
-    limits = np.iinfo(actual.dtype)
-    expected = np.clip(np.rint(exact), limits.min, limits.max)
-    off = np.abs(actual.astype(np.float64) - expected)
-    doubtful = np.abs(exact - np.floor(exact) - 0.5) < 1e-2
-    assert not off[~doubtful].any()
-    assert off.max() <= 1
+    tolerance = SINGLE_TOLERANCE if actual.dtype == np.float32 else DOUBLE_TOLERANCE
+    assert_pixels(actual, exact, tolerance * unit)

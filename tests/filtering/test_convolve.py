@@ -1,4 +1,4 @@
-"""`convolve` and `filter_taps` against ``scipy.ndimage`` in float64: widths, modes, types, origins, small images."""
+"""`convolve` and `filter_taps` against ``scipy.ndimage`` in float64: modes, types, origins, rounding, bad pixels."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy
 from numpy.typing import NDArray
 
 import xcorr_app as xc
@@ -21,6 +22,7 @@ from tests.filtering.oracle import (
 )
 from xcorr_app.filtering import convolve as convolving
 from xcorr_app.filtering.convolve import filter_frames
+from xcorr_app.filtering.rounding import store
 
 CVAL = 3.0
 
@@ -146,3 +148,93 @@ def test_frames_that_threads_work_on_together_fit_into_the_memory_for_them(
     monkeypatch.setattr(convolving, "_BYTES_AT_ONCE", budget * 259 * 259 * convolving._BYTES_OF_PIXEL)
     xc.convolve(images, np.ones((3, 3)))
     assert found == threads
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])
+def test_halves_go_to_the_even_neighbour(dtype: str) -> None:
+    image = np.array([[1, 3, 5, 7]], dtype=dtype)
+    assert xc.convolve(image, [[0.5]]).tolist() == [[0, 2, 2, 4]]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])
+def test_results_out_of_range_become_the_nearest_limit_and_are_counted(dtype: str) -> None:
+    limits = np.iinfo(dtype)
+    image = np.array([[limits.min, limits.max, 1, 0]], dtype=dtype)
+    filtered, clipped = filter_frames(image, [[2]])
+    assert filtered.tolist() == [[limits.min, limits.max, 2, 0]]
+    assert clipped == (2 if dtype == "int16" else 1)
+    filtered, clipped = filter_frames(image, [[-3]])
+    assert filtered.tolist() == [[limits.max if dtype == "int16" else 0, limits.min, max(limits.min, -3), 0]]
+    assert clipped == 2
+
+
+def test_clipped_pixels_are_counted_over_all_frames() -> None:
+    assert filter_frames(np.full((2, 3, 4, 5), 200, np.uint8), [[1.5]])[1] == 120
+
+
+def test_a_value_that_rounds_to_the_limit_is_not_clipped() -> None:
+    assert store(np.array([[255.4, -0.5]]), 0, np.empty((1, 2), np.uint8)) == 0
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-20, 1e20, 1e300])
+@pytest.mark.parametrize("engine", ["auto", "opencv", "fft"])
+def test_floats_keep_their_precision_with_taps_of_any_size(size: float, engine: Any, rng: np.random.Generator) -> None:
+    image, taps = rng.random((12, 14)), rng.random((4, 5))
+    expected = scipy.ndimage.convolve(image, taps)
+    np.testing.assert_allclose(xc.convolve(image, taps * size, engine=engine) / size, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e-44, 1e-30, 1e30, 3e38])
+def test_single_precision_images_of_any_size(size: float, rng: np.random.Generator) -> None:
+    image = (rng.random((12, 14)) * size).astype(np.float32)
+    taps = rng.random((4, 5)) - 0.5
+    expected = xc.convolve(image.astype(np.float64), taps).astype(np.float32)
+    np.testing.assert_allclose(xc.convolve(image, taps), expected, rtol=0, atol=2e-6 * 20 * size)
+    assert np.isfinite(xc.convolve(image, [[1, -1, 1, -1]])).all()
+
+
+LOCAL_ENGINES = ("auto", "opencv")
+
+
+@pytest.mark.share(3)
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("engine", LOCAL_ENGINES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 3), (7, 8), (8, 9), (11, 12), (15, 1), (1, 60), (63, 63)])
+def test_one_bad_pixel_reaches_its_footprint_only(
+    value: float, engine: Any, dtype: Any, shape: tuple[int, int], rng: np.random.Generator
+) -> None:
+    image, taps = rng.random((90, 110)).astype(dtype), rng.random(shape) + 0.1
+    bad = image.copy()
+    bad[45, 51] = value
+    clean, actual = xc.filter_taps(image, taps, engine=engine), xc.filter_taps(bad, taps, engine=engine)
+    top, left = 45 - (shape[0] - 1) + shape[0] // 2, 51 - (shape[1] - 1) + shape[1] // 2
+    inside = np.zeros(image.shape, bool)
+    inside[top : top + shape[0], left : left + shape[1]] = True
+    assert not np.isfinite(actual[inside]).any()
+    np.testing.assert_allclose(actual[~inside], clean[~inside], rtol=3e-6)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("sigma", [0.7, 5.0, 30.0])
+def test_a_separable_filter_keeps_it_in_the_rectangle(value: float, sigma: float, rng: np.random.Generator) -> None:
+    made = xc.filters.gaussian(sigma)
+    image = rng.random((300, 320))
+    bad = image.copy()
+    bad[150, 155] = value
+    radius = made.shape[0] // 2
+    inside = np.zeros(image.shape, bool)
+    inside[max(0, 150 - radius) : 151 + radius, max(0, 155 - radius) : 156 + radius] = True
+    actual = xc.convolve(bad, made)
+    assert not np.isfinite(actual[inside]).any()
+    np.testing.assert_allclose(actual[~inside], xc.convolve(image, made)[~inside], rtol=1e-12)
+
+
+@pytest.mark.parametrize("cval", [np.nan, np.inf])
+@pytest.mark.parametrize("made", [np.ones((3, 3)), np.ones((9, 9)), np.ones((13, 13)) + np.eye(13) + np.eye(13, k=2)])
+def test_a_constant_outside_that_is_not_finite_reaches_the_margin_only(cval: float, made: Any) -> None:
+    radius = made.shape[0] // 2
+    actual = xc.convolve(np.ones((40, 40)), made, "constant", cval=cval)
+    inner = actual[radius:-radius, radius:-radius]
+    np.testing.assert_allclose(inner, made.sum(), rtol=1e-12)
+    assert np.isfinite(actual).sum() == inner.size

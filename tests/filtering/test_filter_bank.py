@@ -1,17 +1,20 @@
-"""Banks of filters against their definition, a float64 einsum over windows."""
+"""Banks of filters and batched convolution against their definition, a float64 einsum over windows."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy import ndimage
+from skimage.filters import gabor_kernel
 
+import xcorr_app as xc
+from tests.filtering.oracle import NUMPY_NAMES
 from xcorr_app import filter_bank
-from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
+from xcorr_app.filtering.banks import gabor, gaussian_derivatives, leung_malik, schmid
 from xcorr_app.filtering.boundary import MODES
-
-NUMPY_MODES = {"reflect": "symmetric", "mirror": "reflect", "nearest": "edge", "wrap": "wrap", "constant": "constant"}
 
 
 def by_definition(images, bank, mode, cval=0.0):
@@ -21,7 +24,7 @@ def by_definition(images, bank, mode, cval=0.0):
     if mode != "valid":
         margins = [(0, 0)] * (values.ndim - 2) + [(size // 2, size - 1 - size // 2) for size in (height, width)]
         more = {"constant_values": cval} if mode == "constant" else {}
-        values = np.pad(values, margins, NUMPY_MODES[mode], **more)
+        values = np.pad(values, margins, NUMPY_NAMES[mode], **more)
     windows = sliding_window_view(values, (height, width), axis=(-2, -1))
     return np.einsum("...ryxuv,jruv->...jyx", windows, bank)
 
@@ -96,27 +99,115 @@ def test_images_smaller_than_the_filters(rng, mode):
             np.testing.assert_allclose(found[j], expected, atol=1e-9)
 
 
+def convolution(images, filters, stride):
+    windows = sliding_window_view(images.astype(np.float64), filters.shape[2:], axis=(2, 3))
+    return np.einsum("irmnuv,jruv->ijmn", windows[:, :, ::stride, ::stride], filters)
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3, 7])
+@pytest.mark.parametrize("dtype", ["uint16", "float32", "float64"])
+@pytest.mark.parametrize("size", [(1, 1), (3, 5), (11, 12)])
+def test_strides_and_layouts(rng, stride, dtype, size):
+    images, filters = noise(rng, (2, 3, 17, 19), dtype), rng.normal(size=(5, 3, *size))
+    expected = convolution(images, filters, stride)
+    found = xc.conv2d(images, filters, stride)
+    assert found.shape == expected.shape
+    assert found.dtype == (np.float64 if dtype == "float64" else np.float32)
+    atol = (1e-12 if dtype == "float64" else 1e-6) * np.abs(expected).max()
+    np.testing.assert_allclose(found, expected, rtol=0, atol=atol)
+    last = xc.conv2d(np.ascontiguousarray(images.transpose(0, 2, 3, 1)), filters, stride, "NHWC")
+    np.testing.assert_array_equal(last, found.transpose(0, 2, 3, 1))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("stride", [2, 5, 40])
+def test_strided_banks_take_every_nth_output(rng, mode, stride):
+    images, bank = noise(rng, (2, 3, 19, 23), "float64"), rng.normal(size=(4, 3, 4, 7))
+    expected = by_definition(images, bank, mode, 7)[..., ::stride, ::stride]
+    np.testing.assert_allclose(xc.filter_bank(images, bank, mode=mode, cval=7, stride=stride), expected, atol=1e-9)
+
+
 @pytest.mark.parametrize(
-    ("shape", "bank", "options", "error", "words"),
+    ("options", "pads"),
     [
-        ((8, 8), np.ones((2, 3, 3, 3)), {}, ShapeError, r"takes \(..., 3, H, W\)"),
-        ((2, 8, 8), np.ones((2, 3, 3, 3)), {}, ShapeError, "takes"),
-        ((8,), np.ones((2, 3, 3)), {}, ShapeError, r"takes \(..., H, W\)"),
-        ((0, 8), np.ones((2, 3, 3)), {}, ShapeError, "takes"),
-        ((8, 8), np.ones((3, 3)), {}, ShapeError, "bank has shape"),
-        ((8, 8), np.ones((1, 9, 3)), {"mode": "valid"}, ShapeError, "do not fit"),
-        ((8, 8), np.full((1, 3, 3), np.nan), {}, ArgumentError, "not finite"),
-        ((8, 8), [["x"]], {}, ArgumentError, "array of numbers"),
-        ((8, 8), np.ones((1, 3, 3)), {"mode": "edge"}, ArgumentError, "take one of reflect"),
-        ((8, 8), np.ones((1, 3, 3)), {"cval": np.nan}, ArgumentError, "finite"),
+        ({"padding": 1}, ((1, 1), (1, 1))),
+        ({"padding": (2, 0)}, ((2, 2), (0, 0))),
+        ({"padding": "same"}, ((1, 1), (1, 2))),
+        ({"padding": "same", "dilation": (2, 3)}, ((2, 2), (4, 5))),
+        ({"dilation": 2, "stride": (2, 3)}, ((0, 0), (0, 0))),
+        ({"stride": (2, 4), "groups": 2}, ((0, 0), (0, 0))),
+        ({"groups": 4, "padding": "valid", "bias": [1, -2, 3, 0]}, ((0, 0), (0, 0))),
     ],
 )
-def test_what_is_refused(shape, bank, options, error, words):
-    with pytest.raises(error, match=words):
-        filter_bank(np.ones(shape), bank, **options)
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_the_options_of_networks(rng, options, pads, layout):
+    images, groups = rng.normal(size=(2, 4, 17, 19)), options.get("groups", 1)
+    filters, bias = rng.normal(size=(4, 4 // groups, 3, 4)), np.array(options.get("bias", [0] * 4))
+    (down, across), (dy, dx) = (np.broadcast_to(options.get(name, 1), 2) for name in ("stride", "dilation"))
+    wide = np.pad(images, ((0, 0), (0, 0), *pads))
+    windows = sliding_window_view(wide, (2 * dy + 1, 3 * dx + 1), axis=(2, 3))[:, :, ::down, ::across, ::dy, ::dx]
+    split = windows.reshape(2, groups, -1, *windows.shape[2:])
+    expected = np.einsum("igrmnuv,gjruv->igjmn", split, filters.reshape(groups, -1, *filters.shape[1:]))
+    expected = expected.reshape(2, 4, *windows.shape[2:4]) + bias[:, None, None]
+    given = images if layout == "NCHW" else images.transpose(0, 2, 3, 1)
+    found = xc.conv2d(given, filters, layout=layout, **options)
+    np.testing.assert_allclose(found if layout == "NCHW" else found.transpose(0, 3, 1, 2), expected, atol=1e-12)
 
 
-def test_types_that_are_refused():
-    for images in ([[1]], np.ones((4, 4), complex)):
-        with pytest.raises(DataTypeError, match="NumPy or CuPy array"):
-            filter_bank(images, np.ones((1, 1, 1)))
+@pytest.mark.parametrize("frequency", [0.1, 0.3])
+@pytest.mark.parametrize("step", range(4))
+def test_gabor_is_that_of_scikit_image_but_for_its_mean(frequency, step):
+    bank = gabor([frequency], 4)
+    even, odd = bank[2 * step], bank[2 * step + 1]
+    theirs = gabor_kernel(frequency, theta=math.pi * step / 4, bandwidth=1, n_stds=8)
+    cut = [(have - want) // 2 for have, want in zip(theirs.shape, even.shape, strict=True)]
+    theirs = theirs[cut[0] : cut[0] + even.shape[0], cut[1] : cut[1] + even.shape[1]]
+    np.testing.assert_allclose(odd, theirs.imag, atol=1e-12)
+    window = np.abs(theirs)
+    np.testing.assert_allclose(even, theirs.real - theirs.real.sum() / window.sum() * window, atol=1e-12)
+    assert abs(even.sum()) < 1e-12
+
+
+def test_gaussian_derivatives_differentiate_polynomials():
+    y, x = np.mgrid[:60, :60] - 30.0
+    a, b, c, d, e = 0.5, -1.25, 0.125, 0.75, -0.375
+    image = a * x + b * y + c * x**2 + d * x * y + e * y**2
+    for sigma in (0.5, 1, 3.3):
+        found = filter_bank(image, gaussian_derivatives([sigma]))[:, 30, 30]
+        np.testing.assert_allclose(found, [a, b, 2 * c, d, 2 * e], atol=1e-9)
+
+
+def test_schmid_filters_are_those_of_their_formula():
+    y, x = np.mgrid[-24:25, -24:25]
+    r = np.sqrt(x**2.0 + y**2.0)
+    pairs = [(2, 1), (4, 1), (4, 2), (6, 1), (6, 2), (6, 3), (8, 1), (8, 2), (8, 3), (10, 1), (10, 2), (10, 3), (10, 4)]
+    for taps, (sigma, tau) in zip(schmid(), pairs, strict=True):
+        wave = np.cos(np.pi * tau * r / sigma) * np.exp(-0.5 * (r / sigma) ** 2)
+        wave -= wave.mean()
+        np.testing.assert_allclose(taps, wave / np.abs(wave).sum(), atol=1e-15)
+
+
+def test_leung_malik_filters_are_those_of_their_formulas():
+    y, x = np.mgrid[-24:25, -24:25].astype(float)
+
+    def normal(taps):
+        taps = taps - taps.mean()
+        return taps / np.abs(taps).sum()
+
+    def bell(along, across, sigma):
+        return np.exp(-0.5 * (along / (3 * sigma)) ** 2) * np.exp(-0.5 * (across / sigma) ** 2)
+
+    widths = [2**0.5, 2.0, 8**0.5, 4.0]
+    edges, bars, spots = [], [], []
+    for sigma in widths[:3]:
+        for degrees in range(0, 180, 30):
+            cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+            along, across = cos * x + sin * y, cos * y - sin * x
+            edges.append(normal(-across / sigma**2 * bell(along, across, sigma)))
+            bars.append(normal((across**2 / sigma**4 - 1 / sigma**2) * bell(along, across, sigma)))
+    square = x**2 + y**2
+    for sigma in widths:
+        gaussian = np.exp(-square / 2 / sigma**2)
+        spots.append(gaussian / gaussian.sum())
+        spots += [normal((square / s**4 - 2 / s**2) * np.exp(-square / 2 / s**2)) for s in (sigma, 3 * sigma)]
+    np.testing.assert_allclose(leung_malik(), edges + bars + spots, atol=1e-14)

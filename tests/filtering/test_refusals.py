@@ -1,4 +1,4 @@
-"""What `convolve` refuses, and how it says so."""
+"""What filters, banks, convolution and mixing of channels refuse, and how they say so."""
 
 from __future__ import annotations
 
@@ -9,22 +9,241 @@ import pytest
 from scipy import ndimage
 
 import xcorr_app as xc
-from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError, XcorrError
+from tests.filtering.test_bank_device import kernels  # noqa: F401 - a fixture
+from tests.filtering.test_device import ASYMMETRIC, filtered
+from tests.filtering.test_device_choice import engine_on_device
+from xcorr_app.errors import ArgumentError, DataTypeError, DeviceError, ShapeError, XcorrError
+from xcorr_app.filtering import kernel_names, transfer
+from xcorr_app.filtering.banks import gabor, gaussian_derivatives
 from xcorr_app.filtering.convolve import filter_frames
+from xcorr_app.filtering.taps import Filter
+from xcorr_app.gpu.runtime.device import DeviceStatus
 
-IMAGE = np.ones((6, 7))
+ONES, FLAT, WHOLE = np.ones((3, 3)), np.ones((6, 7)), np.ones((4, 4), np.uint8)
+IMAGES, FILTERS = np.ones((1, 2, 5, 5)), np.ones((3, 2, 3, 3))
+EYE = np.ones((3, 4, 4), np.uint8)
+SMALL, BANK = np.ones((8, 8)), np.ones((1, 3, 3))
+NAN, INF = np.nan, np.inf
 
 
-@pytest.mark.parametrize("shape", [(0, 5), (5, 0), (0, 4, 4), (5,), ()])
-def test_images_without_pixels_or_axes(shape: tuple[int, ...]) -> None:
-    with pytest.raises(ShapeError, match="not empty"):
-        xc.convolve(np.ones(shape), np.ones((3, 3)))
+def bad_pixel(value: float) -> Any:
+    image = np.ones((8, 8))
+    image[2, 2] = value
+    return image
 
 
-@pytest.mark.parametrize("dtype", ["float16", "complex64"])
-def test_types_of_pixels_that_are_not_supported(dtype: str) -> None:
-    with pytest.raises(DataTypeError, match="convert them to one of uint8"):
-        xc.convolve(np.ones((4, 4), dtype), np.ones((3, 3)))
+def all_of(error: Any, message: str | None, *calls: Any) -> list[Any]:
+    return [(call, error, message) for call in calls]
+
+
+OF_FILTERS = [
+    *all_of(ShapeError, "not empty", *(lambda s=s: xc.convolve(np.ones(s), ONES) for s in [(0, 5), (5, 0), (0, 4, 4)])),
+    *all_of(ShapeError, "not empty", lambda: xc.convolve(np.ones(5), ONES), lambda: xc.convolve(np.ones(()), ONES)),
+    *all_of(
+        DataTypeError,
+        "convert them to one of uint8",
+        *(lambda t=t: xc.convolve(np.ones((4, 4), t), ONES) for t in ("float16", "complex64")),
+    ),
+    *all_of(
+        DataTypeError,
+        None,
+        lambda: xc.convolve(b"image", ONES),
+        lambda: xc.convolve(np.ma.masked_array(np.ones((4, 4))), ONES),
+    ),
+    (lambda: xc.convolve(FLAT, ONES, "symmetric"), ArgumentError, "mode 'symmetric' is unknown"),
+    (lambda: xc.convolve(FLAT, ONES, engine="cuda"), ArgumentError, "engine 'cuda' is unknown"),
+    (lambda: xc.convolve(FLAT, ONES, dtype="uint8"), ArgumentError, "dtype 'uint8' is unknown"),
+    *all_of(
+        ArgumentError,
+        "origin must be 0",
+        *(lambda o=o: xc.convolve(FLAT, ONES, "valid", origin=o) for o in (1, (0, -1))),
+    ),
+    *all_of(
+        ShapeError, "at least", *(lambda s=s: xc.convolve(FLAT, np.ones(s), "valid") for s in [(7, 1), (1, 8), (9, 9)])
+    ),
+    *all_of(
+        ArgumentError,
+        "cval must be finite",
+        *(lambda v=v: xc.convolve(WHOLE, ONES, "constant", cval=v) for v in (NAN, INF)),
+    ),
+    (lambda: xc.convolve(FLAT, np.eye(5), engine="separable"), ArgumentError, "rank 1 or 2"),
+    *all_of(
+        XcorrError,
+        "out must be float64 of shape",
+        *(lambda o=o: filter_frames(FLAT, ONES, out=o) for o in (np.empty((6, 6)), np.empty((6, 7), np.float32))),
+    ),
+    (lambda: filter_frames(FLAT, ONES, out=FLAT), ArgumentError, "overlap"),
+    *all_of(
+        ArgumentError,
+        "NaN or infinity",
+        *(lambda v=v: xc.convolve(bad_pixel(v), ONES, engine="fft") for v in (NAN, INF, -INF)),
+    ),
+    # Taps, and the terms of a filter.
+    *all_of(
+        ArgumentError,
+        "moves the centre off",
+        *(lambda o=o: xc.convolve(FLAT, np.ones((4, 4)), origin=o) for o in (-3, (-3, 0))),
+        *(lambda o=o: xc.filter_taps(FLAT, np.ones((4, 4)), origin=o) for o in (2, (0, 2))),
+    ),
+    *all_of(
+        ArgumentError,
+        "whole number",
+        *(lambda o=o: xc.convolve(FLAT, np.ones((9, 9)), origin=o) for o in (0.5, "a", (1,), (0, 0, 0))),
+    ),
+    *all_of(
+        ShapeError,
+        "matrix",
+        *(lambda t=t: xc.convolve(FLAT, t) for t in ([1.0, 2.0], 3.0, np.ones((0, 3)), np.ones((2, 2, 2)))),
+    ),
+    *all_of(DataTypeError, "real numbers", *(lambda t=t: xc.convolve(FLAT, t) for t in ([[1j]], [["a"]], [[None]]))),
+    *all_of(ArgumentError, "finite", *(lambda v=v: xc.convolve(FLAT, [[1.0, v]]) for v in (NAN, INF))),
+    *all_of(
+        ArgumentError, "at least one term", lambda: Filter("", ()), lambda: Filter("", ((np.ones(0), np.ones(2)),))
+    ),
+    (
+        lambda: Filter("", ((np.ones(3), np.ones(2)), (np.ones(3), np.ones(3)))),
+        ArgumentError,
+        "of one length",
+    ),
+    (lambda: Filter("", ((np.ones((3, 1)), np.ones(2)),)), ArgumentError, "one-dimensional"),
+    (lambda: Filter("", ((np.ones(3), np.array([NAN])),)), ArgumentError, "finite"),
+    # Named filters and banks.
+    *all_of(
+        ArgumentError,
+        r"0\.1 to 250",
+        *(
+            lambda s=s, make=make: make(s)
+            for s in (0, -1, 251, NAN, (1,), (1, 2, 3), (1, 0), "2")
+            for make in (
+                xc.filters.gaussian,
+                xc.filters.log,
+                lambda s: xc.filters.dog(1, s),
+                lambda s: xc.filters.unsharp(s, 1),
+            )
+        ),
+    ),
+    *all_of(
+        ArgumentError,
+        "size of a box",
+        *(lambda s=s: xc.filters.box(s) for s in (0, -3, 2.5, True, (3,), (1, 2, 3), "3")),
+    ),
+    *all_of(ArgumentError, "axis of a Sobel", *(lambda a=a: xc.filters.sobel(a) for a in ("z", 2, -1, None))),
+    *all_of(ArgumentError, "amount", *(lambda a=a: xc.filters.unsharp(1, a) for a in (NAN, INF))),
+    *all_of(
+        ArgumentError,
+        None,
+        lambda: gabor([], 4),
+        lambda: gabor([0.6], 4),
+        lambda: gabor([0.1], 0),
+        lambda: gabor([0.1], 4, bandwidth=0),
+        lambda: gaussian_derivatives([]),
+        lambda: gaussian_derivatives([0.4]),
+    ),
+    # Banks of filters, and convolution as networks ask for it.
+    (lambda: xc.filter_bank(SMALL, np.ones((2, 3, 3, 3))), ShapeError, r"takes \(..., 3, H, W\)"),
+    (lambda: xc.filter_bank(np.ones((2, 8, 8)), np.ones((2, 3, 3, 3))), ShapeError, "takes"),
+    (lambda: xc.filter_bank(np.ones(8), np.ones((2, 3, 3))), ShapeError, r"takes \(..., H, W\)"),
+    (lambda: xc.filter_bank(np.ones((0, 8)), np.ones((2, 3, 3))), ShapeError, "takes"),
+    (lambda: xc.filter_bank(SMALL, ONES), ShapeError, "bank has shape"),
+    (lambda: xc.filter_bank(SMALL, np.ones((1, 9, 3)), mode="valid"), ShapeError, "do not fit"),
+    (lambda: xc.filter_bank(SMALL, np.full((1, 3, 3), NAN)), ArgumentError, "not finite"),
+    (lambda: xc.filter_bank(SMALL, [["x"]]), ArgumentError, "array of numbers"),
+    (lambda: xc.filter_bank(SMALL, BANK, mode="edge"), ArgumentError, "take one of reflect"),  # type: ignore[arg-type]
+    (lambda: xc.filter_bank(SMALL, BANK, cval=NAN), ArgumentError, "finite"),
+    *all_of(
+        DataTypeError,
+        "NumPy or CuPy array",
+        *(lambda i=i: xc.filter_bank(i, np.ones((1, 1, 1))) for i in ([[1]], np.ones((4, 4), complex))),
+    ),
+    (
+        lambda: xc.filter_bank(IMAGES, FILTERS, method="winograd"),
+        ArgumentError,
+        "im2win-basic, implicit",
+    ),
+    (lambda: xc.conv2d(IMAGES, FILTERS, layout="CHWN"), ArgumentError, "NCHW, NHWC"),
+    (lambda: xc.conv2d(IMAGES[0], FILTERS), ShapeError, "four axes"),
+    (lambda: xc.conv2d(IMAGES, FILTERS[:, :1]), ShapeError, "do not fit filters of 1"),
+    (lambda: xc.conv2d(IMAGES, np.ones((3, 2, 6, 3))), ShapeError, "do not fit"),
+    *all_of(
+        ArgumentError, "whole number of 1 or more", *(lambda s=s: xc.conv2d(IMAGES, FILTERS, s) for s in (0, 1.5, True))
+    ),
+    *(
+        (lambda how=how: xc.conv2d(IMAGES, FILTERS, **how), ArgumentError, next(iter(how)))
+        for how in ({"padding": "full"}, {"padding": -1}, {"dilation": 0}, {"groups": 2}, {"bias": [1]})
+    ),
+    # Channels and stains.
+    (lambda: xc.unmix(EYE, np.eye(2)), ShapeError, "2 columns, stack has 3 channels along axis -3"),
+    (lambda: xc.unmix(EYE, np.eye(3)[0]), ShapeError, "matrix has shape"),
+    (lambda: xc.unmix(EYE, [[1, 2], [3]]), ArgumentError, "all of one length"),
+    (lambda: xc.unmix(EYE, [[1, 2, NAN]]), ArgumentError, "not finite"),
+    (lambda: xc.unmix(EYE, [[1, 2, 1e39]]), ArgumentError, "too large"),
+    (lambda: xc.unmix(WHOLE, np.eye(3)), ShapeError, "no axis -3"),
+    (lambda: xc.unmix(EYE[:, :0], np.eye(3)), ShapeError, "no pixel"),
+    (lambda: xc.unmix(EYE, np.eye(3), white=4095), ArgumentError, "with from_log"),
+    (lambda: xc.unmix(EYE, np.eye(3), white=0, from_log=True), ArgumentError, "above 0"),
+    (lambda: xc.unmix(EYE, np.eye(3), dtype="uint8"), ArgumentError, "dtype='uint8' is unknown"),
+    (lambda: xc.unmix(np.ones((1, 2, 2), complex), [[1]]), DataTypeError, "complex"),
+    (lambda: xc.unmix([[[1]]], [[1]]), DataTypeError, "int64"),
+    (lambda: xc.stain_matrix("pas"), ArgumentError, "use one of he, hdab, hed"),
+]
+WITHOUT_A_GPU = [
+    (
+        lambda: xc.filter_bank(SMALL, BANK, method="im2win"),
+        DeviceError,
+        r"'im2win' runs on a GPU \(no driver\); 'auto' gives the same on the CPU",
+    ),
+    (lambda: xc.convolve(SMALL, ONES, kernel="exchange"), DeviceError, "'exchange' runs on a GPU"),
+    (lambda: xc.convolve(SMALL, ONES, kernel="exchange", engine="opencv"), ArgumentError, "'opencv' leaves the choice"),
+    (lambda: xc.convolve(SMALL, ONES, kernel="exchange_3"), ArgumentError, "auto, reuse, exchange"),  # type: ignore[arg-type]
+    (lambda: xc.convolve(SMALL, ONES, engine="reuse"), DeviceError, "no usable CUDA device"),
+]
+FRAMES = np.random.default_rng(1).random((2, 9, 40)).astype(np.float32)
+OF_A_DEVICE = [
+    (lambda: filtered(FRAMES, ASYMMETRIC, "edge"), ArgumentError, "mode 'edge' is unknown"),
+    (lambda: filtered(FRAMES, ASYMMETRIC, engine="opencv"), ArgumentError, "engine 'opencv' runs on the CPU"),
+    (lambda: filtered(FRAMES.astype("uint32"), ASYMMETRIC), DataTypeError, "images of uint32 cannot be filtered"),
+    (lambda: filtered(FRAMES[:0], ASYMMETRIC), ShapeError, "not empty"),
+    (lambda: filtered(FRAMES, [[1j]]), DataTypeError, "taps must be real"),
+    (lambda: filtered(FRAMES, [1.0]), ShapeError, "taps must be a matrix"),
+    (lambda: filtered(FRAMES, ASYMMETRIC, out=np.empty((9, 40), "f4")), ShapeError, "out must be float32"),
+    (lambda: filtered(FRAMES, ASYMMETRIC, out=FRAMES), ArgumentError, "overlap"),
+    (lambda: engine_on_device(np.eye(5), "separable"), ArgumentError, "rank 1 or 2"),
+    (lambda: engine_on_device(np.ones((64, 2)), "reuse"), ArgumentError, "up to 63 x 63 taps"),
+    (lambda: xc.filter_bank(SMALL, np.ones((1, 9, 3)), mode="valid"), ShapeError, "do not fit"),
+    (lambda: xc.filter_bank(SMALL, BANK, mode="edge"), ArgumentError, "take one of reflect"),  # type: ignore[arg-type]
+    (lambda: xc.filter_bank(SMALL, BANK, method="im2win"), ArgumentError, "sums in float32, images of float64"),
+    (
+        lambda: xc.filter_bank(np.ones((64, 8, 8), np.float32), np.ones((1, 64, 3, 3)), method="shallow"),
+        ArgumentError,
+        "use 'auto'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), OF_FILTERS)
+def test_what_is_refused(call: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()
+
+
+@pytest.mark.parametrize(("call", "error", "message"), WITHOUT_A_GPU)
+def test_what_needs_a_gpu_is_refused_without_one(
+    monkeypatch: pytest.MonkeyPatch, call: Any, error: Any, message: str
+) -> None:
+    def none() -> None:
+        raise DeviceError("no usable CUDA device: the driver lists none; without one, use the CPU (--device cpu)")
+
+    monkeypatch.setattr(transfer, "require_cuda", none)
+    monkeypatch.setattr(kernel_names, "cuda_status", lambda: DeviceStatus(available=False, reason="no driver"))
+    with pytest.raises(error, match=message):
+        call()
+
+
+@pytest.mark.usefixtures("stand_in", "kernels")
+@pytest.mark.parametrize(("call", "error", "message"), OF_A_DEVICE)
+def test_what_is_refused_of_arrays_of_a_device(call: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", "uint32", "int64", "uint64"])
@@ -42,56 +261,6 @@ def test_other_integers_are_filtered_as_scipy_does(dtype: str) -> None:
     if limits.max > 2**53:
         with pytest.raises(DataTypeError, match="beyond 2"):
             xc.convolve(np.full((4, 4), limits.max, dtype), [[1]])
-
-
-@pytest.mark.parametrize("images", [b"image", np.ma.masked_array(np.ones((4, 4)))])
-def test_containers_that_are_not_supported(images: Any) -> None:
-    with pytest.raises(DataTypeError):
-        xc.convolve(images, np.ones((3, 3)))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"mode": "symmetric"}, "mode 'symmetric' is unknown"),
-        ({"engine": "cuda"}, "engine 'cuda' is unknown"),
-        ({"dtype": "uint8"}, "dtype 'uint8' is unknown"),
-        ({"mode": "valid", "origin": 1}, "origin must be 0"),
-        ({"mode": "valid", "origin": (0, -1)}, "origin must be 0"),
-    ],
-)
-def test_options_that_are_unknown_or_contradict(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ArgumentError, match=message):
-        xc.convolve(IMAGE, np.ones((3, 3)), **options)
-
-
-@pytest.mark.parametrize("shape", [(7, 1), (1, 8), (9, 9)])
-def test_valid_with_taps_larger_than_the_images(shape: tuple[int, int]) -> None:
-    with pytest.raises(ShapeError, match="at least"):
-        xc.convolve(IMAGE, np.ones(shape), "valid")
-
-
-@pytest.mark.parametrize("cval", [np.nan, np.inf])
-def test_cval_must_be_finite_for_integers(cval: float) -> None:
-    with pytest.raises(ArgumentError, match="cval must be finite"):
-        xc.convolve(np.ones((4, 4), np.uint8), np.ones((3, 3)), "constant", cval=cval)
-
-
-def test_taps_of_full_rank_are_not_separable() -> None:
-    with pytest.raises(ArgumentError, match="rank 1 or 2"):
-        xc.convolve(IMAGE, np.eye(5), engine="separable")
-
-
-@pytest.mark.parametrize("out", [np.empty((6, 6)), np.empty((6, 7), np.float32)])
-def test_an_unfit_array_for_the_result(out: Any) -> None:
-    with pytest.raises(XcorrError, match="out must be float64 of shape"):
-        filter_frames(IMAGE, np.ones((3, 3)), out=out)
-
-
-def test_a_result_on_top_of_the_images() -> None:
-    images = np.ones((6, 7))
-    with pytest.raises(ArgumentError, match="overlap"):
-        filter_frames(images, np.ones((3, 3)), out=images)
 
 
 @pytest.mark.gpu

@@ -1,5 +1,10 @@
-"""Readers of formats without their libraries: what is asked of a file, and what is refused."""
+"""Parts of stacks in formats of microscopes: planes, scenes, entries, what a library only logs, video."""
 
+from __future__ import annotations
+
+import gc
+import logging
+import struct
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,10 +12,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from xcorr_app.errors import InputError
+from tests.formats.test_formats import write_czi
+from tests.io.samples import noise
+from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io import discover, read_stack
+from xcorr_app.io.declared import Limits
 from xcorr_app.io.formats import czi, nd2_file
-from xcorr_app.io.limits import Limits
+from xcorr_app.io.formats.czi import logged_as_damage
 from xcorr_app.io.source import make_metadata
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 class Opened:
@@ -154,3 +165,105 @@ def test_calibration_of_czi():
     assert czi._calibrated(metadata, Path("a.czi"), czi_of([])) is metadata
     with pytest.raises(InputError, match="entities"):
         czi._calibrated(metadata, Path("a.czi"), czi_of([], "<!DOCTYPE a><a/>"))
+
+
+PATH = Path("a.czi")
+
+
+def entry(t=0, c=0, *, colours=1, tile=-1, scene=-1, stored=63):
+    """A plane of 7 x 9 pixels; its last axis, called S, are the colours."""
+    segment = SimpleNamespace(
+        data_size=2 * stored, directory_entry=SimpleNamespace(stored_size=stored), data=lambda: np.full((7, 9), t)
+    )
+    return SimpleNamespace(
+        dims=("C", "T", "Y", "X", "S"), start=(c, t, 0, 0, 0), shape=(1, 1, 7, 9, colours), dtype=np.dtype(np.uint16),
+        scene_index=scene, mosaic_index=tile, stored_size=63, subblock_entry_offset=0,
+        read_segment_data=lambda file: segment,
+    )  # fmt: skip
+
+
+def test_every_plane_has_its_place():
+    blocks = [entry(t, c, scene=2) for t in range(3) for c in range(2)]
+    sizes, places = czi._grid(PATH, blocks)
+    assert sizes == {"T": 3, "Z": 1, "C": 2, "Y": 7, "X": 9}
+    assert places[2, 0, 1] is blocks[5]
+    assert czi._at(blocks[0])["S"] == 2
+
+
+@pytest.mark.parametrize("other", [{"colours": 3}, {"tile": 1}])
+def test_colours_and_mosaics_are_refused(other):
+    with pytest.raises(InputError, match="export it as OME-TIFF"):
+        czi._grid(PATH, [entry(**other)])
+
+
+def test_an_entry_of_many_axes_is_damaged(tmp_path):
+    """Before memory is taken for them."""
+    pytest.importorskip("czifile")
+    path = write_czi(tmp_path / "a.czi", noise((2, 1, 7, 9)))
+    content = bytearray(path.read_bytes())
+    at = content.rindex(b"DV") + 28
+    content[at : at + 4] = struct.pack("<i", 100_000_000)
+    path.write_bytes(content)
+    with pytest.raises(DamagedFileError, match=r"a\.czi.*100000000 axes"):
+        read_stack(path)
+
+
+def test_what_the_library_only_logs_is_an_error_and_not_printed(caplog):
+    logger = logging.getLogger("czifile")
+    with logged_as_damage(Path("b.czi")):
+        logger.info("nothing of interest")
+    with pytest.raises(DamagedFileError, match=r"b\.czi: strange thing found"), logged_as_damage(Path("b.czi")):
+        logger.warning("strange thing found")
+    assert not caplog.records
+    logger.warning("outside of any reading")
+    assert [record.getMessage() for record in caplog.records] == ["outside of any reading"]
+
+
+# The library leaves the pipes of its processes to the garbage collector, which warns of them.
+
+
+@pytest.fixture(autouse=True)
+def collected():
+    yield
+    gc.collect()
+
+
+def write_video(path, frames, pix_fmt, *options):
+    ffmpeg = pytest.importorskip("imageio_ffmpeg")
+    writer = ffmpeg.write_frames(
+        str(path),
+        frames.shape[2:0:-1],
+        pix_fmt_in=pix_fmt,
+        fps=8,
+        codec="rawvideo" if path.suffix == ".avi" else "libx264",
+        output_params=list(options),
+        macro_block_size=2,
+    )
+    writer.send(None)
+    for frame in frames:
+        writer.send(np.ascontiguousarray(frame))
+    writer.close()
+    return path
+
+
+def test_video_without_loss(tmp_path):
+    data = noise((7, 18, 22), "uint8")
+    path = write_video(tmp_path / "a.avi", data, "gray", "-pix_fmt", "gray")
+    stack = read_stack(path)
+    assert (stack.metadata.axes, stack.metadata.time_increment, stack.metadata.time_unit) == ("TYX", 0.125, "s")
+    np.testing.assert_array_equal(stack.data, data)
+
+
+def test_mp4_in_any_order(tmp_path):
+    ramp = np.linspace(0, 120, 32)[None, :, None] + np.arange(6)[:, None, None] * 20 + np.zeros((1, 1, 48))
+    path = write_video(tmp_path / "a.mp4", ramp.astype(np.uint8), "gray", "-qp", "0")
+    source = discover(path).series[0].open()
+    for t in (5, 0, 3):
+        np.testing.assert_allclose(source.plane(t=t).astype(float), ramp[t], atol=5)
+
+
+def test_a_damaged_video_is_told(tmp_path):
+    path = write_video(tmp_path / "a.avi", noise((7, 18, 22), "uint8"), "gray", "-pix_fmt", "gray")
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(InputError, match=r"a\.avi"):
+        read_stack(path)

@@ -17,15 +17,14 @@ from tests.formats.nd2_files import write_nd2
 from tests.fuzz import fields, rules
 from tests.io.formats.test_formats import smooth
 from tests.io.samples import noise, write_imagej, write_ome, write_plain, write_shaped
-from tests.io.tiff.test_lsm import write_lsm
+from tests.io.tiff.test_sets import write_lsm
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.run import Align
 from xcorr_app.batch.filter.choice import parse_bank, read_taps
 from xcorr_app.errors import OutputError
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import Limits, scan_file
-from xcorr_app.io.matrices import scan_matrices
-from xcorr_app.io.mixing_matrix import read_matrix
+from xcorr_app.io.matrices import read_matrix, scan_matrices
 from xcorr_app.io.ome_zarr.zarr_write import ZarrWriter
 from xcorr_app.io.series import Discovery
 from xcorr_app.io.shift_table import load_shifts

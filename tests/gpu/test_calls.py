@@ -1,15 +1,19 @@
-"""Calls on device arrays: element types read as they are, layouts, devices, options, and no waiting for the device."""
+"""Calls on device arrays: types, layouts, devices, options, engines and precisions; no waiting for the device."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from xcorr_app import KernelOptions, cross_correlate, estimate_shifts
+from tests.correlation.plain import operands
+from tests.device import NEEDS_DEVICE
+from tests.registration.scenes import drifting
+from xcorr_app import KernelOptions, ShiftWindow, cross_correlate, estimate_shifts
 from xcorr_app.correlation.engines import direct
+from xcorr_app.correlation.forms import FORMS
 from xcorr_app.errors import ArgumentError, DataTypeError, DeviceError
 
-pytestmark = pytest.mark.gpu
+pytestmark = NEEDS_DEVICE
 
 SIZES = (16, 32, 64)
 
@@ -171,3 +175,82 @@ def test_arrays_on_two_devices_are_refused(cupy, other_device):
         right = cupy.ones((8, 8), "float32")
     with pytest.raises(DeviceError, match=r"left is on device cuda:0, right on cuda:1"):
         plain(left, right)
+
+
+WINDOWS = [None, 0, 3, 40, ShiftWindow(-2, 9, 4, 11), ShiftWindow(-40, -20, 30, 45)]
+
+
+ENGINES = ["direct", "tensor"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize(("left_shape", "right_shape"), [((33, 20), (17, 31)), ((1, 1), (1, 1)), ((64, 63), (64, 63))])
+def test_plain_sums(cupy, rng, engine, form, window, left_shape, right_shape):
+    left, right = operands(form, left_shape, right_shape, lambda shape: rng.normal(size=shape).astype(np.float32))
+    result = cross_correlate(cupy.asarray(left), cupy.asarray(right), form, window, normalization="none", engine=engine)
+    expected = cross_correlate(left, right, form, window, normalization="none", engine="definition")
+    energy = np.sqrt(
+        (left.astype(float) ** 2).sum(axis=(-2, -1)).max() * (right.astype(float) ** 2).sum(axis=(-2, -1)).max()
+    )
+    np.testing.assert_allclose(result.get(), expected, rtol=0, atol=1e-5 * energy)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("reference", ["first", "previous", "mean", "template"])
+def test_registration_agrees_with_the_fft(cupy, engine, reference):
+    stack = cupy.asarray(drifting(np.array([(0, 0), (1.5, -2.25), (3, 1), (-4.5, 6)])).astype(np.float32))
+    ours = estimate_shifts(stack, reference, 10, engine=engine, verify="all")
+    fft = estimate_shifts(stack, reference, 10, engine="fft")
+    assert ours.engine == engine
+    np.testing.assert_allclose(ours.shifts, fft.shifts, atol=1e-3)
+    assert not any("disagrees" in flags for flags in ours.flags)
+
+
+TENSOR_FORMS = {
+    "one-to-one": ((70, 64), (65, 80)),
+    "one-to-many": ((70, 64), (5, 65, 80)),
+    "n-to-mn": ((2, 70, 64), (2, 3, 65, 80)),
+    "n-to-m": ((3, 70, 64), (5, 65, 80)),
+}
+
+
+def tensor(cupy, left, right, form="one-to-one", **options):
+    return cross_correlate(cupy.asarray(left), cupy.asarray(right), form, engine="tensor", **options)
+
+
+def exact(left, right, form="one-to-one", **options):
+    return cross_correlate(left.astype(np.float64), right.astype(np.float64), form, engine="fft", **options)
+
+
+@pytest.mark.parametrize("form", TENSOR_FORMS)
+@pytest.mark.parametrize(("precision", "bound"), [("fp16", 1e-3), ("fp16x2", 1e-6), (None, 1e-6)])
+def test_plain_sums_in_a_precision(cupy, rng, form, precision, bound):
+    left, right = (rng.normal(3, 1, shape).astype(np.float32) for shape in TENSOR_FORMS[form])
+    planes = tensor(cupy, left, right, form, normalization="none", kernel_options=KernelOptions(precision=precision))
+    assert planes.dtype == np.float32
+    norms = [np.sqrt((stack.astype(np.float64) ** 2).sum(axis=(-2, -1)).max()) for stack in (left, right)]
+    error = abs(planes.get() - exact(left, right, form, normalization="none")).max() / np.prod(norms)
+    assert error < bound
+
+
+@pytest.mark.parametrize("scale", [1, 1e30, 1e-30])
+@pytest.mark.parametrize(("precision", "bound"), [("fp16", 1e-3), ("fp16x2", 3e-6)])
+def test_scores(cupy, precision, bound, scale):
+    stack = (drifting([(0, 0), (2, -3), (-4, 1)], (100, 90)) * scale).astype(np.float32)
+    options = KernelOptions(precision=precision)
+    scores = tensor(cupy, stack[0], stack, "one-to-many", max_shift=12, kernel_options=options)
+    np.testing.assert_allclose(scores.get(), exact(stack[0], stack, "one-to-many", max_shift=12), rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize("scales", [(1e30, 1e-30), (1e-30, 1e30), (1e30, 1)])
+def test_values_far_from_one_against_others(cupy, rng, scales):
+    left, right = (
+        (rng.normal(size=shape) * scale).astype(np.float32)
+        for shape, scale in zip(TENSOR_FORMS["one-to-many"], scales, strict=True)
+    )
+    planes = tensor(cupy, left, right, "one-to-many", normalization="none")
+    norms = [np.sqrt((stack.astype(np.float64) ** 2).sum(axis=(-2, -1)).max()) for stack in (left, right)]
+    error = abs(planes.get() - exact(left, right, "one-to-many", normalization="none")).max() / np.prod(norms)
+    assert error < 1e-6

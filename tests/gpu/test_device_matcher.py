@@ -1,16 +1,26 @@
-"""Matching on a device without planes gives what the FFT engine gives; frames it cannot do are matched by planes."""
+"""Registration on a device gives what the CPU gives, the same bits however many frames are there."""
 
 from __future__ import annotations
 
+import importlib
+import sys
+
 import numpy as np
 import pytest
+from scipy.ndimage import gaussian_filter
 
 from tests.device import NEEDS_DEVICE
+from tests.registration.measuring.test_means_of_others import SHAPE, by_steps, images, placed, sums
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.peaks.near_peak import near_peak_launches
+from xcorr_app.gpu.runtime import arrays, download
+from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.gpu.runtime.binder import BoundLaunch
 from xcorr_app.registration.measuring.matcher import Matcher
+from xcorr_app.registration.measuring.placement import Level, coverage, entered, entering, means_without_each
+from xcorr_app.registration.stack import passes
 
 pytestmark = NEEDS_DEVICE
 
@@ -142,3 +152,94 @@ def test_the_whole_of_it(cupy, dtype, deviation):
     np.testing.assert_allclose(ours.sigma, theirs.sigma, rtol=0.03, atol=1e-4)
     assert ours.flags == theirs.flags
     assert ours.notes == theirs.notes
+
+
+FRAMES, SIDE = 150, 256
+PLAIN = {"contrast": "none", "weighting": "none"}
+
+
+@pytest.fixture(scope="module")
+def stack():
+    """Frames of one scene, moved by whole pixels, with noise."""
+    rng = np.random.default_rng(8)
+    scene = gaussian_filter(rng.normal(size=(SIDE + 40, SIDE + 40)), 2)
+    scene = (scene - scene.min()) / np.ptp(scene) * 900 + 100
+    frames = np.stack([scene[y : y + SIDE, x : x + SIDE] for y, x in rng.integers(12, 28, (FRAMES, 2))])
+    return (frames + rng.normal(size=frames.shape) * 15).clip(0).astype(np.uint16)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        PLAIN,
+        {**PLAIN, "engine": "tensor"},
+        {**PLAIN, "engine": "direct"},
+        {**PLAIN, "verify": "all"},
+        {**PLAIN, "reference": "previous"},
+        {"contrast": "none"},
+        {},
+    ],
+    ids=["plain", "tensor", "direct", "checked", "previous", "weighted", "defaults"],
+)
+@pytest.mark.parametrize("dtype", ["uint16", "float32"])
+def test_the_same_bits_however_much_memory_there_is(cupy, stack, monkeypatch, how, dtype):
+    frames = cupy.asarray(stack.astype(dtype))
+    whole = estimate_shifts(frames, max_shift=16, **how)
+    assert np.isfinite(whole.shifts).all()
+    for at_once in (64, 37, 1):
+        pixels = at_once * SIDE * SIDE * passes._DEVICE_BYTES_PER_PIXEL
+        monkeypatch.setattr(passes, "bytes_within_limit", lambda pixels=pixels: pixels)
+        found = estimate_shifts(frames, max_shift=16, **how)
+        for name in ("shifts", "score", "sigma", "peak_ratio", "fft_shifts"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(whole, name), err_msg=f"{name}, {at_once}")
+        assert (found.flags, found.notes) == (whole.flags, whole.notes)
+
+
+@pytest.mark.parametrize(("how", "launches", "waits"), [(PLAIN, 36, 4), ({}, 60, 15)], ids=["plain", "defaults"])
+def test_launches_and_waits_of_a_call(cupy, stack, monkeypatch, how, launches, waits):
+    frames = cupy.asarray(stack)
+    estimate_shifts(frames, max_shift=16, **how)
+    started, waited = [], []
+    begin = BoundLaunch.__call__
+
+    def counted(self, *given, **more):
+        started.append(self)
+        begin(self, *given, **more)
+
+    monkeypatch.setattr(BoundLaunch, "__call__", counted)
+    for original in (arrays.to_host, download.download):
+
+        def told(array, original=original):
+            if not isinstance(array, np.ndarray):
+                waited.append(array.shape)
+            return original(array)
+
+        for name, module in list(sys.modules.items()):
+            if name.startswith("xcorr_app.") and getattr(module, original.__name__, None) is original:
+                monkeypatch.setattr(module, original.__name__, told)
+    estimate_shifts(frames, max_shift=16, **how)
+    assert 0 < len(started) <= launches
+    assert 0 < len(waited) <= waits, waited
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_one_pass_gives_the_bits_of_many(dtype, spread):
+    cupy = importlib.import_module("cupy")
+    there, placed_at = images(dtype), placed(spread=spread)
+    level = Level(placed_at.offset, placed_at.gain)
+    # Not moved, though placed: a device interpolates by other roundings.
+    still = placed(spread=0.0)
+    rows, columns = coverage(placed_at, SHAPE)
+    values = entering(there, still)
+    values = values * (rows > 0)[:, :, None].astype(dtype) * columns[:, None].astype(dtype)
+    total, weights = values.sum(axis=0, dtype=np.float64), sums(there, placed_at)[1]
+    expected, where = by_steps(values, placed_at, total, weights)
+    assert where.all() == (spread == 0)
+    on_device = [cupy.asarray(each) for each in (there, rows, columns, total, weights)]
+    found = entered(on_device[0], level, *on_device[1:3])
+    np.testing.assert_array_equal(to_host(found), values)
+    means, known = means_without_each(on_device[0], level, *on_device[1:3], tuple(on_device[3:]), 1e-9)
+    np.testing.assert_array_equal(to_host(known), where)
+    np.testing.assert_array_equal(to_host(means)[where], expected[where])
+    assert not to_host(means)[~where].any()

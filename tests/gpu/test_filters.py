@@ -9,6 +9,7 @@ from scipy import ndimage
 import xcorr_app as xc
 from tests.batch.filter_runs import NAMED, assert_rounded, expected, result
 from tests.batch.movies import record, xcorr
+from tests.device import NEEDS_DEVICE
 from tests.filtering.oracle import (
     BOUNDARIES,
     TYPES,
@@ -26,7 +27,7 @@ from xcorr_app.filtering.device import planned
 from xcorr_app.registration.stack import passes
 from xcorr_app.registration.stack.prefilter import Prefilter
 
-pytestmark = pytest.mark.gpu
+pytestmark = NEEDS_DEVICE
 
 CVAL = 3.0
 SHAPES = [(1, 1), (3, 3), (4, 2), (6, 11), (12, 12)]

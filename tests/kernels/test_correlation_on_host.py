@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tests.kernels.definition import planes_by_definition
+from tests.kernels.correlation_definition import planes_by_definition
 from tests.kernels.host_device import correlate_on_host
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.kernels import KERNELS

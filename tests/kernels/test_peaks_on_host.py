@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.kernels.definition import planes_by_definition
+from tests.kernels.correlation_definition import pairs_with_a_peak, planes_by_definition, records_by_definition
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
-from tests.kernels.peak_definition import pairs_with_a_peak, records_by_definition
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.overlap_edges import OverlapEdges, Strips
 from xcorr_app.gpu.peaks.search import RECORD, peak_launch, plane_peak_launch

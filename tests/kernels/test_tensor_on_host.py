@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.kernels.definition import planes_by_definition
+from tests.kernels.correlation_definition import planes_by_definition
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime.limits import DeviceLimits

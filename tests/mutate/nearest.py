@@ -10,12 +10,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 _LEFT_OUT = {"gpu", "benchmarks", "chaos", "mutate", "napari"}
 """Folders of tests that need a device, take their time, or are of something else."""
-_COMPILING = ("_on_host.py", "_compiles_everywhere.py", "_on_device.py")
+_COMPILING = ("_on_host.py", "_compiles_everywhere.py", "_on_device.py", "test_array_operations.py")
 _OF_TEXT = {"test_house.py", "test_docs.py", "test_packaging.py"}
 """Files of tests that read the program as text: they would notice how a fault is written, not what it does."""
 _WHOLE = (
     "batch/test_results.py",
     "batch/test_filter_values.py",
+    "filtering/test_refusals.py",
+    "registration/test_arguments.py",
     "registration/test_estimate.py",
     "registration/reference/test_references.py",
     "correlation/test_find_shifts.py",

@@ -15,14 +15,13 @@ from tests.batch.movies import align, files, write_movie
 from xcorr_app import system
 from xcorr_app.errors import OutputError
 from xcorr_app.io.writing.atomic import atomic_path
-from xcorr_app.pipeline.lock import check_free, lock_folder
-from xcorr_app.pipeline.output import prepared_output
+from xcorr_app.pipeline.output import check_free, lock_folder, prepared_output
 from xcorr_app.pipeline.state import FOLDER, LOCK
 
 _HOLD = """
 import sys
 from pathlib import Path
-from xcorr_app.pipeline.lock import lock_folder
+from xcorr_app.pipeline.output import lock_folder
 with lock_folder(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

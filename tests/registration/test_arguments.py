@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
+from skimage.data import camera
 
-from xcorr_app import estimate_shifts
+import xcorr_app as xc
+from xcorr_app import apply_shifts, assess, estimate_motion, estimate_shifts, phase_cross_correlation
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError, XcorrError
+from xcorr_app.registration.moving.apply import shift_frames
+from xcorr_app.registration.patches.patch_fit import PatchOptions
+from xcorr_app.registration.results.doubtful_frames import applied_shifts
 from xcorr_app.registration.stack.prefilter import Prefilter
+from xcorr_app.registration.warping.warp import warp_frames
 
 STACK = np.random.default_rng(0).normal(size=(3, 12, 14))
 
@@ -104,6 +112,8 @@ def test_a_shift_without_a_standard_error_is_not_trusted():
         ("sobel:1", "write sobel"),
         ("Gaussian:1", "unknown prefilter 'Gaussian'"),
         ("", "unknown prefilter ''"),
+        *((text, f"prefilter '{text}': (sigma|the size)") for text in ("gaussian:251", "log:0.01", "unsharp:300,1")),
+        ("box:2.5", "prefilter 'box:2.5': (sigma|the size)"),
     ],
 )
 def test_wrong_prefilters_are_explained(text, message):
@@ -115,3 +125,142 @@ def test_wrong_prefilters_are_explained(text, message):
 def test_a_prefilter_writes_itself_as_it_was_read(text):
     assert str(Prefilter.parse(text)) == text
     assert Prefilter.parse(None) == Prefilter.parse("none")
+
+
+IMAGE = np.random.default_rng(9).normal(size=(60, 70))
+FRAMES = np.zeros((2, 40, 40), np.float32)
+NOISE = np.random.default_rng(0).normal(size=(2, 40, 48)).astype(np.float32)
+MOVIE = np.random.default_rng(1).random((2, 50, 60)) + 0.1
+BYTES = np.zeros((2, 4, 4), np.uint8)
+ONES = np.ones((5, 5))
+THREE = np.zeros((3, 8, 9))
+TYX = np.random.default_rng(2).random((3, 12, 14))
+TZCYX = np.random.default_rng(3).random((3, 2, 2, 12, 14))
+
+
+def of_field(**options):
+    return lambda: xc.displacement_field(IMAGE, IMAGE, **options)
+
+
+def of_mask(**options):
+    return lambda: estimate_shifts(MOVIE, **options)
+
+
+def moved(stack=BYTES, shifts=((0, 0), (0.5, 0)), **options):
+    return lambda: apply_shifts(stack, shifts, **options)
+
+
+def paired(left, right, **options):
+    return lambda: phase_cross_correlation(left, right, **options)
+
+
+OTHERS = [
+    # Fields of displacements.
+    (of_field(window=64), ShapeError, "do not fit"),
+    (lambda: xc.displacement_field(IMAGE, IMAGE[1:]), ShapeError, "one shape"),
+    (lambda: xc.displacement_field(IMAGE, np.ones_like(IMAGE)), ArgumentError, "flat"),
+    (lambda: xc.displacement_field(np.where(IMAGE > 2, np.nan, IMAGE), IMAGE), ArgumentError, "NaN"),
+    (lambda: xc.displacement_field(IMAGE + 1j, IMAGE + 1j), DataTypeError, None),
+    (of_field(mask=np.zeros_like(IMAGE)), ArgumentError, "zero everywhere"),
+    *(
+        (of_field(**wrong), ArgumentError, None)
+        for wrong in (
+            {"window": 7}, {"window": 16.0}, {"step": 0}, {"passes": 0}, {"passes": 21}, {"refine": "best"},
+            {"max_displacement": 0}, {"max_displacement": -1}, {"max_displacement": 70.5}, {"median_threshold": 0},
+        )
+    ),
+    # Motion that is more than a shift.
+    (lambda: estimate_motion(FRAMES, "elastic"), ArgumentError, "unknown model"),
+    (lambda: estimate_motion(FRAMES, reference="best"), ArgumentError, "unknown reference"),
+    (lambda: estimate_motion(FRAMES, reference=5), ArgumentError, "frame 5 does not exist"),
+    (lambda: estimate_motion(FRAMES, max_sigma=0), ArgumentError, "max_sigma"),
+    (lambda: estimate_motion(FRAMES, reference=np.zeros((3, 3))), ShapeError, None),
+    (lambda: estimate_motion(np.zeros((2, 8, 40))), ShapeError, None),
+    (lambda: estimate_motion(np.zeros((40, 40))), (ShapeError, DataTypeError), None),
+    (lambda: warp_frames(FRAMES, np.full((2, 3, 3), np.nan)), ArgumentError, "finite"),
+    (lambda: estimate_motion(NOISE[:1], "rigid", "template"), ArgumentError, "fewer than two frames"),
+    (lambda: estimate_motion(NOISE, "patches"), ShapeError, "smaller patch"),
+    (lambda: estimate_motion(NOISE, "patches", "previous", patch=32), ArgumentError, "unknown reference"),
+    *(
+        (lambda wrong=wrong: estimate_motion(NOISE, "patches", **{"patch": 32, **wrong}), ArgumentError, None)
+        for wrong in ({"patch": 8}, {"patch_overlap": 1.0}, {"max_deviation": 0})
+    ),
+    *(
+        (lambda wrong=wrong: PatchOptions(**wrong), ArgumentError, None)
+        for wrong in (
+            {"patch": 15}, {"patch": 32.0}, {"overlap": 1.0}, {"overlap": -0.01}, {"max_deviation": 0.0},
+            {"max_deviation": 128.1}, {"max_deviation": math.nan},
+        )
+    ),
+    # Frames to be moved.
+    (moved(shifts=[(0, 0), (np.nan, 0)]), ArgumentError, r"shifts\[1\].*not finite"),
+    (moved(shifts=[(0, 0)] * 3), ShapeError, r"expected \(2, 2\)"),
+    (moved(shifts="left"), ArgumentError, "expected numbers"),
+    (moved(interpolation=2), ArgumentError, "interpolation=2"),
+    (moved(interpolation=True), ArgumentError, "interpolation=True"),
+    (moved(border="crop"), ArgumentError, "border='crop'"),
+    (moved(cval=256), ArgumentError, "from 0 to 255"),
+    (moved(cval=0.5), ArgumentError, "whole number"),
+    (moved(cval=np.nan), ArgumentError, "whole number"),
+    (moved(["1", "2"]), DataTypeError, "not numbers"),
+    (moved(np.ma.masked_array(np.zeros((2, 4, 4)))), DataTypeError, "mask"),
+    (moved(np.zeros((2, 4, 4), dtype=complex)), DataTypeError, "complex128"),
+    (moved(np.full((2, 4, 4), 2**60)), DataTypeError, r"int64 holds values beyond 2\*\*53"),
+    (moved(np.zeros((2, 4, 4), np.int64), cval=0.5), ArgumentError, "whole number"),
+    (moved(np.zeros((2, 0, 4))), ShapeError, "no pixel"),
+    (moved(np.zeros(4)), ShapeError, "shape"),
+    (lambda: shift_frames(BYTES, (0, 0), out=np.zeros((2, 4, 4), np.uint16)), ShapeError, "out is uint16"),
+    (lambda: shift_frames(BYTES, (0, 0), out=BYTES), ArgumentError, "overlaps"),
+    (lambda: shift_frames(BYTES, (0, 0), workers=0), ArgumentError, "workers=0"),
+    (lambda: applied_shifts(np.zeros((3, 2)), np.ones(3, bool), "guess"), ArgumentError, "interpolate, apply, leave"),
+    # What is said of a result, pairs of images, contrast, masks, references.
+    (lambda: assess(THREE, THREE[:2]), ShapeError, "after has"),
+    (lambda: assess(THREE[0], THREE[0]), ShapeError, None),
+    (lambda: assess(THREE.astype(complex), THREE), DataTypeError, "complex"),
+    (paired(ONES, np.ones((5, 5, 1))), ValueError, "skimage.registration measures volumes"),
+    (paired(ONES, np.ones((4, 4))), ValueError, "give each a mask"),
+    (paired(np.ones((0, 5)), np.ones((0, 5))), ValueError, "with pixels"),
+    (paired(ONES, np.full((5, 5), np.nan)), ValueError, "reference_mask"),
+    (paired(ONES, np.ones((4, 4)), reference_mask=ONES), ValueError, "a mask each"),
+    (paired(ONES, ONES, space="frank"), ValueError, "'real' or 'fourier'"),
+    (paired(ONES, ONES, normalization="nonexisting"), ValueError, "'phase' or None"),
+    (paired(camera(), camera(), space="fourier"), ValueError, "no spectrum of a real image"),
+    *(
+        (lambda text=text: estimate_shifts(np.zeros((2, 8, 8)), contrast=text), ArgumentError, "contrast is")
+        for text in ("local", "local:", "local:x", "local:0", "local:nan", "global:3", "", 8, None)
+    ),
+    (of_mask(mask="dark"), ArgumentError, "is no rule"),
+    (of_mask(mask="threshold:x"), ArgumentError, "no rule: use"),
+    (of_mask(mask=np.zeros((50, 60), bool)), ArgumentError, "no pixel counts"),
+    (of_mask(mask="nonzero", reference="template"), ArgumentError, "takes no mask: use first"),
+    (of_mask(mask="nonzero", normalization="phase"), ArgumentError, "use 'zncc'"),
+    (of_mask(mask="nonzero", prefilter="gaussian:1"), ArgumentError, "would smear"),
+    (of_mask(mask="nonzero", subpixel="phase"), ArgumentError, "'phase' takes no mask"),
+    (of_mask(mask="nonzero", mask_moves=True), ArgumentError, "is one image"),
+    (of_mask(mask="threshold:1e9"), ArgumentError, "of the reference counts"),
+    (of_mask(mask=np.ones((10, 10), bool)), ShapeError, "mask is 10 x 10"),
+    (of_mask(reference="rolling"), ArgumentError, "write rolling:N"),
+    (of_mask(reference="pairs:x"), ArgumentError, "write pairs:N"),
+    (of_mask(reference="pairs:0"), ArgumentError, "from 1 to"),
+    (of_mask(reference="mean:3"), ArgumentError, "unknown reference"),
+    (of_mask(reference="sideways"), ArgumentError, "rolling:N, pairs:N"),
+    *((of_mask(smooth_time=length), ArgumentError, "smooth_time") for length in (0, 2.5, 5000)),
+    # Axes.
+    *((lambda axes=axes: estimate_shifts(TYX, axes=axes), ArgumentError, "axes is") for axes in ("TYY", "TCY", "TAYX")),
+    (lambda: estimate_shifts(TYX, axes=""), ArgumentError, "axes is"),
+    (lambda: apply_shifts(TYX, (0, 1), axes="TCYX"), ShapeError, "the array has 3"),
+    (lambda: estimate_shifts(TZCYX, axes="TZCYX", channel=2), ArgumentError, "channel 2 does not exist"),
+    (lambda: estimate_shifts(TYX, channel=1), ArgumentError, "give axes"),
+    (
+        lambda: estimate_shifts(pytest.importorskip("xarray").DataArray(TZCYX, dims=("time", "z", "phase", "y", "x"))),
+        ArgumentError,
+        "not all say",
+    ),
+    (lambda: apply_shifts(TZCYX, [(0, 1), (1, 0)], axes="TZCYX"), ShapeError, r"expected \(3, 2\)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "error", "message"), OTHERS)
+def test_what_other_calls_refuse(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

@@ -7,7 +7,6 @@ import pytest
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import apply_shifts, assess, estimate_shifts
-from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.registration import assessment
 from xcorr_app.registration.assessment import assessment_of
 from xcorr_app.registration.assessment_sums import AssessmentSums, Shared, extents_of, shared_area
@@ -180,13 +179,3 @@ def test_frames_are_registered_again_by_the_contrast_that_measured_them(monkeypa
         quality = assess(stack, apply_shifts(stack, result.applied()), known)
         assert used == [contrast if known else "auto"]
         assert quality.residual_shift.after < 0.05
-
-
-def test_refusals():
-    stack = np.zeros((3, 8, 9))
-    with pytest.raises(ShapeError, match="after has"):
-        assess(stack, stack[:2])
-    with pytest.raises(ShapeError):
-        assess(stack[0], stack[0])
-    with pytest.raises(DataTypeError, match="complex"):
-        assess(stack.astype(complex), stack)

@@ -152,21 +152,3 @@ def test_the_data_of_padfield(shared_data: Path, name: str, shift: tuple[int, in
     fixed, moving = (shared_data / "padfield_masked" / f"{kind}X{name}.png" for kind in ("Original", "Transformed"))
     masks = {"reference_mask": imread(fixed) != 0, "moving_mask": imread(moving) != 0}
     np.testing.assert_array_equal(phase_cross_correlation(fixed, moving, overlap_ratio=0.1, **masks)[0], shift)
-
-
-@pytest.mark.parametrize(
-    ("images", "options", "says"),
-    [
-        ((np.ones((5, 5)), np.ones((5, 5, 1))), {}, "skimage.registration measures volumes"),
-        ((np.ones((5, 5)), np.ones((4, 4))), {}, "give each a mask"),
-        ((np.ones((0, 5)), np.ones((0, 5))), {}, "with pixels"),
-        ((np.ones((5, 5)), np.full((5, 5), np.nan)), {}, "reference_mask"),
-        ((np.ones((5, 5)), np.ones((4, 4))), {"reference_mask": np.ones((5, 5))}, "a mask each"),
-        ((np.ones((5, 5)), np.ones((5, 5))), {"space": "frank"}, "'real' or 'fourier'"),
-        ((np.ones((5, 5)), np.ones((5, 5))), {"normalization": "nonexisting"}, "'phase' or None"),
-        ((camera(), camera()), {"space": "fourier"}, "no spectrum of a real image"),
-    ],
-)
-def test_refusals_name_the_remedy(images: Any, options: Any, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
-        phase_cross_correlation(*images, **options)

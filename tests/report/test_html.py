@@ -1,4 +1,4 @@
-"""The page: complete, self-contained, escaped, the same every time."""
+"""The report as a page: what it says, that it is valid and fits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import hashlib
 import html
 import math
 import re
+import shutil
+import subprocess
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -169,18 +172,39 @@ def test_names_that_are_not_text_can_be_written() -> None:
 
 
 def test_every_frame_is_in_the_page_of_a_short_stack() -> None:
-    rows = (row(0), row(1, sigma_y=0.0625, applied_dx=7.0, flags=("edge",)), *(row(frame) for frame in range(2, 230)))
+    rows = (
+        row(0),
+        row(1, sigma_y=0.0625, applied_dx=7.0, flags=("edge",)),
+        *(row(frame) for frame in range(2, 229)),
+        row(229, dy=-0.0, dx=-0.0002, sigma_y=3e-6, sigma_x=0.03),  # no zero has a minus, and no error is none
+    )
     page = Page(render_report(run(stack(rows=rows, interval=(0.5, "s")))))
     assert "1 0.5 0.500 ± 0.062 −0.250 ± 0.020 0.500, 7.000 0.950 edge" in page.text
-    for words in ("All 230 frames", "Frames 0 to 99", "Frames 100 to 199", "Frames 200 to 229"):
+    for words in (
+        "229 114.5 0.000 ± 0.001 0.000 ± 0.030",
+        "All 230 frames",
+        "Frames 0 to 99",
+        "Frames 100 to 199",
+        "Frames 200 to 229",
+    ):
         assert words in page.text
     assert {"class": "flagged"} in page.all("tr")
 
 
 def test_an_infinite_standard_error_is_an_unknown_one() -> None:
     rows = (row(0), row(1, sigma_y=math.inf, sigma_x=math.inf, flags=("uncertain",)))
-    page = Page(render_report(run(stack(rows=rows))))
-    assert "± unknown −0.250 ± unknown" in page.text
+    text = Page(render_report(run(stack(rows=rows)))).text
+    assert ["± unknown −0.250 ± unknown" in text, "Unknown for 1 frame." in text] == [True, True]
+
+
+@pytest.mark.parametrize(("sigma", "flags", "drawn"), [(1.1, (), False), (1.1, ("uncertain",), True), (0.2, (), True)])
+def test_the_limit_of_standard_errors_is_drawn_unless_frames_beyond_it_are_not_flagged(
+    sigma: float, flags: tuple[str, ...], drawn: bool
+) -> None:
+    """What frames share of their standard errors flags none of them."""
+    text = render_report(run(stack(rows=(row(0), row(1, sigma_x=sigma, flags=flags)), sigma_limit=0.5)))
+    found = [words in text for words in (">flagged above<", "Dotted: above it a shift is flagged.", "it flags none")]
+    assert found == [drawn, drawn, not drawn]
 
 
 @pytest.mark.share(3)
@@ -241,3 +265,72 @@ def test_what_turns_a_name_around_is_shown() -> None:
     assert "photo\\u202efit.exe\\u2066\\u200b\\u001b[31m" in text
     assert not set(evil) - set("photofit.exe[31m") & set(text)
     assert "\u200d" in render_report(run(stack("\u0915\u094d\u200d\u0937", (row(0),))))  # a joiner, part of the script
+
+
+_FOUND = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
+CHROMIUM = Path(next((path for path in _FOUND if path), "chromium"))
+POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
+PROBE = """<script>
+addEventListener("load", () => {
+  const images = [...document.images];
+  document.body.dataset.images = images.length;
+  document.body.dataset.loaded = images.filter(i => i.complete && i.naturalWidth > 0).length;
+  document.body.dataset.overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+});
+</script></body>"""
+
+
+def dump(page: Path, profile: Path, width: int) -> str:
+    switches = ("headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-sync",
+                "disable-background-networking", "disable-component-update", f"user-data-dir={profile}",
+                f"window-size={width},900", "dump-dom")  # fmt: skip
+    command = [str(CHROMIUM), *(f"--{switch}" for switch in switches), page.as_uri()]
+    return subprocess.run(command, capture_output=True, check=True, timeout=60).stdout.decode("utf-8")
+
+
+@pytest.mark.skipif(not CHROMIUM.exists(), reason="needs Chromium")
+@pytest.mark.parametrize("width", [1280, 800, 500])
+def test_pictures_load_and_fit(tmp_path: Path, width: int) -> None:
+    rows = (row(0), row(1, source="long" * 60 + ".tif", flags=("edge",), remarks=("low-score",)), unread(2))
+    wide = dataclasses.replace(pictures((20, 60), 3, (1,)), preview=preview())
+    quality = assessment(closure=0.1)
+    text = render_report(
+        run(
+            stack("wide <b>", rows, pictures=wide, pixel_size=(0.1, 0.1), unit="µm", assessment=quality),
+            stack("tall", (), pictures=pictures((60, 3))),
+            stack("unbroken" * 30, ()),
+            failed("broken", "reason" * 40),
+        )
+    )
+    # The page forbids scripts but its own; a copy without that line, and with a probe, is what can be asked.
+    page = tmp_path / "report.html"
+    # What is folded is not laid out: unfolded, it must fit too.
+    text = text.replace("<details", "<details open")
+    probed, policies = POLICY.subn("", text)
+    assert policies == 1
+    page.write_text(probed.replace("</body>", PROBE), encoding="utf-8")
+    dom = dump(page, tmp_path / "profile", width)
+    expected = 2 * 6 + 1 + 1
+    assert f'data-images="{expected}"' in dom
+    assert f'data-loaded="{expected}"' in dom
+    assert 'data-overflow="0"' in dom
+    assert "wide &lt;b&gt;" in dom
+
+
+@pytest.mark.skipif(not CHROMIUM.exists(), reason="needs Chromium")
+def test_the_page_lets_no_script_run_but_its_own(tmp_path: Path) -> None:
+    """Its own gives the movie a button and a slider, pairs a line to slide, the table of stacks headings to sort by."""
+    page = tmp_path / "report.html"
+    shown = dataclasses.replace(pictures(), preview=preview())
+    stacks = (stack("one", (row(0), row(1)), pictures=shown), failed("two"), failed("three"))
+    page.write_text(render_report(run(*stacks)).replace("</body>", PROBE), encoding="utf-8")
+    dom = dump(page, tmp_path / "profile", 1280)
+    assert "Registration of cells" in dom
+    assert "data-images" not in dom
+    film = re.search(r'<div class="film".*?</figure>', dom, re.DOTALL)
+    assert film is not None
+    assert re.search(r"<button[^>]*>(Pause|Play)</button>", film[0])
+    assert re.search(r"<output>\d+ of \d+</output>", film[0])
+    assert dom.count(">Slide</button>") == 2
+    assert 'type="search"' in dom
+    assert '<button type="button">residual (px)</button>' in dom

@@ -21,18 +21,6 @@ DOUBTFUL = ("interpolate", "apply", "leave", "drop")
 FORMS = ("one-to-one", "one-to-many", "n-to-mn", "n-to-m")
 
 ENGINES = ("fft", "direct", "tensor", "definition")
-VARIANTS = (
-    "overlap-wise",
-    "shift-per-warp",
-    "warp-shuffle",
-    "warp-shuffle-distributed",
-    "multi-right",
-    "multi-left-right",
-    "multi-row",
-    "combined-shuffle",
-    "combined",
-    "row-product",
-)
 FILTERS = ("gaussian", "box", "sobel", "laplacian", "log", "dog", "unsharp", "taps", "bank")
 BANKS = ("gabor:ORIENTATIONS,SCALES", "derivatives:SIGMA[,SIGMA...]", "schmid", "leung-malik")
 BOUNDARIES = ("reflect", "constant", "nearest", "mirror", "wrap", "valid")

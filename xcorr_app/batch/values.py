@@ -43,15 +43,13 @@ def _max_shift(text: str) -> float | tuple[float, float]:
 
 
 def _roi(text: str) -> Roi:
-    parts = []
-    for part in text.split(","):
-        start, colon, stop = part.partition(":")
-        if not colon or not all(end == "" or end.isdecimal() for end in (start, stop)):
-            raise ArgumentError(f"{text!r}: write rows and columns as Y0:Y1,X0:X1, counted from 0")
-        parts.append(slice(int(start) if start else None, int(stop) if stop else None))
-    if len(parts) != 2:
+    ends = [part.partition(":")[::2] for part in text.split(",") if ":" in part]
+    if len(ends) != 2 or text.count(",") != 1 or not all(end == "" or end.isdecimal() for part in ends for end in part):
         raise ArgumentError(f"{text!r}: write rows and columns as Y0:Y1,X0:X1, counted from 0")
-    return parts[0], parts[1]
+    if any(stop and int(stop) <= int(start or 0) for start, stop in ends):
+        raise ArgumentError(f"{text!r} is empty: write rows and columns from the first to one beyond the last")
+    rows, columns = (slice(int(start) if start else None, int(stop) if stop else None) for start, stop in ends)
+    return rows, columns
 
 
 def _reference(text: str) -> str | int | Path:
@@ -229,7 +227,7 @@ FORMAT = _names("same|ome-tiff|ome-zarr[:N]", "N is 1 to 12 levels", same=(), om
 BACKGROUND = Text("median|FILE", lambda text: text if text == "median" else _path(text))
 CHANNELS = Text("N[,N...]|sum|R|G|B|gray", _channels)
 MASK = Text("nonzero|finite|saturated|threshold:V|FILE|moving:FILE", _mask)
-CHANNEL = Text("R|G|B|gray|N", _by("io.single_channel", "parse_channel"))
+CHANNEL = Text("R|G|B|gray|N", _by("io.finding.scan", "parse_channel"))
 PREFILTER = Text("NAME:ARGS", _by("registration.stack.prefilter", "Prefilter.parse"))
 CONTRAST = Text("none|auto|local:S", _by("registration.stack.contrast", "Contrast.parse"))
 DEVICE = Text("auto|cpu|cuda[:N]", str)

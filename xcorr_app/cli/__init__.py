@@ -67,7 +67,7 @@ class _Lazy(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        from xcorr_app.cli.signals import ended_by, signals_as_interrupts
+        from xcorr_app.cli.process import ended_by, signals_as_interrupts
 
         # All that is left at the end goes with the process; to search it for garbage takes a tenth of a second.
         atexit.register(gc.freeze)
@@ -77,7 +77,7 @@ class _Lazy(click.Group):
         except KeyboardInterrupt as interrupt:
             ctx.exit(ended_by(interrupt))
         except click.exceptions.Exit as done:
-            from xcorr_app.cli.standard_output import output_was_lost
+            from xcorr_app.cli.process import output_was_lost
 
             if done.exit_code == 0 and output_was_lost(ctx):
                 ctx.exit(1)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from xcorr_app.batch.correlate.options import CorrelateOptions
 from xcorr_app.cli import options as cli_options
-from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
+from xcorr_app.cli.process import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
 
 
 @cli_options.command("correlate", CorrelateOptions, cli_options.argument("left"), cli_options.argument("right"))

@@ -20,11 +20,11 @@ def command() -> None:
     """
     import numpy as np
 
-    from xcorr_app.cli.standard_output import LastingOutput
+    from xcorr_app.cli.process import LastingOutput
     from xcorr_app.correlation.engines import ENGINES
     from xcorr_app.gpu.runtime.device import cuda_status
     from xcorr_app.gpu.runtime.kernel_cache import cache_folder
-    from xcorr_app.pipeline.environment import processor, versions
+    from xcorr_app.pipeline.stages import processor, versions
 
     # Who reads may have seen enough, as `head` has.
     say = partial(click.echo, file=cast("TextIO", LastingOutput(sys.stdout)))

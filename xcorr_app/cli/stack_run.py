@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from xcorr_app.batch.shared_options import StackOptions
-from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
 from xcorr_app.cli.options import command, device_note, inputs_argument
+from xcorr_app.cli.process import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from xcorr_app.io import Discovery
-    from xcorr_app.pipeline.outcome import Run
-    from xcorr_app.pipeline.work import Plan, Work
+    from xcorr_app.pipeline.work import Plan, Run, Work
 
 Sizes = dict[str, int]
 Columns = Mapping[str, Callable[[dict[str, Any]], str]]
@@ -81,7 +80,6 @@ def run_command(
     `show` prints the results, with ``-q`` only `failures`. What is `counted` of a stack is a unit of its progress, in
     two `halves` where each is measured and moved. A plan of what will be `found` later is `taken` over.
     """
-    from xcorr_app.cli.memory import keep_freed_memory
     from xcorr_app.cli.printing.progress import count_of, display_for
     from xcorr_app.cli.printing.tables import (
         console_for,
@@ -91,6 +89,7 @@ def run_command(
         print_found,
         print_timings,
     )
+    from xcorr_app.cli.process import keep_freed_memory
     from xcorr_app.cluster.connect import workers_of
     from xcorr_app.pipeline.output import prepared_output
     from xcorr_app.pipeline.run import run_stacks
@@ -113,14 +112,12 @@ def run_command(
             print_found(console, plan.discovery, device_note(plan.device, options))
         silent = quiet or found is not None
         count = None if silent or cluster or counted is None else count_of(plan.discovery, counted, halves=halves)
-        resources = options.resources()
         with (
             workers_of(cluster) as elsewhere,
             taken(plan) as final,
             display_for(console, quiet=silent, unit="stacks" if cluster else "frames", count=count) as watch,
         ):
-            how: Any = {"watcher": watch, "resources": resources, "elsewhere": elsewhere}
-            run = run_stacks(kind(final), **how)
+            run = run_stacks(kind(final), watcher=watch, elsewhere=elsewhere)
         if quiet:
             print_failures(failures(run) if failures else failures_in(run.outcomes))
         else:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from xcorr_app.cli.failures import WRONG_USAGE, one_line_failures
+from xcorr_app.cli.process import WRONG_USAGE, one_line_failures
 from xcorr_app.errors import XcorrError
 
 if TYPE_CHECKING:

@@ -102,7 +102,7 @@ def _local(environments: list[dict[str, str]]) -> Iterator[Any]:
     """Processes of this machine, each with one task at a time and its share of the cores."""
     from distributed import Nanny, Scheduler, SpecCluster
 
-    from xcorr_app.cluster.cores import KeepToCores, shares
+    from xcorr_app.cluster.task import KeepToCores, shares
 
     workers = {}
     for number, (environment, cores) in enumerate(zip(environments, shares(len(environments)), strict=True)):

@@ -10,15 +10,44 @@ import os
 import platform
 import threading
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
+
+from distributed import WorkerPlugin
 
 from xcorr_app.errors import ClusterError
 from xcorr_app.io import Checksums, Discovery, SeriesSpec
 from xcorr_app.io.writing.atomic import remove_abandoned
-from xcorr_app.pipeline.environment import own_version
 from xcorr_app.pipeline.run import compute_stacks
+from xcorr_app.pipeline.stages import own_version
 from xcorr_app.pipeline.work import Plan, Work
 from xcorr_app.registration.one_blas_thread import one_blas_thread
+
+_THREADS = Path("/proc/self/task")
+
+
+class KeepToCores(WorkerPlugin):  # type: ignore[misc,unused-ignore]
+    """Keeps a worker to some cores, also one that is begun in the place of another; nothing where there are none."""
+
+    name = "xcorr-cores"
+
+    def __init__(self, cores: list[int]) -> None:
+        self._cores = cores
+
+    def setup(self, worker: Any) -> None:
+        """Keep the process's threads, and those that they start, to the cores."""
+        if self._cores and _THREADS.is_dir():
+            for thread in _THREADS.iterdir():
+                os.sched_setaffinity(int(thread.name), self._cores)
+
+
+def shares(count: int) -> list[list[int]]:
+    """Cores of each of `count` workers; several share one where there are fewer cores. Empty where none are known."""
+    if not hasattr(os, "sched_getaffinity"):
+        return [[]] * count
+    cores = sorted(os.sched_getaffinity(0))
+    return [cores[number::count] or [cores[number % len(cores)]] for number in range(count)]
+
 
 BEGUN = "xcorr-begun"
 """Topic of the event by which a worker says that it begins a task: of one that dies nothing else is known."""

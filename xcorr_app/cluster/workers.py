@@ -1,26 +1,87 @@
-"""The client's side of a run on a cluster: hands out stacks, learns what became of them, keeps count of workers."""
+"""The client's side of a run on a cluster: hands out stacks, learns what became of them, keeps count of workers.
+
+Few more tasks are out at any time than there are workers: neither the client nor the scheduler holds more for ten
+thousand stacks than for a hundred.
+"""
 
 from __future__ import annotations
 
+import math
 import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from distributed import KilledWorker
+from distributed import CancelledError, KilledWorker, as_completed
 
-from xcorr_app.cluster.scheduling import handed_out
 from xcorr_app.cluster.task import BEGUN, Job, compute_stack
+from xcorr_app.errors import ClusterError
 from xcorr_app.io import SeriesSpec
-from xcorr_app.pipeline.environment import own_version
-from xcorr_app.pipeline.failures import reason_of
-from xcorr_app.pipeline.outcome import Outcome
 from xcorr_app.pipeline.resources import Resources
 from xcorr_app.pipeline.stack_steps import outcome_of
+from xcorr_app.pipeline.stages import own_version
 from xcorr_app.pipeline.state import State
-from xcorr_app.pipeline.work import Watcher, Work
+from xcorr_app.pipeline.work import Outcome, Watcher, Work, reason_of
 
 if TYPE_CHECKING:
     from distributed import Client
+
+
+_OUT_PER_WORKER = 2
+"""One that is computed, and one that waits at the worker, so that it never waits for the client."""
+_SECONDS_BETWEEN_COUNTS = 2.0
+LOST = "the scheduler {address} is lost; what was finished is kept: start the cluster again, and go on with --resume"
+
+
+def handed_out(
+    client: Client, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]
+) -> Iterator[tuple[int, Any]]:
+    """Call a function with each of some arguments on workers; in the order in which they end.
+
+    Yields
+    ------
+    number : int
+        Place of the arguments.
+    result : Any
+        What the function returned, or the exception that it raised, or that befell it.
+
+    Raises
+    ------
+    ClusterError
+        The scheduler is lost.
+    """
+    address = client.scheduler_info()["address"]
+    run, waiting = uuid.uuid4().hex[:12], iter(range(len(arguments)))
+    numbers: dict[str, int] = {}
+    counted, room = -math.inf, 0
+    tasks = as_completed(loop=client.loop, with_results=True, raise_errors=False)
+    try:
+        while True:
+            if time.monotonic() - counted > _SECONDS_BETWEEN_COUNTS:
+                room = _OUT_PER_WORKER * max(1, sum(client.nthreads().values()))
+                counted = time.monotonic()
+            while len(numbers) < room and (number := next(waiting, None)) is not None:
+                key = f"xcorr-{run}-{number}"
+                numbers[key] = number
+                tasks.add(client.submit(function, *arguments[number], key=key, pure=False))
+            if not numbers:
+                return
+            future, result = next(tasks)
+            if isinstance(result, CancelledError):
+                raise ClusterError(LOST.format(address=address))
+            number = numbers.pop(future.key)
+            yield number, result[1] if future.status == "error" else result
+            # The cluster forgets a task once nobody here knows it.
+            del future, result
+    except (OSError, RuntimeError) as error:
+        if isinstance(error, ClusterError) or client.status == "running":
+            raise
+        raise ClusterError(LOST.format(address=address)) from error
+    finally:
+        if client.status == "running":
+            client.cancel(list(tasks.futures))
+
 
 _SECONDS_TO_APPEAR = 10.0
 """That a network's file system may take to show here what a worker wrote."""

@@ -77,11 +77,11 @@ class FoundShifts:
 
     def summary(self) -> str:
         """Say in a line how many pairs there are, how far they lie apart, and how alike they are."""
-        known = np.isfinite(self.score)
+        known, pairs = np.isfinite(self.score), f"{len(self)} pair{'' if len(self) == 1 else 's'}"
         if not known.any():
-            return f"{len(self)} pairs, none with a shift"
+            return f"{pairs}, none with a shift"
         far, scores = np.linalg.norm(self.shift[known], axis=1).max(), self.score[known]
-        return f"{len(self)} pairs, largest shift {far:.2f} px, scores {scores.min():.3g} to {scores.max():.3g}"
+        return f"{pairs}, largest shift {far:.2f} px, scores {scores.min():.3g} to {scores.max():.3g}"
 
     def plot(self, axes: Any = None) -> Any:
         """Draw all shifts as points, brighter where pairs are more alike; returns the axes of matplotlib, or `axes`."""

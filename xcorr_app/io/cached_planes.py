@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import threading
 from itertools import groupby
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from xcorr_app.errors import InputError
-from xcorr_app.io.meter import Meter, timed
 from xcorr_app.io.opened import is_of_system
-from xcorr_app.io.series import FilesSource, UnusableFile
-from xcorr_app.io.source import Source, plane_number, plane_positions
+from xcorr_app.io.series import Source, UnusableFile
+from xcorr_app.io.source import Meter, plane_number, plane_positions, timed
 from xcorr_app.io.tiff.tiff import TiffImage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from xcorr_app.errors import InputError
     from xcorr_app.io.checksum import Checksums
-    from xcorr_app.io.source import ImageFile, ReadsTogether, Source
+    from xcorr_app.io.source import ImageFile
 
 
 def read_planes(
@@ -37,13 +35,6 @@ def read_planes(
     InputError where the system is at fault: a stack that went on without such a plane would be recorded as finished.
     """
     errors: dict[int, InputError] = {}
-    if not isinstance(source, FilesSource):
-        for i, position in enumerate(positions):
-            try:
-                out[i] = source.plane(**position)
-            except InputError as error:
-                out[i], errors[i] = 0, _of_file(error)
-        return errors
     places = [source.page_of(**position) for position in positions]
     start = 0
     for _, group in groupby(places, lambda place: id(place[0])):
@@ -61,7 +52,7 @@ def is_plain(source: Source) -> bool:
     Planes that must be decoded, and those of many files, are read the faster the more do.
     """
     source = getattr(source, "source", source)  # that of a `HeldSource`
-    if not isinstance(source, FilesSource) or len(source.paths) > 1:
+    if len(source.paths) > 1:
         return False
     file, _ = source.page_of(0, 0, 0)
     return isinstance(file, TiffImage) and bool((file.data_offsets >= 0).all())
@@ -72,10 +63,10 @@ def _read_file(
 ) -> dict[int, InputError]:
     """Read pages of one file: together, and where that fails one by one, so that only damaged ones are lost."""
     checksum = None if checksums is None else checksums.of(file.path)
-    together: ReadsTogether | None = getattr(file, "read_into", None) and cast("ReadsTogether", file)
+    together = getattr(file, "read_into", None)
     if together is not None:
         try:
-            together.read_into(pages, out, checksum)
+            together(pages, out, checksum)
         except InputError as error:
             if len(pages) == 1:
                 out[0] = 0
@@ -132,7 +123,7 @@ class HeldSource(Source):
     def __init__(
         self, source: Source, budget: MemoryBudget, checksums: Checksums | None = None, meter: Meter | None = None
     ) -> None:
-        super().__init__(source.name, source.paths, source.metadata)
+        super().__init__(source.name, source.paths, source.metadata, source.page_of)
         self.source, self._budget, self._checksums, self._meter = source, budget, checksums, meter
         self._size = self.metadata.planes * self.metadata.plane_bytes
         self._planes: np.ndarray | None = None
@@ -149,23 +140,6 @@ class HeldSource(Source):
                 self._claimed = np.zeros(self.metadata.planes, dtype=bool)
                 self._ready = np.zeros(self.metadata.planes, dtype=bool)
                 self._positions = plane_positions(self.metadata)
-
-    @property
-    def is_held(self) -> bool:
-        """Whether the whole stack is kept once it was read."""
-        return self._planes is not None
-
-    def origin(self, t: int = 0, z: int = 0, c: int = 0) -> tuple[Path, int]:
-        """File and page of a plane."""
-        return self.source.origin(t, z, c)
-
-    def plane(self, t: int = 0, z: int = 0, c: int = 0) -> np.ndarray:
-        """Read one plane; see `Source.plane`."""
-        planes, errors = self.planes([{"t": t, "z": z, "c": c}])
-        if errors:
-            raise errors[0]
-        plane: np.ndarray = planes[0]
-        return plane
 
     def planes(self, positions: Sequence[dict[str, int]]) -> tuple[np.ndarray, dict[int, InputError]]:
         """Planes at positions, (n, Y, X), not to be changed, and the errors of those that could not be read (zeros)."""

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import xxhash
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.meter import Meter, timed
 from xcorr_app.io.names import url_of
-from xcorr_app.io.opened import Stamp, library, opened, stamp
+from xcorr_app.io.opened import Stamp, library, opened
+from xcorr_app.io.source import Meter, timed
 from xcorr_app.system import read_at
 
 if TYPE_CHECKING:
@@ -71,23 +71,17 @@ _TAIL = 1 << 16
 class FileChecksum:
     """Checksum of one file, told of what was read of it by any number of threads.
 
-    What came before a part and was not told of yet is read again: the system has it in memory.
+    What came before a part and was not told of yet is read again: the system has it in memory. Where planes are
+    decoded, or a library reads them, nothing is told. There is none of a file that is not as it was `known` to be.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, known: Stamp | None = None) -> None:
         self.path = path
         self._digest = xxhash.xxh3_128()
         self._position = 0
-        self._stamp: Stamp | None = None
+        self._stamp = known
         self._result: str | None = None
         self._lock = threading.Lock()
-
-    def saw(self, known: Stamp) -> None:
-        """Take in as what the file was checked, before anything is read: of another one there is no checksum.
-
-        Where planes are decoded, or a library reads them, nothing is told of the bytes.
-        """
-        self._stamp = known
 
     def add(self, descriptor: int, known: Stamp, offset: int, part: memoryview) -> None:
         """Take in the bytes from `offset` on in the open file of size and time `known`."""
@@ -111,11 +105,8 @@ class FileChecksum:
             if self._result is None:
                 self._result = _of_folder(self.path)
             if self._result is None:
-                with opened(self.path) as descriptor:
-                    now = stamp(descriptor)
-                    if self._stamp not in (None, now):
-                        raise DamagedFileError(f"{self.path}: was changed by another program while it was being read")
-                    self._read(descriptor, now[0])
+                with opened(self.path, self._stamp) as descriptor:
+                    self._read(descriptor, os.fstat(descriptor).st_size)
                 self._result = self._digest.hexdigest()
             return self._result
 
@@ -147,11 +138,8 @@ class Checksums:
     def __init__(
         self, paths: Sequence[Path], meter: Meter | None = None, checked: Mapping[Path, Stamp] | None = None
     ) -> None:
-        self._files = {path: FileChecksum(path) for path in paths}
+        self._files = {path: FileChecksum(path, (checked or {}).get(path)) for path in paths}
         self._meter = meter
-        for path, known in (checked or {}).items():
-            if path in self._files:
-                self._files[path].saw(known)
 
     def of(self, path: Path) -> FileChecksum | None:
         """Of one file, to be told of what is read of it."""

@@ -15,8 +15,7 @@ from xcorr_app.io.writing.written_planes import BYTES_WAITING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xcorr_app.io.meter import Meter
-    from xcorr_app.io.source import StackMetadata
+    from xcorr_app.io.source import Meter, StackMetadata
 
 Writer: TypeAlias = StackWriter | ZarrWriter
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from xcorr_app.errors import ArgumentError, InputError
+from xcorr_app.io.finding.scan import PickedImage
 from xcorr_app.io.opened import Stamp
-from xcorr_app.io.single_channel import PickedImage
-from xcorr_app.io.source import ImageFile, Source, StackMetadata, calibration_of, make_metadata
-from xcorr_app.io.tiff.ome_set import OmeSet, paths_of
+from xcorr_app.io.source import Closable, ImageFile, StackMetadata, calibration_of, make_metadata
+from xcorr_app.io.tiff.ome_set import OmeSet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,8 +46,18 @@ class UnusableFile:
 AnyFile: TypeAlias = ImageFile | UnusableFile
 
 
-class FilesSource(Source):
-    """A stack in one file or several: `locate` says which one holds a plane (t, z, c), and which page of it that is."""
+class Source(Closable):
+    """A stack whose planes are read when they are asked for, in one file or several. Safe to use from several threads.
+
+    Attributes
+    ----------
+    name
+        For the output folder: one safe path component.
+    paths
+        Every input file, in order.
+    metadata, sizes
+        Axes, type and calibration; size of each of T, Z, C, Y, X.
+    """
 
     def __init__(
         self,
@@ -56,7 +66,7 @@ class FilesSource(Source):
         metadata: StackMetadata,
         locate: Callable[[int, int, int], tuple[AnyFile, int]],
     ) -> None:
-        super().__init__(name, paths, metadata)
+        self.name, self.paths, self.metadata, self.sizes = name, paths, metadata, metadata.sizes
         self._locate = locate
 
     def page_of(self, t: int, z: int, c: int) -> tuple[AnyFile, int]:
@@ -67,12 +77,12 @@ class FilesSource(Source):
         return self._locate(t, z, c)
 
     def plane(self, t: int = 0, z: int = 0, c: int = 0) -> np.ndarray:
-        """Read one plane; see `Source.plane`."""
+        """Read one plane, (Y, X) in native byte order, the caller's to change."""
         file, page = self.page_of(t, z, c)
         return file.read(page)
 
     def origin(self, t: int = 0, z: int = 0, c: int = 0) -> tuple[Path, int]:
-        """File and page of a plane."""
+        """File and page (counted from 0 within the file) that hold a plane."""
         file, page = self.page_of(t, z, c)
         if isinstance(file, PickedImage):
             page = file.page_in_file(page)
@@ -80,12 +90,18 @@ class FilesSource(Source):
         return file.place(page) if isinstance(file, OmeSet) else (file.path, page)
 
 
-def stack_source(name: str, file: ImageFile) -> FilesSource:
+def paths_of(file: object, path: Path) -> tuple[Path, ...]:
+    """Every file of an image: those that it is put together from, or the one at `path`."""
+    found: tuple[Path, ...] = getattr(file, "paths", (path,))
+    return found
+
+
+def stack_source(name: str, file: ImageFile) -> Source:
     """A stack in one file."""
-    return FilesSource(name, paths_of(file, file.path), file.metadata, lambda *at: (file, file.page_at(*at)))
+    return Source(name, paths_of(file, file.path), file.metadata, lambda *at: (file, file.page_at(*at)))
 
 
-def frames_source(name: str, files: Sequence[AnyFile]) -> FilesSource:
+def frames_source(name: str, files: Sequence[AnyFile]) -> Source:
     """A series of files whose pages follow each other along T.
 
     Unusable ones keep their place, so that the others keep their numbers. Raises InputError when no file
@@ -111,7 +127,7 @@ def frames_source(name: str, files: Sequence[AnyFile]) -> FilesSource:
         index = bisect_right(ends, t)
         return files[index], t - (ends[index - 1] if index else 0)
 
-    return FilesSource(name, tuple(file.path for file in files), metadata, locate)
+    return Source(name, tuple(file.path for file in files), metadata, locate)
 
 
 def placed_source(
@@ -119,7 +135,7 @@ def placed_source(
     files: Sequence[AnyFile],
     positions: Sequence[tuple[int, int, int]],
     channel_names: tuple[str, ...] = (),
-) -> FilesSource:
+) -> Source:
     """A stack whose files have places along some of T, Z and C; the other axes are within the files.
 
     Unusable files keep their place. Raises InputError when no file is usable, or files differ in size or type, or have
@@ -153,7 +169,7 @@ def placed_source(
         inner = (0 if placed else index for index, placed in zip(place, by_file, strict=True))
         return at[t, z, c], at[t, z, c].page_at(*inner)
 
-    return FilesSource(name, tuple(file.path for file in files), metadata, locate)
+    return Source(name, tuple(file.path for file in files), metadata, locate)
 
 
 def _first(name: str, files: Sequence[AnyFile], differs: str, kind: Callable[[ImageFile], str]) -> ImageFile:

@@ -100,7 +100,7 @@ class ShiftTable:
         absent = np.setdiff1d(np.arange(count), frames)
         known = np.sort(frames[np.isfinite(values).all(axis=1)])
         if absent.size and (missing == "refuse" or known.size == 0):
-            hint = "" if known.size == 0 else "; interpolate them, or take a table of this stack"
+            hint = "" if known.size == 0 else ": take a table of this stack, or interpolate them"
             raise ShapeError(f"the table lacks frames {runs_of(absent.tolist())} of {count}{hint}")
         for column in placed.T:
             column[absent] = np.interp(absent, known, column[known]) if absent.size else column[absent]

@@ -1,12 +1,14 @@
-"""What is known of a stack, and the lazy view through which the rest of the program reads one."""
+"""What is known of a stack, and of the files that hold one."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -17,7 +19,21 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from xcorr_app.io.checksum import FileChecksum
+
+Meter: TypeAlias = Callable[[str, float, float, int], None]
+"""``meter(stage, begin, end, bytes)``, in seconds of ``time.perf_counter``; called from any thread."""
+
+
+@contextmanager
+def timed(meter: Meter | None, stage: str, size: int = 0) -> Iterator[None]:
+    """Tell the meter, if any, of what happens in the block."""
+    begin = time.perf_counter()
+    try:
+        yield
+    finally:
+        if meter is not None:
+            meter(stage, begin, time.perf_counter(), size)
+
 
 Kind = Literal["ome", "imagej", "tiff", "png"]
 
@@ -252,38 +268,6 @@ class Closable:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-class Source(Closable, ABC):
-    """A stack whose planes are read when they are asked for. Safe to use from several threads.
-
-    Attributes
-    ----------
-    name
-        For the output folder: one safe path component.
-    paths
-        Every input file, in order.
-    metadata, sizes
-        Axes, type and calibration; size of each of T, Z, C, Y, X.
-    """
-
-    def __init__(self, name: str, paths: tuple[Path, ...], metadata: StackMetadata) -> None:
-        self.name, self.paths, self.metadata, self.sizes = name, paths, metadata, metadata.sizes
-
-    @abstractmethod
-    def plane(self, t: int = 0, z: int = 0, c: int = 0) -> np.ndarray:
-        """Read one plane, (Y, X) in native byte order, the caller's to change."""
-
-    @abstractmethod
-    def origin(self, t: int = 0, z: int = 0, c: int = 0) -> tuple[Path, int]:
-        """File and page (counted from 0 within the file) that hold a plane."""
-
-
-class ReadsTogether(Protocol):
-    """A file that reads several pages together faster than one by one."""
-
-    def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None = None) -> None:
-        """Read pages into `out`; `checksum` is told of the bytes where they are the file's own, in order."""
 
 
 class ImageFile(Protocol):

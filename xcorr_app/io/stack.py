@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.io.limits import Limits
-from xcorr_app.io.single_channel import Channel, scan_for
+from xcorr_app.io.declared import Limits
+from xcorr_app.io.finding.scan import Channel, scan_for
 from xcorr_app.io.source import PIXEL_TYPES, StackMetadata
 from xcorr_app.io.writing.write import StackWriter
 

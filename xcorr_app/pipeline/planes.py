@@ -10,6 +10,8 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 
 from xcorr_app.errors import DeviceMemoryError, InputError
+from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.gpu.runtime.download import download_in_parts
 from xcorr_app.gpu.runtime.memory import release_unused
 from xcorr_app.io import HeldSource, MemoryBudget, Source
 from xcorr_app.io.cached_planes import is_plain
@@ -159,3 +161,14 @@ def over_planes(
                 raise
             release_unused()
             notes.append(NOTE.format(past, done))
+
+
+def write_planes(writer: Any, planes: Array, area: tuple[slice, slice] | None = None, *, counted: bool = False) -> int:
+    """Write planes (..., Y, X), or an area of each, in order; returns how many pixels are NaN or infinite, if asked."""
+    unusual = 0
+    for part in download_in_parts(planes):
+        if counted and part.dtype.kind == "f":
+            unusual += part.size - int(np.count_nonzero(np.isfinite(part)))
+        for plane in part.reshape(-1, *part.shape[-2:]):
+            writer.write(plane if area is None else plane[area])
+    return unusual

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -29,11 +30,6 @@ from xcorr_app.system import worker_count
 _MAX_READERS = 16
 _OF_PLAIN = 3
 """Threads that read one file as it is stored: one reads, one computes, one uploads."""
-
-
-def reader_count() -> int:
-    """Threads that read one stack together where it is computed: half of the cores."""
-    return max(1, min(_MAX_READERS, worker_count()) // 2)
 
 
 class Prefetch:
@@ -65,13 +61,6 @@ class Prefetch:
                 self._readers.shutdown(cancel_futures=True)
             self._uploader, self._readers = None, None
 
-
-def side_by_side(*, plain: bool) -> int:
-    """Threads that bring one stack to a device together."""
-    return _OF_PLAIN if plain else _MAX_READERS
-
-
-T = TypeVar("T")
 
 _LARGEST_DEFAULT, _PLAIN_DEFAULT = 1 << 30, 1 << 26
 _SHARE_OF_MEMORY = 8
@@ -128,23 +117,10 @@ class StackResources:
         self._writers: list[Writer] = []
         self._files: list[tuple[Path, bytes]] = []
         self._opened = ExitStack()
-        self._begun: Any = None
 
     def watched(self, progress: Progress | None, check: Callable[[], None]) -> None:
         """Tell of the stack's progress from now on, and ask whether to go on."""
         self._progress, self._check = progress, check
-
-    def begun(self, begin: Callable[[], T]) -> T:
-        """Return what `begin` returns, or returned before: a stack may be begun while the one before is computed."""
-        if self._begun is None:
-            self._begun = begin()
-        begun: T = self._begun
-        return begun
-
-    @property
-    def is_begun(self) -> bool:
-        """Whether the stack is being read."""
-        return self._begun is not None
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """Take in how far a stage is; raises Stopped where the run was interrupted."""
@@ -165,7 +141,7 @@ class StackResources:
         needless = elsewhere or (once and size > self._run.memory.limit // 4)
         budget = MemoryBudget(0) if needless else self._run.memory
         held = self._opened.enter_context(HeldSource(source, budget, self.checksums, self.stages.meter))
-        held.read_ahead(reader_count())
+        held.read_ahead(max(1, min(_MAX_READERS, worker_count()) // 2))  # half of the cores
         return held
 
     def keeps_plain(self, source: Source) -> bool:
@@ -186,13 +162,15 @@ class StackResources:
             return frames
         uploader, readers = self._run.prefetch.made()
         self._opened.callback(lambda: self.notes.extend(note for note in uploader.notes if note not in self.notes))
-        together = side_by_side(plain=frames.is_plain)
-        told: Any = {"side_by_side": together, "meter": self.stages.meter, "waited": self.stages.waited}
+        how: Any = {"side_by_side": _OF_PLAIN if frames.is_plain else _MAX_READERS, "waited": self.stages.waited}
+        upload: Callable[..., StackUpload] = partial(
+            StackUpload, carrier=uploader, readers=readers, meter=self.stages.meter, **how
+        )
         size = frames.count * frames.shape[0] * frames.shape[1] * frames.read_dtype.itemsize
         if self.fits_on_device(size):
-            for upload in attempt(lambda: StackUpload(frames, uploader, readers, **told)):
-                return self._opened.enter_context(upload)
-        return self._opened.enter_context(DeviceFrames(frames, uploader, readers, **told))
+            for whole in attempt(lambda: upload(frames)):
+                return self._opened.enter_context(whole)
+        return self._opened.enter_context(DeviceFrames(frames, upload))
 
     def writer(self, path: Path, metadata: StackMetadata) -> Writer:
         """Return a writer whose file is completed together with the stack."""
@@ -218,17 +196,12 @@ class StackResources:
             yield
         self.seconds[name] = round(time.perf_counter() - begin, 3)
 
-    def write_text(self, path: Path, text: str) -> None:
-        """Write a file together with the others of the stack, or not at all."""
-        self.write_bytes(path, text.encode())
-
     def write_bytes(self, path: Path, content: bytes) -> None:
         """Write a file together with the others of the stack, or not at all."""
         self._files.append((path, content))
 
     def close(self) -> None:
         """Close what was opened to be read, and give its memory back."""
-        self._begun = None
         self._opened.close()
 
     def prepare(self) -> None:

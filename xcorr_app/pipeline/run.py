@@ -21,13 +21,11 @@ import numpy as np
 from xcorr_app.errors import DeviceLostError
 from xcorr_app.io import Checksums, atomic_write_text
 from xcorr_app.io.opened import announce
-from xcorr_app.pipeline.environment import processor, versions
-from xcorr_app.pipeline.finisher import Finisher
-from xcorr_app.pipeline.outcome import Outcome, Run
 from xcorr_app.pipeline.resources import Resources
-from xcorr_app.pipeline.stack_steps import Shared, StackSteps
+from xcorr_app.pipeline.stack_steps import Finisher, Shared, StackSteps
+from xcorr_app.pipeline.stages import processor, versions
 from xcorr_app.pipeline.state import RECORD, RECORD_VERSION, State, asked_of
-from xcorr_app.pipeline.work import Watcher, Work
+from xcorr_app.pipeline.work import Outcome, Run, Watcher, Work
 from xcorr_app.system import worker_count
 
 _MAX_ANNOUNCED = 64
@@ -57,19 +55,13 @@ class Elsewhere(Protocol):
         """Plain values for ``run.json``: who computed what."""
 
 
-def run_stacks(
-    work: Work[Any],
-    *,
-    watcher: Watcher | None = None,
-    resources: Resources | None = None,
-    elsewhere: Elsewhere | None = None,
-) -> Run:
+def run_stacks(work: Work[Any], *, watcher: Watcher | None = None, elsewhere: Elsewhere | None = None) -> Run:
     """Process every series of a plan whose output folder is ready, then write the report and ``run.json``.
 
     One series that fails does not stop the others. Neither does one that runs into a defect of the program, unless
     ``--debug`` lets the exception out. With `elsewhere`, other processes compute the stacks.
     """
-    started, resources, plan = datetime.now(UTC), resources or work.options.resources(), work.plan
+    started, resources, plan = datetime.now(UTC), work.options.resources(), work.plan
     stages, found = resources.stages, versions()
     State(plan.out).begin(asked_of(work.program, plan.options.parameters(), plan.inputs))
     files = {name: Checksums(paths).finished() for name, paths in work.files().items()}
@@ -81,15 +73,12 @@ def run_stacks(
         report = work.report([*computed, *unused], stages)
     run = Run((*computed, *unused), plan.out / RECORD, stages, report)
     sources = {spec.name: spec.source for spec in plan.discovery.series}
-    records = {}
-    for each in computed:
-        failure = {} if each.failure is None else {"failure": each.failure}
-        records[each.name] = {
-            "source": sources.get(each.name, each.name),
-            "inputs": each.inputs,
-            **each.facts,
-            **failure,
-        }
+    records = {
+        each.name: {"source": sources.get(each.name, each.name), "inputs": each.inputs}
+        | each.facts
+        | ({} if each.failure is None else {"failure": each.failure})
+        for each in computed
+    }
     seconds = (datetime.now(UTC) - started).total_seconds()
     record = {
         "program": work.program,
@@ -147,7 +136,7 @@ def compute_stacks(
                 if place not in begun:
                     begun[place] = StackSteps(shared, series[place])
                     begun[place].ahead()
-            if number + 1 in begun and not begun[number + 1].is_begun:
+            if number + 1 in begun and begun[number + 1].begun is None:
                 # The system reads ahead what comes next, as far as that does not push out what this stack needs.
                 for path in (paths := series[number + 1].paths[:_MAX_ANNOUNCED]):
                     announce(path, _BYTES_ANNOUNCED // len(paths))

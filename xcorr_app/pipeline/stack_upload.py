@@ -12,8 +12,7 @@ import numpy as np
 
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.memory import attempt
-from xcorr_app.io.meter import Meter, timed
-from xcorr_app.io.source import Closable
+from xcorr_app.io.source import Closable, Meter, timed
 from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, Frames
 
 _BYTES_A_PART = 1 << 23
@@ -53,19 +52,7 @@ class Carrier(Protocol):
         """Bring a buffer to the device; returns when it is there."""
 
 
-class _Brought(Closable):
-    """Frames of a stack, which are given up when the block ends."""
-
-    def __init__(self, host: HostFrames, carrier: Carrier, readers: ThreadPoolExecutor) -> None:
-        self.count, self.shape, self.dtype = host.count, host.shape, np.dtype(host.dtype)
-        self._host, self._carrier, self._readers = host, carrier, readers
-
-    def on_host(self) -> Frames:
-        """Return the same frames, handed out as NumPy arrays."""
-        return self._host.on_host()
-
-
-class StackUpload(_Brought):
+class StackUpload(Closable):
     """Hands out frames of a stack as parts of one device array, once they are there.
 
     Raises what CuPy does where the device's memory does not suffice for them.
@@ -97,8 +84,8 @@ class StackUpload(_Brought):
         meter: Meter | None = None,
         waited: Callable[[str, float], None] | None = None,
     ) -> None:
-        super().__init__(host, carrier, readers)
-        self._meter, self._waited = meter, waited
+        self.count, self.shape, self.dtype = host.count, host.shape, np.dtype(host.dtype)
+        self._host, self._carrier, self._readers, self._meter, self._waited = host, carrier, readers, meter, waited
         kind, (self._first, self._last) = host.read_dtype, within or (0, self.count)
         self._there: Array = carrier.room((self._last - self._first, *self.shape), kind)
         part = _BYTES_A_PART if host.is_plain else min(_BYTES_A_PART, _SHARED_BYTES_A_PART)
@@ -112,6 +99,10 @@ class StackUpload(_Brought):
     def read(self, start: int, stop: int) -> Chunk:
         """Frames ``start`` to ``stop - 1``, on the device, not to be changed."""
         return Chunk(start, self._there[start - self._first : stop - self._first], self._arrived(start, stop))
+
+    def on_host(self) -> Frames:
+        """Return the same frames, handed out as NumPy arrays."""
+        return self._host.on_host()
 
     def settled(self) -> Frames:
         """The frames as a plain array on the device, which is measured in fewer steps; as they are where many come."""
@@ -174,47 +165,38 @@ class StackUpload(_Brought):
         return unreadable
 
 
-class DeviceFrames(_Brought):
+class DeviceFrames(Closable):
     """Hands out device arrays of frames; while a range is worked on, the next one of the same length is brought.
 
     Parameters
     ----------
     host
         Where they come from.
-    carrier
-        Brings them.
-    readers
-        Threads that read a range together, in which the carrier's device is current.
-    waited
-        Told of the time for which a range was not there yet.
+    upload
+        ``upload(host, within=(start, stop))`` begins to bring a range: `StackUpload`.
     """
 
-    def __init__(
-        self,
-        host: HostFrames,
-        carrier: Carrier,
-        readers: ThreadPoolExecutor,
-        *,
-        side_by_side: int = 16,
-        meter: Meter | None = None,
-        waited: Callable[[str, float], None] | None = None,
-    ) -> None:
-        super().__init__(host, carrier, readers)
-        self._how: Any = {"side_by_side": side_by_side, "meter": meter, "waited": waited}
+    def __init__(self, host: HostFrames, upload: Callable[..., StackUpload]) -> None:
+        self.count, self.shape, self.dtype = host.count, host.shape, np.dtype(host.dtype)
+        self._host, self._upload = host, upload
         self._coming: tuple[tuple[int, int], StackUpload] | None = None
+
+    def on_host(self) -> Frames:
+        """Return the same frames, handed out as NumPy arrays."""
+        return self._host.on_host()
 
     def read(self, start: int, stop: int) -> Chunk:
         """Frames ``start`` to ``stop - 1``, on the device, not to be changed."""
         if self._coming is None or self._coming[0] != (start, stop):
             self.close()
-            self._coming = (start, stop), self._upload(start, stop)
+            self._coming = (start, stop), self._upload(self._host, within=(start, stop))
         with self._coming[1] as upload:
             self._coming = None
             chunk = upload.read(start, stop)
         following = stop, min(2 * stop - start, self.count)
         if stop - start > 1 and following[1] > stop:
             # Where memory does not suffice for both, the next range comes when it is asked for.
-            for upload in attempt(self._upload, *following):
+            for upload in attempt(lambda: self._upload(self._host, within=following)):
                 self._coming = following, upload
         return chunk
 
@@ -223,6 +205,3 @@ class DeviceFrames(_Brought):
         if self._coming is not None:
             self._coming[1].close()
             self._coming = None
-
-    def _upload(self, start: int, stop: int) -> StackUpload:
-        return StackUpload(self._host, self._carrier, self._readers, within=(start, stop), **self._how)

@@ -1,4 +1,4 @@
-"""Which stage of a run sets its pace: seconds each was busy, seconds the run waited for it, and bytes.
+"""What a run ran on, and which stage set its pace: seconds each was busy, seconds the run waited for it, and bytes.
 
 A stage is busy while any thread works in it. The chain of a run is a thread that measures, moves and assesses one stack
 after the other; now and then it waits for what other threads do meanwhile (reading ahead, writing, syncing, drawing).
@@ -7,12 +7,59 @@ What it spent most of its time in, or waiting for, is what a faster machine woul
 
 from __future__ import annotations
 
+import functools
+import importlib.metadata
+import os
+import platform
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+from xcorr_app.system import worker_count
+
+_PACKAGES = ("numpy", "scipy", "tifffile", "imagecodecs", "opencv-python-headless")
+_DEVICE_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Versions of Python, of this package and of the packages that results may depend on."""
+    found = {"xcorr-app": own_version(), "python": platform.python_version()}
+    for name in (*_PACKAGES, *_DEVICE_PACKAGES):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def own_version() -> str:
+    """Version of this package."""
+    import xcorr_app
+
+    return xcorr_app.__version__
+
+
+@functools.cache
+def processor() -> str:
+    """Name of the processor and the number of cores this process may use."""
+    # Python's own answer starts another program.
+    name = _model_name() or platform.processor() or platform.machine()
+    return f"{name}, {worker_count()} of {os.cpu_count()} cores"
+
+
+def _model_name() -> str | None:
+    """What Linux calls the processor."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return None
+
 
 STEPS = ("start", "measure", "move", "assess", "filter", "unmix")
 """Stages of the chain itself; while it waits for another stage, they do not count."""
@@ -72,7 +119,7 @@ class Stages:
             self._sizes[stage] = self._sizes.get(stage, 0) + size
 
     @contextmanager
-    def step(self, stage: str, size: int = 0) -> Iterator[None]:
+    def step(self, stage: str) -> Iterator[None]:
         """Time a step of the chain, in the thread that takes it."""
         begin, waited = time.perf_counter(), self._waited_here()
         try:
@@ -81,7 +128,6 @@ class Stages:
             spent = time.perf_counter() - begin - (self._waited_here() - waited)
             with self._lock:
                 self._busy[stage] = self._busy.get(stage, 0.0) + max(0.0, spent)
-                self._sizes[stage] = self._sizes.get(stage, 0) + size
 
     @contextmanager
     def waiting(self, stage: str) -> Iterator[None]:

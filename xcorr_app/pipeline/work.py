@@ -1,24 +1,89 @@
-"""A command as a run over stacks sees it: what it finds, refuses, does to one stack, and makes of all of them."""
+"""A command as a run over stacks sees it: what it finds, refuses, does to one stack, and what became of that."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from xcorr_app.decision import Decision
-from xcorr_app.errors import XcorrError
+from xcorr_app.errors import LimitError, XcorrError
 from xcorr_app.gpu.runtime.select import OF_WORKERS, Device, select_device
-from xcorr_app.io import Discovery, Limits, SeriesSpec, discover
-from xcorr_app.pipeline.outcome import Outcome
+from xcorr_app.io import Discovery, Limits, SeriesSpec, discover, make_folder
 from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import Resources, StackResources
 from xcorr_app.pipeline.stages import Stages
 from xcorr_app.pipeline.state import asked_of
 from xcorr_app.registration.stack.passes import Progress
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one stack, or of one file that is in none."""
+
+    name: str
+    facts: dict[str, Any] = field(default_factory=dict)
+    """Timings and counts for ``run.json``; empty where `failure` is set."""
+    result: Any = None
+    """What the command shows of it."""
+    failure: str | None = None
+    flagged: bool = False
+    """A part of it counts as failed."""
+    resumed: bool = False
+    """An earlier run had finished it."""
+    inputs: dict[str, str] = field(default_factory=dict)
+    """Checksums of its files, by path."""
+
+    @property
+    def failed(self) -> bool:
+        """The stack, or a part of it, counts as failed."""
+        return self.failure is not None or self.flagged
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run did."""
+
+    outcomes: tuple[Outcome, ...]
+    record: Path
+    stages: Stages
+    report: Path | None = None
+    """The page that shows it, where one was asked for."""
+
+    @property
+    def failed(self) -> bool:
+        """Something failed, or is flagged as failed."""
+        return any(outcome.failed for outcome in self.outcomes)
+
+    @property
+    def resumed(self) -> tuple[str, ...]:
+        """Stacks that an earlier run had finished."""
+        return tuple(outcome.name for outcome in self.outcomes if outcome.resumed)
+
+
+def reason_of(error: Exception, less_memory: str) -> str:
+    """Say why a stack failed; `less_memory` is what a user can do where memory ran out."""
+    if isinstance(error, XcorrError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return f"needs more memory than there is; {less_memory}"
+    return f"the program failed with {type(error).__name__}: {error}; this is a defect, --debug shows where it is"
+
+
+@contextmanager
+def memory_as_limit(message: str) -> Iterator[None]:
+    """Turn memory that runs out on the host into a `LimitError` with this message."""
+    try:
+        yield
+    except MemoryError as error:
+        if isinstance(error, XcorrError):
+            raise
+        raise LimitError(message) from None
+
 
 Watcher = Callable[[str], Progress | None]
 """Called with a stack's name when it begins; returns what is told of its progress."""
@@ -164,6 +229,23 @@ class Work(Generic[OptionsT]):
 
     def report(self, outcomes: Sequence[Outcome], stages: Stages) -> Path | None:
         """Write the page that shows all stacks, where there is one."""
+
+
+class OneFile(Work[OptionsT]):
+    """Makes one file of each stack."""
+
+    done: str
+    """What becomes of stacks: ends the name of their files."""
+
+    def outputs(self, name: str) -> list[Path]:
+        """See `Work`."""
+        return [self.plan.out / name / f"{name}_{self.done}.tif"]
+
+    def target(self, name: str) -> Path:
+        """The file, whose folder is there."""
+        (path,) = self.outputs(name)
+        make_folder(path.parent)
+        return path
 
 
 def plan_stacks(

@@ -20,7 +20,7 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.measuring.few_frames import taken
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.parts.tile_bins import binned
-from xcorr_app.registration.parts.tile_votes import FEWEST, smoothed, votes
+from xcorr_app.registration.parts.tile_votes import FEWEST, moved_by, smoothed, votes
 from xcorr_app.registration.reference.reference_names import compares_neighbours
 from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.stack.contrast import DEFAULT_SIGMA, Contrast
@@ -137,7 +137,8 @@ def by_local_contrast(
     if is_apart:
         images = smoothed(taken(sample, np.arange(sample.count), trial))
         image = smoothed(taken(ArrayFrames(against[None]), np.arange(1), trial))[0] if by_image else images[0]
-        each = [votes(image, images[row], found.shifts[row], shifts[row]) for row in np.flatnonzero(rows & apart)]
+        both = np.stack([found.shifts, shifts], axis=1)
+        each = [votes(image, moved_by(images[row], both[row]), both[row]) for row in np.flatnonzero(rows & apart)]
         better, worse = np.sum(each, axis=0)
         still = [bool((np.abs(of[rows]) <= _STILL).all()) for of in (found.shifts, shifts)]
         if better >= FEWEST and not by_image and still == [False, True]:

@@ -34,8 +34,9 @@ _INCONSISTENT = 0.3
 """The same of inconsistent frames, at least, and"""
 _TOLD = 0.5
 """share of the tiles that resemble the reference, up to which it is more: of other scenes a tenth does."""
-_FILLED = 0.5
-"""The same of uncertain frames whose peak fills the window, so that nothing tells it from chance."""
+_FILLED = 0.51
+"""The same of uncertain frames whose peak fills the window, so that nothing tells it from chance: it may be either, and
+how far it is off is not known."""
 _CHANCE = 30.0
 """Odds of chance over the probability of a false alarm: near a height, peaks by chance are denser than those of scenes,
 which reach any."""

@@ -90,7 +90,7 @@ Look: TypeAlias = Callable[[Series], Series]
 
 def lone_reference(series: Series) -> Series:
     """Does the first or last frame show nothing of the others, which find each other? Another takes its place."""
-    wanted, trial = series.reference, partial(series.measurement.trial, whole=True)
+    wanted, trial = series.reference, partial(series.measurement.trial, whole=True, tiles=False)
     other = other_reference(series.frames, wanted, series.measured, series.settings, trial)
     if other is None:
         return series

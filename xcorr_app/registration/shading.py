@@ -146,16 +146,14 @@ def _smooth(image: NDArray[np.float64], at: list[NDArray[np.float64]] | None = N
     """Polynomial that is nearest to an image (h, w), there or at other places along each axis."""
     places = at or [_places(side) for side in image.shape]
     down, across = (_polynomials(side, tuple(some)) for side, some in zip(image.shape, places, strict=True))
-    smooth: NDArray[np.float64] = down @ _terms(image) @ across.T
-    return smooth
+    return np.asarray(down @ _terms(image) @ across.T)
 
 
 def _terms(image: NDArray[np.float64]) -> NDArray[np.float64]:
     """Coefficients (k, k) of the polynomial that is nearest to an image (h, w), alike for bins of any size."""
     down, across = (_polynomials(side) / side for side in image.shape)
     i, j = np.ogrid[: _DEGREE + 1, : _DEGREE + 1]
-    terms: NDArray[np.float64] = (down.T @ image @ across) * (i + j <= _DEGREE)
-    return terms
+    return np.asarray((down.T @ image @ across) * (i + j <= _DEGREE))
 
 
 @lru_cache(64)
@@ -165,8 +163,7 @@ def _polynomials(side: int, at: tuple[float, ...] | None = None) -> NDArray[np.f
     here = legendre(_places(side), _DEGREE)
     upper = np.linalg.qr(here)[1]
     orthogonal = np.linalg.inv(upper * np.sign(np.diag(upper))[:, None]) * np.sqrt(side)
-    values: NDArray[np.float64] = (here if at is None else legendre(np.array(at), _DEGREE)) @ orthogonal
-    return values
+    return np.asarray((here if at is None else legendre(np.array(at), _DEGREE)) @ orthogonal)
 
 
 def _places(side: int) -> NDArray[np.float64]:
@@ -183,5 +180,4 @@ def _binned(frames: Array) -> NDArray[np.float64]:
     known = xp.isfinite(part)
     part = part - (xp.where(known, part, 0) / part[0].size).sum(axis=(1, 2), keepdims=True)
     part = xp.where(known, part, 0).reshape(count, height // rows, rows, width // columns, columns)
-    bins: NDArray[np.float64] = to_host(part.mean(axis=(2, 4)))
-    return bins
+    return np.asarray(to_host(part.mean(axis=(2, 4))))

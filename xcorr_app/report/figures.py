@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from xcorr_app.report.records import Bends, FrameRow
 
-_DY, _DX, _FFT, _QUIET = "var(--rows)", "var(--columns)", "var(--good)", "var(--quiet)"  # told apart by all
+_DY, _DX = "var(--rows)", "var(--columns)"  # told apart by all
 _MIN_SPAN = 0.5  # pixels; a smaller range of shifts is not blown up to fill the chart
 _MANY = 800  # frames beyond which marks and lines are thin
 _STILL = 1e-4  # degrees or shares by which nothing is seen to turn or grow
@@ -25,18 +24,11 @@ _MAX_ARROWS = 12  # along a side
 _SQUARE_MARK, _TRIANGLE = "m-3.5 -3.5h7v7h-7z", "m-4 3.5h8l-4 -7z"
 
 
-@dataclass(frozen=True)
-class Units:
+class Units(NamedTuple):
     """What a pixel and the step from one frame to the next are, (size, unit); None where unknown or senseless."""
 
     pixel: tuple[float, str] | None = None
     interval: tuple[float, str] | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("pixel", "interval"):
-            step = getattr(self, name)
-            if step is not None and not (np.isfinite(step[0]) and step[0] > 0):
-                object.__setattr__(self, name, None)
 
 
 def trajectory_chart(
@@ -138,28 +130,6 @@ def error_chart(rows: Sequence[FrameRow], limit: float | None = None, points: in
     chart = _over_frames(_column(rows, "frame"), y, lines, uncertain, points, crossed=False)
     if limit:
         chart.level(limit, INK, "flagged above")
-    return chart.svg()
-
-
-def agreement_chart(rows: Sequence[FrameRow], tolerance: float, points: int = MAX_POINTS) -> str | None:
-    """Draw the distance of each verified shift from the FFT reference's, on a logarithmic scale."""
-    frame, difference = _column(rows, "frame"), _column(rows, "difference")
-    verified = np.isfinite(difference)
-    if not verified.any():
-        return None
-    shown = [value for value in (*difference[verified & (difference > 0)], tolerance) if value > 0] or [1.0]
-    # Differences of zero have no place on a logarithmic scale: they stand on the lowest line, which says so.
-    floor = float(10.0 ** np.floor(np.log10(max(min(shown), 1e-9)) - 1))
-    y = Axis(floor * 0.7, max(shown) * 4, "difference (pixels)", is_log=True)
-    chart = Chart(_frames(frame), y, points=points)
-    if (difference[verified] <= floor).any():
-        chart.level(floor, _QUIET, f"≤ {floor:.0e} px")
-    heights = np.maximum(difference[verified], floor)
-    chart.dots(frame[verified], heights, _FFT, 3 if len(rows) > _MANY else 5)
-    if tolerance > 0:
-        chart.level(tolerance, INK, "tolerance")
-    beyond = verified & np.array(["disagrees" in row.flags for row in rows])
-    _ring(chart, frame[beyond], difference[beyond], len(rows))
     return chart.svg()
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from xcorr_app.report.page_budget import ALONE, MAX_SECTIONS, Room, room_for
+from xcorr_app.report.encoding import ALONE, MAX_SECTIONS, Room, room_for
 from xcorr_app.report.quality import Figure, figures
 from xcorr_app.report.records import FLAG_MEANINGS, FrameRow, RunReport, StackReport
 from xcorr_app.report.summary import StackSummary, count, grouped, summarise, verdict
@@ -71,7 +71,7 @@ class StackView:
     thumbnails: tuple[Thumbnail, ...] = ()
     figures: tuple[Figure, ...] = ()
     movie: Movie | None = None
-    agreement: Chart | None = None
+    agreement: str = ""
 
     @property
     def listed(self) -> tuple[FrameRow, ...]:
@@ -167,7 +167,7 @@ def _view(stack: StackReport, room: Room, page: str, *, is_alone: bool) -> Stack
     if pictures is not None:
         pairs, movie = picture_pairs(stack, pictures, room), preview(stack, pictures, room.movie)
         view = replace(view, pairs=pairs, movie=movie, thumbnails=thumbnails(flagged, pictures, room))
-    agreed = agreement(stack, summary, room) if stack.rows else None
+    agreed = agreement(stack, summary) if stack.rows else ""
     return replace(view, figures=figures(stack, summary), agreement=agreed)
 
 
@@ -198,12 +198,12 @@ def _decimals(value: float | None, places: int) -> str:
     """Write a number with so many decimals, or a dash where there is none."""
     if value is None or math.isnan(value):
         return "–"
-    return f"{value:.{places}f}".replace("-", "−")
+    return f"{round(value, places) + 0.0:.{places}f}".replace("-", "−")  # no minus before a zero
 
 
 def _error(value: float) -> str:
-    """Write a standard error; an infinite one says that nothing is known."""
-    return "unknown" if math.isinf(value) else _decimals(value, 3)
+    """Write a standard error, rounded up to what is written; an infinite one says that nothing is known."""
+    return "unknown" if math.isinf(value) else "0.001" if 0 < value < 0.001 else _decimals(value, 3)
 
 
 def _scientific(value: float | None) -> str:

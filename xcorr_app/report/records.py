@@ -156,7 +156,7 @@ class StackReport:
         numbers = Counter(word for row in self.rows for word in getattr(row, words))
         return [f"{number} x {word}: {FLAG_MEANINGS.get(word, '')}" for word, number in numbers.items()]
 
-    @property
+    @cached_property
     def unmoved(self) -> bool:
         """Whether no frame is moved by as much as a thousandth of a pixel, so that after is as before."""
         return not any(row.is_moved for row in self.rows)

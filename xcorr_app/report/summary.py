@@ -12,7 +12,6 @@ from xcorr_app.registration.quality import LOW_SCORE, UNREADABLE, is_trusted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xcorr_app.registration.assessment import Assessment
     from xcorr_app.report.records import StackReport
 
 Level = Literal["good", "doubtful", "failed"]
@@ -24,6 +23,7 @@ _MORE_RESIDUAL = 0.2
 _UNLIKE = "the frames resemble their mean less than before"
 _NOTHING = "nothing got better, and the frames resemble the reference less than their noise explains"
 _UNSHOWN = "no figure shows that it got better, nor that it stands still"
+_STOOD = "hardly moved before"
 _LONE = "one image: nothing to compare"
 _BETTER = 0.98
 """Share of what the correlation with the mean lacks of one, that may be left where it is called better."""
@@ -41,34 +41,24 @@ class StackSummary:
 
     Attributes
     ----------
-    name : str
-        Name of the stack.
+    stack : StackReport
+        The stack.
     frames, compared, flagged, unlike, unmeasured, unreadable, untrusted, replaced, verified, disagreeing : int
         How many frames there are, and are compared with another image, which a frame that is the reference is not;
         carry a flag; resemble the reference less than their noise explains; have no shift; could not be read; have
         no shift to trust; were not moved by what was measured; were compared with the FFT reference; and differ from
-        it by more than `tolerance`.
-    unmoved : bool
-        No frame was moved at all.
+        it by more than the tolerance.
     largest_shift : float or None
         Length of the longest shift applied to a frame that has one, in pixels.
     median_score : float or None
         Median of the scores.
     max_difference : float or None
         Largest difference from the FFT reference, in pixels.
-    tolerance : float
-        Largest accepted difference, in pixels.
-    failure : str or None
-        Why the whole stack failed.
-    assessment : Assessment or None
-        How good the result is.
-    left_out : bool
-        Something that may stand still was left out for measuring.
     largest_turn : float or None
         Largest angle by which a frame is turned, in degrees; None where none is.
     """
 
-    name: str
+    stack: StackReport
     frames: int
     compared: int
     flagged: int
@@ -77,22 +67,17 @@ class StackSummary:
     unreadable: int
     untrusted: int
     replaced: int
-    unmoved: bool
     verified: int
     disagreeing: int
     largest_shift: float | None
     median_score: float | None
     max_difference: float | None
-    tolerance: float
-    failure: str | None
-    assessment: Assessment | None
-    left_out: bool = False
     largest_turn: float | None = None
 
     @property
     def corrected(self) -> int:
         """How many frames were moved by a shift to trust; none where most have none, so that all were left in place."""
-        return 0 if self.is_untrusted and self.unmoved else self.trusted
+        return 0 if self.is_untrusted and self.stack.unmoved else self.trusted
 
     @property
     def trusted(self) -> int:
@@ -102,15 +87,15 @@ class StackSummary:
     @property
     def is_lone(self) -> bool:
         """There is a single image."""
-        return self.frames == 1 and self.failure is None
+        return self.frames == 1 and self.stack.failure is None
 
     @property
     def quality(self) -> str:
         """How good the result is, in words; empty where that was not looked at."""
-        known = self.assessment
+        known = self.stack.assessment
         if known is None:
             return ""
-        if self.unmoved:
+        if self.stack.unmoved:
             return "no frame was moved, so after equals before"
         before, after = known.correlation
         parts = [f"correlation with the mean {before:.3f} → {after:.3f}"] if math.isfinite(before + after) else []
@@ -121,12 +106,12 @@ class StackSummary:
     @property
     def objections(self) -> tuple[str, ...]:
         """What the frames themselves say against the result, registered or not."""
-        known = self.assessment
-        if known is None or self.unmoved:
+        known = self.stack.assessment
+        if known is None or self.stack.unmoved:
             return ()
         found = []
         # What stands still in frames that move is lost where they are moved back, as it should be.
-        if known.correlation.after < known.correlation.before - _LOWER and not self.left_out:
+        if known.correlation.after < known.correlation.before - _LOWER and not self.stack.left_out:
             found.append(_UNLIKE)
         before, after = known.residual_shift
         if after > _LARGE_RESIDUAL or after > before + _MORE_RESIDUAL:
@@ -141,11 +126,18 @@ class StackSummary:
     @property
     def is_better(self) -> bool:
         """The frames resemble each other more, or lie nearer to each other, by more than their moving explains."""
-        known = self.assessment
+        known = self.stack.assessment
         if known is None:
             return True
         (before, after), (was, is_now) = known.correlation, known.residual_shift
         return 1 - after < _BETTER * (1 - before) or is_now < _LESS_RESIDUAL * was
+
+    @property
+    def stood_still(self) -> bool:
+        """The frames hardly moved against each other before, and lie no nearer to each other now."""
+        known = None if self.stack.unmoved else self.stack.assessment
+        before, after = (math.nan, math.nan) if known is None else known.residual_shift
+        return before <= _STILL and after >= _LESS_RESIDUAL * before
 
     @property
     def is_untrusted(self) -> bool:
@@ -155,7 +147,7 @@ class StackSummary:
     @property
     def is_no_better(self) -> bool:
         """Most of its frames cannot be trusted, and they lie no better than before."""
-        return self.is_untrusted and (self.unmoved or bool({_UNLIKE, _NOTHING} & set(self.objections)))
+        return self.is_untrusted and (self.stack.unmoved or bool({_UNLIKE, _NOTHING} & set(self.objections)))
 
     @property
     def level(self) -> Level:
@@ -164,15 +156,15 @@ class StackSummary:
         A low score is a remark: a movie of few photons has hardly anything else. A few frames of one value, as of a
         closed shutter, are flagged: the others are none the worse for them.
         """
-        if self.failure is not None or self.disagreeing or self.unreadable or self.is_no_better:
+        if self.stack.failure is not None or self.disagreeing or self.unreadable or self.is_no_better:
             return "failed"
         return "doubtful" if self.flagged or self.objections else "good"
 
     @property
     def result(self) -> str:
         """The same in words."""
-        if self.failure is not None:
-            return f"failed: {self.failure}"
+        if self.stack.failure is not None:
+            return f"failed: {self.stack.failure}"
         if self.is_lone and not self.flagged:
             return _LONE
         parts = [f"{'failed: ' if self.is_no_better else ''}{self.distrust}"] if self.is_untrusted else []
@@ -180,12 +172,12 @@ class StackSummary:
         if self.flagged and not (self.is_untrusted and self.flagged <= self.untrusted):
             parts.append(f"{grouped(self.flagged)} of {count(self.frames, 'frame')} flagged")
         elif not parts:
-            parts.append("good")
+            parts.append(f"good, {_STOOD}" if self.stood_still else "good")
         if self.unmeasured:
             parts.append(f"{grouped(self.unmeasured)} without a shift")
         if self.disagreeing:
             parts.append(f"{grouped(self.disagreeing)} in disagreement with the FFT")
-        if self.replaced and not self.unmoved:
+        if self.replaced and not self.stack.unmoved:
             parts.append(f"{grouped(self.replaced)} not moved as measured")
         return ", ".join(parts)
 
@@ -193,7 +185,7 @@ class StackSummary:
     def distrust(self) -> str:
         """How many frames could not be trusted, and whether the output is as good as the input for it."""
         lost = f"{grouped(self.untrusted)} of {count(self.compared, 'frame')} could not be trusted"
-        return f"{lost}; no frame was moved, so after equals before" if self.unmoved else lost
+        return f"{lost}; no frame was moved, so after equals before" if self.stack.unmoved else lost
 
 
 def summarise(stack: StackReport) -> StackSummary:
@@ -202,7 +194,7 @@ def summarise(stack: StackReport) -> StackSummary:
     differences, scores = (_finite([getattr(row, name) for row in stack.rows]) for name in ("difference", "score"))
     others = [row for row in stack.rows if row.frame != stack.reference_frame]
     return StackSummary(
-        name=stack.name,
+        stack=stack,
         frames=len(stack.rows),
         compared=len(others),
         unlike=sum(LOW_SCORE in row.remarks for row in others),
@@ -211,16 +203,11 @@ def summarise(stack: StackReport) -> StackSummary:
         unreadable=sum(UNREADABLE in row.flags for row in stack.rows),
         untrusted=sum(math.isnan(row.dy) or not is_trusted(row.flags) for row in others),
         replaced=len(stack.replaced),
-        unmoved=stack.unmoved,
         verified=len(differences),
         disagreeing=sum("disagrees" in row.flags for row in stack.rows),
         largest_shift=max(_finite(lengths), default=None),
         median_score=statistics.median(scores) if scores else None,
         max_difference=max(differences, default=None),
-        tolerance=stack.tolerance,
-        failure=stack.failure,
-        assessment=stack.assessment,
-        left_out=stack.left_out,
         largest_turn=None if stack.turns is None else max((abs(a) for a, _ in stack.turns if a == a), default=None),
     )
 
@@ -231,13 +218,13 @@ def verdict(summaries: Sequence[StackSummary]) -> tuple[Level, str]:
     def total(name: str, of: Sequence[StackSummary] = summaries) -> int:
         return sum(int(getattr(summary, name)) for summary in of)
 
-    failed = sum(summary.failure is not None for summary in summaries)
+    failed = sum(summary.stack.failure is not None for summary in summaries)
     if not total("frames"):
         return "failed", "No frame was measured" + (f": {count(failed, 'stack')} failed." if failed else ".")
     flagged, disagreeing, unmeasured, untrusted, verified, lone = map(
         total, ("flagged", "disagreeing", "unmeasured", "is_untrusted", "verified", "is_lone")
     )
-    replaced = total("replaced", [summary for summary in summaries if not summary.unmoved])
+    replaced = total("replaced", [summary for summary in summaries if not summary.stack.unmoved])
     several = [summary for summary in summaries if not summary.is_lone]
     corrected, compared, stacks = total("corrected", several), total("compared", several), len(several) - failed
     parts = (
@@ -246,7 +233,7 @@ def verdict(summaries: Sequence[StackSummary]) -> tuple[Level, str]:
     if lone:
         parts.append(_LONE if lone == 1 else f"{grouped(lone)} single images: nothing to compare")
     alone = summaries[0] if len(summaries) == 1 else None
-    if alone is not None and alone.quality and not alone.is_lone and not (alone.is_untrusted and alone.unmoved):
+    if alone is not None and alone.quality and not alone.is_lone and not (alone.is_untrusted and alone.stack.unmoved):
         parts.append(alone.quality)
     objected = sum(bool(summary.objections) for summary in summaries)
     if failed:
@@ -256,7 +243,12 @@ def verdict(summaries: Sequence[StackSummary]) -> tuple[Level, str]:
     elif untrusted:
         parts.append(f"most frames of {count(untrusted, 'stack')} could not be trusted")
     if objected:
-        parts.append(f"{count(objected, 'stack')} no better than before")
+        parts += (
+            [f"figures of {count(objected, 'stack')} speak against the result"] if alone is None else alone.objections
+        )
+    still = sum(summary.stood_still and summary.level == "good" for summary in summaries)
+    if still:
+        parts.append(_STOOD if alone is not None else f"{count(still, 'stack')} {_STOOD}")
     if (alone is None or not alone.is_untrusted or flagged > alone.untrusted) and (flagged or stacks):
         parts.append(f"{count(flagged, 'frame')} flagged" if flagged else "no frame flagged")
     if unmeasured:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xcorr_app.report.encoding import film, picture_file
+from xcorr_app.report.encoding import ALONE, Room, film, picture_file
 from xcorr_app.report.figures import (
     Units,
-    agreement_chart,
     bends_chart,
     error_chart,
     score_chart,
@@ -21,8 +20,7 @@ from xcorr_app.report.figures import (
     trajectory_chart,
     turn_chart,
 )
-from xcorr_app.report.images import GreyScale, ScaleBar, grey_scale, scale_bar
-from xcorr_app.report.page_budget import ALONE, Room
+from xcorr_app.report.pictures import GreyScale, ScaleBar, grey_scale, scale_bar
 from xcorr_app.report.summary import StackSummary, count, grouped
 
 if TYPE_CHECKING:
@@ -98,6 +96,7 @@ def charts(stack: StackReport, summary: StackSummary, points: int = ALONE.points
     none = "No frame has a measured shift."
     window = f"{stack.max_shift[0]:g} rows and {stack.max_shift[1]:g} columns"
     extent = f"the longest is {summary.largest_shift or 0:.3f} pixels"
+    limit, of_errors = _error_limit(stack)
     return (
         _chart(
             "Trajectory",
@@ -125,10 +124,10 @@ def charts(stack: StackReport, summary: StackSummary, points: int = ALONE.points
         ),
         _chart(
             "Standard error of each shift",
-            error_chart(rows, stack.sigma_limit, points),
+            error_chart(rows, limit, points),
             "Predicted standard error of the shift in rows and columns against frame number, logarithmic.",
-            "Predicted from how far frame and reference differ. Dotted: above it a shift is flagged.",
-            "No frame has a standard error.",
+            of_errors,
+            "No frame has a standard error that is known.",
         ),
         *_tiles(stack),
         *_bends(stack),
@@ -163,24 +162,34 @@ def _trajectory_caption(stack: StackReport, summary: StackSummary) -> str:
     return words + (" Frames that were not moved as measured are not joined by the line." if stack.replaced else "")
 
 
-def agreement(stack: StackReport, summary: StackSummary, room: Room = ALONE) -> Chart:
-    """How the shifts agree with the FFT reference: one line, and the chart behind it where there is room."""
-    if not summary.verified:
-        return Chart("", None, "", "Not verified: no frame of this stack was compared with the FFT reference.")
-    words = (
-        f"{grouped(summary.verified)} of {count(summary.frames, 'frame')} verified by a float64 FFT; largest "
-        f"difference {summary.max_difference or 0:.2g} px, tolerance {stack.tolerance:g} px."
+def _error_limit(stack: StackReport) -> tuple[float | None, str]:
+    """The limit to draw in the chart of standard errors, and its caption: what all frames share of them flags none."""
+    limit, errors = stack.sigma_limit, [(max(row.sigma_y, row.sigma_x), row.is_flagged) for row in stack.rows]
+    shared = limit is not None and any(limit < error < math.inf and not flagged for error, flagged in errors)
+    said = "Predicted from how far frame and reference differ." + (
+        " Most of it is common to all frames, of which neighbouring parts are off alike: it flags none."
+        if shared
+        else " Dotted: above it a shift is flagged."
     )
-    alt = f"Difference from the FFT reference against frame number, logarithmic. {words}"
-    drawn = None if room.is_brief else agreement_chart(stack.rows, stack.tolerance, room.points)
-    return _chart("", drawn, alt, words, words)
+    unknown = sum(math.isinf(error) for error, _ in errors)
+    return None if shared else limit, said + (f" Unknown for {count(unknown, 'frame')}." if unknown else "")
+
+
+def agreement(stack: StackReport, summary: StackSummary) -> str:
+    """How the shifts agree with the FFT reference, in a line."""
+    if not summary.verified:
+        return "Not verified: no frame of this stack was compared with the FFT reference."
+    return (
+        f"Agreement with the FFT reference: {grouped(summary.verified)} of {count(summary.frames, 'frame')} verified "
+        f"by a float64 FFT; largest difference {summary.max_difference or 0:.2g} px, tolerance {stack.tolerance:g} px."
+    )
 
 
 def units_of(stack: StackReport) -> Units:
     """What a pixel and an interval are, where the file says so; pixels that are not square have no one size."""
     square = stack.pixel_size is not None and math.isclose(*stack.pixel_size, rel_tol=1e-3)
     pixel = (stack.pixel_size[1], stack.unit) if stack.pixel_size is not None and stack.unit and square else None
-    return Units(pixel, stack.interval)
+    return Units(*(step if step and 0 < step[0] < math.inf else None for step in (pixel, stack.interval)))
 
 
 def preview(stack: StackReport, pictures: Pictures, limit: int = ALONE.movie) -> Movie | None:
@@ -266,7 +275,7 @@ def _pair(
     time: bool = False,
 ) -> Pair:
     scale = grey_scale(before, after)
-    caption = f"Both from {scale.black:.4g} (black) to {scale.white:.4g} (white)."
+    caption = f"Both from {scale.black:.5g} (black) to {scale.white:.5g} (white)."
     if not (np.isfinite(before).all() and np.isfinite(after).all()):
         caption += " Hatched: no data."
     if stack.unmoved:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.device import NEEDS_DEVICE
-from tests.kernels.definition import planes_by_definition
+from tests.kernels.correlation_definition import planes_by_definition
 from tests.kernels.test_correlation_on_host import BLOCKS, N_TO_M, TILES
 from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.gpu.direct.kernels import KERNELS, STAGED

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.device import NEEDS_DEVICE
-from tests.kernels.peak_definition import pairs_with_a_peak, records_by_definition
+from tests.kernels.correlation_definition import pairs_with_a_peak, records_by_definition
 from xcorr_app.correlation.peak_finder import PeakFinder
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.problem import Problem

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 from tests.device import NEEDS_DEVICE
+from tests.gpu.kernels.addresses import off_a_boundary
 from tests.kernels.filter_launches import POINTWISE_LAYERS
 from tests.kernels.pointwise_definition import (
     assert_mixed,
@@ -39,22 +42,41 @@ def check(cupy, shape, axis, filters, dtype="float32", *, white=None, clip=False
     return out
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32"])
-@pytest.mark.parametrize("target", [None, "float32"])
-@pytest.mark.parametrize(
-    ("shape", "axis"), [((3, 5, 130, 257), -3), ((2, 5, 64, 128), -3), ((131, 77, 5), -1), ((5, 9973), 0)]
-)
-def test_every_type_and_place_of_the_channels(cupy, dtype, target, shape, axis):
-    for options in ({}, {"clip": True}, {"white": 150.0}):
-        check(cupy, shape, axis, 4, dtype, target=target, **options)
+TYPES = ("uint8", "uint16", "int16")
+PLACES = [((3, 5, 130, 257), -3), ((2, 5, 64, 128), -3), ((131, 77, 5), -1), ((5, 9973), 0)]
+FEW = product((1, 2, 3, 4, 8, 9, 16, 31, 32), (1, 2, 3, 4, 8, 15, 16, 32), ("float32", "uint16"))
+BLOCKING = {"kernel": "blocking"}
+CASES = [
+    *(
+        (shape, axis, 4, {"dtype": dtype, "target": target, **options})
+        for (shape, axis), dtype, target in product(PLACES, (*TYPES, "float32"), (None, "float32"))
+        for options in ({}, {"clip": True}, {"white": 150.0})
+    ),
+    *(
+        (shape, 1, filters, {"dtype": dtype})
+        for channels, filters, dtype in FEW
+        for shape in ((2, channels, 100, 132), (2000, channels))
+    ),
+    # Very many channels, layers of networks, integers.
+    *(
+        ((channels, pixels), 0, filters, BLOCKING)
+        for channels, filters, pixels in ((4096, 3, 50), (3, 4096, 50), (4096, 4096, 33))
+    ),
+    *(
+        ((3, channels, side, side), 1, filters, {"kernel": kernel})
+        for (channels, filters, side), kernel in product(POINTWISE_LAYERS, ("blocking", "auto"))
+    ),
+    *(
+        ((3, 70, 33, 35), 1, 60, {"dtype": dtype, **BLOCKING, **options})
+        for dtype, options in product(TYPES, ({}, {"clip": True}, {"white": 99.0, "target": "float32"}))
+    ),
+]
+"""Shapes, axes of the channels, numbers of filters, and how."""
 
 
-@pytest.mark.parametrize("channels", [1, 2, 3, 4, 8, 9, 16, 31, 32])
-@pytest.mark.parametrize("filters", [1, 2, 3, 4, 8, 15, 16, 32])
-def test_few_channels(cupy, channels, filters):
-    for dtype in ("float32", "uint16"):
-        check(cupy, (2, channels, 100, 132), 1, filters, dtype)
-        check(cupy, (2000, channels), 1, filters, dtype)
+@pytest.mark.parametrize(("shape", "axis", "filters", "how"), CASES)
+def test_products_equal_the_definition(cupy, shape, axis, filters, how):
+    check(cupy, shape, axis, filters, **how)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -66,19 +88,6 @@ def test_random_sizes(cupy, seed):
     check(cupy, (outer * inner, channels), 1, filters, kernel="blocking")
 
 
-@pytest.mark.parametrize("sizes", [(4096, 3, 50), (3, 4096, 50), (4096, 4096, 33)], ids=str)
-def test_very_many_channels(cupy, sizes):
-    channels, filters, pixels = sizes
-    check(cupy, (channels, pixels), 0, filters, kernel="blocking")
-
-
-@pytest.mark.parametrize("layer", POINTWISE_LAYERS, ids=str)
-@pytest.mark.parametrize("kernel", ["blocking", "auto"])
-def test_layers(cupy, kernel, layer):
-    channels, filters, side = layer
-    check(cupy, (3, channels, side, side), 1, filters, kernel=kernel)
-
-
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize(("kernel", "channels"), [("mix", 30), ("shallow", 30), ("blocking", 60)])
 def test_a_bad_value_stays_in_its_pixel(cupy, kernel, channels, bad):
@@ -87,12 +96,6 @@ def test_a_bad_value_stays_in_its_pixel(cupy, kernel, channels, bad):
     wrong = ~np.isfinite(pointwise_on_device(cupy.asarray(stack), matrix, 1, kernel=kernel).get())
     assert wrong[1, :, 5, 11].all()
     assert wrong.sum() == 25
-
-
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])
-def test_integers_by_dynamic_blocking(cupy, dtype):
-    for options in ({}, {"clip": True}, {"white": 99.0, "target": "float32"}):
-        check(cupy, (3, 70, 33, 35), 1, 60, dtype, kernel="blocking", **options)
 
 
 @pytest.mark.parametrize("kernel", ["mix", "shallow", "blocking"])
@@ -110,9 +113,7 @@ def test_the_same_bits_every_run_and_for_a_stored_matrix(cupy, kernel):
 def test_arrays_that_begin_off_a_16_byte_boundary(cupy, kernel, dtype):
     for shape, axis in (((2, 6, 32, 32), 1), ((1024, 6), 1)):
         stack, matrix = random_stack(shape, dtype), random_matrix(5, 6)
-        buffer = cupy.empty(stack.size + 1, dtype)
-        buffer[1:] = cupy.asarray(stack.ravel())
-        found = pointwise_on_device(buffer[1:].reshape(shape), matrix, axis, kernel=kernel).get()
+        found = pointwise_on_device(off_a_boundary(cupy, stack), matrix, axis, kernel=kernel).get()
         assert_mixed(found, stack, matrix, axis)
 
 

@@ -13,17 +13,22 @@ import pytest
 
 from tests.device import NEEDS_DEVICE
 from tests.gpu.kernels.addresses import off_a_boundary
-from tests.kernels.filter_definition import (
+from tests.kernels.stencil_definition import (
     TYPES,
     assert_all_is_written,
     assert_filtered,
+    assert_separable,
+    assert_smoothed,
     filtered_by_definition,
     filtered_on_device,
+    gaussian,
+    gaussian_by_definition,
     random_images,
     random_taps,
+    random_terms,
+    separable_on_device,
+    smoothed_on_device,
 )
-from tests.kernels.separable_definition import assert_separable, gaussian, random_terms, separable_on_device
-from tests.kernels.sliding_definition import assert_smoothed, gaussian_by_definition, smoothed_on_device
 from xcorr_app.gpu.stencil import sliding_run
 from xcorr_app.gpu.stencil.sliding import SLIDING_BOUNDARIES
 

@@ -1,4 +1,6 @@
-"""OME-TIFF sets over several files, pyramids, BigTIFF."""
+"""TIFF files of microscopes: sets, pyramids, LSM, tags."""
+
+import struct
 
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ import tifffile
 from tests.io.samples import noise
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io import StackWriter, discover, read_stack, scan_file
+from xcorr_app.io.source import Resolution
 
 SPACE = 'xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06"'
 UUIDS = [f"urn:uuid:00000000-0000-0000-0000-00000000000{i}" for i in range(4)]
@@ -116,3 +119,118 @@ def test_pyramids_are_read_at_full_resolution(tmp_path, in_chain):
                 tif.write(plane[::2, ::2], metadata=None, tile=(16, 16), subfiletype=1)
                 tif.write(plane[::4, ::4], metadata=None, tile=(16, 16), subfiletype=1)
     np.testing.assert_array_equal(read_stack(tmp_path / "p.tif").data, data)
+
+
+def lsm_info(t, z, c, *, scan=6, positions=0):
+    values = {
+        "MagicNumber": 0x00494C44,
+        "StructureSize": 500,
+        "DimensionZ": z,
+        "DimensionChannels": c,
+        "ScanType": scan,
+    }
+    values |= {"DimensionTime": t, "VoxelSizeX": 2.5e-7, "VoxelSizeY": 5e-7, "VoxelSizeZ": 1e-6, "TimeIntervall": 1.5}
+    values["DimensionP"] = positions
+    packed = b""
+    for name, kind in tifffile.TIFF.CZ_LSMINFO:
+        dtype = np.dtype(kind).newbyteorder("<")
+        packed += np.full(1, values.get(name, 0), dtype).tobytes() if dtype.subdtype is None else bytes(dtype.itemsize)
+    return packed
+
+
+def write_lsm(path, data, *, thumbnails=True, **info):
+    """Planes T, Z, C as Zeiss' program stores them: a page of all channels apart, each with a thumbnail behind it."""
+    t, z, c = data.shape[:3]
+    content = lsm_info(t, z, c, **info)
+    with tifffile.TiffWriter(path, byteorder="<") as tif:
+        for index, page in enumerate(data.reshape(-1, *data.shape[2:])):
+            tag = [(34412, 1, len(content), content, True)] if index == 0 else ()
+            how = {"metadata": None, "contiguous": False, "photometric": "minisblack"}
+            if c > 1:
+                tif.write(page, planarconfig="separate", extratags=tag, rowsperstrip=data.shape[-2], **how)
+            else:
+                tif.write(page[0], extratags=tag, rowsperstrip=data.shape[-2], **how)
+            if thumbnails:
+                tif.write(np.zeros((8, 8, 3), np.uint8), subfiletype=1, **(how | {"photometric": "rgb"}))
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 2), (1, 4, 1), (5, 1, 3), (1, 1, 2)])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+def test_lsm(tmp_path, shape, dtype):
+    data = noise((*shape, 7, 9), dtype)
+    write_lsm(tmp_path / "a.lsm", data)
+    stack = read_stack(tmp_path / "a.lsm")
+    metadata = stack.metadata
+    assert metadata.axes == "".join(a for a, n in zip("TZC", shape, strict=True) if n > 1) + "YX"
+    np.testing.assert_array_equal(stack.data, data.reshape(stack.data.shape))
+    assert (metadata.pixel_size, metadata.unit) == (pytest.approx((0.5, 0.25)), "µm")
+    assert (metadata.z_step, metadata.time_increment, metadata.time_unit) == (pytest.approx(1.0), 1.5, "s")
+
+
+def test_truncated_lsm_is_never_read(tmp_path):
+    write_lsm(tmp_path / "a.lsm", noise((2, 1, 2, 7, 9)))
+    content = (tmp_path / "a.lsm").read_bytes()
+    for size in range(0, len(content) - 400, 37):
+        (tmp_path / "a.lsm").write_bytes(content[:size])
+        with pytest.raises(InputError, match=r"a\.lsm"):
+            read_stack(tmp_path / "a.lsm")
+
+
+RAMP = np.arange(256, dtype=np.uint16) * 257
+
+
+def _with_resolution(path, *, y=(4, 1), has_unit=True):
+    """Two pixels a centimetre along rows; what is not asked for is changed in the file."""
+    options = {"resolution": (2, 4), "resolutionunit": "CENTIMETER", "metadata": None, "software": False}
+    tifffile.imwrite(path, noise((6, 5)), **options)
+    with tifffile.TiffFile(path) as file:
+        tags = file.pages[0].tags
+        places = tags[283].valueoffset, tags[296].offset
+    content = bytearray(path.read_bytes())
+    content[places[0] : places[0] + 8] = struct.pack("<II", *y)
+    if not has_unit:
+        content[places[1] : places[1] + 2] = struct.pack("<H", 300)
+    path.write_bytes(content)
+    return read_stack(path).metadata.tiff.resolution
+
+
+def test_resolution(tmp_path):
+    path = tmp_path / "a.tif"
+    assert _with_resolution(path) == Resolution((2, 1), (4, 1), 3)
+    assert _with_resolution(path, has_unit=False) == Resolution((2, 1), (4, 1), 2)  # inches, where a file does not say
+    assert _with_resolution(path, y=(4, 0)) is None
+
+
+@pytest.mark.parametrize(
+    ("colours", "is_grey"),
+    [
+        ((RAMP, RAMP, RAMP), True),
+        ((RAMP[::-1],) * 3, False),  # more is darker: what is measured would be the negative
+        ((RAMP, RAMP, RAMP[::-1]), False),
+        ((RAMP, RAMP[::-1], RAMP), False),
+    ],
+)
+def test_a_palette_is_read_where_it_is_grey(tmp_path, colours, is_grey):
+    data = noise((6, 5), "uint8")
+    tifffile.imwrite(tmp_path / "a.tif", data, photometric="palette", colormap=np.array(colours), metadata=None)
+    if is_grey:
+        np.testing.assert_array_equal(read_stack(tmp_path / "a.tif").data.squeeze(), data)
+    else:
+        with pytest.raises(InputError, match=r"a\.tif: is a palette image"):
+            read_stack(tmp_path / "a.tif")
+
+
+@pytest.mark.parametrize(("code", "is_read"), [(65001, True), (700, False)])
+def test_a_private_tag_of_an_unknown_type_is_passed_over(tmp_path, code, is_read):
+    path, pixels = tmp_path / "a.tif", noise((6, 5))
+    tifffile.imwrite(path, pixels, extratags=[(code, 3, 1, 7, True)], metadata=None)
+    with tifffile.TiffFile(path) as file:
+        place = file.pages[0].tags[code].offset
+    content = bytearray(path.read_bytes())
+    content[place + 2 : place + 4] = struct.pack("<H", 99)
+    path.write_bytes(content)
+    if is_read:
+        assert np.array_equal(read_stack(path).data.squeeze(), pixels)
+    else:
+        with pytest.raises(InputError, match="of a type 99"):
+            read_stack(path)

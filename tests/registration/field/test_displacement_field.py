@@ -1,17 +1,20 @@
-"""Displacement on a grid between two images, as flow and strain are measured."""
+"""Fields of displacements: known ones found, errors predicted, files and pictures of them."""
 
 import csv
+import io
 
 import numpy as np
 import pytest
+import tifffile
 from scipy import ndimage
 from scipy.interpolate import RegularGridInterpolator
 from scipy.io import netcdf_file
 
 import xcorr_app as xc
 from tests.registration.patches.test_motion_patches import waves
-from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
+from xcorr_app.errors import ArgumentError
 from xcorr_app.io import read_stack
+from xcorr_app.registration.field.field_image import PixelSize, ome_tiff
 
 
 def speckle(shape, seed, sigma=1.3):
@@ -201,23 +204,30 @@ def test_files_say_what_was_found(tmp_path):
         field.save(tmp_path / "f.txt")
 
 
-def test_arguments_are_checked():
-    image = speckle((60, 70), 9)
-    with pytest.raises(ShapeError, match="do not fit"):
-        xc.displacement_field(image, image, window=64)
-    with pytest.raises(ShapeError, match="one shape"):
-        xc.displacement_field(image, image[1:])
-    with pytest.raises(ArgumentError, match="flat"):
-        xc.displacement_field(image, np.ones_like(image))
-    with pytest.raises(ArgumentError, match="NaN"):
-        xc.displacement_field(np.where(image > 2, np.nan, image), image)
-    with pytest.raises(DataTypeError):
-        xc.displacement_field(image.astype(complex), image.astype(complex))
-    with pytest.raises(ArgumentError, match="zero everywhere"):
-        xc.displacement_field(image, image, mask=np.zeros_like(image))
-    for wrong in (
-        {"window": 7}, {"window": 16.0}, {"step": 0}, {"passes": 0}, {"passes": 21}, {"refine": "best"},
-        {"max_displacement": 0}, {"max_displacement": -1}, {"max_displacement": 70.5}, {"median_threshold": 0},
-    ):  # fmt: skip
-        with pytest.raises(ArgumentError):
-            xc.displacement_field(image, image, **wrong)
+validate = pytest.importorskip("ome_types", reason="ome-types, of the extra dev, is not installed").validate_xml
+pytest.importorskip("xmlschema", reason="xmlschema, of the extra dev, is not installed")
+
+
+def xml_of(shape, size=None, channels=("dy", "dx", "sigma_y", "sigma_x", "trusted")):
+    numbers = {name: np.random.default_rng(0).normal(size=shape) for name in channels}
+    rows, columns = (16.0 * np.arange(count) + 7.5 for count in shape[1:])
+    return tifffile.TiffFile(io.BytesIO(ome_tiff(numbers, rows, columns, size))).ome_metadata
+
+
+@pytest.mark.parametrize(
+    ("shape", "size"),
+    [
+        *((shape, None) for shape in ((1, 4, 5), (7, 3, 3), (2, 1, 1))),
+        *(((2, 4, 5), (0.11, 0.13, unit)) for unit in ("nm", "µm", "mm", "cm", "m", "Å")),
+    ],
+)
+def test_it_is_valid(shape, size):
+    validate(xml_of(shape, size and PixelSize(*size)))
+
+
+def test_what_is_not_would_be_refused():
+    xml = xml_of((2, 4, 5))
+    for good, bad in (('Type="float"', 'Type="real"'), ("SizeX", "Width"), ('"Pixels:0"', '"Pixel:0"')):
+        assert good in xml
+        with pytest.raises(Exception, match="valid"):
+            validate(xml.replace(good, bad))

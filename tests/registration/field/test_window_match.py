@@ -1,13 +1,13 @@
-"""Many small windows compared at once, against the definition in float64; and refined, as sure as is said."""
+"""Windows matched by the definition, one by one as together."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from scipy import ndimage
+from scipy.ndimage import gaussian_filter
 
 from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration.field import window_match
 from xcorr_app.registration.field.window_match import Search, Windows, _planes, match_windows
 
 SHAPE = (61, 74)
@@ -29,9 +29,9 @@ def scores(first, second, place, size, reach, offset, seen):
     window = np.where(part, window - window[part].mean(), 0.0)
     rim = 200
     padded = np.pad(second.astype(float), rim, mode="edge")
-    found = np.full((2 * reach + 3,) * 2, np.nan)
+    found = np.full((2 * reach + 1,) * 2, np.nan)
     for i, j in np.ndindex(found.shape):
-        top, left = y + offset[0] + i - reach - 1 + rim, x + offset[1] + j - reach - 1 + rim
+        top, left = y + offset[0] + i - reach + rim, x + offset[1] + j - reach + rim
         other = padded[top : top + size, left : left + size]
         other = other - other.mean()
         if (size_of := np.sqrt((window**2).sum() * (other**2).sum())) > 1e-9:
@@ -41,10 +41,8 @@ def scores(first, second, place, size, reach, offset, seen):
 
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("reach", [1, 4, 13])
-@pytest.mark.parametrize("at_once", [1, 1 << 20])
-def test_planes_are_the_definition(xp, rng, monkeypatch, masked, reach, at_once):
-    """At the edges too, where images are continued; whether spectra are kept or taken again, and for some windows."""
-    monkeypatch.setattr(window_match, "_PIXELS_AT_ONCE", at_once)
+def test_planes_are_the_definition(xp, rng, masked, reach):
+    """At the edges too, where images are continued, and for some of the windows."""
     first, second = (rng.normal(5, 2, SHAPE).astype(np.float32) for _ in range(2))
     first[20:40, 30:50] = second[3:23, 2:22] = 7.0  # nothing to see here, and nothing there
     seen = np.ones(SHAPE, bool)
@@ -57,24 +55,21 @@ def test_planes_are_the_definition(xp, rng, monkeypatch, masked, reach, at_once)
     np.testing.assert_array_equal(to_host(windows.flat), np.arange(6) == 3)
     for which in (slice(None), np.array([5, 0, 2])):
         numbers = np.arange(6)[which]
-        for _ in range(2):
-            found = to_host(_planes([Search(windows, xp.asarray(second), offset[which], which)]))
-            for plane, number in zip(found, numbers, strict=True):
-                if number == 3:
-                    continue
-                expected = scores(first, second, place[number], size, reach, offset[number], seen)
-                known = np.isfinite(expected)
-                np.testing.assert_allclose(plane[known], expected[known], atol=3e-5)
+        found = to_host(_planes([Search(windows, xp.asarray(second), offset[which], which)]))
+        for plane, number in zip(found, numbers, strict=True):
+            if number == 3:
+                continue
+            expected = scores(first, second, place[number], size, reach, offset[number], seen)
+            known = np.isfinite(expected)
+            np.testing.assert_allclose(plane[known], expected[known], atol=3e-5)
 
 
-@pytest.mark.parametrize(
-    ("reach", "shift", "edge"), [(0, 0, False), (0, 1, True), (2, 1, False), (2, 2, True), (2, 3, True)]
-)
+@pytest.mark.parametrize(("shift", "edge"), [(1, False), (2, True), (3, True)])
 @pytest.mark.parametrize("axis", [0, 1])
-def test_peaks_at_the_edge_of_the_search_are_told(reach, shift, edge, axis):
+def test_peaks_at_the_edge_of_the_search_are_told(shift, edge, axis):
     first, _ = textures(4)
     second = np.roll(first, shift, axis)
-    windows = Windows(first.astype(np.float32), np.array([[20, 25]]), 21, reach)
+    windows = Windows(first.astype(np.float32), np.array([[20, 25]]), 21, 2)
     found = match_windows([Search(windows, second.astype(np.float32), np.zeros((1, 2), int))])
     assert found.on_edge.tolist() == [edge]
 
@@ -91,3 +86,31 @@ def test_flat_windows_have_no_shift(scale):
     assert np.isnan(found.score[0])
     np.testing.assert_allclose(found.shift[1], 0, atol=0.05)
     assert found.on_edge.tolist() == [False, False]
+
+
+@pytest.fixture
+def searches():
+    rng = np.random.default_rng(0)
+    first = gaussian_filter(rng.normal(size=(90, 101)), 2).astype(np.float32)
+    images = [
+        np.roll(first, (k, -k), (0, 1)) + 0.01 * rng.normal(size=first.shape).astype(np.float32) for k in (0, 1, 2)
+    ]
+    place = np.stack(np.meshgrid([0, 20, 58], [0, 30, 69], indexing="ij"), axis=2).reshape(-1, 2)
+    one, other = (Windows(image, place, 32, 3) for image in (first, images[0]))
+    some = np.array([1, 4, 8])
+    return [
+        Search(one, images[0], np.zeros((9, 2), np.intp)),
+        Search(other, images[1], np.tile([1, -1], (9, 1))),
+        Search(one, images[2], np.tile([1, -2], (3, 1)), some),
+    ]
+
+
+def test_together_as_one_by_one(searches):
+    together, done = match_windows(searches), 0
+    for each in searches:
+        alone = match_windows([each])
+        part = slice(done, done + len(each.offset))
+        done = part.stop
+        for name, values in vars(alone).items():
+            np.testing.assert_array_equal(getattr(together, name)[part], values)
+    np.testing.assert_allclose(np.median(together.shift[-3:], axis=0), [2, -2], atol=0.1)

@@ -8,7 +8,6 @@ from scipy.ndimage import fourier_shift, gaussian_filter
 
 import xcorr_app as xc
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.registration.masked.planes import MaskedPlanes
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "padfield_masked"
@@ -149,22 +148,3 @@ def test_references():
     for reference, zero in (("last", 3), (1, 1), (frames[2], 2)):
         result = xc.estimate_shifts(frames, reference, mask=mask, max_shift=30)
         np.testing.assert_allclose(result.shifts, SHIFTS - SHIFTS[zero], atol=0.03)
-
-
-def test_what_cannot_go_with_a_mask():
-    frames = moving()[:2]
-    for words, options in {
-        "is no rule": {"mask": "dark"},
-        "no rule: use": {"mask": "threshold:x"},
-        "no pixel counts": {"mask": np.zeros((150, 171), bool)},
-        "takes no mask: use first": {"mask": "nonzero", "reference": "template"},
-        "use 'zncc'": {"mask": "nonzero", "normalization": "phase"},
-        "would smear": {"mask": "nonzero", "prefilter": "gaussian:1"},
-        "'phase' takes no mask": {"mask": "nonzero", "subpixel": "phase"},
-        "is one image": {"mask": "nonzero", "mask_moves": True},
-        "of the reference counts": {"mask": "threshold:1e9"},
-    }.items():
-        with pytest.raises(ArgumentError, match=words):
-            xc.estimate_shifts(frames, **options)
-    with pytest.raises(ShapeError, match="mask is 10 x 10"):
-        xc.estimate_shifts(frames, mask=np.ones((10, 10), bool))

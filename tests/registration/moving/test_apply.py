@@ -8,7 +8,7 @@ import scipy.ndimage
 
 from tests.registration.moving.moving_definition import by_definition, random_frame
 from xcorr_app import estimate_shifts, read_stack, write_stack
-from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
+from xcorr_app.errors import ArgumentError
 from xcorr_app.io.source import StackMetadata
 from xcorr_app.registration.moving.apply import apply_shifts, common_area, shift_frames
 
@@ -147,43 +147,6 @@ def test_out_is_filled_and_the_input_left_alone(xp):
     assert np.array_equal(host(given), frames)
     assert (host(out)[1] == -7).all()
     assert (host(out)[0, 0] == -7).all()
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        ({"shifts": [(0, 0), (np.nan, 0)]}, ArgumentError, r"shifts\[1\].*not finite"),
-        ({"shifts": [(0, 0)] * 3}, ShapeError, r"expected \(2, 2\)"),
-        ({"shifts": "left"}, ArgumentError, "expected numbers"),
-        ({"interpolation": 2}, ArgumentError, "interpolation=2"),
-        ({"interpolation": True}, ArgumentError, "interpolation=True"),
-        ({"border": "crop"}, ArgumentError, "border='crop'"),
-        ({"cval": 256}, ArgumentError, "from 0 to 255"),
-        ({"cval": 0.5}, ArgumentError, "whole number"),
-        ({"cval": np.nan}, ArgumentError, "whole number"),
-        ({"stack": ["1", "2"]}, DataTypeError, "not numbers"),
-        ({"stack": np.ma.masked_array(np.zeros((2, 4, 4)))}, DataTypeError, "mask"),
-        ({"stack": np.zeros((2, 4, 4), dtype=complex)}, DataTypeError, "complex128"),
-        ({"stack": np.full((2, 4, 4), 2**60)}, DataTypeError, r"int64 holds values beyond 2\*\*53"),
-        ({"stack": np.zeros((2, 4, 4), np.int64), "cval": 0.5}, ArgumentError, "whole number"),
-        ({"stack": np.zeros((2, 0, 4))}, ShapeError, "no pixel"),
-        ({"stack": np.zeros(4)}, ShapeError, "shape"),
-    ],
-)
-def test_wrong_arguments_are_refused_by_name(change, error, message):
-    arguments = {"stack": np.zeros((2, 4, 4), dtype=np.uint8), "shifts": [(0, 0), (0.5, 0)]} | change
-    with pytest.raises(error, match=message):
-        apply_shifts(**arguments)
-
-
-def test_unfit_out_and_workers_are_refused():
-    frames = np.zeros((2, 4, 4), dtype=np.uint8)
-    with pytest.raises(ShapeError, match="out is uint16"):
-        shift_frames(frames, (0, 0), out=np.zeros((2, 4, 4), dtype=np.uint16))
-    with pytest.raises(ArgumentError, match="overlaps"):
-        shift_frames(frames, (0, 0), out=frames)
-    with pytest.raises(ArgumentError, match="workers=0"):
-        shift_frames(frames, (0, 0), workers=0)
 
 
 @pytest.mark.parametrize("order", ORDERS)

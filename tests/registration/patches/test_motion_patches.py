@@ -4,14 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import scipy.fft
 from scipy import ndimage
 from threadpoolctl import threadpool_limits
 
 import xcorr_app as xc
 from tests.registration.scenes import drifting
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, ShapeError
-from xcorr_app.registration.field.window_match import _first_of_inverse
 from xcorr_app.registration.warping.field import Field
 from xcorr_app.registration.warping.warp import warp_by_fields
 
@@ -145,13 +143,6 @@ def test_warping_is_what_scipy_does_with_type_and_border(dtype, order):
     np.testing.assert_array_equal(warp_by_fields(frame, 0 * field, nodes, order), frame)
 
 
-@pytest.mark.parametrize(("length", "count"), [(72, 9), (75, 11), (64, 1)])
-def test_a_part_of_an_inverse_transform_is_that_of_the_whole(length, count):
-    spectra = scipy.fft.rfft2(np.random.default_rng(length).normal(size=(5, length, length))).astype(np.complex64)
-    whole = scipy.fft.irfft2(spectra.astype(complex), (length, length))[:, :count, :count]
-    np.testing.assert_allclose(_first_of_inverse(spectra, length, count), whole, atol=1e-5)
-
-
 def test_a_result_is_kept_in_a_file(tmp_path):
     frames, _ = bent(4, 5, count=2)
     for model in ("patches", "rigid"):
@@ -201,17 +192,6 @@ def test_a_flat_frame_is_interpolated_and_nan_is_a_remark():
     applied = result.field.applied(result.trusted, "interpolate")
     np.testing.assert_allclose(applied[2], (applied[1] + applied[3]) / 2, atol=2e-6)
     assert result.apply(np.nan_to_num(frames)).shape == frames.shape
-
-
-def test_arguments_are_checked():
-    stack = np.random.default_rng(0).normal(size=(2, 40, 48)).astype(np.float32)
-    with pytest.raises(ShapeError, match="smaller patch"):
-        xc.estimate_motion(stack, "patches")
-    for wrong in ({"patch": 8}, {"patch_overlap": 1.0}, {"max_deviation": 0}):
-        with pytest.raises(ArgumentError):
-            xc.estimate_motion(stack, "patches", **{"patch": 32, **wrong})
-    with pytest.raises(ArgumentError, match="unknown reference"):
-        xc.estimate_motion(stack, "patches", "previous", patch=32)
 
 
 def test_one_patch_is_one_frame():

@@ -70,11 +70,6 @@ def test_few_trusted_frames_are_no_line_to_follow():
     np.testing.assert_array_equal(applied_shifts(MEASURED, few, "apply"), applied_shifts(MEASURED, TRUSTED, "apply"))
 
 
-def test_other_policies_are_refused():
-    with pytest.raises(ArgumentError, match="interpolate, apply, leave, drop"):
-        applied_shifts(MEASURED, TRUSTED, "guess")
-
-
 def test_a_result_says_what_is_trusted_and_what_to_apply(xp):
     places = np.array([(0, 0), (1, 1), (9, 0), (3, 3)], dtype=float)
     stack = drifting(places, width=0.02)

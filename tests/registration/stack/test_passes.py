@@ -1,21 +1,29 @@
-"""Results do not depend on how the work was cut up, on threads or on the run; progress is reported."""
+"""Passes over frames: chunks, threads, prefilters, and the memory that they need."""
 
 from __future__ import annotations
+
+import resource
 
 import numpy as np
 import pytest
 
+from tests.batch.movies import align
+from tests.io.samples import write_plain
 from tests.registration.scenes import EVERY_REFERENCE, drifting, noise
 from xcorr_app import estimate_shifts
-from xcorr_app.registration.stack import passes
+from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.errors import LimitError
+from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.registration.stack import needs, passes
 from xcorr_app.registration.stack.passes import Pass
+from xcorr_app.registration.stack.prefilter import Prefilter
 
 COUNT = 11
 PIXELS = 40 * 44
 
 
 @pytest.fixture(scope="module")
-def stack():
+def frames_of_drift():
     drift = np.random.default_rng(5).uniform(-4, 4, (COUNT, 2))
     clean = drifting(drift, shape=(40, 44), contrast=20, offset=100)
     frames = (clean + noise(clean, 4)).astype(np.float32)
@@ -44,11 +52,11 @@ CASES = [
 
 @pytest.mark.share(10)
 @pytest.mark.parametrize(("reference", "name"), CASES)
-def test_the_size_of_a_chunk_does_not_matter(xp, monkeypatch, stack, reference, name):
+def test_the_size_of_a_chunk_does_not_matter(xp, monkeypatch, frames_of_drift, reference, name):
     results = []
     for size in (1, 2, 5, COUNT):
         chunks_of(monkeypatch, size)
-        results.append(estimate_shifts(xp.asarray(stack), reference, 8, verify="all", **OPTIONS[name]))
+        results.append(estimate_shifts(xp.asarray(frames_of_drift), reference, 8, verify="all", **OPTIONS[name]))
     for result in results[1:]:
         # Products of matrices and sums over frames may be taken in another order: that much, and no more.
         np.testing.assert_allclose(columns(result), columns(results[0]), rtol=1e-5, atol=1e-5)
@@ -57,21 +65,21 @@ def test_the_size_of_a_chunk_does_not_matter(xp, monkeypatch, stack, reference, 
 
 @pytest.mark.share(4)
 @pytest.mark.parametrize("reference", EVERY_REFERENCE)
-def test_the_number_of_threads_does_not_matter(monkeypatch, stack, reference):
+def test_the_number_of_threads_does_not_matter(monkeypatch, frames_of_drift, reference):
     chunks_of(monkeypatch, 2)
     results = []
     for workers in (1, 2, 5):
         monkeypatch.setattr(passes, "worker_count", lambda workers=workers: workers)
-        results.append(estimate_shifts(stack, reference, 8, verify="all"))
+        results.append(estimate_shifts(frames_of_drift, reference, 8, verify="all"))
     for result in results[1:]:
         np.testing.assert_array_equal(columns(result), columns(results[0]))
 
 
 @pytest.mark.parametrize("reference", EVERY_REFERENCE)
-def test_progress_counts_up_to_all_frames_in_every_stage(monkeypatch, stack, reference):
+def test_progress_counts_up_to_all_frames_in_every_stage(monkeypatch, frames_of_drift, reference):
     chunks_of(monkeypatch, 2)
     calls = []
-    estimate_shifts(stack, reference, 8, progress=lambda *call: calls.append(call))
+    estimate_shifts(frames_of_drift, reference, 8, progress=lambda *call: calls.append(call))
     assert {total for _, _, total in calls} == {COUNT}
     assert calls[-1][:2] == ("measure", COUNT)
     expected = [*range(0, COUNT, 2), COUNT]
@@ -91,3 +99,148 @@ def test_an_error_in_one_chunk_ends_the_pass(monkeypatch):
 
     with pytest.raises(OSError, match="frame 4"):
         list(Pass(COUNT, PIXELS, on_device=False).over("any", job))
+
+
+def filtered(xp, frames, text):
+    return to_host(Prefilter.parse(text)(xp.asarray(frames)))
+
+
+def gaussian_taps(sigma, order=0):
+    reach = int(4 * sigma + 0.5)
+    x = np.arange(-reach, reach + 1)
+    taps = np.exp(-(x**2) / (2 * sigma**2))
+    taps /= taps.sum()
+    return taps * (x**2 / sigma**4 - 1 / sigma**2) if order == 2 else taps
+
+
+def along(frame, taps, axis):
+    """Symmetric taps applied along one axis of a frame continued by reflection."""
+    reach = len(taps) // 2
+    padded = np.pad(frame, [(reach, reach) if a == axis else (0, 0) for a in range(2)], mode="symmetric")
+    windows = np.lib.stride_tricks.sliding_window_view(padded, len(taps), axis=axis)
+    return windows @ taps
+
+
+def smooth(frame, sigma, orders=(0, 0)):
+    return along(along(frame, gaussian_taps(sigma, orders[0]), 0), gaussian_taps(sigma, orders[1]), 1)
+
+
+def sobel(frame):
+    def derivative(axis):
+        other = along(frame, np.array([1.0, 2.0, 1.0]), 1 - axis)
+        padded = np.pad(other, [(1, 1) if a == axis else (0, 0) for a in range(2)], mode="symmetric")
+        return (
+            np.diff(padded, axis=axis)[tuple(slice(1, None) if a == axis else slice(None) for a in range(2))]
+            + np.diff(padded, axis=axis)[tuple(slice(None, -1) if a == axis else slice(None) for a in range(2))]
+        )
+
+    return np.hypot(derivative(0), derivative(1))
+
+
+def median(frame, size):
+    padded = np.pad(frame, size // 2, mode="symmetric")
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (size, size))
+    return np.median(windows, axis=(-2, -1))
+
+
+DEFINITIONS = {
+    "none": lambda frame: frame,
+    "gaussian:1.2": lambda frame: smooth(frame, 1.2),
+    "highpass:2": lambda frame: frame - smooth(frame, 2),
+    "dog:1,2.5": lambda frame: smooth(frame, 1) - smooth(frame, 2.5),
+    "log:1.5": lambda frame: -smooth(frame, 1.5, (2, 0)) - smooth(frame, 1.5, (0, 2)),
+    "median:3": lambda frame: median(frame, 3),
+    "sobel": sobel,
+    "box:3": lambda frame: along(along(frame, np.full(3, 1 / 3), 0), np.full(3, 1 / 3), 1),
+    "laplacian": lambda frame: along(frame, np.array([1.0, -2, 1]), 0) + along(frame, np.array([1.0, -2, 1]), 1),
+    "unsharp:1.5,0.7": lambda frame: 1.7 * frame - 0.7 * smooth(frame, 1.5),
+}
+
+
+@pytest.mark.parametrize("text", DEFINITIONS)
+@pytest.mark.parametrize("dtype", ["uint16", "float32", "float64"])
+def test_every_frame_is_filtered_by_itself(xp, rng, text, dtype):
+    frames = (1000 * rng.random((3, 30, 26))).astype(dtype)
+    expected = np.stack([DEFINITIONS[text](frame.astype(float)) for frame in frames])
+    result = filtered(xp, frames, text)
+    if text != "none":
+        assert result.dtype == (np.float64 if dtype == "float64" else np.float32)
+    # The taps of a second derivative are brought to a zero sum by the library, by hand they are not quite.
+    tolerance = 2.0 if text.startswith("log") else 0.01
+    np.testing.assert_allclose(result, expected, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("text", DEFINITIONS)
+@pytest.mark.parametrize(("dtype", "scale"), [("float32", 1e30), ("float32", 1e-30), ("float64", 1e300)])
+def test_huge_and_tiny_values_are_filtered_alike(xp, rng, text, dtype, scale):
+    frames = rng.random((1, 20, 20)) + 0.5
+    expected = filtered(xp, frames, text)
+    result = filtered(xp, (frames * scale).astype(dtype), text).astype(float) / scale
+    np.testing.assert_allclose(result, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("text", [text for text in DEFINITIONS if text != "none"])
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "float16", "uint32"])
+def test_frames_of_every_type_are_filtered_in_float32(xp, rng, text, dtype):
+    frames = (200 * rng.random((2, 25, 31))).astype(dtype)
+    result = Prefilter.parse(text)(xp.asarray(frames))
+    assert result.dtype == np.float32
+    expected = filtered(np, frames.astype(np.float64), text)
+    np.testing.assert_allclose(to_host(result), expected, rtol=0, atol=2e-6 * 200 * 16)
+
+
+def test_what_is_missing_is_said(monkeypatch):
+    monkeypatch.setattr(needs, "free_bytes", lambda: 16 * 10**9)
+    window = ShiftWindow.symmetric(5000, 5000)
+    with pytest.raises(
+        LimitError, match=r"20000 x 20000 pixels, shifts up to 5000 .* at least 56\.8 GB .* 16 GB are free"
+    ):
+        needs.check_memory((20_000, 20_000), window, verified=True)
+    needs.check_memory((10_000, 10_000), ShiftWindow.symmetric(16, 16), verified=True)
+    monkeypatch.setattr(needs, "free_bytes", lambda: None)
+    needs.check_memory((20_000, 20_000), window, verified=True)
+
+
+def test_a_limit_of_the_process_counts(monkeypatch):
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (3 << 30, 3 << 30))
+    assert 0 <= needs.free_bytes() < 3 << 30
+
+
+def test_a_stack_that_needs_too_much_fails_before_it_begins(tmp_path, monkeypatch):
+    write_plain(tmp_path / "a.tif", np.random.default_rng(0).integers(0, 255, (3, 60, 50), dtype=np.uint8))
+    monkeypatch.setattr(needs, "_WORTH_ASKING", 0)
+    monkeypatch.setattr(needs, "free_bytes", lambda: 1000)
+    run = align(tmp_path / "a.tif", "-o", tmp_path / "out", "--device", "cpu")
+    assert run.code == 1
+    assert "measuring frames of 60 x 50 pixels" in run.stdout
+    assert "measure a part with --roi" in run.stdout
+    assert not list((tmp_path / "out").rglob("*.csv"))
+
+
+def test_a_stack_that_fails_when_it_is_moved_leaves_no_table(tmp_path, monkeypatch):
+    from xcorr_app.batch.align import stack
+
+    def fail(*_):
+        raise MemoryError
+
+    write_plain(tmp_path / "a.tif", np.random.default_rng(0).integers(0, 255, (3, 60, 50), dtype=np.uint8))
+    monkeypatch.setattr(stack, "move_stack", fail)
+    run = align(tmp_path / "a.tif", "-o", tmp_path / "out", "--device", "cpu")
+    assert run.code == 1
+    assert "needs more memory than there is" in run.stdout
+    assert not list((tmp_path / "out").rglob("*.csv"))
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("MemTotal: 900 kB\nMemAvailable: 500 kB\nSwapFree: 20 kB\n", 520 * 1024),
+        ("MemAvailable: 500 kB\n", 500 * 1024),
+        ("MemTotal: 900 kB\n", None),
+    ],
+)
+def test_what_the_machine_has(monkeypatch, tmp_path, said, expected):
+    (tmp_path / "meminfo").write_text(said)
+    real = needs._table
+    monkeypatch.setattr(needs, "_table", lambda path: real(tmp_path / path.name))
+    assert needs._of_machine() == expected

@@ -1,4 +1,4 @@
-"""Stuck lines of a camera, and pixels hit in one frame alone, do not decide where frames lie."""
+"""Lines and pixels of a camera, colour mosaics, rows swept backwards, borders without values."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import pytest
 
 from tests.registration.scenes import drifting, noise, walk
 from xcorr_app import estimate_shifts
+from xcorr_app.registration.stack.frames import ArrayFrames
+from xcorr_app.registration.weights.alternating import has_mosaic
+from xcorr_app.registration.weights.borders import finite_part
 from xcorr_app.registration.weights.lines import stuck_lines
 
 COUNT = 14
@@ -81,3 +84,121 @@ def test_thin_lines_of_a_scene_are_not_stuck():
         for row in (30, 57, 81):
             frame += 600 * np.exp(-((y - row - moved) ** 2) / (2 * 0.4**2))
     assert not stuck_lines(stack).any()
+
+
+DRIFT_OF_COLOURS = np.stack([np.linspace(0, 5.3, 9), np.linspace(0, -3.7, 9)], axis=1)
+
+
+def raw(gains, shape=(127, 141), seed=4):
+    clean = 60 + 15 * drifting(DRIFT_OF_COLOURS, shape, width=0.06, seed=seed)
+    seen = clean.copy()
+    for k, gain in enumerate(gains):
+        seen[:, k // 2 :: 2, k % 2 :: 2] *= gain
+    return np.rint(512 + seen + noise(seen, 1.0, seed)).astype(np.uint16)
+
+
+@pytest.mark.parametrize("gains", [(0.5, 1, 1, 0.7), (1, 0.6, 0.45, 1)])
+def test_raw_frames_of_a_colour_camera(xp, gains):
+    stack = raw(gains)
+    plain = estimate_shifts(xp.asarray(stack), max_shift=16, contrast="none")
+    assert not plain.trusted[1:].any()
+    found = estimate_shifts(xp.asarray(stack), max_shift=16)
+    assert found.trusted.all()
+    np.testing.assert_allclose(found.shifts, -DRIFT_OF_COLOURS, atol=0.03)
+    assert any("colour camera" in note for note in found.notes)
+
+
+def test_scenes_stripes_and_noise_are_no_mosaic(rng):
+    assert not has_mosaic(drifting(DRIFT_OF_COLOURS[:1], (99, 101), width=0.06)[0])
+    assert not has_mosaic(rng.normal(size=(99, 101)))
+    assert not has_mosaic(rng.normal(size=(99, 101)) + np.arange(99)[:, None] % 2)
+    assert has_mosaic(raw((0.5, 1, 1, 0.7))[0].astype(float))
+
+
+SHAPE = (151, 162)
+
+
+def swept(offset, seed=1, deviation=0.3, count=12):
+    drift = walk(seed, count, 0.8)
+    there, back = (drifting(drift + np.array([0, aside]), SHAPE, width=0.06, seed=seed) for aside in (0, offset))
+    there[:, 1::2] = back[:, 1::2]
+    return 100 + 20 * (there + noise(there, deviation)), drift
+
+
+@pytest.mark.share(2)
+@pytest.mark.parametrize("offset", [2.0, -1.4])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_rows_that_are_swept_backwards_do_not_bend_the_shifts(offset, seed):
+    stack, drift = swept(offset, seed)
+    result = estimate_shifts(stack, "first", 20)
+    assert any(note.startswith("Every other row") for note in result.notes)
+    np.testing.assert_allclose(result.shifts, -drift, atol=0.12)
+    assert result.trusted.all()
+
+
+@pytest.mark.parametrize("deviation", [0.05, 1.0])
+def test_rows_that_lie_where_they_should_are_left_alone(deviation):
+    stack, _ = swept(0.0, deviation=deviation)
+    assert not any("other row" in note for note in estimate_shifts(stack, "first", 20).notes)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_interlaced_rows_do_not_bend_the_shifts(xp, seed):
+    """Odd rows are taken half a frame later, while the camera shakes."""
+    drift = np.cumsum(np.random.default_rng(seed).normal(0, 1.0, (13, 2)), axis=0)
+    later = (drift[:-1] + drift[1:]) / 2
+    stack, odd = (drifting(path, SHAPE, width=0.06, seed=seed) for path in (drift[:-1], later))
+    stack[:, 1::2] = odd[:, 1::2]
+    result = estimate_shifts(xp.asarray(stack + noise(stack, 0.2)), "first", 20)
+    middle = (drift[:-1] + later) / 2
+    np.testing.assert_allclose(result.shifts, middle[0] - middle, atol=0.06)
+    assert any("interlaced" in note for note in result.notes)
+
+
+COUNT_BEFORE, SHAPE_BEFORE = 12, (131, 143)
+DRIFT_BEFORE = walk(11, COUNT_BEFORE, 0.8)
+MOVED = np.random.default_rng(12).integers(-8, 9, (COUNT_BEFORE, 2))
+
+
+def moved_before(fill, deviation=0.1, width=0.02, seed=4):
+    """Frames with borders as another program's whole-pixel shifts leave them, each its own."""
+    clean = drifting(DRIFT_BEFORE, SHAPE_BEFORE, width=width, seed=seed)
+    stack = (500 + 100 * (clean + noise(clean, deviation))).astype(np.float32)
+    for frame, (dy, dx) in zip(stack, MOVED, strict=True):
+        frame[: max(dy, 0)] = frame[SHAPE_BEFORE[0] + min(dy, 0) :] = fill
+        frame[:, : max(dx, 0)] = frame[:, SHAPE_BEFORE[1] + min(dx, 0) :] = fill
+    return stack
+
+
+def rms(result):
+    return np.sqrt(np.mean((result.shifts + DRIFT_BEFORE) ** 2))
+
+
+@pytest.mark.parametrize(("deviation", "limit"), [(0.02, 0.01), (0.3, 0.1)])
+def test_borders_without_values_pull_no_shift(xp, deviation, limit):
+    result = estimate_shifts(xp.asarray(moved_before(np.nan, deviation)), max_shift=16)
+    assert rms(result) < limit
+    assert result.trusted.all()
+    assert not result.non_finite.any()
+    assert any(note.startswith("Measured within rows") for note in result.notes)
+
+
+@pytest.mark.parametrize("seed", [4, 5])
+def test_borders_of_one_value_pull_no_shift(seed):
+    result = estimate_shifts(moved_before(0, 0.02, seed=seed), max_shift=16)
+    assert rms(result) < 0.01
+    assert any("borders of a single value" in note for note in result.notes)
+
+
+def test_the_common_part_is_where_all_frames_have_values():
+    stack = moved_before(np.nan)
+    lacking = (~np.isfinite(stack)).sum(axis=(1, 2))
+    rows, columns = finite_part(ArrayFrames(stack), lacking, None)
+    assert np.isfinite(stack[:, rows, columns]).all()
+    high, low = MOVED.max(axis=0), MOVED.min(axis=0)
+    assert (rows.start, columns.start) == tuple(np.maximum(high, 0))
+    assert (rows.stop, columns.stop) == tuple(np.add(SHAPE_BEFORE, np.minimum(low, 0)))
+    inner = slice(3, 121), slice(20, 140)
+    within = (~np.isfinite(stack[:, *inner])).sum(axis=(1, 2))
+    rows, columns = finite_part(ArrayFrames(stack), within, inner)
+    assert (rows.start, rows.stop, columns.start) == (max(3, high[0]), min(121, SHAPE_BEFORE[0] + low[0]), 20)

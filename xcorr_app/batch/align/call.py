@@ -19,10 +19,9 @@ from xcorr_app.batch.align.run import Align
 from xcorr_app.batch.option import options_of
 from xcorr_app.cluster.connect import workers_of
 from xcorr_app.io.outputs import ENDINGS
-from xcorr_app.pipeline.outcome import Run
 from xcorr_app.pipeline.output import prepared_output
 from xcorr_app.pipeline.run import run_stacks
-from xcorr_app.pipeline.work import plan_stacks
+from xcorr_app.pipeline.work import Run, plan_stacks
 from xcorr_app.registration.assessment import Assessment
 from xcorr_app.registration.progress_bar import shown
 from xcorr_app.registration.quality import is_trusted

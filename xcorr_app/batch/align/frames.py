@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.io import SeriesSpec, Source, read_stack, scan_file
-from xcorr_app.io.cached_planes import is_plain
-from xcorr_app.io.single_channel import scan_channel
+from xcorr_app.io import Source, read_stack, scan_file
+from xcorr_app.io.finding.scan import scan_channel
 from xcorr_app.io.source import ImageFile
-from xcorr_app.pipeline.planes import Begun, HostPlanes
-from xcorr_app.pipeline.resources import StackResources
+from xcorr_app.pipeline.planes import HostPlanes
 from xcorr_app.pipeline.stack_upload import StackUpload
 from xcorr_app.registration.correction import CorrectedFrames, Correction, correction_for
 from xcorr_app.registration.stack.frames import Frames
@@ -48,22 +45,6 @@ def frames_along(source: Source, axis: Literal["T", "Z"], channel: int, xp: Any)
     places = [(i, j) for i in range(source.sizes[along]) for j in range(source.sizes[across])]
     positions = [{along.lower(): i, across.lower(): j, "c": channel} for i, j in places]
     return SourceFrames(source, positions, source.sizes[across], xp, axis, channel)
-
-
-def begin_stack(
-    spec: SeriesSpec, options: AlignOptions, xp: Any, resources: StackResources, *, ahead: bool = False
-) -> Begun[SourceFrames] | None:
-    """Open a stack and begin to read it; `ahead` only if a device has room for it beside another."""
-    source = spec.open()
-    frames = frames_along(source, choose_axis(source, options.axis), options.first_channel, xp)
-    # Frames that are all there is of the stack are kept once: where they are measured.
-    alone = xp is not np and frames.count == source.metadata.planes
-    elsewhere = alone and resources.fits_on_device(source.metadata.planes * source.metadata.plane_bytes)
-    if ahead and not elsewhere:
-        return None
-    elsewhere = elsewhere or (xp is np and is_plain(source) and not resources.keeps_plain(source))
-    frames = replace(frames, source=resources.open(source, elsewhere=elsewhere))
-    return Begun(frames, resources.on_device(frames, xp))
 
 
 def settled(frames: Frames) -> Frames:

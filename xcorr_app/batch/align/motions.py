@@ -25,7 +25,7 @@ from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.solver.basis import basis_of
 from xcorr_app.registration.warping.field import Field
 from xcorr_app.registration.warping.matrices import angle_of, scale_of
-from xcorr_app.registration.warping.warp import ByFields, ByMatrices, Warp
+from xcorr_app.registration.warping.warp import Warp, by_fields, by_matrices
 from xcorr_app.report.records import Bends
 
 
@@ -111,13 +111,22 @@ def measured_by_motion(begun: Begun[SourceFrames], options: AlignOptions, resour
     """Measure motions of whole frames."""
     measure = partial(motion_against, basis=basis_of(options.model), max_sigma=options.settings.sure_sigma)
     result, correction = _measured(measure, begun, options, resources)
-    matrices, shape = np.round(result.applied(options.policy), 9), begun.host.shape
-    files = {"motion.csv": motion_csv(begun.host, result, matrices)}
+    applied, shape = result.applied(options.policy), begun.host.shape
+    matrices = np.round(applied, 9)
     told = f"Measured as {result.model} motion; shifts are those of the middle of the frame (see motion.csv)."
     turns = tuple(zip(result.angle.tolist(), result.scale.tolist(), strict=True))
-    warped = Warped(ByMatrices(matrices), files, seen_by_all(matrices, shape), turns=turns)
     reach = ShiftWindow.symmetric(*(size // 2 for size in shape))  # what is tried of each rotation
-    return Measured(as_shifts(result, _ENGINE, told, reach), correction, warped=warped)
+    # Doubtful frames are moved by what their matrices say, of which the table has the shifts.
+    return Measured(
+        replace(as_shifts(result, _ENGINE, told, reach), read_applied=replace(result, matrices=applied).shifts),
+        correction,
+        warped=Warped(
+            by_matrices(matrices),
+            {"motion.csv": motion_csv(begun.host, result, matrices)},
+            seen_by_all(matrices, shape),
+            turns=turns,
+        ),
+    )
 
 
 def motion_csv(frames: SourceFrames, result: MotionResult, applied: NDArray[np.float64]) -> bytes:
@@ -165,7 +174,7 @@ def measured_by_patches(begun: Begun[SourceFrames], options: AlignOptions, resou
     # What is moved later by this file moves as this stack does.
     kept = replace(result, doubtful=options.policy)
     files = {"motion.npz": content_of(kept), "patches.csv": _frames_csv(begun.host, result, field)}
-    warp = ByFields(applied, field.rows, field.columns)
+    warp = by_fields(applied, (field.rows, field.columns))
     warped = Warped(warp, files, _seen_through_fields(applied, shape), _bends(field, result.trusted))
     return Measured(as_shifts(result, ENGINE, _TOLD, settings.window(shape)), correction, warped=warped)
 

@@ -15,7 +15,6 @@ from xcorr_app.batch.align.frames import SourceFrames
 from xcorr_app.batch.align.options import INTERPOLATIONS
 from xcorr_app.batch.align.projections import Projections
 from xcorr_app.batch.shared_options import MovingOptions
-from xcorr_app.batch.written import write_planes
 from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import Array
@@ -24,7 +23,7 @@ from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.io import StackMetadata, StackWriter
 from xcorr_app.io.outputs import Writer
 from xcorr_app.io.source import plane_positions
-from xcorr_app.pipeline.planes import over_planes
+from xcorr_app.pipeline.planes import over_planes, write_planes
 from xcorr_app.registration.correction import Correction
 from xcorr_app.registration.moving.apply import common_area, shift_frames
 from xcorr_app.registration.moving.moving_choice import decide_moving

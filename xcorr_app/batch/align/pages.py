@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,17 +13,15 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.batch.align.options import AlignOptions
+from xcorr_app.batch.align.projections import Projections
 from xcorr_app.io import atomic_write_text
-from xcorr_app.io.meter import timed
-from xcorr_app.pipeline.environment import own_version, processor, versions
-from xcorr_app.pipeline.outcome import Outcome
+from xcorr_app.io.source import timed
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.stages import Stages, StageTime
+from xcorr_app.pipeline.stages import Stages, StageTime, own_version, processor, versions
 from xcorr_app.pipeline.state import REPORT, State
-from xcorr_app.pipeline.work import Plan
+from xcorr_app.pipeline.work import Outcome, Plan
+from xcorr_app.report.encoding import ALONE, MAX_SECTIONS, room_for
 from xcorr_app.report.html import own_page, render_report, render_section
-from xcorr_app.report.page_budget import ALONE, MAX_SECTIONS, room_for
-from xcorr_app.report.pictures import Pictures
 from xcorr_app.report.records import RunReport, StackReport
 
 SECTION = ".html"
@@ -32,7 +30,7 @@ SECTION = ".html"
 
 def draw_stack(
     report: StackReport,
-    pictures: Callable[[], Pictures] | None,
+    projections: Projections | None,
     plan: Plan[AlignOptions],
     engine: str,
     outputs: list[Path],
@@ -45,7 +43,7 @@ def draw_stack(
     files, room, kind = {}, room_for(plan.stacks), plan.options.report
     has_page = kind == "full" and room is not ALONE
     with timed(resources.stages.meter, "draw"):
-        shown = None if pictures is None else pictures()
+        shown = None if projections is None else projections.pictures()
         report = replace(report, files=tuple(path.name for path in outputs), pictures=shown)
         if kind != "none" and plan.stacks <= MAX_SECTIONS:
             page = own_page(report.name) if has_page else ""
@@ -55,7 +53,7 @@ def draw_stack(
         if has_page:
             files[plan.out / report.name / REPORT] = render_report(_run_report(plan, [engine], (report,), report.name))
     for path, text in files.items():
-        resources.write_text(path, text)
+        resources.write_bytes(path, text.encode())
     outputs += files
     return {"report": report.as_record()}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -84,6 +84,7 @@ class Projections:
         self._numbers: list[int] = []
         self._thumbnails: dict[int, NDArray[np.float32]] = {}
         self._preview: list[tuple[NDArray[Any], NDArray[Any]]] = []
+        self._pictures: Pictures | None = None
         self._on_host = False
         """From where the device's memory does not suffice, the sums stay on the host."""
 
@@ -136,20 +137,20 @@ class Projections:
                 sums.to_host()
         self._on_host = True
 
-    def finished(self) -> Callable[[], Pictures]:
-        """End the sums; what is returned makes the pictures, by the thread that draws.
+    def finish(self) -> None:
+        """End the sums: the pictures are made by the thread that draws.
 
         Of large frames they are made at once: the sums of several stacks that wait would take too much memory.
         """
         self.sums = None
         self.to_host()
-        if self._shape[0] * self._shape[1] <= _FEW_PIXELS:
-            return self.pictures
-        pictures = self.pictures()
-        return lambda: pictures
+        if self._shape[0] * self._shape[1] > _FEW_PIXELS:
+            self._pictures = self.pictures()
 
     def pictures(self) -> Pictures:
         """What a report shows, reduced to the size it is shown at; nothing can be added any more, for memory's sake."""
+        if self._pictures is not None:
+            return self._pictures
         self.to_host()
         extents, preview = self._extents[self._numbers], self._preview
         whole_band = (extents[:, 0] <= self._band.start) & (extents[:, 1] >= self._band.stop)

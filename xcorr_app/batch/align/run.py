@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from xcorr_app.batch.align.frames import SourceFrames, begin_stack, choose_axis, frames_along, scan_reference
+import numpy as np
+
+from xcorr_app.batch.align.frames import SourceFrames, choose_axis, frames_along, scan_reference
 from xcorr_app.batch.align.motions import ENGINE as PATCHES_ENGINE
 from xcorr_app.batch.align.motions import FILES
 from xcorr_app.batch.align.options import AlignOptions
@@ -19,14 +22,14 @@ from xcorr_app.correlation.engines import choose_engine
 from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.select import Device, select_device
-from xcorr_app.io import SeriesSpec
+from xcorr_app.io import SeriesSpec, Source
+from xcorr_app.io.cached_planes import is_plain
 from xcorr_app.io.outputs import ENDINGS
-from xcorr_app.pipeline.outcome import Outcome
 from xcorr_app.pipeline.planes import Begun
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.stages import Stages
 from xcorr_app.pipeline.state import REPORT, State
-from xcorr_app.pipeline.work import Finished, Plan, Work
+from xcorr_app.pipeline.work import Finished, Outcome, Plan, Work
 from xcorr_app.registration import quality
 from xcorr_app.registration.choice import decide_registration
 from xcorr_app.registration.results.frame_table import parse_shifts_csv
@@ -83,7 +86,7 @@ class Align(Work[AlignOptions]):
 
     def decide(self, spec: SeriesSpec) -> Decision:
         """See `Work`."""
-        options, xp = self.options, self.plan.device.xp
+        options = self.options
         if options.model == PATCHES:
             cut = f"{options.patches.patch} x {options.patches.patch} pixels"
             why = f"from the shift of each frame, patches of {cut} are matched, and one smooth field is fitted to all"
@@ -92,12 +95,30 @@ class Align(Work[AlignOptions]):
             why = "frames that turn are found by the Fourier-Mellin transform and refined by Gauss-Newton"
             return Decision("gauss-newton", reason=why)
         with spec.open() as source:
-            frames = frames_along(source, choose_axis(source, options.axis), options.first_channel, xp)
-            return _decision(frames, options)
+            frames = self._frames(source)
+        # As long as no weighting of frequencies is needed.
+        limits, (rows, columns) = limits_for(options, frames.xp), frames.shape
+        together = Pass(frames.count, rows * columns, on_device=limits is not None).images_at_once
+        shared = not isinstance(options.reference, str) or options.reference in _OF_ONE_IMAGE
+        how = frames.shape, str(frames.dtype), together, options.settings, limits
+        return decide_registration(*how, shared_reference=shared)
+
+    def _frames(self, source: Source) -> SourceFrames:
+        options = self.options
+        return frames_along(source, choose_axis(source, options.axis), options.first_channel, self.plan.device.xp)
 
     def begin(self, spec: SeriesSpec, resources: StackResources, *, ahead: bool = False) -> Begun[SourceFrames] | None:
-        """See `Work`."""
-        return begin_stack(spec, self.options, self.plan.device.xp, resources, ahead=ahead)
+        """See `Work`: ahead only if a device has room for it beside another."""
+        source, xp = spec.open(), self.plan.device.xp
+        frames = self._frames(source)
+        # Frames that are all there is of the stack are kept once: where they are measured.
+        alone = xp is not np and frames.count == source.metadata.planes
+        elsewhere = alone and resources.fits_on_device(source.metadata.planes * source.metadata.plane_bytes)
+        if ahead and not elsewhere:
+            return None
+        elsewhere = elsewhere or (xp is np and is_plain(source) and not resources.keeps_plain(source))
+        frames = replace(frames, source=resources.open(source, elsewhere=elsewhere))
+        return Begun(frames, resources.on_device(frames, xp))
 
     def process(self, spec: SeriesSpec, resources: StackResources, begun: Begun[SourceFrames]) -> Finished:
         """See `Work`."""
@@ -121,14 +142,3 @@ def _is_named(path: Path, plan: Plan[AlignOptions]) -> bool:
     """Whether a user named just this, or gave its form, and no folder that holds it."""
     named = [os.path.abspath(given) for given in plan.inputs]  # noqa: PTH100 - links stay
     return str(path) in named or any(map(path.match, named))
-
-
-def _decision(frames: SourceFrames, options: AlignOptions) -> Decision:
-    """What compares the frames of a stack with their reference, as long as no weighting of frequencies is needed."""
-    rows, columns = frames.shape
-    limits = limits_for(options, frames.xp)
-    together = Pass(frames.count, rows * columns, on_device=limits is not None).images_at_once
-    shared = not isinstance(options.reference, str) or options.reference in _OF_ONE_IMAGE
-    return decide_registration(
-        frames.shape, str(frames.dtype), together, options.settings, limits, shared_reference=shared
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from textwrap import shorten
@@ -47,7 +47,6 @@ from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.solver.basis import PATCHES, is_more_than_a_shift
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.needs import check_memory
-from xcorr_app.report.pictures import Pictures
 from xcorr_app.report.records import FrameRow, StackReport
 from xcorr_app.report.summary import count
 
@@ -77,7 +76,7 @@ def align_stack(
     rows = tuple(rows_of(measured.result, options.policy, begun.host.origins()))
     make_folder(folder)
     files = {"shifts.csv": shifts_csv(rows).encode()} | (measured.warped.files if measured.warped else {})
-    moved, pictures, assessment, target = _moved(spec, options, folder, begun, measured, rows, resources)
+    moved, projections, assessment, target = _moved(spec, options, folder, begun, measured, rows, resources)
     for name, content in files.items():
         resources.write_bytes(folder / name, content)
     result = measured.result
@@ -96,7 +95,7 @@ def align_stack(
         "unreadable": {str(frame): reason for frame, reason in result.unreadable.items()},
     }
     outputs = [folder / name for name in files] + ([] if target is None else [target])
-    draw = partial(draw_stack, report, pictures, plan, result.engine, outputs, resources)
+    draw = partial(draw_stack, report, projections, plan, result.engine, outputs, resources)
     return Finished(facts, outputs, report, draw)
 
 
@@ -134,8 +133,8 @@ def _moved(
     measured: Measured,
     rows: Sequence[FrameRow],
     resources: StackResources,
-) -> tuple[Moved, Callable[[], Pictures] | None, Assessment, Path | None]:
-    """Move the frames, as far as that is wanted, and assess what came of it; what makes pictures; the file written."""
+) -> tuple[Moved, Projections | None, Assessment, Path | None]:
+    """Move the frames, as far as that is wanted, and assess what came of it; what was gathered; the file written."""
     frames, result, warped = begun.host, measured.result, measured.warped
     moves = np.array([(row.applied_dy, row.applied_dx) for row in rows])
     if options.apply and not np.isfinite(moves).any():
@@ -169,8 +168,9 @@ def _moved(
     resources.close()
     with resources.step("assess"):
         assessment = assessment_of(None if projections is None else projections.sums, settings, frames.shape, result)
-        pictures = None if projections is None else projections.finished()
-    return moved, pictures, assessment, target
+        if projections is not None:
+            projections.finish()
+    return moved, projections, assessment, target
 
 
 def _report(

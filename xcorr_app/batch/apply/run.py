@@ -13,14 +13,13 @@ from xcorr_app.batch.align.moving import move_stack
 from xcorr_app.batch.align.options import INTERPOLATIONS, MOTION_INTERPOLATIONS
 from xcorr_app.batch.apply.options import ApplyOptions
 from xcorr_app.batch.apply.tables import moves_of, table_files
-from xcorr_app.batch.written import OneFile
 from xcorr_app.correlation.engines import limits_of
 from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
 from xcorr_app.io import SeriesSpec
 from xcorr_app.io.source import runs_of
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.work import Finished, Plan
+from xcorr_app.pipeline.work import Finished, OneFile, Plan
 from xcorr_app.registration.moving.moving_choice import decide_moving
 
 

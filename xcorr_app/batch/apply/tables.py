@@ -22,7 +22,7 @@ from xcorr_app.io.shift_table import ShiftTable, read_shift_table
 from xcorr_app.pipeline.state import Recorded, State
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.warping.matrices import about_middle
-from xcorr_app.registration.warping.warp import ByFields, ByMatrices, Warp
+from xcorr_app.registration.warping.warp import Warp, by_fields, by_matrices
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ def of_table(moves: NDArray[np.float64], matched: str, shape: tuple[int, int]) -
     if moves.ndim == 2:
         return Moves(moves, matched, _largest(moves))
     middles = np.stack([about_middle(matrix, shape)[:2, 2] for matrix in moves])
-    return Moves(-moves[:, :2, 2], matched, _largest(middles), ByMatrices(moves))
+    return Moves(-moves[:, :2, 2], matched, _largest(middles), by_matrices(moves))
 
 
 def of_fields(result: MotionResult, scale: float, count: int, shape: tuple[int, int]) -> Moves:
@@ -66,7 +66,7 @@ def of_fields(result: MotionResult, scale: float, count: int, shape: tuple[int, 
         raise ShapeError(f"its fields are of frames of {rows} x {columns}, these have {shape[0]} x {shape[1]}; --scale")
     field = field.scaled(scale)
     applied = field.applied(result.trusted, result.doubtful)
-    warp = ByFields(applied, field.rows, field.columns)
+    warp = by_fields(applied, (field.rows, field.columns))
     return Moves(applied.mean(axis=(1, 2)), "by frame number", _largest(applied.reshape(-1, 2)), warp)
 
 
@@ -127,7 +127,7 @@ def moves_of(table_file: Path | InputError, frames: SourceFrames, options: Apply
             return of_table(table.for_files(names, options.missing), "by file name", frames.shape)
         return of_table(table.for_frames(frames.count, options.missing), "by frame number", frames.shape)
     except ShapeError as error:
-        hint = f"; --match {'number' if by_name else 'name'} and --missing interpolate are other ways"
+        hint = f" (--missing interpolate), or try --match {'number' if by_name else 'name'}"
         raise InputError(f"{table_file}: {error}{hint}") from error
 
 

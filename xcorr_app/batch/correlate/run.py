@@ -23,9 +23,9 @@ from xcorr_app.correlation.plane_peaks import Agreement, PlanePeaks, compare_pea
 from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.io.writing.atomic import atomic_path, atomic_write_text, remove_abandoned
 from xcorr_app.io.writing.plane_file import Write, plane_writer
-from xcorr_app.pipeline.environment import own_version, versions
-from xcorr_app.pipeline.failures import memory_as_limit
-from xcorr_app.pipeline.finisher import Finisher
+from xcorr_app.pipeline.stack_steps import Finisher
+from xcorr_app.pipeline.stages import own_version, versions
+from xcorr_app.pipeline.work import memory_as_limit
 from xcorr_app.registration.results.frame_table import csv_text
 from xcorr_app.registration.stack.passes import Progress
 

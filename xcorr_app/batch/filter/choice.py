@@ -6,16 +6,17 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.batch import choices
 from xcorr_app.errors import ArgumentError, InputError
 from xcorr_app.filtering import banks, named
 from xcorr_app.filtering.taps import Filter
 from xcorr_app.io.images.npy import open_array
-from xcorr_app.io.mixing_matrix import read_matrix
+from xcorr_app.io.matrices import read_matrix
 
 TEXT_SUFFIXES = (".csv", ".txt")
 _MAX_BYTES_OF_TAPS = 2**26
@@ -25,7 +26,7 @@ _MAX_BYTES_OF_TAPS = 2**26
 def read_taps(path: Path) -> NDArray[np.float64]:
     """Read the taps of a filter, (rows, columns), from ``.npy``, ``.csv`` or ``.txt``.
 
-    An array with one axis is a row of taps. Texts are read as :func:`xcorr_app.io.mixing_matrix.read_matrix` does.
+    An array with one axis is a row of taps. Texts are read as :func:`xcorr_app.io.matrices.read_matrix` does.
     """
     suffix = path.suffix.lower()
     if suffix not in (".npy", *TEXT_SUFFIXES):
@@ -61,34 +62,43 @@ _MAX_BYTES = 2**30
 """Of a file, so that a picture named by mistake is not taken for a bank."""
 
 
-@dataclass(frozen=True)
-class FilterBank:
+class FilterBank(NamedTuple):
     """Filters of one shape, and what each of them is."""
 
     filters: NDArray[np.float64]
     """(number, rows, columns)."""
     names: tuple[str, ...]
     """One a filter, short, for the channels of the result."""
-    file: Path | None = None
-    """Where they were read from."""
 
 
 def parse_bank(text: str) -> FilterBank:
     """Make the bank that ``NAME`` or ``NAME:NUMBERS`` stands for, or read the one in a ``.npy`` file."""
-    if text.lower().endswith(".npy"):
-        return _read_bank(Path(text))
+    if _is_file(text):
+        path = Path(text)
+        form = "a bank is numbers of shape (filters, rows, columns)"
+        return _numbered(path.stem, _read_npy(path, form, (3,), _MAX_BYTES))
     name, colon, numbers = text.partition(":")
     if name not in BANKS:
-        raise ArgumentError(f"bank {text!r} is not known: write {', '.join(BANKS.values())} or FILE.npy")
+        raise ArgumentError(f"bank {text!r} is not known: write {', '.join(choices.BANKS)} or FILE.npy")
     try:
-        return _BANK_MAKERS[name](numbers if colon else None)
+        if colon and ":" not in BANKS[name]:
+            raise ArgumentError("it takes no numbers")
+        return _BANK_MAKERS[name](numbers)
     except ValueError as error:
         reason = f": {error}" if isinstance(error, ArgumentError) else ""
         raise ArgumentError(f"bank {text!r}: write {BANKS[name]}{reason}") from None
 
 
-def _gabor(numbers: str | None) -> FilterBank:
-    orientations, scales = map(int, (numbers or "").split(","))
+def _is_file(bank: str) -> bool:
+    return bank.lower().endswith(".npy")
+
+
+def _numbered(name: str, filters: NDArray[np.float64]) -> FilterBank:
+    return FilterBank(filters, tuple(f"{name} {number}" for number in range(len(filters))))
+
+
+def _gabor(numbers: str) -> FilterBank:
+    orientations, scales = map(int, numbers.split(","))
     if not (1 <= orientations <= 64 and 1 <= scales <= 9):
         raise ArgumentError("1 to 64 orientations, 1 to 9 scales")
     frequencies = [HIGHEST_FREQUENCY / math.sqrt(2) ** scale for scale in range(scales)]
@@ -101,49 +111,26 @@ def _gabor(numbers: str | None) -> FilterBank:
     return FilterBank(banks.gabor(frequencies, orientations), tuple(names))
 
 
-def _derivatives(numbers: str | None) -> FilterBank:
-    sigmas = [float(number) for number in (numbers or "").split(",")]
+def _derivatives(numbers: str) -> FilterBank:
+    sigmas = [float(number) for number in numbers.split(",")]
     if not all(sigma <= 100 for sigma in sigmas):
         raise ArgumentError("sigmas up to 100 px")
     names = [f"d{along} sigma {sigma:g}" for sigma in sigmas for along in ("x", "y", "xx", "xy", "yy")]
     return FilterBank(banks.gaussian_derivatives(sigmas), tuple(names))
 
 
-def _schmid(numbers: str | None) -> FilterBank:
-    _takes_none(numbers)
+def _schmid(_: str) -> FilterBank:
     return FilterBank(banks.schmid(), tuple(f"schmid {sigma} {cycles}" for sigma, cycles in banks.SCHMID_SCALES))
 
 
-def _leung_malik(numbers: str | None) -> FilterBank:
-    _takes_none(numbers)
-    filters = banks.leung_malik()
-    return FilterBank(filters, tuple(f"leung-malik {number}" for number in range(len(filters))))
-
-
-def _takes_none(numbers: str | None) -> None:
-    if numbers is not None:
-        raise ArgumentError("it takes no numbers")
-
-
-_BANK_MAKERS: dict[str, Callable[[str | None], FilterBank]] = {
+_BANK_MAKERS: dict[str, Callable[[str], FilterBank]] = {
     "gabor": _gabor,
     "derivatives": _derivatives,
     "schmid": _schmid,
-    "leung-malik": _leung_malik,
+    "leung-malik": lambda _: _numbered("leung-malik", banks.leung_malik()),
 }
-
-BANKS = {
-    "gabor": "gabor:ORIENTATIONS,SCALES",
-    "derivatives": "derivatives:SIGMA[,SIGMA...]",
-    "schmid": "schmid",
-    "leung-malik": "leung-malik",
-}
+BANKS = {form.partition(":")[0]: form for form in choices.BANKS}
 """How every bank is written."""
-
-
-def _read_bank(path: Path) -> FilterBank:
-    filters = _read_npy(path, "a bank is numbers of shape (filters, rows, columns)", (3,), _MAX_BYTES)
-    return FilterBank(filters, tuple(f"{path.stem} {number}" for number in range(len(filters))), path)
 
 
 @dataclass(frozen=True)
@@ -151,9 +138,6 @@ class FilterChoice:
     """A filter and how it was written."""
 
     name: str
-    """One of `FILTERS`."""
-    argument: str
-    """Numbers, axis or file, as written; empty where the filter has none."""
     taps: Filter | NDArray[np.float64] = field(repr=False, compare=False)
     """What :func:`xcorr_app.filtering.convolve.convolve` takes; for a bank, one of its filters."""
     file: Path | None = None
@@ -169,18 +153,16 @@ class FilterChoice:
     @classmethod
     def parse(cls, name: str, argument: str) -> FilterChoice:
         """Make the filter `name` of its argument, as in ``("dog", "1,3")``; a file that it names is read here."""
-        if name not in FILTERS:
-            raise ArgumentError(f"unknown filter {name!r}: use one of {', '.join(FILTERS)}")
         if name == "taps":
             if not argument:
                 raise ArgumentError("taps: the name of the file is empty")
             path = Path(argument)
-            return cls(name, argument, read_taps(path), path)
+            return cls(name, read_taps(path), path)
         if name == "bank":
             bank = parse_bank(argument)
-            return cls(name, argument, bank.filters[0], bank.file, bank)
+            return cls(name, bank.filters[0], Path(argument) if _is_file(argument) else None, bank)
         try:
-            return cls(name, argument, _MAKERS[name](argument))
+            return cls(name, _MAKERS[name](argument))
         except ArgumentError as error:
             raise ArgumentError(f"{name} {argument!r}: {error}") from None
 
@@ -202,27 +184,12 @@ def _one_or_pair(text: str, form: str, kind: Callable[[str], Any] = float) -> An
     return values[0] if len(values) == 1 else tuple(values)
 
 
-def _sobel(text: str) -> Filter:
-    if text not in ("y", "x"):
-        raise ArgumentError("write y (down the rows) or x (along the columns)")
-    return named.sobel("y" if text == "y" else "x")
-
-
-def _laplacian(text: str) -> Filter:
-    if text:
-        raise ArgumentError("it takes no argument")
-    return named.laplacian()
-
-
-_MAKERS: dict[str, Callable[[str], Filter]] = {
+_MAKERS: dict[str, Callable[[Any], Filter]] = {
     "gaussian": lambda text: named.gaussian(_one_or_pair(text, "SIGMA or ROWS,COLUMNS")),
     "box": lambda text: named.box(_one_or_pair(text, "SIZE or ROWS,COLUMNS", int)),
-    "sobel": _sobel,
-    "laplacian": _laplacian,
+    "sobel": named.sobel,
+    "laplacian": lambda _: named.laplacian(),
     "log": lambda text: named.log(_one_or_pair(text, "SIGMA or ROWS,COLUMNS")),
     "dog": lambda text: named.dog(*_numbers(text, "SIGMA,SIGMA")),
     "unsharp": lambda text: named.unsharp(*_numbers(text, "SIGMA,AMOUNT")),
 }
-
-FILTERS = (*_MAKERS, "taps", "bank")
-"""Names of filters: those with numbers, then ``taps`` for a file and ``bank`` for many at once."""

@@ -11,7 +11,6 @@ import numpy as np
 from xcorr_app.batch.filter.choice import FilterBank
 from xcorr_app.batch.filter.options import FilterOptions
 from xcorr_app.batch.shared_options import explains_another, limits_for
-from xcorr_app.batch.written import OneFile, write_planes
 from xcorr_app.decision import Decision
 from xcorr_app.errors import ArgumentError, DamagedFileError, ShapeError
 from xcorr_app.filtering.choice import check_device_engine, decide_filter
@@ -27,9 +26,9 @@ from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import SeriesSpec, StackMetadata
 from xcorr_app.io.source import Resolution, plane_positions
 from xcorr_app.pipeline.new_channels import with_new_channels
-from xcorr_app.pipeline.planes import Begun, HostPlanes, begin_planes, over_planes
+from xcorr_app.pipeline.planes import Begun, HostPlanes, begin_planes, over_planes, write_planes
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.work import Facts, Finished
+from xcorr_app.pipeline.work import Facts, Finished, OneFile
 from xcorr_app.registration.stack.passes import Pass
 
 _SHOWN = 5

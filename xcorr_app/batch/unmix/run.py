@@ -14,7 +14,6 @@ import numpy as np
 from xcorr_app.batch import choices
 from xcorr_app.batch.shared_options import limits_for
 from xcorr_app.batch.unmix.options import UnmixOptions
-from xcorr_app.batch.written import OneFile, write_planes
 from xcorr_app.decision import Decision
 from xcorr_app.errors import ArgumentError, InputError
 from xcorr_app.filtering.array_choice import decide_mixing
@@ -28,11 +27,11 @@ from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 from xcorr_app.gpu.runtime.limits import limits_by_name
 from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import Discovery, SeriesSpec, Source, StackMetadata, discover, scan_file
-from xcorr_app.io.mixing_matrix import read_matrix, read_spectra
+from xcorr_app.io.matrices import read_matrix, read_spectra
 from xcorr_app.pipeline.new_channels import with_new_channels
-from xcorr_app.pipeline.planes import Begun, HostPlanes, begin_planes, over_planes
+from xcorr_app.pipeline.planes import Begun, HostPlanes, begin_planes, over_planes, write_planes
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.work import Finished, Plan
+from xcorr_app.pipeline.work import Finished, OneFile, Plan
 
 _ILL_CONDITIONED = 100
 

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from xcorr_app.batch.align.pages import report_of
 from xcorr_app.cli.printing.tables import STYLES, StackLine, new_table, print_stacks, say
-from xcorr_app.pipeline.outcome import Run
+from xcorr_app.pipeline.work import Run
 from xcorr_app.registration.assessment import BeforeAfter
 from xcorr_app.registration.results.frame_table import cells_of
 from xcorr_app.report.records import StackReport
@@ -31,7 +31,7 @@ def print_results(console: Console, run: Run, *, every: bool = False) -> None:
     longest = "largest motion" if turned else "largest shift"
     numbers = ("frames", "corrected", "correlation", "crispness", "residual", longest, "flagged")
     lines = [
-        StackLine(summary.name, _numbers(summary), summary.level, _remarks(stack, summary))
+        StackLine(stack.name, _numbers(summary), summary.level, _remarks(stack, summary))
         for stack, summary in zip(stacks, summaries, strict=True)
     ]
     print_stacks(console, run, numbers, lines)
@@ -57,7 +57,7 @@ def print_frames(console: Console, stack: StackReport) -> None:
 
 
 def _numbers(summary: StackSummary) -> list[str]:
-    known, shift, turn = summary.assessment, summary.largest_shift, summary.largest_turn
+    known, shift, turn = summary.stack.assessment, summary.largest_shift, summary.largest_turn
     longest = ([] if shift is None else [f"{shift:.2f} px"]) + ([] if turn is None else [f"{turn:.2f} degrees"])
     return [
         str(summary.frames),

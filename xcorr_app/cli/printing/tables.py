@@ -12,13 +12,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from xcorr_app.cli.failures import one_line
-from xcorr_app.cli.standard_output import LastingOutput
+from xcorr_app.cli.process import LastingOutput, one_line
 from xcorr_app.decision import Decision
 from xcorr_app.io import Discovery
-from xcorr_app.pipeline.outcome import Outcome, Run
 from xcorr_app.pipeline.stages import Stages
-from xcorr_app.pipeline.work import Work
+from xcorr_app.pipeline.work import Outcome, Run, Work
 from xcorr_app.report.summary import count
 
 _WIDTH_OF_FILES, _LEAST_WIDTH = 200, 100

@@ -11,16 +11,15 @@ from types import MappingProxyType
 from typing import Literal
 
 from xcorr_app.errors import InputError
+from xcorr_app.io.declared import Limits
 from xcorr_app.io.finding.file_names import NumberedStack
 from xcorr_app.io.finding.inputs import Group, grouped_inputs
 from xcorr_app.io.finding.numbered import files_of_channel, joined_by_number, stacks_by_number
-from xcorr_app.io.finding.scan import Scan, scan_file
-from xcorr_app.io.limits import Limits
+from xcorr_app.io.finding.scan import Channel, Scan, scan_file, scan_for
 from xcorr_app.io.names import label, unique_names
-from xcorr_app.io.series import Discovery, Failure, SeriesSpec, UnusableFile
-from xcorr_app.io.single_channel import Channel, scan_for
+from xcorr_app.io.series import Discovery, Failure, SeriesSpec, UnusableFile, paths_of
 from xcorr_app.io.source import ImageFile
-from xcorr_app.io.tiff.ome_set import OmeSet, paths_of
+from xcorr_app.io.tiff.ome_set import OmeSet
 
 Layout = Literal["auto", "frames", "stacks"]
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from xcorr_app.errors import InputError
+from xcorr_app.io.declared import Limits
 from xcorr_app.io.finding.discover import Layout, discover
-from xcorr_app.io.limits import Limits
 from xcorr_app.io.names import is_image_name, natural_path_key, unique_names
 from xcorr_app.io.opened import library
 from xcorr_app.io.series import Failure, SeriesSpec
@@ -26,7 +26,7 @@ from xcorr_app.io.series import Failure, SeriesSpec
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from xcorr_app.io.single_channel import Channel
+    from xcorr_app.io.finding.scan import Channel
 
 _REST = 0.15
 """Seconds that every file must rest, at least."""

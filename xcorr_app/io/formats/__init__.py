@@ -2,31 +2,80 @@
 
 A module of a format has ``images(path)``, names of the images within a file where there are several, and
 ``scan(path, inner, limits, colour)``, which checks one of them. It is imported when a file with its first bytes comes.
+A few readers of libraries stay open: what takes long is to parse a file, not to read a plane of it.
 """
 
 from __future__ import annotations
 
+import atexit
 import importlib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import threading
+from collections import OrderedDict
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xcorr_app.errors import InputError
 from xcorr_app.io.names import inner_path
-from xcorr_app.io.opened import opened, parsing
+from xcorr_app.io.opened import library, opened, parsing
 from xcorr_app.system import read_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+    from typing import BinaryIO
 
-    from xcorr_app.io.limits import Limits
-    from xcorr_app.io.source import ImageFile
+
+_MAX_OPEN = 8
+
+
+class Readers:
+    """Open readers of one library of the extra ``formats``, used by one thread at a time; it and a file `make` one."""
+
+    def __init__(self, name: str, make: Callable[[Any, BinaryIO], Any]) -> None:
+        self._name, self._make = name, make
+        self._open: OrderedDict[tuple[Path, tuple[int, ...]], tuple[Any, BinaryIO]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def of(self, path: Path, stamp: tuple[int, ...]) -> Iterator[Any]:
+        """Reader of a file of this stamp; nobody else uses one of these readers meanwhile."""
+        with self._lock:
+            key = (path, stamp)
+            found = self._open.pop(key, None) or self._opened(path)
+            self._open[key] = found
+            while len(self._open) > _MAX_OPEN:
+                _close(*self._open.popitem(last=False)[1])
+            yield found[0]
+
+    def close(self) -> None:
+        """Close all of them."""
+        with self._lock:
+            while self._open:
+                _close(*self._open.popitem()[1])
+
+    def _opened(self, path: Path) -> tuple[Any, BinaryIO]:
+        if not self._open:
+            atexit.register(self.close)
+        made, file = library(self._name, "formats", path), path.open("rb")
+        try:
+            return self._make(made, file), file
+        except BaseException:
+            # Libraries that fail leave their files open.
+            file.close()
+            raise
+
+
+def _close(reader: Any, file: BinaryIO) -> None:
+    if hasattr(reader, "close"):
+        reader.close()
+    file.close()
+
 
 HEAD_BYTES = 352
+"""First bytes of a file, by which its kind is told."""
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(NamedTuple):
     """A kind of file: how it begins, and the module that reads it."""
 
     name: str
@@ -34,17 +83,9 @@ class Format:
     module: str
     holds_several: bool = True
 
-    def scan(self, path: Path, inner: str, limits: Limits, *, colour: bool) -> ImageFile:
-        """Check one image of a file; its first one where `inner` is empty."""
-        found: ImageFile = self._reader().scan(path, inner, limits, colour=colour)
-        return found
-
-    def images(self, path: Path) -> list[str]:
-        """Names of the images within a file."""
-        found: list[str] = self._reader().images(path) if self.holds_several else []
-        return found
-
-    def _reader(self) -> Any:
+    @property
+    def reader(self) -> Any:
+        """Imported when it is first needed."""
         return importlib.import_module(f"{__name__}.{self.module}")
 
 
@@ -74,7 +115,7 @@ def images_of(path: Path) -> list[Path]:
     if kind is None:
         return [path]
     with parsing(path):
-        names = kind.images(path)
+        names = kind.reader.images(path) if kind.holds_several else []
     return [path] if len(names) < 2 else [inner_path(path, name) for name in names]
 
 

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.formats import number_of
-from xcorr_app.io.formats.readers import Readers
-from xcorr_app.io.opened import library, warnings_as
-from xcorr_app.io.plane_image import FormatImage, check_image, stamp_of
+from xcorr_app.io.declared import FormatImage, check_image, stamp_of
+from xcorr_app.io.formats import Readers, number_of
+from xcorr_app.io.opened import warnings_as
 from xcorr_app.io.source import StackMetadata, calibration, make_metadata
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-    from xcorr_app.io.limits import Limits
+    from xcorr_app.io.declared import Limits
 
 
 class _ThreadCollector(logging.Filter):
@@ -111,8 +110,7 @@ def _strictly(path: Path) -> Iterator[None]:
         yield
 
 
-def _open(file: BinaryIO) -> Any:
-    czifile = library("czifile", "formats", Path(file.name))
+def _opened(czifile: Any, file: BinaryIO) -> Any:
     _check_entries(file)
     with _strictly(Path(file.name)):
         return czifile.CziFile(file)
@@ -138,7 +136,7 @@ def _axes_of_entry(file: BinaryIO, place: int) -> int:
     return count if name == b"DV" else 0
 
 
-_READERS = Readers(_open)
+_READERS = Readers("czifile", _opened)
 
 
 def _axes(block: Any) -> list[str]:

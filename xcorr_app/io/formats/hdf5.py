@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from xcorr_app.errors import InputError
+from xcorr_app.io.declared import FormatImage, check_image, stamp_of
+from xcorr_app.io.formats import Readers
 from xcorr_app.io.formats.hdf5_storage import (
     CheckedFile,
     Elsewhere,
@@ -26,16 +28,11 @@ from xcorr_app.io.formats.hdf5_storage import (
     source_of,
     virtual_sources,
 )
-from xcorr_app.io.formats.readers import Readers
 from xcorr_app.io.names import inner_path
-from xcorr_app.io.opened import library
-from xcorr_app.io.plane_image import FormatImage, check_image, stamp_of
 from xcorr_app.io.source import StackMetadata, calibration, make_metadata
 
 if TYPE_CHECKING:
-    from typing import BinaryIO
-
-    from xcorr_app.io.limits import Limits
+    from xcorr_app.io.declared import Limits
 
 _PATTERNS = ("patterns", "rawpatterns", "pattern")
 _SHOWN = 8
@@ -118,21 +115,10 @@ def _declared(path: Path, file: Any, array: Any, limits: Limits) -> _Declared:
     return _Declared(array.name, metadata, order, shape, len(outer) + 2 != len(shape))
 
 
-def _open(file: BinaryIO) -> Any:
-    return library("h5py", "formats", Path(file.name)).File(CheckedFile(file.fileno()), "r")
-
-
-def _open_unchecked(file: BinaryIO) -> Any:
-    """What was checked when it was scanned."""
-    return library("h5py", "formats", Path(file.name)).File(file, "r")
-
-
-def _open_by_name(file: BinaryIO) -> Any:
-    path = Path(file.name)
-    return library("h5py", "formats", path).File(path.resolve(), "r", locking="best-effort")
-
-
-_CHECKED, _UNCHECKED, _BY_NAME = Readers(_open), Readers(_open_unchecked), Readers(_open_by_name)
+_CHECKED = Readers("h5py", lambda h5py, file: h5py.File(CheckedFile(file.fileno()), "r"))
+_UNCHECKED = Readers("h5py", lambda h5py, file: h5py.File(file, "r"))
+"""Of what was checked when it was scanned."""
+_BY_NAME = Readers("h5py", lambda h5py, file: h5py.File(Path(file.name).resolve(), "r", locking="best-effort"))
 
 
 def _arrays(file: Any) -> list[Any]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from xcorr_app.io.limits import Limits
+    from xcorr_app.io.declared import Limits
 
 _MOST_LINKS = 16
 _DEFLATE, _SHUFFLE, _FLETCHER32, _LZF = 1, 2, 3, 32000

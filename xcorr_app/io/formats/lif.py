@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from xcorr_app.errors import InputError
-from xcorr_app.io.formats import number_of
-from xcorr_app.io.formats.readers import Readers
-from xcorr_app.io.opened import library
-from xcorr_app.io.plane_image import FormatImage, check_image, stamp_of
+from xcorr_app.io.declared import FormatImage, check_image, stamp_of
+from xcorr_app.io.formats import Readers, number_of
 from xcorr_app.io.source import calibration, make_metadata
 
 if TYPE_CHECKING:
-    from typing import BinaryIO
-
-    from xcorr_app.io.limits import Limits
+    from xcorr_app.io.declared import Limits
 
 _TYPES: dict[int, np.dtype] = {8: np.dtype(np.uint8), 16: np.dtype(np.uint16)}
 
@@ -59,8 +55,4 @@ def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> For
     return FormatImage(path, metadata, plane, stamp)
 
 
-def _open(file: BinaryIO) -> Any:
-    return library("readlif.reader", "formats", Path(file.name)).LifFile(file)
-
-
-_READERS = Readers(_open)
+_READERS = Readers("readlif.reader", lambda reader, file: reader.LifFile(file))

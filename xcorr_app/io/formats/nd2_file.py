@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xcorr_app.errors import InputError
-from xcorr_app.io.formats import number_of
-from xcorr_app.io.formats.readers import Readers
-from xcorr_app.io.opened import library
-from xcorr_app.io.plane_image import FormatImage, check_image, stamp_of
+from xcorr_app.io.declared import FormatImage, check_image, stamp_of
+from xcorr_app.io.formats import Readers, number_of
 from xcorr_app.io.source import StackMetadata, calibration, make_metadata
 
 if TYPE_CHECKING:
-    from typing import BinaryIO
-
-    from xcorr_app.io.limits import Limits
+    from xcorr_app.io.declared import Limits
 
 _KNOWN = set("TPZCYX")
 
@@ -59,11 +55,7 @@ def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> For
     return FormatImage(path, metadata, plane, stamp)
 
 
-def _open(file: BinaryIO) -> Any:
-    return library("nd2", "formats", Path(file.name)).ND2File(file)
-
-
-_READERS = Readers(_open)
+_READERS = Readers("nd2", lambda nd2, file: nd2.ND2File(file))
 
 
 def _calibrated(metadata: StackMetadata, file: Any) -> StackMetadata:

@@ -17,10 +17,9 @@ import imagecodecs
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError, LimitError
+from xcorr_app.io.declared import SPARE, FormatImage, Limits, check_image
 from xcorr_app.io.images.codestream import jpeg_frame
-from xcorr_app.io.limits import SPARE, Limits
 from xcorr_app.io.opened import Stamp, opened, parsing, stamp
-from xcorr_app.io.plane_image import FormatImage, check_image
 from xcorr_app.io.source import make_metadata
 from xcorr_app.system import read_at
 

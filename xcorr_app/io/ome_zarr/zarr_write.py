@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, FileError, OutputError
-from xcorr_app.io.limits import Limits
-from xcorr_app.io.meter import Meter, timed
+from xcorr_app.io.declared import Limits
 from xcorr_app.io.ome_zarr.zarr_chunks import PlainArray
 from xcorr_app.io.ome_zarr.zarr_image import scan_zarr
 from xcorr_app.io.ome_zarr.zarr_metadata import build_attributes, stored_order
 from xcorr_app.io.opened import library
+from xcorr_app.io.source import Meter, timed
 from xcorr_app.io.writing.atomic import atomic_folder
 from xcorr_app.io.writing.written_planes import BYTES_WAITING, PlaneWriter
 

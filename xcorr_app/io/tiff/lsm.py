@@ -12,16 +12,16 @@ import numpy as np
 import tifffile
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.opened import positive
+from xcorr_app.io.opened import opened, positive, stamp
 from xcorr_app.io.source import calibration, make_metadata
 from xcorr_app.io.tiff.pages import stored_page
-from xcorr_app.io.tiff.tiff import TiffImage, opened, stamp
+from xcorr_app.io.tiff.tiff import TiffImage
 from xcorr_app.io.tiff.tiff_directory import Directory, DirectoryReader
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from xcorr_app.io.limits import Limits
+    from xcorr_app.io.declared import Limits
 
 _LSM_INFO, _SUBFILE = 34412, 254
 _LARGEST = 2**32
@@ -44,11 +44,12 @@ def scan_lsm(path: Path, limits: Limits) -> TiffImage:
         if mark[0] >= _LARGEST:
             raise InputError(f"{path}: is an LSM file of more than 4 GiB, whose offsets are not reliable; {_CONVERT}")
         info = _info(reader.content(reader.directory_at(reader.first), _LSM_INFO), reader.byteorder)
-        thumbnail = {each.offset: reader.number(each, _SUBFILE, 0) & 1 for each in reader.directories(limits)}
+        offsets = [each.offset for each in reader.walk(limits)]
+        directories = [reader.directory_at(offset) for offset in offsets]
         pages = {
-            offset: stored_page(reader, reader.directory_at(offset), limits)
-            for offset, is_one in thumbnail.items()
-            if not is_one
+            each.offset: stored_page(reader, each, limits)
+            for each in directories
+            if not reader.number(each, _SUBFILE, 0) & 1  # a thumbnail
         }
     if not pages:
         raise DamagedFileError(f"{path}: holds no image but thumbnails")

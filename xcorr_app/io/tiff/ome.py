@@ -66,12 +66,12 @@ def parse_ome(path: Path, description: bytes, pages_found: int, samples: int = 1
     Colour images have `samples` values a pixel, which OME counts as channels; they are left out of the sizes.
     """
     root = parse_xml(path, description)
-    images = [child for child in root if local_name(child) == "Image"]
-    if find_child(root, "BinaryOnly") is not None:
+    images = root.findall("{*}Image")
+    if root.find("{*}BinaryOnly") is not None:
         raise InputError(f"{path}: its OME-XML is in another file; export it as one OME-TIFF")
     if len(images) != 1:
         raise InputError(f"{path}: holds {len(images)} OME images; export each as a file of its own")
-    pixels = find_child(images[0], "Pixels")
+    pixels = images[0].find("{*}Pixels")
     if pixels is None:
         raise DamagedFileError(f"{path}: its OME-XML has no Pixels element")
     try:
@@ -99,7 +99,7 @@ def parse_ome(path: Path, description: bytes, pages_found: int, samples: int = 1
     z_unit, time = pixels.get("PhysicalSizeZUnit", "µm"), positive(pixels.get("TimeIncrement"))
     time_unit = pixels.get("TimeIncrementUnit", "s")
     pixel = (y, x) if unit == other_unit else (None, None)
-    names = tuple(child.get("Name", "") for child in pixels if local_name(child) == "Channel")
+    names = tuple(child.get("Name", "") for child in pixels.iterfind("{*}Channel"))
     names = names if len(names) == sizes["C"] and any(names) else ()
     return OmeInfo(sizes, order, pages, calibration(pixel, unit, (z, z_unit), (time, time_unit)), names)
 
@@ -112,8 +112,8 @@ def build_ome(metadata: StackMetadata, *, big_endian: bool) -> bytes:
     old = metadata.tiff.description if metadata.tiff and is_ome(metadata.tiff.description) else _EMPTY.encode()
     root = ET.fromstring(old.rstrip(b"\0"))  # noqa: S314 - checked when it was read
     root.attrib.pop("UUID", None)  # it named the original file
-    image = find_child(root, "Image")
-    pixels = None if image is None else find_child(image, "Pixels")
+    image = root.find("{*}Image")
+    pixels = None if image is None else image.find("{*}Pixels")
     if pixels is None:
         raise ValueError("OME-XML without Pixels")
     space = root.tag.partition("}")[0] + "}" if root.tag.startswith("{") else ""
@@ -180,18 +180,17 @@ def _calibrate(pixels: ET.Element, metadata: StackMetadata) -> None:
 
 def _renew_children(pixels: ET.Element, metadata: StackMetadata, space: str) -> None:
     sizes = metadata.sizes
-    channels = [child for child in pixels if local_name(child) == "Channel"]
+    channels = pixels.findall("{*}Channel")
     limits = {"TheT": sizes["T"], "TheZ": sizes["Z"], "TheC": sizes["C"]}
     for child in list(pixels):
-        if metadata.kept is not None and local_name(child) == "Plane":
+        kind = child.tag.rpartition("}")[2]
+        if metadata.kept is not None and kind == "Plane":
             axis, kept = metadata.kept
             number = int(child.get(f"The{axis}", "0"))
             # What was said of a frame is said of it where it is now; of one that was left out, nowhere.
             child.set(f"The{axis}", str(kept.index(number) if number in kept else sizes[axis]))
-        beyond = local_name(child) == "Plane" and any(
-            int(child.get(name, "0")) >= size for name, size in limits.items()
-        )
-        if beyond or child in channels or local_name(child) in ("BinData", "TiffData", "MetadataOnly"):
+        beyond = kind == "Plane" and any(int(child.get(name, "0")) >= size for name, size in limits.items())
+        if beyond or kind in ("Channel", "BinData", "TiffData", "MetadataOnly"):
             pixels.remove(child)
     channels = channels[: sizes["C"]]
     for index in range(len(channels), sizes["C"]):
@@ -225,8 +224,8 @@ class TiffBlock(NamedTuple):
 def tiff_blocks(path: Path, root: ET.Element, pixels: ET.Element) -> list[TiffBlock]:
     """Where an image says that its planes are."""
     own, found = root.get("UUID"), []
-    for block in [child for child in pixels if local_name(child) == "TiffData"] or [ET.Element("TiffData")]:
-        named = find_child(block, "UUID")
+    for block in pixels.findall("{*}TiffData") or [ET.Element("TiffData")]:
+        named = block.find("{*}UUID")
         other = None if named is None or (named.text or "").strip() == own else named.get("FileName", "another file")
         # One that does not say how many it has is of one plane where it says which, else of all.
         count = block.get("PlaneCount", str(_MANY) if other is None and not block.get("IFD") else "1")
@@ -271,16 +270,6 @@ def parse_xml(path: Path, description: bytes) -> ET.Element:
 def _check_planes(path: Path, pixels: ET.Element) -> None:
     """Positions of planes are whole numbers: what writes them back compares them."""
     with parsing(path, "its OME-XML has a Plane element that cannot be read"):
-        for plane in [child for child in pixels if local_name(child) == "Plane"]:
+        for plane in pixels.findall("{*}Plane"):
             for name in ("TheT", "TheZ", "TheC"):
                 bounded_int(plane.get(name, "0"))
-
-
-def local_name(element: ET.Element) -> str:
-    """Name of an element without its name space."""
-    return element.tag.rpartition("}")[2]
-
-
-def find_child(element: ET.Element, name: str) -> ET.Element | None:
-    """First child of that name, in whatever name space."""
-    return next((child for child in element if local_name(child) == name), None)

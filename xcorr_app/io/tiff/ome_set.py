@@ -18,9 +18,7 @@ from xcorr_app.io.opened import bounded_int, opened, parsing, stamp
 from xcorr_app.io.source import StackMetadata, make_metadata
 from xcorr_app.io.tiff.ome import (
     TiffBlock,
-    find_child,
     is_ome,
-    local_name,
     parse_ome,
     parse_xml,
     tiff_blocks,
@@ -32,7 +30,7 @@ from xcorr_app.io.tiff.tiff_scan import walk_pages
 from xcorr_app.system import read_at
 
 if TYPE_CHECKING:
-    from xcorr_app.io.limits import Limits
+    from xcorr_app.io.declared import Limits
 
 _DESCRIPTION = 270
 _LONGEST_XML = 1 << 28
@@ -80,13 +78,12 @@ def is_set(path: Path, description: bytes) -> bool:
     if not is_ome(description) or not (b"FileName=" in description or b"BinaryOnly" in description):
         return False
     root = parse_xml(path, description)
-    if find_child(root, "BinaryOnly") is not None:
+    if root.find("{*}BinaryOnly") is not None:
         return True
     own = root.get("UUID")
     return any(
         (element.text or "").strip() != own and element.get("FileName", path.name) != path.name
-        for element in root.iter()
-        if local_name(element) == "UUID"
+        for element in root.iterfind(".//{*}UUID")
     )
 
 
@@ -94,13 +91,13 @@ def scan_ome_set(path: Path, description: bytes, limits: Limits) -> OmeSet:
     """Check every file of the image that `path` is part of."""
     root = _whole_xml(path, description)
     image = _image_of(path, root)
-    pixels = find_child(image, "Pixels")
+    pixels = image.find("{*}Pixels")
     if pixels is None:
         raise DamagedFileError(f"{path}: its OME-XML has no Pixels element")
     blocks = _named_blocks(path, root, pixels)
-    for other in [child for child in root if local_name(child) == "Image" and child is not image]:
+    for other in [child for child in root.findall("{*}Image") if child is not image]:
         root.remove(other)
-    for child in [child for child in pixels if local_name(child) == "TiffData"]:
+    for child in pixels.findall("{*}TiffData"):
         pixels.remove(child)
     use_default_namespace(root)
     text = ET.tostring(root)
@@ -138,7 +135,7 @@ def scan_ome_set(path: Path, description: bytes, limits: Limits) -> OmeSet:
 def _whole_xml(path: Path, description: bytes) -> ET.Element:
     """The OME-XML of the set, which may be in another of its files."""
     root = parse_xml(path, description)
-    elsewhere = find_child(root, "BinaryOnly")
+    elsewhere = root.find("{*}BinaryOnly")
     if elsewhere is None:
         return root
     other = path.parent / _plain_name(path, elsewhere.get("MetadataFile", ""))
@@ -149,18 +146,18 @@ def _whole_xml(path: Path, description: bytes) -> ET.Element:
             reader = DirectoryReader(descriptor, other)
             text = reader.content(reader.directory_at(reader.first), _DESCRIPTION)
     found = parse_xml(other, text)
-    if find_child(found, "BinaryOnly") is not None:
+    if found.find("{*}BinaryOnly") is not None:
         raise DamagedFileError(f"{other}: refers to another file for its OME-XML, and was referred to")
     return found
 
 
 def _image_of(path: Path, root: ET.Element) -> ET.Element:
     """The image that has planes in this file."""
-    images = [child for child in root if local_name(child) == "Image"]
+    images = root.findall("{*}Image")
     holding = [
         image
         for image in images
-        for pixels in [find_child(image, "Pixels")]
+        for pixels in [image.find("{*}Pixels")]
         if pixels is not None and any(name == path.name for name, _ in _named_blocks(path, root, pixels))
     ]
     if len(holding) != 1:
@@ -172,13 +169,13 @@ def _image_of(path: Path, root: ET.Element) -> ET.Element:
 
 
 def _named(root: ET.Element) -> str:
-    names = sorted({element.get("FileName", "") for element in root.iter() if local_name(element) == "UUID"})
+    names = sorted({element.get("FileName", "") for element in root.iterfind(".//{*}UUID")})
     return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
 
 
 def _named_blocks(path: Path, root: ET.Element, pixels: ET.Element) -> list[tuple[str, TiffBlock]]:
     """Where an image says that its planes are, with the names of files."""
-    blocks = tiff_blocks(path, root, pixels) if find_child(pixels, "TiffData") is not None else []
+    blocks = tiff_blocks(path, root, pixels) if pixels.find("{*}TiffData") is not None else []
     return [(path.name if block.file is None else _plain_name(path, block.file), block) for block in blocks]
 
 
@@ -214,9 +211,3 @@ def _files(paths: tuple[Path, ...], stamps: tuple[tuple[int, ...], ...], limits:
         directories, data = np.array(pages.directory_offsets, np.int64), np.array(pages.data_offsets, np.int64)
         files.append(TiffImage(path, metadata, directories, data, page_map, pages.tags.byteorder, mark))  # type: ignore[arg-type]
     return tuple(files)
-
-
-def paths_of(file: object, path: Path) -> tuple[Path, ...]:
-    """Every file of an image: those that it is put together from, or the one at `path`."""
-    found: tuple[Path, ...] = getattr(file, "paths", (path,))
-    return found

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from xcorr_app.errors import InputError
-from xcorr_app.io.limits import Limits
-from xcorr_app.io.opened import Stamp, opened, parsing, read_whole, stamp
+from xcorr_app.io.declared import Limits
+from xcorr_app.io.opened import Stamp, opened, parsing, read_whole
 from xcorr_app.io.tiff.pages import decode_page, stored_page
 from xcorr_app.io.tiff.tiff_directory import DirectoryReader
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from xcorr_app.io.checksum import FileChecksum
     from xcorr_app.io.source import StackMetadata
-
-__all__ = ["TiffImage", "opened", "stamp"]
 
 _JPEG_TABLES = 347
 _CHECKED = Limits(max_pixels=2**62)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from xcorr_app.io.limits import Limits
+    from xcorr_app.io.declared import Limits
 
 MARKS = {b"II*\0": ("<", False), b"MM\0*": (">", False), b"II+\0": ("<", True), b"MM\0+": (">", True)}
 """First four bytes of a TIFF file: byte order, and whether it is BigTIFF."""
@@ -111,20 +111,14 @@ class DirectoryReader:
             raise DamagedFileError(f"{path}: ends within the TIFF header ({self.size} bytes)")
         if self.big and struct.unpack(order + "HH", head[4:8]) != (8, 0):
             raise DamagedFileError(f"{path}: BigTIFF header is malformed")
-        self._first: int = struct.unpack(order + ("Q" if self.big else "I"), head[8:16] if self.big else head[4:8])[0]
+        self.first: int = struct.unpack(order + ("Q" if self.big else "I"), head[8:16] if self.big else head[4:8])[0]
         self._entry = struct.Struct(order + ("HHQ8s" if self.big else "HHI4s"))
         self._count = struct.Struct(order + ("Q" if self.big else "H"))
         self._link = struct.Struct(order + ("Q" if self.big else "I"))
 
-    def directories(self, limits: Limits) -> Iterator[Directory]:
-        """Walk the chain."""
-        for directory in self.walk(limits):
-            if isinstance(directory, Directory):
-                yield directory
-
     def walk(self, limits: Limits) -> Iterator[Directory | Repeated]:
         """Walk the chain; once `repeat` was called, of directories like that one only the offsets are told."""
-        offset, index = self._first, 0
+        offset, index = self.first, 0
         seen: set[int] = set()
         while offset:
             if offset in seen:
@@ -187,11 +181,6 @@ class DirectoryReader:
             inside = inside and _HEADER <= self._link.unpack_from(block, place)[0] <= self.size - length
         return offset if inside else None
 
-    @property
-    def first(self) -> int:
-        """Byte of the first directory."""
-        return self._first
-
     def directory_at(self, offset: int) -> Directory:
         """Read one directory by itself."""
         return Directory(0, offset, self._directory(offset, 0)[0])
@@ -229,7 +218,7 @@ class DirectoryReader:
         value = directory.tags.get(code)
         if value is None:
             return b""
-        return self._bytes(value.offset, value.length * _TYPES[value.kind][0])
+        return self._bytes(value.offset, value.size)
 
     def _directory(self, offset: int, index: int, block: bytes | None = None) -> tuple[dict[int, TagValue], int]:
         count_size, link_size, entry_size = self._count.size, self._link.size, self._entry.size

@@ -23,7 +23,7 @@ from xcorr_app.io.tiff.tiff_directory import Directory, DirectoryReader, Repeate
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from xcorr_app.io.limits import Limits
+    from xcorr_app.io.declared import Limits
 
 _DESCRIPTION, _X_RESOLUTION, _Y_RESOLUTION, _RESOLUTION_UNIT, _COLORMAP = 270, 282, 283, 296, 320
 _IMAGEJ_COUNTS, _IMAGEJ_BLOCK = 50838, 50839

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from xcorr_app import system
 from xcorr_app.errors import FileError, OutputError
-from xcorr_app.io.meter import Meter, timed
+from xcorr_app.io.source import Meter, timed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,9 +25,8 @@ import tifffile
 
 from xcorr_app.errors import ArgumentError, FileError, OutputError
 from xcorr_app.io.checksum import FileChecksum
-from xcorr_app.io.limits import Limits
-from xcorr_app.io.meter import Meter, timed
-from xcorr_app.io.source import Resolution, StackMetadata, TiffTags, runs_of
+from xcorr_app.io.declared import Limits
+from xcorr_app.io.source import Meter, Resolution, StackMetadata, TiffTags, runs_of, timed
 from xcorr_app.io.tiff.descriptions import build_imagej, build_shaped, is_imagej, is_shaped, parse_imagej, pixel_size
 from xcorr_app.io.tiff.ome import build_ome, is_ome
 from xcorr_app.io.tiff.tiff_scan import scan_tiff

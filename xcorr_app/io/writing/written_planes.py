@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from xcorr_app.io.meter import Meter
-    from xcorr_app.io.source import StackMetadata
+    from xcorr_app.io.source import Meter, StackMetadata
 
 
 _WRITE = 2

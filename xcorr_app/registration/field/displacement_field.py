@@ -13,13 +13,14 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.gpu.runtime.placement import on_device_of
 from xcorr_app.registration.field.field_passes import compared, refined
 from xcorr_app.registration.field.measured_field import DisplacementField
+from xcorr_app.registration.field.smooth_field import OUTLIER
 from xcorr_app.registration.one_blas_thread import one_blas_thread
 from xcorr_app.registration.solver.whole_frames import centred
 from xcorr_app.registration.warping.grid import Grid
 
 Refine = Literal["none", "icgn"]
 REFINEMENTS = ("none", "icgn")
-DEFAULT_WINDOW, DEFAULT_STEP, DEFAULT_PASSES, DEFAULT_MEDIAN = 32, 16, 3, 3.0
+DEFAULT_WINDOW, DEFAULT_STEP, DEFAULT_PASSES = 32, 16, 3
 
 _SMALLEST = 8
 _FLATTEST = 1e-12
@@ -35,7 +36,7 @@ def displacement_field(
     passes: int = DEFAULT_PASSES,
     *,
     max_displacement: float | None = None,
-    median_threshold: float = DEFAULT_MEDIAN,
+    median_threshold: float = OUTLIER,
     mask: Array | None = None,
     refine: Refine = "none",
 ) -> DisplacementField:

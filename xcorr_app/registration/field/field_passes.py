@@ -11,7 +11,7 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.field.measured_field import DisplacementField, slopes_of
 from xcorr_app.registration.field.smooth_field import local_linear, normalised_median
 from xcorr_app.registration.field.window_match import Search, WindowMatch, Windows, match_windows
-from xcorr_app.registration.field.windows import refine_windows
+from xcorr_app.registration.field.windows import MIN_SEEN, refine_windows
 from xcorr_app.registration.solver.sampling import coefficients
 from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
@@ -21,8 +21,6 @@ from xcorr_app.registration.warping.warp import at_every_pixel, places_of
 
 Floats = NDArray[np.float64]
 
-_MIN_SEEN = 0.5
-"""Share of a window that must not be masked."""
 _ROUNDS = 2
 """Of the median test: without the vectors that the first found, others may stand out."""
 
@@ -44,7 +42,7 @@ def compared(
         second = ndimage_of(xp).map_coordinates(splines, places, order=3, mode="nearest", prefilter=False)
         predicted = _at_points(pixels, grid)
     place, window = grid.firsts, grid.rows.window
-    masked = np.zeros(grid.shape, dtype=bool) if seen is None else _share(seen, grid) < _MIN_SEEN
+    masked = np.zeros(grid.shape, dtype=bool) if seen is None else _share(seen, grid) < MIN_SEEN
 
     def job(start: int, stop: int) -> WindowMatch:
         part = place[start:stop]
@@ -53,8 +51,7 @@ def compared(
         return match_windows([Search(windows, second, np.zeros_like(part))], back)
 
     walk = Pass(len(place), (window + 2 * reach) ** 2, xp is not np)
-    parts = [vars(part).values() for part in walk.over("windows", job)]
-    match = WindowMatch(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+    match = WindowMatch.joined(list(walk.over("windows", job)))
     measured = match.shift.reshape(*grid.shape, 2) + predicted
     with np.errstate(invalid="ignore"):
         by_chance = (match.false_alarm > MAX_FALSE_ALARM).reshape(grid.shape)
@@ -98,7 +95,7 @@ def refined(
     window = grid.rows.window
     found = refine_windows(images, grid.firsts, window, start.reshape(-1, 2), slopes, seen, moves=how != "none")
     settled = found.settled.reshape(shape) & ~field.masked
-    vectors = np.where(settled[..., None], found.shift.reshape(*shape, 2), field.displacement)
+    vectors = np.where(settled[..., None], found.motion[:, :2, 2].reshape(*shape, 2), field.displacement)
     score = np.where(settled, found.score.reshape(shape), field.score)
     if how == "icgn":
         # A window that was lost before may have been found from what its neighbours say.
@@ -107,7 +104,8 @@ def refined(
         if kept := int((~settled & ~field.masked).sum()):
             told = f"icgn did not converge on {kept} of {settled.size} windows: their neighbours replace them."
             field = replace(field, notes=(*field.notes, told))
-    sigma = np.where(known[..., None], found.sigma.reshape(*shape, 2), np.nan)
+    variance = np.diagonal(found.covariance, axis1=1, axis2=2)[:, :2].reshape(*shape, 2)
+    sigma = np.where(known[..., None], np.sqrt(variance), np.nan)
     return replace(field, displacement=vectors, score=score, sigma=sigma)
 
 
@@ -127,8 +125,8 @@ def _at_pixels(field: DisplacementField, grid: Grid, shape: tuple[int, int]) -> 
     known = np.isfinite(field.displacement).all(axis=2)
     values = field.displacement[known]
     nodes = local_linear(_places(field)[known], values, np.ones(len(values)), at, 0.5 * _spacing(field))
-    pixels: Floats = at_every_pixel(nodes.T.reshape(2, rows.size, columns.size), pixel_bases(rows, columns, shape))
-    return pixels
+    shaped = nodes.T.reshape(2, rows.size, columns.size), pixel_bases(rows, columns, shape)
+    return np.asarray(at_every_pixel(*shaped))
 
 
 def _at_points(pixels: Floats, grid: Grid) -> Floats:
@@ -154,5 +152,4 @@ def _share(seen: Array, grid: Grid) -> Floats:
     """Share (gy, gx) of each window that is not masked."""
     pixels, (rows, columns) = np.arange(max(seen.shape)), (grid.rows, grid.columns)
     within = [np.abs(pixels[: axis.size] - axis.middles[:, None]) < axis.window / 2 for axis in (rows, columns)]
-    share: Floats = within[0] @ to_host(seen).astype(np.float64) @ within[1].T / (rows.window * columns.window)
-    return share
+    return np.asarray(within[0] @ to_host(seen).astype(np.float64) @ within[1].T / (rows.window * columns.window))

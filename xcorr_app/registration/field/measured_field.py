@@ -56,8 +56,7 @@ class DisplacementField:
     def vorticity(self) -> Floats:
         """(gy, gx) twice the rate of turning, from columns towards rows: clockwise as displayed is positive."""
         slopes = self.slopes
-        turning: Floats = slopes[..., 0, 1] - slopes[..., 1, 0]
-        return turning
+        return np.asarray(slopes[..., 0, 1] - slopes[..., 1, 0])
 
     def __len__(self) -> int:
         return self.replaced.size
@@ -100,8 +99,14 @@ class DisplacementField:
             if shown.any():
                 across, down = vectors[shown][:, 1], vectors[shown][:, 0]
                 axes.quiver(x[shown], y[shown], across, down, color=colour, angles="xy", label=label)
-        axes.set(xlabel="column (pixels)", ylabel="row (pixels)", aspect="equal")
-        axes.set_ylim(float(self.rows[-1]) + 1, float(self.rows[0]) - 1)
+        half = max(float(grid[1] - grid[0]) if len(grid) > 1 else 2.0 for grid in (self.rows, self.columns)) / 2
+        axes.set(
+            xlabel="column (pixels)",
+            ylabel="row (pixels)",
+            aspect="equal",
+            xlim=(float(self.columns[0]) - half, float(self.columns[-1]) + half),
+            ylim=(float(self.rows[-1]) + half, float(self.rows[0]) - half),
+        )
         return axes
 
     def save(self, path: Path | str) -> None:

@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+OUTLIER = 3.0
+"""Normalised median above which a vector does not belong to its neighbours."""
 _NOISE_PX = 0.1
 """Pixels of scatter that neighbours have anyway (Westerweel and Scarano 2005)."""
 _FEWEST = 3
 """Neighbours that a vector is compared with at least."""
 _MAX_NEAR = 48
 """Values that a place is judged by: of those farther away nothing is left under the Gaussian."""
-_TOO_FAR = 1e-100
-"""Share of the largest weight below which the nearest values are too far for all places to have one Gaussian."""
 _SLOPE_PRIOR = 1e-3
 """Weight of no slope at all, of the weights' sum: it decides only where the places known lie on a line."""
 
@@ -45,42 +45,8 @@ def _median(values: Floats, count: NDArray[np.intp]) -> Floats:
     """Median along the last axis, of which `count` values are known and the others NaN."""
     ordered = np.sort(values, axis=-1)  # NaN last
     places = np.stack([np.maximum(count - 1, 0) // 2, np.minimum(count // 2, values.shape[-1] - 1)], axis=-1)
-    found: Floats = np.take_along_axis(ordered, np.broadcast_to(places, (*values.shape[:-1], 2)), -1).mean(axis=-1)
-    return found
-
-
-class LocalLinear:
-    """Smooth fields at the same places through values at the same places, for any weights: see `local_linear`.
-
-    What depends on the places alone is kept, so that a field is two products of matrices.
-    """
-
-    def __init__(self, places: Floats, at: Floats, reach: float) -> None:
-        self._places, self.at, self._reach = places, at, reach
-        away = (places - at[:, None]) / reach
-        far = (away**2).sum(axis=2)
-        gaussian = np.exp((far.min(axis=1, keepdims=True) - far) / 2)
-        y, x = away[..., 0], away[..., 1]
-        columns = [np.ones_like(y), y, x, y * y, y * x, x * x]
-        self._moments: Floats = (gaussian * np.stack(columns)).reshape(-1, len(places))
-
-    def __call__(self, values: Floats, weights: Floats) -> Floats:
-        """Fields (T, m, 2) through values (T, n, 2) of weights (T, n), of which some may be zero."""
-        moments = self._moments.reshape(6, len(self.at), -1)
-        with np.errstate(under="ignore"):
-            sums = np.moveaxis(weights @ moments.transpose(0, 2, 1), 0, -1)
-            weighted = (weights[..., None] * values).transpose(0, 2, 1)
-            right = np.stack([weighted @ each.T for each in moments[:3]], axis=-1)
-        one, y, x, yy, yx, xx = np.moveaxis(sums, -1, 0)
-        yy, xx = yy + _SLOPE_PRIOR * one, xx + _SLOPE_PRIOR * one
-        # First row of the inverse of the symmetric matrix.
-        row = np.stack([yy * xx - yx * yx, x * yx - y * xx, y * yx - x * yy], axis=-1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scale = one * row[..., 0] + y * row[..., 1] + x * row[..., 2]
-            found: Floats = np.moveaxis((row[:, None] * right).sum(axis=3) / scale[:, None], 1, 2)
-        for t in np.flatnonzero(~(one.min(axis=1) > _TOO_FAR * weights.max(axis=1))):
-            found[t] = local_linear(self._places, values[t], weights[t], self.at, self._reach)
-        return found
+    pair = np.take_along_axis(ordered, np.broadcast_to(places, (*values.shape[:-1], 2)), -1)
+    return np.asarray(pair.mean(axis=-1))
 
 
 def local_linear(places: Floats, values: Floats, weights: Floats, at: Floats, reach: float) -> Floats:
@@ -101,5 +67,4 @@ def local_linear(places: Floats, values: Floats, weights: Floats, at: Floats, re
     weighted = (columns * gaussian[..., None]).transpose(0, 2, 1)
     normal = weighted @ columns
     normal[:, [1, 2], [1, 2]] += _SLOPE_PRIOR * gaussian.sum(axis=1, keepdims=True)
-    found: Floats = np.linalg.solve(normal, weighted @ values[which])[:, 0]
-    return found
+    return np.asarray(np.linalg.solve(normal, weighted @ values[which])[:, 0])

@@ -7,14 +7,12 @@ of a pixel; of windows that move as one it is sampled along rows and columns apa
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.solver.basis import BASES, Basis, slopes_of
-from xcorr_app.registration.solver.gauss_newton import Fits, Solver
+from xcorr_app.registration.solver.gauss_newton import FARTHEST, Fits, Solver
 from xcorr_app.registration.solver.sampling import Numbers, coefficients, shifted_windows, windows_of
 from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.registration.warping.matrices import Matrix
@@ -24,27 +22,12 @@ Floats = NDArray[np.float64]
 
 _MAX_STEPS, _SETTLED = {True: 12, False: 25}, {True: 2e-3, False: 2e-4}
 """Of windows that move as one, and that are strained: some tenth of what noise leaves at best."""
-_FARTHEST = 1.0
-"""Pixels from the start beyond which another place was found."""
 _AS_LARGE_AS = 2
 """Windows are refined in as much memory as so many times their pixels are correlated in."""
-_MIN_SEEN = 0.4
-"""Share of a window that must be seen in both images."""
+MIN_SEEN = 0.5
+"""Share of a window that must not be masked, and be seen in both images."""
 _ORDER, _RIM = 5, 12
 """Of the splines, and pixels beyond the edge for which they are continued."""
-
-
-class RefinedWindows(NamedTuple):
-    """One entry a window, on the host."""
-
-    shift: Floats
-    """(n, 2) displacement of the middle; as it was where no better was found."""
-    sigma: Floats
-    """(n, 2) standard error in pixels, for residuals that are independent; NaN where the window tells nothing."""
-    score: Floats
-    """(n,) zero-mean normalised correlation."""
-    settled: NDArray[np.bool_]
-    """(n,)"""
 
 
 class _Windows:
@@ -95,7 +78,7 @@ def refine_windows(
     counts: Array | None = None,
     *,
     moves: bool = True,
-) -> RefinedWindows:
+) -> Fits:
     """Refine the displacement (n, 2) of windows that begin at places (n, 2) of the first of two images.
 
     `slopes` (n, 2, 2) are of the displacement's components along rows and columns, to start from; None of windows that
@@ -113,13 +96,8 @@ def refine_windows(
 
     def job(start: int, stop: int) -> Fits:
         view = _Windows(basis, cut, splines, counts, place[start:stop], size)
-        solver = Solver(view, basis, _SETTLED[basis.is_shift], _FARTHEST, _MIN_SEEN * size**2)
+        solver = Solver(view, basis, _SETTLED[basis.is_shift], FARTHEST, MIN_SEEN * size**2)
         return solver.fitted(motion[start:stop], _MAX_STEPS[basis.is_shift] if moves else 0)
 
-    walk = Pass(len(shift), _AS_LARGE_AS * size**2, xp is not np)
-    parts = list(walk.over("windows", job))
-    found, settled, score = (
-        np.concatenate([getattr(each, name) for each in parts]) for name in ("motion", "settled", "score")
-    )
-    variance = np.concatenate([np.diagonal(each.covariance, axis1=1, axis2=2)[:, :2] for each in parts])
-    return RefinedWindows(np.where(settled[:, None], found[:, :2, 2], shift), np.sqrt(variance), score, settled)
+    parts = Pass(len(shift), _AS_LARGE_AS * size**2, xp is not np).over("windows", job)
+    return Fits(*(np.concatenate(each) for each in zip(*parts, strict=True)))

@@ -170,8 +170,7 @@ def _steady(
     scatter = ((own - mean) ** 2 * weight).sum(axis=1, keepdims=True) / total
     chance = correlated * (4 * noise * mean + 2 * noise**2)
     kept = np.clip(1 - chance / np.maximum(scatter, _TINY), 0.0, 1.0)
-    steady: NDArray[np.float64] = np.maximum(mean + kept * (own - mean), 0.2 * (1 - kept) * mean)
-    return steady
+    return np.asarray(np.maximum(mean + kept * (own - mean), 0.2 * (1 - kept) * mean))
 
 
 def _gain(
@@ -242,8 +241,7 @@ def _squares(values: NDArray[np.float64], counts: NDArray[np.float64]) -> NDArra
 def _value(gain: NDArray[np.float64], terms: NDArray[np.float64]) -> NDArray[np.float64]:
     """Gain (n, tiles), its logarithm bounded."""
     uneven = np.einsum("nki,ni->nk", terms[..., 1:], gain[:, 1:])
-    value: NDArray[np.float64] = np.exp(gain[:, :1] + np.clip(uneven, -_LARGEST_LOGARITHM, _LARGEST_LOGARITHM))
-    return value
+    return np.asarray(np.exp(gain[:, :1] + np.clip(uneven, -_LARGEST_LOGARITHM, _LARGEST_LOGARITHM)))
 
 
 @dataclass(frozen=True)
@@ -269,8 +267,7 @@ class _Cover:
 def _counts(cover: list[_Cover]) -> NDArray[np.float64]:
     """(n, tiles) bins of each tile that are covered."""
     rows, columns = (along.weights.sum(axis=2) for along in cover)
-    counts: NDArray[np.float64] = (rows[:, :, None] * columns[:, None]).reshape(len(rows), -1)
-    return counts
+    return np.asarray((rows[:, :, None] * columns[:, None]).reshape(len(rows), -1))
 
 
 def _means(bins: Array, cover: list[_Cover]) -> NDArray[np.float64]:
@@ -278,8 +275,7 @@ def _means(bins: Array, cover: list[_Cover]) -> NDArray[np.float64]:
     xp = array_namespace(bins)
     rows, columns = (xp.asarray(along.weights.astype(bins.dtype)) for along in cover)
     sums = to_host(rows @ (bins[:, : rows.shape[2], : columns.shape[2]] @ columns.transpose(0, 2, 1)))
-    means: NDArray[np.float64] = sums.reshape(len(rows), -1) / np.maximum(_counts(cover), 1.0)
-    return means
+    return np.asarray(sums.reshape(len(rows), -1) / np.maximum(_counts(cover), 1.0))
 
 
 def _terms(cover: list[_Cover], shape: tuple[int, int]) -> NDArray[np.float64]:

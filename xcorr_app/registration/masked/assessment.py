@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.masked.rules import Masks
+from xcorr_app.registration.moving.apply import apply_shifts
+
+_ALL = 0.999
+"""Share of a pixel that comes from pixels that count, above which it counts: what rounding alone takes loses none."""
 
 
 class MaskedFrames:
@@ -44,16 +45,4 @@ class MaskedFrames:
 
 def moved(counts: Array, shift: NDArray[np.float64]) -> Array:
     """Which pixels (Y, X) count once an image is moved: those between pixels that all do."""
-    xp, found = array_namespace(counts), counts
-    for axis, by in enumerate(shift.tolist()):
-        lowest, highest = math.floor(by), math.ceil(by)
-        found = _shifted(xp, found, lowest, axis) & _shifted(xp, found, highest, axis)
-    return found
-
-
-def _shifted(xp: Any, counts: Array, by: int, axis: int) -> Array:
-    size, found = counts.shape[axis], xp.zeros_like(counts)
-    if abs(by) < size:
-        to, from_ = slice(max(by, 0), size + min(by, 0)), slice(max(-by, 0), size + min(-by, 0))
-        found[(slice(None),) * axis + (to,)] = counts[(slice(None),) * axis + (from_,)]
-    return found
+    return apply_shifts(counts.astype(np.float32), shift, "linear", "constant", 0.0) > _ALL

@@ -19,6 +19,7 @@ from xcorr_app.registration.masked.rules import Masks, has_static_gaps
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.solver.basis import BASES
+from xcorr_app.registration.solver.gauss_newton import FARTHEST
 from xcorr_app.registration.solver.whole_frames import Pyramid, levels_of, smoothed, smoothing_for
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Pass, Progress
@@ -31,8 +32,6 @@ _ENGINE = "fft"
 _REFUSAL = "reference {!r} takes no mask: use first, last, a frame number or an image"
 _Columns = dict[str, NDArray[Any]]
 """What is known of consecutive frames, an entry each."""
-_FARTHEST = 1.0
-"""Pixels from the peak of a plane beyond which another place was found."""
 
 
 def masks_for(frames: Frames, reference: str | int | Array, settings: Settings) -> Masks | None:
@@ -124,7 +123,8 @@ class _Refining:
     def __init__(self, image: Array, counts: Array, method: str, count: int) -> None:
         self._method, self._sigma = method, smoothing_for(float(quality.clean_fraction(image)[0]))
         basis = BASES["translation"]
-        self._pyramid = Pyramid(levels_of(smoothed(image, self._sigma)[0], basis, counts)[:1], basis, count)
+        levels = levels_of(smoothed(image, self._sigma)[0], basis, counts, full_size_alone=True)
+        self._pyramid = Pyramid(levels, basis, count)
 
     def of(
         self, frames: Array, counts: Array, part: _Columns, beside: NDArray[np.float64]
@@ -142,7 +142,7 @@ class _Refining:
         motion[:, :2, 2] = -shift
         fits = self._pyramid.refined([smoothed(frames, self._sigma)], np.arange(len(frames)), motion, counts)
         with np.errstate(invalid="ignore"):
-            near = (np.abs(fits.motion[:, :2, 2] + shift) < _FARTHEST).all(axis=1) & fits.settled
+            near = (np.abs(fits.motion[:, :2, 2] + shift) < FARTHEST).all(axis=1) & fits.settled
             variance = np.diagonal(fits.covariance, axis1=1, axis2=2)
             sigma = np.sqrt(variance + AT_EDGES**2 / np.maximum(fits.pixels, 1)[:, None])
         if self._method == "gaussian":

@@ -7,6 +7,7 @@ correlations with the masks, so that six products of spectra give the plane (Pad
 
 from __future__ import annotations
 
+import threading
 from functools import cached_property
 from typing import Any
 
@@ -72,9 +73,9 @@ class MaskedPlanes:
         values, mask = image.astype(dtype), counts.astype(dtype)
         self._power = float((values * values).sum(dtype=np.float64)) / max(float(counts.sum()), 1.0)
         self._of_masks = self._correlator.left(xp.stack([mask, values, values * values])[:, None])
-        self._of_values = self._correlator.left(xp.stack([mask, values])[:, None])
-        self._of_squares = self._correlator.left(mask[None, None])
+        self._of_values, self._of_squares = (self._of_masks._replace(values=self._of_masks.values[:n]) for n in (2, 1))
         self._known: tuple[Array, tuple[Array, Array, Array]] | None = None
+        self._looked_up = threading.Lock()
 
     @cached_property
     def _exact(self) -> MaskedPlanes:
@@ -104,18 +105,17 @@ class MaskedPlanes:
 
     def _sums_with_masks(self, counts: Array) -> tuple[Array, Array, Array]:
         """How many pixels meet, and the sums and sums of squares of the image's; of one mask they are kept."""
-        xp = array_namespace(counts)
-        alike = bool((counts[1:] == counts[:1]).all())
-        known = self._known
-        if alike and known is not None and bool((known[0] == counts[0]).all()):
-            return known[1]
-        number, one, squares = self._sums(self._of_masks, (counts[:1] if alike else counts).astype(self._dtype))
-        found = xp.rint(number), one, squares
-        if alike:
-            self._known = counts[0].copy(), found
-        return found
+        if not bool((counts[1:] == counts[:1]).all()):
+            return self._of_counts(counts)
+        with self._looked_up:  # one thread computes what the others wait for
+            if self._known is None or not bool((self._known[0] == counts[0]).all()):
+                self._known = counts[0].copy(), self._of_counts(counts[:1])
+            return self._known[1]
+
+    def _of_counts(self, counts: Array) -> tuple[Array, Array, Array]:
+        number, one, squares = self._sums(self._of_masks, counts.astype(self._dtype))
+        return array_namespace(counts).rint(number), one, squares
 
     def _sums(self, lefts: Any, rights: Array) -> NDArray[Any]:
         """Plain sums (images, n, ny, nx) of images and frames."""
-        found: NDArray[Any] = self._correlator.sums(lefts, self._correlator.right(rights[None]))
-        return found
+        return np.asarray(self._correlator.sums(lefts, self._correlator.right(rights[None])))

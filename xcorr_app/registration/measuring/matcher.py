@@ -281,8 +281,7 @@ class Matcher:
             return np.asarray(to_host(common))
         # One by one: how BLAS adds the products of several rows depends on how many there are.
         change = to_host(self._xp.nan_to_num(common - around)).reshape(peak.shape[0], 1, -1)
-        changed: NDArray[np.float64] = near + (change @ _near_weights(self.kernel)).reshape(near.shape)
-        return changed
+        return np.asarray(near + (change @ _near_weights(self.kernel)).reshape(near.shape))
 
 
 def _shapes(reference: PreparedReference, values: Array, match: Match) -> PeakShapes:
@@ -293,5 +292,4 @@ def _near_weights(kernel: NDArray[np.float64]) -> NDArray[np.float64]:
     """Weights ((2 r + 1)^2, 9) by which values around a peak enter the 3 x 3 of the plane smoothed by the kernel."""
     first, size = RADIUS - 1 - _NEAR_RADIUS, 3 + 2 * _NEAR_RADIUS
     places = [slice(first - step, first - step + size) for step in (-1, 0, 1)]
-    weights: NDArray[np.float64] = np.stack([kernel[y, x].ravel() for y in places for x in places], axis=1)
-    return weights
+    return np.asarray(np.stack([kernel[y, x].ravel() for y in places for x in places], axis=1))

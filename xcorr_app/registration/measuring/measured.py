@@ -173,8 +173,7 @@ class Measured(Columns):
     def lost(self, settings: Settings) -> NDArray[np.bool_]:
         """(T,) whether no peak of a frame is sure, nor several alike."""
         words = self._words(settings)
-        found: NDArray[np.bool_] = words[quality.UNCERTAIN] & ~words[quality.AMBIGUOUS]
-        return found
+        return np.asarray(words[quality.UNCERTAIN] & ~words[quality.AMBIGUOUS])
 
     def _words(self, settings: Settings) -> dict[str, NDArray[np.bool_]]:
         """Frames (T,) that each word is said of."""
@@ -212,8 +211,7 @@ class Measured(Columns):
     def doubted_for_rivals(self, settings: Settings) -> NDArray[np.bool_]:
         """(T,) whether nothing speaks against a frame but that other shifts fit almost as well, or that many do."""
         if_settled = replace(self, settled=np.ones_like(self.settled))
-        asked: NDArray[np.bool_] = if_settled.undoubted(settings) & ~self.undoubted(settings)
-        return asked
+        return np.asarray(if_settled.undoubted(settings) & ~self.undoubted(settings))
 
     def trusted(self, settings: Settings) -> NDArray[np.bool_]:
         """(T,) whether a frame has a shift and nothing speaks against it."""
@@ -226,8 +224,7 @@ class Measured(Columns):
 
 def _any_of(words: dict[str, NDArray[np.bool_]], which: frozenset[str]) -> NDArray[np.bool_]:
     """(T,) whether any of these words is said of a frame."""
-    found: NDArray[np.bool_] = np.logical_or.reduce([frames for word, frames in words.items() if word in which])
-    return found
+    return np.asarray(np.logical_or.reduce([frames for word, frames in words.items() if word in which]))
 
 
 def _inherited(doubtful: NDArray[np.bool_], follows: NDArray[np.intp]) -> NDArray[np.bool_]:

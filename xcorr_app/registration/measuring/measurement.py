@@ -133,6 +133,8 @@ class Measurement(OnePass):
         few = _less_sure(columns.sigma, chosen, self._few)
         if not few.any():
             return columns
+        if not masks.surer(columns.sigma, self._phases(columns, reference, few).sigma, few, 1.0):
+            return columns
         # Windows where a bent peak was found pull at a smooth scene.
         first = self._phases(columns, reference, few, twice=True)
         off = np.abs(first.shift - columns.shifts)[few] / columns.sigma[few]
@@ -314,16 +316,22 @@ class Measurement(OnePass):
         itself = trusted & (columns.score >= _ITSELF)
         trusted = trusted & ~itself
 
-        def pays(chosen: NDArray[np.bool_], *, once: bool = True) -> Fit | None:
-            fit = self._fit(reference, columns.shifts, chosen, once=once)
+        def is_surer(chosen: NDArray[np.bool_]) -> bool:
             known = chosen & np.isfinite(fit.shift).all(axis=1)
-            is_surer = known.any() and masks.surer(columns.sigma, fit.sigma, known, _WORTH_A_FIT)
-            return fit if is_surer else None
+            return bool(known.any()) and masks.surer(columns.sigma, fit.sigma, known, _WORTH_A_FIT)
 
         # A mask may have been made for the frames whose tiles were looked at: they alone are no measure.
-        few = trusted & seen, _less_sure(columns.sigma, trusted, self._few)
-        fit = pays(trusted, once=False) if any(pays(chosen) for chosen in few) else None
-        if fit is None:
+        fit, fitted = Fit.empty(self._count), np.zeros_like(trusted)
+        for few in (trusted & seen, _less_sure(columns.sigma, trusted, self._few)):
+            self._fit(fit, reference, columns.shifts, few & ~fitted, once=True)
+            fitted |= few
+            if is_surer(few):
+                break
+        else:
+            return columns
+        fit = Fit.empty(self._count)
+        self._fit(fit, reference, columns.shifts, trusted, once=False)
+        if not is_surer(trusted):
             return columns
         trusted |= itself
         fit.shift[itself], fit.sigma[itself] = columns.shifts[itself], columns.sigma[itself]
@@ -354,17 +362,17 @@ class Measurement(OnePass):
         for numbers, found in self.over_chosen("tiles", reference, chosen, looked):
             columns.looked_at(numbers, found)
 
-    def _fit(self, reference: Reference, shifts: NDArray[np.float64], chosen: NDArray[np.bool_], *, once: bool) -> Fit:
+    def _fit(
+        self, fit: Fit, reference: Reference, shifts: NDArray[np.float64], chosen: NDArray[np.bool_], *, once: bool
+    ) -> None:
         """Fit the chosen frames (T,) so that pixels that differ count less."""
-        fit = Fit.empty(self._count)
-        kernel = self.weighting.kernel(reference, quiet=FINELY_NOISY)
+        kernel = self.weighting.kernel(reference, quiet=FINELY_NOISY) if chosen.any() else None
 
         def fitted(images: Array, frames: Array, numbers: NDArray[np.intp]) -> Fit:
             return fit_reweighted(images, frames, shifts[numbers], kernel, once=once)
 
         for numbers, these in self.over_chosen("refine", reference, chosen, fitted):
             fit.shift[numbers], fit.sigma[numbers] = these.shift, these.sigma
-        return fit
 
 
 def _of_all(found: Refined, chosen: NDArray[np.bool_]) -> NDArray[np.bool_] | None:

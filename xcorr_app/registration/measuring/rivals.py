@@ -11,6 +11,7 @@ and shifts jump by a period where the lattice has moved by half of one (:func:`s
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +19,7 @@ from xcorr_app.correlation.plane import cross_correlate
 from xcorr_app.correlation.subpixel import refine
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.parts.tile_votes import FEWEST, smoothed, votes
+from xcorr_app.registration.parts.tile_votes import FEWEST, moved_by, smoothed, votes
 from xcorr_app.registration.quality import AMBIGUOUS_RATIO
 
 _OTHERS = 0.1
@@ -50,13 +51,12 @@ def settled(
         # One by one: of a device's frames the host is not to hold more.
         frame = smoothed(frames[n : n + 1])[0]
         image = smoothed(images[n : n + 1])[0] if one is None else one[0]
-        alike = [shift, *_rivals(image, frame, shift, window, min_overlap)]
-        all_alike[n, : len(alike)] = alike
-        best = 0
+        alike = np.array([shift, *_rivals(image, frame, shift, window, min_overlap)])
+        all_alike[n, : len(alike)], moved, best = alike, moved_by(frame, alike), 0
         for other in range(1, len(alike)):
-            best = other if _prefers(image, frame, alike[other], alike[best]) else best
-        others = alike[:best] + alike[best + 1 :]
-        if others and all(_prefers(image, frame, alike[best], other) for other in others):
+            best = other if _prefers(image, moved[[other, best]], alike[[other, best]]) else best
+        pairs = [[best, other] for other in range(len(alike)) if other != best]
+        if pairs and all(_prefers(image, moved[pair], alike[pair]) for pair in pairs):
             found[n] = alike[best]
     return found, all_alike
 
@@ -89,11 +89,9 @@ def stand_still(found: NDArray[np.float64], alike: NDArray[np.float64]) -> bool:
     return False
 
 
-def _prefers(
-    image: NDArray[np.float32], frame: NDArray[np.float32], shift: NDArray[np.float64], rival: NDArray[np.float64]
-) -> bool:
-    """Whether tiles of an image are fitted far better by a frame moved by its shift than by the rival."""
-    better, worse = votes(image, frame, shift, rival)
+def _prefers(image: NDArray[np.float32], moved: NDArray[np.float32], both: NDArray[np.float64]) -> bool:
+    """Whether tiles of an image are fitted far better by a frame moved by the first of two shifts."""
+    better, worse = votes(image, moved, both)
     return better >= FEWEST and worse <= _OTHERS * better
 
 
@@ -108,7 +106,7 @@ def _rivals(
     plane = cross_correlate(image, frame, max_shift=window, min_overlap=min_overlap, check_finite=False)
     near = np.lib.stride_tricks.sliding_window_view(np.pad(plane, 1, constant_values=np.nan), (3, 3))
     known = np.nan_to_num(plane, nan=-1.0)
-    is_peak = ~(near > known[:, :, None, None]).any(axis=(2, 3)) & np.isfinite(plane)
+    is_peak = (cv2.dilate(known, np.ones((3, 3), np.uint8)) <= known) & np.isfinite(plane)
     y, x = np.nonzero(is_peak)
     places = np.stack([y + window.dy_min, x + window.dx_min], axis=1).astype(np.float64)
     other = np.abs(places - shift).max(axis=1) > 1.5
@@ -117,5 +115,4 @@ def _rivals(
     if alike.any():
         y, x, places = y[alike], x[alike], places[alike]
     offset, height = refine(near[y, x], "gaussian", 1)
-    chosen: NDArray[np.float64] = (places + offset)[np.argsort(-height, kind="stable")[:_MOST]]
-    return chosen
+    return np.asarray((places + offset)[np.argsort(-height, kind="stable")[:_MOST]])

@@ -15,9 +15,10 @@ from xcorr_app.errors import ShapeError
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.motion import result_file
 from xcorr_app.registration.moving.interpolation import Order, OrderName, order_of
-from xcorr_app.registration.quality import is_trusted
+from xcorr_app.registration.quality import UNCERTAIN, is_trusted
 from xcorr_app.registration.results.doubtful_frames import DEFAULT_POLICY, check_policy, stays
 from xcorr_app.registration.results.result_display import FrameResult
+from xcorr_app.registration.solver.basis import corner_moves
 from xcorr_app.registration.warping.field import Field, between
 from xcorr_app.registration.warping.matrices import about_corner, about_middle, angle_of, scale_of, turned
 from xcorr_app.registration.warping.warp import Mode, in_threads, warp_by_fields, warp_frames
@@ -38,7 +39,7 @@ class MotionResult(FrameResult):
     score: NDArray[np.float64]
     """(T,) zero-mean normalised correlation over the overlap, in [-1, 1]."""
     sigma: NDArray[np.float64]
-    """(T, 2) standard error of the shift of the frame's middle in pixels."""
+    """(T, 2) standard error of the shift of the frame's middle in pixels; infinite of a fit that has not settled."""
     sigma_angle: NDArray[np.float64]
     """(T,) standard error of the angle in degrees; zero where frames do not turn, NaN of affine motions."""
     overlap: NDArray[np.float64]
@@ -99,12 +100,26 @@ class MotionResult(FrameResult):
         """Matrices (T, 3, 3) to warp by, those that are not trusted replaced as `ShiftResult.applied` replaces shifts.
 
         Between trusted neighbours angle, logarithm of the scale and shift are interpolated, of affine motions the
-        elements of the matrix.
+        elements of the matrix. A motion that is only less sure than was asked stands where it lies farther from that
+        than by its own standard error, as what is interpolated is then expected to be off by more.
         """
         known = np.asarray(np.isfinite(self.matrices).all(axis=(1, 2)))
         taken = known if check_policy(policy) == "apply" else self.trusted
         if policy == "drop":
             return np.where(taken[:, None, None], self.matrices, np.nan)
+        others = self._replaced(taken, known, policy)
+        return others if policy != "interpolate" else self._replaced(taken | self._stand_out(others), known, policy)
+
+    def _stand_out(self, others: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """(T,) whether motions, uncertain and no more, are expected to be nearer to the truth than `others`."""
+        off = corner_moves(about_middle(self.matrices, self.shape) - about_middle(others, self.shape), self.shape)
+        of_angle = np.radians(np.nan_to_num(self.sigma_angle)) * np.hypot(*self.shape) / 2
+        # What is expected of off**2 is the sum of the squared errors of the two, of which that of the motion is known.
+        nearer = off**2 > 2 * (self.sigma.max(axis=1) ** 2 + of_angle**2)
+        return np.asarray(nearer & [flags == (UNCERTAIN,) for flags in self.flags])
+
+    def _replaced(self, taken: NDArray[np.bool_], known: NDArray[np.bool_], policy: str) -> NDArray[np.float64]:
+        """Matrices of which those that are `taken` (T,) are as measured, and the others follow from them."""
         if stays(taken, known, policy):
             return np.broadcast_to(np.eye(3), self.matrices.shape).copy()
         if policy == "leave" or not taken.any():
@@ -112,13 +127,10 @@ class MotionResult(FrameResult):
         matrices = about_middle(np.where(taken[:, None, None], self.matrices, np.eye(3)), self.shape)
         if self.model == "affine":
             return about_corner(between(matrices, taken), self.shape)
-        numbers = np.zeros((taken.size, 4))
-        numbers[:, 2:] = matrices[:, :2, 2]
-        numbers[taken, 0] = np.unwrap(np.radians(self.angle[taken]))
-        numbers[taken, 1] = np.log(self.scale[taken])
-        numbers = between(numbers, taken)
-        found = turned(numbers[:, 0], np.exp(-numbers[:, 1]))
-        found[:, :2, 2] = numbers[:, 2:]
+        angle, size = (np.where(taken, each, 0.0) for each in (np.radians(self.angle), np.log(self.scale)))
+        angle[taken] = np.unwrap(angle[taken])
+        found = turned(between(angle, taken), np.exp(-between(size, taken)))
+        found[:, :2, 2] = between(matrices[:, :2, 2], taken)
         return np.where(taken[:, None, None], self.matrices, about_corner(found, self.shape))
 
     def apply(

@@ -5,7 +5,6 @@ What is written and read are the fields of a :class:`xcorr_app.registration.moti
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.registration.results.doubtful_frames import DEFAULT_POLICY, check_policy
-from xcorr_app.registration.results.result_files import read_archive, write_whole
+from xcorr_app.registration.results.result_files import archive_of, parsed_words, read_archive, words_of, write_whole
 from xcorr_app.registration.warping.field import Field
 
 _ARRAYS = ("matrices", "score", "sigma", "sigma_angle", "overlap")
@@ -32,23 +31,13 @@ def save(result: Any, path: Path) -> None:
 
 def content_of(result: Any) -> bytes:
     """Return what `save` writes; the same result gives the same bytes."""
-    words = {
-        "model": result.model,
-        "flags": result.flags,
-        "shape": result.shape,
-        "reference": result.reference,
-        "notes": result.notes,
-        "doubtful": result.doubtful,
-        "unreadable": {str(frame): reason for frame, reason in result.unreadable.items()},
-    }
+    words = words_of(result) | {name: getattr(result, name) for name in ("model", "shape", "doubtful")}
     arrays = {name: getattr(result, name) for name in _ARRAYS}
     if result.field is not None:
         for name in _OF_FIELD:
             array = getattr(result.field, name)
             arrays[f"field_{name}"] = array.astype(np.float32) if name in _COMPACT else array
-    content = io.BytesIO()
-    np.savez_compressed(content, words=np.array(json.dumps(words)), **arrays)
-    return content.getvalue()
+    return archive_of(words, arrays)
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -68,12 +57,9 @@ def _result_of(archive: Any) -> dict[str, Any]:
         raise ValueError("its arrays are of different lengths")
     return dict(
         **arrays,
+        **parsed_words(words),
         model=str(words["model"]),
-        flags=tuple(tuple(map(str, flags)) for flags in words["flags"]),
         shape=(int(words["shape"][0]), int(words["shape"][1])),
-        reference=str(words["reference"]),
-        notes=tuple(map(str, words["notes"])),
-        unreadable={int(frame): str(reason) for frame, reason in words["unreadable"].items()},
         field=field,
         doubtful=check_policy(str(words.get("doubtful", DEFAULT_POLICY))),
     )

@@ -17,7 +17,7 @@ from xcorr_app.registration.motion.starts import Candidate, Starts, apart
 from xcorr_app.registration.settings import DEFAULT_MAX_SIGMA
 from xcorr_app.registration.solver.basis import Basis
 from xcorr_app.registration.solver.gauss_newton import Fits
-from xcorr_app.registration.solver.whole_frames import Pyramid, centred, levels_of, smoothed, smoothing_for
+from xcorr_app.registration.solver.whole_frames import BY_CHANCE, Pyramid, centred, levels_of, smoothed, smoothing_for
 from xcorr_app.registration.stack.frames import Chunk, Frames
 from xcorr_app.registration.stack.passes import Pass, Progress
 from xcorr_app.registration.stack.single_reference import SINGLE, read_reference
@@ -35,10 +35,6 @@ _ALIKE = 1.05
 """Ratio of the scores of two motions below which either may be the true one."""
 _TRIED = 3
 """Candidates that are refined at most."""
-_NOTHING = 1e-3
-"""Radians by which nothing turns."""
-_WINDOWS = 1e4
-"""Independent angles and shifts that are searched, for the score that chance reaches."""
 OTHERS = ("previous", "mean", "template")
 """References made of several frames: :mod:`xcorr_app.registration.motion.series`."""
 
@@ -104,20 +100,22 @@ class Measuring:
         """Make a result of what was found of each frame, about the middles of frames."""
         nothing, shape = np.full((3, 3), np.nan), self.frames.shape
         motions = np.stack([nothing if one.motion is None else one.motion for one in found])
-        sigma, sigma_angle = np.full((len(found), 2), np.nan), np.full(len(found), np.nan)
-        for t, one in enumerate(found):
-            if one.covariance is not None:
-                deviations = np.sqrt(np.maximum(np.diag(one.covariance), 0.0))
-                sigma[t] = deviations[:2]
-                if self.basis.name != "affine":
-                    sigma_angle[t] = np.degrees(deviations[2]) if self.basis.turns else 0.0
+        deviations = [
+            np.full(6, np.nan) if one.covariance is None else np.sqrt(np.maximum(np.diag(one.covariance), 0.0))
+            for one in found
+        ]
         notes = () if self.masks is None else (f"Measured by the pixels that count (mask: {self.masks.rule}).",)
         return MotionResult(
             model=self.basis.name,
             matrices=about_corner(motions, shape),
             score=np.array([one.score for one in found]),
-            sigma=sigma,
-            sigma_angle=sigma_angle,
+            sigma=np.array([each[:2] for each in deviations]),
+            sigma_angle=np.array(
+                [
+                    np.nan if self.basis.name == "affine" else np.degrees(each[2]) if self.basis.turns else 0.0
+                    for each in deviations
+                ]
+            ),
             overlap=np.array([one.overlap for one in found]),
             flags=tuple(one.flags for one in found),
             shape=shape,
@@ -207,17 +205,18 @@ class Against:
             flags.append(quality.AMBIGUOUS)
         overlap = float(fits.pixels[best]) / (self._shape[0] * self._shape[1])
         variance = np.einsum("ij,jk,ik->i", self._of_corners, fits.covariance[best], self._of_corners)
-        if not (fits.settled[best] and fits.definite[best] and np.sqrt(variance.max(initial=0)) <= self._max_sigma):
+        settled, by_chance = fits.settled[best] and fits.definite[best], score < self._by_chance(overlap)
+        flags += [quality.LOW_SCORE] if by_chance else []
+        if by_chance or not (settled and np.sqrt(variance.max(initial=0)) <= self._max_sigma):
             flags.append(quality.UNCERTAIN)
-        elif score < self._by_chance(overlap):
-            flags += [quality.LOW_SCORE, quality.UNCERTAIN]
-        return Found(motion, score, fits.covariance[best], overlap, tuple(flags))
+        # Of its errors a fit that has not settled knows nothing.
+        return Found(motion, score, fits.covariance[best] + (0.0 if settled else np.inf), overlap, tuple(flags))
 
     def _by_chance(self, overlap: float) -> float:
         """Score that unrelated noise hardly reaches for any motion that is looked at."""
         smeared = 1 + 4 * np.pi * self._smoothing**2
         pixels = overlap * self._shape[0] * self._shape[1] / smeared
-        return float((np.sqrt(2 * np.log(_WINDOWS)) + 3) / np.sqrt(max(pixels, 1.0)))
+        return float((BY_CHANCE + 3) / np.sqrt(max(pixels, 1.0)))
 
 
 def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
@@ -231,7 +230,6 @@ def _neighbours(found: list[Found], t: int) -> list[Matrix]:
     known = []
     for numbers in (range(t - 1, -1, -1), range(t + 1, len(found))):
         motion = next((found[i].motion for i in numbers if not found[i].flags), None)
-        # Frames that are not turned have been tried.
-        if motion is not None and not np.allclose(motion[:2, :2], np.eye(2), atol=_NOTHING):
+        if motion is not None:
             known.append(motion)
     return known

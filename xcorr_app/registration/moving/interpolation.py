@@ -103,8 +103,7 @@ def inside(length: int, shift: float) -> tuple[int, int]:
 def snap_each(shifts: NDArray[np.float64]) -> NDArray[np.float64]:
     """`snap` of every shift; calls of NumPy take too long for a single one."""
     whole = np.rint(shifts)
-    snapped: NDArray[np.float64] = np.where(np.abs(shifts - whole) <= WHOLE_PIXEL_TOLERANCE, whole, shifts)
-    return snapped
+    return np.asarray(np.where(np.abs(shifts - whole) <= WHOLE_PIXEL_TOLERANCE, whole, shifts))
 
 
 def inside_each(length: int, shifts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -54,8 +54,7 @@ class Parts:
 def shares(tiles: NDArray[np.float32]) -> NDArray[np.float64]:
     """(T,) share of the tiles that can tell (T, rows, columns) that differ; NaN where none can."""
     told = np.isfinite(tiles).sum(axis=(1, 2))
-    share: NDArray[np.float64] = (tiles == DIFFERS).sum(axis=(1, 2)) / np.where(told > 0, told, np.nan)
-    return share
+    return np.asarray((tiles == DIFFERS).sum(axis=(1, 2)) / np.where(told > 0, told, np.nan))
 
 
 def some_differ(tiles: NDArray[np.float32]) -> bool:

@@ -48,8 +48,7 @@ def covered_by(shape: tuple[int, int], size: int, tiles: tuple[int, int], whole:
         first = size * np.arange(count)
         begin, end = np.maximum(whole[:, axis, None], 0), pixels + np.minimum(whole[:, axis, None], 0)
         covered.append((first >= begin) & (first + size <= end))
-    both: NDArray[np.bool_] = covered[0][:, :, None] & covered[1][:, None]
-    return both
+    return np.asarray(covered[0][:, :, None] & covered[1][:, None])
 
 
 def sums_over_tiles(
@@ -107,8 +106,7 @@ def _inside(shape: tuple[int, int], whole: NDArray[np.intp]) -> NDArray[np.float
     for axis, size in enumerate(shape):
         place = np.arange(size // 2 * 2) - whole[:, axis, None]
         covered.append(((place >= 0) & (place < size)).reshape(whole.shape[0], -1, 2).mean(axis=2))
-    share: NDArray[np.float64] = covered[0][:, :, None] * covered[1][:, None]
-    return share
+    return np.asarray(covered[0][:, :, None] * covered[1][:, None])
 
 
 def moved(frames: Array, whole: NDArray[np.intp]) -> Array:

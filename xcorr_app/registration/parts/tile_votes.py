@@ -37,17 +37,20 @@ Image = NDArray[np.float32]
 
 def smoothed(images: Array) -> Image:
     """Images (n, h, w) as they are compared, on the host."""
-    smooth: Image = filter_frames(to_host(images).astype(np.float32), named.gaussian(_SIGMA), count=False)[0]
-    return smooth
+    return np.asarray(filter_frames(to_host(images).astype(np.float32), named.gaussian(_SIGMA), count=False)[0])
 
 
-def votes(image: Image, frame: Image, shift: NDArray[np.float64], rival: NDArray[np.float64]) -> tuple[int, int]:
-    """How many tiles of a smoothed image (h, w) are fitted far better by a frame moved by its shift, and by the rival.
+def moved_by(frame: Image, shifts: NDArray[np.float64]) -> Image:
+    """A smoothed frame (h, w) moved by each of the shifts (n, 2)."""
+    frames = np.broadcast_to(frame, (len(shifts), *frame.shape))
+    return np.asarray(shift_frames(frames, shifts, order="lanczos", mode="nearest", workers=1)[0])
 
-    Both (2,) are added to the frame.
+
+def votes(image: Image, moved: Image, both: NDArray[np.float64]) -> tuple[int, int]:
+    """How many tiles of a smoothed image (h, w) are fitted far better by the first, or the second, of two shifts.
+
+    A frame was `moved` (2, h, w) by `both` (2, 2).
     """
-    both = np.stack([shift, rival])
-    moved = shift_frames(np.stack([frame, frame]), both, order="lanczos", mode="nearest")[0]
     parts = []
     for axis, pixels in enumerate(image.shape):
         low = max(0, math.ceil(both[:, axis].max()) + _RIM)
@@ -59,8 +62,8 @@ def votes(image: Image, frame: Image, shift: NDArray[np.float64], rival: NDArray
         parts.append((slice(low, low + count * size), count, size))
     (rows, ny, h), (columns, nx, w) = parts
     tiles = [
-        each.reshape(ny, h, nx, w).transpose(0, 2, 1, 3).reshape(ny * nx, h * w).astype(np.float64)
-        for each in (image[rows, columns], moved[0, rows, columns], moved[1, rows, columns])
+        each[rows, columns].reshape(ny, h, nx, w).transpose(0, 2, 1, 3).reshape(ny * nx, h * w).astype(np.float64)
+        for each in (image, *moved)
     ]
     g, f, other = (each - each.mean(axis=1, keepdims=True) for each in tiles)
     power = (g * g).sum(axis=1)

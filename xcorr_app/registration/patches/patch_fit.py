@@ -16,10 +16,11 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.constants import constants
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.registration import quality
+from xcorr_app.registration.columns import Columns
 from xcorr_app.registration.field.window_match import Windows
 from xcorr_app.registration.patches.patch_match import PatchMatcher
 from xcorr_app.registration.solver.smooth_field import FieldReference, Nodes, fitted
-from xcorr_app.registration.solver.whole_frames import centred, halved, in_blocks, smoothed, together
+from xcorr_app.registration.solver.whole_frames import centred, halved, in_blocks, smoothed, smoothing_for, together
 from xcorr_app.registration.warping.grid import Grid, with_edges
 
 DEFAULT_PATCH, DEFAULT_OVERLAP, DEFAULT_DEVIATION = 128, 0.5, 6.0
@@ -27,8 +28,8 @@ _SMALLEST = 16
 """Pixels a side of a patch at least."""
 _HALVED_FROM = 64
 """Pixels a side from which patches are matched at half their size: the fit to all pixels follows."""
-_SMOOTHING = ((0.97, 0.7), (0.7, 1.0), (0.35, 1.5), (0.0, 2.0))
-"""Share of the variance that is no noise, and the sigma in pixels of the Gaussian that noisier images lie under."""
+_FINEST = 0.7
+"""Sigma in pixels of the Gaussian that all images lie under at least: the fit interpolates them linearly."""
 _MAX_OVERLAP = 0.9
 """Beyond, neighbours tell the same, and their number, which memory goes by, grows without end."""
 
@@ -56,7 +57,7 @@ class PatchOptions:
 
 
 @dataclass(frozen=True)
-class FittedPatches:
+class FittedPatches(Columns):
     """One entry a frame; NaN of frames that could not be measured."""
 
     field: NDArray[np.float64]
@@ -101,8 +102,7 @@ class PatchFit:
         rows, columns = np.meshgrid(self._levels[0].rows, self._levels[0].columns, indexing="ij")
         places = np.stack([rows.ravel(), columns.ravel()], axis=1)
         self.matcher = PatchMatcher(self.grid, places, options.patch, options.max_deviation, self._half)
-        clean = float(quality.clean_fraction(centred(image[None])[0])[0])
-        self.sigma = next(sigma for above, sigma in _SMOOTHING if clean >= above)
+        self.sigma = max(_FINEST, smoothing_for(float(quality.clean_fraction(centred(image[None])[0])[0])))
         self._references, self._windows = self._prepared(image[None], None)
 
     def sizes(self, images: Array) -> list[Array]:
@@ -134,7 +134,5 @@ class PatchFit:
             match = self.matcher.matched(windows, sizes[-1], self.sigma, moved)
             start = self.matcher.fields_through(match, moved).transpose(0, 2, 1).reshape(-1, 2, *self.nodes)
             fit = fitted(references, sizes, start, moved)
-            parts = (fit.field, fit.sigma, fit.score, match.trusted, match.significance)
-            for whole, part in zip(vars(found).values(), parts, strict=True):
-                whole[rows] = part
+            found.put(rows, FittedPatches(*fit, match.trusted, match.significance))
         return found

@@ -9,15 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.field.smooth_field import LocalLinear, normalised_median
+from xcorr_app.registration.field.smooth_field import OUTLIER, local_linear, normalised_median
 from xcorr_app.registration.field.window_match import Search, WindowMatch, Windows, match_windows
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
 from xcorr_app.registration.warping.grid import Grid
 
 Floats = NDArray[np.float64]
 
-_OUTLIER = 3.0
-"""Normalised median above which a patch does not belong to its neighbours."""
 _FIELD_REACH = 0.6
 """Standard deviation, over the spacing of the patches, of the Gaussian by which a field follows them."""
 _DEVIATIONS = 4.0
@@ -45,8 +43,7 @@ class PatchMatcher:
         self.grid, self._smaller, self._side, self._patch = grid, smaller, patch // smaller, patch
         self._reach = int(np.ceil(reach / smaller))
         step = max(np.diff(axis.middles).mean() if axis.count > 1 else axis.size for axis in (grid.rows, grid.columns))
-        self._around = LocalLinear(grid.middles, grid.middles, float(step))
-        self._field = LocalLinear(grid.middles, places, _FIELD_REACH * float(step))
+        self._step, self._places = float(step), places
 
     def windows(self, image: Array) -> Windows:
         """Patches of a reference of the smaller size."""
@@ -67,12 +64,10 @@ class PatchMatcher:
         some: NDArray[np.bool_] = np.asarray(trusted.any(axis=1) & ~trusted.all(axis=1))
         if some.any():
             lost = ~trusted & some[:, None]
-            near = self._around(
-                np.where(trusted[some][..., None], match["shift"][some], 0.0), trusted[some].astype(np.float64)
-            )
-            limit, searches = 2 * self._reach, []
-            for t, places in zip(np.flatnonzero(some).tolist(), near, strict=True):
-                nearby = np.rint(np.clip(places[lost[t]], whole[t] - limit, whole[t] + limit)).astype(np.intp)
+            limit, searches, middles = 2 * self._reach, [], self.grid.middles
+            for t in np.flatnonzero(some).tolist():
+                near = local_linear(middles, match["shift"][t], 1.0 * trusted[t], middles[lost[t]], self._step)
+                nearby = np.rint(np.clip(near, whole[t] - limit, whole[t] + limit)).astype(np.intp)
                 searches.append(Search(windows[t], images[t], nearby, np.flatnonzero(lost[t])))
             for name, values in vars(match_windows(searches)).items():
                 match[name][lost] = values
@@ -83,9 +78,9 @@ class PatchMatcher:
         """Displacements (T, m, 2) at the places, smooth through trusted patches; a frame's own without any."""
         score = np.clip(match.score, 0.01, 0.99)
         weights = np.where(match.trusted, score**2 / (1 - score**2), 0.0)
-        some = match.trusted.any(axis=1)
-        found = np.repeat(rigid[:, None], len(self._field.at), axis=1)
-        found[some] = self._field(np.where(match.trusted[..., None], match.shift, 0.0)[some], weights[some])
+        found, reach = np.repeat(rigid[:, None], len(self._places), axis=1), _FIELD_REACH * self._step
+        for t in np.flatnonzero(match.trusted.any(axis=1)):
+            found[t] = local_linear(self.grid.middles, match.shift[t], weights[t], self._places, reach)
         return found
 
     def by_chance(self, sigma: float) -> float:
@@ -100,5 +95,4 @@ class PatchMatcher:
         good = np.isfinite(match.shift).all(axis=2) & ~match.on_edge & stands_out
         shape = len(good), *self.grid.shape
         away = normalised_median(self._smaller * match.shift.reshape(*shape, 2), good.reshape(shape), noise=0.5)
-        trusted: NDArray[np.bool_] = good & (away.reshape(good.shape) <= _OUTLIER)
-        return trusted
+        return np.asarray(good & (away.reshape(good.shape) <= OUTLIER))

@@ -9,7 +9,7 @@ of the others, each weighted by its score. Then the field is fitted to all pixel
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration import quality
+from xcorr_app.registration.contrast_choice import BinnedFrames
 from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.series import Others
@@ -30,7 +31,7 @@ from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.solver.basis import PATCHES
 from xcorr_app.registration.solver.whole_frames import centred, halved
 from xcorr_app.registration.stack.contrast import Contrast
-from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, Frames, FramesOver
+from xcorr_app.registration.stack.frames import ArrayFrames, Frames
 from xcorr_app.registration.stack.passes import Pass, Progress
 from xcorr_app.registration.warping.field import Field
 from xcorr_app.registration.warping.grid import Grid, with_edges
@@ -44,25 +45,6 @@ _LEFT_OUT = ("mean", "median", "template")
 REFERENCES = ("first", "last", *_LEFT_OUT)
 _NO_MATTER = {quality.INCONSISTENT, quality.LOW_SCORE, quality.UNCERTAIN, quality.AMBIGUOUS}
 """What a frame whose parts move otherwise is flagged with when it is measured as one."""
-
-
-class HalvedFrames(FramesOver):
-    """Means of 2 x 2 pixels of other frames, as float32; an odd row or column is left out."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return self.source.shape[0] // 2, self.source.shape[1] // 2
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of a pixel."""
-        return np.dtype(np.float32)
-
-    def read(self, start: int, stop: int) -> Chunk:
-        """Read frames and halve them."""
-        chunk = self.source.read(start, stop)
-        return replace(chunk, frames=halved(chunk.frames))
 
 
 @dataclass(frozen=True)
@@ -107,8 +89,7 @@ def patches_of(
     on_device = xp is not np
     pixels = frames.shape[0] * frames.shape[1] * (1 if on_device else _AS_LONG_AS)
     walk = Pass(frames.count, pixels, on_device, progress, held=on_device and isinstance(frames, ArrayFrames))
-    parts = [vars(part).values() for part in walk.over("patches", measure)]
-    found = FittedPatches(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+    found = FittedPatches.joined(list(walk.over("patches", measure)))
     return _result(found, rigid, fit.grid, frames.shape, max_sigma)
 
 
@@ -126,7 +107,7 @@ def _rigid(
     """
     held = xp is not np and isinstance(frames, ArrayFrames)
     if half == 2:
-        frames = HalvedFrames(frames)
+        frames = BinnedFrames(frames, (slice(None), slice(None)))
         reference = reference if isinstance(reference, (str, int, np.integer)) else halved(reference[None])[0]
     reach = None if max_shift is None else np.broadcast_to(np.asarray(max_shift, np.float64) / half, 2)
     # Patches are looked for around these shifts: a hundredth of a pixel that weights would gain is nothing to them.

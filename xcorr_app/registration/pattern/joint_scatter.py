@@ -54,5 +54,4 @@ def scatter_over_white(
 def _image(values: Complex, places: tuple[NDArray[np.intp], ...], shape: tuple[int, int]) -> NDArray[np.float64]:
     half = np.zeros((shape[0], shape[1] // 2 + 1), dtype=np.complex128)
     half[places] = values
-    image: NDArray[np.float64] = scipy.fft.irfft2(half, shape)
-    return image
+    return np.asarray(scipy.fft.irfft2(half, shape))

@@ -228,8 +228,7 @@ def _move(spectra: Array, shifts: NDArray[np.float64], y: NDArray[np.floating], 
 def _products(spectra: Array) -> NDArray[np.float64]:
     """Products (n, n) of spectra (n, h, w) with each other."""
     flat = spectra.reshape(spectra.shape[0], -1)
-    products: NDArray[np.float64] = to_host((flat @ flat.conj().T).real).astype(np.float64)
-    return products
+    return np.asarray(to_host((flat @ flat.conj().T).real), np.float64)
 
 
 def _power(spectra: Array) -> Array:

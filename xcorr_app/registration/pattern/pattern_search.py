@@ -25,6 +25,8 @@ _MIN_SHARE = 0.004
 """Of the variance that aligned frames share, which a pattern has at least; less bends nothing."""
 _DEVIATIONS = 6.0
 _MAX_ITERATIONS = 4
+_AT_FIRST, _ALL = 5, 1.0
+"""Frames that are measured before others are, and the share of them that must be lost for these to be spared."""
 _SETTLED = 0.3
 """Change of the shifts, in pixels, from which the likelihood of both layers finds the rest."""
 
@@ -33,7 +35,13 @@ class Measure(Protocol):
     """Measures frames against a reference; as a whole, whatever moves in them, where that is asked for."""
 
     def __call__(
-        self, frames: Frames, reference: str | int | Array, settings: Settings, *, whole: bool = False
+        self,
+        frames: Frames,
+        reference: str | int | Array,
+        settings: Settings,
+        *,
+        whole: bool = False,
+        tiles: bool = True,
     ) -> Measured:
         """Columns, one entry a frame."""
         ...
@@ -61,7 +69,11 @@ def search_pattern(stack: Array, settings: Settings, measure: Measure) -> NDArra
         window = settings.window((int(stack.shape[1]), int(stack.shape[2])))
         reach = (max(window.dy_max, -window.dy_min) / 2, max(window.dx_max, -window.dx_min) / 2)
         stack, settings, scale = binned(stack), replace(settings, max_shift=reach), 2
-    found = _of_scene(stack - stack.mean(axis=0), settings, measure)
+    moving = stack - stack.mean(axis=0)
+    # A few frames of which none finds the first hold no second scene: all others are not measured for that.
+    few = moving[:: max(1, len(moving) // _AT_FIRST)]
+    lost = len(few) < len(moving) and _of_scene(few, settings, measure, _ALL) is None
+    found = None if lost else _of_scene(moving, settings, measure)
     if found is None or not has_pattern(shares(stack, found.shifts), scale * found.shifts):
         return None
     shifts = in_turns(stack, found.shifts, settings, measure)
@@ -83,11 +95,11 @@ def in_turns(
     return shifts
 
 
-def _of_scene(frames: Array, settings: Settings, measure: Measure) -> Measured | None:
-    """Measurement of frames without pattern; None where their shifts may be chance."""
-    found = measure(ArrayFrames(frames), "first", settings, whole=True)
+def _of_scene(frames: Array, settings: Settings, measure: Measure, most: float = 0.5) -> Measured | None:
+    """Measurement of frames without pattern; None where the shifts of that share of them may be chance."""
+    found = measure(ArrayFrames(frames), "first", settings, whole=True, tiles=False)
     if not np.isfinite(found.shifts).all():
         return None
     with np.errstate(invalid="ignore"):
         chance = (found.false_alarm[1:] > MAX_FALSE_ALARM) | ~(found.sigma[1:] <= settings.sure_sigma).all(axis=1)
-    return None if 2 * chance.sum() >= chance.size else found
+    return None if chance.sum() >= most * chance.size else found

@@ -59,11 +59,11 @@ class FrameResult:
         matplotlib.axes.Axes
         """
         axes, frames, doubtful = axes_of(axes), np.arange(len(self.flags)), ~self.trusted
-        for axis, (name, colour) in enumerate((("dy", "C0"), ("dx", "C1"))):
+        for axis, name, of_doubtful in ((0, "dy", None), (1, "dx", "doubtful" if doubtful.any() else None)):
             shift, sigma = self.shifts[:, axis], np.where(np.isfinite(self.sigma[:, axis]), self.sigma[:, axis], 0)
-            axes.plot(frames, shift, color=colour, label=name)
-            axes.fill_between(frames, shift - sigma, shift + sigma, color=colour, alpha=0.3, linewidth=0)
-            axes.plot(frames[doubtful], shift[doubtful], "o", color="red", label="doubtful" if axis else None)
+            axes.plot(frames, shift, color=f"C{axis}", label=name)
+            axes.fill_between(frames, shift - sigma, shift + sigma, color=f"C{axis}", alpha=0.3, linewidth=0)
+            axes.plot(frames[doubtful], shift[doubtful], "o", color="red", label=of_doubtful)
         axes.set(xlabel="frame", ylabel="shift (pixels)")
         axes.legend()
         return axes
@@ -74,6 +74,6 @@ def columns_of(result: _Frames) -> dict[str, list[str]]:
     numbers = {"dy": result.shifts[:, 0], "dx": result.shifts[:, 1]}
     numbers |= {"sigma y": result.sigma[:, 0], "sigma x": result.sigma[:, 1]}
     numbers |= {name: getattr(result, name) for name in ("angle", "scale", "score") if hasattr(result, name)}
-    columns = {name: [f"{value:.3f}" for value in values] for name, values in numbers.items()}
+    columns = {name: [f"{value:.3f}" for value in np.round(values, 3) + 0.0] for name, values in numbers.items()}
     frames = [str(frame) for frame in range(len(result.flags))]
     return {"frame": frames, **columns, "flags": [", ".join(each) for each in result.flags]}

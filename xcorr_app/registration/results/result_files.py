@@ -43,23 +43,43 @@ def save(result: Any, path: Path) -> None:
     if suffix == ".csv":
         write_whole(path, shifts_csv(rows_of(result)).encode())
     elif suffix == ".npz":
-        words = {
-            "flags": result.flags,
+        words = words_of(result) | {
             "window": astuple(result.window),
             "engine": result.engine,
-            "reference": result.reference,
-            "notes": result.notes,
             "contrast": None if result.contrast is None else str(result.contrast),
             "left_out": result.left_out,
-            "unreadable": {str(frame): reason for frame, reason in result.unreadable.items()},
         }
         known = {name: getattr(result, name) for name in (*_ARRAYS, *_OPTIONAL)} | {"applied": result.applied()}
-        arrays = {name: array for name, array in known.items() if array is not None}
-        content = io.BytesIO()
-        np.savez_compressed(content, words=np.array(json.dumps(words)), **arrays)
-        write_whole(path, content.getvalue())
+        write_whole(path, archive_of(words, {name: array for name, array in known.items() if array is not None}))
     else:
         raise ArgumentError(f"{path}: results are written to .npz or .csv")
+
+
+def words_of(result: Any) -> dict[str, Any]:
+    """What any result of frames says in words."""
+    return {
+        "flags": result.flags,
+        "reference": result.reference,
+        "notes": result.notes,
+        "unreadable": {str(frame): reason for frame, reason in result.unreadable.items()},
+    }
+
+
+def archive_of(words: dict[str, Any], arrays: dict[str, Any]) -> bytes:
+    """Content of an archive that `read_archive` reads; the same result gives the same bytes."""
+    content = io.BytesIO()
+    np.savez_compressed(content, words=np.array(json.dumps(words)), **arrays)
+    return content.getvalue()
+
+
+def parsed_words(words: dict[str, Any]) -> dict[str, Any]:
+    """Undo `words_of`, of words from a file."""
+    return {
+        "flags": tuple(tuple(map(str, flags)) for flags in words["flags"]),
+        "reference": str(words["reference"]),
+        "notes": tuple(map(str, words["notes"])),
+        "unreadable": {int(frame): str(reason) for frame, reason in words["unreadable"].items()},
+    }
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -119,12 +139,9 @@ def _result_of(archive: Any) -> dict[str, Any]:
         raise ValueError("its arrays are of different lengths")
     return dict(
         **arrays,
-        flags=tuple(tuple(map(str, flags)) for flags in words["flags"]),
+        **parsed_words(words),
         window=ShiftWindow(*words["window"]),
         engine=str(words["engine"]),
-        reference=str(words["reference"]),
-        notes=tuple(map(str, words["notes"])),
-        unreadable={int(frame): str(reason) for frame, reason in words["unreadable"].items()},
         **{name: archive.get(name) for name in _OPTIONAL},
         left_out=bool(words.get("left_out")),
         contrast=None if words.get("contrast") is None else Contrast.parse(words["contrast"]),

@@ -25,6 +25,10 @@ Numbers = NDArray[np.intp]
 _CONDITION = 1e-7
 """Smallest eigenvalue of a normal matrix over the largest: below, some motion changes nothing."""
 _LEAST_SCORE = 0.02
+FEWEST = 64
+"""Pixels that are worth comparing."""
+FARTHEST = 1.0
+"""Pixels from a peak, where refining starts, beyond which another place was found."""
 _TILES, _SIDES = 64, (8, 32)
 """Tiles that an image is divided into, about, and the least and largest of their sides in pixels: larger than what
 neighbouring pixels share."""
@@ -80,8 +84,7 @@ def dots(one: Array, other: Array) -> Floats:
     if array_namespace(one) is np:
         products = one.reshape(len(one), 1, -1) @ other.reshape(len(other), -1, 1)
         return np.asarray(products[:, 0, 0], np.float64)
-    sums: Floats = to_host((one * other).sum(axis=(1, 2), dtype=np.float64))
-    return sums
+    return np.asarray(to_host((one * other).sum(axis=(1, 2), dtype=np.float64)))
 
 
 def compared(reference: Array, seen: Array, weight: Array, *, attenuated: bool = False) -> Compared:
@@ -120,7 +123,7 @@ class Solver:
     """Pixels that a corner moves in a step after which a motion is settled."""
     farthest: float = np.inf
     """Pixels from the start beyond which another place was found."""
-    fewest: float = 64
+    fewest: float = FEWEST
     """Pixels that must be compared."""
 
     def __post_init__(self) -> None:
@@ -200,8 +203,7 @@ class Solver:
         products = to_host((self.view.changes * flat) @ self.view.changes.transpose(0, 2, 1)).astype(np.float64)
         sums = to_host(self.view.changes @ flat.transpose(0, 2, 1)).astype(np.float64)
         pixels = to_host(flat.sum(axis=2, keepdims=True, dtype=np.float64))
-        normal: Floats = products - sums @ sums.transpose(0, 2, 1) / np.maximum(pixels, 1)
-        return normal
+        return np.asarray(products - sums @ sums.transpose(0, 2, 1) / np.maximum(pixels, 1))
 
 
 def rows_of(images: Array, items: Numbers) -> Array:
@@ -225,5 +227,4 @@ def _over_tiles(values: Array, tiles: int) -> Floats:
     side = int(np.clip(np.sqrt(shape[2] * shape[3] / tiles), *_SIDES))
     padded = xp.pad(values, [(0, 0), (0, 0), *((0, -size % side) for size in shape[2:])])
     blocks = padded.reshape(*shape[:2], padded.shape[2] // side, side, -1, side).sum(axis=(3, 5), dtype=np.float64)
-    sums: Floats = to_host(blocks.reshape(*shape[:2], -1))
-    return sums
+    return np.asarray(to_host(blocks.reshape(*shape[:2], -1)))

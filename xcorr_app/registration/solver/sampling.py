@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import reduce
 from operator import iadd
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,22 +57,36 @@ def windows_of(
     xp = array_namespace(images)
     images = images[None] if images.ndim == 2 else images
     numbers = np.zeros(len(rows), np.intp) if numbers is None else numbers
-    shape = images.shape[1:]
     if xp is np:
-        # Farther beyond the edge than a window there is nothing new.
-        starts = [np.clip(first, -one, all_) for first, one, all_ in zip((rows, columns), size, shape, strict=True)]
-        rims = [
-            (max(0, -int(first.min(initial=0))), max(0, int(first.max(initial=0)) + one - all_))
-            for first, one, all_ in zip(starts, size, shape, strict=True)
-        ]
-        padded = np.pad(images, [(0, 0), *rims], mode="edge") if np.any(rims) else images
-        views = np.lib.stride_tricks.sliding_window_view(padded, size, axis=(1, 2))
-        return views[numbers, starts[0] + rims[0][0], starts[1] + rims[1][0]]
+        views, starts = _views(images, rows, columns, size)
+        return views[numbers, starts[0], starts[1]]
     y, x = (
         xp.asarray(np.clip(first[:, None] + np.arange(one), 0, all_ - 1))
-        for first, one, all_ in zip((rows, columns), size, shape, strict=True)
+        for first, one, all_ in zip((rows, columns), size, images.shape[1:], strict=True)
     )
     return images[xp.asarray(numbers)[:, None, None], y[:, :, None], x[:, None, :]]
+
+
+def views_of(image: NDArray[Any], rows: Numbers, columns: Numbers, size: tuple[int, int]) -> Iterator[NDArray[Any]]:
+    """The same of one image of the host, one by one and without copying them."""
+    views, starts = _views(image[None], rows, columns, size)
+    return (views[0, row, column] for row, column in zip(*(start.tolist() for start in starts), strict=True))
+
+
+def _views(
+    images: NDArray[Any], rows: Numbers, columns: Numbers, size: tuple[int, int]
+) -> tuple[NDArray[Any], list[Numbers]]:
+    """All windows of images of the host, continued as far as rows and columns (n,) go, and where those begin there."""
+    shape = images.shape[1:]
+    # Farther beyond the edge than a window there is nothing new.
+    starts = [np.clip(first, -one, all_) for first, one, all_ in zip((rows, columns), size, shape, strict=True)]
+    rims = [
+        (max(0, -int(first.min(initial=0))), max(0, int(first.max(initial=0)) + one - all_))
+        for first, one, all_ in zip(starts, size, shape, strict=True)
+    ]
+    padded = np.pad(images, [(0, 0), *rims], mode="edge") if np.any(rims) else images
+    views = np.lib.stride_tricks.sliding_window_view(padded, size, axis=(1, 2))
+    return views, [first + rim for first, (rim, _) in zip(starts, rims, strict=True)]
 
 
 def shifted_windows(
@@ -95,9 +111,8 @@ def shifted_windows(
     for axis, fraction in enumerate((shift - whole).T):
         at_taps = np.arange(taps) - order // 2
         if polynomials:
-            rest = [np.delete(at_taps, k) for k in range(taps)]
-            each = [((fraction[:, None] - rest[k]) / (at_taps[k] - rest[k])).prod(axis=1) for k in range(taps)]
-            found_weights = np.stack(each, axis=1)
+            rest = np.broadcast_to(at_taps, (taps, taps))[~np.eye(taps, dtype=bool)].reshape(taps, order)
+            found_weights = ((fraction[:, None, None] - rest) / (at_taps[:, None] - rest)).prod(axis=2)
         else:  # a B-spline as a sum of truncated powers
             away = taps / 2 - np.abs(fraction[:, None] - at_taps)
             terms = [(-1) ** k * math.comb(taps, k) * np.maximum(away - k, 0) ** order for k in range(taps)]

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.resample.warping import warp_on_device
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.solver.basis import slopes_of
-from xcorr_app.registration.solver.gauss_newton import compared, dots
+from xcorr_app.registration.solver.gauss_newton import FEWEST, compared, dots
 from xcorr_app.registration.warping.device_warp import splines_of
 from xcorr_app.registration.warping.grid import pixel_bases
 from xcorr_app.registration.warping.ndimage import ndimage_of
@@ -50,8 +50,6 @@ _BENDS = (1e-3, 1e3)
 _ROUNDED = 16
 """Pixels to which what the frame does not show of the reference is rounded down."""
 _MAX_KEPT = 8
-_FEWEST = 64
-"""Pixels that are worth comparing."""
 _ALIKE = 5
 """Pixels a side of the square in which residuals are alike."""
 
@@ -88,8 +86,8 @@ class Nodes:
 
     def sums(self, images: Array) -> Floats:
         """Sums (n, gy gx) of images times the spline of each node."""
-        sums: Floats = to_host(self.bases[0].T @ images @ self.bases[1]).astype(np.float64)
-        return sums.reshape(len(images), -1)
+        sums = to_host(self.bases[0].T @ images @ self.bases[1])
+        return np.asarray(sums.reshape(len(images), -1), np.float64)
 
     def seen(self, frames: Array, field: Floats) -> tuple[Array, Array]:
         """Frames (n, Y, X) through fields (n, 2, gy, gx), and which of their pixels lie in the frame."""
@@ -97,7 +95,10 @@ class Nodes:
         places = places_of(at_every_pixel(xp.asarray(field, dtype=np.float32), (self.bases[0], self.bases[1])))
         weight = inside_frame(places, self.shape, _RIM).astype(np.float32)
         if xp is np:
-            return np.stack([linear_at(*each) for each in zip(frames, places, strict=True)]), weight
+            seen = np.empty_like(frames)
+            for each in zip(frames, places, seen, strict=True):
+                linear_at(*each)
+            return seen, weight
         splines = splines_of(xp.asarray(-np.moveaxis(field, 1, 3)), (self.rows, self.columns), self.shape)
         return warp_on_device(frames, splines, np.dtype(np.float32), "linear"), weight
 
@@ -247,7 +248,7 @@ class _Fit:
         local = rows.T @ found.residual @ columns / xp.maximum(rows.T @ weight @ columns, 1.0)
         residual = found.residual
         residual -= weight * (rows @ local @ columns.T)
-        enough = found.pixels >= _FEWEST
+        enough = found.pixels >= FEWEST
         if not enough.all():
             residual *= xp.asarray(enough.astype(np.float32))[:, None, None]
         return residual, np.where(enough, found.score, np.nan), found.pixels

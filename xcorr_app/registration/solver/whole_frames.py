@@ -24,7 +24,7 @@ are not the largest; of steps, half."""
 MAX_STEPS = 40
 _STEPS_WITHOUT_HOLD = 4
 """Steps of a motion that did not settle at half the size, or fits no better there than chance."""
-_BY_CHANCE = 4.3
+BY_CHANCE = 4.3
 """Deviations of the correlation of noise that the best of ten thousand motions reaches."""
 _RIM = 3
 """Pixels along the edges of both images that are not compared."""
@@ -116,13 +116,13 @@ class Level:
         return int(self.image.shape[0]), int(self.image.shape[1])
 
 
-def levels_of(image: Array, basis: Basis, counts: Array | None = None) -> list[Level]:
-    """A reference at full size, half, ... as far as that makes sense."""
+def levels_of(image: Array, basis: Basis, counts: Array | None = None, *, full_size_alone: bool = False) -> list[Level]:
+    """A reference at full size, half, ... as far as that makes sense, or at `full_size_alone`."""
     found, factor = [], 1
     while True:
         near = None if counts is None else inner(counts[None], _SLOPED)[0]
         found.append(Level(image, factor, basis.changes(slopes_of(image[None])), near))
-        if min(image.shape) < 2 * _SMALLEST:
+        if full_size_alone or min(image.shape) < 2 * _SMALLEST:
             return found
         image, factor = halved(image[None])[0], 2 * factor
         counts = None if counts is None else halved(counts[None])[0] == 1
@@ -149,9 +149,9 @@ class FrameView:
         places = [y + matrix[:, 0, 2], x + matrix[:, 1, 2]]  # of shifts, each along its own axis alone
         if not self._shifts:
             places = [(each[0] * y + each[2]) + each[1] * x for each in matrix.transpose(1, 2, 0, 3, 4)]
-        inside = (abs(y) <= half[0]) & (abs(x) <= half[1])
+        along = [(abs(own) <= far) & (abs(each) <= far) for own, each, far in zip((y, x), places, half, strict=True)]
+        inside = along[0] & along[1]
         inside = inside if self._level.counts is None else inside & self._level.counts
-        inside = (abs(places[0]) <= half[0]) & (abs(places[1]) <= half[1]) & inside
         if self._counts is not None:
             at = [
                 xp.clip(xp.rint(place + np.float32((size - 1) / 2)), 0, size - 1).astype(np.intp)
@@ -214,7 +214,7 @@ class Pyramid:
             motions = fits.motion
             motions[:, :2, 2] *= level.factor
             # What found no hold at half the size finds one soon or not at all.
-            hold = fits.settled & (fits.score >= _BY_CHANCE / np.sqrt(np.maximum(fits.pixels, 1)))
+            hold = fits.settled & (fits.score >= BY_CHANCE / np.sqrt(np.maximum(fits.pixels, 1)))
             steps = np.where(hold, most_steps, np.minimum(most_steps, _STEPS_WITHOUT_HOLD))
             motions[np.isnan(fits.score)] = np.nan
         covariance = solver.scatter(np.nan_to_num(motions), np.arange(len(numbers)))

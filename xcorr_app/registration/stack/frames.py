@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
@@ -11,6 +12,9 @@ import numpy as np
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+
+MAX_HELD = 2**25
+"""Bytes of frames that are kept on the host so that they are made once."""
 
 
 @dataclass(frozen=True)
@@ -168,3 +172,9 @@ class PickedFrames(FramesOver):
         frames = array_namespace(chunks[0].frames).concatenate([chunk.frames for chunk in chunks])
         unreadable = {start + i: text for i, chunk in enumerate(chunks) for text in chunk.unreadable.values()}
         return Chunk(start, frames, unreadable)
+
+
+def held_if_few(frames: Frames) -> Frames:
+    """Hold frames of a host, if they are few, which several passes over a stack and looks at some would make anew."""
+    few = frames.count * math.prod(frames.shape) * frames.dtype.itemsize <= MAX_HELD
+    return HeldFrames.of(frames) if few and isinstance(frames.read(0, 1).frames, np.ndarray) else frames

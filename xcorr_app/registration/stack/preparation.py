@@ -13,7 +13,7 @@ from xcorr_app.correlation.standardize import flat_images
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, Frames, PickedFrames
+from xcorr_app.registration.stack.frames import MAX_HELD, ArrayFrames, Chunk, Frames, PickedFrames
 from xcorr_app.registration.stack.passes import Pass
 
 
@@ -43,8 +43,7 @@ class Prepared:
     @cached_property
     def flat(self) -> NDArray[np.bool_]:
         """(n,) frames that could be read and have one value."""
-        flat: NDArray[np.bool_] = to_host(flat_images(self.frames)) & ~self.unreadable
-        return flat
+        return np.asarray(to_host(flat_images(self.frames)) & ~self.unreadable)
 
     @cached_property
     def usable(self) -> NDArray[np.bool_]:
@@ -92,8 +91,6 @@ def prepare(chunk: Chunk, settings: Settings) -> Prepared:
 
 AT_ONCE = 8
 """Frames that are looked at together."""
-_MOST_KEPT = 2**25
-"""Bytes of filtered frames that are kept on the host: several passes over a stack, and looks at some, take them."""
 
 
 class PreparedFrames:
@@ -129,7 +126,7 @@ class PreparedFrames:
         found = chunk, prepare(chunk, self._settings)
         if self._xp is np and self._is_filtered:
             held = sum(prepared.frames.nbytes for _, prepared in list(self._ranges.values()))
-            if held + found[1].frames.nbytes <= _MOST_KEPT:
+            if held + found[1].frames.nbytes <= MAX_HELD:
                 self._ranges[start, stop] = replace(chunk, frames=chunk.frames[:0]), found[1]
         return found
 
@@ -164,8 +161,11 @@ class PreparedFrames:
         for (start, stop), (_, held) in list(self._ranges.items()):
             if start <= number < stop:
                 return held.frames[number - start : number - start + 1] if held.is_usable(number - start) else None
-        _, one = self.read(number, number + 1)
-        return one.frames if one.usable[0] else None
+        # Where all are filtered sooner or later, and kept: in the ranges that passes ask for.
+        few = self._xp is np and self._is_filtered and self._frames.count * self._walk.pixels * 8 <= MAX_HELD
+        start = number // (size := self._walk.images_at_once if few else 1) * size
+        _, found = self.read(start, min(start + size, self._frames.count))
+        return found.frames[number - start : number - start + 1] if found.is_usable(number - start) else None
 
     @property
     def _as_stored(self) -> bool:

@@ -32,10 +32,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.correlation.standardize import standardize, working_dtype
 from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes, Tiles
 from xcorr_app.registration.standard_error.uncertainty import frame_sums, unshared
@@ -64,6 +66,15 @@ class Contributions:
     places: Floats
     """(tiles, 2) of their middles from that of the picture, in tiles."""
 
+    @cached_property
+    def patterns(self) -> list[Floats]:
+        """Correlations (tiles, tiles) that displacements may have; those of tiles with themselves are left out."""
+        down, across = ((self.places[:, None, axis] - self.places[None, :, axis]) ** 2 for axis in (0, 1))
+        squares = [(down + across, size) for size in _DISCS] + [
+            (each, size) for each in (down, across) for size in _BANDS
+        ]
+        return [np.exp(-distance / (2 * size**2)) - np.eye(len(down)) for distance, size in squares]
+
 
 def contributions_of(
     pairs: Iterable[tuple[Array, Array, Floats]],
@@ -80,15 +91,18 @@ def contributions_of(
     inside = grid.inside(_whole(shifts), shape).all(axis=0)
     if inside.sum() < _FEWEST:
         return None
+    reference: Array = None
+    before: Array = None
     for image, frame, at in pairs:
         # On the host: seldom, of a few frames, and the same wherever frames are.
-        images, frames, peak = (*(to_host(each).astype(np.float64) for each in (image, frame)), _whole(at))
-        reference = ReferenceSlopes(images, kernel, every_row=True)
+        images, frames = (standardize(to_host(each), working_dtype(each)).values for each in (image, frame))
+        reference = ReferenceSlopes(images, kernel, every_row=True) if image is not before else reference
+        before, peak = image, _whole(at)
         sums = frame_sums(frames, reference, peak)
         slopes, bends, gains, _ = unshared(sums, reference, np.broadcast_to(inside, sums.shape[1:]), at - peak)
         # How slopes change from one whole shift to the next: of a noisy image, G D holds the noise as well.
         near = [
-            frame_sums(frames[:1], reference.of(slice(1)), peak[:1] + step)[3:, 0, inside].sum(axis=1)
+            frame_sums(frames[:1], reference.of(slice(1)), peak[:1] + step, 3)[:, 0, inside].sum(axis=1)
             for step in _STEPS
         ]
         bent = np.stack([near[1] - near[0], near[3] - near[2]], axis=1)
@@ -118,7 +132,7 @@ def excess_variance(found: Contributions, *, linear: bool = False) -> Floats:
     """
     ones = np.ones((len(found.places), 1))
     fitted = np.hstack([ones, found.places]) if linear else ones
-    patterns, given = _patterns(found.places), list(zip(found.errors.transpose(1, 0, 2), found.weights, strict=True))
+    patterns, given = found.patterns, list(zip(found.errors.transpose(1, 0, 2), found.weights, strict=True))
     common = [_CommonErrors(errors, weights, fitted) for errors, weights in given]
     deviations = np.array([[of_axis.deviate(rho) for of_axis in common] for rho in patterns])
     # Air displaces along rows as along columns, a scanner along one alone.
@@ -146,37 +160,24 @@ class _CommonErrors:
         explained = (self._weighted * self._solved.T).sum(axis=1)
         self._own = np.diag(self._products) / np.maximum(1 - 2 * explained, 0.5)
 
-    def deviate(self, rho: Floats) -> float:
+    def deviate(self, pairs: Floats) -> float:
         """Of the normal distribution, for what tiles have in common by a pattern."""
-        shared = _of_pairs(rho) * self._products
+        shared = pairs * self._products
         chance = float(np.sqrt(2 * (shared**2).sum()))
-        return float(shared.sum() - self._through(rho) @ self._own) / chance if chance > 0 else 0.0
+        return float(shared.sum() - self._through(pairs) @ self._own) / chance if chance > 0 else 0.0
 
-    def variance(self, rho: Floats) -> float:
+    def variance(self, pairs: Floats) -> float:
         """Return what it adds to that of the shift."""
-        seen = np.eye(len(rho)) - self._weighted @ self._solved
-        common, of_shift, pairs = rho * np.outer(self._weights, self._weights), self._solved[0], _of_pairs(rho)
+        seen = np.eye(len(pairs)) - self._weighted @ self._solved
+        of_shift, common = self._solved[0], (pairs + np.eye(len(pairs))) * np.outer(self._weights, self._weights)
         spread = seen @ common @ seen.T
-        scatter, through = np.diag(spread), self._through(rho)
+        scatter, through = np.diag(spread), self._through(pairs)
         of_one = float((pairs * spread).sum() - through @ scatter)
         beyond = float((pairs * self._products).sum() - through @ self._own)
         more = float(of_shift @ common @ of_shift - scatter @ of_shift**2)
         return beyond / of_one * more if of_one > 0 else 0.0
 
-    def _through(self, rho: Floats) -> Floats:
+    def _through(self, pairs: Floats) -> Floats:
         """What independent tiles have in common by a pattern, since the sum of them is not seen."""
-        of_pairs = self._weighted.T @ _of_pairs(rho)
-        through: Floats = (self._solved * (of_pairs @ self._weighted @ self._solved - 2 * of_pairs)).sum(axis=0)
-        return through
-
-
-def _of_pairs(rho: Floats) -> Floats:
-    """Correlations of tiles with others."""
-    return rho - np.eye(len(rho))
-
-
-def _patterns(places: Floats) -> list[Floats]:
-    """Correlations (tiles, tiles) that displacements may have."""
-    down, across = ((places[:, None, axis] - places[None, :, axis]) ** 2 for axis in (0, 1))
-    discs = [np.exp(-(down + across) / (2 * size**2)) for size in _DISCS]
-    return discs + [np.exp(-distance / (2 * size**2)) for distance in (down, across) for size in _BANDS]
+        of_pairs = self._weighted.T @ pairs
+        return np.asarray((self._solved * (of_pairs @ self._weighted @ self._solved - 2 * of_pairs)).sum(axis=0))

@@ -92,8 +92,7 @@ class PeakShapes(Columns):
         if len(quartic) >= _FEWEST_PEAKS:
             quartic = median_of(quartic)
         # Noise of a frame on itself is a spike: of a few peaks the smoothest is taken.
-        error: NDArray[np.float64] = _OF_QUARTIC * np.abs(quartic).min(axis=0, initial=_SHARPEST)
-        return error
+        return np.asarray(_OF_QUARTIC * np.abs(quartic).min(axis=0, initial=_SHARPEST))
 
 
 def _typical(hessian: NDArray[np.float64], height: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -69,8 +69,7 @@ class Tiles:
         for axis, first in enumerate((np.array(self.first_rows), self.left + self.shape[1] * np.arange(self.columns))):
             low, high = np.maximum(peak[:, axis], 0)[:, None], (shape[axis] + np.minimum(peak[:, axis], 0))[:, None]
             parts.append((first >= low) & (first + self.shape[axis] <= high))
-        inside: NDArray[np.bool_] = parts[0][:, :, None] & parts[1][:, None]
-        return inside
+        return np.asarray(parts[0][:, :, None] & parts[1][:, None])
 
     def sums(self, *factors: Array) -> Array:
         """Sums (n, rows, columns) over tiles of values (n, rows, height, width), or of the products of two."""
@@ -124,8 +123,8 @@ class ReferenceSlopes:
             share = float(((part * part).mean() - self.noise[0]) / xp.maximum(power[0] - self.noise[0], 1e-300))
             if _is_uneven(share):
                 self.tiles = tiles = Tiles.of(values.shape[1:], every_row=True)
-        g, s, wy, wx, gy, gx = _on_tiles(images, tiles, kernel)
-        self.factors = xp.stack([s, wy, wx])
+        g, s, wy, wx, gy, gx = found = _on_tiles(images, tiles, kernel)
+        self.factors = found[1:4]
         """Smoothed images and their slopes along rows and columns, (3, 1 or n, rows, height, width)."""
         pairs = (g,), (g, g), (s,), (s, g), (wy,), (wx,), (wy, g), (wx, g), (wy, gy), (wy, gx), (wx, gy), (wx, gx)
         self.sums = xp.stack([tiles.sums(*pair) for pair in pairs])
@@ -202,48 +201,40 @@ def _strips(images: Array, tiles: Tiles) -> Array:
     return tiles.cut(array_namespace(images).pad(images, around, mode="edge")[..., columns], _MARGIN)
 
 
-def _on_tiles(images: Array, tiles: Tiles, kernel: NDArray[np.float64] | None) -> list[Array]:
-    """What `_slopes` returns, on rows of tiles: of few by themselves, of more by the whole image, which is less."""
-    xp, around = array_namespace(images), ((0, 0), (_MARGIN, _MARGIN), (_MARGIN, _MARGIN))
-    if len(tiles.first_rows) * (tiles.shape[0] + 2 * _MARGIN) > images.shape[1] + 2 * _MARGIN:
-        found = _slopes(xp.pad(images, around, mode="edge"), kernel)
-        return [xp.ascontiguousarray(tiles.cut(each[..., tiles.left : tiles.left + tiles.width])) for each in found]
-    strips = _strips(images, tiles)
-    count, rows, height, width = strips.shape
-    return [each.reshape(count, rows, *each.shape[1:]) for each in _slopes(strips.reshape(-1, height, width), kernel)]
+def _on_tiles(images: Array, tiles: Tiles, kernel: NDArray[np.float64] | None) -> Array:
+    """What `_slopes` returns (6, n, rows, height, width), of images smoothed as the plane was.
+
+    They are smoothed on few rows of tiles by themselves, for more as a whole, which is less.
+    """
+    xp, margin = array_namespace(images), 1 if kernel is None else _MARGIN
+    height, rows = tiles.shape[0], len(tiles.first_rows)
+    is_whole = kernel is None or rows * (height + 2 * margin) > images.shape[1] + 2 * margin
+    if is_whole:
+        parts = xp.pad(images, ((0, 0), (margin, margin), (margin, margin)), mode="edge")
+    else:
+        parts = _strips(images, tiles).reshape(-1, height + 2 * margin, tiles.width + 2 * margin)
+    smoothed = parts
+    if kernel is not None:
+        smoothed = smooth(parts, kernel.astype(images.dtype)).astype(images.dtype)[:, 1:-1, 1:-1]
+        parts = parts[:, RADIUS + 1 : -RADIUS - 1, RADIUS + 1 : -RADIUS - 1]
+    found = xp.empty((6, len(images), rows, height, tiles.width), images.dtype)
+    for row, first in enumerate(tiles.first_rows):
+        part = slice(row, None, rows), slice(None), slice(None)
+        if is_whole:
+            part = slice(None), slice(first, first + height + 2), slice(tiles.left, tiles.left + tiles.width + 2)
+        for each, values in zip(found[:, :, row], _slopes(parts[part], smoothed[part]), strict=True):
+            each[:] = values
+    return found
 
 
-def _slopes(images: Array, kernel: NDArray[np.float64] | None) -> list[Array]:
-    """Images, smoothed as the plane was; the slopes of the smoothed; those of the images. `_MARGIN` pixels go."""
-    xp = array_namespace(images)
-    near = slice(RADIUS, -RADIUS)
-    smoothed = smooth(images, kernel.astype(images.dtype)).astype(images.dtype) if kernel is not None else None
-    images = images[:, near, near]
-    smoothed = images if smoothed is None else smoothed
-    # The slope of the polynomial through 3 x 3 values, which the sub-pixel fit is.
-    wy, wx = _slope(_mean_of_3(smoothed, 2), 1), _slope(_mean_of_3(smoothed, 1), 2)
-    rim = _MARGIN - RADIUS
-    inner = (slice(None), slice(rim, -rim), slice(rim, -rim))
-    return [
-        xp.ascontiguousarray(each[inner]) for each in (images, smoothed, wy, wx, _slope(images, 1), _slope(images, 2))
-    ]
+def _slopes(images: Array, smoothed: Array) -> tuple[Array, ...]:
+    """Images (n, h, w) and the smoothed; the slopes of the smoothed; those of the images, all without their rims.
 
-
-def _slope(images: Array, axis: int) -> Array:
-    """Central differences along an axis, zero on the rim."""
-    before, after, inner = _neighbours(axis)
-    slope = array_namespace(images).zeros_like(images)
-    slope[inner] = (images[after] - images[before]) / 2
-    return slope
-
-
-def _mean_of_3(images: Array, axis: int) -> Array:
-    before, after, inner = _neighbours(axis)
-    mean = images.copy()
-    mean[inner] = (images[before] + images[inner] + images[after]) / 3
-    return mean
-
-
-def _neighbours(axis: int) -> tuple[tuple[slice, ...], ...]:
-    """Of all elements along an axis but the first and last: those before, those after, and themselves."""
-    return tuple((slice(None),) * axis + (part,) for part in (slice(None, -2), slice(2, None), slice(1, -1)))
+    The slope of the smoothed is that of the polynomial through 3 x 3 values, which the sub-pixel fit is.
+    """
+    inner = slice(None), slice(1, -1), slice(1, -1)
+    along_rows = (smoothed[:, :, :-2] + smoothed[:, :, 1:-1] + smoothed[:, :, 2:]) / 3
+    down = (smoothed[:, :-2] + smoothed[:, 1:-1] + smoothed[:, 2:]) / 3
+    of_smoothed = (along_rows[:, 2:] - along_rows[:, :-2]) / 2, (down[:, :, 2:] - down[:, :, :-2]) / 2
+    of_images = (images[:, 2:, 1:-1] - images[:, :-2, 1:-1]) / 2, (images[:, 1:-1, 2:] - images[:, 1:-1, :-2]) / 2
+    return images[inner], smoothed[inner], *of_smoothed, *of_images

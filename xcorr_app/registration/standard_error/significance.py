@@ -25,8 +25,6 @@ MAX_FALSE_ALARM = 0.01
 
 _SAMPLES = 48
 """Values along each axis of a plane that its spread is taken from."""
-_FEW = 4
-"""Up to so many places of a row, partial sorting costs less than sorting the whole row."""
 _DEVIATION = 1.4826
 """Standard deviation of normal values over their median absolute deviation."""
 
@@ -177,9 +175,12 @@ def _median(values: Array) -> Array:
         return xp.full(values.shape[0], np.nan)
     count = xp.isfinite(values).sum(axis=1)
     places = [xp.maximum((count - 1) // 2, 0), xp.minimum(count // 2, values.shape[1] - 1)]
-    few = np.unique(places) if xp is np else ()
+    few = np.unique(places).tolist() if xp is np else []
     # NaN last, in either order.
-    ordered = np.partition(values, few, axis=1) if 0 < len(few) <= _FEW else xp.sort(values, axis=1)
+    # A single place is found by vector instructions; what belongs before it is the largest on this side.
+    ordered = np.partition(values, few[-1], axis=1) if few and few[-1] - few[0] <= 1 else xp.sort(values, axis=1)
+    if few:
+        ordered[:, few[0]] = ordered[:, : few[0] + 1].max(axis=1)
     batch = xp.arange(values.shape[0])
     pair = [ordered[batch, index] for index in places]
     return xp.where(count > 0, (pair[0] + xp.where(count % 2 == 1, pair[0], pair[1])) / 2, np.nan)

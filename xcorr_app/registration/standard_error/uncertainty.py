@@ -142,11 +142,11 @@ def unshared(
     return xp.stack(rest, axis=1), xp.stack(bends), gains, varied
 
 
-def frame_sums(frames: Array, reference: ReferenceSlopes, peak: NDArray[np.intp]) -> Array:
-    """F, Q, S and both T (5, n, rows, columns) of frames (n, h, w) at whole shifts."""
-    tiles, moved = reference.tiles, _moved(frames, reference.tiles, peak)
-    sums = [tiles.sums(moved), *(tiles.sums(moved, factor) for factor in (moved, *reference.factors))]
-    return array_namespace(frames).stack(sums)
+def frame_sums(frames: Array, reference: ReferenceSlopes, peak: NDArray[np.intp], first: int = 0) -> Array:
+    """F, Q, S and both T (5, n, rows, columns), or the later of them, of frames (n, h, w) at whole shifts."""
+    moved = _moved(frames, reference.tiles, peak)
+    kinds = [(moved,), (moved, moved), *((moved, factor) for factor in reference.factors)]
+    return array_namespace(frames).stack([reference.tiles.sums(*kind) for kind in kinds[first:]])
 
 
 def _moved(frames: Array, tiles: Tiles, peak: NDArray[np.intp]) -> Array:

@@ -77,8 +77,7 @@ def spline_basis(nodes: Floats, places: Floats) -> Floats:
     if nodes.size == 1:
         return np.ones((places.size, 1))
     degree = min(3, nodes.size - 1)
-    basis: Floats = make_interp_spline(nodes, np.eye(nodes.size), k=degree)(places)
-    return basis
+    return np.asarray(make_interp_spline(nodes, np.eye(nodes.size), k=degree)(places))
 
 
 def local_splines(nodes: Floats, size: int) -> tuple[Floats, NDArray[np.int32], NDArray[np.float32]]:

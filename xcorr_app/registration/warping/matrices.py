@@ -11,15 +11,13 @@ Matrix = NDArray[np.float64]
 def about_corner(motion: Matrix, shape: tuple[int, int]) -> Matrix:
     """Return a motion about the middle of a frame as one of pixel coordinates, counted from its first pixel."""
     middle = _to_middle(shape)
-    found: Matrix = middle @ motion @ np.linalg.inv(middle)
-    return found
+    return np.asarray(middle @ motion @ np.linalg.inv(middle))
 
 
 def about_middle(motion: Matrix, shape: tuple[int, int]) -> Matrix:
     """Undo `about_corner`."""
     middle = _to_middle(shape)
-    found: Matrix = np.linalg.inv(middle) @ motion @ middle
-    return found
+    return np.asarray(np.linalg.inv(middle) @ motion @ middle)
 
 
 def turned(angle: float | NDArray[np.float64], scale: float | NDArray[np.float64] = 1.0) -> Matrix:
@@ -37,15 +35,13 @@ def angle_of(matrices: Matrix) -> NDArray[np.float64]:
     Of an affine motion, that of the rotation nearest to it.
     """
     a = matrices[:, :2, :2]
-    found: NDArray[np.float64] = np.degrees(np.arctan2(a[:, 1, 0] - a[:, 0, 1], a[:, 0, 0] + a[:, 1, 1]))
-    return found
+    return np.asarray(np.degrees(np.arctan2(a[:, 1, 0] - a[:, 0, 1], a[:, 0, 0] + a[:, 1, 1])))
 
 
 def scale_of(matrices: Matrix) -> NDArray[np.float64]:
     """Factors (T,) by which frames must be enlarged to land on the reference: the root of that of areas."""
     a = matrices[:, :2, :2]
-    found: NDArray[np.float64] = 1 / np.sqrt(np.abs(a[:, 0, 0] * a[:, 1, 1] - a[:, 0, 1] * a[:, 1, 0]))
-    return found
+    return np.asarray(1 / np.sqrt(np.abs(a[:, 0, 0] * a[:, 1, 1] - a[:, 0, 1] * a[:, 1, 0])))
 
 
 def _to_middle(shape: tuple[int, int]) -> Matrix:

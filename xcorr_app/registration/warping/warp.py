@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.moving.interpolation import EDGE_TOLERANCE
 from xcorr_app.registration.one_blas_thread import one_blas_thread
 from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.registration.warping.device_warp import splines_of, takes, warped
@@ -23,9 +23,9 @@ from xcorr_app.registration.warping.ndimage import ndimage_of
 
 Floats = NDArray[np.float64]
 Mode = Literal["constant", "nearest"]
+Warp = Callable[[Array, Sequence[int], int, Mode], Array]
+"""Warps frames (n, Y, X), of such numbers in a stack, by an order and mode: as the reference shows them."""
 _ORDERS = (0, 1, 3)
-_INSIDE = 1e-3
-"""Pixels by which a place may be beyond the edge and still count as inside, as in `xcorr_app.apply_shifts`."""
 _PIXELS_A_RANGE = 1 << 21
 """Frame by frame."""
 _MAX_LINES, _EXACT = 32766, 1e-4
@@ -136,11 +136,11 @@ def values_at(frame: Array, places: Array, order: int) -> Array:
     return ndimage.map_coordinates(frame, edge, order=order, mode="mirror", output=working, prefilter=False)
 
 
-def linear_at(frame: Array, places: Array) -> Array:
+def linear_at(frame: Array, places: Array, out: Array | None = None) -> Array:
     """Values of a frame of the host (float32) at places (2, Y, X), linearly interpolated, the nearest beyond."""
     import cv2
 
-    return cv2.remap(frame, places[1], places[0], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    return cv2.remap(frame, places[1], places[0], cv2.INTER_LINEAR, out, cv2.BORDER_REPLICATE)
 
 
 @functools.cache
@@ -165,41 +165,20 @@ def places_of(displacement: Array) -> Array:
     return displacement + xp.stack(xp.broadcast_arrays(y[:, None], x[None, :]))
 
 
-def inside_frame(places: Array, shape: tuple[int, int], rim: float = -_INSIDE) -> Array:
+def inside_frame(places: Array, shape: tuple[int, int], rim: float = -EDGE_TOLERANCE) -> Array:
     """Which places (..., 2, Y, X), rows and columns, lie in a frame at least `rim` pixels from its edge."""
     y, x = places[..., 0, :, :], places[..., 1, :, :]
     return (y >= rim) & (y <= shape[0] - 1 - rim) & (x >= rim) & (x <= shape[1] - 1 - rim)
 
 
-class Warp(Protocol):
-    """Warps any frames of a stack."""
-
-    def __call__(self, frames: Array, numbers: Sequence[int], order: int, mode: Mode) -> Array:
-        """Return frames (n, Y, X), of those `numbers` in the stack, as the reference shows them."""
+def by_matrices(matrices: Floats) -> Warp:
+    """What warps by matrices (T, 3, 3) from places of the reference to places of the frame."""
+    return lambda frames, numbers, order, mode: warp_frames(frames, matrices[list(numbers)], order, mode)
 
 
-@dataclass(frozen=True)
-class ByMatrices:
-    """By matrices (T, 3, 3) from places of the reference to places of the frame."""
-
-    matrices: Floats
-
-    def __call__(self, frames: Array, numbers: Sequence[int], order: int, mode: Mode) -> Array:
-        """See `Warp`."""
-        return warp_frames(frames, self.matrices[list(numbers)], order, mode)
-
-
-@dataclass(frozen=True)
-class ByFields:
-    """By shifts (T, gy, gx, 2) at nodes, given by their rows and columns."""
-
-    shifts: Floats
-    rows: Floats
-    columns: Floats
-
-    def __call__(self, frames: Array, numbers: Sequence[int], order: int, mode: Mode) -> Array:
-        """See `Warp`."""
-        return warp_by_fields(frames, self.shifts[list(numbers)], (self.rows, self.columns), order, mode)
+def by_fields(shifts: Floats, nodes: tuple[Floats, Floats]) -> Warp:
+    """What warps by shifts (T, gy, gx, 2) at nodes of rows and columns."""
+    return lambda frames, numbers, order, mode: warp_by_fields(frames, shifts[list(numbers)], nodes, order, mode)
 
 
 def in_threads(warp: Callable[[slice], Array], stack: Array) -> Array:

@@ -28,16 +28,25 @@ def in_borders(frames: Array, at_least: int = 1) -> Array:
     xp = array_namespace(frames)
     found = xp.zeros(frames.shape, dtype=bool)
     for lines, hidden in ((frames, found), (frames.transpose(0, 2, 1), found.transpose(0, 2, 1))):
-        uniform = (lines == lines[:, :, :1]).all(axis=2)
         for order in (slice(None), slice(None, None, -1)):
-            value, last = lines[:, order, 0], lines.shape[1] - 1
-            same = uniform[:, order] & (value == value[:, :1])
-            width = xp.cumprod(same.astype(np.int32), axis=1).sum(axis=1)
-            beside = lines[:, order][xp.arange(len(lines)), xp.minimum(width + _RIM, last)]
-            width = xp.where((beside == value[:, :1]).mean(axis=1) < _OF_BORDER, width, 0)
-            outside = xp.arange(last + 1) < xp.where(width >= at_least, width + _RIM, 0)[:, None]
-            hidden[:, order] |= outside[:, :, None]
+            inwards = lines[:, order]
+            width, last = _first_of_one_value(inwards), lines.shape[1] - 1
+            beside = inwards[xp.arange(len(lines)), xp.minimum(width + _RIM, last)]
+            width = xp.where((beside == inwards[:, 0, :1]).mean(axis=1) < _OF_BORDER, width, 0)
+            width = xp.where(width >= at_least, width + _RIM, 0)
+            hidden[:, order][:, : int(width.max())] |= (xp.arange(int(width.max())) < width[:, None])[:, :, None]
     return found
+
+
+def _first_of_one_value(lines: Array, looked_at: int = 4) -> Array:
+    """How many of the first lines of frames (n, lines, pixels) have the value of the first pixel throughout.
+
+    A few are looked at before others are: few frames have borders, and fewer have wide ones.
+    """
+    same = (lines[:, :looked_at] == lines[:, :1, :1]).all(axis=2)
+    width = array_namespace(lines).cumprod(same.astype(np.int32), axis=1).sum(axis=1)
+    is_known = looked_at >= lines.shape[1] or int(width.max()) < looked_at
+    return width if is_known else _first_of_one_value(lines, 4 * looked_at)
 
 
 def finite_part(frames: Frames, lacking: NDArray[np.integer], roi: Roi | None) -> Roi | None:

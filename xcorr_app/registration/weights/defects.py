@@ -78,8 +78,7 @@ def _brightest(image: Array, number: int) -> NDArray[np.intp]:
     height = np.where(above >= 0, above + between, 0)
     height[height <= DEVIATIONS * NOISE_OF_STEPS * np.median(steps)] = 0
     places = np.argwhere(height)
-    found: NDArray[np.intp] = places[np.argsort(-height[tuple(places.T)], kind="stable")[:number]]
-    return found
+    return np.asarray(places[np.argsort(-height[tuple(places.T)], kind="stable")[:number]])
 
 
 def _in_common(one: NDArray[np.intp], other: NDArray[np.intp]) -> int:

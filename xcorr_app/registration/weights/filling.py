@@ -93,7 +93,7 @@ class _Rings:
             t, y, x, rows, columns, known = (xp.asarray(each) for each in ring)
             at, there = (slice(None), slice(None)) if len(self.hidden) == 1 else (t, t[:, None])
             values = out[there, rows, columns]
-            counts, weights = known & _finite(values), xp.asarray(_WEIGHTS)
+            counts, weights = _finite(values, known), xp.asarray(_WEIGHTS)
             total, number = ((each * weights).sum(axis=-1) for each in (xp.where(counts, values, 0), counts))
             # What has no neighbour with a value keeps its own.
             out[at, y, x] = _of_type(
@@ -101,7 +101,7 @@ class _Rings:
             )
         if self.left is None:
             return out
-        counts = xp.asarray(~self.hidden) & _finite(frames)
+        counts = _finite(frames, xp.asarray(~self.hidden))
         # Divided before they are summed: the sum of large values must not overflow.
         mean = (xp.where(counts, frames, 0) / xp.maximum(counts.sum(axis=(1, 2), keepdims=True), 1)).sum(axis=(1, 2))
         return xp.where(xp.asarray(self.left), _of_type(mean, frames)[:, None, None], out)
@@ -114,9 +114,9 @@ def _beside(known: Array) -> Array:
     return lines[..., :-2] | lines[..., 1:-1] | lines[..., 2:]
 
 
-def _finite(values: Array) -> Array:
-    """Which values are numbers."""
-    return array_namespace(values).isfinite(values) if values.dtype.kind == "f" else True
+def _finite(values: Array, counts: Array) -> Array:
+    """Those that count of values that are numbers."""
+    return array_namespace(values).isfinite(values) & counts if values.dtype.kind == "f" else counts
 
 
 def _of_type(values: Array, frames: Array) -> Array:

@@ -8,6 +8,7 @@ now and then beside them in the same colours, as the digits of a clock are, belo
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,18 +30,17 @@ _AWAY, _SHARP = (4, 5), 0.6
 
 def overlay(images: NDArray[np.generic]) -> NDArray[np.bool_]:
     """Pixels (h, w) that are drawn into all images (n, h, w)."""
-    import cv2
-    from scipy import ndimage
-
-    around = np.ones((3, 3), dtype=bool)
     nothing = np.zeros(images.shape[1:], dtype=bool)
-    held = (images[1:] == images[0]).all(axis=0)
+    same = images[1:] == images[0]
+    held = same.all(axis=0)
+    if not held.mean() > MIN_SHARE:  # of these some are left at most
+        return nothing
     # Pixels alone keep their values by chance, and stuck lines are narrower.
-    held = ndimage.binary_propagation(ndimage.binary_opening(held, around), around, held)
-    beside = ndimage.binary_dilation(held, around) & ~held
+    held = _with(_morphed(held, cv2.MORPH_OPEN), held)
+    beside = _morphed(held, cv2.MORPH_DILATE) & ~held
     if not MIN_SHARE < held.mean() < _LARGEST_SHARE or not beside.any():
         return nothing
-    if (images[1:] == images[0])[:, beside].mean() > _AS_BEFORE:
+    if same[:, beside].mean() > _AS_BEFORE:
         return nothing
     held &= ends_sharply(images, held)
     if held.mean() < MIN_SHARE:
@@ -49,20 +49,32 @@ def overlay(images: NDArray[np.generic]) -> NDArray[np.bool_]:
     is_colour = number > _MIN_OF_COLOUR * held.sum()
     if len(images) < _FEWEST and number[is_colour].sum() < _OF_COLOURS * held.sum():
         return nothing
-    again = np.isin(images, values[is_colour]).mean(axis=0) > _NOW_AND_THEN
+    coloured = np.logical_or.reduce([np.zeros(images.shape, bool), *(images == value for value in values[is_colour])])
+    again = coloured.sum(axis=0) / len(images) > _NOW_AND_THEN
     # Words whose letters are near each other hang together, and with them what is drawn only now and then.
-    padded, side = np.pad(held | again, _GAP, mode="edge").astype(np.uint8), np.ones((2 * _GAP + 1,) * 2)
-    near = cv2.morphologyEx(padded, cv2.MORPH_CLOSE, side, borderType=cv2.BORDER_CONSTANT, borderValue=0) > 0
-    part = ndimage.binary_propagation(held, around, near[_GAP:-_GAP, _GAP:-_GAP])
-    found: NDArray[np.bool_] = ndimage.binary_dilation(part, around, iterations=_RIM)
+    near = _morphed(np.pad(held | again, _GAP, mode="edge"), cv2.MORPH_CLOSE, _GAP)
+    found = _morphed(_with(held, near[_GAP:-_GAP, _GAP:-_GAP]), cv2.MORPH_DILATE)
     return found if found.mean() < _LARGEST_SHARE else nothing
+
+
+def _morphed(pixels: NDArray[np.bool_], how: int, reach: int = _RIM) -> NDArray[np.bool_]:
+    """Pixels (h, w) opened, closed or dilated by a square that reaches so far; none lie beyond the rim."""
+    square = np.ones((2 * reach + 1,) * 2, dtype=np.uint8)
+    found = cv2.morphologyEx(pixels.view(np.uint8), how, square, borderType=cv2.BORDER_CONSTANT, borderValue=0)
+    return np.asarray(found, bool)
+
+
+def _with(seeds: NDArray[np.bool_], areas: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Pixels (h, w) of the areas, also joined at corners, that hold one of the seeds, all of which lie in one."""
+    number, area = cv2.connectedComponents(areas.astype(np.uint8), connectivity=8)
+    return np.asarray(np.isin(np.arange(number), area[seeds])[area])
 
 
 def ends_sharply(images: NDArray[np.generic], held: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Pixels (h, w) of the areas held by images (n, h, w) at whose rim values do not come near theirs."""
     from scipy import ndimage
 
-    area, number = ndimage.label(held, np.ones((3, 3)))
+    number, area = cv2.connectedComponents(held.view(np.uint8), connectivity=8)
     distance, nearest = ndimage.distance_transform_cdt(~held, "chessboard", return_indices=True)
     near = (distance > 0) & (distance <= _AWAY[1])
     distance, (y, x) = distance[near], nearest[:, near]
@@ -70,9 +82,8 @@ def ends_sharply(images: NDArray[np.generic], held: NDArray[np.bool_]) -> NDArra
     means = []
     for first, last in ((1, 1), _AWAY):
         chosen = (distance >= first) & (distance <= last)
-        total, count = (np.bincount(area[y, x][chosen], each, number + 1) for each in (off[chosen], None))
+        total, count = (np.bincount(area[y, x][chosen], each, number) for each in (off[chosen], None))
         means.append(total / np.maximum(count, 1))
     beside, away = means
     # Where nothing lies farther away nothing is known.
-    sharp: NDArray[np.bool_] = (beside >= _SHARP * away)[area]
-    return sharp
+    return np.asarray((beside >= _SHARP * away)[area])

@@ -15,7 +15,7 @@ from xcorr_app.registration.masked.estimate import takes_masks
 from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.settings import Roi, Settings
-from xcorr_app.registration.stack.frames import ArrayFrames, Frames
+from xcorr_app.registration.stack.frames import ArrayFrames, Frames, HeldFrames, held_if_few
 from xcorr_app.registration.stack.smoothing_in_time import smoothed_in_time
 from xcorr_app.registration.weights.borders import SURE, in_borders, without_rims
 from xcorr_app.registration.weights.defects import defects, hits
@@ -73,9 +73,9 @@ def weighted(frames: Frames, reference: str | int | Array, settings: Settings) -
     with np.errstate(over="ignore", invalid="ignore"):
         seen = glance(frames)
         if any(seen if settings.contrast.auto else seen[:2]):
-            images = [image for image in _read(frames, _LOOKED_AT) if bool((image != image[0, 0]).any())]
+            images = {n: image for n, image in _read(frames, _LOOKED_AT).items() if bool((image != image[0, 0]).any())}
             if len(images) > 1:
-                found = _looked_at(found, array_namespace(images[0]).stack(images), seen, settings)
+                found = _looked_at(found, images, seen, settings)
     return replace(found, frames=smoothed_in_time(found.frames, settings.smooth_time))
 
 
@@ -84,7 +84,7 @@ def glance(frames: Frames) -> Glance:
 
     A device looks at them by kernels of its own, which find the same.
     """
-    images = _read(frames, _AT_A_GLANCE) if frames.count > 1 and min(frames.shape) >= _SMALLEST else []
+    images = list(_read(frames, _AT_A_GLANCE).values()) if frames.count > 1 and min(frames.shape) >= _SMALLEST else []
     if not images:
         return Glance()
     lines, areas = (min(frames.shape) >= smallest for smallest in (SMALLEST, _SMALLEST_OF_AREAS))
@@ -98,12 +98,12 @@ def glance(frames: Frames) -> Glance:
     return Glance(stands_out(images[0]), lines and may_be_stuck(images[0]), areas and _may_hold(images))
 
 
-def _read(frames: Frames, count: int) -> list[Array]:
-    """At most so many frames (Y, X) spread over a stack, and so are the first three and five of them."""
+def _read(frames: Frames, count: int) -> dict[int, Array]:
+    """At most so many frames (Y, X) by number, spread over a stack, and so are the first three and five of them."""
     numbers = spread(np.arange(frames.count), _LOOKED_AT)
     ordered = dict.fromkeys([*numbers[[0, -1, len(numbers) // 2, len(numbers) // 4, -len(numbers) // 4]], *numbers])
-    chunks = [frames.read(int(number), int(number) + 1) for number in list(ordered)[:count]]
-    return [chunk.frames[0] for chunk in chunks if not chunk.unreadable]
+    chunks = {int(number): frames.read(int(number), int(number) + 1) for number in list(ordered)[:count]}
+    return {number: chunk.frames[0] for number, chunk in chunks.items() if not chunk.unreadable}
 
 
 def _may_hold(images: list[Array]) -> bool:
@@ -116,8 +116,10 @@ def _may_hold(images: list[Array]) -> bool:
     return bool(to_host(xp.stack([same.mean() > MIN_SHARE, *(edge.all() for edge in edges)])).any())
 
 
-def _looked_at(given: Weighted, images: Array, seen: Glance, settings: Settings) -> Weighted:
-    """Find out by images (n, h, w) what frames hold that is no scene."""
+def _looked_at(given: Weighted, chosen: dict[int, Array], seen: Glance, settings: Settings) -> Weighted:
+    """Find out by the chosen frames (h, w), by number, what all hold that is no scene."""
+    each = list(chosen.values())
+    images = array_namespace(each[0]).stack(each)
     notes, reference, roi, borders, inner = list[str](), given.reference, settings.roi or _WHOLE, False, None
     hidden = np.zeros(images.shape[1:], dtype=bool)
     if settings.contrast.auto and seen.held:
@@ -142,9 +144,10 @@ def _looked_at(given: Weighted, images: Array, seen: Glance, settings: Settings)
             "Left out of the measurement: borders of a single value, which frames that were moved before are filled "
             "with."
         )
+    still = FilledFrames(given.frames, hidden, borders)
+    frames = held_if_few(still) if notes else given.frames
     if notes:
-        still = FilledFrames(given.frames, hidden, borders)
-        images = still.filled(images) if seen.line_may_be_stuck or seen.stands_out else images
+        images = frames.chunk.frames[list(chosen)] if isinstance(frames, HeldFrames) else still.filled(images)
         if not isinstance(reference, (str, int, np.integer)):
             reference = still.filled(reference[None])[0]
     if seen.line_may_be_stuck and (lines := stuck_lines(images)).any():
@@ -159,5 +162,6 @@ def _looked_at(given: Weighted, images: Array, seen: Glance, settings: Settings)
             f"Single pixels that are hit in one frame alone (cosmic rays, spikes; about {number:.0f} a frame) "
             "were replaced by their neighbours for measuring."
         )
-    frames = FilledFrames(given.frames, hidden | places, borders, hits=number > 0) if notes else given.frames
+    if notes and (number or (places | (hidden ^ still.hidden)).any()):
+        frames = held_if_few(FilledFrames(given.frames, hidden | places, borders, hits=number > 0))
     return Weighted(frames, reference, tuple(notes), drawn, masks, inner, found if len(found) else None)
