@@ -189,9 +189,8 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
         together, led = _led_by_pattern(frames, measured, replace(plain, roi=settings.roi), many)
         if together is not None:
             return Told(joint=together)
-        doubted |= led
     if rest.is_little:
-        return Told(contested=doubted)
+        return Told(contested=doubted or led)
     few = spread(usable, _LOOKED_AT)
     shifts = measured.shifts[few]
     one = shares(taken(frames, few, middle), shifts)
@@ -200,9 +199,9 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     unexplained &= one.unexplained > _UNEXPLAINED and rest.share > max(_UNEXPLAINED, _BY_CHANCE * rest.chance)
     is_seen = has_pattern(one, shifts)
     if not (is_seen or unexplained):
-        return Told(contested=doubted)
+        return Told(contested=doubted or led)
     plain = replace(plain, roi=settings.roi)
-    return _by_layers(frames, measured, plain, measure, many, is_seen=is_seen, doubted=doubted, led=led)
+    return _by_layers(frames, measured, plain, measure, many, is_seen=is_seen, doubted=doubted or led, led=led)
 
 
 def _by_layers(
@@ -266,9 +265,12 @@ def _by_layers(
     contested &= moves_little
     strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
     still = StillLayer(layers, many, sigma, plain)
-    free = PatternFreeFrames(frames, _of_frame(pattern, frames, settings.roi), strength)
-    leaves_nothing = without.share < max(_UNEXPLAINED, _BY_CHANCE * without.chance)
-    return Told(free, still, contested=contested, leaves_nothing=leaves_nothing)
+    return Told(
+        PatternFreeFrames(frames, _of_frame(pattern, frames, settings.roi), strength),
+        still,
+        contested=contested,
+        leaves_nothing=without.share < max(_UNEXPLAINED, _BY_CHANCE * without.chance),
+    )
 
 
 def _of_frame(pattern: Array, frames: Frames, part: Roi | None) -> Array:
