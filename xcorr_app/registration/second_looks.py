@@ -180,10 +180,12 @@ def uneven_light(series: Series) -> Series:
 
 def fixed_pattern(series: Series) -> Series:
     """Does a pattern stand still? It is taken off, or fitted together with the scene, or all is doubted."""
-    if not series.is_open:
+    if not by_frames(series.reference):
         return series
-    trial, found = series.measurement.trial, series.found
-    told = without_pattern(series.frames, found.measured, series.settings, trial, found.rest)
+    found = series.found
+    told = without_pattern(series.frames, found.measured, series.settings, series.measurement.trial, found.rest)
+    if not series.is_open and not told.leaves_nothing:
+        return series
     if told.joint is not None:
         found = replace(found, measured=told.joint.replacing(found.measured))
     if told.frames is not None:

@@ -125,9 +125,10 @@ def jumping(seed):
 @pytest.mark.parametrize(
     ("truth", "sigma", "wrong", "trusted"),
     [
-        # Sections that drift by sixty pixels; a short series that jumps; all but a few are flagged.
+        # A pair; sections that drift by sixty pixels; a short series that jumps; all but a few are flagged.
         (lambda _: np.linspace(0, 1, 12)[:, None] * np.array([60.0, 25.0]), 0.7, 0.0, only_the_reference(12)),
         (lambda _: np.array([(0, 0), (9, -4), (2, 8), (-7, -6), (5, 3.0)]), 0.33, 0.02, np.arange(5) % 3 == 0),
+        (lambda _: np.array([(0, 0), (25.0, -22)]), 0.03, 0.3, only_the_reference(2)),
         (jumping, 0.2, 0.3, only_the_reference(24)),
         # One doubted section among others that lie anywhere.
         (lambda s: np.random.default_rng(s).uniform(-60, 60, (12, 2)) * (np.arange(12) > 0)[:, None], 0.5, 0.35,

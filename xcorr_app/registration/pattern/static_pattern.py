@@ -135,6 +135,8 @@ class Told:
     """Shifts of a scene that hardly moves over a pattern, fitted together with both."""
     contested: bool = False
     """Two layers were found, but not which of them is the scene, or how far they move against each other."""
+    leaves_nothing: bool = False
+    """Frames less the pattern leave no more than noise: no other motion is needed to explain them."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -160,10 +162,12 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     middle = replace(plain, roi=_middle(frames.shape))
     pixels = frames.shape[0] * frames.shape[1]
     many = spread(usable, min(_MOST, max(_FEWEST_TAKEN, _PIXELS // pixels)))
-    doubted = False
+    doubted, signs = False, 0.0
     first = spread(usable, _FIRST_LOOK)
+    # Parts that move otherwise, or frames that turn: only what explains these as well is a better word for them.
+    moves_otherwise = measured.crossed or measured.linear is not None
     if (
-        not rest.is_noise
+        not (rest.is_noise or moves_otherwise)
         and hardly_moves(frames.shape, measured.shifts[first])
         and signs_of_two_layers(taken(frames, first, middle), measured.shifts[first]) > FIRST_SIGN
     ):
@@ -179,25 +183,25 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
             )
             if together is not None:
                 return Told(joint=together)
-    led = False
-    if may_be_led:
+    # Two layers for certain, though not the shifts of one against the other.
+    led = signs > SURE and doubted
+    if may_be_led and not moves_otherwise:
         together, led = _led_by_pattern(frames, measured, replace(plain, roi=settings.roi), many)
         if together is not None:
             return Told(joint=together)
-    doubted |= led
     if rest.is_little:
-        return Told(contested=doubted)
+        return Told(contested=doubted or led)
     few = spread(usable, _LOOKED_AT)
     shifts = measured.shifts[few]
     one = shares(taken(frames, few, middle), shifts)
     # A pattern that did not hold the shifts is left where it was.
-    unexplained = rest.stands_still or _hold_still(measured, usable)
+    unexplained = rest.stands_still or _hold_still(measured, usable) or signs > SURE or moves_otherwise
     unexplained &= one.unexplained > _UNEXPLAINED and rest.share > max(_UNEXPLAINED, _BY_CHANCE * rest.chance)
     is_seen = has_pattern(one, shifts)
     if not (is_seen or unexplained):
-        return Told(contested=doubted)
+        return Told(contested=doubted or led)
     plain = replace(plain, roi=settings.roi)
-    return _by_layers(frames, measured, plain, measure, many, is_seen=is_seen, doubted=doubted, led=led)
+    return _by_layers(frames, measured, plain, measure, many, is_seen=is_seen, doubted=doubted or led, led=led)
 
 
 def _by_layers(
@@ -262,7 +266,10 @@ def _by_layers(
     strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
     still = StillLayer(layers, many, sigma, plain)
     return Told(
-        PatternFreeFrames(frames, _of_frame(pattern, frames, settings.roi), strength), still, contested=contested
+        PatternFreeFrames(frames, _of_frame(pattern, frames, settings.roi), strength),
+        still,
+        contested=contested,
+        leaves_nothing=without.share < max(_UNEXPLAINED, _BY_CHANCE * without.chance),
     )
 
 

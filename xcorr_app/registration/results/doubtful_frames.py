@@ -23,7 +23,7 @@ DEFAULT_POLICY = "interpolate"
 _ROUNDS, _FINER = 5, 0.25
 """In which probabilities follow from each other, for variances of a step of which each is this part of the last."""
 _FEWEST = 3
-"""Frames that say nothing of how a stack moves."""
+"""Frames that say nothing of how a stack moves: it may move by any step."""
 _OF_MEDIAN = 2 * np.log(2)
 """Median of the squared length of a step over its variance along an axis."""
 _UNKNOWN_SIGMA = 0.5
@@ -112,7 +112,8 @@ def _right(
         # resembles, their agreement with each other says nothing, and all stand or fall together.
         return np.where(possible, 1 - np.median(chance[known]), 0.0)
     numbers, anywhere, area = np.flatnonzero(known), _anywhere(window), max(window[0] * window[1], 1)
-    steps = anywhere * _FINER ** np.arange(np.ceil(np.log(_STILL**2 / anywhere) / np.log(_FINER)) + 1)
+    smallest = _STILL**2 if numbers.size > _FEWEST else anywhere
+    steps = anywhere * _FINER ** np.arange(np.ceil(np.log(smallest / anywhere) / np.log(_FINER)) + 1)
     places, chance, own, stands = measured[known], chance[known], variance[known], sure[known]
     doubted = possible[known] & ~stands
     right = np.tile(np.where(stands, 1.0, np.where(doubted, 1 - chance, 0.0)), (steps.size, 1))
@@ -120,29 +121,27 @@ def _right(
         error = own + np.where(stands, 0.0, (1 - right) / np.maximum(right, _NEVER) * anywhere)
         said, spread = _by_others(places, error, numbers, steps)
         total = np.minimum(spread, anywhere) + own
-        squares = ((places - said) ** 2).sum(axis=2) / total
-        density = (1 + squares / _TAILS) ** (-1 - _TAILS / 2) / (2 * np.pi * total)
+        chi_squared = ((places - said) ** 2).sum(axis=2) / total
+        density = (1 + chi_squared / _TAILS) ** (-1 - _TAILS / 2) / (2 * np.pi * total)
         # Whether frames of this stack are right at all is told by the others; the reference finds itself.
         others = (right.sum(axis=1, keepdims=True) - right) / numbers.size
         for_it = np.where(stands, 1.0, others * (1 - chance)) * density
         against = np.where(stands, 0.0, (1 - others) * chance / area)
         right = np.where(doubted, for_it / np.maximum(for_it + against, _TINY), right)
     likelihood = np.log(np.maximum(for_it + against, _TINY))[:, stands | doubted].sum(axis=1)
-    weight = np.exp(likelihood - likelihood.max())
     found = np.zeros(known.size)
-    found[known] = weight @ right / weight.sum()
+    found[known] = np.average(right, axis=0, weights=np.exp(likelihood - likelihood.max()))
     return found
 
 
 def _by_others(places: Floats, error: Floats, numbers: NDArray[np.intp], steps: Floats) -> tuple[Floats, Floats]:
-    """Where (k, n, 2) the frames before and after a frame put it, and the variance (k, n) of that, or infinity.
+    """Where (k, n, 2) the frames before and after a frame put it, and the variance (k, n) of that.
 
     For k variances of a step from one frame to the next; `error` (k, n) are those of the places (n, 2).
     """
     total, weight = np.zeros((*error.shape, 2)), np.zeros_like(error)
     for order in (range(len(places)), range(len(places) - 1, -1, -1)):
-        place, spread, last = np.zeros((len(steps), 2)), error[:, order[0]], order[0]
-        place += places[last]
+        place, spread, last = np.tile(places[order[0]], (len(steps), 1)), error[:, order[0]], order[0]
         for i in order[1:]:
             ahead = spread + steps * abs(int(numbers[i] - numbers[last]))
             total[:, i] += place / ahead[:, None]
@@ -150,9 +149,8 @@ def _by_others(places: Floats, error: Floats, numbers: NDArray[np.intp], steps: 
             gain = ahead / (ahead + error[:, i])
             place = place + gain[:, None] * (places[i] - place)
             spread, last = gain * error[:, i], i
-    some = weight > 0
-    spread_of_all = np.where(some, 1 / np.where(some, weight, 1.0), np.inf)
-    return total / np.where(some, weight, 1.0)[..., None], spread_of_all
+    weight = np.maximum(weight, _TINY)
+    return total / weight[..., None], 1 / weight
 
 
 def _smoothed(places: Floats, precision: Floats, numbers: NDArray[np.intp]) -> Floats:
@@ -179,8 +177,7 @@ def _smoothed(places: Floats, precision: Floats, numbers: NDArray[np.intp]) -> F
 
 
 def _squares_of_steps(places: Floats) -> Floats:
-    squares: Floats = (np.diff(places, axis=0) ** 2).sum(axis=1)
-    return squares
+    return np.asarray((np.diff(places, axis=0) ** 2).sum(axis=1))
 
 
 def stays(trusted: NDArray[np.bool_], known: NDArray[np.bool_], policy: str) -> bool:
