@@ -28,7 +28,7 @@ class Limits(NamedTuple):
     unshared: float
     deviations: float
     min_shown: float
-    inlier_fraction: float
+    alike: float
     min_offset: float
     spread: float
     farthest: float
