@@ -31,7 +31,7 @@ from xcorr_app.registration.parts.linear_motion import edge_offsets
 from xcorr_app.registration.parts.tile_agreement import DIFFERS, LIMITS, judged
 from xcorr_app.registration.parts.tile_bins import binned, covered_by, sums_over_tiles
 from xcorr_app.registration.pattern import one_layer
-from xcorr_app.registration.quality import NOISE_PERIOD, _mean_products, clean_of
+from xcorr_app.registration.quality import NOISE_PERIOD, _mean_products, signal_fraction_of
 from xcorr_app.registration.stack.frames import ArrayFrames
 from xcorr_app.registration.standard_error import reference_slopes
 from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes
@@ -125,7 +125,9 @@ def test_slopes_of_references(kernels_of, rng, shape, count, weighted, uneven):
     put = kernels_of(row_sums, noise_sums, reference_tiles, callers=[reference_slopes])
     found = ReferenceSlopes(put(images), kernel, clean)
     looked_for = to_host(ReferenceSlopes(put(images), None).clean)
-    np.testing.assert_allclose(looked_for, clean_of(_mean_products(images.astype(np.float64), NOISE_PERIOD)), rtol=1e-5)
+    np.testing.assert_allclose(
+        looked_for, signal_fraction_of(_mean_products(images.astype(np.float64), NOISE_PERIOD)), rtol=1e-5
+    )
     assert found.tiles == expected.tiles
     np.testing.assert_allclose(to_host(found.noise), expected.noise, rtol=1e-5)
     # A device filters the slopes by another engine.
@@ -270,9 +272,9 @@ def test_what_aligned_frames_leave(kernels_of, rng, dtype, shape, still, few):
     drift = rng.normal(0, 2.5, (7, 2))
     frames, numbers = series(shape, dtype, drift, 0.3, still), np.array(few)
     put = kernels_of(left_over, callers=[one_layer])
-    found = one_layer.left_over_in_place(ArrayFrames(put(frames)), numbers, -drift[numbers])
+    found = one_layer.residual_in_place(ArrayFrames(put(frames)), numbers, -drift[numbers])
     images, shifts = frames[numbers].astype(np.float64), -drift[numbers]
-    if min(shape) >= one_layer._LARGE:
+    if min(shape) >= one_layer._BINNED_FROM:
         images, shifts = binned(images), shifts / 2
     expected = one_layer.left_over(images, shifts)
     np.testing.assert_allclose(astuple(found)[:4], astuple(expected)[:4], rtol=2e-3, atol=1e-6)
@@ -282,7 +284,7 @@ def test_what_aligned_frames_leave(kernels_of, rng, dtype, shape, still, few):
 
 def test_nothing_is_said_where_kernels_cannot_read_or_frames_share_too_little(kernels_of):
     frames = series((61, 90), "uint16", np.zeros((3, 2)), 1.0)
-    put, in_place = kernels_of(left_over, callers=[one_layer]), one_layer.left_over_in_place
+    put, in_place = kernels_of(left_over, callers=[one_layer]), one_layer.residual_in_place
     assert in_place(ArrayFrames(put(frames.astype(np.float32))), np.arange(3), np.zeros((3, 2))) is None
     far = np.array([[0.0, 0.0], [45.0, 0.0], [0.0, 0.0]])
     assert in_place(ArrayFrames(put(frames)), np.arange(3), far) == one_layer.UNKNOWN
@@ -310,7 +312,7 @@ def test_which_tiles_agree(kernels_of, shape, deviation, dtype, each):
     assert differ <= (0 if put is np.asarray else 0.005)
     assert (found.tiles == DIFFERS).any()
     if put is np.asarray:
-        np.testing.assert_allclose(found.alike, expected.alike)
+        np.testing.assert_allclose(found.inlier_fraction, expected.inlier_fraction)
         np.testing.assert_allclose(found.edges, expected.edges, rtol=1e-5)
 
 
@@ -345,6 +347,6 @@ def test_verdicts_by_sums(host_builds, monkeypatch, rng, count, tiles_of, correl
     arrays = guarded(sums), guarded(whole.astype(np.int32)), guarded(offsets)
     found = tile_verdict.started_verdict(*arrays, both, shape, size, limits, smoothed=smoothed)()
     np.testing.assert_array_equal(found.tiles, expected[0])
-    np.testing.assert_allclose(found.alike, expected[1])
+    np.testing.assert_allclose(found.inlier_fraction, expected[1])
     np.testing.assert_allclose(found.edges, edges, rtol=1e-6)
     np.testing.assert_allclose(found.noise, levels[:, 2])

@@ -23,10 +23,10 @@ from xcorr_app.gpu.peaks.overlap_edges import OverlapEdges
 from xcorr_app.gpu.peaks.rated_peak import RATED_RECORD, RatedPeaks, _ties, rated_peak_launch
 from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
 from xcorr_app.registration.measuring.rated_peaks import Planes, find_rated_peaks
-from xcorr_app.registration.quality import clean_fraction
+from xcorr_app.registration.quality import signal_fraction
 from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes
 from xcorr_app.registration.standard_error.significance import Spread, rated, strides_of
-from xcorr_app.registration.standard_error.uncertainty import AT_EDGES, FEWEST_TILES, peak_shapes
+from xcorr_app.registration.standard_error.uncertainty import AT_EDGES, MIN_TILES, peak_shapes
 
 NO = (None,) * 3
 
@@ -277,7 +277,7 @@ def test_what_is_said_of_frames(host_builds, monkeypatch, rng, fit, dtype, each)
     around = records[:, 4:].reshape(-1, 5, 5)
     np.testing.assert_array_equal(near, around[:, 1:4, 1:4])
     near[:] += rng.uniform(0, 0.01, near.shape)  # over one overlap they are others
-    rules = Rules(1e-6, 1.1, ERROR, 2, 1e3, 1e-12, 1e12, MIN_LOGARITHM, FLAT, AT_EDGES, FEWEST_TILES)
+    rules = Rules(1e-6, 1.1, ERROR, 2, 1e3, 1e-12, 1e12, MIN_LOGARITHM, FLAT, AT_EDGES, MIN_TILES)
     of_references = (guarded(np.asarray(part)) for part in (slopes.factors, slopes.sums, slopes.noise))
     written, finished = frame_peaks.frame_peaks(
         (guarded(records), places, near, guarded(tables)),
@@ -305,7 +305,7 @@ def test_what_is_said_of_frames(host_builds, monkeypatch, rng, fit, dtype, each)
     np.testing.assert_allclose(found.ratio, ratio)
     # At the window's edge, a rival within the error, one at the ratio from which it counts, a mark, a flat frame.
     np.testing.assert_array_equal(np.flatnonzero(found.is_open), [1, 3, 4, 6, 7, 9])
-    expected = clean_fraction(exact, exact.var(axis=(1, 2)))
+    expected = signal_fraction(exact, exact.var(axis=(1, 2)))
     np.testing.assert_allclose(found.clean[:9], expected[:9], rtol=1e-6)
 
     shapes = peak_shapes(

@@ -8,25 +8,25 @@ import pytest
 from tests.registration.scenes import drifting, noise
 from xcorr_app import ShiftWindow, estimate_shifts
 from xcorr_app.registration import quality
-from xcorr_app.registration.quality import clean_fraction, doubtful_below, is_trusted, score_by_chance
+from xcorr_app.registration.quality import doubtful_below, is_trusted, score_by_chance, signal_fraction
 
 
 @pytest.mark.parametrize("snr", [5.0, 2.0, 1.0, 0.5, 0.2])
-def test_clean_fraction_of_a_smooth_scene_in_white_noise(xp, snr):
+def test_signal_fraction_of_a_smooth_scene_in_white_noise(xp, snr):
     clean = drifting([(0, 0)] * 3, shape=(128, 128), width=0.03)
     noisy = clean + noise(clean, 1 / snr)
     noisy -= noisy.mean(axis=(1, 2), keepdims=True)
     share = clean.var() / (clean.var() + 1 / snr**2)
-    np.testing.assert_allclose(clean_fraction(xp.asarray(noisy)), share, atol=0.08)
+    np.testing.assert_allclose(signal_fraction(xp.asarray(noisy)), share, atol=0.08)
 
 
-def test_clean_fraction_of_integers_is_that_of_floats(xp, rng):
+def test_signal_fraction_of_integers_is_that_of_floats(xp, rng):
     stack = rng.integers(40_000, 40_300, (3, 40, 50))
-    floats = clean_fraction(xp.asarray(stack - stack.mean(axis=(1, 2), keepdims=True)))
-    np.testing.assert_allclose(clean_fraction(xp.asarray(stack.astype(np.uint16))), floats, atol=1e-3)
+    floats = signal_fraction(xp.asarray(stack - stack.mean(axis=(1, 2), keepdims=True)))
+    np.testing.assert_allclose(signal_fraction(xp.asarray(stack.astype(np.uint16))), floats, atol=1e-3)
     stored = xp.asarray(stack.astype(np.float32))
-    np.testing.assert_allclose(clean_fraction(stored, stack.var(axis=(1, 2))), floats, atol=0.05)
-    assert (clean_fraction(xp.asarray(np.full((2, 9, 9), 7, np.uint8))) == 1).all()
+    np.testing.assert_allclose(signal_fraction(stored, stack.var(axis=(1, 2))), floats, atol=0.05)
+    assert (signal_fraction(xp.asarray(np.full((2, 9, 9), 7, np.uint8))) == 1).all()
 
 
 def test_least_score_follows_what_noise_allows_but_not_below_chance():

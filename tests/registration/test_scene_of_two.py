@@ -12,7 +12,7 @@ from xcorr_app import estimate_shifts
 COUNT, SHAPE = 16, (144, 176)
 
 
-def crossed(seed, contrast=5.0, radius=46):
+def occluded(seed, contrast=5.0, radius=46):
     """A scene that drifts, and a disc of a contrast of its own that crosses it; shifts to be measured."""
     rng, steps = np.random.default_rng(seed), np.arange(COUNT)[:, None]
     drift = steps * rng.uniform(-0.2, 0.2, 2) + rng.normal(0, 0.1, (COUNT, 2))
@@ -29,7 +29,7 @@ def crossed(seed, contrast=5.0, radius=46):
 @pytest.mark.share(3)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_large_object_that_crosses_a_faint_scene_is_not_followed(seed):
-    stack, shifts = crossed(seed)
+    stack, shifts = occluded(seed)
     result = estimate_shifts(stack.astype(np.float32), "first", 48)
     off = np.hypot(*(result.shifts - shifts).T) > 0.5
     assert not (off & result.trusted).any()
@@ -49,7 +49,7 @@ def test_a_pattern_that_stands_still_is_not_taken_for_something_that_crosses():
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_template_is_not_blurred_by_what_moves_otherwise(seed):
     """The mean of frames that are aligned by the scene bent the shifts by tenths of a pixel, without a flag."""
-    stack, shifts = crossed(seed, contrast=1.0)
+    stack, shifts = occluded(seed, contrast=1.0)
     found = estimate_shifts(stack, "template")
     error = found.shifts - shifts
     assert np.abs(error - np.median(error, axis=0))[found.trusted].max() < 0.1

@@ -25,9 +25,9 @@ from xcorr_app.registration.stack.frames import Frames, HeldFrames, PickedFrames
 
 _TRIED = 3
 """Frames that a cause is tried on."""
-_LARGE = 640
+_BINNED_FROM = 640
 """Rows or columns above which a turn is looked for in means of 2 x 2 pixels."""
-_SMALLEST = 64
+_MIN_SIDE = 64
 """Rows and columns that a frame has where advice is looked for."""
 _TURNED = 0.5
 """Degrees from which a turn is one."""
@@ -45,7 +45,7 @@ def advise(
     unlike = others & np.array([LOW_SCORE in flags for flags in result.flags])
     edge = others & np.array([EDGE in flags for flags in result.flags])
     found = next((which for which in (edge, doubted, unlike) if 2 * which.sum() > others.sum()), edge)
-    if not found.any() or min(frames.shape) < _SMALLEST or settings.masks is not None:
+    if not found.any() or min(frames.shape) < _MIN_SIDE or settings.masks is not None:
         return None
     first = 0 if number is None else number
     found[list(result.unreadable)] = False
@@ -85,7 +85,7 @@ def _window(frames: Frames, against: Any, settings: Settings, xp: Any, tried: sl
 
 
 def _turn(frames: Frames, against: Any, tried: slice) -> str | None:
-    while max(frames.shape) > _LARGE:
+    while max(frames.shape) > _BINNED_FROM:
         frames = HeldFrames.of(BinnedFrames(frames, (slice(None), slice(None))))
         against = against if isinstance(against, str) else binned(against[None])[0]
     found = motion_of(Measuring(frames, basis_of("rigid")), against)

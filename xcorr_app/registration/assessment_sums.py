@@ -32,7 +32,7 @@ from xcorr_app.registration.moving.translation import working_type
 
 _LEFT_OUT = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 """Shares of the frames at each extreme that are left out, tried in turn, until the rest have enough in common."""
-_ENOUGH = 0.25
+_ENOUGH_PIXELS = 0.25
 """Share of the frame's rows times columns that is enough."""
 _FLAT = 1e-14
 """Variance over squared mean below which there is nothing but rounding in a frame of float32."""
@@ -42,7 +42,7 @@ _KEPT_SIDE = 768
 """Rows and columns of their middle that are kept at most."""
 _EVERY = 16
 """Rows and columns between those that a frame's mean is first estimated from."""
-_FEWEST = 64
+_MIN_PIXELS = 64
 """Pixels below which nothing is said where only some count."""
 _FAINTEST = 1e-70
 """Variance below which frames over their deviation are not float32."""
@@ -83,7 +83,7 @@ def shared_area(shape: tuple[int, int], extents: NDArray[np.int64]) -> Shared | 
         top, left = ordered[-1 - rank, [0, 2]].tolist()
         bottom, right = ordered[rank, [1, 3]].tolist()
         height, width = bottom - top, right - left
-        if min(height, width) > 1 and height * width >= _ENOUGH * shape[0] * shape[1]:
+        if min(height, width) > 1 and height * width >= _ENOUGH_PIXELS * shape[0] * shape[1]:
             inside_all = extents <= (top, shape[0], left, shape[1])
             inside_all &= extents >= (0, bottom, 0, right)
             members = np.array(inside_all.all(axis=1))
@@ -162,7 +162,7 @@ class Side:
             power = np.array([float(power.sum()) - float(total.sum()) ** 2 / total.size])
             squares = number * total.size
         xp, several = array_namespace(power), number > 1
-        if int(several.sum()) < min(_FEWEST, number.size):
+        if int(several.sum()) < min(_MIN_PIXELS, number.size):
             return math.nan
         others = xp.where(several, number - 1, np.inf)
         shared = float(((power - squares) / others).sum())
@@ -187,7 +187,7 @@ class Side:
         known = xp.isfinite(energy)
         # Column by column: for a sum of everything a device's library compiles seconds of templates.
         number = int(to_host(known.sum(axis=0)).sum())
-        if number < min(_FEWEST, self.numbers[0].size):
+        if number < min(_MIN_PIXELS, self.numbers[0].size):
             return math.nan
         whole = float(to_host(xp.where(known, energy, 0.0).sum(axis=0, dtype=np.float64)).sum())
         return math.sqrt(max(whole / number, 0.0))
@@ -282,7 +282,7 @@ class AssessmentSums:
     def to_register(self) -> tuple[Array, Array, Array] | None:
         """Kept frames before (k, y, x), after, and the mean of the odd frames after, in which these have no part."""
         numbers = self._after.numbers
-        if not self._after.kept or numbers is None or int((numbers[1] > 0).sum()) < min(_FEWEST, numbers[1].size):
+        if not self._after.kept or numbers is None or int((numbers[1] > 0).sum()) < min(_MIN_PIXELS, numbers[1].size):
             return None
         xp = array_namespace(self._after.sums)
         inner = tuple(

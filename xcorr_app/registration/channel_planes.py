@@ -35,7 +35,7 @@ from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
 from xcorr_app.registration.standard_error.uncertainty import peak_shapes
 from xcorr_app.registration.weights.weighing import weighted
 
-_LOOKED_AT = 64
+_SAMPLED_FRAMES = 64
 """Frames of which the noise is looked at."""
 _MIN_CLEAN = 1e-4
 
@@ -117,7 +117,7 @@ class _Compared:
     def clean(self, matcher: Matcher, asked: NDArray[np.bool_]) -> float:
         """Share of the variance of frames that is no noise: the median of some that are asked for."""
         numbers = np.flatnonzero(asked)
-        numbers = numbers[np.unique(np.linspace(0, numbers.size - 1, min(numbers.size, _LOOKED_AT)).astype(int))]
+        numbers = numbers[np.unique(np.linspace(0, numbers.size - 1, min(numbers.size, _SAMPLED_FRAMES)).astype(int))]
         shares = [
             float(share)
             for some in self.prepared.usable(tuple(numbers.tolist()))

@@ -20,7 +20,7 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.measuring.few_frames import taken
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.parts.tile_bins import binned
-from xcorr_app.registration.parts.tile_votes import FEWEST, moved_by, smoothed, votes
+from xcorr_app.registration.parts.tile_votes import MIN_VOTES, moved_by, smoothed, votes
 from xcorr_app.registration.reference.reference_names import compares_neighbours
 from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.stack.contrast import DEFAULT_SIGMA, Contrast
@@ -28,18 +28,18 @@ from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, Frames, Fram
 
 _TRIED = 3
 """Frames that both are compared on, beside the one that these are compared with."""
-_SMALLEST = 96
+_MIN_SIDE = 96
 """Rows and columns below which there is nothing local about a Gaussian of the default width."""
-_LARGE = 320
+_BINNED_FROM = 320
 """Rows and columns from which bins of 2 x 2 pixels are enough to try on."""
 _EVEN, _TILE = 0.95, 16
 """Square of the mean power of tiles over their mean square, above which none outvotes the others; their sides."""
-_NEAR = 0.15
+_AGREE_WITHIN = 0.15
 """Shifts agree that differ by less than this, for what the rims of local contrast do, and three standard errors."""
-_LARGEST_ERROR = 1.0
-_SURER = 0.5
+_MAX_ERROR = 1.0
+_MAX_SIGMA_RATIO = 0.5
 """Share of the plain standard error below which local contrast is the better measure, agree or not."""
-_SURER_APART, _APART = 0.8, 1.5
+_MAX_SIGMA_RATIO_APART, _APART = 0.8, 1.5
 """The same where both differ by so many standard errors: what pulls all of a frame alike is in no standard error."""
 _STILL = 0.25
 """Pixels up to which frames stand still. What is drawn into them (a clock, a scale bar, a caption) does, and stands out
@@ -110,7 +110,7 @@ def by_local_contrast(
         return False
     trial, local, pixels = replace(settings, engine="fft", contrast=Contrast(), smooth_time=1), LOCAL, 1
     against: Any = reference if by_image else "first"
-    if min(settings.measured_shape(frames.shape)) >= _LARGE:
+    if min(settings.measured_shape(frames.shape)) >= _BINNED_FROM:
         part = settings.roi or (slice(None), slice(None))
         sample, local, pixels = HeldFrames.of(BinnedFrames(sample, part)), Contrast(DEFAULT_SIGMA / 2), 2
         against = binned(against[None, *part])[0] if by_image else against
@@ -141,12 +141,12 @@ def by_local_contrast(
         each = [votes(image, moved_by(images[row], both[row]), both[row]) for row in np.flatnonzero(rows & apart)]
         better, worse = np.sum(each, axis=0)
         still = [bool((np.abs(of[rows]) <= _STILL).all()) for of in (found.shifts, shifts)]
-        if better >= FEWEST and not by_image and still == [False, True]:
+        if better >= MIN_VOTES and not by_image and still == [False, True]:
             return True
-        if max(better, worse) >= FEWEST and better != worse:
+        if max(better, worse) >= MIN_VOTES and better != worse:
             return bool(better > worse)
     error = [float(np.median(sigma[rows].max(axis=1))) for sigma in (sigma, found.sigma)]
-    return error[1] < (_SURER_APART if is_apart else _SURER) * error[0]
+    return error[1] < (_MAX_SIGMA_RATIO_APART if is_apart else _MAX_SIGMA_RATIO) * error[0]
 
 
 def _is_open(frames: Frames, settings: Settings) -> bool:
@@ -157,7 +157,7 @@ def _is_open(frames: Frames, settings: Settings) -> bool:
         and settings.engine in ("auto", "fft")
         and settings.kernel_options is None
         and frames.count > 1
-        and min(settings.measured_shape(frames.shape)) >= _SMALLEST
+        and min(settings.measured_shape(frames.shape)) >= _MIN_SIDE
     )
 
 
@@ -171,7 +171,7 @@ def _is_even(image: Array) -> bool:
 
 def agree(one: Measured, other: Measured) -> NDArray[np.bool_]:
     """(T,) whether two measurements of the same frames found the same shifts, as far as they can know."""
-    error = np.minimum(np.hypot(one.sigma, other.sigma).max(axis=1), _LARGEST_ERROR)
+    error = np.minimum(np.hypot(one.sigma, other.sigma).max(axis=1), _MAX_ERROR)
     with np.errstate(invalid="ignore"):
-        near: NDArray[np.bool_] = np.abs(one.shifts - other.shifts).max(axis=1) <= _NEAR + 3 * error
+        near: NDArray[np.bool_] = np.abs(one.shifts - other.shifts).max(axis=1) <= _AGREE_WITHIN + 3 * error
     return near

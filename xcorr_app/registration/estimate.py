@@ -14,10 +14,10 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.host_fallback import with_host_fallback
 from xcorr_app.registration.masked.estimate import estimate_masked, masks_for
 from xcorr_app.registration.masked.rules import Masks
+from xcorr_app.registration.nuisances import NUISANCES, Series
 from xcorr_app.registration.one_blas_thread import one_blas_thread
 from xcorr_app.registration.progress_bar import shown
 from xcorr_app.registration.results.results import ShiftResult
-from xcorr_app.registration.second_looks import SECOND_LOOKS, Series
 from xcorr_app.registration.settings import (
     DEFAULT_MIN_SCORE,
     DEFAULT_TOLERANCE,
@@ -241,7 +241,7 @@ def estimate_from(
         measurement = StackMeasurement(frames, settings, xp, verify, progress).within(given.inner)
         series = Series(given, measurement, given.frames, measurement.measure(given.frames, given.reference))
         # Of two frames that are the same nothing is left but rounding, in which a look could find anything.
-        for look in () if isinstance(given.reference, str) and _are_the_same(given.frames) else SECOND_LOOKS:
+        for look in () if isinstance(given.reference, str) and _are_the_same(given.frames) else NUISANCES:
             series = look(series)
         return result_of(series)
 

@@ -21,7 +21,7 @@ from xcorr_app.registration.light.light_field import Light, ReferenceLight
 from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.parts.tiles import Grid
-from xcorr_app.registration.pattern.one_layer import LeftOver
+from xcorr_app.registration.pattern.one_layer import Residual
 from xcorr_app.registration.quality import AMBIGUOUS_RATIO
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.contrast import Contrast
@@ -31,10 +31,10 @@ from xcorr_app.registration.stack.prefilter import Prefilter
 from xcorr_app.registration.stack.preparation import prepare
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
 
-_LOOKED_AT = 5
+_SAMPLED_FRAMES = 5
 _AT_ONCE = 8
 """Frames whose light is fitted together."""
-_LITTLE = 0.005
+_MIN_CHANGE = 0.005
 """Share of what moved frames show that differs among them, below which no light bends a shift by much."""
 _MIN_PREDICTED = 0.67
 """Of what a constant gain leaves of tiles, the share that the uneven one predicts, of one frame; of more, chance
@@ -43,15 +43,15 @@ _MIN_SHARE = 0.5
 """Of what a constant gain leaves beyond noise, the share that the uneven one explains."""
 _MAX_REMAINDER = 60.0
 """Squares that it leaves, in units of noise: what is more is a change of the scene."""
-_NEAR = 2.0
+_MAX_BENDING = 2.0
 """Pixels by which light bends a shift at most."""
-_AS_SURE, _AS_SURE_AS_REFINED = 1.3, 2.5
+_SIGMA_RATIO, _SIGMA_RATIO_OF_REFINED = 1.3, 2.5
 """Standard error over that before, up to which shifts of evenly lit frames are taken: they are less biased; and where
 pixels that differ counted less before: of light that bends shifts, such errors know little."""
 
 
 def evenly_lit(
-    frames: Frames, measured: Measured, settings: Settings, measure: Measure, rest: LeftOver
+    frames: Frames, measured: Measured, settings: Settings, measure: Measure, rest: Residual
 ) -> EvenlyLitFrames | None:
     """Frames under even light; None where their light does not change, or is not all that changes.
 
@@ -59,7 +59,7 @@ def evenly_lit(
     find it again. So it is for a few frames, which say whether it is light, and for all. `measured` are frames as they
     are; `measure` measures them against one, in one pass.
     """
-    if not _is_open(frames, settings) or rest.share < _LITTLE:
+    if not _is_open(frames, settings) or rest.share < _MIN_CHANGE:
         return None
     known = _known(measured, frames.shape)
     if known.size < 2:
@@ -70,7 +70,7 @@ def evenly_lit(
     shifts = measured.shifts - measured.shifts[middle]
     plain = replace(settings, contrast=Contrast(), smooth_time=1)
     reference = ReferenceLight(prepare(frames.read(middle, middle + 1), _as_they_are(plain)).frames[0])
-    few = spread(known[known != middle], _LOOKED_AT)
+    few = spread(known[known != middle], _SAMPLED_FRAMES)
     if not changes(_compared(reference, frames, few, shifts, _as_they_are(plain))):
         return None
     lit = _lit(reference, frames, middle, known, shifts, plain)
@@ -103,7 +103,7 @@ def _once_more(lit: EvenlyLitFrames, middle: int, settings: Settings, measure: M
     shifts = measure(lit, middle, settings).shifts
     shifts = shifts - shifts[middle]
     with np.errstate(invalid="ignore"):
-        near = np.abs(shifts - lit.shifts).max(axis=1, keepdims=True) < _NEAR
+        near = np.abs(shifts - lit.shifts).max(axis=1, keepdims=True) < _MAX_BENDING
     return np.where(near, shifts, lit.shifts)
 
 
@@ -114,7 +114,7 @@ def as_sure(before: Measured, after: Measured) -> bool:
     if not known.any():
         return False
     refined = before.reweighted[1:][known].mean() > 0.5 > after.reweighted[1:][known].mean()
-    limit = _AS_SURE_AS_REFINED if refined else _AS_SURE
+    limit = _SIGMA_RATIO_OF_REFINED if refined else _SIGMA_RATIO
     return bool(np.median(error[1][known]) < limit * np.median(error[0][known]))
 
 
@@ -128,7 +128,7 @@ def is_nearer(lit: EvenlyLitFrames, before: Measured, after: Measured) -> bool:
     for shifts in (before.shifts, after.shifts):
         beside = shifts - lit.shifts
         beside = beside[np.isfinite(beside).all(axis=1)]
-        apart.append(np.minimum(np.abs(beside - np.median(beside, axis=0)), _NEAR))
+        apart.append(np.minimum(np.abs(beside - np.median(beside, axis=0)), _MAX_BENDING))
     return bool(np.mean(apart[1] ** 2) <= np.mean(apart[0] ** 2))
 
 

@@ -32,7 +32,7 @@ WRONG = {EDGE: 0.5, AMBIGUOUS: 1.0, DISAGREES: 0.5, INHERITED: 0.3}
 chance is known by itself."""
 _INCONSISTENT = 0.3
 """The same of inconsistent frames, at least, and"""
-_TOLD = 0.5
+_MAX_RESEMBLING = 0.5
 """share of the tiles that resemble the reference, up to which it is more: of other scenes a tenth does."""
 _FILLED = 0.51
 """The same of uncertain frames whose peak fills the window, so that nothing tells it from chance: it may be either, and
@@ -82,13 +82,13 @@ def honest_errors(sigma: NDArray[np.float64], wrong: NDArray[np.float64]) -> NDA
     return found
 
 
-def wrong_if_inconsistent(alike: NDArray[np.float64]) -> NDArray[np.float64]:
+def wrong_if_inconsistent(inlier_fraction: NDArray[np.float64]) -> NDArray[np.float64]:
     """Probability (T,) that inconsistent frames lie elsewhere, by the share of tiles that resemble the reference."""
-    found: NDArray[np.float64] = np.fmax(_INCONSISTENT, 1 - alike / _TOLD)
+    found: NDArray[np.float64] = np.fmax(_INCONSISTENT, 1 - inlier_fraction / _MAX_RESEMBLING)
     return found
 
 
-def clean_fraction(
+def signal_fraction(
     images: Array, variance: NDArray[np.float64] | None = None, period: int = NOISE_PERIOD
 ) -> NDArray[np.float64]:
     """Fraction of each image's variance that is not white noise, in [0, 1]; 1 for images smaller than 4 x 4.
@@ -107,11 +107,13 @@ def clean_fraction(
         products = noise_sums(images, period, height // period)
     else:
         products = _mean_products(images, period, centred=images.dtype.kind == "f" and variance is None)
-    return clean_of(products, variance)
+    return signal_fraction_of(products, variance)
 
 
-def clean_of(products: NDArray[np.float64], variance: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """`clean_fraction` (n,) by the mean products (n, 7) of pixels next to each other."""
+def signal_fraction_of(
+    products: NDArray[np.float64], variance: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """`signal_fraction` (n,) by the mean products (n, 7) of pixels next to each other."""
     own = products[:, 0]
     flanks = products[:, 1:].reshape(-1, 2, _LAGS) @ np.array([15, -6, 1]) / 20
     noise = own - flanks.sum(axis=1)

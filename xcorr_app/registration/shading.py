@@ -24,14 +24,14 @@ from xcorr_app.registration.stack.frames import Chunk, FloatFramesOver, Frames, 
 
 _DEGREE = 6
 """Of the polynomial: a fourth power of a cosine, as lenses have, to a thousandth."""
-_SMALLEST = 48
+_MIN_SIDE = 48
 """Rows and columns below which a scene is as smooth as the polynomial."""
 _SIDE = 64
 """Rows and columns of bins that are enough to see it."""
-_LARGEST_SHARE = 0.5
+_MAX_SHARE = 0.5
 """Of the variance of binned frames: a smooth part that is less bends shifts by little."""
-_LOOKED_AT = 9
-_OFF, _SURER = 3.0, 0.8
+_SAMPLED_FRAMES = 9
+_OFF, _MAX_SIGMA_RATIO = 3.0, 0.8
 """Standard errors by which shifts without it differ from those measured, as a rule; or their standard errors over those
 before, from which they are better in any case."""
 _NEARER = 0.02
@@ -82,13 +82,13 @@ def unshaded(frames: Frames, measured: Measured, settings: Settings, measure: Me
     if (
         settings.kernel_options is not None
         or settings.roi is not None
-        or min(settings.measured_shape(frames.shape)) < _SMALLEST
+        or min(settings.measured_shape(frames.shape)) < _MIN_SIDE
     ):
         return None
     usable = near_each_other(measured, frames.shape)
-    if usable.size < 2 or _share(_binned(frames.read(int(usable[0]), int(usable[0]) + 1).frames)[0]) < _LARGEST_SHARE:
+    if usable.size < 2 or _share(_binned(frames.read(int(usable[0]), int(usable[0]) + 1).frames)[0]) < _MAX_SHARE:
         return None
-    some = spread(usable, _LOOKED_AT)
+    some = spread(usable, _SAMPLED_FRAMES)
     few = HeldFrames.of(PickedFrames(frames, tuple(some.tolist())))
     images = _binned(few.chunk.frames)
     before = (measured.shifts[some] - measured.shifts[some[0]])[1:]
@@ -98,14 +98,14 @@ def unshaded(frames: Frames, measured: Measured, settings: Settings, measure: Me
     plain = replace(settings, contrast=Contrast(), smooth_time=1)
     found = measure(UnshadedFrames(few, shading), "first", plain)
     shifts = found.shifts[1:]
-    sure = found.undoubted(settings)[1:]
+    sure = found.valid(settings)[1:]
     if 2 * sure.sum() <= sure.size:
         return None
     sigma, sigma_before = found.sigma[1:][sure], measured.sigma[some[1:]][sure]
     off = (np.abs(shifts - before)[sure] / np.hypot(sigma, sigma_before)).max(axis=1)
     # What stands still holds shifts near zero: without it they are larger, or else it was not that.
     nearer_zero = (shifts * before)[sure].sum() > (1 + _NEARER) * (shifts**2)[sure].sum()
-    if nearer_zero or not (np.median(off) > _OFF or np.median(sigma) < _SURER * np.median(sigma_before)):
+    if nearer_zero or not (np.median(off) > _OFF or np.median(sigma) < _MAX_SIGMA_RATIO * np.median(sigma_before)):
         return None
     still = _stands_still(images[0], images[1:][sure], shifts[sure], frames.shape)
     return UnshadedFrames(frames, shading) if still else None

@@ -16,7 +16,7 @@ from xcorr_app.registration.contrast_choice import LOCAL, NOTE, by_local_contras
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.parts import masks
-from xcorr_app.registration.pattern.one_layer import LeftOver, left_over_of
+from xcorr_app.registration.pattern.one_layer import Residual, residual_of
 from xcorr_app.registration.reference.strategies import Estimation
 from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.stack.contrast import Contrast
@@ -43,7 +43,7 @@ class Findings:
     described: str
     """The reference in words."""
     notes: tuple[str, ...]
-    rest: LeftOver
+    rest: Residual
     """What a few of the frames leave, moved by their shifts."""
 
 
@@ -109,7 +109,7 @@ class StackMeasurement:
         plain = replace(settings, contrast=Contrast()) if settings.contrast.auto else settings
         estimation = self._job(frames, plain, progress)
         measured, described, notes = estimation.run(reference, verified)
-        rest = left_over_of(frames, measured, settings)
+        rest = residual_of(frames, measured, settings)
         # What frames look like once they are moved says more than a trial, unless a few bright things are most of that.
         # An image of the user's is none of them.
         if by_frames(reference) and rest.is_little and rest.is_sure and masks.most_tell(measured.tiles):
@@ -118,7 +118,7 @@ class StackMeasurement:
         if by_local_contrast(frames, reference, settings, trial, measured):
             estimation = self._job(frames, replace(plain, contrast=LOCAL), progress)
             measured, described, notes = estimation.run(reference, verified)
-            notes, rest = (*notes, NOTE), left_over_of(frames, measured, settings)
+            notes, rest = (*notes, NOTE), residual_of(frames, measured, settings)
         return Findings(measured, estimation, described, notes, rest)
 
     def _job(self, frames: Frames, settings: Settings, progress: Progress | None, **how: bool) -> Estimation:

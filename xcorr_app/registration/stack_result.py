@@ -8,20 +8,20 @@ from numpy.typing import NDArray
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.registration import quality
 from xcorr_app.registration.measuring import reweighted_fit
+from xcorr_app.registration.nuisances import Series
 from xcorr_app.registration.parts import masks, turned_frames
-from xcorr_app.registration.pattern.static_pattern import Told
+from xcorr_app.registration.pattern.static_pattern import PatternFit
 from xcorr_app.registration.results.results import ShiftResult
-from xcorr_app.registration.second_looks import Series
 
 
 def result_of(series: Series) -> ShiftResult:
     """Columns, flags and notes."""
-    measured, estimation, told = series.measured, series.found.estimation, series.pattern
+    measured, estimation, fit = series.measured, series.found.estimation, series.pattern
     sigma = measured.sigma if measured.shared is None else np.hypot(measured.sigma, measured.shared)
     wrong = measured.wrong(series.settings)
     notes = _notes(series)
     # By what these frames are best compared is known where they were measured as they are.
-    as_they_are = series.frames is series.given.frames and told.joint is None and series.measurement.is_whole
+    as_they_are = series.frames is series.given.frames and fit.joint is None and series.measurement.is_whole
     as_they_are &= not series.given.drawn
     return ShiftResult(
         shifts=measured.shifts,
@@ -44,7 +44,7 @@ def result_of(series: Series) -> ShiftResult:
         tiles=measured.tiles,
         contrast=estimation.settings.contrast if as_they_are else None,
         defects=series.given.defects,
-        left_out=bool(series.given.notes) or told != Told() or series.frames is not series.given.frames,
+        left_out=bool(series.given.notes) or fit != PatternFit() or series.frames is not series.given.frames,
     )
 
 

@@ -9,7 +9,7 @@ from scipy import ndimage
 from tests.registration.scenes import drifting, noise, walk
 from xcorr_app import estimate_shifts
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.registration.measuring.rivals import settled
+from xcorr_app.registration.measuring.rivals import disambiguated
 
 COUNT, SHAPE, PERIOD = 9, (147, 155), 9.7
 DRIFT = walk(21, COUNT, 0.9)
@@ -57,13 +57,13 @@ def test_the_right_period_is_found_from_a_wrong_one():
     stack += noise(stack, 6).astype(np.float32)
     window = ShiftWindow.symmetric(24, 24)
     for begin in (-DRIFT, -DRIFT + (PERIOD, 0)):
-        found, _ = settled(stack[:1], stack, begin, window, 0.25)
+        found, _ = disambiguated(stack[:1], stack, begin, window, 0.25)
         assert np.abs(found + DRIFT)[1:].max() < 0.1
 
 
 def test_noise_settles_nothing():
     images = np.random.default_rng(8).normal(size=(5, 120, 131)).astype(np.float32)
-    found, _ = settled(images[:1], images[1:], np.zeros((4, 2)), ShiftWindow.symmetric(24, 24), 0.25)
+    found, _ = disambiguated(images[:1], images[1:], np.zeros((4, 2)), ShiftWindow.symmetric(24, 24), 0.25)
     assert np.isnan(found).all()
 
 
@@ -121,7 +121,7 @@ def test_rivals_in_a_window_of_one_row_or_column(axis):
     shifts = np.zeros((3, 2))
     shifts[:, axis] = -np.arange(3)
     reach = (8, 0) if axis == 0 else (0, 8)
-    found, alike = settled(stack[:1], stack, shifts, ShiftWindow.symmetric(*reach), 0.25)
+    found, alike = disambiguated(stack[:1], stack, shifts, ShiftWindow.symmetric(*reach), 0.25)
     assert np.isnan(found).all()
     for t, rivals in enumerate([(-8, 8), (7,), (6,)]):
         away = alike[t, 1:, axis]

@@ -8,7 +8,7 @@ from scipy.ndimage import gaussian_filter
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
-from xcorr_app.registration.pattern.static_pattern import Told
+from xcorr_app.registration.pattern.static_pattern import PatternFit
 
 COUNT, SHAPE = 9, (149, 163)
 PHASE = np.arange(COUNT) / (COUNT - 1)
@@ -58,7 +58,7 @@ def test_a_scene_without_a_pattern_is_left_alone(drift, deviation, monkeypatch):
     stack = 500 + 40 * scene(deviation, drift)
     result = estimate_shifts(stack, "first", 20)
     assert result.notes == ()
-    monkeypatch.setattr("xcorr_app.registration.second_looks.without_pattern", lambda *_: Told())
+    monkeypatch.setattr("xcorr_app.registration.nuisances.without_pattern", lambda *_: PatternFit())
     np.testing.assert_array_equal(result.shifts, estimate_shifts(stack, "first", 20).shifts)
 
 

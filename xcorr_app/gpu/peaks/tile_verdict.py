@@ -55,7 +55,7 @@ class Verdict:
 
     tiles: NDArray[np.float32]
     """(n, rows, columns) 1 where one agrees, 0 where it differs, NaN where it cannot tell."""
-    alike: NDArray[np.float64]
+    inlier_fraction: NDArray[np.float64]
     """(n,) share of them that resembles the reference."""
     edges: NDArray[np.float64]
     """(n,) pixels by which the edge moves against the centre."""

@@ -29,22 +29,22 @@ Kind = Literal["changing", "still", "open"]
 
 Trial = Callable[[Frames, int, Settings], Measured]
 
-_FEWEST = 2
+_MIN_FRAMES = 2
 """Frames whose lines can be compared."""
 _TRIED = 2 * OF_LEVELS
 """Levelled frames that are measured before all are: enough to do without some that are not found."""
-_SMALLEST = 64
+_MIN_SIDE = 64
 """Rows and columns below which lines are too few, and too short, to tell."""
 _DEVIATIONS = 2.2
 """Standard errors by which lines differ from those beside them, as a rule (the median); of scenes 0.7 to 1.6."""
 _OF_NORMAL = 0.6745
 """Median of the magnitude of normal values."""
-_ALIKE = 0.5
+_MAX_CORRELATION = 0.5
 """Correlation of the offsets of two frames, in place or displaced, from which they are not another in each."""
 _MOVED, _ROUGH = 1.0, -0.3
 """Lines by which a scene moves, at least, to be told from offsets that stand still; or the correlation of lines beside
 each other below which these are none of a scene."""
-_AS_SURE, _OFF = 1.3, 2.0
+_SIGMA_RATIO, _OFF = 1.3, 2.0
 """Standard errors without offsets over those with them up to which frames that change are better without; and median
 of the standard errors by which shifts differ, from which offsets that stand still have bent them."""
 
@@ -87,7 +87,7 @@ def levelled(frames: Frames, measured: Measured, settings: Settings) -> Levelled
     if not settings.contrast.auto or settings.normalization != "zncc" or settings.kernel_options is not None:
         return None
     usable = near_each_other(measured, frames.shape)
-    if usable.size < _FEWEST or min(settings.measured_shape(frames.shape)) < _SMALLEST:
+    if usable.size < _MIN_FRAMES or min(settings.measured_shape(frames.shape)) < _MIN_SIDE:
         return None
     some = spread(usable, OF_LEVELS)
     # Sums of values at the limits of their type are infinite: then nothing is known.
@@ -126,14 +126,14 @@ def stand_still(lines: LevelledFrames, level: Measured, settings: Settings) -> b
 
 def is_better(before: Measured, after: Measured, settings: Settings, kind: Kind) -> bool:
     """Whether shifts of levelled frames are better than those before."""
-    trusted = [each.undoubted(settings) for each in (before, after)]
+    trusted = [each.valid(settings) for each in (before, after)]
     errors = [each.sigma.max(axis=1) for each in (before, after)]
     known = trusted[0] & trusted[1] & np.isfinite(errors[0] + errors[1])
     known[0] = False  # the reference, as a rule
     if 2 * trusted[1].sum() <= known.size or not known.any():
         return bool(trusted[1].sum() > trusted[0].sum())
     if kind == "changing":
-        return bool(np.median(errors[1][known]) < _AS_SURE * np.median(errors[0][known]))
+        return bool(np.median(errors[1][known]) < _SIGMA_RATIO * np.median(errors[0][known]))
     off = np.abs(after.shifts - before.shifts).max(axis=1)[known] / np.hypot(*errors)[known]
     return bool(np.median(off) > _OFF)
 
@@ -170,10 +170,10 @@ def _kind(offsets: NDArray[np.float64], differ: NDArray[np.bool_], moved: float)
     offsets /= np.sqrt((offsets**2).sum(axis=1, keepdims=True))
     spectra = fft.rfft(offsets, 2 * offsets.shape[1], axis=1)
     products = fft.irfft(spectra[1:] * spectra[:1].conj(), 2 * offsets.shape[1], axis=1)
-    if (products.max(axis=1) < _ALIKE).all():
+    if (products.max(axis=1) < _MAX_CORRELATION).all():
         return "changing"
     # Of offsets that are another from line to line, differences from both beside correlate by -2/3; optics draws none.
     rough = float(np.median((offsets[:, 1:] * offsets[:, :-1]).sum(axis=1))) < _ROUGH
-    if not (products[:, 0] > _ALIKE).all() or products.argmax(axis=1).any():
+    if not (products[:, 0] > _MAX_CORRELATION).all() or products.argmax(axis=1).any():
         return None
     return "still" if rough or moved >= _MOVED else "open"

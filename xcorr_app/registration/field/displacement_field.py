@@ -22,7 +22,7 @@ Refine = Literal["none", "icgn"]
 REFINEMENTS = ("none", "icgn")
 DEFAULT_WINDOW, DEFAULT_STEP, DEFAULT_PASSES = 32, 16, 3
 
-_SMALLEST = 8
+_MIN_SIDE = 8
 _FLATTEST = 1e-12
 """Of the largest value: what varies less is rounding."""
 
@@ -129,8 +129,8 @@ def _checked(
     for name, image in (("first", first), ("second", second)):
         if image.dtype.kind not in "iuf":
             raise DataTypeError(f"{name} has dtype {image.dtype}: convert it to integers or floating point")
-    if not isinstance(window, (int, np.integer)) or window < _SMALLEST:
-        raise ArgumentError(f"window is {window!r}: give {_SMALLEST} pixels or more")
+    if not isinstance(window, (int, np.integer)) or window < _MIN_SIDE:
+        raise ArgumentError(f"window is {window!r}: give {_MIN_SIDE} pixels or more")
     if min(first.shape) < window:
         raise ShapeError(f"windows of {window} pixels do not fit into {first.shape[0]} x {first.shape[1]}: give less")
     if not isinstance(step, (int, np.integer)) or step < 1:

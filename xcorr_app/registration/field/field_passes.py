@@ -94,15 +94,15 @@ def refined(
         slopes = slopes_of(start, field.rows, field.columns).reshape(-1, 2, 2)
     window = grid.rows.window
     found = refine_windows(images, grid.firsts, window, start.reshape(-1, 2), slopes, seen, moves=how != "none")
-    settled = found.settled.reshape(shape) & ~field.masked
-    vectors = np.where(settled[..., None], found.motion[:, :2, 2].reshape(*shape, 2), field.displacement)
-    score = np.where(settled, found.score.reshape(shape), field.score)
+    converged = found.converged.reshape(shape) & ~field.masked
+    vectors = np.where(converged[..., None], found.motion[:, :2, 2].reshape(*shape, 2), field.displacement)
+    score = np.where(converged, found.score.reshape(shape), field.score)
     if how == "icgn":
         # A window that was lost before may have been found from what its neighbours say.
-        field = _replaced(replace(field, displacement=vectors, replaced=~settled & ~field.masked), threshold)
+        field = _replaced(replace(field, displacement=vectors, replaced=~converged & ~field.masked), threshold)
         vectors, known = field.displacement, ~field.replaced & ~field.masked
-        if kept := int((~settled & ~field.masked).sum()):
-            told = f"icgn did not converge on {kept} of {settled.size} windows: their neighbours replace them."
+        if kept := int((~converged & ~field.masked).sum()):
+            told = f"icgn did not converge on {kept} of {converged.size} windows: their neighbours replace them."
             field = replace(field, notes=(*field.notes, told))
     variance = np.diagonal(found.covariance, axis1=1, axis2=2)[:, :2].reshape(*shape, 2)
     sigma = np.where(known[..., None], np.sqrt(variance), np.nan)

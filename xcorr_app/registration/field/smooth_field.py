@@ -12,7 +12,7 @@ OUTLIER = 3.0
 """Normalised median above which a vector does not belong to its neighbours."""
 _NOISE_PX = 0.1
 """Pixels of scatter that neighbours have anyway (Westerweel and Scarano 2005)."""
-_FEWEST = 3
+_MIN_NEIGHBOURS = 3
 """Neighbours that a vector is compared with at least."""
 _MAX_NEAR = 48
 """Values that a place is judged by: of those farther away nothing is left under the Gaussian."""
@@ -38,7 +38,7 @@ def normalised_median(vectors: Floats, known: NDArray[np.bool_], noise: float = 
     middle = _median(around, count)
     scatter = _median(np.abs(around - middle[..., None]), count)
     ratio = (np.abs(vectors - middle) / (scatter + noise)).max(axis=-1)
-    return np.where((count[..., 0] >= _FEWEST) & np.isfinite(ratio), ratio, 0.0)
+    return np.where((count[..., 0] >= _MIN_NEIGHBOURS) & np.isfinite(ratio), ratio, 0.0)
 
 
 def _median(values: Floats, count: NDArray[np.intp]) -> Floats:

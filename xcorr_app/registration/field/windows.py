@@ -20,7 +20,7 @@ from xcorr_app.registration.warping.ndimage import ndimage_of
 
 Floats = NDArray[np.float64]
 
-_MAX_STEPS, _SETTLED = {True: 12, False: 25}, {True: 2e-3, False: 2e-4}
+_MAX_STEPS, _CONVERGED = {True: 12, False: 25}, {True: 2e-3, False: 2e-4}
 """Of windows that move as one, and that are strained: some tenth of what noise leaves at best."""
 _AS_LARGE_AS = 2
 """Windows are refined in as much memory as so many times their pixels are correlated in."""
@@ -96,7 +96,7 @@ def refine_windows(
 
     def job(start: int, stop: int) -> Fits:
         view = _Windows(basis, cut, splines, counts, place[start:stop], size)
-        solver = Solver(view, basis, _SETTLED[basis.is_shift], FARTHEST, MIN_SEEN * size**2)
+        solver = Solver(view, basis, _CONVERGED[basis.is_shift], FARTHEST, MIN_SEEN * size**2)
         return solver.fitted(motion[start:stop], _MAX_STEPS[basis.is_shift] if moves else 0)
 
     parts = Pass(len(shift), _AS_LARGE_AS * size**2, xp is not np).over("windows", job)

@@ -4,7 +4,7 @@ A frame moved by its shift shows ``exp(q(x)) g(x) + o(x)``, g being the referenc
 tile, the gain is what frame and reference share over what the reference shows, both about their means; q follows from
 the gains by least squares (Gauss-Newton), each tile with the weight of what it shows, and o from the means of the
 tiles. White noise adds to what the reference shows with itself: it is taken off, as much as
-:func:`xcorr_app.registration.quality.clean_fraction` finds.
+:func:`xcorr_app.registration.quality.signal_fraction` finds.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.registration.parts.tile_bins import binned, moved
 from xcorr_app.registration.parts.tiles import Grid
-from xcorr_app.registration.quality import clean_fraction
+from xcorr_app.registration.quality import signal_fraction
 
 _DEGREE = 3
 _ROUNDS = 6
-_LARGEST_LOGARITHM = 2.5
+_MAX_LOGARITHM = 2.5
 """Of the gain; no light is trusted that differs by more."""
 _NOISY = 0.025
 """Variance of the noise of a bin, that of the scene being one, from which images are smoothed."""
@@ -34,7 +34,7 @@ _MIN_COVER = 0.3
 """Share of a tile that a frame covers."""
 _RIDGE, _TINY = 1e-9, 1e-30
 _MIN_CLEAN, _MIN_GAIN = 1e-3, 1e-3
-_LEAST_FREE = 0.05
+_MIN_FREE = 0.05
 """Of a tile that the gain follows wholly."""
 _BETWEEN = 0.02
 """Share of what a tile shows by which shifts between whole pixels change it."""
@@ -102,7 +102,7 @@ class ReferenceLight:
         self.offset *= self._unit
         self.offset[0] += float(level)
         variance = to_host((images * images).mean(axis=(1, 2), dtype=np.float64))
-        clean = np.maximum(clean_fraction(images), _MIN_CLEAN)
+        clean = np.maximum(signal_fraction(images), _MIN_CLEAN)
         self.noise = float(1 / clean[0] - 1)
         """Variance of its noise over that of the scene."""
         self._variance = (1 - clean) * variance / 4
@@ -126,7 +126,7 @@ class ReferenceLight:
         frames = (frames - level) / self._unit
         variance = to_host((frames * frames).mean(axis=(1, 2), dtype=np.float64))
         # (2, n): of bins of frames and of the reference.
-        noise = np.stack(np.broadcast_arrays((1 - clean_fraction(frames)) * variance / 4, self._variance))
+        noise = np.stack(np.broadcast_arrays((1 - signal_fraction(frames)) * variance / 4, self._variance))
         correlated = 1 / size**2
         if self._is_noisy:
             noise, correlated = noise / (4 * np.pi * _SIGMA**2), correlated * 2 * np.pi * _SIGMA**2
@@ -198,7 +198,7 @@ def _gain(
         normal += (scatter[:, None] * prior + _RIDGE)[:, :, None] * np.eye(prior.size)
         right = np.einsum("nk,nki->ni", rho * residual * weight, terms) - scatter[:, None] * prior * gain
         gain = gain + np.clip(np.linalg.solve(normal, right[..., None])[..., 0], -1, 1)
-        gain[:, 0] = np.clip(gain[:, 0], level - _LARGEST_LOGARITHM, level + _LARGEST_LOGARITHM)
+        gain[:, 0] = np.clip(gain[:, 0], level - _MAX_LOGARITHM, level + _MAX_LOGARITHM)
     leverage = np.einsum("nki,nij,nkj->nk", terms, np.linalg.inv(normal), terms) * rho**2 * own * weight
     return gain, leverage
 
@@ -229,7 +229,7 @@ def _left(
     common = np.maximum(own + (beside * weight).sum(axis=0) / (1 + weight.sum(axis=0)), 0.0)
     gain, leverage = _gain(shared, common, weight, terms)
     constant, uneven = (shared - rho * common for rho in (flat(common), _value(gain, terms)))
-    predicted = uneven / np.maximum(1 - leverage, _LEAST_FREE)
+    predicted = uneven / np.maximum(1 - leverage, _MIN_FREE)
     return _squares(constant, counts), _squares(uneven, counts), _squares(predicted, counts)
 
 
@@ -241,7 +241,7 @@ def _squares(values: NDArray[np.float64], counts: NDArray[np.float64]) -> NDArra
 def _value(gain: NDArray[np.float64], terms: NDArray[np.float64]) -> NDArray[np.float64]:
     """Gain (n, tiles), its logarithm bounded."""
     uneven = np.einsum("nki,ni->nk", terms[..., 1:], gain[:, 1:])
-    return np.asarray(np.exp(gain[:, :1] + np.clip(uneven, -_LARGEST_LOGARITHM, _LARGEST_LOGARITHM)))
+    return np.asarray(np.exp(gain[:, :1] + np.clip(uneven, -_MAX_LOGARITHM, _MAX_LOGARITHM)))
 
 
 @dataclass(frozen=True)

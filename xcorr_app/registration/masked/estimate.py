@@ -121,7 +121,7 @@ class _Refining:
     """Refines whole shifts of so many frames against an image (1, h, w), standardised, of which some pixels count."""
 
     def __init__(self, image: Array, counts: Array, method: str, count: int) -> None:
-        self._method, self._sigma = method, smoothing_for(float(quality.clean_fraction(image)[0]))
+        self._method, self._sigma = method, smoothing_for(float(quality.signal_fraction(image)[0]))
         basis = BASES["translation"]
         levels = levels_of(smoothed(image, self._sigma)[0], basis, counts, full_size_alone=True)
         self._pyramid = Pyramid(levels, basis, count)
@@ -142,7 +142,7 @@ class _Refining:
         motion[:, :2, 2] = -shift
         fits = self._pyramid.refined([smoothed(frames, self._sigma)], np.arange(len(frames)), motion, counts)
         with np.errstate(invalid="ignore"):
-            near = (np.abs(fits.motion[:, :2, 2] + shift) < FARTHEST).all(axis=1) & fits.settled
+            near = (np.abs(fits.motion[:, :2, 2] + shift) < FARTHEST).all(axis=1) & fits.converged
             variance = np.diagonal(fits.covariance, axis1=1, axis2=2)
             sigma = np.sqrt(variance + AT_EDGES**2 / np.maximum(fits.pixels, 1)[:, None])
         if self._method == "gaussian":

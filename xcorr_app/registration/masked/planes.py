@@ -21,7 +21,7 @@ from xcorr_app.registration.solver.whole_frames import centred
 
 _VARIANCE = {4: 1e-4, 8: 1e-9}
 """Of an overlap, over that of the image, by the bytes of a number: below, it is rounding."""
-_FEWEST = 4
+_MIN_PIXELS = 4
 """Pixels that must meet."""
 _CORRELATED = 24
 """Pixels around each within which an image may resemble itself."""
@@ -92,7 +92,7 @@ class MaskedPlanes:
         number, sum_one, squares_one = self._sums_with_masks(counts)
         sum_other, product = self._sums(self._of_values, values)
         (squares_other,) = self._sums(self._of_squares, values * values)
-        meets = number >= xp.maximum(self._min_overlap * number.max(axis=(1, 2), keepdims=True), _FEWEST)
+        meets = number >= xp.maximum(self._min_overlap * number.max(axis=(1, 2), keepdims=True), _MIN_PIXELS)
         safe = xp.maximum(number, 1.0)
         own, others = squares_one - sum_one**2 / safe, squares_other - sum_other**2 / safe
         least, power = _VARIANCE[self._dtype.itemsize], power.astype(self._dtype)[:, None, None]

@@ -24,6 +24,7 @@ from xcorr_app.gpu.peaks.common_overlap import common_overlap
 from xcorr_app.gpu.peaks.frame_peaks import OfReferences, Rules, frame_noise, frame_peaks, peak_places, sums_are_exact
 from xcorr_app.gpu.peaks.summed_area import tables_for
 from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.gpu.runtime.download import Arriving
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 from xcorr_app.gpu.tensor.sums import FP16_ERROR
@@ -32,13 +33,13 @@ from xcorr_app.registration.quality import AMBIGUOUS_RATIO
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
 from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes
-from xcorr_app.registration.standard_error.uncertainty import AT_EDGES, FEWEST_TILES
+from xcorr_app.registration.standard_error.uncertainty import AT_EDGES, MIN_TILES
 
 _BYTES_OF_TABLES = 256 << 20
 """Summed-area tables of frames made at a time where those of all would take more than a search keeps."""
 _FROM_EDGE = 2
 """Shifts that the 5 x 5 values around a peak reach to each side."""
-_LARGEST_OFFSET = 1e3
+_MAX_OFFSET = 1e3
 """Mean over standard deviation up to which products with unshifted values lose less than 1e-5 of the correlation."""
 _DEVICE_NOISE_PERIOD = 32
 """Rows of which four are looked at for noise: frames that need no planes have little."""
@@ -76,12 +77,12 @@ def _prepared(
         AMBIGUOUS_RATIO,
         FP16_ERROR if engine == "tensor" else 0.0,
         _FROM_EDGE,
-        _LARGEST_OFFSET,
+        _MAX_OFFSET,
         *_PLAIN_RANGE,
         MIN_LOGARITHM,
         FLAT,
         AT_EDGES,
-        FEWEST_TILES,
+        MIN_TILES,
     )
     finder = PeakFinder(problem, min_overlap_pixels=least, options=options, engine=engine, chosen_as=chosen_as)
     return problem, finder, rules
@@ -165,6 +166,7 @@ class DeviceMatcher:
         places, near = peak_places(records, first)
         near = self._on_common_overlap(near, references, frames, places, (tables, whole))
         slopes = slopes_of[1]()
+        bends = Arriving(slopes.sums[8:12:3])
         of_references = OfReferences(slopes.factors, slopes.sums, slopes.noise, slopes.tiles.grid)
         _, finished = frame_peaks(
             (records, places, near, whole),
@@ -178,10 +180,9 @@ class DeviceMatcher:
             self._rules,
         )
         found = finished()
-        around, unknown = found.around, np.full((2, count), np.nan)
-        inside = np.zeros(count, dtype=bool)
+        around, unknown, inside = found.around, np.full((2, count), np.nan), np.zeros(count, dtype=bool)
         match = Match(found.peak, found.shift, found.score, found.ratio, inside, around, around[:, 1:4, 1:4], *unknown)
-        scatter = found.scatter * slopes.widening()[:, None, None]
+        scatter = found.scatter * slopes.widening(bends())[:, None, None]
         shapes = PeakShapes(scatter, found.hessian, found.height, found.quartic)
         is_open = found.is_open if found.flat is None else found.is_open & ~found.flat
         return Compared(match, found.clean, values, shapes, found.flat, np.flatnonzero(is_open))

@@ -28,13 +28,13 @@ from xcorr_app.registration.choice import why_planes
 from xcorr_app.registration.measuring.device_matcher import Begun, DeviceMatcher
 from xcorr_app.registration.measuring.match import Compared, Match
 from xcorr_app.registration.measuring.rated_peaks import Planes, find_rated_peaks
-from xcorr_app.registration.quality import clean_fraction
+from xcorr_app.registration.quality import signal_fraction
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
 from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes, started_slopes
 from xcorr_app.registration.standard_error.uncertainty import peak_shapes
 
-_SMALLEST_WITH_TIES = 16
+_MIN_SIDE_WITH_TIES = 16
 """Rows and columns from which equal peaks mean a lattice."""
 
 _NEAR_RADIUS = 6
@@ -132,7 +132,7 @@ class Matcher:
         self._window = near if kernel is None else near.grown(RADIUS)
         self._searched = near
         self._inside = window.inside(near)
-        self._has_ties = min(shape) >= _SMALLEST_WITH_TIES
+        self._has_ties = min(shape) >= _MIN_SIDE_WITH_TIES
         self._settings, self._dtype, self._xp = settings, dtype, xp
         options = settings.kernel_options
         if options is not None and options.precision == "fp16":
@@ -226,7 +226,7 @@ class Matcher:
 
     def clean(self, values: Array) -> NDArray[np.float64]:
         """Fraction of the variance of each image (n, h, w) that is not white noise."""
-        return clean_fraction(values)
+        return signal_fraction(values)
 
     def _standard(self, images: Array) -> Array:
         return standardize(images, self._dtype).values

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from xcorr_app.registration import quality
 from xcorr_app.registration.columns import Columns
 from xcorr_app.registration.parts import masks
-from xcorr_app.registration.parts.tiles import Look
+from xcorr_app.registration.parts.tiles import TileTest
 from xcorr_app.registration.parts.turned_frames import Turned
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
 
-_SAME = 1.0
+_SAME_PEAK = 1.0
 """Pixels up to which two shifts are of one peak."""
 
 
@@ -53,22 +53,22 @@ class Measured(Columns):
     non_finite: NDArray[np.int64]
     reasons: dict[int, str]
     tiles: NDArray[np.float32]
-    """(T, rows, columns), see :func:`xcorr_app.registration.parts.tiles.Look`; NaN for frames not looked at."""
+    """(T, rows, columns), see :func:`xcorr_app.registration.parts.tiles.TileTest`; NaN for frames not looked at."""
     partial: NDArray[np.bool_]
     """Measured without the tiles that differ."""
     inconsistent: NDArray[np.bool_]
     """Not to be trusted, since what the frame shows contradicts its shift."""
-    alike: NDArray[np.float64]
+    inlier_fraction: NDArray[np.float64]
     """(T,) and"""
     edges: NDArray[np.float64]
-    """(T,) of frames looked at, see :class:`xcorr_app.registration.parts.tiles.Look`."""
+    """(T,) of frames looked at, see :class:`xcorr_app.registration.parts.tiles.TileTest`."""
     reweighted: NDArray[np.bool_]
     """Refined with less weight on pixels, or frequencies, that differ."""
-    settled: NDArray[np.bool_]
+    disambiguated: NDArray[np.bool_]
     """The picture tells the shift from others at which the plane is almost as high."""
     narrowness: NDArray[np.float64]
     """(T,) of peaks, see :func:`xcorr_app.registration.standard_error.peak_shapes.narrowness_of`."""
-    crossed: bool = False
+    occluded: bool = False
     """Something large moves over the scene, and was told from it, or all is doubted."""
     shared: NDArray[np.float64] | None = None
     """(T, 2) pixels that standard errors lack where neighbouring parts of the picture are off alike, as lines of a scan
@@ -87,23 +87,29 @@ class Measured(Columns):
         """Columns for `count` frames of so many tiles, nothing known yet."""
         # Few arrays are made, and views of them handed out: that many take as long as hundreds of frames.
         shifts, fft_shifts, sigma = np.full((3, count, 2), np.nan)
-        score, ratio, least, chance, significance, false_alarm, alike, edges, narrow = np.full((9, count), np.nan)
+        score, ratio, least, chance, significance, false_alarm, inlier_fraction, edges, narrow = np.full(
+            (9, count), np.nan
+        )
         edge, disagrees, usable, flat, unreadable, *differences = np.zeros((9, count), dtype=bool)
         non_finite = np.zeros(count, dtype=np.int64)
         found = (shifts, score, ratio, fft_shifts, least, chance, sigma, significance, false_alarm)
         maps = np.full((count, *tiles), np.nan, dtype=np.float32)
-        partial, inconsistent, reweighted, settled = differences
-        said = partial, inconsistent, alike, edges, reweighted, settled, narrow
+        partial, inconsistent, reweighted, disambiguated = differences
+        said = partial, inconsistent, inlier_fraction, edges, reweighted, disambiguated, narrow
         return cls(*found, edge, disagrees, usable, flat, unreadable, non_finite, {}, maps, *said)
 
-    def looked_at(self, numbers: NDArray[np.intp], look: Look) -> None:
+    def take_tiles(self, numbers: NDArray[np.intp], look: TileTest) -> None:
         """Fill in what the tiles of these frames say."""
-        self.tiles[numbers], self.alike[numbers], self.edges[numbers] = look.tiles, look.alike, look.edges
+        self.tiles[numbers], self.inlier_fraction[numbers], self.edges[numbers] = (
+            look.tiles,
+            look.inlier_fraction,
+            look.edges,
+        )
 
-    def settle(self, shifts: NDArray[np.float64]) -> None:
+    def disambiguate(self, shifts: NDArray[np.float64]) -> None:
         """Take the shifts (T, 2) that stand against all others; NaN where that is open."""
         known: NDArray[np.bool_] = np.asarray(np.isfinite(shifts).all(axis=1))
-        self.settled = known
+        self.disambiguated = known
         moved = np.where(known[:, None], shifts - self.shifts, 0.0)
         self.shifts, self.fft_shifts = self.shifts + moved, self.fft_shifts + moved
 
@@ -113,14 +119,14 @@ class Measured(Columns):
         chosen.partial = taken
         # The other was not asked: what stands where the whole of a frame was measured stands for a part of it there.
         with np.errstate(invalid="ignore"):
-            stays: NDArray[np.bool_] = np.asarray((np.abs(chosen.shifts - self.shifts) < _SAME).all(axis=1))
-        chosen.settled = self.settled & (~taken | stays)
-        chosen.inconsistent = (self.inconsistent & ~taken) | masks.contested(chosen.tiles, taken)
+            stays: NDArray[np.bool_] = np.asarray((np.abs(chosen.shifts - self.shifts) < _SAME_PEAK).all(axis=1))
+        chosen.disambiguated = self.disambiguated & (~taken | stays)
+        chosen.inconsistent = (self.inconsistent & ~taken) | masks.outliers(chosen.tiles, taken)
         return chosen
 
     def with_all_parts(self, whole: Measured) -> Measured:
         """Take frames of which a part was left out from a measurement of all of them; what tiles said still stands."""
-        kept = ("tiles", "alike", "edges", "inconsistent", "settled", "partial")
+        kept = ("tiles", "inlier_fraction", "edges", "inconsistent", "disambiguated", "partial")
         chosen = self.where(self.partial, {name: new for name, new in whole.arrays.items() if name not in kept})
         chosen.partial = np.zeros_like(self.partial)
         return chosen
@@ -144,7 +150,7 @@ class Measured(Columns):
             found.holds,
             tiles=np.where(taken, found.tiles, self.tiles),
             linear=np.where(taken, found.linear, np.nan),
-            inconsistent=self.inconsistent | found.contested,
+            inconsistent=self.inconsistent | found.outliers,
         )
 
     def flags(self, settings: Settings) -> tuple[tuple[str, ...], ...]:
@@ -163,11 +169,11 @@ class Measured(Columns):
         with np.errstate(invalid="ignore"):
             by_chance = quality.wrong_by_chance(self.false_alarm, words[quality.UNCERTAIN])
         # What fills the plane of a lattice is the lattice.
-        right = 1 - np.where(words[quality.AMBIGUOUS] | self.settled, 0.0, by_chance)
+        right = 1 - np.where(words[quality.AMBIGUOUS] | self.disambiguated, 0.0, by_chance)
         for word, probability in quality.WRONG.items():
             if word in words:
                 right = right * np.where(words[word], 1 - probability, 1.0)
-        inconsistent: NDArray[np.float64] = quality.wrong_if_inconsistent(self.alike)
+        inconsistent: NDArray[np.float64] = quality.wrong_if_inconsistent(self.inlier_fraction)
         return 1 - right * np.where(words[quality.INCONSISTENT], 1 - inconsistent, 1.0)
 
     def lost(self, settings: Settings) -> NDArray[np.bool_]:
@@ -183,8 +189,8 @@ class Measured(Columns):
             ambiguous = self.peak_ratio < quality.AMBIGUOUS_RATIO
             uncertain = self.score < self.chance_score
             # What fills the plane of a lattice is the lattice: its peak is ambiguous, or told from it, none by chance.
-            uncertain |= (self.false_alarm > MAX_FALSE_ALARM) & ~ambiguous & ~self.settled
-            doubtful = uncertain | self.on_edge | self.inconsistent | (ambiguous & ~self.settled)
+            uncertain |= (self.false_alarm > MAX_FALSE_ALARM) & ~ambiguous & ~self.disambiguated
+            doubtful = uncertain | self.on_edge | self.inconsistent | (ambiguous & ~self.disambiguated)
             # What a few of many frames move by may be chance.
             sure = known & ~doubtful & np.isfinite(self.shifts).all(axis=1)
             moves = self.shifts[sure] if 2 * sure.sum() > known.sum() else self.shifts[:0]
@@ -192,7 +198,7 @@ class Measured(Columns):
             words = {
                 quality.EDGE: known & self.on_edge,
                 quality.LOW_SCORE: known & (self.score < self.score_limit),
-                quality.AMBIGUOUS: known & ambiguous & ~self.settled,
+                quality.AMBIGUOUS: known & ambiguous & ~self.disambiguated,
                 quality.UNCERTAIN: known & uncertain,
                 quality.INCONSISTENT: known & self.inconsistent,
                 # A frame without any valid shift is as good as flat: its overlaps hold no variance.
@@ -210,14 +216,14 @@ class Measured(Columns):
 
     def doubted_for_rivals(self, settings: Settings) -> NDArray[np.bool_]:
         """(T,) whether nothing speaks against a frame but that other shifts fit almost as well, or that many do."""
-        if_settled = replace(self, settled=np.ones_like(self.settled))
-        return np.asarray(if_settled.undoubted(settings) & ~self.undoubted(settings))
+        if_disambiguated = replace(self, disambiguated=np.ones_like(self.disambiguated))
+        return np.asarray(if_disambiguated.valid(settings) & ~self.valid(settings))
 
     def trusted(self, settings: Settings) -> NDArray[np.bool_]:
         """(T,) whether a frame has a shift and nothing speaks against it."""
-        return self.undoubted(settings) & np.isfinite(self.shifts).all(axis=1)
+        return self.valid(settings) & np.isfinite(self.shifts).all(axis=1)
 
-    def undoubted(self, settings: Settings) -> NDArray[np.bool_]:
+    def valid(self, settings: Settings) -> NDArray[np.bool_]:
         """(T,) whether nothing speaks against a frame."""
         return ~_any_of(self._words(settings), quality.DOUBTFUL | quality.FAILED)
 

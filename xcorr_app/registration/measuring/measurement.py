@@ -16,17 +16,17 @@ from xcorr_app.registration.measuring.one_pass import OnePass
 from xcorr_app.registration.measuring.phase_ramp import Refined, refine
 from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers, MedianOfOthers, Reference
 from xcorr_app.registration.measuring.reweighted_fit import FINELY_NOISY, Fit, fit_reweighted
-from xcorr_app.registration.measuring.rivals import ALIKE, settled, stand_still
+from xcorr_app.registration.measuring.rivals import CANDIDATES, disambiguated, stand_still
 from xcorr_app.registration.measuring.scene_of_two import scene_of_two
 from xcorr_app.registration.parts import masks
-from xcorr_app.registration.parts.tiles import Grid, Look, look
+from xcorr_app.registration.parts.tiles import Grid, TileTest, look
 from xcorr_app.registration.parts.turned_frames import MIN_EDGE, StraightReference, Turned
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames, PickedFrames
 from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.registration.standard_error.peak_shapes import median_of
 
-_LOOKED_AT = 4
+_SAMPLED_FRAMES = 4
 """Frames of a long stack whose tiles are looked at, to see whether they move as one."""
 _FRAMES_PER_LOOK = 24
 _WORTH_A_FIT = 0.85
@@ -55,7 +55,7 @@ _TINY = 1e-3
 _NARROW = 0.5
 """Reciprocal of the standard deviation in pixels of a peak, above which what is fitted to 3 x 3 values is off by
 hundredths of a pixel: textures of single pixels have 0.7, spots of three 0.35 and less."""
-_MOST_REFINED = 0.9
+_MIN_REFINED = 0.9
 """Share of the frames that phases refine, at least."""
 _OF_ONE_PEAK = 0.75
 """Pixels along an axis between what is fitted to a peak and where it is, at most."""
@@ -93,16 +93,16 @@ class Measurement(OnePass):
         Where the tiles of a few frames do not move as one, all are measured a second time, without those that move
         otherwise, and refined with less weight on pixels that differ, as far as either is surer.
         """
-        looked_at = self._looked_at(reference)
-        columns = self.compare(reference, stage, verified, looked_at)
+        take_tiles = self._looked_at(reference)
+        columns = self.compare(reference, stage, verified, take_tiles)
         if self._whole:
             return columns
-        if looked_at.any():
-            self._settle(columns, reference)
-        some_differ = masks.some_differ(columns.tiles[looked_at])
+        if take_tiles.any():
+            self._disambiguate(columns, reference)
+        some_differ = masks.some_differ(columns.tiles[take_tiles])
         if some_differ:
-            self._look(columns, reference, np.isnan(columns.alike))
-        elif looked_at.any():
+            self._look(columns, reference, np.isnan(columns.inlier_fraction))
+        elif take_tiles.any():
             self._torn(columns, reference)
         turned = self._turned(columns, reference)
         if turned is not None:
@@ -110,11 +110,11 @@ class Measurement(OnePass):
         if not some_differ:
             return self._by_phase(columns, reference)
         with np.errstate(invalid="ignore"):
-            columns.inconsistent |= masks.max_differ(columns.tiles) & (columns.alike < _MIN_ALIKE)
-        trusted = columns.undoubted(self.settings)
+            columns.inconsistent |= masks.max_differ(columns.tiles) & (columns.inlier_fraction < _MIN_ALIKE)
+        trusted = columns.valid(self.settings)
         if masks.two_motions(columns.tiles):
             columns = self._in_part(columns, trusted, reference, stage, verified)
-        columns = self._by_phase(self._reweighted(columns, trusted, looked_at, reference), reference)
+        columns = self._by_phase(self._reweighted(columns, trusted, take_tiles, reference), reference)
         return self._over_layers(columns, reference)
 
     def _by_phase(self, columns: Measured, reference: Reference) -> Measured:
@@ -184,7 +184,7 @@ class Measurement(OnePass):
             found.sigma[~(np.abs(found.shift - shifts) < _OF_ONE_PEAK).all(axis=1)] = np.nan
         return found
 
-    def _settle(self, columns: Measured, reference: Reference) -> None:
+    def _disambiguate(self, columns: Measured, reference: Reference) -> None:
         """Ask whether pictures tell shifts from others that fit almost as well; of all frames if a few do."""
         asked = columns.doubted_for_rivals(self.settings)
         if not asked.any():
@@ -192,46 +192,46 @@ class Measurement(OnePass):
         few = np.zeros_like(asked)
         few[spread(np.flatnonzero(asked), self._few)] = True
         before, shifts = columns.shifts, np.full_like(columns.shifts, np.nan)
-        alike = np.full((self._count, ALIKE, 2), np.nan)
+        inlier_fraction = np.full((self._count, CANDIDATES, 2), np.nan)
 
         def told(
             images: Array, frames: Array, numbers: NDArray[np.intp]
         ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            return settled(images, frames, columns.shifts[numbers], self.window, self.settings.min_overlap)
+            return disambiguated(images, frames, columns.shifts[numbers], self.window, self.settings.min_overlap)
 
         for chosen in (few, asked & ~few):
             for numbers, found in self.over_chosen("tiles", reference, chosen, told):
-                shifts[numbers], alike[numbers] = found
+                shifts[numbers], inlier_fraction[numbers] = found
             if 2 * np.isfinite(shifts[few, 0]).sum() < few.sum():
                 break
         if not np.isfinite(shifts).any():
             return
         # Frames without a rival stand for themselves.
         known = np.where(columns.trusted(self.settings)[:, None], columns.shifts, shifts)
-        if stand_still(known, alike):
+        if stand_still(known, inlier_fraction):
             return
-        columns.settle(shifts)
+        columns.disambiguate(shifts)
         with np.errstate(invalid="ignore"):
             moved = (np.abs(columns.shifts - before) > _ELSEWHERE).any(axis=1)
         # Their tiles were compared at another peak.
-        self._look(columns, reference, moved & np.isfinite(columns.alike))
+        self._look(columns, reference, moved & np.isfinite(columns.inlier_fraction))
 
     def _torn(self, columns: Measured, reference: Reference) -> None:
         """Look at frames that score less than the others of a stack that moves as one: parts of them may not."""
-        undoubted = columns.undoubted(self.settings)
-        if not undoubted.any():
+        valid = columns.valid(self.settings)
+        if not valid.any():
             return
         ratio = columns.score / np.maximum(columns.score_limit, _TINY)
-        middle = float(median_of(ratio[undoubted])[0])
-        scatter = float(median_of(np.abs(ratio[undoubted] - middle))[0])
+        middle = float(median_of(ratio[valid])[0])
+        scatter = float(median_of(np.abs(ratio[valid] - middle))[0])
         with np.errstate(invalid="ignore"):
-            unusual = undoubted & (middle - ratio > max(_UNUSUAL * scatter, _LESS))
+            unusual = valid & (middle - ratio > max(_UNUSUAL * scatter, _LESS))
             others_turn = (columns.edges[~unusual] > MIN_EDGE).any()
         if others_turn or not 0 < unusual.sum() <= _MAX_UNUSUAL * unusual.size:
             return
-        self._look(columns, reference, unusual & np.isnan(columns.alike))
-        contested = masks.contested_by(masks.shares(columns.tiles)) | (columns.edges > MIN_EDGE)
-        columns.inconsistent |= unusual & contested
+        self._look(columns, reference, unusual & np.isnan(columns.inlier_fraction))
+        outliers = masks.is_outlier_by(masks.shares(columns.tiles)) | (columns.edges > MIN_EDGE)
+        columns.inconsistent |= unusual & outliers
         # No camera turns for a single frame.
         columns.edges[unusual] = 0.0
 
@@ -243,8 +243,8 @@ class Measurement(OnePass):
         if not seen.any():
             return None
         # A turn makes peaks wide, and their places uncertain. Of a lattice any of its own turns fits, on little of it.
-        known = replace(columns, sigma=np.zeros_like(columns.sigma), settled=np.zeros_like(columns.settled))
-        trusted = known.undoubted(self.settings)
+        known = replace(columns, sigma=np.zeros_like(columns.sigma), disambiguated=np.zeros_like(columns.disambiguated))
+        trusted = known.valid(self.settings)
         seen &= trusted
         if not seen.any():
             return None
@@ -342,7 +342,7 @@ class Measurement(OnePass):
     @property
     def _few(self) -> int:
         """Frames that stand for all."""
-        return min(_LOOKED_AT, self._count // _FRAMES_PER_LOOK + 2)
+        return min(_SAMPLED_FRAMES, self._count // _FRAMES_PER_LOOK + 2)
 
     def _looked_at(self, reference: Reference) -> NDArray[np.bool_]:
         """Mark frames whose tiles are looked at: a few, spread over the stack."""
@@ -356,11 +356,11 @@ class Measurement(OnePass):
     def _look(self, columns: Measured, reference: Reference, chosen: NDArray[np.bool_]) -> None:
         """Look at the tiles of the chosen frames (T,)."""
 
-        def looked(images: Array, frames: Array, numbers: NDArray[np.intp]) -> Look:
+        def looked(images: Array, frames: Array, numbers: NDArray[np.intp]) -> TileTest:
             return look(images, frames, columns.shifts[numbers])
 
         for numbers, found in self.over_chosen("tiles", reference, chosen, looked):
-            columns.looked_at(numbers, found)
+            columns.take_tiles(numbers, found)
 
     def _fit(
         self, fit: Fit, reference: Reference, shifts: NDArray[np.float64], chosen: NDArray[np.bool_], *, once: bool
@@ -378,7 +378,7 @@ class Measurement(OnePass):
 def _of_all(found: Refined, chosen: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
     """(T,) which of the chosen frames were refined; None where some were not: a layer over some lies over all."""
     taken: NDArray[np.bool_] = np.asarray(np.isfinite(found.sigma).all(axis=1))
-    return taken if taken.sum() > _MOST_REFINED * chosen.sum() else None
+    return taken if taken.sum() > _MIN_REFINED * chosen.sum() else None
 
 
 @functools.lru_cache(maxsize=64)

@@ -62,7 +62,7 @@ class OnePass:
         reference: Reference,
         stage: str,
         verified: NDArray[np.bool_],
-        looked_at: NDArray[np.bool_],
+        take_tiles: NDArray[np.bool_],
         parts: masks.LeavesOut | None = None,
     ) -> Measured:
         """Measure all frames in one pass, with the tiles of some; `parts` are left out."""
@@ -101,7 +101,7 @@ class OnePass:
             if self.settings.subpixel == PHASE and parts is None:
                 compared = with_phase_ramps(compared, prepared_reference.values)
             result.fill(rows, compared, prepared_reference.clean, shape, self.window, self.settings)
-            asked = np.flatnonzero(looked_at[start:stop][rows])
+            asked = np.flatnonzero(take_tiles[start:stop][rows])
             if asked.size:
                 seen = _some(whole[0], asked), take(whole[1], asked)
                 result.look = started_look(*seen, compared.match.shift[asked], start + rows[asked])
@@ -127,7 +127,7 @@ class OnePass:
             # Of a single line nothing is known of errors, nor of how far peaks stand out.
             columns.false_alarm = np.where(columns.usable, 1.0, columns.false_alarm)
         for look in looks:
-            columns.looked_at(*look())
+            columns.take_tiles(*look())
         return columns
 
     def over_chosen(

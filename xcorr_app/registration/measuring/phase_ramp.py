@@ -48,11 +48,11 @@ and the lowest is hundreds of times less sure than all of a fine texture."""
 _PULL = 0.25
 """Standard errors by which windows at the start's place may pull before all is computed again from the shift found."""
 _STEPS = 30
-_LARGEST_STEP = 0.3
+_MAX_STEP = 0.3
 """Pixels; beyond, the phase of high frequencies has wrapped."""
-_SETTLED = 0.01
+_CONVERGED = 0.01
 """Standard errors by which a step may still change the shift."""
-SMALLEST = 4 * _FLANK
+MIN_SIDE = 4 * _FLANK
 """Rows or columns of an overlap that a window leaves enough of."""
 _PIXELS_AT_ONCE = {True: 1 << 24, False: 1 << 19}
 """Of frames that are transformed together, on a device and on the host."""
@@ -84,7 +84,7 @@ def refine(lefts: Array, rights: Array, start: Floats, *, layers: bool = False) 
     shape: tuple[int, int] = (int(rights.shape[1]), int(rights.shape[2]))
     found = Refined(start.copy(), np.full(start.shape, np.nan))
     inside: NDArray[np.bool_] = np.asarray(np.isfinite(start).all(axis=1))
-    inside[inside] = (np.array(shape) - np.abs(np.rint(start[inside])) >= SMALLEST).all(axis=1)
+    inside[inside] = (np.array(shape) - np.abs(np.rint(start[inside])) >= MIN_SIDE).all(axis=1)
     rows = np.flatnonzero(inside)
     bands = tuple(band for band in _BANDS[1:] if not layers or band >= _NOT_ALIASED)
     shift, sigma, late = _refined(lefts, rights, rows, start[rows], bands)
@@ -371,10 +371,10 @@ def _solved(cells: _Cells, lattice: _Lattice, start: Floats, band: float) -> _So
         hessian, slope = _sums(*_weighted(cells.of(going), lattice, step[going]), lattice)
         move, inverse = _newton(hessian[:, last], slope[:, last])
         known = np.isfinite(move).all(axis=1)
-        step[going[known]] += np.clip(move[known], -_LARGEST_STEP, _LARGEST_STEP)
+        step[going[known]] += np.clip(move[known], -_MAX_STEP, _MAX_STEP)
         with np.errstate(invalid="ignore"):
-            settled = (np.abs(move) < _SETTLED * np.sqrt(np.abs(inverse[:, [0, 2]]))).all(axis=1)
-        going = going[known & ~settled]
+            converged = (np.abs(move) < _CONVERGED * np.sqrt(np.abs(inverse[:, [0, 2]]))).all(axis=1)
+        going = going[known & ~converged]
         if not going.size:
             break
     even, side = _weighted(cells, lattice, step)

@@ -25,7 +25,7 @@ from xcorr_app.registration.moving.interpolation import inside_each, snap_each
 
 _MARGIN = 1
 """Pixels inside a frame's edge whose cubic interpolation needs pixels from beyond it."""
-_MOST = 0.7
+_MIN_SHARE = 0.7
 """Share of either axis that is measured at least, known or not."""
 _ROW_STEP = 4
 """Every so many rows are enough for two numbers a frame."""
@@ -137,7 +137,7 @@ def covered_part(
     table = np.zeros((shape[0] + 1, shape[1] + 1), dtype=np.int64)
     table[1:, 1:] = lacking.cumsum(axis=0).cumsum(axis=1)
     top, bottom, left, right = 0, shape[0], 0, shape[1]
-    smallest = [max(kept, int(np.ceil(_MOST * size))) for kept, size in zip(least, shape, strict=True)]
+    smallest = [max(kept, int(np.ceil(_MIN_SHARE * size))) for kept, size in zip(least, shape, strict=True)]
 
     def holes(a: int, b: int, c: int, d: int) -> int:
         return int(table[b, d] - table[a, d] - table[b, c] + table[a, c])

@@ -40,8 +40,8 @@ _SAMPLED = 7
 """One of so many pixels tells the noise."""
 _MIN_NOISE = 2e-3
 """Share of the deviation of the reference that differences may have by interpolation alone."""
-_FEWEST, _MAX_STEPS = 3, 10
-_SETTLED, _NEGLIGIBLE = 2e-4, 0.05
+_MIN_FRAMES, _MAX_STEPS = 3, 10
+_CONVERGED, _NEGLIGIBLE = 2e-4, 0.05
 """Step after which weights and shift are settled, in pixels and as a share of the standard error."""
 _UNCHANGED = 1e-5
 """Pixels by which a shift differs from the one given for rounding alone."""
@@ -49,7 +49,7 @@ _RIM = 8
 """Pixels along the edges whose differences are averaged with what is beyond."""
 _TILES = 144
 """As many as standard errors of peaks are taken from: the two are compared."""
-_FARTHEST = 0.5
+_MAX_DISTANCE = 0.5
 """Pixels from the shift given beyond which something else was found."""
 
 
@@ -136,7 +136,7 @@ def _fitted(
     """Shift (2,) and standard error of one frame (1, h, w), NaN where there is none."""
     one = np.zeros(1, np.intp)
     view = _Reweighted(level, frame, one, _away_from_edges(frame), shifts=True)
-    solver, smooth_reference = Solver(view, BASES["translation"], _SETTLED), _smoothed(view.reference)
+    solver, smooth_reference = Solver(view, BASES["translation"], _CONVERGED), _smoothed(view.reference)
     motion = np.eye(3)[None]
     motion[0, :2, 2] = -shift
     inside = view.weight(motion, one)
@@ -153,15 +153,15 @@ def _fitted(
         found = solver.fitted(motion, 1)
         step, motion = found.motion[0, :2, 2] - motion[0, :2, 2], found.motion
         at = -motion[0, :2, 2]
-        if not (found.definite[0] and np.abs(at - shift).max() <= _FARTHEST):
+        if not (found.definite[0] and np.abs(at - shift).max() <= _MAX_DISTANCE):
             break
-        if number + 1 < _FEWEST and not once:
+        if number + 1 < _MIN_FRAMES and not once:
             continue
         # There both what is left and what it is left of are weighted.
         view.weights = weights**0.5
         sigma = np.sqrt(np.diag(solver.scatter(motion, one, _TILES)[0]))
         view.weights = weights
-        if once or np.abs(step).max() <= max(_SETTLED, _NEGLIGIBLE * float(sigma.max())):
+        if once or np.abs(step).max() <= max(_CONVERGED, _NEGLIGIBLE * float(sigma.max())):
             return np.where(np.abs(at - shift) < _UNCHANGED, shift, at), sigma
     return np.nan, np.nan
 

@@ -19,33 +19,33 @@ from xcorr_app.correlation.plane import cross_correlate
 from xcorr_app.correlation.subpixel import refine
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.parts.tile_votes import FEWEST, moved_by, smoothed, votes
+from xcorr_app.registration.parts.tile_votes import MIN_VOTES, moved_by, smoothed, votes
 from xcorr_app.registration.quality import AMBIGUOUS_RATIO
 
 _OTHERS = 0.1
 """Share of the number of tiles that prefer a shift, that may prefer its rival."""
-_MOST = 6
+_MAX_RIVALS = 6
 """Rivals that are looked at, the highest by the polynomial through 3 x 3 values."""
-ALIKE = 1 + _MOST
+CANDIDATES = 1 + _MAX_RIVALS
 """Shifts of a frame that are compared."""
-_SAME = 1.0
+_SAME_PEAK = 1.0
 """Pixels up to which two shifts are one."""
-_NEAR, _JUMP = 0.25, 0.5
+_FOLLOWS, _JUMP = 0.25, 0.5
 """Of the way to the nearest rival, as a rule: up to which a frame follows another, and beyond which it jumps."""
 _MARGIN = 1.05
 """Further below a peak, since peaks lie between whole shifts."""
 
 
-def settled(
+def disambiguated(
     images: Array, frames: Array, shifts: NDArray[np.float64], window: ShiftWindow, min_overlap: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(n, 2) the one shift of frames (n, h, w) against images (1 or n, h, w) that stands against all others.
 
     It is that measured, of `shifts` (n, 2), or one of its rivals, since samples at whole pixels may have preferred a
-    wrong period; NaN where the picture does not tell, or there is no rival. And (n, `ALIKE`, 2) all of these, NaN
+    wrong period; NaN where the picture does not tell, or there is no rival. And (n, `CANDIDATES`, 2) all of these, NaN
     where there are fewer.
     """
-    found, all_alike = np.full(shifts.shape, np.nan), np.full((len(shifts), ALIKE, 2), np.nan)
+    found, all_alike = np.full(shifts.shape, np.nan), np.full((len(shifts), CANDIDATES, 2), np.nan)
     one = smoothed(images) if len(images) == 1 else None
     for n, shift in enumerate(shifts):
         # One by one: of a device's frames the host is not to hold more.
@@ -64,17 +64,17 @@ def settled(
 def stand_still(found: NDArray[np.float64], alike: NDArray[np.float64]) -> bool:
     """Whether what tells the shifts of T frames apart may be standing still while the scene moves.
 
-    Of `found` (T, 2) each is the smallest of its frame's `alike` (T, `ALIKE`, 2) then, or of a frame without any within
-    a period, and somewhere they jump by more than half of one. Frames of which nothing is told, `found` NaN, are
+    Of `found` (T, 2) each is the smallest of its frame's `alike` (T, `CANDIDATES`, 2) then, or of a frame without any
+    within a period, and somewhere they jump by more than half of one. Frames of which nothing is told, `found` NaN, are
     followed where one of their shifts lies near.
     """
     is_told, has_rivals = np.isfinite(found[:, 0]), np.isfinite(alike[:, 1, 0])
     if not (is_told & has_rivals).any():
         return False
     away = np.hypot(*np.moveaxis(alike - found[:, None], -1, 0))
-    period = np.median(np.where(away > _SAME, away, np.inf).min(axis=1)[is_told & has_rivals])
+    period = np.median(np.where(away > _SAME_PEAK, away, np.inf).min(axis=1)[is_told & has_rivals])
     smallest = np.where(np.isfinite(alike), alike, np.inf)
-    limit = np.where(has_rivals, np.hypot(*np.moveaxis(smallest, -1, 0)).min(axis=1) + _SAME, period)
+    limit = np.where(has_rivals, np.hypot(*np.moveaxis(smallest, -1, 0)).min(axis=1) + _SAME_PEAK, period)
     if (np.hypot(*found.T) > limit).any():
         return False
     place = None
@@ -85,14 +85,14 @@ def stand_still(found: NDArray[np.float64], alike: NDArray[np.float64]) -> bool:
             place = shift
         elif place is not None and np.isfinite(others[0, 0]):
             far = np.hypot(*(others - place).T)
-            place = others[np.nanargmin(far)] if np.nanmin(far) < _NEAR * period else place
+            place = others[np.nanargmin(far)] if np.nanmin(far) < _FOLLOWS * period else place
     return False
 
 
 def _prefers(image: NDArray[np.float32], moved: NDArray[np.float32], both: NDArray[np.float64]) -> bool:
     """Whether tiles of an image are fitted far better by a frame moved by the first of two shifts."""
     better, worse = votes(image, moved, both)
-    return better >= FEWEST and worse <= _OTHERS * better
+    return better >= MIN_VOTES and worse <= _OTHERS * better
 
 
 def _rivals(
@@ -115,4 +115,4 @@ def _rivals(
     if alike.any():
         y, x, places = y[alike], x[alike], places[alike]
     offset, height = refine(near[y, x], "gaussian", 1)
-    return np.asarray((places + offset)[np.argsort(-height, kind="stable")[:_MOST]])
+    return np.asarray((places + offset)[np.argsort(-height, kind="stable")[:_MAX_RIVALS]])

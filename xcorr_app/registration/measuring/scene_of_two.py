@@ -20,20 +20,20 @@ from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tile_agreement import AGREES, DIFFERS
 from xcorr_app.registration.settings import Settings
 
-_LARGE = 0.12
+_MIN_SHARE_OF_SECOND = 0.12
 """Share of the tiles that can tell, from which what moves otherwise may be the scene itself."""
 _APART = 1.5
 """Pixels between the shifts of two motions."""
-_FEWEST = 6
+_MIN_TILES = 6
 """Tiles that agree with one shift and not with the other, of a part that moves as one."""
 _AT_RIM, _MORE = 2.0, 1.5
 """How many times more of the rim, or of the picture, agrees with the scene's shift."""
 _NOT_LESS = 0.5
 """Share of the picture of the other that what reaches the rim fills at least."""
-_MOST_MOVES = 0.5
+_MOVING_MAJORITY = 0.5
 """Share of the tiles that can tell which move, from which what stands still is not known to be the scene."""
 _ALL, _INNER = np.s_[:, :, :], np.s_[:, 1:-1, 1:-1]
-_SAME = 1.0
+_SAME_PEAK = 1.0
 """Pixels up to which what was left out lies where it was, once all else is left out."""
 _STILL = 1.0
 """Pixels by which what is not the scene moves at least, as a rule, if it crosses it: less, and it may be a pattern of
@@ -70,7 +70,7 @@ def scene_of_two(
     `columns` are the frames as a whole, `without` less the tiles that differ, whose shifts are `taken` of some anyway.
     """
     with np.errstate(invalid="ignore"):
-        large = (masks.shares(columns.tiles) >= _LARGE) & np.isfinite(without.shifts).all(axis=1)
+        large = (masks.shares(columns.tiles) >= _MIN_SHARE_OF_SECOND) & np.isfinite(without.shifts).all(axis=1)
     if not large.any():
         return None
     nobody = np.zeros_like(large)
@@ -78,7 +78,7 @@ def scene_of_two(
     one, other = (_alone(*pair) for pair in ((without.tiles, rest.tiles), (rest.tiles, without.tiles)))
     with np.errstate(invalid="ignore"):
         two = large & rest.trusted(settings) & (np.hypot(*(rest.shifts - without.shifts).T) > _APART)
-        two &= np.minimum(one.sum(axis=(1, 2)), other.sum(axis=(1, 2))) >= _FEWEST
+        two &= np.minimum(one.sum(axis=(1, 2)), other.sum(axis=(1, 2))) >= _MIN_TILES
     if 2 * two.sum() < large.sum():
         return None
     kept, behind = two & _is_behind(one, other, without), two & _is_behind(other, one, rest)
@@ -88,7 +88,7 @@ def scene_of_two(
         parts = masks.Parts(np.where(behind[:, None, None], rest.tiles, without.tiles) == DIFFERS, shifts)
         fine = once.compare(reference, stage, verified, behind, parts)
         with np.errstate(invalid="ignore"):
-            behind &= (np.abs(fine.shifts - rest.shifts) < _SAME).all(axis=1)
+            behind &= (np.abs(fine.shifts - rest.shifts) < _SAME_PEAK).all(axis=1)
     if not behind.any() and 2 * two.sum() < columns.usable.sum():
         # Parts of a few frames that move otherwise, never taken for the scene.
         return None
@@ -99,11 +99,11 @@ def scene_of_two(
         before, chosen = chosen, chosen.replaced(measured, rows)
         chosen.partial = before.partial | rows
         chosen.inconsistent = before.inconsistent & ~rows
-        chosen.settled = before.settled | rows
+        chosen.disambiguated = before.disambiguated | rows
     # Where most frames follow what crosses the scene, those in which the two lie too near each other may, too.
     astray = large & ~two & (2 * behind.sum() > two.sum())
     chosen.inconsistent |= (two & ~kept & ~behind) | astray
-    chosen.crossed = not np.median(crossing) < _STILL
+    chosen.occluded = not np.median(crossing) < _STILL
     return chosen
 
 
@@ -119,6 +119,6 @@ def _is_behind(one: Rows, other: Rows, of_one: Measured) -> Rows:
     fills = (rim[0] >= rim[1]) & (area[0] >= _MORE * area[1])
     with np.errstate(invalid="ignore"):
         # A rim that stands still, of a detector or a stop, is around a scene that moves as around one that does not.
-        is_stop = (np.hypot(*of_one.shifts.T) < _STILL) & (masks.shares(of_one.tiles) > _MOST_MOVES)
+        is_stop = (np.hypot(*of_one.shifts.T) < _STILL) & (masks.shares(of_one.tiles) > _MOVING_MAJORITY)
     reaches = (rim[0] >= _AT_RIM * rim[1]) & (area[0] >= _NOT_LESS * area[1]) & ~is_stop
     return np.asarray((rim[0] > 0) & (reaches | fills))

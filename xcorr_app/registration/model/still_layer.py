@@ -16,7 +16,7 @@ from xcorr_app.registration.stack.frames import Frames
 _AT_ONCE = 16
 _ROUNDING = 1e-4
 """Pixels that the shift of the reference itself may be off zero."""
-_SAME, _DEVIATIONS = 0.5, 4.0
+_SAME_PEAK, _DEVIATIONS = 0.5, 4.0
 """Pixels, and standard errors, up to which both find the same peak: a frame that shows something else has none here."""
 
 
@@ -49,7 +49,7 @@ class StillLayer:
             shifts[some], sigma[some] = self.layers.placed(taken(frames, some, self.settings), about)
         shifts += offset
         with np.errstate(invalid="ignore"):
-            near = np.maximum(_SAME, _DEVIATIONS * np.hypot(sigma, np.nan_to_num(measured.sigma)))
+            near = np.maximum(_SAME_PEAK, _DEVIATIONS * np.hypot(sigma, np.nan_to_num(measured.sigma)))
             same = known & (np.abs(shifts - measured.shifts) <= near).all(axis=1)
         found = np.where(same[:, None], shifts, measured.shifts)
         return replace(

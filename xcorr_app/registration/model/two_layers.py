@@ -33,11 +33,11 @@ _FIRST_NOISE = 1e-3
 """Share of the power of frames that is noise before anything is known: little, so that layers follow the frames."""
 _LONGEST = 0.7
 """Pixels that a step takes at most."""
-_SETTLED, _ENOUGH = 1e-3, 0.05
+_CONVERGED, _ENOUGH = 1e-3, 0.05
 """Pixels, and standard errors, of a step from which the shifts have settled."""
 _APART, _ROUNDS, _OF_FRAMES = 3, 40, 8
 """Rounds in which layers are found by known shifts, in which shifts settle, and of frames over known layers."""
-_FIRST, _FARTHEST = 3, 8.0
+_FIRST, _MAX_DISTANCE = 3, 8.0
 """Rounds before which nothing has settled, and times a step that is gone on by at most."""
 _LARGER = 10.0
 """Factor by which a prior variance changes in a round at most."""
@@ -46,7 +46,7 @@ _UNDETERMINED = 0.05
 _MIN_GAIN = 0.1
 _GAUGE = 1e-9
 """Share of the largest curvature below which shifts are those of all frames and the scene together."""
-_BLOCK, _FEWEST = 16, 3
+_BLOCK, _MIN_BLOCKS = 16, 3
 """Rows and columns of a block, whose sums of scores tell how they scatter; so many of them along an axis at least."""
 
 Floats = NDArray[np.float64]
@@ -113,13 +113,13 @@ class TwoLayers:
 
         First with one frame held; then it moves against all others: the scene is theirs, and follows it slowly.
         """
-        self._settled(held=True)
-        variance = self._settled(held=False)
+        self._converged(held=True)
+        variance = self._converged(held=False)
         scatter = self._scatter(self._last.moved, self._last.left)
         sigma: Floats = np.sqrt(variance * np.maximum((scatter + scatter[self._held]) / 2, 1))
         return sigma
 
-    def _settled(self, *, held: bool) -> Floats:
+    def _converged(self, *, held: bool) -> Floats:
         """Take steps until none changes anything; returns the variances (T, 2) of the shifts."""
         count, states = self._count, [self._state]
         free = np.delete(np.arange(count), self._held) if held else np.arange(count)
@@ -135,7 +135,7 @@ class TwoLayers:
             step = np.clip(step, -_LONGEST, _LONGEST)
             covariance[free[:, None], :, free] = inverse.reshape(free.size, 2, free.size, 2).transpose(0, 2, 1, 3)
             variance = self._of_differences(covariance)
-            if number > _FIRST and (abs(step) <= np.maximum(_SETTLED, _ENOUGH * np.sqrt(variance))).all():
+            if number > _FIRST and (abs(step) <= np.maximum(_CONVERGED, _ENOUGH * np.sqrt(variance))).all():
                 break
             self._d = self._d + step
             self._last = self._layers(fit_gain=True)
@@ -168,7 +168,7 @@ class TwoLayers:
         lengths = [
             float(sum(self._at.total(abs(each) ** 2 / self._noise) for each in some[:2])) for some in (first, change)
         ]
-        length = min(max(np.sqrt(lengths[0] / max(lengths[1], 1e-30)), 1.0), _FARTHEST)
+        length = min(max(np.sqrt(lengths[0] / max(lengths[1], 1e-30)), 1.0), _MAX_DISTANCE)
         self._scene, self._pattern, self._d = (
             zero + 2 * length * one + length**2 * each for zero, one, each in zip(states[0], first, change, strict=True)
         )
@@ -277,7 +277,7 @@ class TwoLayers:
         """
         at = self._at
         rows, columns = (side // _BLOCK for side in at.shape)
-        if min(rows, columns) < _FEWEST:
+        if min(rows, columns) < _MIN_BLOCKS:
             return np.ones((len(moved), 2))
         part = np.s_[:, : rows * _BLOCK, : columns * _BLOCK]
         rest, over = at.images(left / self._noise)[part], []

@@ -28,7 +28,7 @@ from xcorr_app.registration.warping.matrices import about_corner
 from xcorr_app.registration.warping.warp import warp_frames
 
 _ROUNDS = 4
-_SETTLED = 0.005
+_CONVERGED = 0.005
 """Pixels that a corner moves by when a template is as good as it gets."""
 
 Moved = Callable[[int], Array | None]
@@ -129,7 +129,7 @@ def _against_others(measuring: Measuring, found: list[Found], known: list[int], 
         before, found = found, _round(measuring, found, known, number)
         pairs = [(now.motion, was.motion) for now, was in zip(found, before, strict=True)]
         moved = [corner_moves(now - was, shape) for now, was in pairs if now is not None and was is not None]
-        if max(moved, default=0.0) < _SETTLED:
+        if max(moved, default=0.0) < _CONVERGED:
             break
     if aligned and (own := found[first].motion) is not None:
         back = np.linalg.inv(own)

@@ -29,7 +29,7 @@ _INNER, _OUTER = 0.02, 0.35
 """Frequencies that are compared, in cycles a pixel: those below are illumination, those above mostly noise."""
 _MAX_SCALE = 2.0
 """Largest factor, or its inverse, that is looked for."""
-_TURNS, _NEAR = 3, (6, 12)
+_TURNS, _NEIGHBOURS = 3, (6, 12)
 """Peaks of the log-polar plane that are tried, each at two angles; around each so many scales and angles are its."""
 _MIN_OVERLAP = 0.3
 """Share of the small copy that a shift leaves at least."""
@@ -143,6 +143,6 @@ def _peaks(plane: NDArray[np.float64], reach: int, step: float) -> Matrix:
         vertex = np.clip((below - above) / (2 * bend), -0.5, 0.5) if np.isfinite(bend) and bend < 0 else 0.0
         angle, scale = (column + vertex) * np.pi / _ANGLES, np.exp((row - reach) * step)
         found += [turned(angle, scale), turned(angle + np.pi, scale)]
-        rows = slice(max(row - _NEAR[0], 0), row + _NEAR[0] + 1)
-        plane[rows, np.arange(column - _NEAR[1], column + _NEAR[1] + 1) % _ANGLES] = -np.inf
+        rows = slice(max(row - _NEIGHBOURS[0], 0), row + _NEIGHBOURS[0] + 1)
+        plane[rows, np.arange(column - _NEIGHBOURS[1], column + _NEIGHBOURS[1] + 1) % _ANGLES] = -np.inf
     return np.stack(found)

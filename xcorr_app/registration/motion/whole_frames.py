@@ -25,13 +25,13 @@ from xcorr_app.registration.warping.matrices import Matrix, about_corner
 
 _AS_LONG_AS = 8
 """On a CPU measuring the motion of a frame takes as long as the shifts of so many."""
-_FEWEST_PIXELS = 1 << 18
+_MIN_PIXELS = 1 << 18
 """On a device a frame takes at least as much memory as one of so many pixels."""
-_SMALLEST = 32
+_MIN_SIDE = 32
 """Pixels that the shorter side of a frame has at least."""
 _AS_LIKELY = 0.85
 """Share of the best candidate's score from which another is refined too."""
-_ALIKE = 1.05
+_AMBIGUOUS_RATIO = 1.05
 """Ratio of the scores of two motions below which either may be the true one."""
 _TRIED = 3
 """Candidates that are refined at most."""
@@ -69,8 +69,8 @@ class Measuring:
 
     def __post_init__(self) -> None:
         shape = self.frames.shape
-        if min(shape) < _SMALLEST:
-            raise ShapeError(f"frames are {shape[0]} x {shape[1]}: motion needs {_SMALLEST} pixels a side")
+        if min(shape) < _MIN_SIDE:
+            raise ShapeError(f"frames are {shape[0]} x {shape[1]}: motion needs {_MIN_SIDE} pixels a side")
         if self.masks is not None:
             self.masks.check(self.frames.count, shape)
 
@@ -133,7 +133,7 @@ def motion_of(measuring: Measuring, reference: str | int | Array) -> MotionResul
     counts = None if measuring.masks is None else measuring.masks.of_reference(image, number)
     against = measuring.against(image, counts)
     on_device = array_namespace(image) is not np
-    pixels = max(shape[0] * shape[1], _FEWEST_PIXELS) if on_device else _AS_LONG_AS * shape[0] * shape[1]
+    pixels = max(shape[0] * shape[1], _MIN_PIXELS) if on_device else _AS_LONG_AS * shape[0] * shape[1]
 
     def over(numbers: Sequence[int], known: Callable[[int], list[Matrix]], told: Progress | None) -> list[Found]:
         def job(start: int, stop: int) -> list[Found]:
@@ -156,7 +156,7 @@ class Against:
 
     def __init__(self, image: Array, counts: Array | None, basis: Basis, max_sigma: float, count: int) -> None:
         prepared, _ = centred(image[None], None if counts is None else counts[None])
-        self._smoothing = smoothing_for(float(quality.clean_fraction(prepared)[0]))
+        self._smoothing = smoothing_for(float(quality.signal_fraction(prepared)[0]))
         self._basis, self._max_sigma = basis, max_sigma
         self._pyramid = Pyramid(levels_of(smoothed(prepared, self._smoothing)[0], basis, counts), basis, count)
         self._shape = self._pyramid.levels[0].shape
@@ -201,16 +201,16 @@ class Against:
         best = rows[np.nanargmax(scores)]
         motion, flags, score = fits.motion[best], list(remarks), float(fits.score[best])
         others = [fits.score[row] for row in rows if apart(fits.motion[row], motion, self._shape)]
-        if others and score < _ALIKE * np.nan_to_num(others).max():
+        if others and score < _AMBIGUOUS_RATIO * np.nan_to_num(others).max():
             flags.append(quality.AMBIGUOUS)
         overlap = float(fits.pixels[best]) / (self._shape[0] * self._shape[1])
         variance = np.einsum("ij,jk,ik->i", self._of_corners, fits.covariance[best], self._of_corners)
-        settled, by_chance = fits.settled[best] and fits.definite[best], score < self._by_chance(overlap)
+        converged, by_chance = fits.converged[best] and fits.definite[best], score < self._by_chance(overlap)
         flags += [quality.LOW_SCORE] if by_chance else []
-        if by_chance or not (settled and np.sqrt(variance.max(initial=0)) <= self._max_sigma):
+        if by_chance or not (converged and np.sqrt(variance.max(initial=0)) <= self._max_sigma):
             flags.append(quality.UNCERTAIN)
         # Of its errors a fit that has not settled knows nothing.
-        return Found(motion, score, fits.covariance[best] + (0.0 if settled else np.inf), overlap, tuple(flags))
+        return Found(motion, score, fits.covariance[best] + (0.0 if converged else np.inf), overlap, tuple(flags))
 
     def _by_chance(self, overlap: float) -> float:
         """Score that unrelated noise hardly reaches for any motion that is looked at."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 MIN_CHI_SQUARED = 40.0
 """Of the four numbers beside the shift: five standard deviations are 35, but those of few tiles are uncertain."""
-FEWEST = 12
+MIN_TILES = 12
 """Tiles below which their scatter says nothing."""
 RIDGE = 1e-9
 
@@ -61,7 +61,7 @@ def edge_offsets(sums: Floats, covered: NDArray[np.bool_], size: int, shape: tup
 
 def _edge_offset(normal: Floats, right: Floats, tiles: int, design: Floats) -> float:
     """Of one frame, by the equations of its tiles (k, 2, 2) and (k, 2)."""
-    if tiles < FEWEST:
+    if tiles < MIN_TILES:
         return 0.0
     turned = np.swapaxes(design, 1, 2)
     left = turned @ normal

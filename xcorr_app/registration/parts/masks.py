@@ -19,13 +19,13 @@ from xcorr_app.registration.parts.tiles import Grid
 
 _SOME = 0.12
 """Share of the tiles that can tell and differ from which a frame shows two motions."""
-_FEW = 0.03
+_MIN_SHARE = 0.03
 """Share of them from which something differs, if only a few things that come and go in noise."""
-_MOST = 0.6
+_MAX_SHARE = 0.6
 """Share beyond which it is not known which of them is the scene's, or whether it is motion at all."""
-_TOLD = 0.3
+_MIN_TELLING = 0.3
 """Share of the tiles that can tell, below which what they say is that of a few bright things."""
-_SURER = 0.95
+_MAX_SIGMA_RATIO = 0.95
 """Standard error without a part over that with it, below which the part is better left out."""
 
 
@@ -61,13 +61,13 @@ def some_differ(tiles: NDArray[np.float32]) -> bool:
     """Whether, of the frames that were looked at, at least half show parts that differ, however small."""
     share = shares(tiles)
     looked_at = np.isfinite(share)
-    return bool(looked_at.any() and 2 * (share[looked_at] >= _FEW).sum() >= looked_at.sum())
+    return bool(looked_at.any() and 2 * (share[looked_at] >= _MIN_SHARE).sum() >= looked_at.sum())
 
 
 def most_tell(tiles: NDArray[np.float32]) -> bool:
     """Whether, of the frames that were looked at, a fair share of the tiles can tell: not a few bright things alone."""
     told = np.isfinite(tiles).mean(axis=(1, 2)) if tiles.size else np.zeros(0)
-    return not (told > 0).any() or float(np.median(told[told > 0])) >= _TOLD
+    return not (told > 0).any() or float(np.median(told[told > 0])) >= _MIN_TELLING
 
 
 def two_motions(tiles: NDArray[np.float32]) -> bool:
@@ -75,7 +75,7 @@ def two_motions(tiles: NDArray[np.float32]) -> bool:
     share = shares(tiles)
     looked_at = np.isfinite(share)
     with np.errstate(invalid="ignore"):
-        few = (share >= _SOME) & (share <= _MOST)
+        few = (share >= _SOME) & (share <= _MAX_SHARE)
     return bool(looked_at.any() and 2 * few.sum() >= looked_at.sum())
 
 
@@ -86,14 +86,14 @@ def left_out(tiles: NDArray[np.float32]) -> NDArray[np.bool_]:
     """
     differs: NDArray[np.bool_] = tiles == DIFFERS
     mostly = 2 * differs.sum(axis=0) > np.isfinite(tiles).sum(axis=0)
-    few = shares(np.where(differs | mostly, DIFFERS, tiles)) <= _MOST
+    few = shares(np.where(differs | mostly, DIFFERS, tiles)) <= _MAX_SHARE
     out: NDArray[np.bool_] = np.asarray(differs | (mostly & few[:, None, None]))
-    out[~(shares(tiles) <= _MOST)] = False
+    out[~(shares(tiles) <= _MAX_SHARE)] = False
     return out
 
 
 def surer(
-    whole: NDArray[np.float64], without: NDArray[np.float64], taken: NDArray[np.bool_], share: float = _SURER
+    whole: NDArray[np.float64], without: NDArray[np.float64], taken: NDArray[np.bool_], share: float = _MAX_SIGMA_RATIO
 ) -> bool:
     """Whether standard errors (T, 2) of frames (T,) measured without a part are below that share of those with it.
 
@@ -109,18 +109,18 @@ def surer(
 def max_differ(tiles: NDArray[np.float32]) -> NDArray[np.bool_]:
     """Which frames (T,) differ in most of their tiles."""
     with np.errstate(invalid="ignore"):
-        return np.asarray(shares(tiles) > _MOST)
+        return np.asarray(shares(tiles) > _MAX_SHARE)
 
 
-def contested(tiles: NDArray[np.float32], partial: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def outliers(tiles: NDArray[np.float32], partial: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which frames are not to be trusted (T,): what moves otherwise is most of them, or was not left out."""
     share = shares(tiles)
     with np.errstate(invalid="ignore"):
-        contested: NDArray[np.bool_] = max_differ(tiles) | (~partial & contested_by(share))
-    return contested
+        outliers: NDArray[np.bool_] = max_differ(tiles) | (~partial & is_outlier_by(share))
+    return outliers
 
 
-def contested_by(share: NDArray[np.float64]) -> NDArray[np.bool_]:
+def is_outlier_by(share: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Whether so many tiles (T,) differ that a shift of the whole frame does not stand."""
     with np.errstate(invalid="ignore"):
         return np.asarray(share >= _SOME)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.peaks.tile_verdict import Limits
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
-from xcorr_app.registration.parts.linear_motion import FEWEST, MIN_CHI_SQUARED, RIDGE
+from xcorr_app.registration.parts.linear_motion import MIN_CHI_SQUARED, MIN_TILES, RIDGE
 
 AGREES, DIFFERS = 1.0, 0.0
 """What a tile says; NaN where it cannot tell."""
@@ -19,7 +19,7 @@ CORRELATED = 2 * np.pi * SIGMA**2
 """Bins that the noise of one reaches then."""
 _UNSHARED = 0.3
 """Share of what a tile shows that frame and reference may not share."""
-_ALIKE, _NEARLY_ALL, _FEWEST_TOLD = 0.3, 0.85, 8
+_MIN_CORRELATION, _NEARLY_ALL, _MIN_TELLING = 0.3, 0.85, 8
 """Correlation of a tile from which frame and reference have something in common; share of tiles in which they are
 correlated at all from which all of these have, since of another scene half are; and tiles for a share of them."""
 _DEVIATIONS = 6.0
@@ -35,15 +35,15 @@ LIMITS = Limits(
     _UNSHARED,
     _DEVIATIONS,
     _MIN_SHOWN,
-    _ALIKE,
+    _MIN_CORRELATION,
     _MIN_OFFSET,
     _SPREAD,
     _FAR,
-    _FEWEST_TOLD,
+    _MIN_TELLING,
     _NEARLY_ALL,
     MIN_CHI_SQUARED,
     RIDGE,
-    FEWEST,
+    MIN_TILES,
     CORRELATED,
 )
 
@@ -81,10 +81,10 @@ def judged(
     chi_squared = explained * count / (noise * reached + 1e-30)
     # Whatever the gain: something bright elsewhere in a frame makes all the rest of it seem faint.
     shared = np.where(says, of_f + of_g - unshared, 0.0)
-    alike = (shared > 2 * _ALIKE * np.sqrt(np.maximum(of_f * of_g, 0.0))).sum(axis=(1, 2))
+    inlier_fraction = (shared > 2 * _MIN_CORRELATION * np.sqrt(np.maximum(of_f * of_g, 0.0))).sum(axis=(1, 2))
     told, correlated = says.sum(axis=(1, 2)), (shared > 0).sum(axis=(1, 2))
-    alike = np.where(correlated >= _NEARLY_ALL * told, correlated, alike)
-    share = np.where(known & (told >= _FEWEST_TOLD), alike / np.maximum(told, 1), np.nan)
+    inlier_fraction = np.where(correlated >= _NEARLY_ALL * told, correlated, inlier_fraction)
+    share = np.where(known & (told >= _MIN_TELLING), inlier_fraction / np.maximum(told, 1), np.nan)
     return _verdict(says, differs, dy, dx, chi_squared, known), share
 
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.quality import clean_fraction
+from xcorr_app.registration.quality import signal_fraction
 
 SAMPLED = 4
 """One of so many rows tells the mean and the variance of an image."""
@@ -35,7 +35,7 @@ def standard(
     mean = sample.mean(axis=(1, 2), keepdims=True)
     sample = sample - mean
     variance = to_host((sample * sample).mean(axis=(1, 2), dtype=np.float64))
-    clean = np.maximum(clean_fraction(images, variance), MIN_CLEAN)
+    clean = np.maximum(signal_fraction(images, variance), MIN_CLEAN)
     scale = xp.asarray(np.sqrt(np.where(variance > 0, variance, 1.0) * clean))[:, None, None].astype(dtype)
     bins = binned(images if whole is None else moved(images, whole))
     return (bins - mean * inside) / scale, (1 - clean) / clean / 4

@@ -17,19 +17,19 @@ from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.registration.moving.apply import shift_frames
 
-FEWEST = 3
+MIN_VOTES = 3
 """Tiles that prefer a shift, for it to be preferred."""
 _SIGMA = 1.0
 """Pixels of the Gaussian that both images are smoothed by: of what is left, interpolation keeps the variance."""
 _REACH = 4 * math.pi * _SIGMA**2
 """Pixels that the noise of one reaches then."""
-_TILES, _SMALLEST = 10, 14
+_TILES, _MIN_TILE_SIDE = 10, 14
 """Tiles along the shorter axis, and the fewest pixels along the side of one."""
 _RIM = 4
 """Pixels at the rim of a moved frame that interpolation made up."""
 _DEVIATIONS = 3.0
 """Of the logarithm of the ratio of two sums of squares, by which a tile prefers one shift."""
-_LEAST = 0.01
+_MIN_LEFT = 0.01
 """Of what a tile shows, below which what is left is none: interpolation leaves as much."""
 
 Image = NDArray[np.float32]
@@ -55,7 +55,7 @@ def votes(image: Image, moved: Image, both: NDArray[np.float64]) -> tuple[int, i
     for axis, pixels in enumerate(image.shape):
         low = max(0, math.ceil(both[:, axis].max()) + _RIM)
         high = pixels + min(0, math.floor(both[:, axis].min()) - _RIM)
-        size = max(_SMALLEST, (high - low) // _TILES)
+        size = max(_MIN_TILE_SIDE, (high - low) // _TILES)
         count = (high - low) // size
         if count < 1:
             return 0, 0
@@ -69,7 +69,7 @@ def votes(image: Image, moved: Image, both: NDArray[np.float64]) -> tuple[int, i
     power = (g * g).sum(axis=1)
     left = [power - (g * each).sum(axis=1) ** 2 / np.maximum((each * each).sum(axis=1), 1e-300) for each in (f, other)]
     # The last of images of one value.
-    least_left = np.maximum(_LEAST * power + 1e-12 * float(power.max()), 1e-300)
+    least_left = np.maximum(_MIN_LEFT * power + 1e-12 * float(power.max()), 1e-300)
     ratio = np.log((left[1] + least_left) / (left[0] + least_left))
     least = _DEVIATIONS * math.sqrt(4 * _REACH / (h * w))
     return int((ratio > least).sum()), int((ratio < -least).sum())

@@ -31,9 +31,9 @@ from xcorr_app.registration.parts.tile_bins import MIN_CLEAN, SAMPLED, both_stan
 from xcorr_app.registration.quality import NOISE_PERIOD
 
 _TILES = 16
-"""Tiles along the shorter axis, where they are not smaller than `_SMALLEST` pixels."""
-_SMALLEST, _LARGEST = 12, 64
-_FEWEST = 4
+"""Tiles along the shorter axis, where they are not smaller than `_MIN_TILE_SIDE` pixels."""
+_MIN_TILE_SIDE, _MAX_TILE_SIDE = 12, 64
+_MIN_TILES = 4
 """Tiles along an axis below which there is no map."""
 
 
@@ -47,34 +47,36 @@ class Grid:
     @functools.cached_property
     def size(self) -> int:
         """Rows and columns of a tile."""
-        size = min(max(min(self.shape) // _TILES, _SMALLEST), _LARGEST)
+        size = min(max(min(self.shape) // _TILES, _MIN_TILE_SIDE), _MAX_TILE_SIDE)
         return size - size % 2
 
     @functools.cached_property
     def count(self) -> tuple[int, int]:
         """Tiles along rows and columns; (0, 0) where the image is too small to ask."""
         rows, columns = (n // self.size for n in self.shape)
-        return (rows, columns) if min(rows, columns) >= _FEWEST else (0, 0)
+        return (rows, columns) if min(rows, columns) >= _MIN_TILES else (0, 0)
 
 
 @dataclass(frozen=True)
-class Look:
+class TileTest:
     """What the tiles of n frames say about their shifts."""
 
     tiles: NDArray[np.float32]
     """(n, rows, columns) 1 where a tile agrees, 0 where it differs, NaN where it shows too little to tell or the frame
     does not cover it."""
-    alike: NDArray[np.float64]
+    inlier_fraction: NDArray[np.float64]
     """(n,) share of those that can tell in which frame and reference resemble each other; NaN where few can."""
     edges: NDArray[np.float64]
     """(n,) pixels by which turning, scale and shear move the edge against the centre; 0 where chance may do as much."""
 
 
-Judged: TypeAlias = Callable[[], tuple[NDArray[np.intp], Look]]
+Judged: TypeAlias = Callable[[], tuple[NDArray[np.intp], TileTest]]
 """Numbers of frames, and what their tiles say."""
 
 
-def look(images: Array, frames: Array, shifts: NDArray[np.float64], covered: NDArray[np.bool_] | None = None) -> Look:
+def look(
+    images: Array, frames: Array, shifts: NDArray[np.float64], covered: NDArray[np.bool_] | None = None
+) -> TileTest:
     """Compare the tiles of the reference with each frame at its shift.
 
     Parameters
@@ -98,11 +100,13 @@ def started_look(images: Array, frames: Array, shifts: NDArray[np.float64], numb
 
 def _started(
     images: Array, frames: Array, shifts: NDArray[np.float64], covered: NDArray[np.bool_] | None
-) -> Callable[[], Look]:
+) -> Callable[[], TileTest]:
     count, grid = int(frames.shape[0]), Grid((int(frames.shape[1]), int(frames.shape[2])))
     known: NDArray[np.bool_] = np.asarray(np.isfinite(shifts).all(axis=1))
     if not all(grid.count) or not known.any():
-        nothing = Look(np.full((count, *grid.count), np.nan, dtype=np.float32), np.full(count, np.nan), np.zeros(count))
+        nothing = TileTest(
+            np.full((count, *grid.count), np.nan, dtype=np.float32), np.full(count, np.nan), np.zeros(count)
+        )
         return lambda: nothing
     by_kernels = all(is_device_array(each) and name_of(each.dtype) in INPUT_TYPES for each in (frames, images))
     if covered is None and by_kernels and math.prod(grid.count) <= MAX_TILES:
@@ -116,12 +120,12 @@ def _started(
         noise, correlated = noise / (2 * CORRELATED), CORRELATED
     sums = sums_over_tiles(f, g, shifts - whole, grid.size // 2, grid.count)
     covered = covered_by(grid.shape, grid.size, grid.count, whole) if covered is None else covered
-    tiles, alike = judged(sums, covered, (grid.size // 2) ** 2, noise, correlated, known)
+    tiles, inlier_fraction = judged(sums, covered, (grid.size // 2) ** 2, noise, correlated, known)
     edges = edge_offsets(sums, covered & known[:, None, None], grid.size, grid.shape)
-    return lambda: Look(tiles, alike, edges)
+    return lambda: TileTest(tiles, inlier_fraction, edges)
 
 
-def _started_kernels(images: Array, frames: Array, shifts: NDArray[np.float64], grid: Grid) -> Callable[[], Look]:
+def _started_kernels(images: Array, frames: Array, shifts: NDArray[np.float64], grid: Grid) -> Callable[[], TileTest]:
     """The same on a device, which is waited for once unless there is much noise."""
     xp, none, count = array_namespace(frames), np.zeros((images.shape[0], 2)), frames.shape[0]
     levels = tile_levels(frames, images, SAMPLED, min(NOISE_PERIOD, grid.shape[0]), MIN_CLEAN)
@@ -138,11 +142,11 @@ def _started_kernels(images: Array, frames: Array, shifts: NDArray[np.float64], 
 
     started = verdict(f, g, smoothed=False)
 
-    def finished() -> Look:
+    def finished() -> TileTest:
         found = started()
         if found.noise.max() > NOISY:
             found = verdict(_smoothed(f), _smoothed(g), smoothed=True)()
-        return Look(found.tiles, found.alike, found.edges)
+        return TileTest(found.tiles, found.inlier_fraction, found.edges)
 
     return finished
 

@@ -22,7 +22,7 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.motion.starts import Starts, apart
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tiles import Grid, look
-from xcorr_app.registration.quality import clean_fraction
+from xcorr_app.registration.quality import signal_fraction
 from xcorr_app.registration.solver.basis import BASES
 from xcorr_app.registration.solver.sampling import coefficients, seen_through
 from xcorr_app.registration.solver.whole_frames import Pyramid, levels_of, score_of, smoothed, smoothing_for
@@ -58,7 +58,7 @@ class Turned:
     """(n, 2, 2) from places of the reference about its centre to those of the frame."""
     holds: NDArray[np.bool_]
     """(n,) whether the motion is known and tiles agree under it."""
-    contested: NDArray[np.bool_]
+    outliers: NDArray[np.bool_]
     """(n,) whether it does not hold, and tiles do not agree with the shift alone either."""
     tiles: NDArray[np.float32]
     """(n, rows, columns) which tiles agree under it."""
@@ -66,10 +66,10 @@ class Turned:
     @classmethod
     def empty(cls, count: int, tiles: tuple[int, int]) -> Turned:
         """Nothing found yet of `count` frames of so many tiles."""
-        holds, contested = (np.zeros(count, dtype=bool) for _ in range(2))
+        holds, outliers = (np.zeros(count, dtype=bool) for _ in range(2))
         shift, sigma = (np.full((count, 2), np.nan) for _ in range(2))
         maps = np.full((count, *tiles), np.nan, dtype=np.float32)
-        return cls(shift, sigma, np.full((count, 2, 2), np.nan), holds, contested, maps)
+        return cls(shift, sigma, np.full((count, 2, 2), np.nan), holds, outliers, maps)
 
     def write(self, rows: NDArray[np.intp], found: Turned) -> None:
         """Write what was found into these rows."""
@@ -82,7 +82,7 @@ class StraightReference:
 
     def __init__(self, image: Array) -> None:
         self._image = _standard(image)
-        self._smoothing = smoothing_for(float(clean_fraction(self._image)[0]))
+        self._smoothing = smoothing_for(float(signal_fraction(self._image)[0]))
         basis = BASES["affine"]
         self._pyramid = Pyramid(levels_of(smoothed(self._image, self._smoothing)[0], basis), basis)
 
@@ -99,7 +99,7 @@ class StraightReference:
             for start in self._starts(shift[i], sizes[-1]):
                 fits = self._pyramid.refined(sizes, np.zeros(1, np.intp), start[None], most_steps=_MAX_STEPS)
                 motion, covariance = fits.motion[0], fits.covariance[0]
-                if not (fits.settled[0] and fits.definite[0] and _edge_error(covariance, grid.shape) < _KNOWN):
+                if not (fits.converged[0] and fits.definite[0] and _edge_error(covariance, grid.shape) < _KNOWN):
                     continue
                 if not _is_within(window, -motion[:2, 2]):
                     continue
@@ -109,7 +109,7 @@ class StraightReference:
                     turned.sigma[i] = np.sqrt(np.diag(covariance)[:2])
                     turned.tiles[i], turned.holds[i] = tiles[0], True
                     break
-        turned.contested[:] = ~turned.holds & masks.contested_by(before)
+        turned.outliers[:] = ~turned.holds & masks.is_outlier_by(before)
         return turned
 
     def _starts(self, shift: NDArray[np.float64], small: Array) -> Iterator[Matrix]:

@@ -24,7 +24,7 @@ from xcorr_app.registration.solver.whole_frames import centred, halved, in_block
 from xcorr_app.registration.warping.grid import Grid, with_edges
 
 DEFAULT_PATCH, DEFAULT_OVERLAP, DEFAULT_DEVIATION = 128, 0.5, 6.0
-_SMALLEST = 16
+_MIN_PATCH_SIDE = 16
 """Pixels a side of a patch at least."""
 _HALVED_FROM = 64
 """Pixels a side from which patches are matched at half their size: the fit to all pixels follows."""
@@ -43,8 +43,8 @@ class PatchOptions:
     max_deviation: float = DEFAULT_DEVIATION
 
     def __post_init__(self) -> None:
-        if not isinstance(self.patch, (int, np.integer)) or self.patch < _SMALLEST:
-            raise ArgumentError(f"patch is {self.patch!r}: give {_SMALLEST} pixels or more")
+        if not isinstance(self.patch, (int, np.integer)) or self.patch < _MIN_PATCH_SIDE:
+            raise ArgumentError(f"patch is {self.patch!r}: give {_MIN_PATCH_SIDE} pixels or more")
         if not is_number(self.overlap) or not 0 <= self.overlap <= _MAX_OVERLAP:
             raise ArgumentError(f"patch_overlap is {self.overlap!r}: it is a fraction from 0 to {_MAX_OVERLAP}")
         if not is_number(self.max_deviation) or not 0 < self.max_deviation <= self.patch:
@@ -102,7 +102,7 @@ class PatchFit:
         rows, columns = np.meshgrid(self._levels[0].rows, self._levels[0].columns, indexing="ij")
         places = np.stack([rows.ravel(), columns.ravel()], axis=1)
         self.matcher = PatchMatcher(self.grid, places, options.patch, options.max_deviation, self._half)
-        self.sigma = max(_FINEST, smoothing_for(float(quality.clean_fraction(centred(image[None])[0])[0])))
+        self.sigma = max(_FINEST, smoothing_for(float(quality.signal_fraction(centred(image[None])[0])[0])))
         self._references, self._windows = self._prepared(image[None], None)
 
     def sizes(self, images: Array) -> list[Array]:

@@ -38,7 +38,7 @@ from xcorr_app.registration.warping.grid import Grid, with_edges
 
 _AS_LONG_AS = 2
 """On a CPU the patches of a frame take as much memory as the shifts of so many."""
-_FEWEST_TRUSTED = 1 / 3
+_MIN_TRUSTED = 1 / 3
 """Share of trusted patches below which a frame is uncertain."""
 _LEFT_OUT = ("mean", "median", "template")
 """References of which the frame that is measured takes no part."""
@@ -157,7 +157,7 @@ def _result(found: FittedPatches, rigid: _Rigid, grid: Grid, shape: tuple[int, i
     measured = np.isfinite(found.field[:, 0, 0, 0])
     errors, mean = found.sigma.reshape(count, 2, -1), found.field.mean(axis=(2, 3))
     with np.errstate(invalid="ignore"):
-        sure = (np.median(errors, axis=(1, 2)) <= max_sigma) & (found.trusted.mean(axis=1) >= _FEWEST_TRUSTED)
+        sure = (np.median(errors, axis=(1, 2)) <= max_sigma) & (found.trusted.mean(axis=1) >= _MIN_TRUSTED)
     flags = []
     for words, doubt, known in zip(rigid.flags, (~(measured & sure)).tolist(), measured.tolist(), strict=True):
         kept = tuple(word for word in words if word not in _NO_MATTER)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 _BLOCK = 16
 """Rows and columns of a block."""
-_FEWEST = 4
+_MIN_BLOCKS = 4
 """Blocks along an axis below which their scatter says nothing."""
 
 Complex = NDArray[np.complex128]
@@ -37,7 +37,7 @@ def scatter_over_white(
         Mean square of a coefficient of the noise.
     """
     rows, columns = (size // _BLOCK for size in shape)
-    if min(rows, columns) < _FEWEST:
+    if min(rows, columns) < _MIN_BLOCKS:
         return None
     found = expected = 0.0
     for along, rest in zip(slopes, left, strict=True):

@@ -19,10 +19,10 @@ from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.model.two_layers import TwoLayers as WholeFrames
 from xcorr_app.registration.pattern.two_layers import TwoLayers
 
-_LARGEST_MOTION, _OF_SIZE = 16.0, 1 / 15
+_MAX_MOTION, _OF_SIZE = 16.0, 1 / 15
 """Pixels of motion, and share of the longer side, beyond which what enters at the rim counts too much."""
 _MIN_MOTION = 0.05
-_MIN_SHARE, _LARGEST_SHARE = 0.1, 12.0
+_MIN_SHARE, _MAX_SHARE = 0.1, 12.0
 """Of the power that frames share, which a pattern has: less bends nothing by much, of more no scene is left."""
 FIRST_SIGN, DOUBTED, SURE = 1.0, 3.0, 5.0
 """Deviations from which frames are looked at more closely, from which their shifts are in doubt, and from which there
@@ -35,13 +35,13 @@ less than those measured by this share of that, so that they explain more than t
 charge that builds up beside bright things, is explained by neither, and bends the fit."""
 _UNKNOWN_SCALE = 0.2
 """Relative standard error of the length of all shifts beyond which nothing is known of them."""
-_LARGEST_CHANGE = 20.0
+_MAX_CHANGE = 20.0
 """Times the shifts measured beyond which it is no scene that moves."""
 _SURELY_OFF = 5.0
 """Standard errors of the joint fit by which shifts measured must be off: what the rim adds looks like a pattern too."""
 _PERHAPS_OFF, _LARGE = 3.0, 0.5
 """Standard errors, and pixels, by which shifts measured may be off: then they are in doubt."""
-_BEYOND, _MOST_BEYOND, _FEW_BEYOND = 0.3, 0.25, 3
+_BEYOND, _MAX_BEYOND, _FEW_BEYOND = 0.3, 0.25, 3
 """Pixels, beyond what standard errors explain, that shifts measured may go past those of the scene, and share and
 number of the frames in which they may: a still layer holds them back, and drives none of them."""
 _ROUNDING = 1e-4
@@ -102,7 +102,7 @@ def signs_of_two_layers(images: Array, shifts: NDArray[np.float64]) -> float:
     if not hardly_moves((int(images.shape[1]), int(images.shape[2])), shifts):
         return 0.0
     share, deviations = TwoLayers(images).evidence(shifts)
-    return deviations if _MIN_SHARE < share < _LARGEST_SHARE else 0.0
+    return deviations if _MIN_SHARE < share < _MAX_SHARE else 0.0
 
 
 def followed_pattern(stack: Array, shifts: NDArray[np.float64]) -> NDArray[np.float64] | None:
@@ -175,7 +175,7 @@ def fitted_together(
     if is_more and of_measured - left < _BETTER * max(abs(of_measured), abs(left)):
         return None, False
     reach, before = (float(np.ptp(each, axis=0).max()) for each in (fit.shifts, begin))
-    if fit.scale_error > _UNKNOWN_SCALE or (reach > _LARGEST_CHANGE * before and not elsewhere):
+    if fit.scale_error > _UNKNOWN_SCALE or (reach > _MAX_CHANGE * before and not elsewhere):
         return None, True
     off = np.abs(fit.shifts - (begin - begin[held]))
     if reach >= _largest_motion(stack.shape[1:]) or not (off > _SURELY_OFF * fit.sigma).any():
@@ -220,11 +220,11 @@ def _is_contradicted(fitted: NDArray[np.float64], measured: NDArray[np.float64],
     """
     past = np.maximum(measured - np.maximum(fitted, 0.0), np.minimum(fitted, 0.0) - measured)
     beyond = (past > np.maximum(_BEYOND, _PERHAPS_OFF * np.where(np.isnan(sigma), 0.0, sigma))).any(axis=1)
-    return bool(beyond.mean() > _MOST_BEYOND and beyond.sum() > _FEW_BEYOND)
+    return bool(beyond.mean() > _MAX_BEYOND and beyond.sum() > _FEW_BEYOND)
 
 
 def _largest_motion(shape: tuple[int, ...]) -> float:
-    return float(min(_LARGEST_MOTION, _OF_SIZE * max(shape)))
+    return float(min(_MAX_MOTION, _OF_SIZE * max(shape)))
 
 
 def _held(measured: Measured, numbers: NDArray[np.intp]) -> int:

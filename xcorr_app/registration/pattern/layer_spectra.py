@@ -22,7 +22,7 @@ _DEVIATIONS = 4.0
 """Of the noise in a ring of frequencies, by which frames differ in it where it is looked at."""
 _LOWEST_LIMIT, _HIGHEST_LIMIT = 0.05, 0.3
 """Cycles per pixel between which the highest frequency looked at lies."""
-_THINNED, _FEWEST = 8, 250
+_THINNED, _MIN_FREQUENCIES = 8, 250
 """Of so many frequencies one is enough for a first fit, if there are as many of these."""
 
 _SURE, _ROUNDS = 3.0, 6
@@ -80,7 +80,7 @@ class LayerSpectra:
         """The same with few of the frequencies: for a first fit, or to see that two layers do not fit at all."""
         few = copy(self)
         few._shape = None
-        every = slice(_THINNED // 2, None, _THINNED) if self._mean.size > _THINNED * _FEWEST else slice(None)
+        every = slice(_THINNED // 2, None, _THINNED) if self._mean.size > _THINNED * _MIN_FREQUENCIES else slice(None)
         few._spectra, few._rest = (each[:, every] for each in (self._spectra, self._rest))
         few._mean, few._total, few._noise, few._begin = (
             each[every] for each in (self._mean, self._total, self._noise, self._begin)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.quality import clean_fraction
+from xcorr_app.registration.quality import signal_fraction
 
 _BLOCKS = 8
 """Blocks along each axis whose scatter tells what is chance."""
@@ -120,7 +120,7 @@ def shares(frames: Array, shifts: NDArray[np.float64]) -> Shares:
     shared = _shared(aligned).mean()
     static = _shared(rest)
     # Of what is left, not of the frames: columns of a pattern or scene are as white across as noise is.
-    left = (clean_fraction(rest) * to_host((rest * rest).mean(axis=(1, 2)))).mean() * (count / (count - 1))
+    left = (signal_fraction(rest) * to_host((rest * rest).mean(axis=(1, 2)))).mean() * (count / (count - 1))
     shared, left, mean, scatter = (float(v) for v in (shared, left, static.mean(), static.std()))
     if not shared > 0:
         return Shares(0.0, np.inf, np.inf, 0.0, float(largest))

@@ -27,12 +27,12 @@ from xcorr_app.registration.stack.contrast import Contrast
 from xcorr_app.registration.stack.frames import ArrayFrames, Frames
 from xcorr_app.registration.stack.prefilter import Prefilter
 
-_LOOKED_AT = 5
-_LARGE = 192
+_SAMPLED_FRAMES = 5
+_BINNED_FROM = 192
 """Rows and columns from which bins of 2 x 2 pixels are enough to look at."""
-_LITTLE, _LEAST = 0.001, 3e-4
+_MIN_SHARE, _MIN_SHARE_IN_BINS = 0.001, 3e-4
 """Share that bends nothing by much, and that fractions of pixels leave at the rim and in bins."""
-_FEW = 2.0
+_MAX_DEVIATIONS = 2.0
 """Standard errors that are little."""
 
 _LOW, _HIGH = 0.3, 0.35
@@ -40,12 +40,12 @@ _LOW, _HIGH = 0.3, 0.35
 _ON_AXIS = 0.04
 """Cycles per pixel up to which rows and columns that differ have all of their power."""
 _MIN_GAIN = 0.1
-_FEWEST = 24
+_MIN_OVERLAP = 24
 """Rows and columns in common below which nothing is said."""
 
 
 @dataclass(frozen=True)
-class LeftOver:
+class Residual:
     """What is left of a few frames less their mean once moved by their shifts, beyond white noise."""
 
     share: float
@@ -62,43 +62,43 @@ class LeftOver:
     @property
     def is_little(self) -> bool:
         """Whether it bends no shift: a layer that does has more power."""
-        return self.share < max(_LITTLE, _FEW * self.chance) and not self.stands_still
+        return self.share < max(_MIN_SHARE, _MAX_DEVIATIONS * self.chance) and not self.stands_still
 
     @property
     def stands_still(self) -> bool:
         """Whether the frames share something where they were: one that did not hold their shifts at zero."""
-        return not self.static < max(_LITTLE, _FEW * self.static_chance)
+        return not self.static < max(_MIN_SHARE, _MAX_DEVIATIONS * self.static_chance)
 
     @property
     def is_noise(self) -> bool:
         """Whether there is nothing, of a layer that hardly moves against the other as well."""
-        return self.is_little and self.share < max(_LEAST, self.chance)
+        return self.is_little and self.share < max(_MIN_SHARE_IN_BINS, self.chance)
 
 
-UNKNOWN = LeftOver(np.inf, 0.0)
+UNKNOWN = Residual(np.inf, 0.0)
 
 
-def left_over_of(frames: Frames, measured: Measured, settings: Settings) -> LeftOver:
+def residual_of(frames: Frames, measured: Measured, settings: Settings) -> Residual:
     """Look at a few frames that were measured without more than the default options."""
     if not settings.contrast.auto or settings.normalization != "zncc" or settings.prefilter.name is not None:
         return UNKNOWN
     usable = near_each_other(measured, settings.measured_shape(frames.shape))
     if usable.size < 2:
         return UNKNOWN
-    few = spread(usable, _LOOKED_AT)
+    few = spread(usable, _SAMPLED_FRAMES)
     shifts = measured.shifts[few]
     # Sums of values at the limits of their type are infinite: then nothing is known.
     with np.errstate(over="ignore", invalid="ignore"):
-        left = left_over_in_place(frames, few, shifts) if settings.roi is None else None
+        left = residual_in_place(frames, few, shifts) if settings.roi is None else None
         if left is None:
             images = taken(frames, few, replace(settings, prefilter=Prefilter(), contrast=Contrast()))
-            if min(images.shape[1:]) >= _LARGE:
+            if min(images.shape[1:]) >= _BINNED_FROM:
                 images, shifts = binned(images), shifts / 2
             left = left_over(images, shifts)
-    return replace(left, is_sure=bool(measured.undoubted(settings)[few].all()))
+    return replace(left, is_sure=bool(measured.valid(settings)[few].all()))
 
 
-def left_over(images: Array, shifts: NDArray[np.float64]) -> LeftOver:
+def left_over(images: Array, shifts: NDArray[np.float64]) -> Residual:
     """Say what float images (n, h, w) leave that are moved by their shifts (n, 2); infinitely much where that is open.
 
     A change of the light from frame to frame is none of what is left.
@@ -107,7 +107,7 @@ def left_over(images: Array, shifts: NDArray[np.float64]) -> LeftOver:
     canvas = Canvas((int(images.shape[1]), int(images.shape[2])), shifts)
     aligned = xp.stack([images[t][part] for t, part in enumerate(common_parts(canvas))])
     count, height, width = aligned.shape
-    if count < 2 or min(height, width) < _FEWEST:
+    if count < 2 or min(height, width) < _MIN_OVERLAP:
         return UNKNOWN
     window = fading(height)[:, None] * fading(width)
     # Of magnitude one, squares keep their digits.
@@ -139,7 +139,7 @@ def left_over(images: Array, shifts: NDArray[np.float64]) -> LeftOver:
     return _of_sums(sums, gain, seen)
 
 
-def left_over_in_place(frames: Frames, few: NDArray[np.intp], shifts: NDArray[np.float64]) -> LeftOver | None:
+def residual_in_place(frames: Frames, few: NDArray[np.intp], shifts: NDArray[np.float64]) -> Residual | None:
     """The same of the frames with such numbers, by kernels that read them where they are.
 
     None where these are no integers in device memory.
@@ -151,11 +151,11 @@ def left_over_in_place(frames: Frames, few: NDArray[np.intp], shifts: NDArray[np
     stack = frames.read(0, frames.count).frames
     if not stack.flags.c_contiguous:
         return None
-    side = 2 if min(frames.shape) >= _LARGE else 1
+    side = 2 if min(frames.shape) >= _BINNED_FROM else 1
     canvas = Canvas((frames.shape[0] // side, frames.shape[1] // side), shifts / side)
     parts = common_parts(canvas)
     height, width = (part.stop - part.start for part in parts[0])
-    if len(few) < 2 or min(height, width) < _FEWEST:
+    if len(few) < 2 or min(height, width) < _MIN_OVERLAP:
         return UNKNOWN
     corners = [(rows.start, columns.start) for rows, columns in parts]
     on_host = np.column_stack([few, corners, canvas.whole - canvas.shifts, canvas.shifts])
@@ -192,7 +192,7 @@ def _seen(height: int, width: int) -> _Seen:
     return _Seen(halves, low, noisy, overlap)
 
 
-def _of_sums(sums: LeftSums, gain: NDArray[np.float64], seen: _Seen) -> LeftOver:
+def _of_sums(sums: LeftSums, gain: NDArray[np.float64], seen: _Seen) -> Residual:
     """Say what sums over spectra mean that were divided by such gains (n,)."""
     if not sums.shared > 0:
         return UNKNOWN
@@ -204,7 +204,7 @@ def _of_sums(sums: LeftSums, gain: NDArray[np.float64], seen: _Seen) -> LeftOver
     scatter = noise * np.sqrt(seen.overlap * squared * count / (count - 1) * (number + number**2 / beyond))
     of_products = noise * np.sqrt(seen.overlap * (1 - squared) / (count - 1) ** 2 * seen.halves.sum())
     share, shared = sums.rest - number * noise, sums.shared
-    return LeftOver(share / shared, float(scatter) / shared, sums.products / shared, float(of_products) / shared)
+    return Residual(share / shared, float(scatter) / shared, sums.products / shared, float(of_products) / shared)
 
 
 def _spectra(images: Array) -> Array:

@@ -17,7 +17,7 @@ from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames, Frames
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
 
-LARGE = 384
+BINNED_FROM = 384
 """Rows and columns from which a part of the rows, or bins of pixels, are enough for a first look."""
 _MIN_MOTION = 3.0
 """Pixels by which the scene moves at least."""
@@ -27,7 +27,7 @@ _DEVIATIONS = 6.0
 _MAX_ITERATIONS = 4
 _AT_FIRST, _ALL = 5, 1.0
 """Frames that are measured before others are, and the share of them that must be lost for these to be spared."""
-_SETTLED = 0.3
+_CONVERGED = 0.3
 """Change of the shifts, in pixels, from which the likelihood of both layers finds the rest."""
 
 
@@ -65,7 +65,7 @@ def has_pattern(found: Shares, shifts: NDArray[np.float64]) -> bool:
 def search_pattern(stack: Array, settings: Settings, measure: Measure) -> NDArray[np.float64] | None:
     """Shifts (n, 2) of what moves in float frames (n, h, w), begun with no idea of them; None where nothing does."""
     scale = 1
-    if min(stack.shape[1:]) >= LARGE and settings.roi is None:
+    if min(stack.shape[1:]) >= BINNED_FROM and settings.roi is None:
         window = settings.window((int(stack.shape[1]), int(stack.shape[2])))
         reach = (max(window.dy_max, -window.dy_min) / 2, max(window.dx_max, -window.dx_min) / 2)
         stack, settings, scale = binned(stack), replace(settings, max_shift=reach), 2
@@ -88,7 +88,7 @@ def in_turns(
         if (found := _of_scene(stack - TwoLayers(stack, shifts).pattern, settings, measure)) is None:
             return None
         step, shifts = np.abs(found.shifts - (shifts - shifts[0])).max(), found.shifts
-        if step < _SETTLED:
+        if step < _CONVERGED:
             break
         if not stands_still(shares(stack, shifts)):
             return None

@@ -34,9 +34,9 @@ from xcorr_app.registration.pattern.joint_shifts import (
     signs_of_two_layers,
 )
 from xcorr_app.registration.pattern.layers import shares
-from xcorr_app.registration.pattern.one_layer import LeftOver, left_over, left_over_of
+from xcorr_app.registration.pattern.one_layer import Residual, left_over, residual_of
 from xcorr_app.registration.pattern.pattern_search import (
-    LARGE,
+    BINNED_FROM,
     Measure,
     has_pattern,
     in_turns,
@@ -44,21 +44,21 @@ from xcorr_app.registration.pattern.pattern_search import (
     search_pattern,
     stands_still,
 )
-from xcorr_app.registration.quality import clean_fraction, on_edge
+from xcorr_app.registration.quality import on_edge, signal_fraction
 from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.stack.contrast import Contrast
 from xcorr_app.registration.stack.frames import Chunk, Frames, FramesOver
 from xcorr_app.registration.stack.prefilter import Prefilter
 
-_FEWEST = 4
+_MIN_FRAMES = 4
 """Frames of which a pattern can be told from a scene."""
-_LOOKED_AT, _FIRST_LOOK = 5, 9
+_SAMPLED_FRAMES, _FIRST_LOOK = 5, 9
 """Frames that tell a pattern from a scene that moves far, and from one that hardly does."""
-_MOST = 32
+_MAX_FRAMES = 32
 _PIXELS = 1 << 23
-"""Of the frames that a pattern is taken from; at least `_FEWEST_TAKEN` of them."""
-_FEWEST_TAKEN = 8
-_SMALLEST = 48
+"""Of the frames that a pattern is taken from; at least `_MIN_FRAMES_TAKEN` of them."""
+_MIN_FRAMES_TAKEN = 8
+_MIN_SIDE = 48
 _UNEXPLAINED = 0.005
 """Share from which the shifts measured may be those of the pattern, by whole pixels and by fractions of them."""
 _BY_CHANCE = 3.0
@@ -71,7 +71,7 @@ _CLOSE = 0.3
 """Pixels (standard deviation) up to which shifts without the pattern confirm those measured."""
 _MUST_LEAVE_LESS = 0.3
 """Share of what aligned frames left with the pattern, or of the scene, which they leave without it at most."""
-_LARGEST_LAYER = 0.65
+_MAX_LAYER = 0.65
 """Share of the frame where the static layer shows more than the moving one beyond which it is the scene."""
 _EITHER = 0.72
 """Share up to which it may be the scene or not, and the shifts measured are those of either."""
@@ -81,7 +81,7 @@ _TOLD_APART = 10.0
 """Pixels of motion from which a pattern that the first shifts followed is told from the scene to 0.2 pixels."""
 _WHITE = 0.25
 """Share of a still layer, lines aside, that is not white below which it is the camera's: no optics draws pixels."""
-_LED, _FEWEST_LED = 1.5, 16
+_LED, _MIN_LED = 1.5, 16
 """Pixels of motion below which shifts may be those of a pattern that outshines the scene; frames that are enough to
 tell it from chance, a lamp or focus that changes."""
 _TILE = 16
@@ -124,7 +124,7 @@ class PatternFreeFrames(FramesOver):
 
 
 @dataclass(frozen=True)
-class Told:
+class PatternFit:
     """What was told of a fixed pattern."""
 
     frames: PatternFreeFrames | None = None
@@ -133,7 +133,7 @@ class Told:
     """The same, and the scene, by which all frames are placed."""
     joint: JointShifts | None = None
     """Shifts of a scene that hardly moves over a pattern, fitted together with both."""
-    contested: bool = False
+    ambiguous: bool = False
     """Two layers were found, but not which of them is the scene, or how far they move against each other."""
     leaves_nothing: bool = False
     """Frames less the pattern leave no more than noise: no other motion is needed to explain them."""
@@ -145,27 +145,29 @@ class Told:
             "Something stands still while something else moves, and which of them is the scene, or how far it moves, "
             "cannot be told: no shift is sure."
         )
-        found = [told.note for told in (self.frames, self.joint) if told is not None]
-        return (*found, *((doubt,) if self.contested else ()))
+        found = [fit.note for fit in (self.frames, self.joint) if fit is not None]
+        return (*found, *((doubt,) if self.ambiguous else ()))
 
 
-def without_pattern(frames: Frames, measured: Measured, settings: Settings, measure: Measure, rest: LeftOver) -> Told:
+def without_pattern(
+    frames: Frames, measured: Measured, settings: Settings, measure: Measure, rest: Residual
+) -> PatternFit:
     """Look for a fixed pattern in frames, `measured` as they are, and take it away; `measure` measures them anew."""
     if not _is_open(frames, settings):
-        return Told()
+        return PatternFit()
     usable = near_each_other(measured, frames.shape)
-    may_be_led = usable.size >= _FEWEST_LED and _hold_still(measured, usable)
+    may_be_led = usable.size >= _MIN_LED and _hold_still(measured, usable)
     is_one_scene = rest.is_noise and not may_be_led
-    if usable.size < _FEWEST or is_one_scene or _some_leave_nothing(frames, measured, settings):
-        return Told()
+    if usable.size < _MIN_FRAMES or is_one_scene or _some_leave_nothing(frames, measured, settings):
+        return PatternFit()
     plain = replace(settings, roi=None, prefilter=Prefilter(), contrast=Contrast())
     middle = replace(plain, roi=_middle(frames.shape))
     pixels = frames.shape[0] * frames.shape[1]
-    many = spread(usable, min(_MOST, max(_FEWEST_TAKEN, _PIXELS // pixels)))
+    many = spread(usable, min(_MAX_FRAMES, max(_MIN_FRAMES_TAKEN, _PIXELS // pixels)))
     doubted, signs = False, 0.0
     first = spread(usable, _FIRST_LOOK)
     # Parts that move otherwise, or frames that turn: only what explains these as well is a better word for them.
-    moves_otherwise = measured.crossed or measured.linear is not None
+    moves_otherwise = measured.occluded or measured.linear is not None
     if (
         not (rest.is_noise or moves_otherwise)
         and hardly_moves(frames.shape, measured.shifts[first])
@@ -182,16 +184,16 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
                 stack, chosen, measured.shifts[chosen], measured, lambda some: taken(frames, some, within)
             )
             if together is not None:
-                return Told(joint=together)
+                return PatternFit(joint=together)
     # Two layers for certain, though not the shifts of one against the other.
     led = signs > SURE and doubted
     if may_be_led and not moves_otherwise:
         together, led = _led_by_pattern(frames, measured, replace(plain, roi=settings.roi), many)
         if together is not None:
-            return Told(joint=together)
+            return PatternFit(joint=together)
     if rest.is_little:
-        return Told(contested=doubted or led)
-    few = spread(usable, _LOOKED_AT)
+        return PatternFit(ambiguous=doubted or led)
+    few = spread(usable, _SAMPLED_FRAMES)
     shifts = measured.shifts[few]
     one = shares(taken(frames, few, middle), shifts)
     # A pattern that did not hold the shifts is left where it was.
@@ -199,7 +201,7 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     unexplained &= one.unexplained > _UNEXPLAINED and rest.share > max(_UNEXPLAINED, _BY_CHANCE * rest.chance)
     is_seen = has_pattern(one, shifts)
     if not (is_seen or unexplained):
-        return Told(contested=doubted or led)
+        return PatternFit(ambiguous=doubted or led)
     plain = replace(plain, roi=settings.roi)
     return _by_layers(frames, measured, plain, measure, many, is_seen=is_seen, doubted=doubted or led, led=led)
 
@@ -214,7 +216,7 @@ def _by_layers(
     is_seen: bool,
     doubted: bool,
     led: bool,
-) -> Told:
+) -> PatternFit:
     """Tell a pattern by both layers, of frames of these numbers.
 
     It `is_seen` where a few frames share something where they are, aligned by what was measured.
@@ -225,21 +227,21 @@ def _by_layers(
     begin = measured.shifts[many] if is_seen else search_pattern(stack, trial, measure)
     begin = None if begin is None else in_turns(stack, begin, trial, measure)
     if begin is None:
-        return Told(contested=doubted)
+        return PatternFit(ambiguous=doubted)
     layers = TwoLayers(stack, begin, int(np.argmin(np.abs(measured.shifts[many]).max(axis=1))))
     sigma, shifts = layers.fit(), layers.shifts
     # What frames show that went to the edge of the window, which is no peak, stood still while "the scene" went.
     inside = np.flatnonzero(~_at_edge(shifts, window))
     if inside.size < len(shifts):
-        if inside.size < _FEWEST:
-            return Told(contested=doubted)
+        if inside.size < _MIN_FRAMES:
+            return PatternFit(ambiguous=doubted)
         many, shifts, stack = many[inside], shifts[inside], stack[array_namespace(stack).asarray(inside)]
         layers = TwoLayers(stack, shifts, int(np.argmin(np.abs(measured.shifts[many]).max(axis=1))))
         sigma, shifts = layers.fit(), layers.shifts
     pattern, scene = layers.pattern, layers.scene(shifts[0])
     found = shares(stack, shifts)
     if not (has_pattern(found, shifts) if is_seen else stands_still(found)):
-        return Told(contested=led)
+        return PatternFit(ambiguous=led)
     as_measured = shares(stack, measured.shifts[many])
     # In units of what moves: of shifts that followed the pattern frames share that, which may be far stronger.
     stronger = as_measured.times(found)
@@ -249,26 +251,26 @@ def _by_layers(
     left = _MAX_REMAINDER * found.static if is_seen else _LEFT_AT_LEAST_LESS * before
     allowed = max(_MUST_EXPLAIN * before, min(_MAX_REMAINDER * found.static, left))
     if after > allowed:
-        return Told(contested=led)
+        return PatternFit(ambiguous=led)
     # By fractions of pixels: a scene that blurs or grows, or light that turns, leaves as much beside a "pattern".
     with_it, without = left_over(stack, measured.shifts[many]), left_over(stack - pattern, shifts)
     if without.share > max(_MUST_LEAVE_LESS * min(stronger * with_it.share, 1.0), _BY_CHANCE * without.chance):
-        return Told(contested=led)
+        return PatternFit(ambiguous=led)
     larger = _largest(pattern, scene)
     # Shifts measured that the scene without the pattern confirms did not follow it.
     followed = float((shifts - measured.shifts[many]).std(axis=0).max()) > _CLOSE
     moves_little = float(np.ptp(shifts, axis=0).max()) < _TOLD_APART
     # What is white from pixel to pixel is the camera's, whatever was followed.
-    contested = not is_seen and followed and 0 < larger < (_CLEARLY_LARGER if moves_little else _EITHER)
-    if larger > _LARGEST_LAYER or not moves(shifts):
-        return Told(contested=contested or led)
-    contested &= moves_little
+    ambiguous = not is_seen and followed and 0 < larger < (_CLEARLY_LARGER if moves_little else _EITHER)
+    if larger > _MAX_LAYER or not moves(shifts):
+        return PatternFit(ambiguous=ambiguous or led)
+    ambiguous &= moves_little
     strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
     still = StillLayer(layers, many, sigma, plain)
-    return Told(
+    return PatternFit(
         PatternFreeFrames(frames, _of_frame(pattern, frames, settings.roi), strength),
         still,
-        contested=contested,
+        ambiguous=ambiguous,
         leaves_nothing=without.share < max(_UNEXPLAINED, _BY_CHANCE * without.chance),
     )
 
@@ -296,7 +298,7 @@ def _led_by_pattern(
     frames: Frames, measured: Measured, settings: Settings, many: NDArray[np.intp]
 ) -> tuple[JointShifts | None, bool]:
     """Shifts of a scene over a pattern that outshines it, and holds all frames; and whether they are in doubt."""
-    if many.size < _FEWEST_TAKEN:
+    if many.size < _MIN_FRAMES_TAKEN:
         return None, False
     reference = many[np.argmin(np.abs(measured.shifts[many]).max(axis=1))]
     chosen = np.union1d(many, reference)
@@ -327,7 +329,7 @@ def _shows_more(stack: Array, shifts: NDArray[np.float64]) -> tuple[bool, bool]:
     for half in (slice(0, None, 2), slice(1, None, 2)):
         layers = TwoLayers(stack[half], shifts[half])
         both.append(_without_lines(xp.stack([layers.pattern, layers.scene(shifts[0])])))
-    if float(clean_fraction(both[0][:1] + both[1][:1])[0]) < _WHITE:
+    if float(signal_fraction(both[0][:1] + both[1][:1])[0]) < _WHITE:
         return False, False
     bands = []
     for layers in both:
@@ -353,8 +355,8 @@ def _is_open(frames: Frames, settings: Settings) -> bool:
         and settings.normalization == "zncc"
         and settings.prefilter.name is None
         and settings.kernel_options is None
-        and frames.count >= _FEWEST
-        and min(settings.measured_shape(frames.shape)) >= _SMALLEST
+        and frames.count >= _MIN_FRAMES
+        and min(settings.measured_shape(frames.shape)) >= _MIN_SIDE
     )
 
 
@@ -365,21 +367,25 @@ def _some_leave_nothing(frames: Frames, measured: Measured, settings: Settings) 
     """
     usable = measured.usable & np.isfinite(measured.shifts).all(axis=1)
     trusted = usable & measured.trusted(settings)
-    if trusted.sum() < _FEWEST or trusted.sum() == usable.sum() or np.ptp(measured.shifts[trusted], axis=0).max() < 1:
+    if (
+        trusted.sum() < _MIN_FRAMES
+        or trusted.sum() == usable.sum()
+        or np.ptp(measured.shifts[trusted], axis=0).max() < 1
+    ):
         return False
-    return left_over_of(frames, replace(measured, usable=trusted), settings).is_little
+    return residual_of(frames, replace(measured, usable=trusted), settings).is_little
 
 
 def _middle(shape: tuple[int, int]) -> Roi | None:
     """Rows of large frames that are enough to see whether there is a pattern."""
     rows = shape[0]
-    return None if rows < LARGE else (slice(rows // 4, rows - rows // 4), slice(0, shape[1]))
+    return None if rows < BINNED_FROM else (slice(rows // 4, rows - rows // 4), slice(0, shape[1]))
 
 
 def _largest(pattern: Array, scene: Array) -> float:
     """Share of the frame where the static layer, apart from rows and columns, shows more than the moving one."""
     pattern = pattern - pattern.mean(axis=0) - pattern.mean(axis=1)[:, None] + pattern.mean()
-    if float(clean_fraction(pattern[None])[0]) < _WHITE:
+    if float(signal_fraction(pattern[None])[0]) < _WHITE:
         return 0.0
     layers = array_namespace(pattern).stack([pattern, scene])
     fine, coarse = (filter_frames(layers, named.gaussian(s), dtype="same", count=False)[0] for s in (_FINE, _COARSE))

@@ -30,10 +30,10 @@ A scene that moves fades where it is, not where it was. Root mean square of scen
 """
 _COARSE, _FINE, _EACH_WAY = np.log(2.0), np.log(2.0) / 6, 7
 """Steps of the logarithm of the power of a ring, and how many of them are tried each way."""
-_LARGEST_RATIO = 1e7
+_MAX_RATIO = 1e7
 """Of noise over scene: a ring with next to no scene."""
 _MIN_STEPS, _POWER_STEPS, _STEPS = 4, 14, 40
-_SETTLED = 1e-4
+_CONVERGED = 1e-4
 """Pixels a step from which the shifts have settled."""
 _SCALE_STEP = 0.02
 _SCATTER_OF = 4
@@ -68,7 +68,7 @@ class TwoLayers(LayerSpectra):
         for step in range(_STEPS):
             if step < _POWER_STEPS:
                 self._estimate_power(shifts)
-                if taken > _SETTLED:
+                if taken > _CONVERGED:
                     shifts = shifts * self._best_scale(shifts)
                 cost = self.cost(shifts)
             slope, hessian = self._slope_and_hessian(shifts)
@@ -83,7 +83,7 @@ class TwoLayers(LayerSpectra):
                     shifts, cost, damping, taken = trial, of_trial, damping / 10, float(np.abs(change).max())
                     break
                 damping *= 10
-            if taken < _SETTLED and step >= _MIN_STEPS:
+            if taken < _CONVERGED and step >= _MIN_STEPS:
                 break
         _, hessian = self._slope_and_hessian(shifts)
         curvature = self._curvature_of_scale(shifts)
@@ -162,7 +162,7 @@ class TwoLayers(LayerSpectra):
             ratios = (np.exp(logarithm + offset) for offset in offsets)
             costs = [self._rings.sums(np.log1p(known / ratio) - power / (known + ratio)) for ratio in ratios]
             best = offsets[np.argmin(costs, axis=0)]
-            logarithm = np.clip(logarithm + best[self._rings.number], None, np.log(_LARGEST_RATIO))
+            logarithm = np.clip(logarithm + best[self._rings.number], None, np.log(_MAX_RATIO))
         self._ratio = np.exp(logarithm)
 
     def _scaled_cost(self, shifts: Floats, logarithm: float) -> float:

@@ -20,7 +20,7 @@ from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.preparation import Prepared, prepare
 
 _RIM = 2
-_SMALLEST = 16
+_MIN_SIDE = 16
 """Rows and columns from which a rim may be left out."""
 
 
@@ -121,7 +121,7 @@ class RollingMean:
     def part(self) -> tuple[slice, slice] | None:
         """All but the rim that the last frame, moved by less than a pixel, may leave free."""
         rows, columns = self.settings.measured_shape(self.source.shape)
-        if min(rows, columns) < _SMALLEST:
+        if min(rows, columns) < _MIN_SIDE:
             return None
         return slice(_RIM, rows - _RIM), slice(_RIM, columns - _RIM)
 

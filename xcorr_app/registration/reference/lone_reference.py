@@ -16,7 +16,7 @@ from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.contrast import Contrast
 from xcorr_app.registration.stack.frames import Frames, HeldFrames, PickedFrames
 
-_FEWEST = 4
+_MIN_FRAMES = 4
 _FOUND_BY_CHANCE = 0.1
 """Share of the frames that may be found against a reference that shows nothing of them."""
 _NEXT_TO_IT, _SPREAD, _CANDIDATES = 4, 9, 3
@@ -33,11 +33,11 @@ def other_reference(
 ) -> int | None:
     """Frame to take for the first or last one; None where that is as good as any, or something else was asked for."""
     usable = np.flatnonzero(measured.usable)
-    if not isinstance(reference, str) or reference not in ("first", "last", TEMPLATE) or usable.size < _FEWEST:
+    if not isinstance(reference, str) or reference not in ("first", "last", TEMPLATE) or usable.size < _MIN_FRAMES:
         return None
     from_it = usable[::-1] if reference == "last" else usable
     others = from_it[1:]
-    if measured.undoubted(settings)[others].mean() > _FOUND_BY_CHANCE:
+    if measured.valid(settings)[others].mean() > _FOUND_BY_CHANCE:
         return None
     # What resembles it at the edge of the window has gone farther, and is no other scene.
     with np.errstate(invalid="ignore"):

@@ -25,10 +25,10 @@ from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames, PickedFrames
 from xcorr_app.registration.stack.passes import Pass
 
-_COMPARED, _FEWEST_COMPARED = 16, 4
+_COMPARED, _MIN_COMPARED = 16, 4
 """Frames spread over the stack that are compared with the first directly."""
 _ROUNDS = 4
-_SETTLED = 0.01
+_CONVERGED = 0.01
 """Pixels by which frames that are averaged may be found elsewhere than where they were put."""
 _MIN_ERROR = 0.005
 """Standard error in pixels below which a pair gains no more weight."""
@@ -88,7 +88,7 @@ class Neighbours:
             moved = moved - _mean_of(moved, taking_part, begin, stop)
             before, good = good, frames_to_average(found, self.settings)
             change = float(np.abs(moved[good & before]).max(initial=0.0))
-            if rounds == _ROUNDS or (change <= _SETTLED and (good == before).all()):
+            if rounds == _ROUNDS or (change <= _CONVERGED and (good == before).all()):
                 break
             near = np.where(np.isfinite(shifts), shifts, _mean_of(np.nan_to_num(shifts), taking_part, begin, stop))
         if verified.any():
@@ -129,7 +129,7 @@ class Neighbours:
         good = direct.trusted(settings)
         away = np.hypot(*(direct.shifts - measured.shifts[numbers] + measured.shifts[self.first[0]]).T)
         distance[numbers[good]] = away[good]
-        if good.sum() >= _FEWEST_COMPARED:
+        if good.sum() >= _MIN_COMPARED:
             steps = np.maximum(np.arange(self.frames.count) - self.first[0], 0)[:, None]
             by_step = (away[good] ** 2).sum() / 2 / steps[numbers[good]].sum()
             error = np.sqrt(np.maximum(own, np.median(direct.sigma[good], axis=0)) ** 2 + by_step * steps)

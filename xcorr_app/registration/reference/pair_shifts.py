@@ -16,7 +16,7 @@ import scipy  # whose parts are loaded when they are asked for
 from numpy.typing import NDArray
 
 _ROUNDS = 30
-_SETTLED = 1e-5
+_CONVERGED = 1e-5
 _MIN_RESIDUAL = 1e-3
 """Pixels below which residuals are what sub-pixel interpolation leaves."""
 _BIWEIGHT = 4.685
@@ -73,7 +73,7 @@ def solve_pairs(
             new, band = _fit(later, earlier, displacements, weights * np.where(sound, factor, 1.0), count, held, reach)
             change = np.abs(new - shifts).max(initial=0.0)
             shifts = new
-            if change < _SETTLED:
+            if change < _CONVERGED:
                 break
     residuals = np.hypot(*(displacements - shifts[later] + shifts[earlier]).T)
     inverse = _inverse_diagonal(band)

@@ -11,7 +11,7 @@ from xcorr_app.errors import ArgumentError
 
 REFERENCES = ("first", "last", "mean", "median", "previous", "template")
 NUMBERED_REFERENCES = ("rolling", "pairs")
-_LARGEST = 1000
+_MAX_NUMBER = 1000
 
 
 def parse_reference(text: str) -> tuple[str, int]:
@@ -20,9 +20,9 @@ def parse_reference(text: str) -> tuple[str, int]:
     if not colon and name in REFERENCES:
         return name, 0
     if name in NUMBERED_REFERENCES:
-        if number.isdecimal() and 1 <= int(number) <= _LARGEST:
+        if number.isdecimal() and 1 <= int(number) <= _MAX_NUMBER:
             return name, int(number)
-        raise ArgumentError(f"reference {text!r}: write {name}:N with a number of frames from 1 to {_LARGEST}")
+        raise ArgumentError(f"reference {text!r}: write {name}:N with a number of frames from 1 to {_MAX_NUMBER}")
     numbered = ", ".join(f"{name}:N" for name in NUMBERED_REFERENCES)
     raise ArgumentError(
         f"unknown reference {text!r}: use {', '.join(REFERENCES)}, {numbered}, a frame number or an image"

@@ -22,12 +22,12 @@ from xcorr_app.registration.reference.stack_statistics import Statistics
 from xcorr_app.registration.settings import Settings
 
 _MAX_ROUNDS = 12
-_SETTLED = 0.0005
+_CONVERGED = 0.0005
 """The template is settled once no frame's shift changes by more than this, in pixels."""
 _FROM_EDGE = 2
 """Pixels inside the window that a shift must lie to be measured."""
 
-_NEAR = 0.05
+_MAX_OFFSET = 0.05
 """Pixels by which the image that frames are brought to the level of may be displaced."""
 _SUPPORT = 2
 """Pixels that cubic interpolation reaches to each side."""
@@ -51,7 +51,7 @@ class Template:
     @property
     def is_settled(self) -> bool:
         """Whether no shift changed any more."""
-        return self.change <= _SETTLED
+        return self.change <= _CONVERGED
 
 
 def against_template(
@@ -88,12 +88,12 @@ def against_template(
         both = part & before
         change = float(np.nanmax(np.abs(new - shifts)[both], initial=0.0))
         shifts = new
-        if change <= _SETTLED and (part == before).all():
+        if change <= _CONVERGED and (part == before).all():
             break
         image, known = template.mean()
         if part.any():
             last, centre = centre, _centre(shifts[part], measurement.window)
-            if np.abs(last - centre).max() > _NEAR:
+            if np.abs(last - centre).max() > _MAX_OFFSET:
                 image, known = moved(image[None], (last - centre)[None])[0], _still_known(known, last - centre)
     if template is None or part.sum() < 2:
         return Template(measured, int(part.sum()), rounds, change)

@@ -22,7 +22,7 @@ DEFAULT_POLICY = "interpolate"
 
 _ROUNDS, _FINER = 5, 0.25
 """In which probabilities follow from each other, for variances of a step of which each is this part of the last."""
-_FEWEST = 3
+_MIN_PAIRS = 3
 """Frames that say nothing of how a stack moves: it may move by any step."""
 _OF_MEDIAN = 2 * np.log(2)
 """Median of the squared length of a step over its variance along an axis."""
@@ -112,7 +112,7 @@ def _right(
         # resembles, their agreement with each other says nothing, and all stand or fall together.
         return np.where(possible, 1 - np.median(chance[known]), 0.0)
     numbers, anywhere, area = np.flatnonzero(known), _anywhere(window), max(window[0] * window[1], 1)
-    smallest = _STILL**2 if numbers.size > _FEWEST else anywhere
+    smallest = _STILL**2 if numbers.size > _MIN_PAIRS else anywhere
     steps = anywhere * _FINER ** np.arange(np.ceil(np.log(smallest / anywhere) / np.log(_FINER)) + 1)
     places, chance, own, stands = measured[known], chance[known], variance[known], sure[known]
     doubted = possible[known] & ~stands
@@ -159,7 +159,7 @@ def _smoothed(places: Floats, precision: Floats, numbers: NDArray[np.intp]) -> F
     By the median step. That of standard errors is not taken off: they may be too large, and a stack is not to seem to
     stand still for it.
     """
-    if len(places) <= _FEWEST:
+    if len(places) <= _MIN_PAIRS:
         return places
     gaps, smooth = np.diff(numbers), places
     squares = _squares_of_steps(places) / gaps

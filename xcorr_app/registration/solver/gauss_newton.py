@@ -24,7 +24,7 @@ Numbers = NDArray[np.intp]
 
 _CONDITION = 1e-7
 """Smallest eigenvalue of a normal matrix over the largest: below, some motion changes nothing."""
-_LEAST_SCORE = 0.02
+_MIN_SCORE = 0.02
 FEWEST = 64
 """Pixels that are worth comparing."""
 FARTHEST = 1.0
@@ -70,7 +70,7 @@ class Fits(NamedTuple):
     """(n, 3, 3)"""
     score: Floats
     """(n,) zero-mean normalised correlation; NaN where too little is seen."""
-    settled: NDArray[np.bool_]
+    converged: NDArray[np.bool_]
     definite: NDArray[np.bool_]
     """(n,) whether every number of the motion changes the image."""
     pixels: Floats
@@ -107,7 +107,7 @@ def compared(reference: Array, seen: Array, weight: Array, *, attenuated: bool =
     score = np.where((own > 0) & (power > 0), both / np.sqrt(np.maximum(own * power, 1e-300)), np.nan)
     gain = np.sqrt(power / np.maximum(own, 1e-300))
     if attenuated:
-        gain = gain / np.maximum(score, _LEAST_SCORE)
+        gain = gain / np.maximum(score, _MIN_SCORE)
     one *= xp.asarray(np.nan_to_num(gain, nan=1.0).astype(np.float32))[:, None, None]
     one -= other
     return Compared(one, score, gain, pixels)
@@ -119,7 +119,7 @@ class Solver:
 
     view: View
     basis: Basis
-    settled: float
+    converged: float
     """Pixels that a corner moves in a step after which a motion is settled."""
     farthest: float = np.inf
     """Pixels from the start beyond which another place was found."""
@@ -142,7 +142,7 @@ class Solver:
         eigenvalues = np.linalg.eigvalsh(np.where(np.isfinite(normal).all(axis=(1, 2), keepdims=True), normal, 0.0))
         definite = seen & (eigenvalues[:, 0] > _CONDITION * eigenvalues[:, -1])
         inverse = np.linalg.inv(np.where(definite[:, None, None], normal, np.eye(len(self._scale))))
-        score, power, settled = np.full(count, np.nan), np.full(count, np.nan), np.zeros(count, dtype=bool)
+        score, power, converged = np.full(count, np.nan), np.full(count, np.nan), np.zeros(count, dtype=bool)
         going, step = seen.copy(), 0
         while going.any():
             items = self._looked_at(going)
@@ -159,14 +159,14 @@ class Solver:
             after = motion[rows] @ np.linalg.inv(self.basis.step(change))
             near = np.abs(after - start[rows])[:, :2, 2].max(axis=1, initial=0) < self.farthest
             moves = going[rows] & near
-            still = moves & (corner_moves(after - motion[rows], self._shape) < self.settled)
+            still = moves & (corner_moves(after - motion[rows], self._shape) < self.converged)
             motion[rows[moves]] = after[moves]
-            settled[rows], going[rows] = still, moves & ~still
+            converged[rows], going[rows] = still, moves & ~still
             step += 1
         variance = power / np.maximum(pixels - len(self._scale) - 2, 1)
         covariance = inverse * np.outer(self._scale, self._scale) * variance[:, None, None]
         covariance[~definite] = np.nan
-        return Fits(motion, score, settled, definite, np.where(seen, pixels, 0.0), covariance)
+        return Fits(motion, score, converged, definite, np.where(seen, pixels, 0.0), covariance)
 
     def _looked_at(self, going: NDArray[np.bool_]) -> Numbers:
         """Items that are looked at; of frames on a device all are, so that what comes of one depends on no other."""

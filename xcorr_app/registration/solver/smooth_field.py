@@ -40,7 +40,7 @@ _RIM = 2.0
 """Pixels along the edges of the frame that are not compared."""
 _MAX_STEPS, _LAST_STEPS = 5, 2
 """At first, and after those on images of half the size."""
-_SETTLED = 0.004
+_CONVERGED = 0.004
 """Largest change of a node in pixels after which the field is settled."""
 _NEAR, _THERE = 0.35, 0.7
 """Root mean square of the changes in standard errors from which the field is settled too, on images of half the size
@@ -50,7 +50,7 @@ _BENDS = (1e-3, 1e3)
 _ROUNDED = 16
 """Pixels to which what the frame does not show of the reference is rounded down."""
 _MAX_KEPT = 8
-_ALIKE = 5
+_CORRELATED_SIDE = 5
 """Pixels a side of the square in which residuals are alike."""
 
 
@@ -234,7 +234,7 @@ class _Fit:
                     bend[rows] = (((field @ nodes.bending) * field).sum(axis=1) / free)[rows]
             bend = np.clip(bend, _BENDS[0] ** 2, _BENDS[1] ** 2)
             change = np.abs(field - old)
-            going &= (change.max(axis=1) >= _SETTLED) & (np.square(change / sigma).mean(axis=1) >= self._near**2)
+            going &= (change.max(axis=1) >= _CONVERGED) & (np.square(change / sigma).mean(axis=1) >= self._near**2)
             if not going.any():
                 break
         self.sigma = sigma.reshape(shape)
@@ -273,9 +273,12 @@ def _alike(residual: Array) -> Floats:
         import cv2
 
         how: dict[str, Any] = {"normalize": False, "borderType": cv2.BORDER_CONSTANT}
-        smooth = np.stack([cv2.boxFilter(each, -1, (_ALIKE, _ALIKE), **how) for each in residual])
+        smooth = np.stack([cv2.boxFilter(each, -1, (_CORRELATED_SIDE, _CORRELATED_SIDE), **how) for each in residual])
     else:
-        smooth = ndimage_of(xp).uniform_filter(residual, (1, _ALIKE, _ALIKE), mode="constant") * _ALIKE**2
+        smooth = (
+            ndimage_of(xp).uniform_filter(residual, (1, _CORRELATED_SIDE, _CORRELATED_SIDE), mode="constant")
+            * _CORRELATED_SIDE**2
+        )
     return np.maximum(dots(residual, smooth) / np.maximum(dots(residual, residual), 1e-300), 1.0)
 
 

@@ -16,9 +16,9 @@ from xcorr_app.registration.warping.ndimage import ndimage_of
 
 Floats = NDArray[np.float64]
 
-_SMALLEST = 48
+_MIN_SIDE = 48
 """Pixels that the shorter side of the smallest image has at least."""
-_SETTLED, _COARSE = 1e-3, 20
+_CONVERGED, _COARSE = 1e-3, 20
 """Pixels by which a corner moves in a step after which the motion is settled; times as much is enough on images that
 are not the largest; of steps, half."""
 MAX_STEPS = 40
@@ -122,7 +122,7 @@ def levels_of(image: Array, basis: Basis, counts: Array | None = None, *, full_s
     while True:
         near = None if counts is None else inner(counts[None], _SLOPED)[0]
         found.append(Level(image, factor, basis.changes(slopes_of(image[None])), near))
-        if full_size_alone or min(image.shape) < 2 * _SMALLEST:
+        if full_size_alone or min(image.shape) < 2 * _MIN_SIDE:
             return found
         image, factor = halved(image[None])[0], 2 * factor
         counts = None if counts is None else halved(counts[None])[0] == 1
@@ -209,12 +209,12 @@ class Pyramid:
             motions[:, :2, 2] /= level.factor
             seen = None if counts is None else all_counts[number]
             view = FrameView(level, sizes[number], numbers, seen, shifts=self._basis.is_shift)
-            solver = Solver(view, self._basis, _SETTLED * (1 if fine else _COARSE))
+            solver = Solver(view, self._basis, _CONVERGED * (1 if fine else _COARSE))
             fits = solver.fitted(motions, steps if fine else np.minimum(steps, most_steps // 2))
             motions = fits.motion
             motions[:, :2, 2] *= level.factor
             # What found no hold at half the size finds one soon or not at all.
-            hold = fits.settled & (fits.score >= BY_CHANCE / np.sqrt(np.maximum(fits.pixels, 1)))
+            hold = fits.converged & (fits.score >= BY_CHANCE / np.sqrt(np.maximum(fits.pixels, 1)))
             steps = np.where(hold, most_steps, np.minimum(most_steps, _STEPS_WITHOUT_HOLD))
             motions[np.isnan(fits.score)] = np.nan
         covariance = solver.scatter(np.nan_to_num(motions), np.arange(len(numbers)))

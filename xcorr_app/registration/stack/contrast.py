@@ -21,7 +21,7 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 
 DEFAULT_SIGMA = 8.0
 """Of the Gaussian, in pixels, where ``auto`` takes local contrast."""
-_LARGEST_SIGMA = 250.0
+_MAX_SIGMA = 250.0
 _FLOOR = 0.01
 """Local deviation, as a share of the whole image's, below which a place counts as flat."""
 
@@ -49,9 +49,9 @@ class Contrast:
             sigma = float(number) if name == "local" else 0.0
         except ValueError:
             sigma = 0.0
-        if not 1 <= sigma <= _LARGEST_SIGMA:
+        if not 1 <= sigma <= _MAX_SIGMA:
             raise ArgumentError(
-                f"contrast is {text!r}: use none, auto or local:S with S from 1 to {_LARGEST_SIGMA:g} pixels"
+                f"contrast is {text!r}: use none, auto or local:S with S from 1 to {_MAX_SIGMA:g} pixels"
             )
         return cls(sigma)
 

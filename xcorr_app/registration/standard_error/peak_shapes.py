@@ -12,7 +12,7 @@ from xcorr_app.registration.columns import Columns
 
 _STEADY = 20.0
 """Significance from which a peak's own curvature is steady enough."""
-_FEWEST_PEAKS = 4
+_MIN_PEAKS = 4
 """Peaks of a stack whose median shape is better than the shape of one that is noisy."""
 _OF_QUARTIC = 0.00966
 """Root mean square of d (4 d^2 + 4 e^2 - 1) / 12 for d, e between -1/2 and 1/2."""
@@ -56,7 +56,7 @@ class PeakShapes(Columns):
         hessian = self.hessian
         positive, is_peak = self.height > 0, _is_peak(hessian)
         good = positive & is_peak
-        if np.count_nonzero(good) >= _FEWEST_PEAKS:
+        if np.count_nonzero(good) >= _MIN_PEAKS:
             with np.errstate(invalid="ignore"):
                 noisy = positive & (significance < _STEADY)
             if noisy.any() and _is_peak(typical := _typical(hessian[good], self.height[good]))[0]:
@@ -89,7 +89,7 @@ class PeakShapes(Columns):
         # A sum is not finite where one of the two is not, and made several times as fast as `all` of them.
         known = np.isfinite(self.quartic[:, 0] + self.quartic[:, 1])
         quartic = self.quartic if known.all() else self.quartic[known]
-        if len(quartic) >= _FEWEST_PEAKS:
+        if len(quartic) >= _MIN_PEAKS:
             quartic = median_of(quartic)
         # Noise of a frame on itself is a spike: of a few peaks the smoothest is taken.
         return np.asarray(_OF_QUARTIC * np.abs(quartic).min(axis=0, initial=_SHARPEST))

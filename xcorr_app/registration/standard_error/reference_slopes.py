@@ -15,11 +15,11 @@ from xcorr_app.gpu.peaks.noise_sums import LAGS, RowsAndProducts, started_rows_a
 from xcorr_app.gpu.peaks.reference_tiles import reference_tiles
 from xcorr_app.gpu.peaks.tile_scatter import TileGrid
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
-from xcorr_app.registration.quality import NOISE_PERIOD, clean_fraction, clean_of
+from xcorr_app.registration.quality import NOISE_PERIOD, signal_fraction, signal_fraction_of
 
 _TILES = 12
-"""Tiles along each axis, where they are not smaller than `_SMALLEST` pixels."""
-_SMALLEST = 12
+"""Tiles along each axis, where they are not smaller than `_MIN_TILE_SIDE` pixels."""
+_MIN_TILE_SIDE = 12
 _CHOSEN = ((384, slice(1, None, 4)), (224, slice(None, None, 2)), (0, slice(None)))
 """Which rows of tiles are looked at in images of at least so many rows."""
 
@@ -38,7 +38,7 @@ class Tiles:
     @classmethod
     def of(cls, shape: tuple[int, int], *, every_row: bool = False) -> Tiles:
         """Tiles of images of a shape: some rows of them, or every one."""
-        counts = [max(1, min(_TILES, size // _SMALLEST)) for size in shape]
+        counts = [max(1, min(_TILES, size // _MIN_TILE_SIDE)) for size in shape]
         height, width = (size // count for size, count in zip(shape, counts, strict=True))
         top, left = ((size % count) // 2 for size, count in zip(shape, counts, strict=True))
         chosen = next(part for rows, part in _CHOSEN if shape[0] >= rows)
@@ -112,7 +112,7 @@ class ReferenceSlopes:
         if is_device_array(values) and values.dtype == np.float32:
             self._by_kernels(values, kernel, clean, started or started_slopes(values, noisy=clean is None), every_row)
             return
-        self.clean = clean = clean_fraction(values) if clean is None else clean
+        self.clean = clean = signal_fraction(values) if clean is None else clean
         images = values - values.mean(axis=(1, 2), keepdims=True)
         power = (images * images).mean(axis=(1, 2), dtype=np.float64)
         self.noise = power * (1 - xp.asarray(clean))
@@ -139,16 +139,15 @@ class ReferenceSlopes:
         some.clean = self.clean[part]
         return some
 
-    def widening(self) -> NDArray[np.float64]:
+    def widening(self, bends: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """(1 or n,) by which the scatter among tiles is larger where few of them find the shift, 1 to 4.
 
-        Of K tiles that hold as much of the scene's slopes as E alike, 1 + 3 (1 / E - 1 / K).
+        Of K tiles that hold as much of the scene's slopes as E alike, 1 + 3 (1 / E - 1 / K). `bends` are their sums of
+        G D of rows with rows and of columns with columns, `sums[8:12:3]`, where they are on the host already.
         """
-        # Of the sums of G D, those of rows with rows and of columns with columns.
-        slopes = np.abs(to_host(self.sums[8:12:3])).reshape(2, self.sums.shape[1], -1)
+        slopes = np.abs(to_host(self.sums[8:12:3]) if bends is None else bends).reshape(2, self.sums.shape[1], -1)
         slopes /= np.maximum(slopes.sum(axis=2, keepdims=True), np.finfo(np.float64).tiny)
-        uneven: NDArray[np.float64] = (slopes**2).sum(axis=2).mean(axis=0) - 1 / slopes.shape[2]
-        return 1 + 3 * np.maximum(uneven, 0.0)
+        return np.asarray(1 + 3 * np.maximum((slopes**2).sum(axis=2).mean(axis=0) - 1 / slopes.shape[2], 0.0))
 
     def _by_kernels(
         self,
@@ -161,7 +160,7 @@ class ReferenceSlopes:
         xp, (height, width) = array_namespace(values), values.shape[1:]
         of_rows, products = started()
         if clean is None:
-            clean = np.ones(len(values)) if products is None else clean_of(products)
+            clean = np.ones(len(values)) if products is None else signal_fraction_of(products)
         self.clean = clean
         mean, power = (of_rows.sum(axis=1) / (height * width)).T
         power -= mean * mean

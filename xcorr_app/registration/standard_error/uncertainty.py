@@ -52,7 +52,7 @@ from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 from xcorr_app.registration.standard_error.peak_shapes import PeakShapes, quartic_of
 from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes, Tiles
 
-FEWEST_TILES = 6
+MIN_TILES = 6
 """Tiles below which their scatter says nothing."""
 _MIN_CLEAN = 0.1
 """Share of the product of a smoothed image and itself that is taken for the scene at least."""
@@ -87,7 +87,7 @@ def peak_shapes(
         sums = frame_sums(frames, reference, peak)
         pixels = np.prod(np.maximum(np.array(shape) - np.abs(peak), 0), axis=1).astype(np.float64)
         scatter = to_host(_scatter(sums, reference, xp.asarray(inside), xp.asarray(offset), xp.asarray(pixels)))
-    scatter[inside.sum(axis=(1, 2)) < FEWEST_TILES] = np.nan
+    scatter[inside.sum(axis=(1, 2)) < MIN_TILES] = np.nan
     d, e, f = quadratic_terms(near)[:, 3:].T
     hessian = np.stack([2 * d, e, e, 2 * f], axis=1).reshape(-1, 2, 2)
     scatter += hessian @ np.diag(AT_EDGES / np.array(shape)) ** 2 @ hessian

@@ -23,13 +23,13 @@ from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Chunk, FloatFramesOver, Frames
 
-_LOOKED_AT, _SMALLEST = 5, 32
+_SAMPLED_FRAMES, _MIN_SIDE = 5, 32
 """Frames; and rows and columns below which nothing is looked for."""
 _MORE_ALIKE = 0.03
 """Of the variance, by which pixels two apart covary more than neighbours, along rows and columns, in every frame."""
 _MIN_BETWEEN, _ERRORS, _GROUPS = 0.1, 5.0, 16
 """Pixels and standard errors of an offset of odd rows in most frames looked at, and groups of rows that tell these."""
-_SAME = 0.5
+_MAX_DIFFERENCE = 0.5
 """Pixels, or share of the offset, by which those of frames differ at most where a scanner makes them."""
 
 
@@ -50,9 +50,9 @@ class EvenedFrames(FloatFramesOver):
 def even_mosaic(frames: Frames, measured: Measured, settings: Settings) -> EvenedFrames | None:
     """Frames without a mosaic; None where there is none."""
     usable = np.flatnonzero(measured.usable)
-    if not settings.contrast.auto or min(frames.shape) < _SMALLEST or usable.size < 2:
+    if not settings.contrast.auto or min(frames.shape) < _MIN_SIDE or usable.size < 2:
         return None
-    for number in spread(usable, _LOOKED_AT).tolist():
+    for number in spread(usable, _SAMPLED_FRAMES).tolist():
         if not has_mosaic(to_host(frames.read(number, number + 1).frames[0]).astype(np.float64)):
             return None
     return EvenedFrames(
@@ -78,7 +78,7 @@ def evened_rows(frames: Frames, measured: Measured, settings: Settings) -> Evene
     if not settings.contrast.auto or settings.normalization != "zncc" or settings.kernel_options is not None:
         return None
     usable = near_each_other(measured, frames.shape)
-    if usable.size < 2 or min(settings.measured_shape(frames.shape)) < _SMALLEST:
+    if usable.size < 2 or min(settings.measured_shape(frames.shape)) < _MIN_SIDE:
         return None
     some = spread(usable, OF_SWEPT)
     # Sums of values at the limits of their type are infinite: then nothing is known.
@@ -95,7 +95,7 @@ def evened_rows(frames: Frames, measured: Measured, settings: Settings) -> Evene
         offset, beside = odd_rows(images)
     if 2 * beside.sum() <= beside.size:
         return None
-    if np.ptp(offset) > _SAME * max(1.0, np.abs(offset).min()):
+    if np.ptp(offset) > _MAX_DIFFERENCE * max(1.0, np.abs(offset).min()):
         return EvenedFrames(
             frames,
             "Every other row lies beside its neighbours, by another offset in every frame (interlaced video): each row "

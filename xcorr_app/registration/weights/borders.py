@@ -15,7 +15,7 @@ SURE = 2
 """Rows or columns of a border in some frame: a scene, such as a lattice, may have one of one value by itself."""
 _OF_BORDER = 0.5
 """Share of the row or column inside a border that may have the border's value: more is the scene's own dark."""
-_LOOKED_AT = 16
+_SAMPLED_FRAMES = 16
 """Frames that lack the most."""
 _MIN_AREA, _OF_LINE = 0.6, 0.25
 """Share of the picture that is left at least, less is better measured by all pixels that count; and of a row or column
@@ -58,7 +58,7 @@ def finite_part(frames: Frames, lacking: NDArray[np.integer], roi: Roi | None) -
     inside = missing[roi or _WHOLE]
     # A frame that is lost, or half of it, says nothing of the others.
     counted = np.where(lacking <= (1 - _MIN_AREA) * inside.size, lacking, 0)
-    for number in np.argsort(-counted, kind="stable")[: min(_LOOKED_AT, np.count_nonzero(counted))].tolist():
+    for number in np.argsort(-counted, kind="stable")[: min(_SAMPLED_FRAMES, np.count_nonzero(counted))].tolist():
         missing |= ~np.isfinite(to_host(frames.read(number, number + 1).frames[0]))
     return without_rims(missing, roi)
 

@@ -19,12 +19,12 @@ from xcorr_app.registration.weights.outliers import DEVIATIONS, NOISE_OF_STEPS, 
 
 _AGAIN = 0.2
 """Share of the frames looked at in which a pixel of the camera stands out, twice at least."""
-_LARGEST_SHARE, _STILL_SHARE, _MOST_HITS = 0.02, 0.002, 5e-4
+_MAX_SHARE, _STILL_SHARE, _MAX_HITS = 0.02, 0.002, 5e-4
 """Of the pixels, beyond which outliers are the scene; the same of those that optics may have drawn; and of the pixels
 of a frame, beyond which hits are photons."""
-_FEWEST_FRAMES = 3
+_MIN_FRAMES = 3
 """Below which noise excuses nothing: a point of light may stand still in two."""
-_FEWEST = 8
+_MIN_POINTS = 8
 """Points beyond the first of each pair of frames, below which nothing is known of what they have in common."""
 _PEAKS, _IN_COMMON = 5, 0.3
 """Times as many highest points of a frame, with which those of another are compared, as a point of light may lie on one
@@ -39,12 +39,12 @@ def defects(images: Array) -> tuple[NDArray[np.bool_], list[NDArray[np.intp]]]:
         both = [outliers(image[None]) for image in mended]
         points = [np.argwhere(to_host(alone[0])) for _, alone in both]
         always, sharp = np.logical_and.reduce([to_host(beyond[0]) for beyond, _ in both]), points
-        if len(images) < _FEWEST_FRAMES:
+        if len(images) < _MIN_FRAMES:
             sharp = [np.argwhere(to_host(outliers(image[None], 0.0)[1][0])) for image in mended]
             always = np.zeros_like(always)
         again = _come_back(sharp, always) & ~found
         # Of two next to each other, the fainter stands out once the brighter is mended.
-        if not again.any() or (found | again).mean() > _LARGEST_SHARE:
+        if not again.any() or (found | again).mean() > _MAX_SHARE:
             return found, points
         found |= again
 
@@ -65,8 +65,8 @@ def hits(images: Array, points: list[NDArray[np.intp]]) -> float:
     """Pixels of a frame that are hit, as a rule, by points (k, 2) of images; 0 where these are points of the scene."""
     found = [len(each) for each in points]
     pairs = [(i, j) for i, j in pairwise(range(len(points))) if found[i] and found[j]]
-    known = sum(min(found[i], found[j]) - 1 for i, j in pairs) >= _FEWEST
-    if not known or max(found) > _MOST_HITS * images[0].size:
+    known = sum(min(found[i], found[j]) - 1 for i, j in pairs) >= _MIN_POINTS
+    if not known or max(found) > _MAX_HITS * images[0].size:
         return 0.0
     common = sum(_in_common(points[i], _brightest(images[j], _PEAKS * found[j])) - 1 for i, j in pairs)
     return 0.0 if common > _IN_COMMON * sum(found[i] - 1 for i, _ in pairs) else float(np.median(found))

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.weights.outliers import NOISE_OF_STEPS
 
-SMALLEST = 64
+MIN_SIDE = 64
 """Rows and columns below which a part of a line is too short to tell."""
 _PARTS, _OF_PART = 8, 9
 """Parts of a line, each looked at by itself, and pixels of each whose mean, or median, is taken."""
-_LOOKED_AT, _FEWEST = 5, 3
+_SAMPLED_FRAMES, _MIN_FRAMES = 5, 3
 """Frames; of fewer than the latter, parts of lines may be the scene's own, and those alone are told that are whole, or
 of one value."""
 _GLANCE, _DEVIATIONS = 6.0, 12.0
@@ -24,7 +24,7 @@ _GLANCE, _DEVIATIONS = 6.0, 12.0
 GLANCE_STEPS = _GLANCE * NOISE_OF_STEPS
 _REACH, _CHANCE = 0.05, 4.0
 """Share of its height, and deviations, by which what is beside a line may differ from what is next to that."""
-_LARGEST_SHARE = 0.05
+_MAX_SHARE = 0.05
 """Of the parts of lines; more than that are the scene."""
 
 
@@ -46,12 +46,14 @@ def may_be_stuck(image: Array) -> bool:
 def stuck_lines(images: Array) -> NDArray[np.bool_]:
     """Pixels (h, w) of lines that are stuck in images (n, h, w), of which the first are looked at."""
     stuck = np.zeros(images.shape[1:], dtype=bool)
-    for lines, of_images in zip((stuck.T, stuck), zip(*map(sampled, images[:_LOOKED_AT]), strict=True), strict=True):
+    for lines, of_images in zip(
+        (stuck.T, stuck), zip(*map(sampled, images[:_SAMPLED_FRAMES]), strict=True), strict=True
+    ):
         pixels = np.stack(of_images)
         found = _stuck(np.sort(pixels, axis=2)[:, :, _OF_PART // 2])  # the median of few
-        if len(images) < _FEWEST:
+        if len(images) < _MIN_FRAMES:
             found &= found.all(axis=0) | (pixels == pixels[:1, :, :1]).all(axis=(0, 2))
-        if found.mean() <= _LARGEST_SHARE:
+        if found.mean() <= _MAX_SHARE:
             lines |= np.repeat(found, np.diff(_ends(len(lines))), axis=0)
     return stuck
 

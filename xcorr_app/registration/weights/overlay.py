@@ -12,9 +12,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-MIN_SHARE, _LARGEST_SHARE = 0.002, 0.95
+MIN_SHARE, _MAX_SHARE = 0.002, 0.95
 """Of the pixels: less than the former are left to the search for outliers, more leaves no scene."""
-_FEWEST, _OF_COLOURS = 4, 0.95
+_MIN_FRAMES, _OF_COLOURS = 4, 0.95
 """Frames, in fewer of which a flat scene of 8 bits holds its values, too; and share of what is drawn there that has one
 of its colours."""
 _AS_BEFORE = 0.3
@@ -38,7 +38,7 @@ def overlay(images: NDArray[np.generic]) -> NDArray[np.bool_]:
     # Pixels alone keep their values by chance, and stuck lines are narrower.
     held = _with(_morphed(held, cv2.MORPH_OPEN), held)
     beside = _morphed(held, cv2.MORPH_DILATE) & ~held
-    if not MIN_SHARE < held.mean() < _LARGEST_SHARE or not beside.any():
+    if not MIN_SHARE < held.mean() < _MAX_SHARE or not beside.any():
         return nothing
     if same[:, beside].mean() > _AS_BEFORE:
         return nothing
@@ -47,14 +47,14 @@ def overlay(images: NDArray[np.generic]) -> NDArray[np.bool_]:
         return nothing
     values, number = np.unique(images[0][held], return_counts=True)
     is_colour = number > _MIN_OF_COLOUR * held.sum()
-    if len(images) < _FEWEST and number[is_colour].sum() < _OF_COLOURS * held.sum():
+    if len(images) < _MIN_FRAMES and number[is_colour].sum() < _OF_COLOURS * held.sum():
         return nothing
     coloured = np.logical_or.reduce([np.zeros(images.shape, bool), *(images == value for value in values[is_colour])])
     again = coloured.sum(axis=0) / len(images) > _NOW_AND_THEN
     # Words whose letters are near each other hang together, and with them what is drawn only now and then.
     near = _morphed(np.pad(held | again, _GAP, mode="edge"), cv2.MORPH_CLOSE, _GAP)
     found = _morphed(_with(held, near[_GAP:-_GAP, _GAP:-_GAP]), cv2.MORPH_DILATE)
-    return found if found.mean() < _LARGEST_SHARE else nothing
+    return found if found.mean() < _MAX_SHARE else nothing
 
 
 def _morphed(pixels: NDArray[np.bool_], how: int, reach: int = _RIM) -> NDArray[np.bool_]:

@@ -20,13 +20,13 @@ from xcorr_app.registration.stack.smoothing_in_time import smoothed_in_time
 from xcorr_app.registration.weights.borders import SURE, in_borders, without_rims
 from xcorr_app.registration.weights.defects import defects, hits
 from xcorr_app.registration.weights.filling import FilledFrames, filled
-from xcorr_app.registration.weights.lines import GLANCE_STEPS, SMALLEST, in_words, may_be_stuck, stuck_lines
+from xcorr_app.registration.weights.lines import GLANCE_STEPS, MIN_SIDE, in_words, may_be_stuck, stuck_lines
 from xcorr_app.registration.weights.outliers import DEVIATIONS, NOISE_OF_STEPS, stands_out
 from xcorr_app.registration.weights.overlay import MIN_SHARE, overlay
 
-_LOOKED_AT, _AT_A_GLANCE = 16, 3
+_SAMPLED_FRAMES, _GLANCED_FRAMES = 16, 3
 """Frames spread over the stack; and those that tell as a rule."""
-_SMALLEST, _SMALLEST_OF_AREAS = 16, 32
+_MIN_SIDE, _MIN_SIDE_OF_AREAS = 16, 32
 """Rows and columns below which nothing is looked for, and nothing that is drawn."""
 _MASKED, _FILLED = 0.6, 0.7
 """Share of the picture that is drawn, beyond which the rest is measured by itself (at an SNR of 0.3 errors are twice
@@ -73,7 +73,9 @@ def weighted(frames: Frames, reference: str | int | Array, settings: Settings) -
     with np.errstate(over="ignore", invalid="ignore"):
         seen = glance(frames)
         if any(seen if settings.contrast.auto else seen[:2]):
-            images = {n: image for n, image in _read(frames, _LOOKED_AT).items() if bool((image != image[0, 0]).any())}
+            images = {
+                n: image for n, image in _read(frames, _SAMPLED_FRAMES).items() if bool((image != image[0, 0]).any())
+            }
             if len(images) > 1:
                 found = _looked_at(found, images, seen, settings)
     return replace(found, frames=smoothed_in_time(found.frames, settings.smooth_time))
@@ -84,12 +86,14 @@ def glance(frames: Frames) -> Glance:
 
     A device looks at them by kernels of its own, which find the same.
     """
-    images = list(_read(frames, _AT_A_GLANCE).values()) if frames.count > 1 and min(frames.shape) >= _SMALLEST else []
+    images = (
+        list(_read(frames, _GLANCED_FRAMES).values()) if frames.count > 1 and min(frames.shape) >= _MIN_SIDE else []
+    )
     if not images:
         return Glance()
-    lines, areas = (min(frames.shape) >= smallest for smallest in (SMALLEST, _SMALLEST_OF_AREAS))
+    lines, areas = (min(frames.shape) >= smallest for smallest in (MIN_SIDE, _MIN_SIDE_OF_AREAS))
     if isinstance(frames, ArrayFrames) and is_device_array(images[0]) and name_of(frames.dtype) in INPUT_TYPES:
-        compared = tuple(images) if areas and len(images) == _AT_A_GLANCE else ()
+        compared = tuple(images) if areas and len(images) == _GLANCED_FRAMES else ()
         said = look(images[0], DEVIATIONS * NOISE_OF_STEPS, GLANCE_STEPS, compared)
         if said.varies:
             frames.vary.add(0)
@@ -100,7 +104,7 @@ def glance(frames: Frames) -> Glance:
 
 def _read(frames: Frames, count: int) -> dict[int, Array]:
     """At most so many frames (Y, X) by number, spread over a stack, and so are the first three and five of them."""
-    numbers = spread(np.arange(frames.count), _LOOKED_AT)
+    numbers = spread(np.arange(frames.count), _SAMPLED_FRAMES)
     ordered = dict.fromkeys([*numbers[[0, -1, len(numbers) // 2, len(numbers) // 4, -len(numbers) // 4]], *numbers])
     chunks = {int(number): frames.read(int(number), int(number) + 1) for number in list(ordered)[:count]}
     return {number: chunk.frames[0] for number, chunk in chunks.items() if not chunk.unreadable}

@@ -1,4 +1,4 @@
-"""What is looked for once a stack was measured: `SECOND_LOOKS`, one after the other.
+"""What is looked for once a stack was measured: `NUISANCES`, one after the other.
 
 A look takes the series as it was found so far, and returns it as it is, or measured without what it found: the shifts
 have to be known to tell it from the scene.
@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration import alike_errors
+from xcorr_app.registration import correlated_errors
 from xcorr_app.registration.artefacts.line_offsets import (
     LevelledFrames,
     is_better,
@@ -26,7 +26,7 @@ from xcorr_app.registration.contrast_choice import NOTE, agree
 from xcorr_app.registration.light.even_light import EvenlyLitFrames
 from xcorr_app.registration.lighting import as_sure, evenly_lit, is_nearer
 from xcorr_app.registration.measuring.measured import Measured
-from xcorr_app.registration.pattern.static_pattern import Told, without_pattern
+from xcorr_app.registration.pattern.static_pattern import PatternFit, without_pattern
 from xcorr_app.registration.reference.lone_reference import TEMPLATE, other_reference
 from xcorr_app.registration.reference.lone_reference import note as note_on_reference
 from xcorr_app.registration.settings import Settings
@@ -53,7 +53,7 @@ class Series:
     """On what was taken off them."""
     lines: LevelledFrames | None = None
     """Frames without offsets of lines that were found, but may be those of the scene."""
-    pattern: Told = field(default_factory=Told)
+    pattern: PatternFit = field(default_factory=PatternFit)
 
     @property
     def measured(self) -> Measured:
@@ -77,7 +77,7 @@ class Series:
         An image of the user's may hold the pattern or not, and has a light of its own. A scene that something large
         crosses is a still layer below a moving one, too, and would be taken off.
         """
-        return by_frames(self.reference) and self.measured.linear is None and not self.measured.crossed
+        return by_frames(self.reference) and self.measured.linear is None and not self.measured.occluded
 
     def without(self, frames: EvenedFrames | LevelledFrames | EvenlyLitFrames | UnshadedFrames) -> Series:
         """Measure it again by other frames."""
@@ -85,7 +85,7 @@ class Series:
         return replace(self, frames=frames, found=found, notes=(*self.notes, frames.note))
 
 
-Look: TypeAlias = Callable[[Series], Series]
+Step: TypeAlias = Callable[[Series], Series]
 
 
 def lone_reference(series: Series) -> Series:
@@ -124,7 +124,7 @@ def mosaic(series: Series) -> Series:
     if even is None:
         return series
     found = series.without(even)
-    sure, sure_before = (one.measured.undoubted(series.settings).sum() for one in (found, series))
+    sure, sure_before = (one.measured.valid(series.settings).sum() for one in (found, series))
     return found if sure >= sure_before else series
 
 
@@ -136,7 +136,7 @@ def still_shading(series: Series) -> Series:
     return series if without is None else series.without(without)
 
 
-def swept_rows(series: Series) -> Series:
+def bidirectional_rows(series: Series) -> Series:
     """Do odd rows lie beside the others (a scan in both directions, half frames)? They are joined."""
     if not by_frames(series.reference):
         return series
@@ -183,23 +183,23 @@ def fixed_pattern(series: Series) -> Series:
     if not by_frames(series.reference):
         return series
     found = series.found
-    told = without_pattern(series.frames, found.measured, series.settings, series.measurement.trial, found.rest)
-    if not series.is_open and not told.leaves_nothing:
+    fit = without_pattern(series.frames, found.measured, series.settings, series.measurement.trial, found.rest)
+    if not series.is_open and not fit.leaves_nothing:
         return series
-    if told.joint is not None:
-        found = replace(found, measured=told.joint.replacing(found.measured))
-    if told.frames is not None:
-        found = series.measurement.measure(told.frames, series.reference)
-    if told.still is not None:
-        found = replace(found, measured=told.still.placed(series.frames, found.measured))
-    found.measured.inconsistent |= told.contested
-    return replace(series, frames=told.frames or series.frames, found=found, pattern=told)
+    if fit.joint is not None:
+        found = replace(found, measured=fit.joint.replacing(found.measured))
+    if fit.frames is not None:
+        found = series.measurement.measure(fit.frames, series.reference)
+    if fit.still is not None:
+        found = replace(found, measured=fit.still.placed(series.frames, found.measured))
+    found.measured.inconsistent |= fit.ambiguous
+    return replace(series, frames=fit.frames or series.frames, found=found, pattern=fit)
 
 
 def still_lines(series: Series) -> Series:
     """Have rows or columns offsets that stand still, and are no pattern? They are levelled, if they bent the shifts."""
     lines = series.lines
-    if not series.is_open or lines is None or lines.kind == "changing" or series.pattern != Told():
+    if not series.is_open or lines is None or lines.kind == "changing" or series.pattern != PatternFit():
         return series
     lines = replace(lines, source=series.frames)
     trial = partial(series.measurement.trial, whole=True)
@@ -211,29 +211,29 @@ def still_lines(series: Series) -> Series:
     return level if is_better(series.measured, level.measured, series.settings, "still") else series
 
 
-def alike_errors_of_tiles(series: Series) -> Series:
+def correlated_errors_of_tiles(series: Series) -> Series:
     """Are errors of neighbouring parts of the picture alike? Then standard errors are larger.
 
     Not asked where frames leave nothing once they are moved, and do not bend, or hold a pattern that was fitted
     together with the scene. Where parts were left out and the rest is still off alike, as through moving air, they were
     no second motion: all parts of a picture together lie nearer to where it belongs than those that happen to agree.
     """
-    rest, told = series.found.rest, series.pattern
+    rest, fit = series.found.rest, series.pattern
     leaves_nothing = rest.is_little and rest.is_sure and not np.nan_to_num(series.measured.edges).any()
-    if leaves_nothing or told.joint or told.contested:
+    if leaves_nothing or fit.joint or fit.ambiguous:
         return series
     by_default = series.settings.contrast.auto and series.settings.normalization == "zncc"
     if by_default and isinstance(series.reference, (str, int, np.integer)):
         # Sums of values at the limits of their type are infinite: then nothing is known.
         with np.errstate(over="ignore", invalid="ignore"):
-            by = alike_errors.excess(series.found.estimation, series.reference, series.measured)
+            by = correlated_errors.excess(series.found.estimation, series.reference, series.measured)
             if not by.any():
                 return series
             series.measured.shared = by
             # All else is as sure as before: a frame that is far less so shows something that the others do not.
             alone = by > np.maximum(series.settings.sure_sigma, 2 * np.median(by, axis=0))
             series.measured.inconsistent |= alone.any(axis=1)
-            if 2 * series.measured.partial.sum() > by.shape[0] - 1 and not series.measured.crossed:
+            if 2 * series.measured.partial.sum() > by.shape[0] - 1 and not series.measured.occluded:
                 return _with_all_parts(series)
     return series
 
@@ -243,21 +243,21 @@ def _with_all_parts(series: Series) -> Series:
     measured, estimation = series.measured, series.found.estimation
     found = series.measurement.as_a_whole(series.frames, series.reference, estimation.settings)
     whole = measured.with_all_parts(found)
-    whole.shared = alike_errors.excess(estimation, series.reference, whole, in_parts=False)
-    if not alike_errors.same_shifts(measured, whole):
+    whole.shared = correlated_errors.excess(estimation, series.reference, whole, in_parts=False)
+    if not correlated_errors.same_shifts(measured, whole):
         return series
     return replace(series, found=replace(series.found, measured=whole))
 
 
-SECOND_LOOKS: tuple[Look, ...] = (
+NUISANCES: tuple[Step, ...] = (
     lone_reference,
     rims_without_values,
     mosaic,
     still_shading,
-    swept_rows,
+    bidirectional_rows,
     changing_lines,
     uneven_light,
     fixed_pattern,
     still_lines,
-    alike_errors_of_tiles,
+    correlated_errors_of_tiles,
 )

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 import xcorr_app as xc
-from xcorr_app.registration.standard_error.alike_tiles import Contributions, excess_variance
+from xcorr_app.registration.standard_error.correlated_tiles import Contributions, excess_variance
 
 Floats = NDArray[np.float64]
 ROWS, COLUMNS, FRAMES = 9, 11, 12

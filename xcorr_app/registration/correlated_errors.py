@@ -16,13 +16,13 @@ from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.turned_frames import edges
 from xcorr_app.registration.reference.reference_names import frame_number
 from xcorr_app.registration.reference.strategies import Estimation
-from xcorr_app.registration.standard_error.alike_tiles import Contributions, contributions_of, excess_variance
+from xcorr_app.registration.standard_error.correlated_tiles import Contributions, contributions_of, excess_variance
 
-_LOOKED_AT, _AT_ONCE = 12, 4
+_SAMPLED_FRAMES, _AT_ONCE = 12, 4
 """Frames."""
 _SAME = 2.0
 """Standard errors by which a part that was left out moves the shift of a frame at most, as a rule."""
-_FARTHEST = 0.75
+_MAX_DISTANCE = 0.75
 """Pixels by which the edges of frames that turn may move: tiles are compared where they are but for the shift."""
 
 
@@ -50,10 +50,14 @@ def excess(
     looked_at = trusted & (np.arange(count) != number)
     if measured.linear is not None:
         linear = np.where(np.isfinite(measured.linear), measured.linear, np.eye(2))
-        looked_at &= edges(linear - np.eye(2), settings.measured_shape(estimation.frames.shape)) < _FARTHEST
+        looked_at &= edges(linear - np.eye(2), settings.measured_shape(estimation.frames.shape)) < _MAX_DISTANCE
     if number is None or not trusted[number] or not looked_at.any():
         return by
-    few, measurement, shifts = spread(np.flatnonzero(looked_at), _LOOKED_AT), estimation.measurement, measured.shifts
+    few, measurement, shifts = (
+        spread(np.flatnonzero(looked_at), _SAMPLED_FRAMES),
+        estimation.measurement,
+        measured.shifts,
+    )
     (images,) = measurement.prepared.usable((number,))
     parted = in_parts and measured.partial.any() and masks.some_differ(measured.tiles)
     out = masks.Parts(masks.left_out(measured.tiles), shifts) if parted else None
