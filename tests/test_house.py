@@ -47,7 +47,7 @@ LARGEST = {
     "xcorr_app/registration": 11485,
     "xcorr_app/report": 1113,
     "benchmarks": 4839,
-    "tests": 21627,
+    "tests": 21623,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")

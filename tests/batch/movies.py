@@ -16,6 +16,7 @@ from scipy.ndimage import gaussian_filter
 
 from tests.io.samples import write_plain
 from xcorr_app.cli import main
+from xcorr_app.pipeline.state import FOLDER, LOCK
 
 DRIFT = ((0, 0), (1, -1), (-2, 3), (3, 2))
 """Whole pixels to add to each frame of `movie` to land on the first."""
@@ -105,3 +106,34 @@ def files(folder: Path) -> set[str]:
     """Every file below a folder, but for the records of a run."""
     found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     return {name for name in found if not name.startswith(".xcorr/")}
+
+
+def content(out):
+    """Every file with its bytes; of records, what is not a time nor says who was resumed."""
+    found = {}
+    for path in sorted(out.rglob("*")):
+        if path == out / FOLDER / LOCK:
+            continue  # of a killed run: it holds nobody up
+        name = path.relative_to(out).as_posix()
+        if path.suffix == ".json":
+            found[name] = without_times(json.loads(path.read_text()))
+        elif path.is_file():
+            found[name] = path.read_bytes()
+    return found
+
+
+def without_times(value):
+    if isinstance(value, dict):
+        # A record's checksum is of its times, too.
+        dropped = ("seconds", "started", "resumed", "timings", "checksum")
+        return {key: without_times(inner) for key, inner in value.items() if key not in dropped}
+    return value
+
+
+def rest_beside_what_is_whole(out, whole):
+    """Names of half-written files; what bears a final name is whole, before anyone resumes."""
+    left = content(out) if out.exists() else {}
+    names = {name for name in left if "partial" not in name}
+    assert {name: left[name] for name in names} == {name: whole[name] for name in names}
+    out.mkdir(exist_ok=True)
+    return set(left) - names

@@ -11,8 +11,7 @@ import pytest
 import tifffile
 
 import xcorr_app as xc
-from tests.batch.movies import DRIFT, write_movie, xcorr
-from tests.batch.test_killed import content
+from tests.batch.movies import DRIFT, content, write_movie, xcorr
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.errors import ArgumentError, OutputError
 from xcorr_app.registration.patches.patch_fit import PatchOptions

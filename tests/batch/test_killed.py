@@ -14,41 +14,9 @@ from threading import Lock
 import pytest
 
 from tests import share
-from tests.batch.movies import align, files, start, write_movie
+from tests.batch.movies import align, content, files, rest_beside_what_is_whole, start, write_movie
 from tests.conftest import ROOT
 from xcorr_app.io.writing import atomic, write
-from xcorr_app.pipeline.state import FOLDER, LOCK
-
-
-def content(out):
-    """Every file with its bytes; of records, what is not a time nor says who was resumed."""
-    found = {}
-    for path in sorted(out.rglob("*")):
-        if path == out / FOLDER / LOCK:
-            continue  # of a killed run: it holds nobody up
-        name = path.relative_to(out).as_posix()
-        if path.suffix == ".json":
-            found[name] = without_times(json.loads(path.read_text()))
-        elif path.is_file():
-            found[name] = path.read_bytes()
-    return found
-
-
-def without_times(value):
-    if isinstance(value, dict):
-        # A record's checksum is of its times, too.
-        dropped = ("seconds", "started", "resumed", "timings", "checksum")
-        return {key: without_times(inner) for key, inner in value.items() if key not in dropped}
-    return value
-
-
-def rest_beside_what_is_whole(out, whole):
-    """Names of half-written files; what bears a final name is whole, before anyone resumes."""
-    left = content(out) if out.exists() else {}
-    names = {name for name in left if "partial" not in name}
-    assert {name: left[name] for name in names} == {name: whole[name] for name in names}
-    out.mkdir(exist_ok=True)
-    return set(left) - names
 
 
 @pytest.mark.share(3)

@@ -18,9 +18,8 @@ import numpy as np
 import pytest
 
 from tests.batch.forking import forking
-from tests.batch.movies import write_movie
+from tests.batch.movies import content, rest_beside_what_is_whole, write_movie
 from tests.batch.test_changed import CHANGES
-from tests.batch.test_killed import content, rest_beside_what_is_whole
 
 COUNT = int(os.environ.get("XCORR_CHAOS", "2"))
 SEED = int(os.environ.get("XCORR_CHAOS_SEED", "0"))

@@ -17,8 +17,7 @@ from dataclasses import replace
 import pytest
 
 import xcorr_app as xc
-from tests.batch.movies import write_movie, xcorr
-from tests.batch.test_killed import content
+from tests.batch.movies import content, write_movie, xcorr
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.run import Align
 from xcorr_app.cluster.connect import connected

@@ -6,8 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from tests.batch.movies import align, record, write_movie
-from tests.batch.test_killed import content
+from tests.batch.movies import align, content, record, write_movie
 from xcorr_app.batch.align import stack as of_stack
 from xcorr_app.batch.align.run import Align
 from xcorr_app.errors import InputError

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from xcorr_app.correlation.engines import choose_engine
 from xcorr_app.correlation.window import ShiftWindow
@@ -116,6 +116,6 @@ class MaskedPlanes:
         number, one, squares = self._sums(self._of_masks, counts.astype(self._dtype))
         return array_namespace(counts).rint(number), one, squares
 
-    def _sums(self, lefts: Any, rights: Array) -> NDArray[Any]:
-        """Plain sums (images, n, ny, nx) of images and frames."""
-        return np.asarray(self._correlator.sums(lefts, self._correlator.right(rights[None])))
+    def _sums(self, lefts: Any, rights: Array) -> Array:
+        """Plain sums (images, n, ny, nx) of images and frames, where they are."""
+        return self._correlator.sums(lefts, self._correlator.right(rights[None]))
