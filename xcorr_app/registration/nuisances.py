@@ -1,6 +1,6 @@
 """What is looked for once a stack was measured: `NUISANCES`, one after the other.
 
-A look takes the series as it was found so far, and returns it as it is, or measured without what it found: the shifts
+A step takes the series as it was found so far, and returns it as it is, or measured without what it found: the shifts
 have to be known to tell it from the scene.
 """
 
@@ -37,7 +37,7 @@ from xcorr_app.registration.weights import borders
 from xcorr_app.registration.weights.alternating import EvenedFrames, even_mosaic, evened_rows
 from xcorr_app.registration.weights.weighing import Weighted
 
-_MOST = 0.5
+_MAJORITY = 0.5
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def uneven_light(series: Series) -> Series:
         return series
     lit = series.without(even)
     # Light is little to local contrast: where that was the better measure, it is right about where frames lie.
-    if NOTE in series.found.notes and not agree(series.measured, lit.measured).mean() > _MOST:
+    if NOTE in series.found.notes and not agree(series.measured, lit.measured).mean() > _MAJORITY:
         return series
     taken = as_sure(series.measured, lit.measured) and is_nearer(even, series.measured, lit.measured)
     return lit if taken else series

@@ -93,16 +93,16 @@ class Measurement(OnePass):
         Where the tiles of a few frames do not move as one, all are measured a second time, without those that move
         otherwise, and refined with less weight on pixels that differ, as far as either is surer.
         """
-        take_tiles = self._looked_at(reference)
-        columns = self.compare(reference, stage, verified, take_tiles)
+        sampled = self._looked_at(reference)
+        columns = self.compare(reference, stage, verified, sampled)
         if self._whole:
             return columns
-        if take_tiles.any():
+        if sampled.any():
             self._disambiguate(columns, reference)
-        some_differ = masks.some_differ(columns.tiles[take_tiles])
+        some_differ = masks.some_differ(columns.tiles[sampled])
         if some_differ:
             self._look(columns, reference, np.isnan(columns.inlier_fraction))
-        elif take_tiles.any():
+        elif sampled.any():
             self._torn(columns, reference)
         turned = self._turned(columns, reference)
         if turned is not None:
@@ -114,7 +114,7 @@ class Measurement(OnePass):
         trusted = columns.valid(self.settings)
         if masks.two_motions(columns.tiles):
             columns = self._in_part(columns, trusted, reference, stage, verified)
-        columns = self._by_phase(self._reweighted(columns, trusted, take_tiles, reference), reference)
+        columns = self._by_phase(self._reweighted(columns, trusted, sampled, reference), reference)
         return self._over_layers(columns, reference)
 
     def _by_phase(self, columns: Measured, reference: Reference) -> Measured:
@@ -192,7 +192,7 @@ class Measurement(OnePass):
         few = np.zeros_like(asked)
         few[spread(np.flatnonzero(asked), self._few)] = True
         before, shifts = columns.shifts, np.full_like(columns.shifts, np.nan)
-        inlier_fraction = np.full((self._count, CANDIDATES, 2), np.nan)
+        candidates = np.full((self._count, CANDIDATES, 2), np.nan)
 
         def told(
             images: Array, frames: Array, numbers: NDArray[np.intp]
@@ -201,14 +201,14 @@ class Measurement(OnePass):
 
         for chosen in (few, asked & ~few):
             for numbers, found in self.over_chosen("tiles", reference, chosen, told):
-                shifts[numbers], inlier_fraction[numbers] = found
+                shifts[numbers], candidates[numbers] = found
             if 2 * np.isfinite(shifts[few, 0]).sum() < few.sum():
                 break
         if not np.isfinite(shifts).any():
             return
         # Frames without a rival stand for themselves.
         known = np.where(columns.trusted(self.settings)[:, None], columns.shifts, shifts)
-        if stand_still(known, inlier_fraction):
+        if stand_still(known, candidates):
             return
         columns.disambiguate(shifts)
         with np.errstate(invalid="ignore"):

@@ -62,7 +62,7 @@ class OnePass:
         reference: Reference,
         stage: str,
         verified: NDArray[np.bool_],
-        take_tiles: NDArray[np.bool_],
+        sampled: NDArray[np.bool_],
         parts: masks.LeavesOut | None = None,
     ) -> Measured:
         """Measure all frames in one pass, with the tiles of some; `parts` are left out."""
@@ -101,7 +101,7 @@ class OnePass:
             if self.settings.subpixel == PHASE and parts is None:
                 compared = with_phase_ramps(compared, prepared_reference.values)
             result.fill(rows, compared, prepared_reference.clean, shape, self.window, self.settings)
-            asked = np.flatnonzero(take_tiles[start:stop][rows])
+            asked = np.flatnonzero(sampled[start:stop][rows])
             if asked.size:
                 seen = _some(whole[0], asked), take(whole[1], asked)
                 result.look = started_look(*seen, compared.match.shift[asked], start + rows[asked])
