@@ -10,14 +10,14 @@ frames as they are prefer (``parts/tile_votes.py``), each of which counts as muc
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.measuring.few_frames import taken
+from xcorr_app.registration.measuring.few_frames import Trial, taken
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.parts.tile_bins import binned
 from xcorr_app.registration.parts.tile_votes import MIN_VOTES, moved_by, smoothed, votes
@@ -52,16 +52,6 @@ NOTE = (
 )
 
 
-class Measure(Protocol):
-    """Measures frames against a reference, with or without a look at their tiles."""
-
-    def __call__(
-        self, frames: Frames, reference: str | int | Array, settings: Settings, *, tiles: bool = True
-    ) -> Measured:
-        """Columns, one entry a frame."""
-        ...
-
-
 @dataclass(frozen=True)
 class BinnedFrames(FramesOver):
     """Means of 2 x 2 pixels of a part of frames: all that they show, at a quarter of the work."""
@@ -86,7 +76,7 @@ class BinnedFrames(FramesOver):
 
 
 def by_local_contrast(
-    frames: Frames, reference: str | int | Array, settings: Settings, measure: Measure, measured: Measured
+    frames: Frames, reference: str | int | Array, settings: Settings, measure: Trial, measured: Measured
 ) -> bool:
     """Whether the stack is better measured by local contrast; tried on a few frames spread over it.
 
@@ -151,11 +141,9 @@ def by_local_contrast(
 
 def _is_open(frames: Frames, settings: Settings) -> bool:
     return (
-        settings.contrast.auto
-        and settings.normalization == "zncc"
+        settings.finds_nuisances
         and settings.prefilter.name is None
         and settings.engine in ("auto", "fft")
-        and settings.kernel_options is None
         and frames.count > 1
         and min(settings.measured_shape(frames.shape)) >= _MIN_SIDE
     )

@@ -16,7 +16,7 @@ from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
 from xcorr_app.gpu.runtime.memory import or_on_host
 from xcorr_app.registration.masked.estimate import estimate_masked, masks_for
 from xcorr_app.registration.masked.rules import Masks
-from xcorr_app.registration.nuisances import NUISANCES, Series
+from xcorr_app.registration.nuisances import Series, without_nuisances
 from xcorr_app.registration.one_blas_thread import one_blas_thread
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.settings import (
@@ -258,7 +258,5 @@ def _measured(
         found = estimate_masked(given.frames, given.reference, settings, given.masks, xp, progress)
         return replace(found, notes=(*found.notes, *given.notes), left_out=True, counted=given.masks.given)
     measurement = StackMeasurement(frames, settings, xp, verify, progress).within(given.inner)
-    series = Series(given, measurement, given.frames, measurement.measure(given.frames, given.reference))
-    for look in NUISANCES:
-        series = look(series)
-    return result_of(series)
+    measured = measurement.measure(given.frames, given.reference)
+    return result_of(without_nuisances(Series(given, measurement, given.frames, measured)))

@@ -118,6 +118,11 @@ class Settings:
         return max(DEFAULT_MAX_SIGMA, OF_MOTION * float(np.ptp(shifts, axis=0).max()))
 
     @property
+    def finds_nuisances(self) -> bool:
+        """Whether what is no scene is looked for: how frames are compared is left to the program."""
+        return self.contrast.auto and self.normalization == "zncc" and self.kernel_options is None
+
+    @property
     def of_peak(self) -> str:
         """Sub-pixel method that is applied to the plane."""
         return "gaussian" if self.subpixel == PHASE else self.subpixel

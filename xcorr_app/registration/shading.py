@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.measuring.few_frames import near_each_other, spread
+from xcorr_app.registration.measuring.few_frames import Trial, near_each_other, spread
 from xcorr_app.registration.measuring.measured import Measured
-from xcorr_app.registration.pattern.pattern_search import Measure
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.contrast import Contrast
 from xcorr_app.registration.stack.frames import Chunk, FloatFramesOver, Frames, HeldFrames, PickedFrames
@@ -71,19 +70,13 @@ class UnshadedFrames(FloatFramesOver):
         )
 
 
-def unshaded(frames: Frames, measured: Measured, settings: Settings, measure: Measure) -> UnshadedFrames | None:
+def unshaded(frames: Frames, measured: Measured, settings: Settings, measure: Trial) -> UnshadedFrames | None:
     """Frames without their common shading; None where smooth parts are little, or move with the scene.
 
     `measured` are frames as they are; `measure` measures them against one. Not asked where a part of the frame is
     measured alone: the polynomial is that of all of it.
     """
-    if not (settings.contrast.auto and settings.normalization == "zncc" and settings.prefilter.name is None):
-        return None
-    if (
-        settings.kernel_options is not None
-        or settings.roi is not None
-        or min(settings.measured_shape(frames.shape)) < _MIN_SIDE
-    ):
+    if settings.prefilter.name is not None or settings.roi is not None or min(frames.shape) < _MIN_SIDE:
         return None
     usable = near_each_other(measured, frames.shape)
     if usable.size < 2 or _share(_binned(frames.read(int(usable[0]), int(usable[0]) + 1).frames)[0]) < _MAX_SHARE:

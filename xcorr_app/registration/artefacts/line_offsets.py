@@ -8,7 +8,6 @@ a scene shows, the frequencies across lines alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.peaks.line_sums import GROUPS
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
 from xcorr_app.registration.artefacts.line_glance import OF_LEVELS, glance
-from xcorr_app.registration.measuring.few_frames import near_each_other, spread, taken
+from xcorr_app.registration.measuring.few_frames import Trial, near_each_other, spread, taken
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.contrast import Contrast
@@ -26,8 +25,6 @@ from xcorr_app.registration.stack.frames import Chunk, FloatFramesOver, Frames, 
 
 Kind = Literal["changing", "still", "open"]
 """Another in each frame, the same in all while the scene moves, or the same in frames found hardly to move."""
-
-Trial = Callable[[Frames, int, Settings], Measured]
 
 _MIN_FRAMES = 2
 """Frames whose lines can be compared."""
@@ -84,8 +81,6 @@ class LevelledFrames(FloatFramesOver):
 
 def levelled(frames: Frames, measured: Measured, settings: Settings) -> LevelledFrames | None:
     """Frames whose lines are levelled, first those that change; None where lines have no offsets."""
-    if not settings.contrast.auto or settings.normalization != "zncc" or settings.kernel_options is not None:
-        return None
     usable = near_each_other(measured, frames.shape)
     if usable.size < _MIN_FRAMES or min(settings.measured_shape(frames.shape)) < _MIN_SIDE:
         return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,6 +13,9 @@ from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames, PickedFrames
 from xcorr_app.registration.stack.preparation import prepare
+
+Trial = Callable[..., Measured]
+"""Measures some frames against a reference by settings; as a whole, whatever moves in them, without a look at tiles."""
 
 
 def near_each_other(measured: Measured, shape: tuple[int, int]) -> NDArray[np.intp]:

@@ -70,6 +70,11 @@ class Residual:
         return not self.static < max(_MIN_SHARE, _MAX_DEVIATIONS * self.static_chance)
 
     @property
+    def leaves_nothing(self) -> bool:
+        """Whether there is nothing to explain: frames that are sure leave little."""
+        return self.is_little and self.is_sure
+
+    @property
     def is_noise(self) -> bool:
         """Whether there is nothing, of a layer that hardly moves against the other as well."""
         return self.is_little and self.share < max(_MIN_SHARE_IN_BINS, self.chance)
@@ -80,7 +85,7 @@ UNKNOWN = Residual(np.inf, 0.0)
 
 def residual_of(frames: Frames, measured: Measured, settings: Settings) -> Residual:
     """Look at a few frames that were measured without more than the default options."""
-    if not settings.contrast.auto or settings.normalization != "zncc" or settings.prefilter.name is not None:
+    if not settings.finds_nuisances or settings.prefilter.name is not None:
         return UNKNOWN
     usable = near_each_other(measured, settings.measured_shape(frames.shape))
     if usable.size < 2:

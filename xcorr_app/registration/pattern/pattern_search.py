@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.registration.measuring.few_frames import Trial
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.model.two_layers import TwoLayers
 from xcorr_app.registration.parts.tile_bins import binned
 from xcorr_app.registration.pattern.layers import Shares, shares
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack.frames import ArrayFrames, Frames
+from xcorr_app.registration.stack.frames import ArrayFrames
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
 
 BINNED_FROM = 384
@@ -29,22 +29,6 @@ _AT_FIRST, _ALL = 5, 1.0
 """Frames that are measured before others are, and the share of them that must be lost for these to be spared."""
 _CONVERGED = 0.3
 """Change of the shifts, in pixels, from which the likelihood of both layers finds the rest."""
-
-
-class Measure(Protocol):
-    """Measures frames against a reference; as a whole, whatever moves in them, where that is asked for."""
-
-    def __call__(
-        self,
-        frames: Frames,
-        reference: str | int | Array,
-        settings: Settings,
-        *,
-        whole: bool = False,
-        tiles: bool = True,
-    ) -> Measured:
-        """Columns, one entry a frame."""
-        ...
 
 
 def moves(shifts: NDArray[np.float64]) -> bool:
@@ -62,7 +46,7 @@ def has_pattern(found: Shares, shifts: NDArray[np.float64]) -> bool:
     return moves(shifts) and stands_still(found)
 
 
-def search_pattern(stack: Array, settings: Settings, measure: Measure) -> NDArray[np.float64] | None:
+def search_pattern(stack: Array, settings: Settings, measure: Trial) -> NDArray[np.float64] | None:
     """Shifts (n, 2) of what moves in float frames (n, h, w), begun with no idea of them; None where nothing does."""
     scale = 1
     if min(stack.shape[1:]) >= BINNED_FROM and settings.roi is None:
@@ -81,7 +65,7 @@ def search_pattern(stack: Array, settings: Settings, measure: Measure) -> NDArra
 
 
 def in_turns(
-    stack: Array, shifts: NDArray[np.float64], settings: Settings, measure: Measure
+    stack: Array, shifts: NDArray[np.float64], settings: Settings, measure: Trial
 ) -> NDArray[np.float64] | None:
     """Shifts (n, 2) of the scene of float frames (n, h, w) to half a pixel, from shifts to begin with."""
     for _ in range(_MAX_ITERATIONS):
@@ -95,7 +79,7 @@ def in_turns(
     return shifts
 
 
-def _of_scene(frames: Array, settings: Settings, measure: Measure, most: float = 0.5) -> Measured | None:
+def _of_scene(frames: Array, settings: Settings, measure: Trial, most: float = 0.5) -> Measured | None:
     """Measurement of frames without pattern; None where the shifts of that share of them may be chance."""
     found = measure(ArrayFrames(frames), "first", settings, whole=True, tiles=False)
     if not np.isfinite(found.shifts).all():

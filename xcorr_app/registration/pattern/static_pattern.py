@@ -19,7 +19,7 @@ from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.measuring.few_frames import near_each_other, spread, taken
+from xcorr_app.registration.measuring.few_frames import Trial, near_each_other, spread, taken
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.model.still_layer import StillLayer
 from xcorr_app.registration.model.two_layers import TwoLayers
@@ -37,7 +37,6 @@ from xcorr_app.registration.pattern.layers import shares
 from xcorr_app.registration.pattern.one_layer import Residual, left_over, residual_of
 from xcorr_app.registration.pattern.pattern_search import (
     BINNED_FROM,
-    Measure,
     has_pattern,
     in_turns,
     moves,
@@ -150,7 +149,7 @@ class PatternFit:
 
 
 def without_pattern(
-    frames: Frames, measured: Measured, settings: Settings, measure: Measure, rest: Residual
+    frames: Frames, measured: Measured, settings: Settings, measure: Trial, rest: Residual
 ) -> PatternFit:
     """Look for a fixed pattern in frames, `measured` as they are, and take it away; `measure` measures them anew."""
     if not _is_open(frames, settings):
@@ -210,7 +209,7 @@ def _by_layers(
     frames: Frames,
     measured: Measured,
     settings: Settings,
-    measure: Measure,
+    measure: Trial,
     many: NDArray[np.intp],
     *,
     is_seen: bool,
@@ -350,14 +349,7 @@ def _without_lines(images: Array) -> Array:
 
 
 def _is_open(frames: Frames, settings: Settings) -> bool:
-    return (
-        settings.contrast.auto
-        and settings.normalization == "zncc"
-        and settings.prefilter.name is None
-        and settings.kernel_options is None
-        and frames.count >= _MIN_FRAMES
-        and min(settings.measured_shape(frames.shape)) >= _MIN_SIDE
-    )
+    return settings.prefilter.name is None and min(settings.measured_shape(frames.shape)) >= _MIN_SIDE
 
 
 def _some_leave_nothing(frames: Frames, measured: Measured, settings: Settings) -> bool:

@@ -47,10 +47,10 @@ class EvenedFrames(FloatFramesOver):
         return (rows[..., :-2] + 2 * rows[..., 1:-1] + rows[..., 2:]) / 4 if self.columns else rows[..., 1:-1]
 
 
-def even_mosaic(frames: Frames, measured: Measured, settings: Settings) -> EvenedFrames | None:
+def even_mosaic(frames: Frames, measured: Measured) -> EvenedFrames | None:
     """Frames without a mosaic; None where there is none."""
     usable = np.flatnonzero(measured.usable)
-    if not settings.contrast.auto or min(frames.shape) < _MIN_SIDE or usable.size < 2:
+    if min(frames.shape) < _MIN_SIDE or usable.size < 2:
         return None
     for number in spread(usable, _SAMPLED_FRAMES).tolist():
         if not has_mosaic(to_host(frames.read(number, number + 1).frames[0]).astype(np.float64)):
@@ -75,8 +75,6 @@ def has_mosaic(image: NDArray[np.float64]) -> bool:
 
 def evened_rows(frames: Frames, measured: Measured, settings: Settings) -> EvenedFrames | None:
     """Frames whose rows are joined; None where odd rows lie where the others do."""
-    if not settings.contrast.auto or settings.normalization != "zncc" or settings.kernel_options is not None:
-        return None
     usable = near_each_other(measured, frames.shape)
     if usable.size < 2 or min(settings.measured_shape(frames.shape)) < _MIN_SIDE:
         return None
