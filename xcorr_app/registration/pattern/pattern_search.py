@@ -12,7 +12,7 @@ from xcorr_app.registration.measuring.few_frames import Trial
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.model.two_layers import TwoLayers
 from xcorr_app.registration.parts.tile_bins import binned
-from xcorr_app.registration.pattern.layers import Shares, shares
+from xcorr_app.registration.pattern.one_layer import Residual, left_over
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
@@ -36,12 +36,12 @@ def moves(shifts: NDArray[np.float64]) -> bool:
     return float(np.ptp(shifts, axis=0).max()) >= _MIN_MOTION
 
 
-def stands_still(found: Shares) -> bool:
+def stands_still(found: Residual) -> bool:
     """Whether frames share something where they are."""
-    return found.static > _MIN_SHARE and found.static > _DEVIATIONS * found.chance
+    return max(_MIN_SHARE, _DEVIATIONS * found.static_chance) < found.static < np.inf
 
 
-def has_pattern(found: Shares, shifts: NDArray[np.float64]) -> bool:
+def has_pattern(found: Residual, shifts: NDArray[np.float64]) -> bool:
     """Whether something stands still while the scene moves."""
     return moves(shifts) and stands_still(found)
 
@@ -58,7 +58,7 @@ def search_pattern(stack: Array, settings: Settings, measure: Trial) -> NDArray[
     few = moving[:: max(1, len(moving) // _AT_FIRST)]
     lost = len(few) < len(moving) and _of_scene(few, settings, measure, _ALL) is None
     found = None if lost else _of_scene(moving, settings, measure)
-    if found is None or not has_pattern(shares(stack, found.shifts), scale * found.shifts):
+    if found is None or not has_pattern(left_over(stack, found.shifts), scale * found.shifts):
         return None
     shifts = in_turns(stack, found.shifts, settings, measure)
     return None if shifts is None else scale * shifts
@@ -74,7 +74,7 @@ def in_turns(
         step, shifts = np.abs(found.shifts - (shifts - shifts[0])).max(), found.shifts
         if step < _CONVERGED:
             break
-        if not stands_still(shares(stack, shifts)):
+        if not stands_still(left_over(stack, shifts)):
             return None
     return shifts
 
