@@ -1,8 +1,8 @@
 """What a first run of ``xcorr align`` costs more than a second one, and the record of the kernels that it asks for.
 
 ``python -m benchmarks.first_run`` empties a folder of its own for kernels and runs the command twice, each time in a
-process of its own. With ``--record`` it writes the record from which kernels are compiled ahead: every kernel that
-runs with defaults ask for, those of CuPy as the text that it hands to the compiler.
+process of its own (results/first_run.json). With ``--record`` it writes the record from which kernels are compiled
+ahead: every kernel that runs with defaults ask for, those of CuPy as the text that it hands to the compiler.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import argparse
 import gzip
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,10 +23,14 @@ import numpy as np
 import tifffile
 from scipy.ndimage import gaussian_filter, shift
 
+from benchmarks.harness.record import write_result
 from xcorr_app.gpu.runtime.compile_ahead import RECORD
 
 _STACKS = {"a": (512, "uint16"), "b": (512, "uint8"), "c": (1024, "uint16")}
 """Side and type of pixels of the stacks that a record is made with; the first is what is timed."""
+_TURNS = 3
+_LONG = 0.5
+"""Seconds of compilation from which on a kernel is compiled before the others."""
 
 
 def write_stacks(folder: Path) -> None:
@@ -54,25 +59,40 @@ def record_kernels(folder: Path) -> None:
     headers = "".join(f"#include <{name}>\n" for name in core._cupy_header_list)
     added = set(core.assemble_cupy_compiler_options(()))
     kernels: dict[str, Any] = {}
+    seconds: dict[str, float] = {}
     own, of_cupy = own_compiler.cubin_of, compiler._compile_module_with_cache
 
     def cubin_of(name: str, defines: dict[str, Any]) -> bytes:
-        kernels[json.dumps([name, sorted(defines.items())])] = [name, dict(defines)]
-        return own(name, defines)
+        key, began = json.dumps([name, sorted(defines.items())]), time.perf_counter()
+        kernels[key] = [name, dict(defines)]
+        cubin = own(name, defines)
+        seconds.setdefault(key, time.perf_counter() - began)
+        return cubin
 
     def compile_module(source: str, options: tuple[str, ...] = (), **how: Any) -> Any:
+        began, module = time.perf_counter(), of_cupy(source, options, **how)
         if source.startswith(headers) and not how.get("name_expressions"):
             given = [option for option in options if option not in added]
-            kernels[json.dumps([source, given])] = [source[len(headers) :], given]
-        return of_cupy(source, options, **how)
+            key = json.dumps([source, given])
+            kernels[key] = [source[len(headers) :], given]
+            seconds.setdefault(key, time.perf_counter() - began)
+        return module
 
     own_compiler.cubin_of, compiler._compile_module_with_cache = cubin_of, compile_module  # type: ignore[assignment]
     for name in _STACKS:
         main(["align", str(folder / name), "-o", str(folder / f"{name}_out"), "-q"], standalone_mode=False)
-    text = json.dumps({"cupy": cupy.__version__, "kernels": list(kernels.values())})
+    ordered = sorted(kernels, key=lambda key: -seconds[key] if seconds[key] > _LONG else 0)
+    text = json.dumps({"cupy": cupy.__version__, "kernels": [kernels[key] for key in ordered]})
     RECORD.write_bytes(gzip.compress(text.encode(), mtime=0))
     print(
         f"{len(kernels)} kernels, {sum(isinstance(what, dict) for _, what in kernels.values())} of them own: {RECORD}"
+    )
+
+
+def empty_caches(folder: Path, turn: int) -> None:
+    """Let CuPy, this project and the driver keep their kernels where there are none yet."""
+    os.environ["CUPY_CACHE_DIR"], os.environ["CUDA_CACHE_PATH"] = (
+        str(folder / f"{what}_{turn}") for what in ("kernels", "compiler")
     )
 
 
@@ -92,13 +112,19 @@ def main() -> None:
     recording = parser.parse_args().record
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        os.environ["CUPY_CACHE_DIR"], os.environ["CUDA_CACHE_PATH"] = str(folder / "kernels"), str(folder / "compiler")
         write_stacks(folder)
         if recording:
+            empty_caches(folder, 0)
             record_kernels(folder)
             return
-        first, *later = (seconds_of_a_run(folder, number) for number in range(3))
-        print(f"first run {first:.2f} s, later ones {' '.join(f'{seconds:.2f}' for seconds in later)} s")
+        seconds = []
+        for number in range(_TURNS):
+            empty_caches(folder, number)
+            seconds.append([seconds_of_a_run(folder, 2 * number + later) for later in (0, 1)])
+            print("first run {:.2f} s, second {:.2f} s".format(*seconds[-1]))
+    more = statistics.median(first - second for first, second in seconds)
+    print(f"median of what the first takes more: {more:.2f} s")
+    write_result("first_run", {"seconds_of_first_and_second": seconds, "median_more": more})
 
 
 if __name__ == "__main__":
