@@ -189,12 +189,17 @@ def test_the_command_and_the_call_take_an_address(folder, tmp_path, workers):
         assert set(same._client.nthreads()) == set(workers._client.nthreads())
 
 
-def test_what_is_no_cluster_is_refused(tmp_path):
+def test_what_is_no_cluster_is_refused(tmp_path, monkeypatch):
     for text in ("", "local:0", "local:many", "here", str(tmp_path / "no.json")):
         with pytest.raises(ArgumentError, match="cluster"), connected(text):
             pass
-    run = xcorr("align", tmp_path, "-o", tmp_path / "out", "--cluster", "nowhere")
-    assert run.code == 2
+    monkeypatch.setitem(sys.modules, "distributed", None)  # as where it is not installed
+    for text, says in (
+        ("nowhere", "give local, local:N"),
+        ("local:2", "--cluster needs dask.distributed: pip install"),
+    ):
+        run = xcorr("align", tmp_path, "-o", tmp_path / "out", "--cluster", text)
+        assert (run.code, says in run.stderr) == (2, True)
 
 
 @contextmanager

@@ -148,11 +148,10 @@ def _filtered(images: Array, options: FilterOptions) -> tuple[Array, int, str]:
             options.asked_kernel if is_device_array(images) else "auto"
         )  # the CPU takes over where memory runs out
         strided: Any = {"stride": options.stride, "method": named}
-        maps = filter_bank(images, options.choice.bank.filters, mode=options.mode, cval=options.cval, **strided)
+        maps = filter_bank(images, options.choice.bank.filters, mode=options.border, cval=options.cval, **strided)
         return maps, 0, "bank"
     taps = options.choice.taps
-    how: Any = {name: getattr(options, name) for name in ("mode", "cval", "engine")}
-    how["dtype"] = options.result_type(images.dtype)
+    how = _how(options, images.dtype)
     if is_device_array(images):
         how["kernel"] = options.asked_kernel
         after, count = filter_frames(images, taps, **how)
@@ -163,6 +162,12 @@ def _filtered(images: Array, options: FilterOptions) -> tuple[Array, int, str]:
         return after, count, options.engine
     request = checked_request(images.shape, images.dtype, taps, origin=0, flip=True, **how)
     return after, count, chosen_engine(request.kernel, finite=True)
+
+
+def _how(options: FilterOptions, pixels: np.dtype[Any]) -> dict[str, Any]:
+    """How single filters are applied to images of a type."""
+    dtype = options.result_type(pixels)
+    return {"mode": options.border, "cval": options.cval, "engine": options.engine, "dtype": dtype}
 
 
 def written_metadata(metadata: StackMetadata, options: FilterOptions) -> StackMetadata:
@@ -210,12 +215,12 @@ def bank_metadata(metadata: StackMetadata, bank: FilterBank, options: FilterOpti
 def _left(metadata: StackMetadata, options: FilterOptions, taps: tuple[int, ...]) -> tuple[int, int]:
     """Rows and columns of what taps leave of a plane. Raises ShapeError where that is nothing."""
     rows, columns = metadata.shape[-2:]
-    if options.mode != "valid":
+    if options.border != "valid":
         return rows, columns
     if rows < taps[0] or columns < taps[1]:
         raise ShapeError(
             f"planes of {rows} x {columns} are smaller than the filter of {taps[0]} x {taps[1]}: nothing is left with "
-            "--mode valid"
+            "--border valid"
         )
     return rows - taps[0] + 1, columns - taps[1] + 1
 
@@ -251,11 +256,10 @@ def _decision(metadata: StackMetadata, options: FilterOptions, xp: Any) -> Decis
 
         count, height, width = bank.filters.shape
         images, filters = (together, 1, rows, columns), (count, 1, height, width)
-        how_cut: Any = (options.mode, options.stride, kernel_and_macros(options.asked_kernel)[0])
+        how_cut: Any = (options.border, options.stride, kernel_and_macros(options.asked_kernel)[0])
         return decide_bank(images, metadata.dtype, filters, limits, *how_cut)
     shape, taps = (together, rows, columns), options.choice.taps
-    how: Any = {name: getattr(options, name) for name in ("mode", "cval", "engine")}
-    how["dtype"] = options.result_type(metadata.dtype)
+    how = _how(options, metadata.dtype)
     request = checked_request(shape, metadata.dtype, taps, origin=0, flip=True, **how)
     named = kernel_name(options.asked_kernel)
     return decide_filter(request, taps, shape, metadata.dtype, limits, options.engine, named=named)
