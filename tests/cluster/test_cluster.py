@@ -56,14 +56,9 @@ def folder(tmp_path_factory):
 
 def aligned(folder, out, elsewhere=None, *, report="none", **how):
     options = replace(OPTIONS, report=report, **how)
-    plan = plan_stacks(Align, [folder], out, options, elsewhere=elsewhere is not None)
+    work = plan_stacks(Align, [folder], out, options, elsewhere=elsewhere is not None)
     with prepared_output(out, resume=options.resume, overwrite=False):
-        return computed(plan, elsewhere)
-
-
-def computed(plan, elsewhere):
-    """What became of a plan."""
-    return run_stacks(Align(plan), elsewhere=elsewhere)
+        return run_stacks(work, elsewhere=elsewhere)
 
 
 def results(out):
@@ -135,10 +130,10 @@ def test_a_killed_worker_costs_one_task(folder, tmp_path, again, undisturbed):
 
 def test_a_file_that_workers_lack_fails_its_stack_in_words(folder, tmp_path, again):
     mine = shutil.copytree(folder, tmp_path / "in")
-    plan = plan_stacks(Align, [mine], tmp_path / "out", OPTIONS, elsewhere=True)
-    with prepared_output(plan.out, resume=False, overwrite=False):
+    work = plan_stacks(Align, [mine], tmp_path / "out", OPTIONS, elsewhere=True)
+    with prepared_output(work.out, resume=False, overwrite=False):
         (mine / "m1.tif").unlink()
-        found = computed(plan, again)
+        found = run_stacks(work, elsewhere=again)
     assert [outcome.name for outcome in found.outcomes if outcome.failed] == ["m1"]
     assert "Frame 0 is unreadable" in " ".join(found.outcomes[1].result.notes)
     assert "m1.tif" in " ".join(found.outcomes[1].result.notes)

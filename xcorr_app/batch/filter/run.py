@@ -26,7 +26,7 @@ from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import SeriesSpec, StackMetadata
 from xcorr_app.io.source import Resolution, plane_positions
 from xcorr_app.pipeline.new_channels import with_new_channels
-from xcorr_app.pipeline.planes import Begun, HostPlanes, begin_planes, over_planes, write_planes
+from xcorr_app.pipeline.planes import HostPlanes, over_planes, write_planes
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.work import Facts, Finished, OneFile
 from xcorr_app.registration.stack.passes import Pass
@@ -42,7 +42,7 @@ class Filter(OneFile[FilterOptions]):
     done = "filtered"
 
     @classmethod
-    def device(cls, options: FilterOptions) -> Device:
+    def chosen_device(cls, options: FilterOptions) -> Device:
         """Choose the device, and refuse an engine that cannot run there or on such taps, before any image is read."""
         device = Device(np, "CPU") if options.device == "auto" and options.engine == "opencv" else None
         device = device or select_device(options.device)
@@ -68,15 +68,15 @@ class Filter(OneFile[FilterOptions]):
     def decide(self, spec: SeriesSpec) -> Decision:
         """See `Work`."""
         with spec.open() as source:
-            return _decision(source.metadata, self.options, self.plan.device.xp)
+            return _decision(source.metadata, self.options, self.device.xp)
 
-    def begin(self, spec: SeriesSpec, resources: StackResources, *, ahead: bool = False) -> Begun[HostPlanes] | None:
+    def begin(self, spec: SeriesSpec, resources: StackResources, *, ahead: bool = False) -> HostPlanes | None:
         """See `Work`."""
         source = spec.open()
         in_order = plane_positions if self.options.choice.bank is None else bank_positions
-        return begin_planes(source, in_order(source.metadata), self.plan.device.xp, resources, ahead=ahead)
+        return resources.begin(HostPlanes(source, in_order(source.metadata)), self.device.xp, once=True, ahead=ahead)
 
-    def process(self, spec: SeriesSpec, resources: StackResources, begun: Begun[HostPlanes]) -> Finished:
+    def process(self, spec: SeriesSpec, resources: StackResources, begun: HostPlanes) -> Finished:
         """See `Work`: a plane that cannot be read is written as zeros and named in the result.
 
         Where the memory of a device does not suffice for one plane, the CPU filters the rest.
@@ -86,14 +86,14 @@ class Filter(OneFile[FilterOptions]):
         engines: dict[str, None] = {}
         notes: list[str] = [*spec.notes]
         clipped = non_finite = 0
-        source, positions = begun.host.source, begun.host.positions
+        source, positions = begun.source, begun.positions
         if bank is None:
             metadata = written_metadata(source.metadata, options)
         else:
             metadata = bank_metadata(source.metadata, bank, options)
 
         def job(start: int, stop: int, xp: Any) -> tuple[Array, int, dict[int, str], str]:
-            chunk = begun.read(start, stop, xp)
+            chunk = begun.read_for(xp, start, stop)
             after, count, engine = _filtered(chunk.frames, options)
             after = after.astype(metadata.dtype, copy=False)
             for plane in chunk.unreadable:
@@ -104,7 +104,7 @@ class Filter(OneFile[FilterOptions]):
             rows, columns = source.metadata.shape[-2:]
             pixels = rows * columns * (1 if bank is None else len(bank.filters))
             results = over_planes(
-                self.plan.device.xp, len(positions), pixels, job, ("filter", "filtered"), resources.progress, notes
+                self.device.xp, len(positions), pixels, job, ("filter", "filtered"), resources.progress, notes
             )
             for after, beyond, damaged, engine in results:
                 clipped += beyond
