@@ -16,7 +16,6 @@ from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.correction import Correction
 from xcorr_app.registration.motion.result import MotionResult
-from xcorr_app.registration.motion.result_file import content_of
 from xcorr_app.registration.motion.series import motion_against
 from xcorr_app.registration.patches.patches import patches_of
 from xcorr_app.registration.results.frame_table import csv_text
@@ -172,7 +171,7 @@ def measured_by_patches(frames: SourceFrames, options: AlignOptions, resources: 
     applied = field.applied(result.trusted, options.policy)
     # What is moved later by this file moves as this stack does.
     kept = replace(result, doubtful=options.policy)
-    files = {"motion.npz": content_of(kept), "patches.csv": _frames_csv(frames, result, field)}
+    files = {"motion.npz": kept.archive(), "patches.csv": _frames_csv(frames, result, field)}
     warp = by_fields(applied, (field.rows, field.columns))
     warped = Warped(warp, files, _seen_through_fields(applied, shape), _bends(field, result.trusted))
     return Measured(as_shifts(result, ENGINE, _TOLD, settings.window(shape)), correction, warped=warped)
