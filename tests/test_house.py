@@ -44,10 +44,10 @@ LARGEST = {
     "xcorr_app/io": 4802,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1139,
-    "xcorr_app/registration": 11331,
+    "xcorr_app/registration": 11271,
     "xcorr_app/report": 1113,
     "benchmarks": 4839,
-    "tests": 21539,
+    "tests": 21537,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
