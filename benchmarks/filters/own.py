@@ -95,7 +95,7 @@ def _gaussian_attempts(kernel: Any) -> Attempts:
 
     def start_of(case: FilterCase, _: FilterData) -> Start:
         run = functools.partial(filter_frames, taps=named.gaussian(case.sigma), mode=cast("Mode", case.boundary))
-        return lambda stack, out: run(stack, kernel=kernel, flip=False, out=out, count=False)
+        return lambda stack, out: run(stack, kernel=kernel, flip=False, out=out, count=False)[0]
 
     return _into(start_of)
 
