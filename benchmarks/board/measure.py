@@ -19,9 +19,9 @@ from xcorr_app.registration.stack.frames import ArrayFrames, Chunk
 from xcorr_app.registration.stack_measurement import StackMeasurement
 
 GROSS, GOOD = 2.0, 0.1
-"""Pixels along either axis: errors beyond `GROSS` are counted, not averaged; a frame within `GOOD` should not be flagged.
-One should that is off by more than the standard error from which frames are flagged by default: half a pixel, or what
-a stack that moves farther allows."""
+"""Pixels along either axis: errors beyond `GROSS` are counted, not averaged; a frame within `GOOD` should not be
+flagged. One should that is off by more than the standard error from which frames are flagged by default: half a pixel,
+or what a stack that moves farther allows."""
 _IN_PAIRS = (1, 7, 13)
 """Frames of a series that are compared with the first, each in a stack of two."""
 

@@ -32,7 +32,6 @@ from xcorr_app.io.source import StackMetadata
 from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.stack_steps import outcome_of
 from xcorr_app.pipeline.state import State, asked_of
-from xcorr_app.pipeline.work import Plan
 from xcorr_app.registration.results.frame_table import parse_shifts_csv, shifts_csv
 from xcorr_app.report.records import FrameRow
 
@@ -60,22 +59,16 @@ def write_hdf5_gzip(folder):
 
 
 def write_hdf5_virtual(folder):
+    """An array that is found by its group, beside one that is virtual, which the library parses to look for others."""
     import h5py
 
     layout = h5py.VirtualLayout(STACK.shape, STACK.dtype)
     layout[:] = h5py.VirtualSource("source.h5", "data", STACK.shape)
     with formats.h5(folder / "seed.h5") as file:
-        file.create_virtual_dataset("data", layout)
+        file.create_virtual_dataset("virtual", layout)
+        file["emd/data"] = STACK
+        file["emd"].attrs["emd_group_type"] = 1
     return (folder / "seed.h5").read_bytes()
-
-
-def beside_its_source(path):
-    """Planes of a virtual array, over a file beside it that stays sound."""
-    source = path.with_name("source.h5")
-    if not source.exists():
-        with formats.h5(source) as file:
-            file["data"] = STACK
-    return images(path)
 
 
 def ome_behind_a_comment(path, data, axes):
@@ -179,8 +172,8 @@ def records(path):
     state = State(out)
     known = state.load("a", "f")
     if known is not None:
-        plan = Plan(Discovery("stacks", (), ()), Device(np, "CPU"), (path,), out, AlignOptions(report="none"))
-        outcome_of(Align(plan), "a", known, {}, resumed=True)
+        work = Align(Discovery("stacks", (), ()), Device(np, "CPU"), (path,), out, AlignOptions(report="none"))
+        outcome_of(work, "a", known, {}, resumed=True)
     state.inputs()
     asked = asked_of("xcorr align", {"max_shift": 3}, [path])
     check_output(out, Discovery("stacks", (), ()), [], asked, resume=False, overwrite=True)
@@ -298,7 +291,7 @@ TARGETS = {
     "mrc": of_library("mrcfile", write_mrc, ".mrc"),
     "hdf5": of_library("h5py", write_hdf5, ".h5"),
     "hdf5-gzip": of_library("h5py", write_hdf5_gzip, ".h5"),
-    "hdf5-virtual": of_library("h5py", write_hdf5_virtual, ".h5", beside_its_source),
+    "hdf5-virtual": of_library("h5py", write_hdf5_virtual, ".h5"),
     "lif": of_library("readlif", write_lif, ".lif"),
     "czi": of_library("czifile", write_czi, ".czi"),
     "nd2": of_library("nd2", write_nd2_file, ".nd2"),

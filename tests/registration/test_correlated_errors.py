@@ -41,9 +41,8 @@ def _air(rng: np.random.Generator, size: float) -> Floats:
 
 def test_independent_tiles_share_next_to_nothing() -> None:
     """Uneven noise, and a reference whose noise is in every frame, are no correlation: what chance adds is small."""
-    rng = np.random.default_rng(11)
-    still = np.zeros((FRAMES + 1, 2, ROWS * COLUMNS))
-    series = [_contributions(rng, still, rng.gamma(1.0, size=still.shape[2]), _weights(rng)) for _ in range(40)]
+    rng, tiles = np.random.default_rng(11), (FRAMES + 1, 2, ROWS * COLUMNS)
+    series = [_contributions(rng, np.zeros(tiles), rng.gamma(1.0, size=tiles[2]), _weights(rng)) for _ in range(40)]
     added = [excess_variance(found) / (found.errors**2).sum(axis=2).mean(axis=0) for found in series]
     assert np.median(added) == 0
     assert np.mean(added) < 0.2
