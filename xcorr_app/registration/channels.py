@@ -1,8 +1,6 @@
 """Shifts of one stack from several of its channels: each is measured, and trusted ones are averaged by their errors.
 
-Where a shift's errors are normal, the mean weighted by their inverse squares is the most likely shift, as the highest
-place of the channels' correlation planes would be, added by the same weights. Frames that no channel alone can tell are
-measured by that sum itself (`channel_planes`), where all are compared with a single image.
+Where a shift's errors are normal, the mean weighted by their inverse squares is the most likely shift.
 """
 
 from __future__ import annotations
@@ -10,15 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.registration import quality
-from xcorr_app.registration.channel_planes import Channel, measured_together
 from xcorr_app.registration.results.results import ShiftResult
-from xcorr_app.registration.settings import Settings
 
 _ONE_FRAME = re.compile(r"frame \(?(?P<number>\d+)\)?$")
 """How references are described, of templates as well, by whose shifts one frame has none."""
@@ -27,40 +22,6 @@ _SIGMAS = 5.0
 """Channels disagree where they are farther apart than this many pixels, and than so many of their standard errors."""
 _EXACT = 1e-4
 """Smallest standard error, in pixels, that is believed: a frame against itself has none."""
-
-
-def together(channels: Sequence[Channel], names: Sequence[str], settings: Settings, xp: Any) -> ShiftResult:
-    """Make one result of channels, whose names are given, by their results and by the sum of their planes."""
-    result = combined([channel.result for channel in channels], names)
-    asked = ~result.trusted
-    if len(channels) == 1 or not asked.any():
-        return result
-    summed = measured_together(channels, asked, settings, xp)
-    if summed is None or not (taken := summed.taken).any():
-        return result
-    columns = summed.measured
-    wrong = columns.wrong(settings)
-    one, pair = taken, taken[:, None]
-    count = int(taken.sum())
-    note = (
-        f"{count} of {taken.size} frames, which no channel alone could tell, were measured by the sum of the "
-        "channels' correlation planes."
-    )
-    return replace(
-        result,
-        shifts=np.where(pair, columns.shifts, result.shifts),
-        sigma=np.where(pair, quality.honest_errors(columns.sigma, wrong), result.sigma),
-        score=np.where(one, columns.score, result.score),
-        peak_ratio=np.where(one, columns.peak_ratio, result.peak_ratio),
-        significance=np.where(one, columns.significance, result.significance),
-        wrong=None if result.wrong is None else np.where(one, wrong, result.wrong),
-        fft_shifts=np.where(pair, np.nan, result.fft_shifts),
-        difference=np.where(one, np.nan, result.difference),
-        flags=tuple(
-            new if use else old for new, old, use in zip(summed.flags, result.flags, taken.tolist(), strict=True)
-        ),
-        notes=(result.notes[0], note, *result.notes[1:]),
-    )
 
 
 def combined(results: Sequence[ShiftResult], names: Sequence[str]) -> ShiftResult:

@@ -34,8 +34,7 @@ from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.work import Finished, Plan
 from xcorr_app.registration.advice import advise
 from xcorr_app.registration.assessment import Assessment, assessment_of
-from xcorr_app.registration.channel_planes import Channel
-from xcorr_app.registration.channels import together
+from xcorr_app.registration.channels import combined
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.parts.masks import two_motions
@@ -45,7 +44,6 @@ from xcorr_app.registration.reference.reference_names import reference_frame
 from xcorr_app.registration.results.frame_table import rows_of, shifts_csv
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.solver.basis import PATCHES, is_more_than_a_shift
-from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.needs import check_memory
 from xcorr_app.report.records import FrameRow, StackReport
 from xcorr_app.report.summary import count
@@ -107,18 +105,18 @@ def measured_by_shifts(begun: Begun[SourceFrames], options: AlignOptions, resour
         check_memory(settings.measured_shape(frames.shape), window, verified=options.verified != "none")
     correction = correction_of(options, begun.there)
 
-    def estimated(own: SourceFrames, frames: Frames) -> Channel:
-        reference, frames = reference_of(options, own), corrected(frames, correction)
-        how: Any = {"xp": xp, "verify": options.verified, "progress": resources.progress}
-        return Channel(frames, reference, estimate_from(frames, reference, settings, **how))
-
-    first = estimated(frames, settled(begun.there))
-    advice = advise(first.frames, first.reference, settings, first.result, xp)
+    how: Any = {"xp": xp, "verify": options.verified, "progress": resources.progress}
+    there, reference = corrected(settled(begun.there), correction), reference_of(options, frames)
+    first = estimate_from(there, reference, settings, **how)
+    advice = advise(there, reference, settings, first, xp)
     others = [frames_along(frames.source, frames.axis, c, xp) for c in other_channels(options, frames)]
-    results = [first, *(estimated(other, resources.on_device(other, xp)) for other in others)]
+    results = [first]
+    for other in others:
+        there = corrected(resources.on_device(other, xp), correction)
+        results.append(estimate_from(there, reference_of(options, other), settings, **how))
     names = frames.source.metadata.channel_names
     said = [names[c] if c < len(names) else str(c) for c in (each.channel for each in (frames, *others))]
-    return Measured(together(results, said, settings, xp), correction, advice)
+    return Measured(combined(results, said), correction, advice)
 
 
 _WAYS = {"translation": measured_by_shifts, PATCHES: measured_by_patches}
