@@ -16,7 +16,7 @@ from xcorr_app.io import Limits
 from xcorr_app.io.writing import written_planes
 from xcorr_app.registration import settings
 from xcorr_app.registration.field import field_files
-from xcorr_app.registration.reference import strategies
+from xcorr_app.registration.reference import reference_names
 from xcorr_app.registration.results import doubtful_frames
 
 
@@ -157,8 +157,8 @@ def test_choices() -> None:
     assert plane.NORMALIZATIONS == choices.NORMALIZATIONS
     assert subpixel.METHODS == choices.SUBPIXEL_METHODS
     assert settings.SUBPIXEL == choices.ALIGN_SUBPIXEL_METHODS
-    assert strategies.REFERENCES == choices.REFERENCES
-    assert strategies.NUMBERED_REFERENCES == choices.NUMBERED_REFERENCES
+    assert reference_names.REFERENCES == choices.REFERENCES
+    assert reference_names.NUMBERED_REFERENCES == choices.NUMBERED_REFERENCES
     assert tuple(align_options.INTERPOLATIONS) == choices.INTERPOLATIONS
     assert written_planes.COMPRESSIONS == choices.COMPRESSIONS
     assert doubtful_frames.POLICIES == choices.DOUBTFUL
