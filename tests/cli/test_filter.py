@@ -43,9 +43,9 @@ def stack(tmp_path_factory):
         (["--dog", "1"], "dog '1': write SIGMA,SIGMA"),
         (["--unsharp", "2"], "unsharp '2': write SIGMA,AMOUNT"),
         (["--unsharp", "2,inf"], "unsharp '2,inf': the amount"),
-        (["--box", "3", "--mode", "edge"], "--mode"),
-        (["--box", "3", "--mode", "constant", "--cval", "nan"], "cval is nan"),
-        (["--box", "3", "--cval", "5"], "--cval goes with --mode constant"),
+        (["--box", "3", "--border", "edge"], "--border"),
+        (["--box", "3", "--border", "constant", "--cval", "nan"], "cval is nan"),
+        (["--box", "3", "--cval", "5"], "--cval goes with --border constant"),
         (["--box", "3", "--dtype", "uint8"], "--dtype"),
         (["--box", "3", "--engine", "cuda"], "--engine"),
         (
@@ -220,7 +220,7 @@ def test_every_nth_result_of_a_bank_with_pixels_as_much_larger(tmp_path, kind):
     assert before.pixel_size is not None
     for mode, shape in (("mirror", (7, 12)), ("valid", (6, 11))):
         out = tmp_path / mode
-        words = ("--bank", tmp_path / "b.npy", "--mode", mode, "--stride", "3")
+        words = ("--bank", tmp_path / "b.npy", "--border", mode, "--stride", "3")
         run = filtering(tmp_path / name, "-o", out, *words)
         assert (run.code, run.stderr) == (0, "")
         path = out / "m" / "m_filtered.tif"

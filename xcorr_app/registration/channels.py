@@ -1,6 +1,8 @@
 """Shifts of one stack from several of its channels: each is measured, and trusted ones are averaged by their errors.
 
-Where a shift's errors are normal, the mean weighted by their inverse squares is the most likely shift.
+Where a shift's errors are normal, the mean weighted by their inverse squares is the most likely shift, as the highest
+place of the channels' correlation planes would be, added by the same weights. Frames that no channel alone can tell are
+measured by all of them in one picture (`channel_planes`), where they are compared with a single image.
 """
 
 from __future__ import annotations
@@ -8,20 +10,49 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.registration import quality
+from xcorr_app.registration.channel_planes import Channel, measured_together
 from xcorr_app.registration.results.results import ShiftResult
+from xcorr_app.registration.settings import Settings
 
 _ONE_FRAME = re.compile(r"frame \(?(?P<number>\d+)\)?$")
 """How references are described, of templates as well, by whose shifts one frame has none."""
 _APART = 0.25
 _SIGMAS = 5.0
 """Channels disagree where they are farther apart than this many pixels, and than so many of their standard errors."""
+_TAKEN = ("shifts", "sigma", "score", "peak_ratio", "significance", "wrong", "fft_shifts", "difference")
+"""Columns that come from all channels together."""
 _EXACT = 1e-4
 """Smallest standard error, in pixels, that is believed: a frame against itself has none."""
+
+
+def together(channels: Sequence[Channel], names: Sequence[str], settings: Settings, xp: Any) -> ShiftResult:
+    """Make one result of channels, whose names are given, by their results and by all of them in one picture."""
+    result = combined([channel.result for channel in channels], names)
+    asked = ~result.trusted
+    summed = measured_together(channels, asked, settings, xp) if len(channels) > 1 and asked.any() else None
+    if summed is None or not summed.trusted.any():
+        return result
+    taken = np.flatnonzero(asked)[summed.trusted]
+    note = (
+        f"{taken.size} of {asked.size} frames, which no channel alone could tell, were measured by the sum of the "
+        "channels' correlation planes."
+    )
+    found = replace(result, notes=(result.notes[0], note, *result.notes[1:]))
+    for name in _TAKEN:
+        columns = getattr(result, name)
+        if columns is not None:
+            columns = columns.copy()
+            columns[taken] = getattr(summed, name)[summed.trusted]
+            found = replace(found, **{name: columns})
+    flags = dict(zip(np.flatnonzero(asked).tolist(), summed.flags, strict=True))
+    kept = set(taken.tolist())
+    return replace(found, flags=tuple(flags[t] if t in kept else words for t, words in enumerate(result.flags)))
 
 
 def combined(results: Sequence[ShiftResult], names: Sequence[str]) -> ShiftResult:

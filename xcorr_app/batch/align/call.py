@@ -224,15 +224,15 @@ def align(
     if asked.cluster is not None:
         # The current folder of workers may be another one.
         paths, folder = [Path(os.path.abspath(path)) for path in paths], Path(os.path.abspath(folder))  # noqa: PTH100
-    plan = plan_stacks(Align, paths, folder, asked, elsewhere=asked.cluster is not None)
+    work = plan_stacks(Align, paths, folder, asked, elsewhere=asked.cluster is not None)
     with (
-        prepared_output(plan.out, resume=asked.resume, overwrite=asked.overwrite),
+        prepared_output(work.out, resume=asked.resume, overwrite=asked.overwrite),
         shown(progress) as told,
         workers_of(asked.cluster) as elsewhere,
     ):
         watcher = None if told is None else partial(_named, told)
-        run = run_stacks(Align(plan), watcher=watcher, elsewhere=elsewhere)
-        return Alignment.of(run, plan.out)
+        run = run_stacks(work, watcher=watcher, elsewhere=elsewhere)
+        return Alignment.of(run, work.out)
 
 
 def _named(told: Progress, name: str) -> Progress:

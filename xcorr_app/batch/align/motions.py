@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from xcorr_app.batch.align.frames import SourceFrames, corrected, correction_of, reference_of
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.pipeline.planes import Begun
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.correction import Correction
 from xcorr_app.registration.motion.result import MotionResult
@@ -56,13 +55,13 @@ class Measured:
 
 
 def _measured(
-    measure: Callable[..., MotionResult], begun: Begun[SourceFrames], options: AlignOptions, resources: StackResources
+    measure: Callable[..., MotionResult], frames: SourceFrames, options: AlignOptions, resources: StackResources
 ) -> tuple[MotionResult, Correction | None]:
     """Measure frames, corrected as asked, against the reference."""
-    reference: Any = reference_of(options, begun.host)
-    correction = correction_of(options, begun.there)
-    frames = corrected(begun.there, correction)
-    return measure(frames, reference=reference, progress=resources.progress), correction
+    reference: Any = reference_of(options, frames)
+    correction = correction_of(options, frames.frames)
+    there = corrected(frames.frames, correction)
+    return measure(there, reference=reference, progress=resources.progress), correction
 
 
 def frames_csv(
@@ -106,11 +105,11 @@ def as_shifts(result: MotionResult, engine: str, told: str, window: ShiftWindow)
 _ENGINE = "gauss-newton"
 
 
-def measured_by_motion(begun: Begun[SourceFrames], options: AlignOptions, resources: StackResources) -> Measured:
+def measured_by_motion(frames: SourceFrames, options: AlignOptions, resources: StackResources) -> Measured:
     """Measure motions of whole frames."""
     measure = partial(motion_against, basis=basis_of(options.model), max_sigma=options.settings.sure_sigma)
-    result, correction = _measured(measure, begun, options, resources)
-    applied, shape = result.applied(options.policy), begun.host.shape
+    result, correction = _measured(measure, frames, options, resources)
+    applied, shape = result.applied(options.policy), frames.shape
     matrices = np.round(applied, 9)
     told = f"Measured as {result.model} motion; shifts are those of the middle of the frame (see motion.csv)."
     turns = tuple(zip(result.angle.tolist(), result.scale.tolist(), strict=True))
@@ -121,7 +120,7 @@ def measured_by_motion(begun: Begun[SourceFrames], options: AlignOptions, resour
         correction,
         warped=Warped(
             by_matrices(matrices),
-            {"motion.csv": motion_csv(begun.host, result, matrices)},
+            {"motion.csv": motion_csv(frames, result, matrices)},
             seen_by_all(matrices, shape),
             turns=turns,
         ),
@@ -162,17 +161,17 @@ _TOLD = (
 )
 
 
-def measured_by_patches(begun: Begun[SourceFrames], options: AlignOptions, resources: StackResources) -> Measured:
+def measured_by_patches(frames: SourceFrames, options: AlignOptions, resources: StackResources) -> Measured:
     """Measure the shifts of patches."""
-    settings, shape = options.settings, begun.host.shape
+    settings, shape = options.settings, frames.shape
     measure = partial(patches_of, options=options.patches, max_sigma=settings.sure_sigma, max_shift=settings.max_shift)
-    result, correction = _measured(measure, begun, options, resources)
+    result, correction = _measured(measure, frames, options, resources)
     field = result.field
     assert field is not None  # noqa: S101 - patches always have one
     applied = field.applied(result.trusted, options.policy)
     # What is moved later by this file moves as this stack does.
     kept = replace(result, doubtful=options.policy)
-    files = {"motion.npz": kept.archive(), "patches.csv": _frames_csv(begun.host, result, field)}
+    files = {"motion.npz": kept.archive(), "patches.csv": _frames_csv(frames, result, field)}
     warp = by_fields(applied, (field.rows, field.columns))
     warped = Warped(warp, files, _seen_through_fields(applied, shape), _bends(field, result.trusted))
     return Measured(as_shifts(result, ENGINE, _TOLD, settings.window(shape)), correction, warped=warped)

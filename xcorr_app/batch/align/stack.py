@@ -29,12 +29,12 @@ from xcorr_app.errors import InputError
 from xcorr_app.io import SeriesSpec, Source, make_folder
 from xcorr_app.io.outputs import output_ending
 from xcorr_app.io.source import runs_of
-from xcorr_app.pipeline.planes import Begun
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.work import Finished, Plan
+from xcorr_app.pipeline.work import Finished, Work
 from xcorr_app.registration.advice import advise
 from xcorr_app.registration.assessment import Assessment, assessment_of
-from xcorr_app.registration.channels import combined
+from xcorr_app.registration.channel_planes import Channel
+from xcorr_app.registration.channels import together
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.parts.masks import two_motions
@@ -44,6 +44,7 @@ from xcorr_app.registration.reference.reference_names import reference_frame
 from xcorr_app.registration.results.frame_table import rows_of, shifts_csv
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.solver.basis import PATCHES, is_more_than_a_shift
+from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.needs import check_memory
 from xcorr_app.report.records import FrameRow, StackReport
 from xcorr_app.report.summary import count
@@ -62,27 +63,27 @@ _NOTHING_KEPT = (
 
 
 def align_stack(
-    spec: SeriesSpec, plan: Plan[AlignOptions], resources: StackResources, begun: Begun[SourceFrames]
+    spec: SeriesSpec, work: Work[AlignOptions], resources: StackResources, frames: SourceFrames
 ) -> Finished:
     """Measure one series of frames, move them into its folder and tell of it."""
-    options, folder = plan.options, plan.out / spec.name
-    check_correction(options, begun.host)
+    options, folder = work.options, work.out / spec.name
+    check_correction(options, frames)
     with resources.step("measure"):
-        measured = _WAYS.get(options.model, measured_by_motion)(begun, options, resources)
+        measured = _WAYS.get(options.model, measured_by_motion)(frames, options, resources)
     # Table, report, resumed report and moved stack all hold to the same rounded numbers: who applies the table
     # to the input gets the output, and a rounding error of 1e-8 px does not push an edge row out of the frame.
-    rows = tuple(rows_of(measured.result, options.policy, begun.host.origins()))
+    rows = tuple(rows_of(measured.result, options.policy, frames.origins()))
     make_folder(folder)
     files = {"shifts.csv": shifts_csv(rows).encode()} | (measured.warped.files if measured.warped else {})
-    moved, projections, assessment, target = _moved(spec, options, folder, begun, measured, rows, resources)
+    moved, projections, assessment, target = _moved(spec, options, folder, frames, measured, rows, resources)
     for name, content in files.items():
         resources.write_bytes(folder / name, content)
     result = measured.result
-    notes = [*spec.notes, *_notes(begun.host, result, options), *resources.notes, *moved.notes]
+    notes = [*spec.notes, *_notes(frames, result, options), *resources.notes, *moved.notes]
     notes += _notes_on_moving(rows, options, moved)
-    report = _report(spec.name, options, begun.host, measured, rows, assessment, tuple(notes))
+    report = _report(spec.name, options, frames, measured, rows, assessment, tuple(notes))
     facts = {
-        "frames": begun.host.count,
+        "frames": frames.count,
         "engine": result.engine,
         "reference": report.reference,
         "assessment": assessment.as_record(),
@@ -93,30 +94,30 @@ def align_stack(
         "unreadable": {str(frame): reason for frame, reason in result.unreadable.items()},
     }
     outputs = [folder / name for name in files] + ([] if target is None else [target])
-    draw = partial(draw_stack, report, projections, plan, result.engine, outputs, resources)
+    draw = partial(draw_stack, report, projections, work, result.engine, outputs, resources)
     return Finished(facts, outputs, report, draw)
 
 
-def measured_by_shifts(begun: Begun[SourceFrames], options: AlignOptions, resources: StackResources) -> Measured:
+def measured_by_shifts(frames: SourceFrames, options: AlignOptions, resources: StackResources) -> Measured:
     """Measure shifts: of the channels that are named, together."""
-    frames, settings, xp = begun.host, options.settings, begun.host.xp
+    settings, xp = options.settings, frames.xp
     if xp is np:
         window = settings.window(frames.shape)
         check_memory(settings.measured_shape(frames.shape), window, verified=options.verified != "none")
-    correction = correction_of(options, begun.there)
+    correction = correction_of(options, frames.frames)
 
-    how: Any = {"xp": xp, "verify": options.verified, "progress": resources.progress}
-    there, reference = corrected(settled(begun.there), correction), reference_of(options, frames)
-    first = estimate_from(there, reference, settings, **how)
-    advice = advise(there, reference, settings, first, xp)
+    def estimated(own: SourceFrames, frames: Frames) -> Channel:
+        reference, frames = reference_of(options, own), corrected(frames, correction)
+        how: Any = {"xp": xp, "verify": options.verified, "progress": resources.progress}
+        return Channel(frames, reference, estimate_from(frames, reference, settings, **how))
+
+    first = estimated(frames, settled(frames.frames))
+    advice = advise(first.frames, first.reference, settings, first.result, xp)
     others = [frames_along(frames.source, frames.axis, c, xp) for c in other_channels(options, frames)]
-    results = [first]
-    for other in others:
-        there = corrected(resources.on_device(other, xp), correction)
-        results.append(estimate_from(there, reference_of(options, other), settings, **how))
+    results = [first, *(estimated(other, resources.on_device(other, xp)) for other in others)]
     names = frames.source.metadata.channel_names
     said = [names[c] if c < len(names) else str(c) for c in (each.channel for each in (frames, *others))]
-    return Measured(combined(results, said), correction, advice)
+    return Measured(together(results, said, settings, xp), correction, advice)
 
 
 _WAYS = {"translation": measured_by_shifts, PATCHES: measured_by_patches}
@@ -127,13 +128,13 @@ def _moved(
     spec: SeriesSpec,
     options: AlignOptions,
     folder: Path,
-    begun: Begun[SourceFrames],
+    frames: SourceFrames,
     measured: Measured,
     rows: Sequence[FrameRow],
     resources: StackResources,
 ) -> tuple[Moved, Projections | None, Assessment, Path | None]:
     """Move the frames, as far as that is wanted, and assess what came of it; what was gathered; the file written."""
-    frames, result, warped = begun.host, measured.result, measured.warped
+    result, warped = measured.result, measured.warped
     moves = np.array([(row.applied_dy, row.applied_dx) for row in rows])
     if options.apply and not np.isfinite(moves).any():
         raise InputError(_NOTHING_KEPT.format(name=spec.name, frames=frames.count))
@@ -159,7 +160,7 @@ def _moved(
                 projections,
                 resources.progress,
                 resources.writer,
-                None if begun.there is frames else begun.there,
+                frames.uploaded,
                 None if warped is None else warped.warp,
                 measured.correction if options.correct else None,
             )

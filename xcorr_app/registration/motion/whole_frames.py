@@ -92,13 +92,18 @@ class Measuring:
             found |= dict(zip(seen, against.measured(images, [known(t) for t in seen], counts), strict=True))
         return [found[t] for t in numbers]
 
-    def result(self, found: list[Found], described: str) -> MotionResult:
-        """Make a result of what was found of each frame, about the middles of frames."""
+    def result(self, found: list[Found], described: str, itself: int | None = None) -> MotionResult:
+        """Make a result of what was found of each frame, about the middles of frames.
+
+        The frame that is compared with `itself` has no standard error: nothing differs, which would tell of one.
+        """
         nothing, shape = np.full((3, 3), np.nan), self.frames.shape
         motions = np.stack([nothing if one.motion is None else one.motion for one in found])
         deviations = [
-            np.full(6, np.nan) if one.covariance is None else np.sqrt(np.maximum(np.diag(one.covariance), 0.0))
-            for one in found
+            np.full(6, np.nan)
+            if one.covariance is None or t == itself
+            else np.sqrt(np.maximum(np.diag(one.covariance), 0.0))
+            for t, one in enumerate(found)
         ]
         notes = () if self.masks is None else (f"Measured by the pixels that count (mask: {self.masks.rule}).",)
         return MotionResult(
@@ -144,7 +149,7 @@ def motion_of(measuring: Measuring, reference: str | int | Array) -> MotionResul
     for t, one in zip(doubtful, over(doubtful, lambda t: _neighbours(found, t), None), strict=True):
         if not one.flags or one.score > found[t].score:
             found[t] = one
-    return measuring.result(found, described)
+    return measuring.result(found, described, number)
 
 
 class Against:
