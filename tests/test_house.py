@@ -47,7 +47,7 @@ LARGEST = {
     "xcorr_app/registration": 11206,
     "xcorr_app/report": 1113,
     "benchmarks": 4452,
-    "tests": 21537,
+    "tests": 21480,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
