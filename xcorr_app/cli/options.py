@@ -147,8 +147,8 @@ def command(
             if not known.argument:
                 made.append(_click_option(each, known))
                 made += [_former_option(old, form) for old, form in known.former.items()]
-        told = inspect.cleandoc(function.__doc__ or "")
-        return GroupedCommand(name, params=[*own, *arguments, *made], callback=callback, help=told)
+        text = inspect.cleandoc(function.__doc__ or "")
+        return GroupedCommand(name, params=[*own, *arguments, *made], callback=callback, help=text)
 
     return decorate
 
