@@ -281,7 +281,7 @@ def correlator(left_shape, right_shape, window, counts):
     """Axes cut into so many blocks; one of rows is for whole transforms."""
     ends = (window.dy_min, window.dy_max), (window.dx_min, window.dx_max)
     axes = [cut(left_shape[i], right_shape[i], *ends[i], counts[i]) for i in (0, 1)]
-    return (WholeFFTCorrelator if counts[0] == 1 else BlockFFTCorrelator)(left_shape, right_shape, window, tuple(axes))
+    return (WholeFFTCorrelator if counts[0] == 1 else BlockFFTCorrelator)(window, tuple(axes))
 
 
 def transformed(correlator, left, right):

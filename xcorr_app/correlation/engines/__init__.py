@@ -9,7 +9,7 @@ import numpy as np
 
 from xcorr_app.correlation.choice import decide_planes
 from xcorr_app.correlation.engine_names import ENGINE_NAMES, canonical_engine
-from xcorr_app.correlation.engines.base import Correlator, Engine, Operand
+from xcorr_app.correlation.engines.base import Correlator, Engine
 from xcorr_app.correlation.engines.definition import DefinitionEngine
 from xcorr_app.correlation.engines.direct import DirectEngine
 from xcorr_app.correlation.engines.fft import FFTEngine
@@ -25,7 +25,6 @@ __all__ = [
     "ENGINE_NAMES",
     "Correlator",
     "Engine",
-    "Operand",
     "canonical_engine",
     "check_kernel_options",
     "choose_engine",
