@@ -28,7 +28,7 @@ def stack(tmp_path):
         ((), ("form one-to-one takes one image", "holds 4", "use --form n-to-m")),
         (("--form", "one-to-many"), ("takes one image from LEFT",)),
         (("--form", "n-to-m", "--normalization", "phase", "--engine", "definition"), ("only in engine 'fft'",)),
-        (("--form", "n-to-m", "--engine", "warp-shuffle"), ("direct", "cannot run on numpy arrays")),
+        (("--form", "n-to-m", "--engine", "direct"), ("direct", "cannot run on numpy arrays")),
         (("--form", "n-to-m", "--engine", "tensor"), ("engine 'tensor' cannot run on numpy arrays", "CUDA device")),
         (("--form", "n-to-m", "--min-overlap", "1.5"), ("min_overlap is 1.5",)),
         (("--form", "n-to-m", "--tolerance", "0"), ("tolerance is 0",)),

@@ -303,7 +303,7 @@ def test_nothing_asked_is_nothing():
         ("variant=multi-row phases=1", "write yes or no"),
         ("sums=float64 --engine fft", "kernel options belong to engine 'direct', not to 'fft'"),
         ("precision=fp16 variant=combined", "precision belongs to engine 'tensor', kernel variant 'combined' to"),
-        ("precision=fp16 --engine warp-shuffle", "precision belongs to engine 'tensor', not to 'direct'"),
+        ("precision=fp16 --engine direct", "precision belongs to engine 'tensor', not to 'direct'"),
         ("precision=fp16 --normalization phase", "precision belongs to engine 'tensor', not to 'fft'"),
     ],
 )
