@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from xcorr_app.batch import choices
 from xcorr_app.batch.option import OneOf, Text, Within
-from xcorr_app.correlation.engine_names import canonical_engine
 from xcorr_app.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -222,8 +221,8 @@ CHANNELS = Text("N[,N...]|sum|R|G|B|gray", _channels)
 MASK = Text("nonzero|finite|saturated|threshold:V|FILE|moving:FILE", _mask)
 CHANNEL = Text("R|G|B|gray|N", _by("io.finding.scan", "parse_channel"))
 PREFILTER = Text("NAME:ARGS", _by("registration.stack.prefilter", "Prefilter.parse"))
-CONTRAST = Text("none|auto|local:S", _by("registration.stack.contrast", "Contrast.parse"))
+CONTRAST = Text("none|auto|local:S", _by("registration.stack.prefilter", "Contrast.parse"))
 DEVICE = Text("auto|cpu|cuda[:N]", str)
 CLUSTER = Text("local[:N]|gpus|ADDRESS|FILE.json", _by("cluster.connect", "known_cluster"))
 KERNEL_WORD = Text("NAME=VALUE", str)
-ENGINE = OneOf(("auto", *choices.ENGINES), canonical_engine)
+ENGINE = OneOf(("auto", *choices.ENGINES))
