@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
+import timeit
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,7 @@ def record_kernels(folder: Path) -> None:
     from xcorr_app.gpu.runtime import compile as own_compiler
 
     RECORD.unlink(missing_ok=True)
+    use_caches(folder, 0)
     import cupy
     from cupy._core import core
     from cupy.cuda import compiler
@@ -58,72 +61,57 @@ def record_kernels(folder: Path) -> None:
 
     headers = "".join(f"#include <{name}>\n" for name in core._cupy_header_list)
     added = set(core.assemble_cupy_compiler_options(()))
-    kernels: dict[str, Any] = {}
-    seconds: dict[str, float] = {}
+    kernels: dict[str, tuple[float, list[Any]]] = {}
     own, of_cupy = own_compiler.cubin_of, compiler._compile_module_with_cache
 
-    def cubin_of(name: str, defines: dict[str, Any]) -> bytes:
-        key, began = json.dumps([name, sorted(defines.items())]), time.perf_counter()
-        kernels[key] = [name, dict(defines)]
-        cubin = own(name, defines)
-        seconds.setdefault(key, time.perf_counter() - began)
-        return cubin
+    def timed(kernel: list[Any], compiled: Callable[[], Any]) -> Any:
+        began, made = time.perf_counter(), compiled()
+        kernels.setdefault(json.dumps(kernel), (time.perf_counter() - began, kernel))
+        return made
+
+    def cubin_of(name: str, defines: dict[str, Any]) -> Any:
+        return timed([name, dict(sorted(defines.items()))], lambda: own(name, defines))
 
     def compile_module(source: str, options: tuple[str, ...] = (), **how: Any) -> Any:
-        began, module = time.perf_counter(), of_cupy(source, options, **how)
-        if source.startswith(headers) and not how.get("name_expressions"):
-            given = [option for option in options if option not in added]
-            key = json.dumps([source, given])
-            kernels[key] = [source[len(headers) :], given]
-            seconds.setdefault(key, time.perf_counter() - began)
-        return module
+        kernel = [source[len(headers) :], [option for option in options if option not in added]]
+        recorded = source.startswith(headers) and not how.get("name_expressions")
+        return (timed if recorded else lambda _, compiled: compiled())(kernel, lambda: of_cupy(source, options, **how))
 
     own_compiler.cubin_of, compiler._compile_module_with_cache = cubin_of, compile_module  # type: ignore[assignment]
     for name in _STACKS:
         main(["align", str(folder / name), "-o", str(folder / f"{name}_out"), "-q"], standalone_mode=False)
-    ordered = sorted(kernels, key=lambda key: -seconds[key] if seconds[key] > _LONG else 0)
-    text = json.dumps({"cupy": cupy.__version__, "kernels": [kernels[key] for key in ordered]})
+    ordered = [kernel for _, kernel in sorted(kernels.values(), key=lambda each: -each[0] if each[0] > _LONG else 0)]
+    text = json.dumps({"cupy": cupy.__version__, "kernels": ordered})
     RECORD.write_bytes(gzip.compress(text.encode(), mtime=0))
-    print(
-        f"{len(kernels)} kernels, {sum(isinstance(what, dict) for _, what in kernels.values())} of them own: {RECORD}"
-    )
+    print(f"{len(ordered)} kernels: {RECORD}")
 
 
-def empty_caches(folder: Path, turn: int) -> None:
-    """Let CuPy, this project and the driver keep their kernels where there are none yet."""
-    os.environ["CUPY_CACHE_DIR"], os.environ["CUDA_CACHE_PATH"] = (
-        str(folder / f"{what}_{turn}") for what in ("kernels", "compiler")
-    )
+def use_caches(folder: Path, turn: int) -> None:
+    """Let CuPy, this project and the driver keep their kernels in folders of this turn, which begins with none."""
+    for name in ("CUPY_CACHE_DIR", "CUDA_CACHE_PATH"):
+        os.environ[name] = str(folder / f"{name}_{turn}")
 
 
-def seconds_of_a_run(folder: Path, number: int) -> float:
+def seconds_of_a_run(folder: Path, turn: int, name: str) -> float:
     """Align the first stack in a process of its own."""
-    command = "from xcorr_app.cli import main; main()"
-    arguments = ["align", str(folder / "a"), "-o", str(folder / f"timed_{number}"), "-q"]
-    began = time.perf_counter()
-    subprocess.run([sys.executable, "-c", command, *arguments], check=True)
-    return time.perf_counter() - began
+    use_caches(folder, turn)
+    arguments = ["align", str(folder / "a"), "-o", str(folder / f"{name}_{turn}"), "-q"]
+    return timeit.timeit(lambda: subprocess.run([sys.executable, "-m", "xcorr_app", *arguments], check=True), number=1)
 
 
 def main() -> None:
     """Record, or measure."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--record", action="store_true", help="write the record anew")
-    recording = parser.parse_args().record
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_stacks(folder)
-        if recording:
-            empty_caches(folder, 0)
+        if parser.parse_args().record:
             record_kernels(folder)
             return
-        seconds = []
-        for number in range(_TURNS):
-            empty_caches(folder, number)
-            seconds.append([seconds_of_a_run(folder, 2 * number + later) for later in (0, 1)])
-            print("first run {:.2f} s, second {:.2f} s".format(*seconds[-1]))
+        seconds = [[seconds_of_a_run(folder, turn, name) for name in ("first", "second")] for turn in range(_TURNS)]
     more = statistics.median(first - second for first, second in seconds)
-    print(f"median of what the first takes more: {more:.2f} s")
+    print(f"first and second run {seconds} s, median of what the first takes more: {more:.2f} s")
     write_result("first_run", {"seconds_of_first_and_second": seconds, "median_more": more})
 
 
