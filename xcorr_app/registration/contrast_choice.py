@@ -19,12 +19,12 @@ from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.measuring.few_frames import Trial, taken
 from xcorr_app.registration.measuring.measured import Measured
-from xcorr_app.registration.parts.tile_bins import binned
+from xcorr_app.registration.parts.tile_bins import binned, evenness
 from xcorr_app.registration.parts.tile_votes import MIN_VOTES, moved_by, smoothed, votes
-from xcorr_app.registration.reference.reference_names import compares_neighbours
+from xcorr_app.registration.reference.reference_names import by_frames, compares_neighbours
 from xcorr_app.registration.settings import Roi, Settings
-from xcorr_app.registration.stack.contrast import DEFAULT_SIGMA, Contrast
 from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, Frames, FramesOver, HeldFrames, PickedFrames
+from xcorr_app.registration.stack.prefilter import DEFAULT_SIGMA, Contrast
 
 _TRIED = 3
 """Frames that both are compared on, beside the one that these are compared with."""
@@ -32,8 +32,8 @@ _MIN_SIDE = 96
 """Rows and columns below which there is nothing local about a Gaussian of the default width."""
 _BINNED_FROM = 320
 """Rows and columns from which bins of 2 x 2 pixels are enough to try on."""
-_EVEN, _TILE = 0.95, 16
-"""Square of the mean power of tiles over their mean square, above which none outvotes the others; their sides."""
+_EVEN = 0.95
+"""Evenness of an image above which no part outvotes the others."""
 _AGREE_WITHIN = 0.15
 """Shifts agree that differ by less than this, for what the rims of local contrast do, and three standard errors."""
 _MAX_ERROR = 1.0
@@ -84,7 +84,7 @@ def by_local_contrast(
     """
     if not _is_open(frames, settings) or not (usable := np.flatnonzero(measured.usable)).size:
         return False
-    by_image = not isinstance(reference, (str, int, np.integer))
+    by_image = not by_frames(reference)
     one = {"first": usable[0], "last": usable[-1]}.get(reference) if isinstance(reference, str) else reference
     if compares_neighbours(reference):
         # Of the middle of the stack, each beside the one before it that it shares no averaged frames with.
@@ -96,7 +96,8 @@ def by_local_contrast(
         spread = np.unique(np.delete(spread, np.abs(spread - first).argmin()))
         numbers = spread if by_image else np.concatenate([[first], spread[spread != first]])
     sample: Frames = HeldFrames.of(PickedFrames(frames, tuple(numbers.tolist())))
-    if _is_even(sample.read(0, 1).frames[0, *(settings.roi or ())]):
+    # Where all parts show about as much, local contrast would count them as they count now.
+    if evenness(sample.read(0, 1).frames[0, *(settings.roi or ())]) > _EVEN:
         return False
     trial, local, pixels = replace(settings, engine="fft", contrast=Contrast(), smooth_time=1), LOCAL, 1
     against: Any = reference if by_image else "first"
@@ -147,14 +148,6 @@ def _is_open(frames: Frames, settings: Settings) -> bool:
         and frames.count > 1
         and min(settings.measured_shape(frames.shape)) >= _MIN_SIDE
     )
-
-
-def _is_even(image: Array) -> bool:
-    """Whether all parts of an image (h, w) show about as much: local contrast would count them as they count now."""
-    rows, columns = (size // _TILE for size in image.shape)
-    values = image[: rows * _TILE, : columns * _TILE].astype(np.float64)
-    power = ((values - values.mean()) ** 2).reshape(rows, _TILE, columns, _TILE).mean(axis=(1, 3))
-    return bool(power.mean() ** 2 > _EVEN * (power * power).mean())
 
 
 def agree(one: Measured, other: Measured) -> NDArray[np.bool_]:

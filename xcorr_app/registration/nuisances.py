@@ -29,10 +29,11 @@ from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.pattern.static_pattern import PatternFit, without_pattern
 from xcorr_app.registration.reference.lone_reference import TEMPLATE, other_reference
 from xcorr_app.registration.reference.lone_reference import note as note_on_reference
+from xcorr_app.registration.reference.reference_names import by_frames
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.shading import UnshadedFrames, unshaded
 from xcorr_app.registration.stack.frames import Frames
-from xcorr_app.registration.stack_measurement import Findings, StackMeasurement, by_frames
+from xcorr_app.registration.stack_measurement import Findings, StackMeasurement
 from xcorr_app.registration.weights import borders
 from xcorr_app.registration.weights.alternating import EvenedFrames, even_mosaic, evened_rows
 from xcorr_app.registration.weights.weighing import Weighted
@@ -102,7 +103,7 @@ def lone_reference(series: Series) -> Series:
         return series
     given, measurement = series.given, series.measurement
     if wanted == TEMPLATE:
-        measurement = measurement.begun_with(other)
+        measurement = replace(measurement, begin=other)
     else:
         given = replace(given, reference=other)
     found = measurement.measure(series.frames, given.reference)

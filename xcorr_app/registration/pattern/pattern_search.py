@@ -23,7 +23,8 @@ _MIN_MOTION = 3.0
 """Pixels by which the scene moves at least."""
 _MIN_SHARE = 0.004
 """Of the variance that aligned frames share, which a pattern has at least; less bends nothing."""
-_DEVIATIONS = 6.0
+_DEVIATIONS, _OF_REST = 6.0, 0.25
+"""Standard errors of that, and share of all that such frames leave: of what moves or changes, less comes back."""
 _MAX_ITERATIONS = 4
 _AT_FIRST, _ALL = 5, 1.0
 """Frames that are measured before others are, and the share of them that must be lost for these to be spared."""
@@ -38,7 +39,7 @@ def moves(shifts: NDArray[np.float64]) -> bool:
 
 def stands_still(found: Residual) -> bool:
     """Whether frames share something where they are."""
-    return max(_MIN_SHARE, _DEVIATIONS * found.static_chance) < found.static < np.inf
+    return max(_MIN_SHARE, _DEVIATIONS * found.static_chance, _OF_REST * found.share) < found.static < np.inf
 
 
 def has_pattern(found: Residual, shifts: NDArray[np.float64]) -> bool:
@@ -58,7 +59,9 @@ def search_pattern(stack: Array, settings: Settings, measure: Trial) -> NDArray[
     few = moving[:: max(1, len(moving) // _AT_FIRST)]
     lost = len(few) < len(moving) and _of_scene(few, settings, measure, _ALL) is None
     found = None if lost else _of_scene(moving, settings, measure)
-    if found is None or not has_pattern(left_over(stack, found.shifts), scale * found.shifts):
+    if found is None or not has_pattern(rest := left_over(stack, found.shifts), scale * found.shifts):
+        return None
+    if rest.share > 2 * rest.static:  # once what moves is found, what stands still is most of the rest
         return None
     shifts = in_turns(stack, found.shifts, settings, measure)
     return None if shifts is None else scale * shifts

@@ -23,6 +23,7 @@ from xcorr_app.registration.measuring.few_frames import Trial, near_each_other, 
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.model.still_layer import StillLayer
 from xcorr_app.registration.model.two_layers import TwoLayers
+from xcorr_app.registration.parts.tile_bins import evenness
 from xcorr_app.registration.pattern.joint_shifts import (
     DOUBTED,
     FIRST_SIGN,
@@ -44,9 +45,8 @@ from xcorr_app.registration.pattern.pattern_search import (
 )
 from xcorr_app.registration.quality import on_edge, signal_fraction
 from xcorr_app.registration.settings import Roi, Settings
-from xcorr_app.registration.stack.contrast import Contrast
 from xcorr_app.registration.stack.frames import Chunk, Frames, FramesOver
-from xcorr_app.registration.stack.prefilter import Prefilter
+from xcorr_app.registration.stack.prefilter import Contrast, Prefilter
 
 _MIN_FRAMES = 4
 """Frames of which a pattern can be told from a scene."""
@@ -61,6 +61,9 @@ _UNEXPLAINED = 0.005
 """Share from which the shifts measured may be those of the pattern, by whole pixels and by fractions of them."""
 _BY_CHANCE = 3.0
 """Standard errors by which it is beyond chance."""
+_EVEN = 1 / 3
+"""Evenness of a pattern at least: fewer bright things that stand still bend no shift, once the scene moves, as columns,
+dust or uneven pixels do."""
 _CLOSE = 0.3
 """Pixels (standard deviation) up to which shifts without the pattern confirm those measured."""
 _MUST_LEAVE_LESS = 0.3
@@ -233,6 +236,8 @@ def _by_layers(
         layers = TwoLayers(stack, shifts, int(np.argmin(np.abs(measured.shifts[many]).max(axis=1))))
         sigma, shifts = layers.fit(), layers.shifts
     pattern, scene = layers.pattern, layers.scene(shifts[0])
+    if evenness(pattern) < _EVEN:
+        return PatternFit(ambiguous=led)
     found = left_over(stack, shifts)
     if not (has_pattern(found, shifts) if is_seen else stands_still(found)):
         return PatternFit(ambiguous=led)
