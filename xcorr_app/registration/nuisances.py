@@ -14,13 +14,6 @@ import numpy as np
 
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration import correlated_errors
-from xcorr_app.registration.artefacts.line_offsets import (
-    LevelledFrames,
-    is_better,
-    levelled,
-    may_stand_still,
-    stand_still,
-)
 from xcorr_app.registration.contrast_choice import NOTE, agree
 from xcorr_app.registration.light.even_light import EvenlyLitFrames
 from xcorr_app.registration.lighting import as_sure, evenly_lit, is_nearer
@@ -36,6 +29,13 @@ from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack_measurement import Findings, StackMeasurement
 from xcorr_app.registration.weights import borders
 from xcorr_app.registration.weights.alternating import EvenedFrames, even_mosaic, evened_rows
+from xcorr_app.registration.weights.line_offsets import (
+    LevelledFrames,
+    is_better,
+    levelled,
+    may_stand_still,
+    stand_still,
+)
 from xcorr_app.registration.weights.weighing import Weighted
 
 _MAJORITY = 0.5
