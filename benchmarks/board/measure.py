@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 import xcorr_app as xc
 from benchmarks.board.scenes import Array, Series
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack.contrast import Contrast
 from xcorr_app.registration.stack.frames import ArrayFrames, Chunk
+from xcorr_app.registration.stack.prefilter import Contrast
 from xcorr_app.registration.stack_measurement import StackMeasurement
 
 GROSS, BAD, GOOD = 2.0, 0.5, 0.1
@@ -143,7 +143,7 @@ def seconds_of(work: Callable[..., Any], *arguments: Any) -> float:
 def base_alone(series: Series, reference: str) -> Any:
     """Measure by correlation, sub-pixel fit and standard error alone, and look for nothing else."""
     frames, settings = ArrayFrames(series.frames), Settings(**series.options | {"contrast": Contrast()})
-    return StackMeasurement(frames, settings, np, "none", None).as_a_whole(frames, reference, settings)
+    return StackMeasurement.of(frames, settings, np, "none", None).as_a_whole(frames, reference, settings)
 
 
 @contextmanager

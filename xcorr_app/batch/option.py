@@ -184,14 +184,14 @@ class CommandOptions:
         values, notes = dict(given), []
         for each, known in options_of(cls):
             for old, form in known.former.items():
-                said = values.pop(old, None)
-                if said in (None, False):
+                value = values.pop(old, None)
+                if value in (None, False):
                     continue
                 kept, flag = values.get(each.name, each.default), f"--{old.replace('_', '-')}"
-                if str(said) == known.former_default:
-                    notes.append(f"{flag} {said} changes nothing: leave it out; it goes with the next release")
+                if str(value) == known.former_default:
+                    notes.append(f"{flag} {value} changes nothing: leave it out; it goes with the next release")
                     continue
-                written = values[each.name] = form.format(old=said, new=kept)
+                written = values[each.name] = form.format(old=value, new=kept)
                 if "{new}" in form if kept is None else kept != each.default and not written.startswith(str(kept)):
                     given_instead = "" if kept is None else f" {written}, not {kept}"
                     raise ArgumentError(f"{flag} goes with {known.flag(each.name)}{given_instead}")

@@ -24,10 +24,9 @@ from xcorr_app.registration.parts.tiles import Grid
 from xcorr_app.registration.pattern.one_layer import Residual
 from xcorr_app.registration.quality import AMBIGUOUS_RATIO
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack.contrast import Contrast
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Pass
-from xcorr_app.registration.stack.prefilter import Prefilter
+from xcorr_app.registration.stack.prefilter import Contrast, Prefilter
 from xcorr_app.registration.stack.preparation import prepare
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
 

@@ -16,8 +16,7 @@ from xcorr_app.correlation.window import ShiftWindow, as_window
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.registration.masked.rules import Masks
-from xcorr_app.registration.stack.contrast import Contrast
-from xcorr_app.registration.stack.prefilter import Prefilter
+from xcorr_app.registration.stack.prefilter import Contrast, Prefilter
 
 Roi: TypeAlias = tuple[slice, slice]
 

@@ -46,9 +46,8 @@ from xcorr_app.registration.pattern.pattern_search import (
 )
 from xcorr_app.registration.quality import on_edge, signal_fraction
 from xcorr_app.registration.settings import Roi, Settings
-from xcorr_app.registration.stack.contrast import Contrast
 from xcorr_app.registration.stack.frames import Chunk, Frames, FramesOver
-from xcorr_app.registration.stack.prefilter import Prefilter
+from xcorr_app.registration.stack.prefilter import Contrast, Prefilter
 
 _MIN_FRAMES = 4
 """Frames of which a pattern can be told from a scene."""

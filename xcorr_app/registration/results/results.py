@@ -16,7 +16,7 @@ from xcorr_app.registration.results import result_files
 from xcorr_app.registration.results.doubtful_frames import DEFAULT_POLICY, applied_shifts
 from xcorr_app.registration.results.frame_table import columns_of, rows_of
 from xcorr_app.registration.results.result_display import FrameResult
-from xcorr_app.registration.stack.contrast import Contrast
+from xcorr_app.registration.stack.prefilter import Contrast
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -168,7 +168,9 @@ class ShiftResult(FrameResult):
         DamagedFileError
             It holds no result.
         """
-        return ShiftResult(**result_files.load(Path(path)))
+        if (path := Path(path)).suffix.lower() == ".csv":
+            return ShiftResult(**result_files.load_table(path))
+        return result_files.load_archive(ShiftResult, path, "no result of a measurement")
 
     def to_dataframe(self) -> Any:
         """Return a ``pandas.DataFrame`` with a line for each frame; needs pandas.
