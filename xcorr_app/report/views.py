@@ -37,12 +37,13 @@ _HIGHEST = 26.0  # height on the page that a picture may take, in units of the t
 
 @dataclass(frozen=True)
 class Chart:
-    """A drawing, or the sentence that stands in its place."""
+    """A drawing and its caption, or what is said `instead`."""
 
     title: str
     svg: str | None
     alt: str
     caption: str
+    instead: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,14 +99,14 @@ def charts(stack: StackReport, summary: StackSummary, points: int = ALONE.points
     extent = f"the longest is {summary.largest_shift or 0:.3f} pixels"
     limit, of_errors = _error_limit(stack)
     return (
-        _chart(
+        Chart(
             "Trajectory",
             trajectory_chart(rows, frozenset() if summary.is_no_better else stack.replaced, units, points),
             f"Trajectory of the shift over {count(summary.frames, 'frame')}; {extent}.",
             _trajectory_caption(stack, summary),
             none,
         ),
-        _chart(
+        Chart(
             "Shift of each frame",
             shift_chart(rows, stack.max_shift, units, points),
             f"Shift in rows and columns against frame number; {extent}.",
@@ -115,14 +116,14 @@ def charts(stack: StackReport, summary: StackSummary, points: int = ALONE.points
             none,
         ),
         *_turns(stack, points),
-        _chart(
+        Chart(
             "Score of each frame",
             score_chart(rows, points),
             f"Score against frame number; median {summary.median_score or 0:.3f}.",
             f"Similarity to the reference ({stack.reference}) at the best shift.",
             "No frame has a score.",
         ),
-        _chart(
+        Chart(
             "Standard error of each shift",
             error_chart(rows, limit, points),
             "Predicted standard error of the shift in rows and columns against frame number, logarithmic.",
@@ -144,7 +145,7 @@ def _turns(stack: StackReport, points: int) -> list[Chart]:
             extent = f"from {min(known):.4g} to {max(known):.4g}"
             how = "turned, clockwise as displayed," if name == "Angle" else "enlarged"
             caption = f"By how much each frame is {how} to land on the reference: {extent}."
-            found.append(_chart(f"{name} of each frame", drawn, f"{name} against frame number, {extent}.", caption, ""))
+            found.append(Chart(f"{name} of each frame", drawn, f"{name} against frame number, {extent}.", caption, ""))
     return found
 
 
@@ -152,7 +153,7 @@ def quick_charts(stack: StackReport, points: int = ALONE.points) -> tuple[Chart,
     """One chart, for a report that must cost nothing to speak of."""
     drawn = shift_chart(stack.rows, stack.max_shift, units_of(stack), points)
     alt = f"Shift in rows and columns of {count(len(stack.rows), 'frame')}."
-    return (_chart("Shift of each frame", drawn, alt, "", "No frame has a measured shift."),)
+    return (Chart("Shift of each frame", drawn, alt, "", "No frame has a measured shift."),)
 
 
 def _trajectory_caption(stack: StackReport, summary: StackSummary) -> str:
@@ -215,7 +216,7 @@ def _tiles(stack: StackReport) -> tuple[Chart, ...]:
     if stack.tiles is None:
         return ()
     caption = "Tiles of the picture that do not move like the rest; grey where there is too little to see."
-    chart = _chart("Parts that move otherwise", tiles_chart(stack.tiles), caption, caption, "No tile can tell.")
+    chart = Chart("Parts that move otherwise", tiles_chart(stack.tiles), caption, caption, "No tile can tell.")
     return (chart,)
 
 
@@ -227,7 +228,7 @@ def _bends(stack: StackReport) -> tuple[Chart, ...]:
         "Colours: median over the trusted frames of how far each place moves from the mean shift of its frame. Arrows: "
         f"how the frame that bends most, {stack.bends.frame}, is moved beyond its mean shift, enlarged."
     )
-    return (_chart("Fields of displacement", bends_chart(stack.bends), caption, caption, "No frame has a field."),)
+    return (Chart("Fields of displacement", bends_chart(stack.bends), caption, caption, "No frame has a field."),)
 
 
 def picture_pairs(stack: StackReport, pictures: Pictures, room: Room = ALONE) -> tuple[Pair, ...]:
@@ -255,12 +256,6 @@ def thumbnails(flagged: Sequence[FrameRow], pictures: Pictures, room: Room = ALO
             alt = f"Frame {row.frame}, flagged {', '.join(row.flags)}"
             shown.append(Thumbnail(row, _picture(f"frame {row.frame}", alt, image, grey_scale(image), room.picture)))
     return tuple(shown)
-
-
-def _chart(title: str, svg: str | None, alt: str, caption: str, instead: str) -> Chart:
-    if svg is None:
-        return Chart(title, None, "", instead)
-    return Chart(title, svg, alt, caption)
 
 
 def _pair(
