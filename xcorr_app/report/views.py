@@ -70,27 +70,6 @@ class Pair:
     frames: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True)
-class Thumbnail:
-    """A flagged frame's small picture."""
-
-    row: FrameRow
-    picture: Picture
-
-
-@dataclass(frozen=True)
-class Movie:
-    """The preview: before at the left, after at the right, one frame below the other."""
-
-    source: str
-    alt: str
-    caption: str
-    aspect_ratio: str
-    max_width: str
-    frames: int
-    seconds: str
-
-
 def charts(stack: StackReport, summary: StackSummary, points: int = ALONE.points) -> tuple[Chart, ...]:
     """Draw the charts of a stack that has rows."""
     rows, units = stack.rows, units_of(stack)
@@ -193,22 +172,22 @@ def units_of(stack: StackReport) -> Units:
     return Units(*(step if step and 0 < step[0] < math.inf else None for step in (pixel, stack.interval)))
 
 
-def preview(stack: StackReport, pictures: Pictures, limit: int = ALONE.movie) -> Movie | None:
-    """Encode the looping movie of a few frames before and after, in `limit` bytes."""
+def preview(stack: StackReport, pictures: Pictures, limit: int = ALONE.movie) -> dict[str, Any] | None:
+    """The looping movie of a few frames, before at the left and after at the right, in `limit` bytes."""
     if pictures.preview is None or len(pictures.preview) < 2 or not limit:
         return None
     made = film(pictures.preview, limit)
     shown = f"{made.frames} of {count(len(stack.rows), 'frame')}"
     height, width = made.shape
-    return Movie(
-        source=_data_address("image/jpeg", made.data),
-        alt=f"{stack.name}: looping movie of {shown}, before registration at the left, after at the right",
-        caption=f"{shown}, before (left) and after (right)." + (_SAME if stack.unmoved else ""),
-        aspect_ratio=f"{width} / {height}",
-        max_width=f"{_HIGHEST * width / height:.2f}em",
-        frames=made.frames,
-        seconds=f"{made.seconds:g}s",
-    )
+    return {
+        "source": _data_address("image/jpeg", made.data),
+        "alt": f"{stack.name}: looping movie of {shown}, before registration at the left, after at the right",
+        "caption": f"{shown}, before (left) and after (right)." + (_SAME if stack.unmoved else ""),
+        "aspect_ratio": f"{width} / {height}",
+        "max_width": f"{_HIGHEST * width / height:.2f}em",
+        "frames": made.frames,
+        "seconds": f"{made.seconds:g}s",
+    }
 
 
 def _tiles(stack: StackReport) -> tuple[Chart, ...]:
@@ -247,15 +226,15 @@ def picture_pairs(stack: StackReport, pictures: Pictures, room: Room = ALONE) ->
     return tuple(pairs)
 
 
-def thumbnails(flagged: Sequence[FrameRow], pictures: Pictures, room: Room = ALONE) -> tuple[Thumbnail, ...]:
+def thumbnails(flagged: Sequence[FrameRow], pictures: Pictures, room: Room = ALONE) -> list[tuple[FrameRow, Picture]]:
     """Take the first flagged frames of which there is a small picture, each on its own grey scale."""
-    shown: list[Thumbnail] = []
+    shown: list[tuple[FrameRow, Picture]] = []
     for row in flagged:
         image = pictures.thumbnails.get(row.frame)
         if image is not None and len(shown) < room.thumbnails:
             alt = f"Frame {row.frame}, flagged {', '.join(row.flags)}"
-            shown.append(Thumbnail(row, _picture(f"frame {row.frame}", alt, image, grey_scale(image), room.picture)))
-    return tuple(shown)
+            shown.append((row, _picture(f"frame {row.frame}", alt, image, grey_scale(image), room.picture)))
+    return shown
 
 
 def _pair(
