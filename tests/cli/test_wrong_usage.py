@@ -313,12 +313,12 @@ def folder(tmp_path_factory):
         ),
         (
             "align",
-            "--kernel-option precision=fp16 --engine warp-shuffle",
+            "--kernel-option precision=fp16 --engine direct",
             "precision belongs to engine 'tensor', not to 'direct'",
         ),
         (
             "correlate",
-            "--form n-to-m --kernel-option precision=fp16 --engine warp-shuffle",
+            "--form n-to-m --kernel-option precision=fp16 --engine direct",
             "precision belongs to engine 'tensor', not to 'direct'",
         ),
         (
@@ -338,7 +338,7 @@ def folder(tmp_path_factory):
         ("correlate", "", "form one-to-one takes one image .. holds 4 .. use --form n-to-m"),
         ("correlate", "--form one-to-many", "takes one image from LEFT"),
         ("correlate", "--form n-to-m --normalization phase --engine definition", "only in engine 'fft'"),
-        ("correlate", "--form n-to-m --engine warp-shuffle", "direct .. cannot run on numpy arrays"),
+        ("correlate", "--form n-to-m --engine direct", "direct .. cannot run on numpy arrays"),
         ("correlate", "--form n-to-m --engine tensor", "engine 'tensor' cannot run on numpy arrays .. CUDA device"),
         ("correlate", "--form n-to-m --min-overlap 1.5", "min_overlap is 1.5"),
         ("correlate", "--form n-to-m --tolerance 0", "tolerance is 0"),
