@@ -29,7 +29,7 @@ from xcorr_app.registration.settings import (
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Progress, shown
 from xcorr_app.registration.stack.prefilter import Contrast, Prefilter
-from xcorr_app.registration.stack.stack_input import Given, given_reference
+from xcorr_app.registration.stack.stack_input import InputStack, given_reference
 from xcorr_app.registration.stack_measurement import StackMeasurement
 from xcorr_app.registration.stack_result import result_of
 from xcorr_app.registration.weights.weighing import weighted
@@ -199,13 +199,13 @@ def estimate_shifts(
         smooth_time=smooth_time,
         masks=masks,
     )
-    given, reference = Given(stack, axes, channel), given_reference(reference)
+    given, reference = InputStack(stack, axes, channel), given_reference(reference)
     if given.mask is not None:
         if mask is not None:
             raise ArgumentError("the stack is a masked array, and a mask is given too: give one of them")
         settings = replace(settings, masks=Masks.of(given.mask))
-    with given.on_its_device(), shown(progress) as told:
-        result = estimate_from(given.frames, reference, settings, xp=given.xp, verify=verify, progress=told)
+    with given.on_its_device(), shown(progress) as report:
+        result = estimate_from(given.frames, reference, settings, xp=given.xp, verify=verify, progress=report)
     for note in result.notes:
         _LOG.info(note)
     return result

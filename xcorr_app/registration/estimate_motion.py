@@ -20,7 +20,7 @@ from xcorr_app.registration.patches.patches import patches_of
 from xcorr_app.registration.settings import DEFAULT_MAX_SIGMA
 from xcorr_app.registration.solver.basis import PATCHES, basis_of
 from xcorr_app.registration.stack.passes import Progress, shown
-from xcorr_app.registration.stack.stack_input import Given, given_reference
+from xcorr_app.registration.stack.stack_input import InputStack, given_reference
 
 
 @one_blas_thread()
@@ -106,15 +106,17 @@ def estimate_motion(
     """
     if not as_number(max_sigma, "max_sigma") > 0:
         raise ArgumentError(f"max_sigma is {max_sigma!r}: give a positive number of pixels")
-    given, reference = Given(stack, axes, channel), given_reference(reference)
+    given, reference = InputStack(stack, axes, channel), given_reference(reference)
     masks = None
     if mask is not None or given.mask is not None:
         if model == PATCHES or (mask is not None and given.mask is not None):
             raise ArgumentError("mask: patches take none, nor masked arrays; use a linear model, or fill the stack")
         rule = given.mask if mask is None else mask
         masks = Masks.of(rule if isinstance(rule, str) else as_array(rule, "mask"), moves=mask_moves)
-    with given.on_its_device(), shown(progress) as told:
+    with given.on_its_device(), shown(progress) as report:
         if model == PATCHES:
             options = PatchOptions(patch, patch_overlap, max_deviation)
-            return patches_of(given.frames, reference, options, max_sigma=max_sigma, progress=told)
-        return motion_against(given.frames, basis_of(model), reference, max_sigma=max_sigma, masks=masks, progress=told)
+            return patches_of(given.frames, reference, options, max_sigma=max_sigma, progress=report)
+        return motion_against(
+            given.frames, basis_of(model), reference, max_sigma=max_sigma, masks=masks, progress=report
+        )

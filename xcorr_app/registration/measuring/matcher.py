@@ -25,7 +25,7 @@ from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.peaks.noise_sums import RowsAndProducts
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
 from xcorr_app.registration.choice import why_planes
-from xcorr_app.registration.measuring.device_matcher import Begun, DeviceMatcher
+from xcorr_app.registration.measuring.device_matcher import DeviceMatcher, PendingFrames
 from xcorr_app.registration.measuring.match import Compared, Match
 from xcorr_app.registration.measuring.rated_peaks import Planes, find_rated_peaks
 from xcorr_app.registration.quality import signal_fraction
@@ -161,7 +161,7 @@ class Matcher:
         # left = reference, right = frame: the plane then peaks at what must be added to the frame.
         return PreparedReference(self._standard(images), self)
 
-    def begin(self, frames: Array, references: int = 1) -> Begun | None:
+    def begin(self, frames: Array, references: int = 1) -> PendingFrames | None:
         """Let a device begin with frames (n, h, w), whose references are not ready yet; None where it cannot."""
         there = self.on_device
         return there.begin(frames, references, self._xp) if there is not None and there.reads(frames) else None
@@ -170,15 +170,15 @@ class Matcher:
         self,
         reference: PreparedReference,
         frames: Array,
-        begun: Begun | None = None,
+        pending: PendingFrames | None = None,
     ) -> Compared:
         """Match frames (n, h, w) with one reference image or each with its own.
 
-        `begun` is what :meth:`begin` returned for these frames, if it was called.
+        `pending` is what :meth:`begin` returned for these frames, if it was called.
         """
         count = reference.values.shape[0]
-        begun = begun or self.begin(frames, count)
-        if self.on_device is None or begun is None:
+        pending = pending or self.begin(frames, count)
+        if self.on_device is None or pending is None:
             planes = self.planes(reference, frames)
             match = self.match(planes)
             return Compared(match, self.clean(planes.values), planes.values, _shapes(reference, planes.values, match))
@@ -187,7 +187,7 @@ class Matcher:
             reference.values,
             reference.tables,
             (reference.start_slopes, lambda: reference.slopes),
-            begun,
+            pending,
             values,
         )
         if found.others is not None and found.others.size:

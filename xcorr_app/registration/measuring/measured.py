@@ -83,8 +83,8 @@ class Measured(Columns):
         found = (shifts, score, ratio, fft_shifts, least, chance, sigma, significance, false_alarm)
         maps = np.full((count, *tiles), np.nan, dtype=np.float32)
         partial, inconsistent, reweighted, disambiguated = differences
-        said = partial, inconsistent, inlier_fraction, edges, reweighted, disambiguated, narrow
-        return cls(*found, edge, disagrees, usable, flat, unreadable, non_finite, {}, maps, *said)
+        others = partial, inconsistent, inlier_fraction, edges, reweighted, disambiguated, narrow
+        return cls(*found, edge, disagrees, usable, flat, unreadable, non_finite, {}, maps, *others)
 
     def take_tiles(self, numbers: NDArray[np.intp], look: TileTest) -> None:
         """Fill in what the tiles of these frames say."""
@@ -170,7 +170,7 @@ class Measured(Columns):
         return np.asarray(words[quality.UNCERTAIN] & ~words[quality.AMBIGUOUS])
 
     def _words(self, settings: Settings) -> dict[str, NDArray[np.bool_]]:
-        """Frames (T,) that each word is said of."""
+        """Frames (T,) that each word is others of."""
         with np.errstate(invalid="ignore"):
             difference = np.hypot(*(self.shifts - self.fft_shifts).T)
             known = np.isfinite(self.score)
@@ -217,7 +217,7 @@ class Measured(Columns):
 
 
 def _any_of(words: dict[str, NDArray[np.bool_]], which: frozenset[str]) -> NDArray[np.bool_]:
-    """(T,) whether any of these words is said of a frame."""
+    """(T,) whether any of these words is others of a frame."""
     return np.asarray(np.logical_or.reduce([frames for word, frames in words.items() if word in which]))
 
 
