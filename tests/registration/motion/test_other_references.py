@@ -33,7 +33,7 @@ def test_turns_are_found(model, reference):
 
 
 def test_a_template_is_less_noisy_than_one_frame():
-    """FrameAligner one frame all motions share its noise: what is between two others is known better by a template."""
+    """Against one frame all motions share its noise: what is between two others is known better by a template."""
     errors = {}
     for reference in ("first", "template"):
         squares = []

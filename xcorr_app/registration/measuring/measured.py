@@ -170,7 +170,7 @@ class Measured(Columns):
         return np.asarray(words[quality.UNCERTAIN] & ~words[quality.AMBIGUOUS])
 
     def _words(self, settings: Settings) -> dict[str, NDArray[np.bool_]]:
-        """Frames (T,) that each word is others of."""
+        """Frames (T,) that each word is said of."""
         with np.errstate(invalid="ignore"):
             difference = np.hypot(*(self.shifts - self.fft_shifts).T)
             known = np.isfinite(self.score)
@@ -217,7 +217,7 @@ class Measured(Columns):
 
 
 def _any_of(words: dict[str, NDArray[np.bool_]], which: frozenset[str]) -> NDArray[np.bool_]:
-    """(T,) whether any of these words is others of a frame."""
+    """(T,) whether any of these words is said of a frame."""
     return np.asarray(np.logical_or.reduce([frames for word, frames in words.items() if word in which]))
 
 
