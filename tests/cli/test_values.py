@@ -38,7 +38,7 @@ def stack(tmp_path_factory):
         ("--roi", "5:2,0:3", "is empty"),
         ("--roi", "0:3,:0", "is empty"),
         ("--reference", "nonsense", "nor an existing file"),
-        ("--reference", "rolling", "write rolling:N"),
+        ("--reference", "pairs", "write pairs:N"),
         ("--reference", "pairs:0", "write pairs:N"),
         ("--mask", "nosuch.tif", "or an existing image"),
         ("--smooth-time", "0", "--smooth-time"),

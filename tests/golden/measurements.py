@@ -19,7 +19,6 @@ PLAIN: dict[str, dict[str, Any]] = {
     "median": {"reference": "median"},
     "template": {"reference": "template"},
     "previous": {"reference": "previous"},
-    "rolling": {"reference": "rolling:2"},
     "pairs": {"reference": "pairs:3"},
     "number": {"reference": 3},
     "dft": {"subpixel": "dft", "upsample": 16},

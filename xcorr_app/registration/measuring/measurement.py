@@ -345,7 +345,7 @@ class Measurement(OnePass):
         """Mark frames whose tiles are looked at: a few, spread over the stack."""
         chosen = np.zeros(self._count, dtype=bool)
         # A mean of frames that were not aligned is blurred: it differs everywhere.
-        is_blurred = isinstance(reference, (MeanOfOthers, MedianOfOthers)) or reference.part is not None
+        is_blurred = isinstance(reference, (MeanOfOthers, MedianOfOthers))
         if self._tiles and self.settings.normalization == "zncc" and not is_blurred:
             chosen[_spread(chosen.size, self._few)] = True
         return chosen
