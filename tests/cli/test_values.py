@@ -28,59 +28,6 @@ def stack(tmp_path_factory):
 @pytest.mark.parametrize(
     ("option", "value", "words"),
     [
-        ("--max-shift", "-1", "give pixels"),
-        ("--max-shift", "nan", "give pixels"),
-        ("--max-shift", "1,2,3", "give pixels"),
-        ("--max-shift", "inf", "give pixels"),
-        ("--roi", "3", "write rows and columns"),
-        ("--roi", "1:2", "write rows and columns"),
-        ("--roi", "a:b,c:d", "write rows and columns"),
-        ("--roi", "5:2,0:3", "is empty"),
-        ("--roi", "0:3,:0", "is empty"),
-        ("--reference", "nonsense", "nor an existing file"),
-        ("--reference", "pairs", "write pairs:N"),
-        ("--reference", "pairs:0", "write pairs:N"),
-        ("--mask", "nosuch.tif", "or an existing image"),
-        ("--smooth-time", "0", "--smooth-time"),
-        ("--reference", "x" * 5000, "nor an existing file"),
-        ("--reference", "9" * 5000, "--reference"),
-        ("--verify", "some", "use auto|all|none|N[:PX]"),
-        ("--verify", "-1", "use auto|all|none|N[:PX]"),
-        ("--prefilter", "blur:2", "unknown prefilter"),
-        ("--prefilter", "gaussian", "write gaussian:SIGMA"),
-        ("--prefilter", "gaussian:0", "above 0"),
-        ("--contrast", "local", "use none, auto or local:S"),
-        ("--doubtful", "drop:0", "PX is above 0"),
-        ("--subpixel", "dft:0", "N is 1 to 10000"),
-        ("--subpixel", "phase:100", "N is 1 to 10000"),
-        ("--channel", "-1", "--channel"),
-        ("--max-pixels", "0", "--max-pixels"),
-        ("--verify", "all:nan", "PX is above 0"),
-        ("--verify", "all:inf", "PX is above 0"),
-        ("--verify", "12:0", "PX is above 0"),
-        ("--verify", "none:0.1", "use auto|all|none|N[:PX]"),
-        ("--motion", "patches:15", "a patch has 16 pixels or more"),
-        ("--motion", "patches:64,", "a patch has 16 pixels or more"),
-        ("--motion", "patches:64,3,3", "a patch has 16 pixels or more"),
-        ("--motion", "rigid:64", "use translation|rigid"),
-        ("--format", "ome-tiff:2", "use same|ome-tiff|ome-zarr[:N]"),
-        ("--format", "ome-zarr:13", "N is 1 to 12 levels"),
-        ("--min-overlap", "2", "min_overlap is 2"),
-        ("--axis", "X", "--axis"),
-        ("--interpolation", "sinc", "--interpolation"),
-    ],
-)
-def test_wrong_value(tmp_path, stack, option, value, words):
-    run = align(stack, "-o", tmp_path / "out", option, value)
-    assert run.code == 2
-    assert words in run.stderr
-    assert run.lines_of_error[-1].startswith(("Error: ", "xcorr: "))
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "words"),
-    [
         ("--roi", "0:999,0:9", "do not lie inside 0:40"),
         ("--reference", "-9", "the stack has frames 0 to 3"),
         ("--max-pixels", "5", "allow it with --max-pixels 1920"),
@@ -97,28 +44,6 @@ def test_extreme_windows(tmp_path, stack, value, code):
     run = align(stack, "-o", tmp_path / "out", "--max-shift", value, "--no-apply")
     assert run.code == code
     assert ("could not be trusted" in run.stdout) == bool(code)  # the frames moved farther than the window
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("--no-apply --format ome-zarr", "--format goes with --apply"),
-        ("--no-apply --compression zlib", "--compression goes with --apply"),
-        ("--no-apply --format ome-zarr:2", "--format goes with --apply"),
-        ("--motion rigid --subpixel phase", "--subpixel goes with --motion translation"),
-        ("--motion patches --engine fft", "--engine goes with --motion translation"),
-        ("--motion rigid --kernel-option precision=fp16", "--kernel-option goes with --motion translation"),
-        ("--watch --explain", "--watch and --explain exclude each other"),
-        ("--resume --overwrite", "exclude each other: give one of them"),
-        ("--mask-moves", "--mask-moves goes with --mask"),
-        ("--correct", "--correct needs an image to correct by"),
-    ],
-)
-def test_what_would_change_nothing_is_refused(tmp_path, stack, words, message):
-    run = align(stack, "-o", tmp_path / "out", *words.split())
-    assert run.code == 2
-    assert message in run.stderr
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from tests.batch.movies import content, write_movie, xcorr
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.run import Align
 from xcorr_app.cluster.connect import connected
-from xcorr_app.cluster.task import BEGUN
+from xcorr_app.cluster.task import STARTED
 from xcorr_app.cluster.workers import Workers
 from xcorr_app.errors import ArgumentError, ClusterError
 from xcorr_app.pipeline.output import prepared_output
@@ -84,7 +84,7 @@ def when_begun(workers, act):
         workers._take_note(event)
         act(event[1])
 
-    workers._client.subscribe_topic(BEGUN, listen)
+    workers._client.subscribe_topic(STARTED, listen)
 
 
 def failures(result):

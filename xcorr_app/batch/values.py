@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from xcorr_app.batch import choices
 from xcorr_app.batch.option import OneOf, Text, Within
-from xcorr_app.correlation.engine_names import canonical_engine
 from xcorr_app.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -225,4 +224,4 @@ CONTRAST = Text("none|auto|local:S", _by("registration.stack.prefilter", "Contra
 DEVICE = Text("auto|cpu|cuda[:N]", str)
 CLUSTER = Text("local[:N]|gpus|ADDRESS|FILE.json", _by("cluster.connect", "known_cluster"))
 KERNEL_WORD = Text("NAME=VALUE", str)
-ENGINE = OneOf(("auto", *choices.ENGINES), canonical_engine)
+ENGINE = OneOf(("auto", *choices.ENGINES))

@@ -34,12 +34,12 @@ def watch_of(inputs: tuple[Path, ...], options: AlignOptions) -> dict[str, Any]:
     if len(inputs) != 1:
         raise click.UsageError("--watch waits for files in one folder: name that alone")
 
-    def tell(name: str) -> None:
+    def announce(name: str) -> None:
         if not options.quiet:
             click.echo(f"{name}: complete")
 
     with one_line_failures(WRONG_USAGE, debug=options.debug):
-        arrivals = Arrivals(inputs[0], options.limits, options.layout, options.single_channel, tell)
+        arrivals = Arrivals(inputs[0], options.limits, options.layout, options.single_channel, announce)
     return {"found": Discovery("stacks", (), ()), "taken": partial(watching, arrivals=arrivals)}
 
 

@@ -49,7 +49,7 @@ def shares(count: int) -> list[list[int]]:
     return [cores[number::count] or [cores[number % len(cores)]] for number in range(count)]
 
 
-BEGUN = "xcorr-begun"
+STARTED = "xcorr-begun"
 """Topic of the event by which a worker says that it begins a task: of one that dies nothing else is known."""
 
 _ONE_AT_A_TIME = threading.Lock()
@@ -65,7 +65,7 @@ def compute_stack(work: Work[Any], version: str, spec: SeriesSpec) -> tuple[Outc
     from distributed import get_worker
 
     host = platform.node()
-    get_worker().log_event(BEGUN, {"stack": spec.name, "host": host, "pid": os.getpid()})
+    get_worker().log_event(STARTED, {"stack": spec.name, "host": host, "pid": os.getpid()})
     if own_version() != version:
         raise ClusterError(f"worker {host} has xcorr {own_version()}, the client {version}: install the same")
     with _ONE_AT_A_TIME:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from distributed import CancelledError, KilledWorker, as_completed
 
-from xcorr_app.cluster.task import BEGUN, compute_stack
+from xcorr_app.cluster.task import STARTED, compute_stack
 from xcorr_app.errors import ClusterError
 from xcorr_app.io import SeriesSpec
 from xcorr_app.pipeline.resources import Resources
@@ -99,9 +99,9 @@ class Workers:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._begun: dict[str, list[str]] = {}
+        self._started: dict[str, list[str]] = {}
         self._workers: dict[str, dict[str, Any]] = {}
-        client.subscribe_topic(BEGUN, self._take_note)
+        client.subscribe_topic(STARTED, self._take_note)
 
     def compute_stacks(
         self,
@@ -127,8 +127,8 @@ class Workers:
         return [known[number] for number in range(len(series))]
 
     def as_record(self) -> dict[str, Any]:
-        """Who computed how many stacks, and on what; and which were begun more than once."""
-        retried = {name: workers for name, workers in sorted(self._begun.items()) if len(workers) > 1}
+        """Who computed how many stacks, and on what; and which were started more than once."""
+        retried = {name: workers for name, workers in sorted(self._started.items()) if len(workers) > 1}
         return {"workers": dict(sorted(self._workers.items())), "retried": retried}
 
     def _outcome(self, result: Any, spec: SeriesSpec, work: Work[Any]) -> Outcome:
@@ -136,7 +136,7 @@ class Workers:
         if isinstance(result, BaseException):
             return Outcome(spec.name, failure=self._reason(result, spec, work))
         found, device, host = result
-        worker = self._begun.get(spec.name, [host])[-1]
+        worker = self._started.get(spec.name, [host])[-1]
         self._workers.setdefault(worker, {"device": device, "stacks": 0})["stacks"] += 1
         if found.failure is not None:
             return Outcome(spec.name, failure=f"{found.failure} (on worker {host})", inputs=found.inputs)
@@ -149,8 +149,8 @@ class Workers:
 
     def _reason(self, error: BaseException, spec: SeriesSpec, work: Work[Any]) -> str:
         if isinstance(error, KilledWorker):
-            begun = self._begun.get(spec.name, [])
-            return _WORKERS_DIED.format(count=len(begun), host=begun[-1] if begun else "an unknown machine")
+            started = self._started.get(spec.name, [])
+            return _WORKERS_DIED.format(count=len(started), host=started[-1] if started else "an unknown machine")
         if isinstance(error, ModuleNotFoundError):
             return f"a worker lacks a module ({error}): install the same xcorr-app on all machines"
         if work.options.debug or not isinstance(error, Exception):
@@ -160,4 +160,4 @@ class Workers:
     def _take_note(self, event: tuple[float, dict[str, Any]]) -> None:
         """A worker says that it begins a stack."""
         task = event[1]
-        self._begun.setdefault(task["stack"], []).append(f"{task['host']}, process {task['pid']}")
+        self._started.setdefault(task["stack"], []).append(f"{task['host']}, process {task['pid']}")

@@ -127,8 +127,8 @@ def over_planes(
     `stage` is a verb for the progress, and its past tense for that note.
     """
     name, past = stage
-    tell = progress or (lambda _stage, _done, _total: None)
-    tell(name, 0, count)
+    report = progress or (lambda _stage, _done, _total: None)
+    report(name, 0, count)
     done = 0
     for there in [np] if xp is np else [xp, np]:
         try:
@@ -136,7 +136,7 @@ def over_planes(
                 yield result
                 del result  # not kept while the next one is computed
                 done = stop
-                tell(name, done, count)
+                report(name, done, count)
             return
         except DeviceMemoryError:
             if there is np:

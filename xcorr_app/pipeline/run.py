@@ -118,7 +118,7 @@ def compute_stacks(
     """
     series, lost = work.discovery.series, None
     outcomes: list[Future[Outcome]] = []
-    begun: dict[int, StackSteps] = {}
+    opened: dict[int, StackSteps] = {}
     finishing = max(2, min(_FINISHED_AT_ONCE, worker_count()))
     with (
         _handing_over_soon(on_device=work.device.xp is not np),
@@ -126,20 +126,20 @@ def compute_stacks(
         ExitStack() as held,
         Finisher(finishing, min(2 * finishing, _FINISHED_AT_ONCE)) as finisher,
     ):
-        held.callback(_abandon, begun)  # what was read ahead and not computed
+        held.callback(_abandon, opened)  # what was read ahead and not computed
         for number, spec in enumerate(series):  # which may wait for more to arrive
             for place in range(number, min(number + 1 + _AHEAD, len(series))):
-                if place not in begun:
-                    begun[place] = StackSteps(work, resources, series[place])
-                    begun[place].ahead()
-            if number + 1 in begun and begun[number + 1].begun is None:
+                if place not in opened:
+                    opened[place] = StackSteps(work, resources, series[place])
+                    opened[place].ahead()
+            if number + 1 in opened and opened[number + 1].opened is None:
                 # The system reads ahead what comes next, as far as that does not push out what this stack needs.
                 for path in (paths := series[number + 1].paths[:_MAX_ANNOUNCED]):
                     announce(path, _BYTES_ANNOUNCED // len(paths))
             try:
-                outcomes.append(begun.pop(number).begin(finisher, watcher))
+                outcomes.append(opened.pop(number).begin(finisher, watcher))
             except DeviceLostError as error:
-                _abandon(begun)
+                _abandon(opened)
                 if work.device.is_asked_for:
                     lost = error
                     break
@@ -176,6 +176,6 @@ def _handing_over_soon(*, on_device: bool) -> Iterator[None]:
                 sys.setswitchinterval(seconds)
 
 
-def _abandon(begun: dict[int, StackSteps]) -> None:
-    while begun:
-        begun.popitem()[1].abandon()
+def _abandon(opened: dict[int, StackSteps]) -> None:
+    while opened:
+        opened.popitem()[1].abandon()

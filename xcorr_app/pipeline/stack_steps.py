@@ -127,8 +127,8 @@ class StackSteps:
         self._checksums = Checksums(spec.paths, resources.stages.meter, spec.stamps)
         self._lent = StackResources(resources, self._checksums)
         self._lent.notes += work.notes
-        self.begun: Any = None
-        """What is being read ahead."""
+        self.opened: Any = None
+        """The stack as it is being read ahead."""
 
     def ahead(self) -> None:
         """Let the stack be read for a device while one before it is computed, unless an earlier run finished it.
@@ -139,13 +139,13 @@ class StackSteps:
         if work.device.xp is np or (work.options.resume and work.state.knows(self._spec.name)):
             return
         try:
-            self.begun = work.begin(self._spec, self._lent, ahead=True)
+            self.opened = work.begin(self._spec, self._lent, ahead=True)
         except Exception:  # noqa: BLE001 - it comes again when the stack is computed
             self._lent.close()
 
     def abandon(self) -> None:
         """Leave nothing of what was begun."""
-        self.begun = None
+        self.opened = None
         self._lent.abandon()
 
     def begin(self, finisher: Finisher, watcher: Watcher | None) -> Future[Outcome]:
@@ -160,9 +160,9 @@ class StackSteps:
         try:
             # What an earlier run left goes first, so that old and new never mix.
             work.state.discard(name, work.outputs(name))
-            begun, self.begun = self.begun, None
-            done = work.process(self._spec, self._lent, begun or work.begin(self._spec, self._lent))
-            del begun
+            opened, self.opened = self.opened, None
+            done = work.process(self._spec, self._lent, opened or work.begin(self._spec, self._lent))
+            del opened
             self._lent.close()
             with self._stages.waiting("finish"):
                 return finisher.submit(partial(self._finish, done, finisher.check), self.abandon)

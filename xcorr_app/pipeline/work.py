@@ -87,7 +87,7 @@ def memory_as_limit(message: str) -> Iterator[None]:
 
 
 Watcher = Callable[[str], Progress | None]
-"""Called with a stack's name when it begins; returns what is told of its progress."""
+"""Called with a stack's name when it begins; returns what takes in its progress."""
 Facts = dict[str, Any]
 """What is known of a stack, for ``run.json``: counts, times, notes."""
 
@@ -200,8 +200,8 @@ class Work(Generic[OptionsT]):
     def begin(self, spec: SeriesSpec, resources: StackResources, *, ahead: bool = False) -> Any:
         """Open a stack and begin to read it; None where that is not to be done `ahead`, while another is computed."""
 
-    def process(self, spec: SeriesSpec, resources: StackResources, begun: Any) -> Finished:
-        """Compute the results of a stack that was `begun`.
+    def process(self, spec: SeriesSpec, resources: StackResources, opened: Any) -> Finished:
+        """Compute the results of a stack as `begin` has `opened` it.
 
         Files begun through `resources` are completed, and sources opened through it closed, afterwards.
         """

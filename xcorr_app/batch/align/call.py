@@ -227,17 +227,17 @@ def align(
     work = plan_stacks(Align, paths, folder, asked, elsewhere=asked.cluster is not None)
     with (
         prepared_output(work.out, resume=asked.resume, overwrite=asked.overwrite),
-        shown(progress) as told,
+        shown(progress) as display,
         workers_of(asked.cluster) as elsewhere,
     ):
-        watcher = None if told is None else partial(_named, told)
+        watcher = None if display is None else partial(_named, display)
         run = run_stacks(work, watcher=watcher, elsewhere=elsewhere)
         return Alignment.of(run, work.out)
 
 
-def _named(told: Progress, name: str) -> Progress:
+def _named(display: Progress, name: str) -> Progress:
     """Progress of a stack, whose name goes before each stage."""
-    return lambda stage, done, total: told(f"{name}: {stage}", done, total)
+    return lambda stage, done, total: display(f"{name}: {stage}", done, total)
 
 
 def _signature() -> inspect.Signature:

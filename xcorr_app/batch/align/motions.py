@@ -34,7 +34,7 @@ class Warped:
     warp: Warp
     files: dict[str, bytes]
     """Content of the files that tell of it, by name."""
-    seen: tuple[slice, slice]
+    common: tuple[slice, slice]
     """Part of the reference that every frame shows."""
     bends: Bends | None = None
     """What the report shows of frames whose parts move otherwise."""
@@ -79,7 +79,7 @@ def frames_csv(
     return csv_text(head, ([t, *origin, *rest] for t, (origin, *rest) in enumerate(lines))).encode()
 
 
-def as_shifts(result: MotionResult, engine: str, told: str, window: ShiftWindow) -> ShiftResult:
+def as_shifts(result: MotionResult, engine: str, note: str, window: ShiftWindow) -> ShiftResult:
     """What is known of the frames as of shifts: those of their middles, searched in `window`."""
     count = len(result.flags)
     nothing = np.full(count, np.nan)
@@ -94,7 +94,7 @@ def as_shifts(result: MotionResult, engine: str, told: str, window: ShiftWindow)
         window=window,
         engine=engine,
         reference=result.reference,
-        notes=(told, *result.notes),
+        notes=(note, *result.notes),
         unreadable=result.unreadable,
         sigma=result.sigma,
         significance=nothing,
@@ -111,17 +111,17 @@ def measured_by_motion(frames: SourceFrames, options: AlignOptions, resources: S
     result, correction = _measured(measure, frames, options, resources)
     applied, shape = result.applied(options.policy), frames.shape
     matrices = np.round(applied, 9)
-    told = f"Measured as {result.model} motion; shifts are those of the middle of the frame (see motion.csv)."
+    note = f"Measured as {result.model} motion; shifts are those of the middle of the frame (see motion.csv)."
     turns = tuple(zip(result.angle.tolist(), result.scale.tolist(), strict=True))
     reach = ShiftWindow.symmetric(*(size // 2 for size in shape))  # what is tried of each rotation
     # Doubtful frames are moved by what their matrices say, of which the table has the shifts.
     return Measured(
-        replace(as_shifts(result, _ENGINE, told, reach), read_applied=replace(result, matrices=applied).shifts),
+        replace(as_shifts(result, _ENGINE, note, reach), read_applied=replace(result, matrices=applied).shifts),
         correction,
         warped=Warped(
             by_matrices(matrices),
             {"motion.csv": motion_csv(frames, result, matrices)},
-            seen_by_all(matrices, shape),
+            warped_common_area(matrices, shape),
             turns=turns,
         ),
     )
@@ -138,7 +138,7 @@ def motion_csv(frames: SourceFrames, result: MotionResult, applied: NDArray[np.f
     return frames_csv(frames, result.flags, measured, elements)
 
 
-def seen_by_all(matrices: NDArray[np.float64], shape: tuple[int, int]) -> tuple[slice, slice]:
+def warped_common_area(matrices: NDArray[np.float64], shape: tuple[int, int]) -> tuple[slice, slice]:
     """The largest part of the reference, of its shape and about its middle, that every frame shows."""
     half = (np.array(shape) - 1) / 2
     kept = matrices[np.isfinite(matrices).all(axis=(1, 2))]
@@ -155,7 +155,7 @@ def seen_by_all(matrices: NDArray[np.float64], shape: tuple[int, int]) -> tuple[
 FILES = ("motion.npz", "patches.csv")
 """In the folder of a stack's results."""
 ENGINE = "patches"
-_TOLD = (
+_NOTE = (
     "Measured by patches; shifts are the means of each frame's field (see patches.csv for its size, motion.npz for the "
     "field)."
 )
@@ -173,8 +173,8 @@ def measured_by_patches(frames: SourceFrames, options: AlignOptions, resources: 
     kept = replace(result, doubtful=options.policy)
     files = {"motion.npz": kept.archive(), "patches.csv": _frames_csv(frames, result, field)}
     warp = by_fields(applied, (field.rows, field.columns))
-    warped = Warped(warp, files, _seen_through_fields(applied, shape), _bends(field, result.trusted))
-    return Measured(as_shifts(result, ENGINE, _TOLD, settings.window(shape)), correction, warped=warped)
+    warped = Warped(warp, files, _fields_common_area(applied, shape), _bends(field, result.trusted))
+    return Measured(as_shifts(result, ENGINE, _NOTE, settings.window(shape)), correction, warped=warped)
 
 
 def _frames_csv(frames: SourceFrames, result: MotionResult, field: Field) -> bytes:
@@ -222,7 +222,7 @@ def _bends(field: Field, trusted: NDArray[np.bool_]) -> Bends | None:
     )
 
 
-def _seen_through_fields(shifts: NDArray[np.float64], shape: tuple[int, int]) -> tuple[slice, slice]:
+def _fields_common_area(shifts: NDArray[np.float64], shape: tuple[int, int]) -> tuple[slice, slice]:
     """A part of the reference that every frame shows; the middle where there is none."""
     kept = shifts[np.isfinite(shifts).all(axis=(1, 2, 3))]
     parts = []

@@ -107,9 +107,9 @@ class Align(Work[AlignOptions]):
         """See `Work`."""
         return resources.begin(self._frames(spec.open()), self.device.xp, ahead=ahead)
 
-    def process(self, spec: SeriesSpec, resources: StackResources, begun: SourceFrames) -> Finished:
+    def process(self, spec: SeriesSpec, resources: StackResources, opened: SourceFrames) -> Finished:
         """See `Work`."""
-        return align_stack(spec, self, resources, begun)
+        return align_stack(spec, self, resources, opened)
 
     def restored(self, name: str, record: dict[str, Any]) -> StackReport | None:
         """See `Work`."""

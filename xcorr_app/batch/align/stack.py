@@ -116,8 +116,8 @@ def measured_by_shifts(frames: SourceFrames, options: AlignOptions, resources: S
     others = [frames_along(frames.source, frames.axis, c, xp) for c in other_channels(options, frames)]
     results = [first, *(estimated(other, resources.on_device(other, xp)) for other in others)]
     names = frames.source.metadata.channel_names
-    said = [names[c] if c < len(names) else str(c) for c in (each.channel for each in (frames, *others))]
-    return Measured(together(results, said, settings, xp), correction, advice)
+    labels = [names[c] if c < len(names) else str(c) for c in (each.channel for each in (frames, *others))]
+    return Measured(together(results, labels, settings, xp), correction, advice)
 
 
 _WAYS = {"translation": measured_by_shifts, PATCHES: measured_by_patches}
@@ -140,14 +140,14 @@ def _moved(
         raise InputError(_NOTHING_KEPT.format(name=spec.name, frames=frames.count))
     ending = output_ending(options.file_format, frames.source.metadata)
     target = folder / f"{spec.name}_aligned{ending}" if options.apply else None
-    covers, seen, defects = moves, None, result.defects
+    covers, common, defects = moves, None, result.defects
     if warped is not None:
-        covers, seen, defects = np.where(np.isfinite(moves), 0.0, np.nan), warped.seen, None
+        covers, common, defects = np.where(np.isfinite(moves), 0.0, np.nan), warped.common, None
     flagged, settings = [row.frame for row in rows if row.is_flagged], options.settings
     projections = None
     if options.report == "full":
         masks = settings.masks if result.counted is None else Masks.of(result.counted)
-        projections = Projections(frames.shape, covers, flagged, settings.roi, seen, defects, masks)
+        projections = Projections(frames.shape, covers, flagged, settings.roi, common, defects, masks)
     moved = Moved(0, None, None)
     if projections is not None or target is not None:
         with resources.step("move"):
@@ -216,8 +216,8 @@ def _tiles(result: ShiftResult) -> tuple[tuple[float, ...], ...] | None:
     """Share of the frames in which each tile differs; None where the frames move as one."""
     if not two_motions(result.tiles):
         return None
-    told = np.isfinite(result.tiles).sum(axis=0)
-    share = (result.tiles == DIFFERS).sum(axis=0) / np.where(told > 0, told, np.nan)
+    compared = np.isfinite(result.tiles).sum(axis=0)
+    share = (result.tiles == DIFFERS).sum(axis=0) / np.where(compared > 0, compared, np.nan)
     return tuple(tuple(round(value, 3) for value in row) for row in share.tolist())
 
 
@@ -281,10 +281,10 @@ def _notes(frames: SourceFrames, result: ShiftResult, options: AlignOptions) -> 
         f"{replaced} NaN or infinite pixels were replaced by the mean of their frame for measuring only.": replaced > 0,
     }
     unreadable = [f"Frame {frame} is unreadable: {reason}." for frame, reason in list(result.unreadable.items())[:5]]
-    return [*_said(before), *result.notes, *_said(after), *unreadable]
+    return [*_holding(before), *result.notes, *_holding(after), *unreadable]
 
 
-def _said(notes: dict[str, bool]) -> list[str]:
+def _holding(notes: dict[str, bool]) -> list[str]:
     """Those that hold."""
     return [note for note, holds in notes.items() if holds]
 
@@ -306,4 +306,4 @@ def _notes_on_moving(rows: Sequence[FrameRow], options: AlignOptions, moved: Mov
         clipped: moved.clipped > 0,
         f"Cropped to rows {height.start}:{height.stop} and columns {width.start}:{width.stop}.": moved.area is not None,
     }
-    return _said(notes) if options.apply else []
+    return _holding(notes) if options.apply else []

@@ -51,7 +51,7 @@ class Apply(OneFile[ApplyOptions]):
             order = INTERPOLATIONS[self.options.interpolation]
             return decide_moving(frames.shape, planes, frames.dtype.name, order, limits_of(self.device.xp))
 
-    def process(self, spec: SeriesSpec, resources: StackResources, begun: None) -> Finished:
+    def process(self, spec: SeriesSpec, resources: StackResources, opened: None) -> Finished:
         """See `Work`."""
         source = resources.open(spec.open(), once=True)
         frames = self._frames(source)

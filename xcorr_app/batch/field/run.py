@@ -141,7 +141,7 @@ class Fields(Work[FieldOptions]):
         engine = "fft" if self.device.xp is np else "auto"
         return Decision(engine, reason="the windows of a pass are correlated together")
 
-    def process(self, spec: SeriesSpec, resources: StackResources, begun: None) -> Finished:
+    def process(self, spec: SeriesSpec, resources: StackResources, opened: None) -> Finished:
         """See `Work`."""
         options, folder = self.options, self.out / spec.name
         outputs: list[Path] = []

@@ -76,7 +76,7 @@ class Filter(OneFile[FilterOptions]):
         in_order = plane_positions if self.options.choice.bank is None else bank_positions
         return resources.begin(HostPlanes(source, in_order(source.metadata)), self.device.xp, once=True, ahead=ahead)
 
-    def process(self, spec: SeriesSpec, resources: StackResources, begun: HostPlanes) -> Finished:
+    def process(self, spec: SeriesSpec, resources: StackResources, opened: HostPlanes) -> Finished:
         """See `Work`: a plane that cannot be read is written as zeros and named in the result.
 
         Where the memory of a device does not suffice for one plane, the CPU filters the rest.
@@ -86,14 +86,14 @@ class Filter(OneFile[FilterOptions]):
         engines: dict[str, None] = {}
         notes: list[str] = [*spec.notes]
         clipped = non_finite = 0
-        source, positions = begun.source, begun.positions
+        source, positions = opened.source, opened.positions
         if bank is None:
             metadata = written_metadata(source.metadata, options)
         else:
             metadata = bank_metadata(source.metadata, bank, options)
 
         def job(start: int, stop: int, xp: Any) -> tuple[Array, int, dict[int, str], str]:
-            chunk = begun.read_for(xp, start, stop)
+            chunk = opened.read_for(xp, start, stop)
             after, count, engine = _filtered(chunk.frames, options)
             after = after.astype(metadata.dtype, copy=False)
             for plane in chunk.unreadable:

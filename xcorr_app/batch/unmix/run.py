@@ -95,7 +95,7 @@ class _Stack(NamedTuple):
     metadata: StackMetadata
     """Of the result."""
     planes: HostPlanes | None = None
-    """Of which reading has begun, some of them on the way to a device; None of colour images."""
+    """Some of them on the way to a device; None of colour images."""
 
 
 class Unmix(OneFile[UnmixOptions]):
@@ -157,22 +157,22 @@ class Unmix(OneFile[UnmixOptions]):
         planes = resources.begin(HostPlanes(stack.source, ordered), self.device.xp, once=True, ahead=ahead)
         return None if planes is None else stack._replace(source=planes.source, planes=planes)
 
-    def process(self, spec: SeriesSpec, resources: StackResources, begun: _Stack) -> Finished:
+    def process(self, spec: SeriesSpec, resources: StackResources, opened: _Stack) -> Finished:
         """See `Work`: all channels of one place together.
 
         Where a device's memory does not suffice for a place, the CPU mixes it and those after it.
         """
-        options, mixing, metadata = self.options, self._mixing, begun.metadata
+        options, mixing, metadata = self.options, self._mixing, opened.metadata
         axes, sides, number = metadata.axes[:-2].removesuffix("C"), metadata.shape[-2:], mixing.matrix.shape[1]
         places = [
             dict(zip(axes.lower(), at, strict=True)) for at in np.ndindex(*(metadata.sizes[each] for each in axes))
         ]
 
         def job(start: int, stop: int, xp: Any) -> tuple[Array, int]:
-            if begun.planes is None:
-                planes = xp.asarray(np.stack([begun.source.plane(**place) for place in places[start:stop]]))
+            if opened.planes is None:
+                planes = xp.asarray(np.stack([opened.source.plane(**place) for place in places[start:stop]]))
             else:
-                chunk = begun.planes.read_for(xp, start * number, stop * number)
+                chunk = opened.planes.read_for(xp, start * number, stop * number)
                 for plane in sorted(chunk.unreadable):
                     raise InputError(chunk.unreadable[plane])
                 planes = chunk.frames.reshape(stop - start, number, *sides)
