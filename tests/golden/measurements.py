@@ -16,7 +16,6 @@ Case = Callable[[], Any]
 PLAIN: dict[str, dict[str, Any]] = {
     "defaults": {},
     "mean": {"reference": "mean"},
-    "median": {"reference": "median"},
     "template": {"reference": "template"},
     "previous": {"reference": "previous"},
     "pairs": {"reference": "pairs:3"},

@@ -8,7 +8,7 @@ from __future__ import annotations
 NORMALIZATIONS = ("zncc", "none", "phase")
 SUBPIXEL_METHODS = ("gaussian", "dft", "quadratic", "parabolic", "none")
 ALIGN_SUBPIXEL_METHODS = (*SUBPIXEL_METHODS, "phase")
-REFERENCES = ("first", "last", "mean", "median", "previous", "template")
+REFERENCES = ("first", "last", "mean", "previous", "template")
 NUMBERED_REFERENCES = ("pairs",)
 INTERPOLATIONS = ("nearest", "linear", "cubic", "lanczos", "fourier")
 MOTIONS = ("translation", "rigid", "similarity", "affine", "patches")

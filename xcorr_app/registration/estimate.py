@@ -74,8 +74,8 @@ def estimate_shifts(
         lives. Dask, zarr and h5py arrays are computed or read block by block. What a masked array masks does not count,
         as by `mask`. NaN and infinite pixels are replaced by the mean of
         the others for measuring.
-    reference : {'first', 'last', 'mean', 'median', 'template', 'previous', 'pairs:K'}, int or ndarray
-        What frames are compared with. ``mean`` and ``median`` (of frames at one gain and offset) leave out the frame
+    reference : {'first', 'last', 'mean', 'template', 'previous', 'pairs:K'}, int or ndarray
+        What frames are compared with. ``mean`` (of frames at one gain and offset) leaves out the frame
         that is measured. ``template`` starts from the first frame, then repeats: mean of all aligned frames but the one
         measured, each brought to one gain and offset and only where it was seen, until no shift changes by more than
         0.0005 px; the first usable frame has shift zero, and `max_shift` counts from the middle of all frames. Frames

@@ -15,7 +15,7 @@ from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.measuring.one_pass import OnePass
 from xcorr_app.registration.measuring.phase_ramp import refine
-from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers, MedianOfOthers, Reference
+from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers, Reference
 from xcorr_app.registration.measuring.reweighted_fit import FINELY_NOISY, fit_reweighted
 from xcorr_app.registration.measuring.rivals import CANDIDATES, disambiguated, stand_still
 from xcorr_app.registration.measuring.scene_of_two import scene_of_two
@@ -345,7 +345,7 @@ class Measurement(OnePass):
         """Mark frames whose tiles are looked at: a few, spread over the stack."""
         chosen = np.zeros(self._count, dtype=bool)
         # A mean of frames that were not aligned is blurred: it differs everywhere.
-        is_blurred = isinstance(reference, (MeanOfOthers, MedianOfOthers))
+        is_blurred = isinstance(reference, MeanOfOthers)
         if self._tiles and self.settings.normalization == "zncc" and not is_blurred:
             chosen[_spread(chosen.size, self._few)] = True
         return chosen

@@ -40,7 +40,7 @@ _AS_LONG_AS = 2
 """On a CPU the patches of a frame take as much memory as the shifts of so many."""
 _MIN_TRUSTED = 1 / 3
 """Share of trusted patches below which a frame is uncertain."""
-_LEFT_OUT = ("mean", "median", "template")
+_LEFT_OUT = ("mean", "template")
 """References of which the frame that is measured takes no part."""
 REFERENCES = ("first", "last", *_LEFT_OUT)
 _NO_MATTER = {quality.INCONSISTENT, quality.LOW_SCORE, quality.UNCERTAIN, quality.AMBIGUOUS}

@@ -9,7 +9,7 @@ import numpy as np
 
 from xcorr_app.errors import ArgumentError
 
-REFERENCES = ("first", "last", "mean", "median", "previous", "template")
+REFERENCES = ("first", "last", "mean", "previous", "template")
 NUMBERED_REFERENCES = ("pairs",)
 _MAX_NUMBER = 1000
 
