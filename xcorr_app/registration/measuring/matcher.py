@@ -67,9 +67,9 @@ class PreparedReference:
         return self._matcher.zncc.left(self.values)
 
     @cached_property
-    def clean(self) -> NDArray[np.float64]:
+    def signal_fractions(self) -> NDArray[np.float64]:
         """(1 or n,) fraction of the variance that is not white noise."""
-        return self._matcher.clean(self.values)
+        return signal_fraction(self.values)
 
     @cached_property
     def tables(self) -> Array:
@@ -80,16 +80,20 @@ class PreparedReference:
     @cached_property
     def slopes(self) -> ReferenceSlopes:
         """Their slopes, smoothed as planes are, for standard errors."""
-        if "clean" in self.__dict__ or not is_device_array(self.values) or self.values.dtype != np.float32:
-            return ReferenceSlopes(self.values, self._matcher.kernel, self.clean)
+        if "signal_fractions" in self.__dict__ or not is_device_array(self.values) or self.values.dtype != np.float32:
+            return ReferenceSlopes(self.values, self._matcher.kernel, self.signal_fractions)
         # A device is waited for once: both look at the same rows.
         found = ReferenceSlopes(self.values, self._matcher.kernel, started=self._started)
-        self.clean, self._started = found.clean, None
+        self.signal_fractions, self._started = found.signal_fractions, None
         return found
 
     def start_slopes(self) -> None:
         """Let a device begin with what `slopes` waits for."""
-        if not {"clean", "slopes"} & self.__dict__.keys() and self._started is None and self.values.dtype == np.float32:
+        if (
+            not {"signal_fractions", "slopes"} & self.__dict__.keys()
+            and self._started is None
+            and self.values.dtype == np.float32
+        ):
             self._started = started_slopes(self.values, noisy=True)
 
 
@@ -181,7 +185,9 @@ class Matcher:
         if self.on_device is None or pending is None:
             planes = self.planes(reference, frames)
             match = self.match(planes)
-            return Compared(match, self.clean(planes.values), planes.values, _shapes(reference, planes.values, match))
+            return Compared(
+                match, signal_fraction(planes.values), planes.values, _shapes(reference, planes.values, match)
+            )
         values = frames if frames.dtype.kind in "iu" else self._standard(frames)
         found = self.on_device.match(
             reference.values,
@@ -223,10 +229,6 @@ class Matcher:
         if self._settings.normalization != "zncc":
             searched = self._xp.where(self.zncc.too_small[rim, rim], np.nan, searched)
         return Planes(values, searched, scores, overlap, reference.values, reference.overlap)
-
-    def clean(self, values: Array) -> NDArray[np.float64]:
-        """Fraction of the variance of each image (n, h, w) that is not white noise."""
-        return signal_fraction(values)
 
     def _standard(self, images: Array) -> Array:
         return standardize(images, self._dtype).values

@@ -103,7 +103,7 @@ class OnePass:
             compared = matcher.compare(prepared_reference, frames) if compared is None else compared.of(rows)
             if self.settings.subpixel == PHASE and parts is None:
                 compared = with_phase_ramps(compared, prepared_reference.values)
-            result.fill(rows, compared, prepared_reference.clean, shape, self.window, self.settings)
+            result.fill(rows, compared, prepared_reference.signal_fractions, shape, self.window, self.settings)
             asked = np.flatnonzero(sampled[start:stop][rows])
             if asked.size:
                 seen = _some(whole[0], asked), take(whole[1], asked)
