@@ -83,7 +83,7 @@ def folder(tmp_path_factory):
         ("align", "--correct", "--correct needs an image to correct by"),
         ("align", "--motion rigid --border crop", "crop"),
         ("align", "--motion rigid --interpolation fourier", "moves by shifts only"),
-        ("align", "--motion affine --reference median", "is for shifts"),
+        ("align", "--motion affine --reference pairs:2", "is for shifts"),
         ("align", "--motion rigid --mask nonzero", "--mask goes with --motion translation"),
         ("align", "--motion elastic", "elastic"),
         ("align", "--mask dark", "is no rule"),
