@@ -418,7 +418,7 @@ def test_wrong_usage(folder, monkeypatch, command, words, message):
         ("unmix m.tif --matrix m.csv", "axes TYX .. --channel-axis T"),
         ("unmix small.tif --matrix m.csv", "no axis C of channels; it is a single image"),
         ("unmix tc.ome.tif --matrix m.csv --channel-axis T", "two axes of channels"),
-        ("unmix rgba.tif --stain he", "not full opacity"),
+        ("unmix rgba.tif --stain he", "save it without transparency"),
         ("apply t.csv m.tif --scale 1e300", "would move a frame by 4.24e+300 px, and nothing of it would be left"),
     ],
 )
