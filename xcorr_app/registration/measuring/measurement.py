@@ -133,20 +133,21 @@ class Measurement(OnePass):
         few = _less_sure(columns.sigma, chosen, self._few)
         if not few.any():
             return columns
-        if not masks.surer(columns.sigma, self._phases(columns, reference, few).sigma, few, 1.0):
+        first = self._phases(columns, reference, few)
+        if not masks.surer(columns.sigma, first.sigma, few, 1.0):
             return columns
         # Windows where a bent peak was found pull at a smooth scene.
-        first = self._phases(columns, reference, few, twice=True)
+        first = self._phases(columns, reference, few, first.shift)
         off = np.abs(first.shift - columns.shifts)[few] / columns.sigma[few]
         share = _WORTH_A_FIT if np.median(off.max(axis=1)) > _BENT else _FAR_SURER
         if not masks.surer(columns.sigma, first.sigma, few, share):
             return columns
-        found = self._phases(columns, reference, chosen & ~few, twice=True)
+        found = self._phases_twice(columns, reference, chosen & ~few)
         found.shift[few], found.sigma[few] = first.shift[few], first.sigma[few]
         lacking = chosen & ~np.isfinite(found.sigma).all(axis=1)
         if 0 < 2 * lacking.sum() < chosen.sum():
             # What lies over others lies over these, too.
-            again = self._phases(columns, reference, lacking, twice=True, layers=True)
+            again = self._phases_twice(columns, reference, lacking, layers=True)
             found.shift[lacking], found.sigma[lacking] = again.shift[lacking], again.sigma[lacking]
         taken = _of_all(found, chosen)
         if taken is None:
@@ -167,22 +168,32 @@ class Measurement(OnePass):
         columns: Measured,
         reference: Reference,
         chosen: NDArray[np.bool_],
+        start: NDArray[np.float64] | None = None,
         *,
-        twice: bool = False,
         layers: bool = False,
     ) -> Refined:
-        """Shifts and standard errors of frames (T,) by the phase of their cross-spectra; NaN where there are none."""
-        shifts, found = columns.shifts, Refined(columns.shifts.copy(), np.full_like(columns.sigma, np.nan))
+        """Shifts and standard errors of frames (T,) by the phase of their cross-spectra; NaN where there are none.
+
+        From windows at shifts (T, 2), those measured unless given.
+        """
+        shifts = columns.shifts if start is None else start
+        found = Refined(shifts.copy(), np.full_like(columns.sigma, np.nan))
 
         def refined(images: Array, frames: Array, numbers: NDArray[np.intp]) -> Refined:
-            once = refine(images, frames, shifts[numbers], layers=layers)
-            return refine(images, frames, once.shift, layers=layers) if twice else once
+            return refine(images, frames, shifts[numbers], layers=layers)
 
         for numbers, these in self.over_chosen("refine", reference, chosen, refined):
             found.shift[numbers], found.sigma[numbers] = these
         with np.errstate(invalid="ignore"):
-            found.sigma[~(np.abs(found.shift - shifts) < _OF_ONE_PEAK).all(axis=1)] = np.nan
+            found.sigma[~(np.abs(found.shift - columns.shifts) < _OF_ONE_PEAK).all(axis=1)] = np.nan
         return found
+
+    def _phases_twice(
+        self, columns: Measured, reference: Reference, chosen: NDArray[np.bool_], *, layers: bool = False
+    ) -> Refined:
+        """The same by windows where phases put the scene once."""
+        once = self._phases(columns, reference, chosen, layers=layers)
+        return self._phases(columns, reference, chosen, once.shift, layers=layers)
 
     def _disambiguate(self, columns: Measured, reference: Reference) -> None:
         """Ask whether pictures tell shifts from others that fit almost as well; of all frames if a few do."""

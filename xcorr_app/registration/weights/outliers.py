@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
+import cv2
 import numpy as np
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
@@ -14,6 +16,7 @@ NOISE_OF_STEPS = 1.4826 / math.sqrt(2)
 """Standard deviation of white noise over the median step between neighbours."""
 _REACH, RANGE = 0.05, 5.0
 """Share of its height, and deviations of the noise (of eight pixels 2.8, as a rule), by which its neighbours differ."""
+_EIGHT = np.array([[1, 1, 1], [1, 0, 1], [1, 1, 1]], np.uint8)
 
 
 def stands_out(image: Array) -> bool:
@@ -33,9 +36,10 @@ def outliers(frames: Array, between: float = RANGE) -> tuple[Array, Array]:
     But for so many deviations of the noise `between` them.
     """
     xp, (above, below, apart, steps) = array_namespace(frames), relief(frames)
+    middle = steps.shape[1] // 2
     height, noise = (
         xp.maximum(above, below),
-        NOISE_OF_STEPS * xp.sort(steps, axis=1)[:, steps.shape[1] // 2, None, None],
+        NOISE_OF_STEPS * xp.partition(steps, middle, axis=1)[:, middle, None, None],
     )
     beyond = (height > DEVIATIONS * noise) & (noise > 0)
     return beyond, beyond & (apart < _REACH * height + between * noise)
@@ -51,14 +55,20 @@ def relief(frames: Array) -> tuple[Array, Array, Array, Array]:
     values = frames.astype(np.float32 if frames.dtype.itemsize <= 2 or frames.dtype == np.float32 else np.float64)
     if frames.dtype.kind == "f":
         values = xp.where(xp.isfinite(frames), values, 0)
-    padded = xp.pad(values, ((0, 0), (1, 1), (1, 1)), mode="reflect")
-    ends = []
-    for end in (xp.maximum, xp.minimum):
-        sides = end(padded[..., :-2], padded[..., 2:])
-        lines = end(sides, padded[..., 1:-1])
-        ends.append(end(end(lines[:, :-2], lines[:, 2:]), sides[:, 1:-1]))
-    highest, lowest = ends
+    highest, lowest = (_around(values, end) for end in (xp.maximum, xp.minimum))
     beyond = values - highest, lowest - values
     if frames.dtype.kind == "f":
         beyond = tuple(xp.where(xp.isfinite(frames), height, 0) for height in beyond)
     return *beyond, highest - lowest, abs(xp.diff(values[:, ::4], axis=2)).reshape(len(values), -1)
+
+
+def _around(values: Array, end: Callable[..., Array]) -> Array:
+    """Highest, or lowest, of the eight around pixels of frames (n, h, w), by NumPy's function of that name."""
+    xp = array_namespace(values)
+    if xp is np:
+        morphed = cv2.dilate if end is np.maximum else cv2.erode
+        return np.stack([morphed(each, _EIGHT, borderType=cv2.BORDER_REFLECT_101) for each in values])
+    padded = xp.pad(values, ((0, 0), (1, 1), (1, 1)), mode="reflect")
+    sides = end(padded[..., :-2], padded[..., 2:])
+    lines = end(sides, padded[..., 1:-1])
+    return end(end(lines[:, :-2], lines[:, 2:]), sides[:, 1:-1])
