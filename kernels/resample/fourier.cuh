@@ -1,6 +1,6 @@
 // Fourier interpolation along an axis of n samples by transforms of length n: what its kernels share.
 //
-// The cosine series of the mirrored samples (see xcorr_app/registration/moving/fourier.py) moved by s has the coefficients of the
+// The cosine series of the mirrored samples (see xcorr_app/registration/moving/translation.py) moved by s has the coefficients of the
 // DCT-II times cos(pi k s / n), as a series of cosines, and times sin(pi k s / n), as one of sines. Makhoul's reordering
 // makes each of these transforms a real FFT of n samples: even samples first, then the odd ones backwards. The two series
 // that move the frame are the real and the imaginary part of one complex FFT; with (-1)^i before it, that of sines is one

@@ -12,7 +12,7 @@ import xcorr_app as xc
 from tests.batch.movies import movie
 from xcorr_app.arrays.lazy import ChunksMergedWarning
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.registration.stack import sliced_frames
+from xcorr_app.registration.stack import stack_input
 
 STACK = movie((37, 43), drift=[(0, 0), (1, -1), (-2, 3), (3, 2), (0, 1), (2, 2), (-1, 0)])
 RNG = np.random.default_rng(11)
@@ -119,7 +119,7 @@ def test_shifts_are_computed_block_by_block(tmp_path, kind, reference, monkeypat
     whole = xc.estimate_shifts(STACK, reference, max_shift=6)
     stack = kind(tmp_path)
     assert xc.estimate_shifts(stack, reference, max_shift=6) == whole
-    monkeypatch.setattr(sliced_frames, "_KEPT", 0)
+    monkeypatch.setattr(stack_input, "_KEPT", 0)
     assert xc.estimate_shifts(stack, reference, max_shift=6) == whole
 
 

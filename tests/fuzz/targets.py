@@ -60,22 +60,16 @@ def write_hdf5_gzip(folder):
 
 
 def write_hdf5_virtual(folder):
+    """An array that is found by its group, beside one that is virtual, which the library parses to look for others."""
     import h5py
 
     layout = h5py.VirtualLayout(STACK.shape, STACK.dtype)
     layout[:] = h5py.VirtualSource("source.h5", "data", STACK.shape)
     with formats.h5(folder / "seed.h5") as file:
-        file.create_virtual_dataset("data", layout)
+        file.create_virtual_dataset("virtual", layout)
+        file["emd/data"] = STACK
+        file["emd"].attrs["emd_group_type"] = 1
     return (folder / "seed.h5").read_bytes()
-
-
-def beside_its_source(path):
-    """Planes of a virtual array, over a file beside it that stays sound."""
-    source = path.with_name("source.h5")
-    if not source.exists():
-        with formats.h5(source) as file:
-            file["data"] = STACK
-    return images(path)
 
 
 def ome_behind_a_comment(path, data, axes):
@@ -298,7 +292,7 @@ TARGETS = {
     "mrc": of_library("mrcfile", write_mrc, ".mrc"),
     "hdf5": of_library("h5py", write_hdf5, ".h5"),
     "hdf5-gzip": of_library("h5py", write_hdf5_gzip, ".h5"),
-    "hdf5-virtual": of_library("h5py", write_hdf5_virtual, ".h5", beside_its_source),
+    "hdf5-virtual": of_library("h5py", write_hdf5_virtual, ".h5"),
     "lif": of_library("readlif", write_lif, ".lif"),
     "czi": of_library("czifile", write_czi, ".czi"),
     "nd2": of_library("nd2", write_nd2_file, ".nd2"),

@@ -9,7 +9,7 @@ from tests.correlation import plain
 from tests.registration.scenes import drifting
 from xcorr_app import cross_correlate, estimate_shifts
 from xcorr_app.errors import DeviceMemoryError
-from xcorr_app.registration.host_fallback import NOTE
+from xcorr_app.registration.estimate import ON_HOST as NOTE
 from xcorr_app.registration.stack import passes
 
 pytestmark = pytest.mark.gpu

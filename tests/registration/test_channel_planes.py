@@ -66,17 +66,16 @@ def test_noise_alone_is_not_believed():
     channels = [measured(stack) for stack in noise]
     summed, asked = found(channels)
     assert asked.sum() >= 58
-    assert summed.taken.sum() <= 1
+    assert summed.trusted.sum() <= 1
 
 
-def test_channels_that_move_apart_are_not_believed():
-    channels = [faint(1), faint(2, drift=DRIFT[:, ::-1] * [-1, 1])]
-    both = together(channels, ["0", "1"], SETTINGS, np)
-    summed, asked = found(channels)
-    apart = asked & (np.abs(DRIFT - DRIFT[:, ::-1] * [-1, 1]).max(axis=1) > 3)
-    assert apart.sum() > 5
-    assert summed.taken[apart].mean() < 0.3
-    assert len(both.shifts) == len(DRIFT)
+def test_channels_that_move_apart_are_not_averaged():
+    """Where the peak of one of them stands out of the sum it is taken, as that of a channel alone would be."""
+    paths = DRIFT, DRIFT[:, ::-1] * [-1, 1]
+    summed, asked = found([faint(seed, drift=path) for seed, path in enumerate(paths, 1)])
+    away = [np.abs(summed.shifts - path[asked])[summed.trusted].max(axis=1) for path in paths]
+    assert np.minimum(*away).max() < 2.0
+    assert summed.trusted.mean() < 0.5
 
 
 @pytest.mark.share(4)

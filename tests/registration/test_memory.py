@@ -12,7 +12,7 @@ from tests.device import OutOfMemoryError
 from tests.registration.scenes import drifting
 from xcorr_app import estimate_shifts
 from xcorr_app.errors import DeviceMemoryError
-from xcorr_app.registration.host_fallback import NOTE
+from xcorr_app.registration.estimate import ON_HOST as NOTE
 from xcorr_app.registration.measuring import measurement
 from xcorr_app.registration.stack.frames import ArrayFrames
 from xcorr_app.registration.stack.passes import Pass

@@ -147,11 +147,6 @@ class ComputingOptions(CommandOptions):
     max_pixels: int = option(
         choices.MAX_PIXELS, "Refuse images that declare more pixels.", Within(1), group="Checks", role="run"
     )
-    external_files: bool = flag(
-        "Read arrays of HDF5 also where their pixels lie in files of other folders or kinds, which these name.",
-        group="Checks",
-        role="run",
-    )
     verbose: bool = flag(
         "Print every frame or plane, and how long each stage took.",
         flags=("-v",),
@@ -175,7 +170,7 @@ class ComputingOptions(CommandOptions):
         """Of images."""
         from xcorr_app.io import Limits
 
-        return Limits(max_pixels=self.max_pixels, external_files=self.external_files)
+        return Limits(max_pixels=self.max_pixels)
 
 
 @dataclass(frozen=True)

@@ -15,15 +15,13 @@ import numpy as np
 from xcorr_app.errors import InputError
 from xcorr_app.io.opened import is_of_system
 from xcorr_app.io.series import Source, UnusableFile
-from xcorr_app.io.source import Meter, plane_number, plane_positions, timed
+from xcorr_app.io.source import ImageFile, Meter, plane_number, plane_positions, timed
 from xcorr_app.io.tiff.tiff import TiffImage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xcorr_app.errors import InputError
     from xcorr_app.io.checksum import Checksums
-    from xcorr_app.io.source import ImageFile
 
 
 def read_planes(

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError, LimitError
 from xcorr_app.io.opened import opened, parsing, stamp
 from xcorr_app.io.source import PIXEL_TYPES, StackMetadata, plane_number
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    import numpy as np
-
 
 _SMALL_CHUNK = 1 << 26
 """Bytes that a chunk may have whatever the array is: writers have their own idea of a good size."""
@@ -39,13 +31,10 @@ class Limits:
     max_pages : int
         Planes of one file. A directory of a page takes at least 150 bytes, so the default, a million, only
         stops files that were built to exhaust memory.
-    external_files : bool
-        Whether an array of HDF5 may be made of files that lie elsewhere, or are no HDF5: of whatever bytes it names.
     """
 
     max_pixels: int = 2**28
     max_pages: int = 1_000_000
-    external_files: bool = False
 
     def check_plane(self, path: Path, height: int, width: int, dtype: np.dtype) -> None:
         """Refuse a plane of too many pixels."""
@@ -86,13 +75,6 @@ class FormatImage:
     plane: Callable[[int, int, int], np.ndarray]
     stamp: tuple[int, ...]
     samples: int = 1
-    others: tuple[tuple[Path, tuple[int, ...]], ...] = ()
-    """Other files that hold pixels of it, as they were checked."""
-
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """Every file that holds pixels."""
-        return (self.path, *(path for path, _ in self.others))
 
     @property
     def page_count(self) -> int:
@@ -105,8 +87,7 @@ class FormatImage:
 
     def read(self, page: int) -> np.ndarray:
         """Read one page, (Y, X) or (samples, Y, X) in native byte order."""
-        for path, before in ((self.path, self.stamp), *self.others):
-            check_unchanged(path, before)
+        check_unchanged(self.path, self.stamp)
         outer = self.metadata.shape[:-2]
         index = [page] if self.samples > 1 else [int(place) for place in np.unravel_index(page, outer)] if outer else []
         at = {"T": 0, "Z": 0, "C": 0} | dict(zip(self.metadata.axes[:-2], index, strict=False))

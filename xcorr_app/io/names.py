@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
 
 _DEVICE = re.compile(r"(?i)con|prn|aux|nul|(com|lpt)[0-9¹²³]")

@@ -9,19 +9,14 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from xcorr_app.errors import ArgumentError, InputError
+from xcorr_app.errors import ArgumentError, InputError, XcorrError
 from xcorr_app.io.finding.scan import PickedImage
 from xcorr_app.io.opened import Stamp
 from xcorr_app.io.source import Closable, ImageFile, StackMetadata, calibration_of, make_metadata
 from xcorr_app.io.tiff.ome_set import OmeSet
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     import numpy as np
-
-    from xcorr_app.errors import XcorrError
 
 
 class UnusableFile:
@@ -243,8 +238,7 @@ class SeriesSpec:
     def stamps(self) -> dict[Path, Stamp]:
         """As what each of the files was checked; a folder of chunks, and what cannot be used, has no such mark."""
         parts = [part for file in self._files for part in _parts(file)]
-        others = {path: stamp for part in parts for path, stamp in getattr(part, "others", ())}
-        return others | {part.path: part.stamp for part in parts if hasattr(part, "stamp")}
+        return {part.path: part.stamp for part in parts if hasattr(part, "stamp")}
 
     def open(self) -> Source:
         """Return the lazy view of the series."""

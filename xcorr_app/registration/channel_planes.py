@@ -1,14 +1,14 @@
-"""Frames that no channel alone can tell, by the sum of the channels' correlation planes.
+"""Frames that no channel alone can tell, by all channels beside each other in one picture.
 
-Noise of different channels is independent, so the log-likelihood of a shift is the sum of theirs. For frames as noisy
-as those in question that of a channel is its plane, its frequencies weighted as in
-:mod:`xcorr_app.correlation.weighting`, times the score that the scene reaches in it: the root of the product of both
-images' shares of the variance that is no noise (Knapp and Carter 1976, doi 10.1109/TASSP.1976.1162830). A peak that
-each plane hides stands out in the sum.
+Noise of different channels is independent, so the log-likelihood of a shift is the sum of theirs: that of a channel is
+its correlation times the score that the scene reaches in it, the share of its variance that is no noise (Knapp and
+Carter 1976, doi 10.1109/TASSP.1976.1162830). The correlation of pictures in which channels stand beside each other,
+farther apart than shifts reach, is that sum. A peak that each of them hides stands out in it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,28 +16,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.correlation.peaks import neighbourhoods
-from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.gpu.runtime.arrays import Array, to_host
-from xcorr_app.registration import quality
-from xcorr_app.registration.measuring.match import ChunkResult, Compared, Match
-from xcorr_app.registration.measuring.matcher import Matcher
-from xcorr_app.registration.measuring.measured import Measured
-from xcorr_app.registration.measuring.rated_peaks import Planes
-from xcorr_app.registration.measuring.references import FixedImage
-from xcorr_app.registration.measuring.stack_weighting import StackWeighting
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.masked.estimate import estimate_masked
+from xcorr_app.registration.masked.planes import standardised
+from xcorr_app.registration.masked.rules import Masks
+from xcorr_app.registration.measuring.few_frames import spread
+from xcorr_app.registration.quality import signal_fraction
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack.frames import Chunk, Frames
-from xcorr_app.registration.stack.passes import Pass
-from xcorr_app.registration.stack.preparation import NoUsableFrameError, PreparedFrames, prepare, take
-from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
-from xcorr_app.registration.standard_error.uncertainty import peak_shapes
+from xcorr_app.registration.solver.whole_frames import smoothed, smoothing_for
+from xcorr_app.registration.stack.contrast import Contrast
+from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, Frames, FramesOver, PickedFrames
+from xcorr_app.registration.stack.preparation import prepare
+from xcorr_app.registration.stack.single_reference import SINGLE
 from xcorr_app.registration.weights.weighing import weighted
 
-_SAMPLED_FRAMES = 64
-"""Frames of which the noise is looked at."""
-_MIN_CLEAN = 1e-4
+_SAMPLED_FRAMES = 16
+"""Frames of a channel whose noise is looked at."""
 
 
 @dataclass(frozen=True)
@@ -50,188 +45,93 @@ class Channel:
 
 
 @dataclass(frozen=True)
-class Together:
-    """What the sum of planes tells of every frame; entries of frames that were not `asked` mean nothing."""
+class _Compared(FramesOver):
+    """Frames of a channel as they are compared: of mean zero and variance one, smoothed as their noise asks for."""
 
-    measured: Measured
-    flags: tuple[tuple[str, ...], ...]
-    taken: NDArray[np.bool_]
-    """(T,) whether a frame was asked for and is to be trusted."""
+    settings: Settings
+    sigma: float
+    """Of the Gaussian, in pixels."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the part that is measured."""
+        return self.settings.measured_shape(self.source.shape)
+
+    def read(self, start: int, stop: int) -> Chunk:
+        """Read frames and make them ready; flat ones are zero."""
+        chunk = self.source.read(start, stop)
+        return replace(chunk, frames=_standard(smoothed(_standard(prepare(chunk, self.settings).frames), self.sigma)))
+
+
+def _standard(images: Array) -> Array:
+    return standardised(images, array_namespace(images).ones(images.shape, bool))
+
+
+@dataclass(frozen=True)
+class _SideBySide(FramesOver):
+    """Frames of channels beside each other, of which the source is the first."""
+
+    others: tuple[_Compared, ...]
+    heights: tuple[float, ...]
+    """What each is multiplied by: the root of its weight."""
+    between: int
+    """Columns of NaN beside each."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of all of them."""
+        rows, columns = self.source.shape
+        return rows, len(self.heights) * (columns + self.between)
+
+    def read(self, start: int, stop: int) -> Chunk:
+        """Read all channels."""
+        chunks = [each.read(start, stop) for each in (self.source, *self.others)]
+        xp, beside = array_namespace(chunks[0].frames), ((0, 0), (0, 0), (0, self.between))
+        parts = [
+            xp.pad(height * chunk.frames, beside, constant_values=np.nan)
+            for height, chunk in zip(self.heights, chunks, strict=True)
+        ]
+        unreadable = {number: why for chunk in chunks for number, why in chunk.unreadable.items()}
+        return Chunk(start, xp.concatenate(parts, axis=2), unreadable)
 
 
 def measured_together(
     channels: Sequence[Channel], asked: NDArray[np.bool_], settings: Settings, xp: Any
-) -> Together | None:
-    """Measure the frames `asked` (T,) by the sum of planes; None where planes cannot be added.
+) -> ShiftResult | None:
+    """Measure the frames `asked` for (T,) by all channels, a result of these alone; None where that cannot be.
 
-    That needs two channels that were compared as they are, or by their local contrast, with one and the same image:
-    the first or last frame, a frame by its number, or an image.
+    It needs two channels that were compared as they are, or by their local contrast, with one and the same image: the
+    first or last frame, a frame by its number, or an image.
     """
     one_way = [each for each in channels if each.result.contrast is not None and np.isfinite(each.result.shifts).any()]
-    if settings.normalization != "zncc" or len({each.result.reference for each in one_way}) != 1:
+    described = {each.result.reference for each in one_way}
+    if settings.normalization != "zncc" or len(one_way) < 2 or len(described) != 1:
         return None
-    count, shape = one_way[0].frames.count, one_way[0].frames.shape
-    walk = Pass(count, len(one_way) * shape[0] * shape[1], xp is not np)
-    compared = [_Compared.of(each, asked, settings, walk, xp) for each in one_way]
-    parts = [each for each in compared if each is not None]
-    if len(parts) < 2:
+    if isinstance(one_way[0].reference, str) and one_way[0].reference not in SINGLE:
         return None
-    adder = _SumOfPlanes(parts, asked, xp)
-    columns, shapes = Measured.empty(count), PeakShapes.empty(count)
-    for found in walk.over("channels", lambda start, stop: adder.measured(start, stop, asked)):
-        if found is not None:
-            frames = slice(found.start, found.start + found.columns.usable.size)
-            columns.put(frames, found.columns)
-            shapes.put(frames, found.shapes)
-    columns.sigma = shapes.standard_errors(columns.significance)
-    flags = columns.flags(settings)
-    good = np.array([quality.is_trusted(words) for words in flags]) & np.isfinite(columns.shifts).all(axis=1)
-    return Together(columns, flags, asked & good)
-
-
-@dataclass(frozen=True)
-class _Compared:
-    """How the frames of a channel are compared."""
-
-    prepared: PreparedFrames
-    image: Array
-    kernel: NDArray[np.float64] | None
-    window: ShiftWindow
-    settings: Settings
-
-    @classmethod
-    def of(
-        cls, channel: Channel, asked: NDArray[np.bool_], settings: Settings, walk: Pass, xp: Any
-    ) -> _Compared | None:
-        """None where there is no single image to compare with."""
-        contrast = channel.result.contrast or settings.contrast
-        settings = replace(settings, contrast=contrast, engine="fft", kernel_options=None)
-        frames = weighted(channel.frames, channel.reference, settings).frames
-        prepared = PreparedFrames(frames, walk, settings, xp)
-        image = _image(channel.reference, prepared, frames.count, settings)
-        if image is None:
-            return None
-        kernel = StackWeighting(frames, prepared, settings, xp).kernel(FixedImage(image))
-        return cls(prepared, image, kernel, settings.window(frames.shape), settings)
-
-    def clean(self, matcher: Matcher, asked: NDArray[np.bool_]) -> float:
-        """Share of the variance of frames that is no noise: the median of some that are asked for."""
-        numbers = np.flatnonzero(asked)
-        numbers = numbers[np.unique(np.linspace(0, numbers.size - 1, min(numbers.size, _SAMPLED_FRAMES)).astype(int))]
-        shares = [
-            float(share)
-            for some in self.prepared.usable(tuple(numbers.tolist()))
-            for share in matcher.clean(matcher.prepare_reference(some).values)
-        ]
-        return float(np.median(shares)) if shares else 0.0
-
-
-@dataclass(frozen=True)
-class _Summed(Planes):
-    """Weighted means of the planes of channels."""
-
-    parts: tuple[Planes, ...]
-    weights: tuple[float, ...]
-
-    @classmethod
-    def of(cls, parts: Sequence[Planes], weights: Sequence[float]) -> _Summed:
-        searched, scores = (
-            sum(weight * planes for weight, planes in zip(weights, of_parts, strict=True))
-            for of_parts in ([part.searched for part in parts], [part.scores for part in parts])
-        )
-        one = parts[0]
-        others = one.overlap, one.references, one.of_references
-        return cls(one.values, searched, scores, *others, tuple(parts), tuple(weights))
-
-
-class _SumOfPlanes(Matcher):
-    """Adds the planes of channels and finds the peaks of the sum as those of one channel are found."""
-
-    def __init__(self, channels: Sequence[_Compared], asked: NDArray[np.bool_], xp: Any) -> None:
-        self._channels, self.window = channels, channels[0].window
-
-        def matcher(channel: _Compared, kernel: NDArray[np.float64] | None) -> Matcher:
-            return Matcher(channel.image.shape, self.window, channel.settings, np.float32, "fft", kernel, xp)
-
-        # None where all planes are scores.
-        kernel = next((each.kernel for each in channels if each.kernel is not None), None)
-        super().__init__(channels[0].image.shape, self.window, channels[0].settings, np.float32, "fft", kernel, xp)
-        self._matchers = [matcher(each, each.kernel) for each in channels]
-        self._references = [
-            one.prepare_reference(each.image[None]) for one, each in zip(self._matchers, channels, strict=True)
-        ]
-        clean = [
-            [float(reference.clean[0]), each.clean(one, asked)]
-            for one, reference, each in zip(self._matchers, self._references, channels, strict=True)
-        ]
-        heights = np.sqrt(np.maximum(clean, _MIN_CLEAN).prod(axis=1))
-        self._weights: list[float] = (heights / heights.sum()).tolist()
-
-    def measured(self, start: int, stop: int, asked: NDArray[np.bool_]) -> ChunkResult | None:
-        """Measure those of consecutive frames that are asked for and that all channels show."""
-        if not asked[start:stop].any():
-            return None
-        read = [each.prepared.read(start, stop)[1] for each in self._channels]
-        rows = np.flatnonzero(asked[start:stop] & np.all([each.usable for each in read], axis=0))
-        result = ChunkResult.of(start, read[0], {}, (0, 0))
-        if rows.size == 0:
-            return result
-        parts = [
-            one.planes(reference, take(each.frames, rows))
-            for one, reference, each in zip(self._matchers, self._references, read, strict=True)
-        ]
-        match, shape = self.match(_Summed.of(parts, self._weights)), parts[0].values.shape[1:]
-        found = Compared(match, np.zeros(rows.size), parts[0].values, self._shapes(parts, match))
-        result.fill(rows, found, np.zeros(rows.size), shape, self.window, self._channels[0].settings)
-        # A weighted mean of independent scores scatters less than one of them.
-        overlap = np.prod(np.maximum(np.array(shape) - np.abs(match.peak), 0), axis=1)
-        by_chance = quality.score_by_chance(overlap / np.square(self._weights).sum(), self.window)
-        result.columns.chance_score[rows], result.columns.score_limit[rows] = by_chance, 0.0
-        return result
-
-    def _shapes(self, parts: Sequence[Planes], match: Match) -> PeakShapes:
-        """Shapes of the peaks of the sum: slopes of independent planes add by their squares, all else as it is."""
-        found = []
-        for part, reference in zip(parts, self._references, strict=True):
-            near, around = (
-                to_host(neighbourhoods(planes, *self._places(match.peak), radius)).astype(np.float64)
-                for planes, radius in ((part.searched, 1), (part.scores, 2))
-            )
-            found.append(peak_shapes(reference.slopes, part.values, match.peak, match.shift, near, around))
-        weights = np.array(self._weights)
-        return PeakShapes(
-            np.tensordot(weights**2, [each.scatter for each in found], 1),
-            np.tensordot(weights, [each.hessian for each in found], 1),
-            np.tensordot(weights, [each.height for each in found], 1),
-            np.tensordot(weights, [each.quartic for each in found], 1),
-        )
-
-    def _on_common_overlap(
-        self, near: NDArray[np.float64], planes: Planes, peak: NDArray[np.intp]
-    ) -> NDArray[np.float64]:
-        """Values around peaks, each channel's of the parts that overlap there."""
-        assert isinstance(planes, _Summed)  # noqa: S101 - it matches nothing else
-        summed = np.zeros_like(near)
-        for part, one, weight in zip(planes.parts, self._matchers, planes.weights, strict=True):
-            own = to_host(neighbourhoods(part.searched, *self._places(peak), 1)).astype(np.float64)
-            summed += weight * one._on_common_overlap(own, part, peak)
-        return summed
-
-    def _places(self, peak: NDArray[np.intp]) -> tuple[Array, Array]:
-        """Rows and columns of peaks in the planes that are searched."""
-        row, column = self._xp.asarray((peak - (self._searched.dy_min, self._searched.dx_min)).T)
-        return row, column
-
-
-def _image(reference: str | int | Array, frames: PreparedFrames, count: int, settings: Settings) -> Array | None:
-    """The prepared image that all of so many frames are compared with; None where there is no such one."""
-    if not isinstance(reference, (str, int, np.integer)):
-        prepared = prepare(Chunk(0, reference[None], {}), settings)
-        return prepared.frames[0] if prepared.usable[0] else None
-    candidates = {"first": range(count), "last": range(count)[::-1]}
-    if not isinstance(reference, str):
-        candidates[str(reference)] = range(count)[int(reference) % count :][:1]
-    try:
-        return frames.first_usable(candidates.get(str(reference), range(0)))[1]
-    except NoUsableFrameError:
-        return None
+    some = spread(np.flatnonzero(asked), _SAMPLED_FRAMES).tolist()
+    compared, images, heights = list[_Compared](), list[_Compared](), list[float]()
+    for each in one_way:
+        of_channel = replace(settings, contrast=each.result.contrast or settings.contrast)
+        given = weighted(each.frames, each.reference, of_channel)
+        noisy = [prepare(given.frames.read(number, number + 1), of_channel).frames for number in some]
+        clean = float(np.median([signal_fraction(_standard(image))[0] for image in noisy]))
+        heights.append(np.sqrt(clean))
+        compared.append(_Compared(given.frames, of_channel, smoothing_for(clean)))
+        if not isinstance(given.reference, (str, int, np.integer)):
+            images.append(replace(compared[-1], source=ArrayFrames(given.reference[None])))
+    window = settings.window(compared[0].source.shape)
+    reach = max(window.dy_max, -window.dy_min), max(window.dx_max, -window.dx_min)
+    number = 0 if images else int(re.findall(r"\d+", described.pop())[-1])
+    beside, reference = (
+        _SideBySide(parts[0], tuple(parts[1:]), tuple(heights), reach[1]) for parts in (compared, images or compared)
+    )
+    plain = Settings(
+        max_shift=reach,
+        contrast=Contrast(),
+        min_overlap=settings.min_overlap,
+        min_score=settings.min_score,
+        max_sigma=settings.max_sigma,
+    )
+    wanted = PickedFrames(beside, tuple(np.flatnonzero(asked).tolist()))
+    return estimate_masked(wanted, reference.read(number, number + 1).frames[0], plain, Masks("finite"), xp)

@@ -2,7 +2,7 @@
 
 Where a shift's errors are normal, the mean weighted by their inverse squares is the most likely shift, as the highest
 place of the channels' correlation planes would be, added by the same weights. Frames that no channel alone can tell are
-measured by that sum itself (`channel_planes`), where all are compared with a single image.
+measured by all of them in one picture (`channel_planes`), where they are compared with a single image.
 """
 
 from __future__ import annotations
@@ -25,42 +25,34 @@ _ONE_FRAME = re.compile(r"frame \(?(?P<number>\d+)\)?$")
 _APART = 0.25
 _SIGMAS = 5.0
 """Channels disagree where they are farther apart than this many pixels, and than so many of their standard errors."""
+_TAKEN = ("shifts", "sigma", "score", "peak_ratio", "significance", "wrong", "fft_shifts", "difference")
+"""Columns that come from all channels together."""
 _EXACT = 1e-4
 """Smallest standard error, in pixels, that is believed: a frame against itself has none."""
 
 
 def together(channels: Sequence[Channel], names: Sequence[str], settings: Settings, xp: Any) -> ShiftResult:
-    """Make one result of channels, whose names are given, by their results and by the sum of their planes."""
+    """Make one result of channels, whose names are given, by their results and by all of them in one picture."""
     result = combined([channel.result for channel in channels], names)
     asked = ~result.trusted
-    if len(channels) == 1 or not asked.any():
+    summed = measured_together(channels, asked, settings, xp) if len(channels) > 1 and asked.any() else None
+    if summed is None or not summed.trusted.any():
         return result
-    summed = measured_together(channels, asked, settings, xp)
-    if summed is None or not (taken := summed.taken).any():
-        return result
-    columns = summed.measured
-    wrong = columns.wrong(settings)
-    one, pair = taken, taken[:, None]
-    count = int(taken.sum())
+    taken = np.flatnonzero(asked)[summed.trusted]
     note = (
-        f"{count} of {taken.size} frames, which no channel alone could tell, were measured by the sum of the "
+        f"{taken.size} of {asked.size} frames, which no channel alone could tell, were measured by the sum of the "
         "channels' correlation planes."
     )
-    return replace(
-        result,
-        shifts=np.where(pair, columns.shifts, result.shifts),
-        sigma=np.where(pair, quality.honest_errors(columns.sigma, wrong), result.sigma),
-        score=np.where(one, columns.score, result.score),
-        peak_ratio=np.where(one, columns.peak_ratio, result.peak_ratio),
-        significance=np.where(one, columns.significance, result.significance),
-        wrong=None if result.wrong is None else np.where(one, wrong, result.wrong),
-        fft_shifts=np.where(pair, np.nan, result.fft_shifts),
-        difference=np.where(one, np.nan, result.difference),
-        flags=tuple(
-            new if use else old for new, old, use in zip(summed.flags, result.flags, taken.tolist(), strict=True)
-        ),
-        notes=(result.notes[0], note, *result.notes[1:]),
-    )
+    found = replace(result, notes=(result.notes[0], note, *result.notes[1:]))
+    for name in _TAKEN:
+        columns = getattr(result, name)
+        if columns is not None:
+            columns = columns.copy()
+            columns[taken] = getattr(summed, name)[summed.trusted]
+            found = replace(found, **{name: columns})
+    flags = dict(zip(np.flatnonzero(asked).tolist(), summed.flags, strict=True))
+    kept = set(taken.tolist())
+    return replace(found, flags=tuple(flags[t] if t in kept else words for t, words in enumerate(result.flags)))
 
 
 def combined(results: Sequence[ShiftResult], names: Sequence[str]) -> ShiftResult:

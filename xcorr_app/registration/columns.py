@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-Rows = NDArray[np.intp] | slice
+Rows = NDArray[np.intp] | NDArray[np.bool_] | slice
 
 
 class Columns:

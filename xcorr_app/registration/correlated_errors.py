@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.turned_frames import edges
 from xcorr_app.registration.reference.reference_names import frame_number
-from xcorr_app.registration.reference.strategies import Estimation
 from xcorr_app.registration.standard_error.correlated_tiles import Contributions, contributions_of, excess_variance
 
 _SAMPLED_FRAMES, _AT_ONCE = 12, 4
@@ -38,26 +38,22 @@ def same_shifts(one: Measured, other: Measured) -> bool:
 
 
 def excess(
-    estimation: Estimation, reference: str | int | np.integer[Any], measured: Measured, *, in_parts: bool = True
+    measurement: Measurement, reference: str | int | np.integer[Any], measured: Measured, *, in_parts: bool = True
 ) -> NDArray[np.float64]:
     """Pixels (T, 2) that standard errors lack, to be added in squares; zero where there is no reference frame.
 
     A frame of the stack is the reference, and is sure of itself. Parts that shifts were measured without are left out,
     unless not `in_parts`.
     """
-    count, settings = len(measured.sigma), estimation.settings
+    count, settings = len(measured.sigma), measurement.settings
     number, trusted, by = frame_number(reference, count), measured.trusted(settings), np.zeros_like(measured.sigma)
     looked_at = trusted & (np.arange(count) != number)
     if measured.linear is not None:
         linear = np.where(np.isfinite(measured.linear), measured.linear, np.eye(2))
-        looked_at &= edges(linear - np.eye(2), settings.measured_shape(estimation.frames.shape)) < _MAX_DISTANCE
+        looked_at &= edges(linear - np.eye(2), measurement.shape) < _MAX_DISTANCE
     if number is None or not trusted[number] or not looked_at.any():
         return by
-    few, measurement, shifts = (
-        spread(np.flatnonzero(looked_at), _SAMPLED_FRAMES),
-        estimation.measurement,
-        measured.shifts,
-    )
+    few, shifts = spread(np.flatnonzero(looked_at), _SAMPLED_FRAMES), measured.shifts
     (images,) = measurement.prepared.usable((number,))
     parted = in_parts and measured.partial.any() and masks.some_differ(measured.tiles)
     out = masks.Parts(masks.left_out(measured.tiles), shifts) if parted else None

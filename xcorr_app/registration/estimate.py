@@ -6,17 +6,18 @@ import logging
 from dataclasses import replace
 from typing import Any, Literal
 
+import numpy as np
+
 from xcorr_app.arrays.kinds import as_array
 from xcorr_app.correlation.plane import Normalization
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.options import KernelOptions
-from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.host_fallback import with_host_fallback
+from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
+from xcorr_app.gpu.runtime.memory import or_on_host
 from xcorr_app.registration.masked.estimate import estimate_masked, masks_for
 from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.nuisances import NUISANCES, Series
 from xcorr_app.registration.one_blas_thread import one_blas_thread
-from xcorr_app.registration.progress_bar import shown
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.settings import (
     DEFAULT_MIN_SCORE,
@@ -27,7 +28,7 @@ from xcorr_app.registration.settings import (
 )
 from xcorr_app.registration.stack.contrast import Contrast
 from xcorr_app.registration.stack.frames import Frames
-from xcorr_app.registration.stack.passes import Progress
+from xcorr_app.registration.stack.passes import Progress, shown
 from xcorr_app.registration.stack.prefilter import Prefilter
 from xcorr_app.registration.stack.stack_input import Given, given_reference
 from xcorr_app.registration.stack_measurement import StackMeasurement
@@ -35,6 +36,7 @@ from xcorr_app.registration.stack_result import result_of
 from xcorr_app.registration.weights.weighing import weighted
 
 _LOG = logging.getLogger("xcorr_app")
+ON_HOST = "The device's memory did not suffice to measure the stack: the CPU measured it."
 
 
 @one_blas_thread()
@@ -228,29 +230,35 @@ def estimate_from(
     Where a device's memory does not suffice, the CPU measures them, and a note says so.
     """
 
-    def measure(frames: Frames, reference: str | int | Array, settings: Settings, xp: Any) -> ShiftResult:
-        if (counts := masks_for(frames, reference, settings)) is not None:
-            return estimate_masked(frames, reference, settings, counts, xp, progress)
-        given = weighted(frames, reference, settings)
-        if given.masks is not None:
-            overlap = min(settings.min_overlap, Settings.overlap(None, given.masks))
-            found = estimate_masked(
-                given.frames, given.reference, replace(settings, min_overlap=overlap), given.masks, xp, progress
-            )
-            return replace(found, notes=(*found.notes, *given.notes), left_out=True, counted=given.masks.given)
-        measurement = StackMeasurement(frames, settings, xp, verify, progress).within(given.inner)
-        series = Series(given, measurement, given.frames, measurement.measure(given.frames, given.reference))
-        # Of two frames that are the same nothing is left but rounding, in which a look could find anything.
-        for look in () if isinstance(given.reference, str) and _are_the_same(given.frames) else NUISANCES:
-            series = look(series)
-        return result_of(series)
+    def on_host() -> ShiftResult:
+        there = to_host(reference) if is_device_array(reference) else reference
+        result = _measured(
+            frames.on_host(), there, replace(settings, engine="auto", kernel_options=None), np, verify, progress
+        )
+        return replace(result, notes=(*result.notes, ON_HOST))
 
-    return with_host_fallback(measure, frames, reference, settings, xp)
+    return or_on_host(lambda: _measured(frames, reference, settings, xp, verify, progress), on_host)
 
 
-def _are_the_same(frames: Frames) -> bool:
-    """Whether there are two frames, with the same pixels."""
-    if frames.count != 2:
-        return False
-    first, second = frames.read(0, 2).frames
-    return bool((first == second).all())
+def _measured(
+    frames: Frames,
+    reference: str | int | Array,
+    settings: Settings,
+    xp: Any,
+    verify: Literal["auto", "all", "none"] | int,
+    progress: Progress | None,
+) -> ShiftResult:
+    """Measure a stack: behind masks; or as it is weighted, and then by what each look at nuisances makes of it."""
+    if (counts := masks_for(frames, reference, settings)) is not None:
+        return estimate_masked(frames, reference, settings, counts, xp, progress)
+    given = weighted(frames, reference, settings)
+    if given.masks is not None:
+        overlap = min(settings.min_overlap, Settings.overlap(None, given.masks))
+        settings = replace(settings, min_overlap=overlap)
+        found = estimate_masked(given.frames, given.reference, settings, given.masks, xp, progress)
+        return replace(found, notes=(*found.notes, *given.notes), left_out=True, counted=given.masks.given)
+    measurement = StackMeasurement(frames, settings, xp, verify, progress).within(given.inner)
+    series = Series(given, measurement, given.frames, measurement.measure(given.frames, given.reference))
+    for look in NUISANCES:
+        series = look(series)
+    return result_of(series)

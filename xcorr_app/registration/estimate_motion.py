@@ -17,10 +17,9 @@ from xcorr_app.registration.patches.patch_fit import (
     PatchOptions,
 )
 from xcorr_app.registration.patches.patches import patches_of
-from xcorr_app.registration.progress_bar import shown
 from xcorr_app.registration.settings import DEFAULT_MAX_SIGMA
 from xcorr_app.registration.solver.basis import PATCHES, basis_of
-from xcorr_app.registration.stack.passes import Progress
+from xcorr_app.registration.stack.passes import Progress, shown
 from xcorr_app.registration.stack.stack_input import Given, given_reference
 
 

@@ -226,7 +226,7 @@ def correlated_errors_of_tiles(series: Series) -> Series:
     if by_default and isinstance(series.reference, (str, int, np.integer)):
         # Sums of values at the limits of their type are infinite: then nothing is known.
         with np.errstate(over="ignore", invalid="ignore"):
-            by = correlated_errors.excess(series.found.estimation, series.reference, series.measured)
+            by = correlated_errors.excess(series.found.by, series.reference, series.measured)
             if not by.any():
                 return series
             series.measured.shared = by
@@ -240,10 +240,10 @@ def correlated_errors_of_tiles(series: Series) -> Series:
 
 def _with_all_parts(series: Series) -> Series:
     """Measure frames with the parts that were left out, if their shifts are no others."""
-    measured, estimation = series.measured, series.found.estimation
-    found = series.measurement.as_a_whole(series.frames, series.reference, estimation.settings)
+    measured, by = series.measured, series.found.by
+    found = series.measurement.as_a_whole(series.frames, series.reference, by.settings)
     whole = measured.with_all_parts(found)
-    whole.shared = correlated_errors.excess(estimation, series.reference, whole, in_parts=False)
+    whole.shared = correlated_errors.excess(by, series.reference, whole, in_parts=False)
     if not correlated_errors.same_shifts(measured, whole):
         return series
     return replace(series, found=replace(series.found, measured=whole))

@@ -17,7 +17,7 @@ from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.pattern.one_layer import Residual, residual_of
-from xcorr_app.registration.reference.strategies import Estimation
+from xcorr_app.registration.reference.strategies import measured_against
 from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.stack.contrast import Contrast
 from xcorr_app.registration.stack.frames import ArrayFrames, Frames
@@ -39,7 +39,8 @@ class Findings:
     """What was found of all frames in one go."""
 
     measured: Measured
-    estimation: Estimation
+    by: Measurement
+    """What measured it."""
     described: str
     """The reference in words."""
     notes: tuple[str, ...]
@@ -88,42 +89,34 @@ class StackMeasurement:
     def trial(self, frames: Frames, reference: str | int | Array, settings: Settings, **how: bool) -> Measured:
         """Measure frames, as they are, in one way; see :class:`Measurement` for how."""
         job = self._job(frames, settings, None, **how)
-        return job.run(reference, np.zeros(frames.count, dtype=bool))[0]
+        return measured_against(job, reference, np.zeros(frames.count, dtype=bool), self.begin)[0]
 
     def as_a_whole(self, frames: Frames, reference: str | int | Array, settings: Settings) -> Measured:
         """Measure frames with all of their parts, checked as all are."""
-        return self._job(frames, settings, None, whole=True, tiles=False).run(reference, self._verified)[0]
+        job = self._job(frames, settings, None, whole=True, tiles=False)
+        return measured_against(job, reference, self._verified, self.begin)[0]
 
     def measure(self, frames: Frames, reference: str | int | Array) -> Findings:
         """Measure frames as they are, or by local contrast where that is asked for, or found to be surer."""
-        return self._measure(frames, reference, self._verified, self._progress)
-
-    def _measure(
-        self,
-        frames: Frames,
-        reference: str | int | Array,
-        verified: NDArray[np.bool_],
-        progress: Progress | None,
-    ) -> Findings:
         settings = self.settings
         plain = replace(settings, contrast=Contrast()) if settings.contrast.auto else settings
-        estimation = self._job(frames, plain, progress)
-        measured, described, notes = estimation.run(reference, verified)
+        job = self._job(frames, plain, self._progress)
+        measured, described, notes = measured_against(job, reference, self._verified, self.begin)
         rest = residual_of(frames, measured, settings)
         # What frames look like once they are moved says more than a trial, unless a few bright things are most of that.
         # An image of the user's is none of them.
         if by_frames(reference) and rest.is_little and rest.is_sure and masks.most_tell(measured.tiles):
-            return Findings(measured, estimation, described, notes, rest)
+            return Findings(measured, job, described, notes, rest)
         trial = partial(self.trial, whole=True)
         if by_local_contrast(frames, reference, settings, trial, measured):
-            estimation = self._job(frames, replace(plain, contrast=LOCAL), progress)
-            measured, described, notes = estimation.run(reference, verified)
+            job = self._job(frames, replace(plain, contrast=LOCAL), self._progress)
+            measured, described, notes = measured_against(job, reference, self._verified, self.begin)
             notes, rest = (*notes, NOTE), residual_of(frames, measured, settings)
-        return Findings(measured, estimation, described, notes, rest)
+        return Findings(measured, job, described, notes, rest)
 
-    def _job(self, frames: Frames, settings: Settings, progress: Progress | None, **how: bool) -> Estimation:
+    def _job(self, frames: Frames, settings: Settings, progress: Progress | None, **how: bool) -> Measurement:
         walk = Pass(frames.count, frames.shape[0] * frames.shape[1], self.xp is not np, progress, self._held)
-        return Estimation(Measurement(frames, walk, settings, self.xp, **how), self.begin)
+        return Measurement(frames, walk, settings, self.xp, **how)
 
 
 def _verified_frames(verify: str | int, count: int) -> NDArray[np.bool_]:

@@ -16,7 +16,7 @@ from xcorr_app.registration.results.results import ShiftResult
 
 def result_of(series: Series) -> ShiftResult:
     """Columns, flags and notes."""
-    measured, estimation, fit = series.measured, series.found.estimation, series.pattern
+    measured, by, fit = series.measured, series.found.by, series.pattern
     sigma = measured.sigma if measured.shared is None else np.hypot(measured.sigma, measured.shared)
     wrong = measured.wrong(series.settings)
     notes = _notes(series)
@@ -31,25 +31,25 @@ def result_of(series: Series) -> ShiftResult:
         fft_shifts=measured.fft_shifts,
         difference=np.hypot(*(measured.shifts - measured.fft_shifts).T),
         non_finite=measured.non_finite,
-        window=estimation.measurement.window,
-        engine=estimation.measurement.engine,
+        window=by.window,
+        engine=by.engine,
         reference=series.found.described,
         notes=notes,
         unreadable=measured.reasons,
-        decision=estimation.measurement.decision,
+        decision=by.decision,
         sigma=quality.honest_errors(sigma, wrong),
         significance=measured.significance,
         closure=measured.closure,
         wrong=wrong,
         tiles=measured.tiles,
-        contrast=estimation.settings.contrast if as_they_are else None,
+        contrast=by.settings.contrast if as_they_are else None,
         defects=series.given.defects,
         left_out=bool(series.given.notes) or fit != PatternFit() or series.frames is not series.given.frames,
     )
 
 
 def _notes(series: Series) -> tuple[str, ...]:
-    measured, settings, window = series.measured, series.settings, series.found.estimation.measurement.window
+    measured, settings, window = series.measured, series.settings, series.found.by.window
     notes = [*series.found.notes, *series.pattern.notes, *series.notes, *series.given.notes]
     if measured.linear is not None:
         notes.append(turned_frames.note(measured.linear, settings.measured_shape(series.frames.shape)))

@@ -14,7 +14,7 @@ import xcorr_app as xc
 from tests.registration.patches.test_motion_patches import waves
 from xcorr_app.errors import ArgumentError
 from xcorr_app.io import read_stack
-from xcorr_app.registration.field.field_image import PixelSize, ome_tiff
+from xcorr_app.registration.field.field_files import PixelSize, ome_tiff
 
 
 def speckle(shape, seed, sigma=1.3):

@@ -107,21 +107,14 @@ def test_a_reference_by_name_and_number(rng, wanted, number, described):
     assert (frame, words) == (number, described)
 
 
-class OfNodes:
-    """Patches of 16 pixels, half of each shared, in frames of 32 x 40."""
-
-    def __init__(self):
-        stack = np.random.default_rng(0).normal(size=(3, 32, 40)).astype(np.float32)
-        self.against = PatchFit(3, stack[0], None, PatchOptions(patch=16), np)
-
-
 def test_a_patch_is_trusted_where_it_stands_out_inside_the_search_and_with_its_neighbours():
-    matcher = OfNodes().against.matcher
-    level = matcher.by_chance(0.5)
+    fit = PatchFit(3, np.random.default_rng(0).normal(size=(32, 40)).astype(np.float32), None, PatchOptions(16), np)
+    fit.sigma = 0.5
+    level = fit.by_chance()
     assert level == pytest.approx(4 * math.sqrt(1 + math.pi) / 16)
 
     def trusted(found):
-        return matcher.trusted(WindowMatch(**{name: values[None] for name, values in found.items()}), 0.5)
+        return fit.trusted(WindowMatch(**{name: values[None] for name, values in found.items()}))
 
     shift = np.tile([1.0, -2.0], (12, 1)) + np.random.default_rng(1).normal(size=(12, 2)) * 0.1
     good = {"shift": shift, "score": np.full(12, 0.9), "significance": np.full(12, 9.0)}

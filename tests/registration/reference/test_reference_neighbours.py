@@ -11,9 +11,8 @@ from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.reference.earlier_frames import EarlierUsable, GivenFrames, RollingMean, earlier
 from xcorr_app.registration.reference.pair_shifts import solve_pairs
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack.frames import ArrayFrames
+from xcorr_app.registration.stack.frames import ArrayFrames, SmoothedFrames
 from xcorr_app.registration.stack.preparation import prepare
-from xcorr_app.registration.stack.smoothing_in_time import SmoothedFrames
 
 
 def test_pairs_and_steps_leave_a_bad_frame_aside():

@@ -7,8 +7,9 @@ import pytest
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import ShiftWindow, estimate_shifts
+from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.measuring.placement import moved
-from xcorr_app.registration.reference.stack_statistics import Statistics
+from xcorr_app.registration.reference.stack_statistics import aligned_mean_of_others
 from xcorr_app.registration.reference.template import _FROM_EDGE, _centre
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames
@@ -85,9 +86,10 @@ def test_the_template_of_a_frame_is_the_mean_of_what_the_others_saw_there(xp):
     shifts = np.array([(0.0, 0.0), (3.25, -2.5), (-4.0, 1.0), (0.4, 5.75)])
     walk, settings = Pass(4, stack[0].size, xp is not np), Settings()
     frames = ArrayFrames(xp.asarray(stack))
-    statistics = Statistics(frames, walk, settings, xp)
     target, known = xp.asarray(stack.mean(axis=0)), xp.ones(shape, dtype=bool)
-    template = statistics.aligned_mean_of_others(shifts, np.ones(4, dtype=bool), target, known)
+    template = aligned_mean_of_others(
+        Measurement(frames, walk, settings, xp), shifts, np.ones(4, dtype=bool), target, known
+    )
     images = template.images(0, prepare(frames.read(0, 4), settings))
     images = images if xp is np else images.get()
     placement = template.placement

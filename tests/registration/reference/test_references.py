@@ -8,7 +8,8 @@ import pytest
 from tests.registration.scenes import UnreliableFrames, drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.registration.estimate import estimate_from
-from xcorr_app.registration.reference.stack_statistics import Statistics
+from xcorr_app.registration.measuring.measurement import Measurement
+from xcorr_app.registration.reference.stack_statistics import mean_of_others
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames
 from xcorr_app.registration.stack.passes import Pass
@@ -76,9 +77,8 @@ def _median_of_nine(frame):
 @pytest.mark.parametrize("size", [1, 4, 9])
 def test_means_leave_out_frames_averaged_with_the_one_measured(xp, size):
     stack = noisy_stack(9)
-    settings = Settings(smooth_time=3)
-    frames = ArrayFrames(xp.asarray(stack))
-    mean = Statistics(frames, Pass(9, stack[0].size, on_device=False), settings, xp).mean_of_others()
+    settings, frames = Settings(smooth_time=3), ArrayFrames(xp.asarray(stack))
+    mean = mean_of_others(Measurement(frames, Pass(9, stack[0].size, on_device=False), settings, xp))
     for start in range(0, 9, size):
         stop = min(start + size, 9)
         images = mean.images(start, prepare(frames.read(start, stop), settings))

@@ -23,11 +23,10 @@ from xcorr_app.pipeline.output import prepared_output
 from xcorr_app.pipeline.run import run_stacks
 from xcorr_app.pipeline.work import Run, plan_stacks
 from xcorr_app.registration.assessment import Assessment
-from xcorr_app.registration.progress_bar import shown
 from xcorr_app.registration.quality import is_trusted
 from xcorr_app.registration.results.frame_table import array_of, columns_of
 from xcorr_app.registration.results.result_display import FrameResult
-from xcorr_app.registration.stack.passes import Progress
+from xcorr_app.registration.stack.passes import Progress, shown
 from xcorr_app.report.records import FrameRow, StackReport
 from xcorr_app.shown import html_table
 

@@ -17,7 +17,6 @@ from xcorr_app.pipeline.planes import Begun
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.correction import Correction
 from xcorr_app.registration.motion.result import MotionResult
-from xcorr_app.registration.motion.result_file import content_of
 from xcorr_app.registration.motion.series import motion_against
 from xcorr_app.registration.patches.patches import patches_of
 from xcorr_app.registration.results.frame_table import csv_text
@@ -173,7 +172,7 @@ def measured_by_patches(begun: Begun[SourceFrames], options: AlignOptions, resou
     applied = field.applied(result.trusted, options.policy)
     # What is moved later by this file moves as this stack does.
     kept = replace(result, doubtful=options.policy)
-    files = {"motion.npz": content_of(kept), "patches.csv": _frames_csv(begun.host, result, field)}
+    files = {"motion.npz": kept.archive(), "patches.csv": _frames_csv(begun.host, result, field)}
     warp = by_fields(applied, (field.rows, field.columns))
     warped = Warped(warp, files, _seen_through_fields(applied, shape), _bends(field, result.trusted))
     return Measured(as_shifts(result, ENGINE, _TOLD, settings.window(shape)), correction, warped=warped)

@@ -28,9 +28,6 @@ from xcorr_app.system import read_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
-
-    from xcorr_app.io.source import ImageFile
 
 
 _MICROSCOPE = "convert it to OME-TIFF with Fiji (Bio-Formats) or bfconvert"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,8 +24,6 @@ from xcorr_app.io.opened import library
 from xcorr_app.io.series import Failure, SeriesSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from xcorr_app.io.finding.scan import Channel
 
 _REST = 0.15

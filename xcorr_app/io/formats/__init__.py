@@ -12,7 +12,7 @@ import importlib
 import threading
 from collections import OrderedDict
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from xcorr_app.errors import InputError
 from xcorr_app.io.names import inner_path
@@ -22,7 +22,6 @@ from xcorr_app.system import read_at
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-    from typing import BinaryIO
 
 
 _MAX_OPEN = 8

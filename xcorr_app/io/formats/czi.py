@@ -12,22 +12,18 @@ import xml.etree.ElementTree as ET
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.declared import FormatImage, check_image, stamp_of
+from xcorr_app.io.declared import FormatImage, Limits, check_image, stamp_of
 from xcorr_app.io.formats import Readers, number_of
 from xcorr_app.io.opened import warnings_as
 from xcorr_app.io.source import StackMetadata, calibration, make_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
-    from typing import BinaryIO
-
-    from xcorr_app.io.declared import Limits
 
 
 class _ThreadCollector(logging.Filter):

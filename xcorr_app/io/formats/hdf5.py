@@ -9,30 +9,21 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from xcorr_app.errors import InputError
-from xcorr_app.io.declared import FormatImage, check_image, stamp_of
+from xcorr_app.io.declared import FormatImage, Limits, check_image, stamp_of
 from xcorr_app.io.formats import Readers
 from xcorr_app.io.formats.hdf5_storage import (
     CheckedFile,
-    Elsewhere,
-    beside,
     check_chunks,
     check_storage,
     node_at,
-    opened_array,
-    overlaps,
-    source_of,
-    virtual_sources,
 )
 from xcorr_app.io.names import inner_path
 from xcorr_app.io.source import StackMetadata, calibration, make_metadata
-
-if TYPE_CHECKING:
-    from xcorr_app.io.declared import Limits
 
 _PATTERNS = ("patterns", "rawpatterns", "pattern")
 _SHOWN = 8
@@ -42,51 +33,29 @@ _LENGTHS = {"um": "µm", "[u_m]": "µm", "[n_m]": "nm", "n_m": "nm", "u_m": "µm
 
 def images(path: Path) -> list[str]:
     """Paths of all arrays within that are images, if the layout tells which; else none."""
-    with _CHECKED.of(path, stamp_of(path)) as file:
+    with _READERS.of(path, stamp_of(path)) as file:
         return _known(file)
 
 
 def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> FormatImage:  # noqa: ARG001 - one protocol
     """Check one array of a file."""
     stamp = stamp_of(path)
-    with _CHECKED.of(path, stamp) as file:
+    with _READERS.of(path, stamp) as file:
         name = "/" + inner if inner else _only(path, file)
-        found = node_at(path, file, name, follow=limits.external_files)
-        if isinstance(found, Elsewhere):
-            array, sources = None, []
-        elif found is None or not hasattr(found, "chunks"):
+        found = node_at(path, file, name)
+        if found is None or not hasattr(found, "chunks"):
             raise InputError(f"{path}: has no array {name}; {_listed(path, file)}")
-        else:
-            array = _declared(path, file, found, limits)
-            sources = virtual_sources(path, found, anywhere=limits.external_files) if found.is_virtual else []
-            raw = [beside(path, each) for each, *_ in found.external or ()]
-    if array is None:
-        linked = scan(found.path, found.name, limits)
-        return replace(linked, path=path, stamp=stamp, others=((linked.path, linked.stamp), *linked.others))
-    stamps = {source: stamp_of(source) for source in (*(source for source, *_ in sources), *raw) if source != path}
-    for source, inside, taken, _ in sources:
-        with _CHECKED.of(source, stamps.get(source, stamp)) as file:
-            try:
-                source_of(source, file, inside, taken, limits)
-            except InputError as error:
-                raise type(error)(f"{path}: {error}") from error
-    checked: dict[tuple[Path, str], set[tuple[int, ...]]] = {}
+        array = _declared(path, file, found, limits)
+    checked: set[tuple[int, ...]] = set()
 
     def plane(t: int, z: int, c: int) -> np.ndarray:
         index = array.place({"T": t, "Z": z, "C": c})
-        for source, inside, taken, place in sources:
-            if (source, inside) not in checked and overlaps(place, index):
-                with _UNCHECKED.of(source, stamps.get(source, stamp)) as file:
-                    check_chunks(source, source_of(source, file, inside, taken, limits), None, set())
-                checked[source, inside] = set()
-        # The library looks up other files by the name of this one alone.
-        with (_BY_NAME if sources else _UNCHECKED).of(path, stamp) as file:
-            values = opened_array(path, file, array.name)
-            if not sources:
-                check_chunks(path, values, index, checked.setdefault((path, array.name), set()))
+        with _READERS.of(path, stamp) as file:
+            values = file[array.name]
+            check_chunks(path, values, index, checked)
             return np.asarray(values[index])
 
-    return FormatImage(path, array.metadata, plane, stamp, others=tuple(stamps.items()))
+    return FormatImage(path, array.metadata, plane, stamp)
 
 
 class _Declared(NamedTuple):
@@ -115,10 +84,7 @@ def _declared(path: Path, file: Any, array: Any, limits: Limits) -> _Declared:
     return _Declared(array.name, metadata, order, shape, len(outer) + 2 != len(shape))
 
 
-_CHECKED = Readers("h5py", lambda h5py, file: h5py.File(CheckedFile(file.fileno()), "r"))
-_UNCHECKED = Readers("h5py", lambda h5py, file: h5py.File(file, "r"))
-"""Of what was checked when it was scanned."""
-_BY_NAME = Readers("h5py", lambda h5py, file: h5py.File(Path(file.name).resolve(), "r", locking="best-effort"))
+_READERS = Readers("h5py", lambda h5py, file: h5py.File(CheckedFile(file.fileno()), "r"))
 
 
 def _arrays(file: Any) -> list[Any]:

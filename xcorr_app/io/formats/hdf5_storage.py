@@ -1,29 +1,26 @@
 """Where HDF5 keeps the values of an array, looked up before any of them is read.
 
 An array may name other files: by links, by external storage (bytes of any file as pixels), or as a virtual array over
-arrays of other files. Of these, virtual ones over files beside it are read; all else would read what nobody named, and
-is left to ``Limits.external_files``. The library decodes a chunk to whatever it holds, so each is decoded here first,
-up to what was declared.
+arrays of other files. To read these would be to read what nobody named: they are refused. The library decodes a chunk
+to whatever it holds, so each is decoded here first, up to what was declared.
 """
 
 from __future__ import annotations
 
 import io
 import math
-import os
 import re
 import zlib
-from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import product, zip_longest
+from typing import TYPE_CHECKING, Any
 
 import imagecodecs
-import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.opened import library
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from xcorr_app.io.declared import Limits
@@ -31,7 +28,7 @@ if TYPE_CHECKING:
 _MOST_LINKS = 16
 _DEFLATE, _SHUFFLE, _FLETCHER32, _LZF = 1, 2, 3, 32000
 _BYTES_OF_FLETCHER32 = 4
-_MERGE = "copy the values into one file"
+_OTHERS = "name those files, as frames of one movie by --layout frames, or copy the values into one file"
 _HEAP = b"GCOL\x01\0\0\0"
 _HEADER = 16
 """Bytes of a heap, and of each object in it, before what it holds: its size from the eighth on."""
@@ -95,18 +92,8 @@ class CheckedFile(io.FileIO):
         return int.from_bytes(content[:2], "little"), int.from_bytes(content[8 : 8 + self._of_size], "little")
 
 
-class Elsewhere(NamedTuple):
-    """An array of another file, which a link leads to."""
-
-    path: Path
-    name: str
-
-
-def node_at(path: Path, file: Any, name: str, *, follow: bool = False) -> Any:
-    """What an absolute name leads to within a file, or None; links that lead out of it are refused unopened.
-
-    Where they are to be followed, `Elsewhere` they lead to.
-    """
+def node_at(path: Path, file: Any, name: str) -> Any:
+    """What an absolute name leads to within a file, or None; links that lead out of it are refused unopened."""
     h5py = library("h5py", "formats", path)
     waiting, place = [part for part in name.split("/") if part][::-1], ""
     links = 0
@@ -114,9 +101,7 @@ def node_at(path: Path, file: Any, name: str, *, follow: bool = False) -> Any:
         place += "/" + waiting.pop()
         link = file.get(place, getlink=True)
         if isinstance(link, h5py.ExternalLink):
-            if follow:
-                return Elsewhere(beside(path, link.filename), "/".join([link.path.strip("/"), *waiting[::-1]]))
-            raise InputError(f"{path}: {place} is a link to {link.filename}; name that file, or {_MERGE}")
+            raise InputError(f"{path}: {place} is a link to {link.filename}; {_OTHERS}")
         if isinstance(link, h5py.SoftLink):
             links += 1
             if links > _MOST_LINKS:
@@ -129,39 +114,13 @@ def node_at(path: Path, file: Any, name: str, *, follow: bool = False) -> Any:
     return file.get(place or "/")
 
 
-def beside(path: Path, name: str) -> Path:
-    """Another file, by its name in a file of some folder; raises InputError where there is none."""
-    file = path.resolve().parent / name
-    if not file.is_file():
-        raise InputError(f"{path}: is made of {name}, which is no file")
-    return file
-
-
-def opened_array(path: Path, file: Any, name: str) -> Any:
-    """An array, whose bytes in other files are looked for beside this one."""
-    h5py = library("h5py", "formats", path)
-    access = h5py.h5p.create(h5py.h5p.DATASET_ACCESS)
-    access.set_efile_prefix(os.fsencode(path.resolve().parent))
-    return h5py.Dataset(h5py.h5d.open(file.id, name.encode(), access))
-
-
 def check_storage(path: Path, array: Any, limits: Limits) -> None:
-    """Refuse an array of another file's bytes, of chunks that are too large, or of an encoding that is not bounded."""
-    if array.external and not limits.external_files:
-        files = ", ".join(dict.fromkeys(str(name) for name, _, _ in array.external))
-        raise InputError(
-            f"{path}: {array.name} is made of the bytes of another file ({files}); {_MERGE}, or, if you trust it, "
-            "allow it with --external-files"
-        )
-    left = array.size * array.dtype.itemsize
-    for name, offset, size in array.external or ():
-        file, taken = beside(path, name), min(size, left)
-        if file.stat().st_size < offset + taken:
-            # The library would read zeros.
-            raise DamagedFileError(f"{path}: {array.name} is made of bytes up to {offset + taken} of {file}")
-        left -= taken
-    if array.external and left:
-        raise DamagedFileError(f"{path}: the bytes of {array.name} in other files are {left} too few")
+    """Refuse an array of other files' values, of chunks that are too large, or of an encoding that is not bounded."""
+    sources = array.virtual_sources() if array.is_virtual else ()
+    others = [str(name) for name, *_ in array.external or ()] + [str(source.file_name) for source in sources]
+    if others:
+        files = ", ".join(dict.fromkeys(others))
+        raise InputError(f"{path}: {array.name} is made of values in other files ({files[:200]}); {_OTHERS}")
     if array.chunks is None:
         return
     limits.check_chunk(path, array.chunks, array.shape, array.dtype)
@@ -173,41 +132,14 @@ def check_storage(path: Path, array: Any, limits: Limits) -> None:
             )
 
 
-def virtual_sources(path: Path, array: Any, *, anywhere: bool) -> list[tuple[Path, str, Any, Any]]:
-    """File, name, selection and place of every source of a virtual array: in the same folder, or `anywhere`."""
-    folder, found = path.resolve().parent, []
-    for source in array.virtual_sources():
-        name = str(source.file_name)
-        file = path if name == "." else folder / name
-        elsewhere = file.resolve().parent != folder and not anywhere
-        if "%" in name or elsewhere or (name != "." and not file.is_file()):
-            raise InputError(
-                f"{path}: {array.name} is made of {name}, which is no file in its folder; put it there, or {_MERGE}"
-            )
-        found.append((file, "/" + str(source.dset_name).lstrip("/"), source.src_space, source.vspace))
-    return found
-
-
-def source_of(path: Path, file: Any, name: str, selection: Any, limits: Limits) -> Any:
-    """An array that a virtual one is made of: itself not virtual, and as large as it is taken for."""
-    array = node_at(path, file, name)
-    if array is None or not hasattr(array, "chunks"):
-        raise DamagedFileError(f"{path}: has no array {name}, of which another file is made")
-    if array.is_virtual or array.external:
-        raise InputError(f"{path}: {name} is made of other arrays or files, and another file of it; {_MERGE}")
-    check_storage(path, array, limits)
-    # Where all of an array is taken, nothing says how large it was.
-    if selection.shape and any(has < taken for has, taken in zip(array.shape, selection.shape, strict=True)):
-        raise DamagedFileError(f"{path}: {name} is of shape {array.shape}, and taken for {selection.shape}")
-    return array
-
-
-def check_chunks(path: Path, array: Any, index: Sequence[int] | None, checked: set[tuple[int, ...]]) -> None:
-    """Decode the chunks of a plane, or all, that were not `checked` before: none may hold more or less than it says."""
+def check_chunks(path: Path, array: Any, index: Sequence[int], checked: set[tuple[int, ...]]) -> None:
+    """Decode the chunks of a plane that were not `checked` before: none may hold more or less than it says."""
     filters = _filters(array)
     if array.chunks is None or all(number == _SHUFFLE for number, _ in filters):
         return
-    for place in _places(array, index):
+    axes = zip_longest(array.chunks, array.shape, index)
+    starts = [range(0, size, chunk) if at is None else (at // chunk * chunk,) for chunk, size, at in axes]
+    for place in product(*starts):
         if place in checked:
             continue
         info = array.id.get_chunk_info_by_coord(place)
@@ -234,24 +166,8 @@ def _check_chunk(path: Path, array: Any, place: tuple[int, ...], filters: list[t
         raise DamagedFileError(f"{path}: the chunk of {array.name} at {place} is of {declared} bytes and holds {held}")
 
 
-def _places(array: Any, index: Sequence[int] | None) -> Iterator[tuple[int, ...]]:
-    """Where the chunks begin that hold a plane, or all."""
-    outer = len(index or ())
-    axes = [
-        range(index[axis] // chunk * chunk, index[axis] + 1, chunk) if index and axis < outer else range(0, size, chunk)
-        for axis, (chunk, size) in enumerate(zip(array.chunks, array.shape, strict=True))
-    ]
-    return product(*axes)
-
-
 def _filters(array: Any) -> list[tuple[int, str]]:
     """Number and name of every filter, in the order in which they encode."""
     known = array.id.get_create_plist()
     found = [known.get_filter(i) for i in range(known.get_nfilters())]
     return [(each[0], each[3].decode(errors="replace")) for each in found]
-
-
-def overlaps(place: Any, index: Sequence[int]) -> bool:
-    """Whether a plane lies within the bounds of where a source's values go."""
-    low, high = place.get_select_bounds()
-    return bool(np.all([a <= i <= b for a, i, b in zip(low, index, high, strict=False)]))

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from xcorr_app.errors import InputError
-from xcorr_app.io.declared import FormatImage, check_image, stamp_of
+from xcorr_app.io.declared import FormatImage, Limits, check_image, stamp_of
 from xcorr_app.io.formats import Readers, number_of
 from xcorr_app.io.source import calibration, make_metadata
-
-if TYPE_CHECKING:
-    from xcorr_app.io.declared import Limits
 
 _TYPES: dict[int, np.dtype] = {8: np.dtype(np.uint8), 16: np.dtype(np.uint16)}
 

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xcorr_app.io.declared import FormatImage, check_image, stamp_of
+from xcorr_app.io.declared import FormatImage, Limits, check_image, stamp_of
 from xcorr_app.io.opened import library, warnings_as
 from xcorr_app.io.source import calibration, make_metadata
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from xcorr_app.io.declared import Limits
 
 _WIDER: dict[str, np.dtype] = {"int8": np.dtype(np.int16), "float16": np.dtype(np.float32)}
 

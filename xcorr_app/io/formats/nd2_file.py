@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from xcorr_app.errors import InputError
-from xcorr_app.io.declared import FormatImage, check_image, stamp_of
+from xcorr_app.io.declared import FormatImage, Limits, check_image, stamp_of
 from xcorr_app.io.formats import Readers, number_of
 from xcorr_app.io.source import StackMetadata, calibration, make_metadata
-
-if TYPE_CHECKING:
-    from xcorr_app.io.declared import Limits
 
 _KNOWN = set("TPZCYX")
 

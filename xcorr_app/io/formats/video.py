@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError
-from xcorr_app.io.declared import FormatImage, check_image, check_unchanged, stamp_of
+from xcorr_app.io.declared import FormatImage, Limits, check_image, check_unchanged, stamp_of
 from xcorr_app.io.opened import library, parsing
 from xcorr_app.io.source import make_metadata
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from xcorr_app.io.declared import Limits
 
 _COLOURS = 3
 

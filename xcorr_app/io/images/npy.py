@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.declared import FormatImage, check_unchanged
+from xcorr_app.io.declared import FormatImage, Limits, check_unchanged
 from xcorr_app.io.opened import Stamp, opened, parsing, stamp, warnings_as
 from xcorr_app.io.source import PIXEL_TYPES, make_metadata
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from xcorr_app.io.declared import Limits
 
 SIGNATURE = b"\x93NUMPY"
 _COLOURS = 3

@@ -27,7 +27,6 @@ from xcorr_app.io.opened import library, opened, read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
 
 _SPARE = 1 << 12

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.declared import check_image
+from xcorr_app.io.declared import Limits, check_image
 from xcorr_app.io.names import url_of
 from xcorr_app.io.ome_zarr.zarr_chunks import PlainArray, bounded
 from xcorr_app.io.ome_zarr.zarr_metadata import read_metadata
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from xcorr_app.io.checksum import FileChecksum
-    from xcorr_app.io.declared import Limits
 
 
 _MARKS = ("zarr.json", ".zgroup", ".zarray", ".zattrs")

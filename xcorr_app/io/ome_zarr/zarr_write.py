@@ -19,14 +19,13 @@ from xcorr_app.io.ome_zarr.zarr_chunks import PlainArray
 from xcorr_app.io.ome_zarr.zarr_image import scan_zarr
 from xcorr_app.io.ome_zarr.zarr_metadata import build_attributes, stored_order
 from xcorr_app.io.opened import library
-from xcorr_app.io.source import Meter, timed
+from xcorr_app.io.source import Meter, StackMetadata, timed
 from xcorr_app.io.writing.atomic import atomic_folder
 from xcorr_app.io.writing.written_planes import BYTES_WAITING, PlaneWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xcorr_app.io.source import StackMetadata
 
 _SHARD_BYTES = 1 << 24
 _TILE = 2048

@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.opened import bounded_int, parsing, positive
-from xcorr_app.io.source import calibration
+from xcorr_app.io.source import Resolution, StackMetadata, calibration
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from xcorr_app.io.source import Resolution, StackMetadata
 
 
 _COUNTS = ("images", "channels", "slices", "frames")

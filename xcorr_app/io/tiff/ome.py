@@ -15,12 +15,11 @@ import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.opened import bounded_int, parsing, positive
-from xcorr_app.io.source import calibration
+from xcorr_app.io.source import StackMetadata, calibration
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from xcorr_app.io.source import StackMetadata
 
 _NAMESPACE = "http://www.openmicroscopy.org/Schemas/OME/2016-06"
 _EMPTY = f'<OME xmlns="{_NAMESPACE}" Creator="xcorr"><Image ID="Image:0"><Pixels ID="Pixels:0"/></Image></OME>'

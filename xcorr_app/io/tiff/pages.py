@@ -14,13 +14,12 @@ import imagecodecs
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.declared import SPARE
+from xcorr_app.io.declared import SPARE, Limits
 from xcorr_app.io.images.codestream import check_size
 from xcorr_app.io.source import PIXEL_TYPES
 from xcorr_app.system import read_at
 
 if TYPE_CHECKING:
-    from xcorr_app.io.declared import Limits
     from xcorr_app.io.tiff.tiff_directory import Directory, DirectoryReader
 
 

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import math
 import os
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from fractions import Fraction
@@ -31,7 +29,7 @@ from xcorr_app.io.tiff.descriptions import build_imagej, build_shaped, is_imagej
 from xcorr_app.io.tiff.ome import build_ome, is_ome
 from xcorr_app.io.tiff.tiff_scan import scan_tiff
 from xcorr_app.io.writing.atomic import atomic_path
-from xcorr_app.io.writing.written_planes import BYTES_WAITING, Compression, PlaneWriter, begin_write_out
+from xcorr_app.io.writing.written_planes import BYTES_WAITING, Compression, PlaneWriter
 from xcorr_app.system import write_from
 
 if TYPE_CHECKING:
@@ -51,8 +49,6 @@ _LARGE = 1 << 26
 """Bytes of a file from which on bringing it to the disk takes long enough to begin early."""
 OME_ENDINGS = (".ome.tif", ".ome.tiff")
 """Of names that promise OME-TIFF, whatever the input was."""
-_HINTS = 4
-"""Ranges that wait until the disk takes them, at most: who ends the process waits for these."""
 
 
 class StackWriter(PlaneWriter):
@@ -116,9 +112,6 @@ class StackWriter(PlaneWriter):
         self._tif: tifffile.TiffWriter | None = None
         """Where planes are compressed: it writes them one after the other."""
         self._end = 0
-        self._ahead: ThreadPoolExecutor | None = None
-        """Waits for the disk where that is behind, so that nobody else has to before all is written."""
-        self._hints = threading.Semaphore(_HINTS)
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -183,8 +176,6 @@ class StackWriter(PlaneWriter):
     def _send(self) -> None:
         """Let a thread write the planes gathered."""
         if self._gathered:
-            if self._ahead is None:
-                self._ahead = ThreadPoolExecutor(1, thread_name_prefix="xcorr-write-out")
             planes, offset = self._next()
             self._submit(sum(plane.nbytes for plane in planes), self._write_planes, planes, offset)
 
@@ -199,10 +190,6 @@ class StackWriter(PlaneWriter):
         with timed(self._meter, "write", sum(plane.nbytes for plane in planes)):
             stored = [np.ascontiguousarray(plane, self._stored) for plane in planes]
             write_at(self._descriptor, [plane.reshape(-1).view(np.uint8).data for plane in stored], offset)
-        # A disk that is far behind has enough to do: what it is not told of now, it is when the file is synced.
-        if self._ahead is not None and self._hints.acquire(blocking=False):
-            hint = self._ahead.submit(begin_write_out, self._descriptor, offset, sum(plane.nbytes for plane in stored))
-            hint.add_done_callback(lambda _: self._hints.release())
 
     def _hold_back(self) -> None:
         """Let who writes wait for the disk, where that is behind."""
@@ -217,11 +204,6 @@ class StackWriter(PlaneWriter):
                 how = self._tags(first=self._end == 0) | {"shape": self.metadata.shape[-2:]}
                 self._tif.write(iter([content]), contiguous=False, **how)
             self._end += len(content)
-
-    def _stop_threads(self) -> None:
-        super()._stop_threads()
-        if self._ahead is not None:
-            self._ahead.shutdown(cancel_futures=True)
 
     def _tags(self, *, first: bool) -> dict[str, Any]:
         """What tifffile is told of the first plane and those after it, or of one of those alone."""

@@ -3,53 +3,50 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
+import uuid
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.registration.field.field_image import ENDING, ome_tiff
 from xcorr_app.registration.results.result_files import write_whole
 
-ENDINGS = {"csv": ".csv", "vtk": ".vtk", "nc": ".nc", "npz": ".npz", "ome-tiff": ENDING}
+Floats = NDArray[np.float64]
+
+ENDINGS = {"csv": ".csv", "vtk": ".vtk", "nc": ".nc", "npz": ".npz", "ome-tiff": ".ome.tif"}
 """Of the names of files, by the name of their format."""
 
 
-class FieldTable(NamedTuple):
-    """Every number of every point of a field, (gy, gx) each, by the name it has in files; and where the points are."""
-
-    rows: NDArray[np.float64]
-    columns: NDArray[np.float64]
-    values: dict[str, NDArray[np.float64]]
+Table = dict[str, NDArray[np.float64]]
+"""Every number of every point of a field, (gy, gx) each, by the name it has in files."""
 
 
-def save(field: FieldTable, path: Path) -> None:
-    """Write a field as `DisplacementField.save` says."""
+def save(rows: Floats, columns: Floats, values: Table, path: Path) -> None:
+    """Write a field, whose points lie at `rows` and `columns`, as `DisplacementField.save` says."""
     kind = next((kind for kind, ending in ENDINGS.items() if path.name.lower().endswith(ending)), None)
     if kind is None:
         raise ArgumentError(f"{path}: fields are written to {', '.join(ENDINGS.values())}")
     write = {"csv": _csv, "vtk": _vtk, "nc": _netcdf, "npz": _npz, "ome-tiff": _ome_tiff}[kind]
-    write_whole(path, write(field))
+    write_whole(path, write(rows, columns, values))
 
 
 _UNITS = {"dy": "pixel", "dx": "pixel", "sigma_y": "pixel", "sigma_x": "pixel"}
 _FLAGS = ("replaced", "masked")
 
 
-def _csv(field: FieldTable) -> bytes:
+def _csv(rows: Floats, columns: Floats, values: Table) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["row", "column", *field.values])
-    for i, row in enumerate(field.rows):
-        for j, column in enumerate(field.columns):
-            values = [
-                str(int(values[i, j])) if name in _FLAGS else _shown(values[i, j])
-                for name, values in field.values.items()
-            ]
-            writer.writerow([f"{row:g}", f"{column:g}", *values])
+    writer.writerow(["row", "column", *values])
+    for i, row in enumerate(rows):
+        for j, column in enumerate(columns):
+            cells = [str(int(of[i, j])) if name in _FLAGS else _shown(of[i, j]) for name, of in values.items()]
+            writer.writerow([f"{row:g}", f"{column:g}", *cells])
     return text.getvalue().encode()
 
 
@@ -58,35 +55,35 @@ def _shown(value: float) -> str:
     return f"{value:.7g}" if np.isfinite(value) else ""
 
 
-def _vtk(field: FieldTable) -> bytes:
+def _vtk(rows: Floats, columns: Floats, values: Table) -> bytes:
     """A rectilinear grid; x are columns, y rows, which VTK draws upwards."""
-    width, height = field.columns.size, field.rows.size
+    width, height = columns.size, rows.size
     lines = ["# vtk DataFile Version 3.0", "displacement in pixels, y downwards", "ASCII", "DATASET RECTILINEAR_GRID"]
     lines.append(f"DIMENSIONS {width} {height} 1")
-    for axis, places in (("X", field.columns), ("Y", field.rows), ("Z", np.zeros(1))):
+    for axis, places in (("X", columns), ("Y", rows), ("Z", np.zeros(1))):
         lines += [f"{axis}_COORDINATES {places.size} double", " ".join(f"{place:g}" for place in places)]
     lines += [f"POINT_DATA {width * height}", "VECTORS displacement double"]
-    lines += [f"{x:.7g} {y:.7g} 0" for y, x in zip(field.values["dy"].flat, field.values["dx"].flat, strict=True)]
-    for name, values in field.values.items():
+    lines += [f"{x:.7g} {y:.7g} 0" for y, x in zip(values["dy"].flat, values["dx"].flat, strict=True)]
+    for name, of in values.items():
         if name not in ("dy", "dx"):
-            lines += [f"SCALARS {name} double 1", "LOOKUP_TABLE default", *(f"{value:.7g}" for value in values.ravel())]
+            lines += [f"SCALARS {name} double 1", "LOOKUP_TABLE default", *(f"{value:.7g}" for value in of.ravel())]
     return ("\n".join(lines) + "\n").encode()
 
 
-def _netcdf(field: FieldTable) -> bytes:
+def _netcdf(rows: Floats, columns: Floats, values: Table) -> bytes:
     from scipy.io import netcdf_file
 
     content = io.BytesIO()
     content.close, close = lambda: None, content.close  # type: ignore[method-assign]  # the writer closes what it wrote
     file = netcdf_file(content, "w", version=1)
-    for name, places in (("row", field.rows), ("column", field.columns)):
+    for name, places in (("row", rows), ("column", columns)):
         file.createDimension(name, places.size)
         variable = file.createVariable(name, "d", (name,))
         variable[:] = places
         variable.units = "pixel"
-    for name, values in field.values.items():
+    for name, of in values.items():
         variable = file.createVariable(name, "d", ("row", "column"))
-        variable[:] = values
+        variable[:] = of
         variable.units = _UNITS.get(name, "1")
     file.flush()
     data = content.getvalue()
@@ -95,9 +92,9 @@ def _netcdf(field: FieldTable) -> bytes:
     return data
 
 
-def _npz(field: FieldTable) -> bytes:
+def _npz(rows: Floats, columns: Floats, values: Table) -> bytes:
     content = io.BytesIO()
-    arrays: dict[str, Any] = field.values | {"rows": field.rows, "columns": field.columns}
+    arrays: dict[str, Any] = values | {"rows": rows, "columns": columns}
     np.savez_compressed(content, **arrays)
     return content.getvalue()
 
@@ -105,5 +102,62 @@ def _npz(field: FieldTable) -> bytes:
 _IN_IMAGES = ("dy", "dx", "sigma_y", "sigma_x", "replaced")
 
 
-def _ome_tiff(field: FieldTable) -> bytes:
-    return ome_tiff({name: field.values[name][None] for name in _IN_IMAGES}, field.rows, field.columns)
+def _ome_tiff(rows: Floats, columns: Floats, values: Table) -> bytes:
+    return ome_tiff({name: values[name][None] for name in _IN_IMAGES}, rows, columns)
+
+
+_LENGTHS = {"nm", "µm", "mm", "cm", "m", "Å"}
+"""Units of length that OME-XML knows and images come with."""
+
+
+@dataclass(frozen=True)
+class PixelSize:
+    """Of the images that were measured."""
+
+    rows: float = 1.0
+    columns: float = 1.0
+    unit: str = "pixel"
+
+    @classmethod
+    def of(cls, size: tuple[float, float] | None, unit: str | None) -> PixelSize:
+        """Of a file; counted in pixels where it does not say, or in a unit that OME-XML does not know."""
+        return cls(*size, unit) if size is not None and unit in _LENGTHS else cls()
+
+
+def ome_tiff(channels: dict[str, Floats], rows: Floats, columns: Floats, size: PixelSize | None = None) -> bytes:
+    """Content of an OME-TIFF (float32, axes TCYX) of numbers (T, gy, gx), whose points lie at evenly spread places.
+
+    The size of a pixel is the step of the grid; where its first point lies is said in words. The same numbers give the
+    same bytes.
+    """
+    import tifffile
+
+    size = size or PixelSize()
+    data = np.stack(list(channels.values()), axis=1).astype(np.float32)
+    # A single window covers all there is.
+    steps = [float(np.diff(at).mean()) if at.size > 1 else 2 * float(at[0]) + 1 for at in (rows, columns)]
+    described = (
+        f"Numbers at points of a grid, in pixels of the images. The first point is at row {rows[0]:g}, column "
+        f"{columns[0]:g}; the next ones are {steps[0]:g} rows, {steps[1]:g} columns further."
+    )
+    identity = uuid.uuid5(uuid.NAMESPACE_OID, hashlib.sha256(described.encode() + data.tobytes()).hexdigest())
+    content = io.BytesIO()
+    tifffile.imwrite(
+        content,
+        data,
+        ome=True,
+        photometric="minisblack",
+        metadata={
+            "axes": "TCYX",
+            "UUID": str(identity),
+            "Creator": "xcorr",
+            "Name": "displacement field",
+            "Description": described,
+            "PhysicalSizeY": steps[0] * size.rows,
+            "PhysicalSizeYUnit": size.unit,
+            "PhysicalSizeX": steps[1] * size.columns,
+            "PhysicalSizeXUnit": size.unit,
+            "Channel": {"Name": list(channels)},
+        },
+    )
+    return content.getvalue()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.registration.field.field_files import FieldTable, save
+from xcorr_app.registration.field.field_files import save
 from xcorr_app.shown import axes_of, html_table
 
 Floats = NDArray[np.float64]
@@ -137,7 +137,7 @@ class DisplacementField:
             "replaced": self.replaced.astype(np.float64),
             "masked": self.masked.astype(np.float64),
         }
-        save(FieldTable(self.rows, self.columns, values), Path(path))
+        save(self.rows, self.columns, values, Path(path))
 
 
 def slopes_of(values: Floats, rows: Floats, columns: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from xcorr_app.arguments import renamed
 from xcorr_app.arrays.kinds import as_array, labelled_like
-from xcorr_app.errors import ShapeError
+from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.motion import result_file
 from xcorr_app.registration.moving.interpolation import Order, OrderName, order_of
 from xcorr_app.registration.quality import UNCERTAIN, is_trusted
 from xcorr_app.registration.results.doubtful_frames import DEFAULT_POLICY, check_policy, stays
 from xcorr_app.registration.results.result_display import FrameResult
+from xcorr_app.registration.results.result_files import archive_of, load_archive, write_whole
 from xcorr_app.registration.solver.basis import corner_moves
 from xcorr_app.registration.warping.field import Field, between
 from xcorr_app.registration.warping.matrices import about_corner, about_middle, angle_of, scale_of, turned
@@ -25,6 +25,9 @@ from xcorr_app.registration.warping.warp import Mode, in_threads, warp_by_fields
 
 if TYPE_CHECKING:
     from skimage.transform import AffineTransform
+
+_COMPACT = ("sigma", "significance")
+"""Of a field, kept in float32; what frames are moved by is kept as it is, for the same pixels whoever moves them."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -196,7 +199,16 @@ class MotionResult(FrameResult):
         OutputError
             The file cannot be written.
         """
-        result_file.save(self, Path(path))
+        path = Path(path)
+        if path.suffix.lower() != ".npz":
+            raise ArgumentError(f"{path}: motion is written to .npz")
+        write_whole(path, self.archive())
+
+    def archive(self) -> bytes:
+        """Return what `save` writes; the same result gives the same bytes."""
+        of_field = {} if self.field is None else {each.name: getattr(self.field, each.name) for each in fields(Field)}
+        single = {f"field_{name}": of_field[name].astype(np.float32) for name in _COMPACT if name in of_field}
+        return archive_of(self, {f"field_{name}": array for name, array in of_field.items()} | single)
 
     @staticmethod
     def load(path: Path | str) -> MotionResult:
@@ -209,4 +221,13 @@ class MotionResult(FrameResult):
         DamagedFileError
             It holds no result.
         """
-        return MotionResult(**result_file.load(Path(path)))
+        return load_archive(MotionResult, Path(path), "no motion of a stack", _field_in)
+
+
+def _field_in(archive: Any) -> dict[str, Any]:
+    if "field_shifts" not in archive:
+        return {}
+    parts = {each.name: archive[f"field_{each.name}"] for each in fields(Field)}
+    if len(parts["shifts"]) != len(archive["matrices"]):
+        raise ValueError("its arrays are of different lengths")
+    return {"field": Field(**parts | {name: parts[name].astype(np.float64) for name in _COMPACT})}

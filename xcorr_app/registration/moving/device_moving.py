@@ -12,10 +12,9 @@ from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.memory import in_parts
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
 from xcorr_app.gpu.runtime.types import name_of
-from xcorr_app.registration.moving.fourier import bridged, nearest_marks
 from xcorr_app.registration.moving.interpolation import Order, inside_each, snap_each
 from xcorr_app.registration.moving.moving_choice import decide_moving
-from xcorr_app.registration.moving.translation import working_type
+from xcorr_app.registration.moving.translation import bridged, nearest_marks, working_type
 
 FOURIER_BYTES = 1 << 30
 """Scratch memory of the FFTs: enough frames at a time to fill a device; where it is not free, fewer are taken."""

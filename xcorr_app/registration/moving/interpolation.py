@@ -11,7 +11,7 @@ order      taps weights for the fraction ``t`` (offset from the pixel at or befo
 1          2    linear: ``1 - t, t``
 3          4    cubic convolution, a = -1/2: Keys, IEEE Trans. ASSP 1981, doi:10.1109/TASSP.1981.1163711
 "lanczos"  8    ``sinc(u) sinc(u / 4)`` for |u| < 4, divided by their sum so that a constant stays constant
-"fourier"  all  no taps: a phase ramp on the mirrored frame, see `xcorr_app.registration.moving.fourier`
+"fourier"  all  no taps: a phase ramp on the mirrored frame, see `fourier_moved`
 ========== ==== ==========================================================================================
 """
 

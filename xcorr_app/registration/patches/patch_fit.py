@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +17,11 @@ from xcorr_app.gpu.runtime.constants import constants
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.registration import quality
 from xcorr_app.registration.columns import Columns
-from xcorr_app.registration.field.window_match import Windows
-from xcorr_app.registration.patches.patch_match import PatchMatcher
+from xcorr_app.registration.field.smooth_field import OUTLIER, local_linear, normalised_median
+from xcorr_app.registration.field.window_match import Search, WindowMatch, Windows, match_windows
 from xcorr_app.registration.solver.smooth_field import FieldReference, Nodes, fitted
 from xcorr_app.registration.solver.whole_frames import centred, halved, in_blocks, smoothed, smoothing_for, together
+from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
 from xcorr_app.registration.warping.grid import Grid, with_edges
 
 DEFAULT_PATCH, DEFAULT_OVERLAP, DEFAULT_DEVIATION = 128, 0.5, 6.0
@@ -32,6 +33,14 @@ _FINEST = 0.7
 """Sigma in pixels of the Gaussian that all images lie under at least: the fit interpolates them linearly."""
 _MAX_OVERLAP = 0.9
 """Beyond, neighbours tell the same, and their number, which memory goes by, grows without end."""
+
+
+_FIELD_REACH = 0.6
+"""Standard deviation, over the spacing of the patches, of the Gaussian by which a field follows them."""
+_DEVIATIONS = 4.0
+"""Of the scores of noise, that a patch must reach to be trusted."""
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -100,8 +109,10 @@ class PatchFit:
         self._levels = _levels_of(self.grid, shape, self._half, xp, None if xp is np else current_device())
         self.nodes = self._levels[0].rows.size, self._levels[0].columns.size
         rows, columns = np.meshgrid(self._levels[0].rows, self._levels[0].columns, indexing="ij")
-        places = np.stack([rows.ravel(), columns.ravel()], axis=1)
-        self.matcher = PatchMatcher(self.grid, places, options.patch, options.max_deviation, self._half)
+        self._places = np.stack([rows.ravel(), columns.ravel()], axis=1)
+        self._patch, self._reach = options.patch, int(np.ceil(options.max_deviation / self._half))
+        axes = self.grid.rows, self.grid.columns
+        self._step = float(max(np.diff(axis.middles).mean() if axis.count > 1 else axis.size for axis in axes))
         self.sigma = max(_FINEST, smoothing_for(float(quality.signal_fraction(centred(image[None])[0])[0])))
         self._references, self._windows = self._prepared(image[None], None)
 
@@ -115,7 +126,7 @@ class PatchFit:
         sizes = self.sizes(images)
         known = [None] * len(sizes) if like is None else like
         references = [FieldReference(*each) for each in zip(sizes, self._levels, known, strict=True)]
-        return references, [self.matcher.windows(image) for image in sizes[-1]]
+        return references, [self._windows_of(image) for image in sizes[-1]]
 
     def measured(self, frames: Array, first: int, shifts: NDArray[np.float64]) -> FittedPatches:
         """Measure consecutive frames (T, Y, X), which rigid shifts (T, 2) bring near; NaN where there is no shift."""
@@ -131,8 +142,61 @@ class PatchFit:
                 images = self._xp.stack([self._own(first + t) for t in rows.tolist()])
                 references, windows = self._prepared(images, references)
             sizes, moved = self.sizes(frames[self._xp.asarray(rows)]), -shifts[rows]
-            match = self.matcher.matched(windows, sizes[-1], self.sigma, moved)
-            start = self.matcher.fields_through(match, moved).transpose(0, 2, 1).reshape(-1, 2, *self.nodes)
+            match, trusted = self._matched(windows, sizes[-1], moved)
+            start = self._fields_through(match, trusted, moved).transpose(0, 2, 1).reshape(-1, 2, *self.nodes)
             fit = fitted(references, sizes, start, moved)
-            found.put(rows, FittedPatches(*fit, match.trusted, match.significance))
+            found.put(rows, FittedPatches(*fit, trusted, match.significance))
         return found
+
+    def _windows_of(self, image: Array) -> Windows:
+        """Patches of a reference of the smaller size."""
+        return Windows(image, self.grid.firsts // self._half, self._patch // self._half, self._reach)
+
+    def _matched(
+        self, windows: Sequence[Windows], images: Array, starts: Floats
+    ) -> tuple[WindowMatch, NDArray[np.bool_]]:
+        """Match patches of images (T, y, x), displaced by `starts` (T, 2): (T, n) each, and which are trusted.
+
+        Those lost are looked for once more around what their neighbours say.
+        """
+        frames, middles = len(images), self.grid.middles
+        whole = np.rint(starts / self._half).astype(np.intp)
+        offsets = np.broadcast_to(whole[:, None], (frames, *middles.shape))
+        found = match_windows([Search(*each) for each in zip(windows, images, offsets, strict=True)]).arrays
+        shaped = {name: values.reshape(frames, len(middles), *values.shape[1:]) for name, values in found.items()}
+        match = WindowMatch(**shaped)
+        trusted = self.trusted(match)
+        some: NDArray[np.bool_] = np.asarray(trusted.any(axis=1) & ~trusted.all(axis=1))
+        if some.any():
+            lost, limit, searches = ~trusted & some[:, None], 2 * self._reach, []
+            for t in np.flatnonzero(some).tolist():
+                near = local_linear(middles, match.shift[t], 1.0 * trusted[t], middles[lost[t]], self._step)
+                nearby = np.rint(np.clip(near, whole[t] - limit, whole[t] + limit)).astype(np.intp)
+                searches.append(Search(windows[t], images[t], nearby, np.flatnonzero(lost[t])))
+            match.put(lost, match_windows(searches))
+            trusted = self.trusted(match)
+        return match, trusted
+
+    def _fields_through(self, match: WindowMatch, trusted: NDArray[np.bool_], rigid: Floats) -> Floats:
+        """Displacements (T, m, 2) at the nodes, smooth through trusted patches; a frame's own without any."""
+        score = np.clip(match.score, 0.01, 0.99)
+        weights = np.where(trusted, score**2 / (1 - score**2), 0.0)
+        found, reach = np.repeat(rigid[:, None], len(self._places), axis=1), _FIELD_REACH * self._step
+        for t in np.flatnonzero(trusted.any(axis=1)):
+            shift = self._half * match.shift[t]
+            found[t] = local_linear(self.grid.middles, shift, weights[t], self._places, reach)
+        return found
+
+    def by_chance(self) -> float:
+        """Score that patches of smoothed noise hardly reach."""
+        alike = 1 + 4 * np.pi * (self.sigma / self._half) ** 2
+        return float(_DEVIATIONS * np.sqrt(alike) * self._half / self._patch)
+
+    def trusted(self, match: WindowMatch) -> NDArray[np.bool_]:
+        """Which patches (T, n) by themselves were found where their neighbours are."""
+        with np.errstate(invalid="ignore"):
+            stands_out = ~(match.false_alarm > MAX_FALSE_ALARM) & (match.score > self.by_chance())
+        good = np.isfinite(match.shift).all(axis=2) & ~match.on_edge & stands_out
+        shape = len(good), *self.grid.shape
+        away = normalised_median(self._half * match.shift.reshape(*shape, 2), good.reshape(shape), noise=0.5)
+        return np.asarray(good & (away.reshape(good.shape) <= OUTLIER))

@@ -25,7 +25,7 @@ from xcorr_app.registration.motion.series import Others
 from xcorr_app.registration.moving.apply import apply_shifts
 from xcorr_app.registration.one_blas_thread import one_blas_thread
 from xcorr_app.registration.patches.patch_fit import FittedPatches, PatchFit, PatchOptions
-from xcorr_app.registration.reference.strategies import Estimation
+from xcorr_app.registration.reference.strategies import measured_against
 from xcorr_app.registration.results.doubtful_frames import applied_shifts
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.solver.basis import PATCHES
@@ -114,8 +114,8 @@ def _rigid(
     wanted = None if reach is None else (float(reach[0]), float(reach[1]))
     settings = Settings(contrast=Contrast(), weighting="none", max_shift=wanted)
     walk = Pass(frames.count, frames.shape[0] * frames.shape[1], xp is not np, progress, held=held)
-    estimation = Estimation(Measurement(frames, walk, settings, xp, whole=True))
-    measured, described, notes = estimation.run(reference, np.zeros(frames.count, dtype=bool))
+    measurement = Measurement(frames, walk, settings, xp, whole=True)
+    measured, described, notes = measured_against(measurement, reference, np.zeros(frames.count, dtype=bool))
     return _Rigid(half * measured.shifts, measured.flags(settings), described, notes, measured.reasons)
 
 

@@ -7,7 +7,7 @@ frames close loops, which tell errors apart and find them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import scipy  # whose parts are loaded when they are asked for
@@ -20,9 +20,9 @@ from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.measuring.references import FixedImage
 from xcorr_app.registration.reference.earlier_frames import EarlierUsable, GivenFrames, RollingMean, earlier
 from xcorr_app.registration.reference.pair_shifts import solve_pairs
-from xcorr_app.registration.reference.template import frames_to_average
+from xcorr_app.registration.reference.template import Outcome, frames_to_average
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack.frames import Frames, PickedFrames
+from xcorr_app.registration.stack.frames import PickedFrames
 from xcorr_app.registration.stack.passes import Pass
 
 _COMPARED, _MIN_COMPARED = 16, 4
@@ -34,129 +34,154 @@ _MIN_ERROR = 0.005
 """Standard error in pixels below which a pair gains no more weight."""
 
 
-@dataclass(frozen=True)
-class Neighbours:
-    """Measures every frame against some before it; `first` is the number and image of the first usable frame."""
-
-    measurement: Measurement
-    first: tuple[int, Array]
-
-    @property
-    def frames(self) -> Frames:
-        """The stack."""
-        return self.measurement.frames
-
-    @property
-    def settings(self) -> Settings:
-        """How it is measured."""
-        return self.measurement.settings
-
-    def previous(self, verified: NDArray[np.bool_]) -> Measured:
-        """Sum the steps from frame to frame, over those that show nothing of either side."""
-        measured, follows = self._bridged(self._steps(verified), verified)
-        measured.follows = follows
-        step, own = measured.shifts, measured.sigma
-        measured.shifts, measured.sigma = _summed(step, own, follows)
-        # Each check is of one step: it starts from where the engine's own sum stood before.
-        measured.fft_shifts = measured.shifts - step + measured.fft_shifts
-        return self._closed(measured, own)
-
-    def rolling(self, length: int, verified: NDArray[np.bool_]) -> tuple[Measured, int]:
-        """Compare each frame with the mean of the last `length` aligned ones; also return the number of rounds.
-
-        A mean needs the shifts of the frames in it. Those of the steps are near enough to make it, so all frames can be
-        compared at once; what is found of each then counts from where its mean really is. Where frames turn out to lie
-        elsewhere than where they were put, it is done again.
-        """
-        none = np.zeros_like(verified)
-        found = self._steps(none)
-        good = frames_to_average(found, self.settings)
-        steps = np.where(good[:, None], found.shifts, 0.0)
-        follows = earlier(found.usable, 1, self.settings.apart)
-        near = np.nan_to_num(_summed(steps, found.sigma, follows)[0])
-        numbers = np.arange(self.frames.count)
-        rounds = 0
-        while True:
-            rounds += 1
-            taking_part = np.flatnonzero(good) if good.any() else np.array([self.first[0]])
-            reference = RollingMean(self.frames, self.settings, length, near, taking_part)
-            found = self.measurement.run(reference, "measure", none)
-            begin, stop = reference.members(numbers)
-            away = reference.origin(numbers) + found.shifts - _mean_of(near, taking_part, begin, stop)
-            shifts, sigma = _rolled(away, found.sigma, taking_part, begin, stop, self.settings.apart)
-            moved = np.nan_to_num(shifts - near)
-            moved = moved - _mean_of(moved, taking_part, begin, stop)
-            before, good = good, frames_to_average(found, self.settings)
-            change = float(np.abs(moved[good & before]).max(initial=0.0))
-            if rounds == _ROUNDS or (change <= _CONVERGED and (good == before).all()):
-                break
-            near = np.where(np.isfinite(shifts), shifts, _mean_of(np.nan_to_num(shifts), taking_part, begin, stop))
-        if verified.any():
-            found = self.measurement.run(reference, "measure", verified)
-        found.fft_shifts = found.fft_shifts + shifts - found.shifts
-        own, found.shifts, found.sigma = found.sigma, shifts, sigma
-        return self._closed(found, own), rounds
-
-    def pairs(self, count: int, verified: NDArray[np.bool_]) -> Measured:
-        """Compare each frame with the `count` before it, and place all by what most pairs agree on."""
-        runs = [self._steps(verified)]
-        usable = runs[0].usable
-        partners = [earlier(usable, back, self.settings.apart) for back in range(1, count + 1)]
-        partners = [partner for partner in partners if (partner >= 0).any()] or partners[:1]
-        given = (GivenFrames(self.frames, self.settings, partner) for partner in partners[1:])
-        runs.extend(self.measurement.run(reference, "measure", verified) for reference in given)
-        return _placed(runs, partners, self.first[0], self.settings)
-
-    def _closed(self, measured: Measured, own: NDArray[np.float64]) -> Measured:
-        """Say how far some frames lie from where they are found against the first directly, and how sure all are.
-
-        The noise of a frame enters two steps, with opposite signs: of a sum, that of the first and last frame is left,
-        which a direct comparison and the last step alone (`own`) know, and what the two contradict each other by, which
-        adds up from step to step. Where enough is known of it, standard errors are not larger.
-        """
-        measured.closure = distance = np.full(self.frames.count, np.nan)
-        candidates = np.flatnonzero(np.isfinite(measured.shifts).all(axis=1))
-        candidates = candidates[candidates > self.first[0] + self.settings.apart]
-        if candidates.size == 0:
-            return measured
-        numbers = spread(candidates, _COMPARED)
-        picked = PickedFrames(self.frames, tuple(int(number) for number in numbers))
-        walk = Pass(picked.count, picked.shape[0] * picked.shape[1], self.measurement.xp is not np)
-        settings = replace(self.settings, engine="auto", kernel_options=None)
-        direct = Measurement(picked, walk, settings, self.measurement.xp).run(
-            FixedImage(self.first[1]), "closure", np.zeros(picked.count, dtype=bool)
+def against_neighbours(measurement: Measurement, name: str, number: int, verified: NDArray[np.bool_]) -> Outcome:
+    """Measure every frame against some shortly before it, and say how far these measurements contradict each other."""
+    frames = measurement.frames
+    first = measurement.prepared.first_usable(range(frames.count))
+    if name == "pairs":
+        measured = _pairs(measurement, number, first, verified)
+        described = "the frame before each"
+        if number > 1:
+            described = f"the {number} frames before each, shifts by least squares"
+    elif name == "previous":
+        measured, described = _previous(measurement, first, verified), "previous frame, shifts summed"
+    else:
+        measured, rounds = _rolling(measurement, number, first, verified)
+        described = f"mean of the last {number} aligned frames, rounds: {rounds}"
+    closure = np.full(frames.count, np.nan) if measured.closure is None else measured.closure
+    known = np.flatnonzero(np.isfinite(closure))
+    if not known.size:
+        lacking = (f"Closure: no later frame could be compared with frame {first[0]} directly.",)
+        return measured, described, lacking if name != "pairs" and frames.count > 1 else ()
+    last, worst = known[-1], known[closure[known].argmax()]
+    note = (
+        f"Closure: compared with frame {first[0]} directly, frame {last} lies {closure[last]:.3f} px from where "
+        f"the sum of steps puts it; of {known.size} frames compared, the farthest is frame {worst}, "
+        f"{closure[worst]:.3f} px."
+    )
+    if name == "pairs":
+        note = (
+            f"Closure: pairs contradict the shifts by {np.median(closure[known]):.3f} px (median of frames), most "
+            f"at frame {worst}, {closure[worst]:.3f} px."
         )
-        good = direct.trusted(settings)
-        away = np.hypot(*(direct.shifts - measured.shifts[numbers] + measured.shifts[self.first[0]]).T)
-        distance[numbers[good]] = away[good]
-        if good.sum() >= _MIN_COMPARED:
-            steps = np.maximum(np.arange(self.frames.count) - self.first[0], 0)[:, None]
-            by_step = (away[good] ** 2).sum() / 2 / steps[numbers[good]].sum()
-            error = np.sqrt(np.maximum(own, np.median(direct.sigma[good], axis=0)) ** 2 + by_step * steps)
-            measured.sigma = np.where(steps > 0, np.minimum(measured.sigma, error), measured.sigma)
+    return measured, described, (note,)
+
+
+def _previous(measurement: Measurement, first: tuple[int, Array], verified: NDArray[np.bool_]) -> Measured:
+    """Sum the steps from frame to frame, over those that show nothing of either side."""
+    measured, follows = _bridged(measurement, _steps(measurement, first, verified), verified)
+    measured.follows = follows
+    step, own = measured.shifts, measured.sigma
+    measured.shifts, measured.sigma = _summed(step, own, follows)
+    # Each check is of one step: it starts from where the engine's own sum stood before.
+    measured.fft_shifts = measured.shifts - step + measured.fft_shifts
+    return _closed(measurement, first, measured, own)
+
+
+def _rolling(
+    measurement: Measurement, length: int, first: tuple[int, Array], verified: NDArray[np.bool_]
+) -> tuple[Measured, int]:
+    """Compare each frame with the mean of the last `length` aligned ones; also return the number of rounds.
+
+    A mean needs the shifts of the frames in it. Those of the steps are near enough to make it, so all frames can be
+    compared at once; what is found of each then counts from where its mean really is. Where frames turn out to lie
+    elsewhere than where they were put, it is done again.
+    """
+    frames, settings, none = measurement.frames, measurement.settings, np.zeros_like(verified)
+    found = _steps(measurement, first, none)
+    good = frames_to_average(found, settings)
+    steps = np.where(good[:, None], found.shifts, 0.0)
+    near = np.nan_to_num(_summed(steps, found.sigma, earlier(found.usable, 1, settings.apart))[0])
+    numbers, rounds = np.arange(frames.count), 0
+    while True:
+        rounds += 1
+        taking_part = np.flatnonzero(good) if good.any() else np.array([first[0]])
+        reference = RollingMean(frames, settings, length, near, taking_part)
+        found = measurement.run(reference, "measure", none)
+        begin, stop = reference.members(numbers)
+        away = reference.origin(numbers) + found.shifts - _mean_of(near, taking_part, begin, stop)
+        shifts, sigma = _rolled(away, found.sigma, taking_part, begin, stop, settings.apart)
+        moved = np.nan_to_num(shifts - near)
+        moved = moved - _mean_of(moved, taking_part, begin, stop)
+        before, good = good, frames_to_average(found, settings)
+        change = float(np.abs(moved[good & before]).max(initial=0.0))
+        if rounds == _ROUNDS or (change <= _CONVERGED and (good == before).all()):
+            break
+        near = np.where(np.isfinite(shifts), shifts, _mean_of(np.nan_to_num(shifts), taking_part, begin, stop))
+    if verified.any():
+        found = measurement.run(reference, "measure", verified)
+    found.fft_shifts = found.fft_shifts + shifts - found.shifts
+    own, found.shifts, found.sigma = found.sigma, shifts, sigma
+    return _closed(measurement, first, found, own), rounds
+
+
+def _pairs(measurement: Measurement, count: int, first: tuple[int, Array], verified: NDArray[np.bool_]) -> Measured:
+    """Compare each frame with the `count` before it, and place all by what most pairs agree on."""
+    frames, settings, runs = measurement.frames, measurement.settings, [_steps(measurement, first, verified)]
+    partners = [earlier(runs[0].usable, back, settings.apart) for back in range(1, count + 1)]
+    partners = [partner for partner in partners if (partner >= 0).any()] or partners[:1]
+    given = (GivenFrames(frames, settings, partner) for partner in partners[1:])
+    runs.extend(measurement.run(reference, "measure", verified) for reference in given)
+    return _placed(runs, partners, first[0], settings)
+
+
+def _steps(measurement: Measurement, first: tuple[int, Array], verified: NDArray[np.bool_]) -> Measured:
+    return measurement.run(EarlierUsable(measurement.frames, measurement.settings, first), "measure", verified)
+
+
+def _closed(
+    measurement: Measurement, first: tuple[int, Array], measured: Measured, own: NDArray[np.float64]
+) -> Measured:
+    """Say how far some frames lie from where they are found against the first directly, and how sure all are.
+
+    The noise of a frame enters two steps, with opposite signs: of a sum, that of the first and last frame is left,
+    which a direct comparison and the last step alone (`own`) know, and what the two contradict each other by, which
+    adds up from step to step. Where enough is known of it, standard errors are not larger.
+    """
+    frames, (start, image) = measurement.frames, first
+    measured.closure = distance = np.full(frames.count, np.nan)
+    candidates = np.flatnonzero(np.isfinite(measured.shifts).all(axis=1))
+    candidates = candidates[candidates > start + measurement.settings.apart]
+    if candidates.size == 0:
         return measured
+    numbers = spread(candidates, _COMPARED)
+    picked = PickedFrames(frames, tuple(numbers.tolist()))
+    walk = Pass(picked.count, picked.shape[0] * picked.shape[1], measurement.xp is not np)
+    settings = replace(measurement.settings, engine="auto", kernel_options=None)
+    direct = Measurement(picked, walk, settings, measurement.xp).run(
+        FixedImage(image), "closure", np.zeros(picked.count, dtype=bool)
+    )
+    good = direct.trusted(settings)
+    away = np.hypot(*(direct.shifts - measured.shifts[numbers] + measured.shifts[start]).T)
+    distance[numbers[good]] = away[good]
+    if good.sum() >= _MIN_COMPARED:
+        steps = np.maximum(np.arange(frames.count) - start, 0)[:, None]
+        by_step = (away[good] ** 2).sum() / 2 / steps[numbers[good]].sum()
+        error = np.sqrt(np.maximum(own, np.median(direct.sigma[good], axis=0)) ** 2 + by_step * steps)
+        measured.sigma = np.where(steps > 0, np.minimum(measured.sigma, error), measured.sigma)
+    return measured
 
-    def _bridged(self, measured: Measured, verified: NDArray[np.bool_]) -> tuple[Measured, NDArray[np.intp]]:
-        """Steps, and the frame (T,) that each is taken from: that before those that no sound step enters or leaves.
 
-        Such frames (of a closed shutter, say) would make a doubt of all that follow.
-        """
-        follows = earlier(measured.usable, 1, self.settings.apart)
-        sound = measured.trusted(self.settings)
-        leads = np.zeros_like(sound)
-        leads[follows[sound & (follows < np.arange(sound.size))]] = True
-        lost = measured.usable & ~sound & ~leads
-        asked = measured.usable & ~sound & ~lost & lost[follows]
-        if not asked.any():
-            return measured, follows
-        before = earlier(measured.usable & ~lost, 1, self.settings.apart)
-        given = GivenFrames(self.frames, self.settings, np.where(asked, before, -1))
-        again = self.measurement.run(given, "measure", verified & asked)
-        taken = asked & again.trusted(self.settings) & (before < np.arange(sound.size))
-        return _chosen([measured, again], taken.astype(np.intp)), np.where(taken, before, follows)
+def _bridged(
+    measurement: Measurement, measured: Measured, verified: NDArray[np.bool_]
+) -> tuple[Measured, NDArray[np.intp]]:
+    """Steps, and the frame (T,) that each is taken from: that before those that no sound step enters or leaves.
 
-    def _steps(self, verified: NDArray[np.bool_]) -> Measured:
-        return self.measurement.run(EarlierUsable(self.frames, self.settings, self.first), "measure", verified)
+    Such frames (of a closed shutter, say) would make a doubt of all that follow.
+    """
+    frames, settings = measurement.frames, measurement.settings
+    follows = earlier(measured.usable, 1, settings.apart)
+    sound = measured.trusted(settings)
+    leads = np.zeros_like(sound)
+    leads[follows[sound & (follows < np.arange(sound.size))]] = True
+    lost = measured.usable & ~sound & ~leads
+    asked = measured.usable & ~sound & ~lost & lost[follows]
+    if not asked.any():
+        return measured, follows
+    before = earlier(measured.usable & ~lost, 1, settings.apart)
+    again = measurement.run(GivenFrames(frames, settings, np.where(asked, before, -1)), "measure", verified & asked)
+    taken = asked & again.trusted(settings) & (before < np.arange(sound.size))
+    return _chosen([measured, again], taken.astype(np.intp)), np.where(taken, before, follows)
 
 
 def _summed(

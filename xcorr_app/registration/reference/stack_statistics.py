@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.measuring.one_pass import OnePass
 from xcorr_app.registration.measuring.placement import Placement, at_level, coverage, covered_part, entering, fitted
 from xcorr_app.registration.measuring.references import MeanOfOthers, MedianOfOthers
-from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.registration.stack.preparation import NoUsableFrameError, prepare
 
@@ -26,104 +25,86 @@ _STRIP_BYTES = 1 << 28
 """Memory for one strip of all frames while a median is taken."""
 
 
-@dataclass(frozen=True)
-class Statistics:
-    """Takes statistics over the prepared frames of a stack."""
+def mean_of_others(of: OnePass, takes_part: NDArray[np.bool_] | None = None) -> MeanOfOthers:
+    """Sum of the usable frames, each of zero mean and unit deviation, ready to leave some out."""
 
-    frames: Frames
-    walk: Pass
-    settings: Settings
-    xp: Any
+    def job(start: int, stop: int) -> _Sum:
+        placement, frames = _level(of, start, stop, takes_part)
+        return (placement,), *_sums(entering(frames, placement), placement)
 
-    def mean_of_others(self, takes_part: NDArray[np.bool_] | None = None) -> MeanOfOthers:
-        """Sum of the usable frames, each of zero mean and unit deviation, ready to leave some out."""
+    return _summed(of, "mean", job)
 
-        def job(start: int, stop: int) -> _Sum:
-            placement, frames = self._level(start, stop, takes_part)
-            return (placement,), *_sums(entering(frames, placement), placement)
 
-        return self._summed("mean", job)
+def aligned_mean_of_others(
+    of: OnePass, shifts: NDArray[np.float64], takes_part: NDArray[np.bool_], target: Array, known: Array
+) -> MeanOfOthers:
+    """Sum of the frames that take part, moved and brought to the level of an image (h, w) where it is `known`."""
 
-    def aligned_mean_of_others(
-        self, shifts: NDArray[np.float64], takes_part: NDArray[np.bool_], target: Array, known: Array
-    ) -> MeanOfOthers:
-        """Sum of the frames that take part, moved and brought to the level of an image (h, w) where it is `known`."""
+    def job(start: int, stop: int) -> _Sum:
+        frames = prepare(of.frames.read(start, stop), of.settings).frames
+        nothing = np.zeros(stop - start)
+        everything = Placement(np.zeros((stop - start, 2)), nothing + 1, nothing, nothing.copy())
+        rows = np.flatnonzero(takes_part[start:stop])
+        if rows.size == 0:
+            return (everything,), 0.0, 0.0
+        placement, values = fitted(frames[of.xp.asarray(rows)], shifts[start:stop][rows], target, known)
+        everything.put(rows, placement)
+        return (everything,), *_sums(values, placement)
 
-        def job(start: int, stop: int) -> _Sum:
-            frames = prepare(self.frames.read(start, stop), self.settings).frames
-            part = takes_part[start:stop]
-            nothing = np.zeros(stop - start)
-            everything = Placement(np.zeros((stop - start, 2)), nothing + 1, nothing, nothing.copy())
-            rows = np.flatnonzero(part)
-            if rows.size == 0:
-                return (everything,), 0.0, 0.0
-            placement, values = fitted(frames[self.xp.asarray(rows)], shifts[start:stop][rows], target, known)
-            everything.put(rows, placement)
-            return (everything,), *_sums(values, placement)
+    summed = _summed(of, "template", job)
+    least = (of.window.dy_max + 1, of.window.dx_max + 1)
+    # Where the frame measured and those it shares something with are left out, one is left.
+    return replace(summed, part=covered_part(summed.placement, of.shape, 2 * of.settings.apart + 2, least))
 
-        summed = self._summed("template", job)
-        shape = self.settings.measured_shape(self.frames.shape)
-        window = self.settings.window(self.frames.shape)
-        least = (window.dy_max + 1, window.dx_max + 1)
-        # Where the frame measured and those it shares something with are left out, one is left.
-        return replace(summed, part=covered_part(summed.placement, shape, 2 * self.settings.apart + 2, least))
 
-    def _summed(self, stage: str, job: Callable[[int, int], _Sum]) -> MeanOfOthers:
-        placements, total, weights = reduce(_added, self.walk.over(stage, job))
-        shape = self.settings.measured_shape(self.frames.shape)
-        nothing = self.xp.zeros(shape)
-        return MeanOfOthers(
-            total + nothing,
-            weights + nothing,
-            Placement.joined(placements),
-            self.frames,
-            self.settings,
-        )
+def median_of_others(of: OnePass, takes_part: NDArray[np.bool_] | None = None) -> MedianOfOthers:
+    """Middle order statistics of every pixel over the usable frames at one level, strip by strip."""
+    frames, (rows, columns) = of.frames, of.shape
+    itemsize = 8 if frames.dtype.itemsize > 4 else 4
+    height = max(1, min(rows, _STRIP_BYTES // (frames.count * columns * itemsize)))
 
-    def _level(self, start: int, stop: int, takes_part: NDArray[np.bool_] | None) -> tuple[Placement, Array]:
-        """Frames at one level as they lie, and what was prepared of them."""
-        prepared = prepare(self.frames.read(start, stop), self.settings)
-        part = prepared.usable if takes_part is None else prepared.usable & takes_part[start:stop]
-        return Placement.in_place(prepared.frames, part), prepared.frames
+    def of_strip(first: int, _: int) -> tuple[list[Placement], list[Array]]:
+        strip = slice(first * height, min((first + 1) * height, rows))
 
-    def median_of_others(self, takes_part: NDArray[np.bool_] | None = None) -> MedianOfOthers:
-        """Middle order statistics of every pixel over the usable frames at one level, strip by strip."""
-        frames = self.frames
-        rows, columns = self.settings.measured_shape(frames.shape)
-        itemsize = 8 if frames.dtype.itemsize > 4 else 4
-        height = max(1, min(rows, _STRIP_BYTES // (frames.count * columns * itemsize)))
+        def job(start: int, stop: int) -> tuple[Placement, Array]:
+            placement, values = _level(of, start, stop, takes_part)
+            chosen = np.flatnonzero(placement.weight)
+            # The strip first: a strip of the selected frames would be a view that keeps all their rows alive.
+            values = values[:, strip][of.xp.asarray(chosen)]
+            return placement, at_level(values, placement.offset[chosen], placement.gain[chosen])
 
-        def of_strip(first: int, _: int) -> tuple[list[Placement], list[Array]]:
-            strip = slice(first * height, min((first + 1) * height, rows))
+        results = list(of.walk.over("median", job))
+        placements = [placement for placement, _ in results]
+        values = of.xp.concatenate([piece for _, piece in results])
+        del results
+        count = values.shape[0]
+        if count == 0:
+            return placements, []
+        half = (count - 1) // 2
+        ranks = (max(half - 1, 0), half, min(half + 1, count - 1)) if count % 2 else (half, half, half + 1)
+        values.partition(sorted(set(ranks)), axis=0)
+        return placements, [values[rank].copy() for rank in ranks]
 
-            def job(start: int, stop: int) -> tuple[Placement, Array]:
-                placement, values = self._level(start, stop, takes_part)
-                chosen = np.flatnonzero(placement.weight)
-                # The strip first: a strip of the selected frames would be a view that keeps all their rows alive.
-                values = values[:, strip][self.xp.asarray(chosen)]
-                return placement, at_level(values, placement.offset[chosen], placement.gain[chosen])
+    # A strip at a time, for the memory that it takes; another process may take another one.
+    strips = Pass(-(-rows // height), frames.count * rows * columns, of.xp is not np, one_by_one=True)
+    found = list(strips.over("median", of_strip))
+    if not all(parts for _, parts in found):
+        raise NoUsableFrameError
+    low, middle, high = (of.xp.concatenate(column) for column in zip(*(parts for _, parts in found), strict=True))
+    return MedianOfOthers(low, middle, high, Placement.joined(found[0][0]))
 
-            results = list(self.walk.over("median", job))
-            placements = [placement for placement, _ in results]
-            values = self.xp.concatenate([piece for _, piece in results])
-            del results
-            count = values.shape[0]
-            if count == 0:
-                return placements, []
-            half = (count - 1) // 2
-            ranks = (max(half - 1, 0), half, min(half + 1, count - 1)) if count % 2 else (half, half, half + 1)
-            values.partition(sorted(set(ranks)), axis=0)
-            return placements, [values[rank].copy() for rank in ranks]
 
-        # A strip at a time, for the memory that it takes; another process may take another one.
-        size = frames.count * rows * columns
-        strips = Pass(-(-rows // height), size, self.xp is not np, one_by_one=True)
-        found = list(strips.over("median", of_strip))
-        placements = found[0][0]
-        if not all(parts for _, parts in found):
-            raise NoUsableFrameError
-        low, middle, high = (self.xp.concatenate(column) for column in zip(*(parts for _, parts in found), strict=True))
-        return MedianOfOthers(low, middle, high, Placement.joined(placements))
+def _level(of: OnePass, start: int, stop: int, takes_part: NDArray[np.bool_] | None) -> tuple[Placement, Array]:
+    """Frames at one level as they lie, and what was prepared of them."""
+    prepared = prepare(of.frames.read(start, stop), of.settings)
+    part = prepared.usable if takes_part is None else prepared.usable & takes_part[start:stop]
+    return Placement.in_place(prepared.frames, part), prepared.frames
+
+
+def _summed(of: OnePass, stage: str, job: Callable[[int, int], _Sum]) -> MeanOfOthers:
+    placements, total, weights = reduce(_added, of.walk.over(stage, job))
+    nothing = of.xp.zeros(of.shape)
+    return MeanOfOthers(total + nothing, weights + nothing, Placement.joined(placements), of.frames, of.settings)
 
 
 def _added(one: _Sum, other: _Sum) -> _Sum:

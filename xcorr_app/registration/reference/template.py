@@ -7,7 +7,7 @@ shifts, and the image that the first round compares with.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.measuring.placement import at_level, levels, moved
 from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers
-from xcorr_app.registration.reference.stack_statistics import Statistics
+from xcorr_app.registration.reference.stack_statistics import aligned_mean_of_others
 from xcorr_app.registration.settings import Settings
 
 _MAX_ROUNDS = 12
@@ -35,41 +35,31 @@ _WHOLLY = 0.999
 """Interpolated mask from which a pixel was made of known ones."""
 
 
-@dataclass(frozen=True)
-class Template:
-    """What the rounds came to."""
+_WOULD_BLUR = (
+    "Parts of the picture move otherwise, or come and go, and would blur a template: "
+    "each frame was compared with one of them."
+)
 
-    measured: Measured
-    taking_part: int
-    """Frames the template is made of; fewer than two are none."""
-    rounds: int
-    change: float
-    """Largest change of a shift in the last round, pixels."""
-    would_blur: bool = False
-    """Parts of most frames move otherwise, or come and go: frames were compared with the one begun with instead."""
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether no shift changed any more."""
-        return self.change <= _CONVERGED
+Outcome: TypeAlias = tuple[Measured, str, tuple[str, ...]]
+"""What was measured, the reference in words, and notes on the whole stack."""
 
 
-def against_template(
-    statistics: Statistics,
-    measurement: Measurement,
-    begun_with: tuple[int, Array],
-    verified: NDArray[np.bool_],
-) -> Template:
-    """Measure all frames against the template, begun with the image of a frame; that frame's shift is zero."""
+def against_template(measurement: Measurement, begin: int, verified: NDArray[np.bool_]) -> Outcome | None:
+    """Measure all frames against the template; None where fewer than two take part in it.
+
+    It is begun with frame `begin`, or the next one that can be, whose shift is zero. Where parts of most frames move
+    otherwise, or come and go, all are compared with that one frame instead.
+    """
     none, settings = np.zeros_like(verified), measurement.settings
-    origin, image = begun_with
+    origin, image = measurement.prepared.first_usable(range(begin, measurement.frames.count))
+    begun_with, notes = f"frame {origin}" if begin else f"first frame ({origin})", instead(begin, origin)
     measured = measurement.run(FixedImage(image), "measure", none)
-    if 2 * (measured.partial | measured.reweighted).sum() > measured.usable.sum():
+    if 2 * (measured.partial | measured.reweighted).sum() > measured.usable.sum() >= 2:
         # Aligned by the scene, the mean shows whatever else moves as a blur that no shift explains.
         if verified.any():
             measured = measurement.run(FixedImage(image), "measure", verified)
-        return Template(measured, int(measured.usable.sum()), 0, 0.0, would_blur=True)
-    began, known = measured.shifts.copy(), statistics.xp.ones(image.shape, dtype=bool)
+        return measured, f"{begun_with}, for a template", (*notes, _WOULD_BLUR)
+    began, known = measured.shifts.copy(), measurement.xp.ones(image.shape, dtype=bool)
     shifts = measured.shifts
     # Of zero mean and unit deviation, so that the template is, too.
     image = at_level(image[None], *levels(image[None]))[0]
@@ -79,7 +69,8 @@ def against_template(
     template: MeanOfOthers | None = None
     while rounds < _MAX_ROUNDS and part.sum() >= 2:
         rounds += 1
-        template = statistics.aligned_mean_of_others(np.where(part[:, None], shifts - centre, 0.0), part, image, known)
+        placed = np.where(part[:, None], shifts - centre, 0.0)
+        template = aligned_mean_of_others(measurement, placed, part, image, known)
         measured = measurement.run(template, "measure", none)
         # A template fixes shifts only up to a common one.
         new = measured.shifts + centre
@@ -96,7 +87,7 @@ def against_template(
             if np.abs(last - centre).max() > _MAX_OFFSET:
                 image, known = moved(image[None], (last - centre)[None])[0], _still_known(known, last - centre)
     if template is None or part.sum() < 2:
-        return Template(measured, int(part.sum()), rounds, change)
+        return None
     if verified.any():
         measured = measurement.run(template, "measure", verified)
     offset = _origin(measured, began, origin, settings)
@@ -106,7 +97,19 @@ def against_template(
     measured.sigma[origin] = np.where(np.isfinite(own), 0.0, own)
     measured.shifts = measured.shifts - offset
     measured.fft_shifts = measured.fft_shifts - offset
-    return Template(measured, template.count, rounds, change)
+    described = (
+        f"mean of {template.count} aligned frames but the one measured, rounds: {rounds}, begun with {begun_with}"
+    )
+    if change > _CONVERGED:
+        notes = (*notes, f"The template did not settle in {rounds} rounds: shifts still change by {change:.4f} px.")
+    return measured, described, notes
+
+
+def instead(wanted: int, number: int) -> tuple[str, ...]:
+    """Say that a frame takes the place of the one that was asked for, where it does."""
+    if number == wanted:
+        return ()
+    return (f"Frame {wanted} cannot be a reference (unreadable or flat): frame {number} is used.",)
 
 
 def frames_to_average(measured: Measured, settings: Settings) -> NDArray[np.bool_]:

@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from xcorr_app.shown import axes_of, html_table
-
-
-class _Frames(Protocol):
-    @property
-    def shifts(self) -> NDArray[np.float64]: ...
-    @property
-    def sigma(self) -> NDArray[np.float64]: ...
-    @property
-    def score(self) -> NDArray[np.float64]: ...
-    @property
-    def flags(self) -> tuple[tuple[str, ...], ...]: ...
-    @property
-    def trusted(self) -> NDArray[np.bool_]: ...
-    def summary(self) -> str: ...
 
 
 class FrameResult:
     """What results with shifts, standard errors, scores and flags of frames have in common."""
 
-    def __len__(self: _Frames) -> int:
+    def __len__(self: Any) -> int:
         return len(self.flags)
 
-    def __repr__(self: _Frames) -> str:
+    def __repr__(self: Any) -> str:
         return f"{type(self).__name__}({self.summary()})"
 
-    def _repr_html_(self: _Frames) -> str:
+    def _repr_html_(self: Any) -> str:
         return html_table(repr(self), columns_of(self))
 
-    def summary(self: _Frames) -> str:
+    def summary(self: Any) -> str:
         """Say in a line how many frames can be trusted, how far these moved, and how certain that is."""
         frames, known, sigma = len(self.flags), self.shifts[self.trusted], self.sigma[self.trusted]
         parts = [f"{frames} frame{'' if frames == 1 else 's'}, {len(known) or 'none'} trusted"]
@@ -46,7 +31,7 @@ class FrameResult:
             parts.append(f"median standard error {np.median(sigma[np.isfinite(sigma)]):.3f} px")
         return ", ".join(parts)
 
-    def plot(self: _Frames, axes: Any = None) -> Any:
+    def plot(self: Any, axes: Any = None) -> Any:
         """Draw shifts with their standard errors over the frames, those not to be trusted in red.
 
         Parameters
@@ -69,7 +54,7 @@ class FrameResult:
         return axes
 
 
-def columns_of(result: _Frames) -> dict[str, list[str]]:
+def columns_of(result: Any) -> dict[str, list[str]]:
     """Write a line for each frame, by columns: shift, standard error, angle and scale where there are, score, flags."""
     numbers = {"dy": result.shifts[:, 0], "dx": result.shifts[:, 1]}
     numbers |= {"sigma y": result.sigma[:, 0], "sigma x": result.sigma[:, 1]}

@@ -1,6 +1,6 @@
 """Results of a measurement in files: an archive that gives them back, or a table of the frames.
 
-What is written and read are the fields of a :class:`xcorr_app.registration.results.results.ShiftResult`.
+An archive holds the fields of a result: those that are arrays as such, the others (`_READ`) as words of JSON.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import os
 import zipfile
 from collections.abc import Callable
-from dataclasses import astuple
+from dataclasses import MISSING, astuple, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,93 +18,80 @@ import numpy as np
 
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, OutputError
+from xcorr_app.registration.results.doubtful_frames import check_policy
 from xcorr_app.registration.results.frame_table import array_of, parse_shifts_csv, rows_of, shifts_csv
 from xcorr_app.registration.stack.contrast import Contrast
 
 Result = TypeVar("Result")
 
-_ARRAYS = (
-    "shifts",
-    "score",
-    "peak_ratio",
-    "fft_shifts",
-    "difference",
-    "non_finite",
-    "sigma",
-    "significance",
-    "tiles",
-)
-_OPTIONAL = ("closure", "wrong", "defects", "counted", "read_applied")
+_READ: dict[str, Callable[[Any], Any]] = {
+    "flags": lambda frames: tuple(tuple(map(str, flags)) for flags in frames),
+    "reference": str,
+    "notes": lambda notes: tuple(map(str, notes)),
+    "unreadable": lambda reasons: {int(frame): str(reason) for frame, reason in reasons.items()},
+    "window": lambda limits: ShiftWindow(*limits),
+    "engine": str,
+    "contrast": lambda text: None if text is None else Contrast.parse(text),
+    "left_out": bool,
+    "model": str,
+    "shape": lambda sides: (int(sides[0]), int(sides[1])),
+    "doubtful": lambda policy: check_policy(str(policy)),
+}
+"""How fields that are no arrays are read from words; `decision` is not kept."""
 
 
 def save(result: Any, path: Path) -> None:
-    """Write a result as its method of this name says."""
+    """Write a `ShiftResult` as its method of this name says."""
     suffix = path.suffix.lower()
     if suffix == ".csv":
         write_whole(path, shifts_csv(rows_of(result)).encode())
     elif suffix == ".npz":
-        words = words_of(result) | {
-            "window": astuple(result.window),
-            "engine": result.engine,
-            "contrast": None if result.contrast is None else str(result.contrast),
-            "left_out": result.left_out,
-        }
-        known = {name: getattr(result, name) for name in (*_ARRAYS, *_OPTIONAL)} | {"applied": result.applied()}
-        write_whole(path, archive_of(words, {name: array for name, array in known.items() if array is not None}))
+        write_whole(path, archive_of(result, {"applied": result.applied()}))
     else:
         raise ArgumentError(f"{path}: results are written to .npz or .csv")
 
 
-def words_of(result: Any) -> dict[str, Any]:
-    """What any result of frames says in words."""
-    return {
-        "flags": result.flags,
-        "reference": result.reference,
-        "notes": result.notes,
-        "unreadable": {str(frame): reason for frame, reason in result.unreadable.items()},
-    }
-
-
-def archive_of(words: dict[str, Any], arrays: dict[str, Any]) -> bytes:
-    """Content of an archive that `read_archive` reads; the same result gives the same bytes."""
+def archive_of(result: Any, more: dict[str, Any]) -> bytes:
+    """Content of an archive that `load_archive` reads, and `more` arrays; the same result gives the same bytes."""
+    values = {each.name: getattr(result, each.name) for each in fields(result)}
+    words = {name: values[name] for name in _READ if name in values}
+    text = json.dumps(words, default=lambda value: astuple(value) if isinstance(value, ShiftWindow) else str(value))
+    arrays: dict[str, Any] = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     content = io.BytesIO()
-    np.savez_compressed(content, words=np.array(json.dumps(words)), **arrays)
+    np.savez_compressed(content, words=np.array(text), **arrays, **more)
     return content.getvalue()
 
 
-def parsed_words(words: dict[str, Any]) -> dict[str, Any]:
-    """Undo `words_of`, of words from a file."""
-    return {
-        "flags": tuple(tuple(map(str, flags)) for flags in words["flags"]),
-        "reference": str(words["reference"]),
-        "notes": tuple(map(str, words["notes"])),
-        "unreadable": {int(frame): str(reason) for frame, reason in words["unreadable"].items()},
-    }
-
-
-def load(path: Path) -> dict[str, Any]:
-    """Read the fields of a result, as its method of this name says."""
-    if path.suffix.lower() == ".csv":
-        return _of_table(path)
-    return read_archive(path, _result_of, "no result of a measurement")
-
-
-def read_archive(path: Path, parse: Callable[[Any], Result], what: str) -> Result:
-    """Read an .npz file by `parse`; one that is not as it should be holds `what`."""
-    if not path.is_file():
-        raise InputError(f"{path}: {'is no file' if path.exists() else 'does not exist'}")
+def load_archive(
+    kind: type[Result], path: Path, what: str, more: Callable[[Any], dict[str, Any]] = lambda _: {}
+) -> Result:
+    """Read a result of this kind; a file that is not as it should be holds `what`. `more` reads fields of its own."""
+    _check_is_there(path)
     if not zipfile.is_zipfile(path):
         raise DamagedFileError(f"{path}: holds {what}: it is no .npz archive; xc.load_shifts reads tables of shifts")
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            return parse(archive)
-    except Exception as error:  # whatever a parser raises, it is the file's
+            words: dict[str, Any] = json.loads(archive["words"].item())
+            found = {name: read(words[name]) for name, read in _READ.items() if name in words}
+            found |= {each.name: archive[each.name] for each in fields(kind) if each.name in archive}  # type: ignore[arg-type]
+            found |= more(archive)
+            needed = [each.name for each in fields(kind) if each.default is MISSING]  # type: ignore[arg-type]
+            columns = [found[name] for name in needed if isinstance(found[name], np.ndarray)]
+            if any(len(column) != len(found["flags"]) for column in columns):
+                raise ValueError("its arrays are of different lengths")
+            return kind(**found)
+    except Exception as error:  # whatever is raised, it is the file's
         raise DamagedFileError(f"{path}: holds {what} ({error})") from error
 
 
-def _of_table(path: Path) -> dict[str, Any]:
+def _check_is_there(path: Path) -> None:
     if not path.is_file():
         raise InputError(f"{path}: {'is no file' if path.exists() else 'does not exist'}")
+
+
+def load_table(path: Path) -> dict[str, Any]:
+    """Read the fields of a `ShiftResult` from a table of frames; what it has no column for is not known."""
+    _check_is_there(path)
     try:
         rows = parse_shifts_csv(path.read_bytes().decode())
     except (DamagedFileError, UnicodeDecodeError) as error:
@@ -128,23 +115,6 @@ def _of_table(path: Path) -> dict[str, Any]:
         sigma=array_of(rows, "sigma_y", "sigma_x"),
         tiles=np.full((len(rows), 0, 0), np.nan, np.float32),
         read_applied=array_of(rows, "applied_dy", "applied_dx"),
-    )
-
-
-def _result_of(archive: Any) -> dict[str, Any]:
-    words: dict[str, Any] = json.loads(archive["words"].item())
-    arrays = {name: archive[name] for name in _ARRAYS}
-    frames = len(arrays["shifts"])
-    if arrays["shifts"].shape != (frames, 2) or any(len(array) != frames for array in arrays.values()):
-        raise ValueError("its arrays are of different lengths")
-    return dict(
-        **arrays,
-        **parsed_words(words),
-        window=ShiftWindow(*words["window"]),
-        engine=str(words["engine"]),
-        **{name: archive.get(name) for name in _OPTIONAL},
-        left_out=bool(words.get("left_out")),
-        contrast=None if words.get("contrast") is None else Contrast.parse(words["contrast"]),
     )
 
 

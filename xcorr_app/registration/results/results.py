@@ -168,7 +168,9 @@ class ShiftResult(FrameResult):
         DamagedFileError
             It holds no result.
         """
-        return ShiftResult(**result_files.load(Path(path)))
+        if (path := Path(path)).suffix.lower() == ".csv":
+            return ShiftResult(**result_files.load_table(path))
+        return result_files.load_archive(ShiftResult, path, "no result of a measurement")
 
     def to_dataframe(self) -> Any:
         """Return a ``pandas.DataFrame`` with a line for each frame; needs pandas.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
@@ -137,3 +138,18 @@ class Pass:
     def _report(self, stage: str, done: int) -> None:
         if self.progress is not None:
             self.progress(stage, done, self.count)
+
+
+@contextmanager
+def shown(progress: Progress | bool | None) -> Iterator[Progress | None]:
+    """Yield what to call with progress: a callable as it is, a bar on the terminal for True, None for nothing."""
+    if progress is not True:
+        yield progress or None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Bar(*columns) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda stage, done, total: bar.update(task, completed=done, total=total, description=stage)

@@ -15,8 +15,7 @@ from xcorr_app.registration.masked.estimate import takes_masks
 from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.settings import Roi, Settings
-from xcorr_app.registration.stack.frames import ArrayFrames, Frames, HeldFrames, held_if_few
-from xcorr_app.registration.stack.smoothing_in_time import smoothed_in_time
+from xcorr_app.registration.stack.frames import ArrayFrames, Frames, HeldFrames, held_if_few, smoothed_in_time
 from xcorr_app.registration.weights.borders import SURE, in_borders, without_rims
 from xcorr_app.registration.weights.defects import defects, hits
 from xcorr_app.registration.weights.filling import FilledFrames, filled
