@@ -80,4 +80,5 @@ def excess(
 
 def _variance(found: Contributions) -> NDArray[np.float64]:
     """Of frames that grow or turn a little tiles are off alike, and the middle is not."""
-    return np.minimum(excess_variance(found, linear=True), excess_variance(found))
+    beyond_linear = excess_variance(found, linear=True)
+    return np.minimum(beyond_linear, excess_variance(found)) if beyond_linear.any() else beyond_linear

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import replace
 from typing import Any
 
@@ -142,12 +141,14 @@ class Measurement(OnePass):
         share = _WORTH_A_FIT if np.median(off.max(axis=1)) > _BENT else _FAR_SURER
         if not masks.surer(columns.sigma, first.sigma, few, share):
             return columns
-        found = self._phases_twice(columns, reference, chosen & ~few)
+        rest = chosen & ~few
+        found = self._phases(columns, reference, rest, self._phases(columns, reference, rest).shift)
         found.shift[few], found.sigma[few] = first.shift[few], first.sigma[few]
         lacking = chosen & ~np.isfinite(found.sigma).all(axis=1)
         if 0 < 2 * lacking.sum() < chosen.sum():
             # What lies over others lies over these, too.
-            again = self._phases_twice(columns, reference, lacking, layers=True)
+            once = self._phases(columns, reference, lacking, layers=True)
+            again = self._phases(columns, reference, lacking, once.shift, layers=True)
             found.shift[lacking], found.sigma[lacking] = again.shift[lacking], again.sigma[lacking]
         taken = _of_all(found, chosen)
         if taken is None:
@@ -187,13 +188,6 @@ class Measurement(OnePass):
         with np.errstate(invalid="ignore"):
             found.sigma[~(np.abs(found.shift - columns.shifts) < _OF_ONE_PEAK).all(axis=1)] = np.nan
         return found
-
-    def _phases_twice(
-        self, columns: Measured, reference: Reference, chosen: NDArray[np.bool_], *, layers: bool = False
-    ) -> Refined:
-        """The same by windows where phases put the scene once."""
-        once = self._phases(columns, reference, chosen, layers=layers)
-        return self._phases(columns, reference, chosen, once.shift, layers=layers)
 
     def _disambiguate(self, columns: Measured, reference: Reference) -> None:
         """Ask whether pictures tell shifts from others that fit almost as well; of all frames if a few do."""
@@ -356,12 +350,12 @@ class Measurement(OnePass):
         return min(_SAMPLED_FRAMES, self._count // _FRAMES_PER_LOOK + 2)
 
     def _looked_at(self, reference: Reference) -> NDArray[np.bool_]:
-        """Mark frames whose tiles are looked at: a few, spread over the stack."""
+        """Mark frames whose tiles are looked at: a few, spread over the stack, the last among them."""
         chosen = np.zeros(self._count, dtype=bool)
         # A mean of frames that were not aligned is blurred: it differs everywhere.
         is_blurred = isinstance(reference, (MeanOfOthers, MedianOfOthers)) or reference.part is not None
         if self._tiles and self.settings.normalization == "zncc" and not is_blurred:
-            chosen[_spread(chosen.size, self._few)] = True
+            chosen[np.linspace(0, chosen.size - 1, self._few + 1)[1:].round().astype(int)] = True
         return chosen
 
     def _look(self, columns: Measured, reference: Reference, chosen: NDArray[np.bool_]) -> None:
@@ -390,13 +384,6 @@ def _of_all(found: Refined, chosen: NDArray[np.bool_]) -> NDArray[np.bool_] | No
     """(T,) which of the chosen frames were refined; None where some were not: a layer over some lies over all."""
     taken: NDArray[np.bool_] = np.asarray(np.isfinite(found.sigma).all(axis=1))
     return taken if taken.sum() > _MIN_REFINED * chosen.sum() else None
-
-
-@functools.lru_cache(maxsize=64)
-def _spread(count: int, few: int) -> list[int]:
-    """Numbers of so few of the frames, the last among them."""
-    numbers: list[int] = np.linspace(0, count - 1, few + 1)[1:].round().astype(int).tolist()
-    return numbers
 
 
 def _less_sure(sigma: NDArray[np.float64], trusted: NDArray[np.bool_], number: int) -> NDArray[np.bool_]:
