@@ -13,10 +13,8 @@ from benchmarks.ablation.drawing import run_ablation
 from benchmarks.harness.benchmark import run_suite
 from benchmarks.harness.record import RESULTS, require_device
 from benchmarks.harness.suite import Suite
-from benchmarks.moving import moving
 from benchmarks.pipeline.cases import Size
 from benchmarks.pipeline.command import run_pipeline
-from benchmarks.same import same
 from benchmarks.suites import DOCUMENTS, SUITES
 from xcorr_app.cli.options import PATH, Value
 from xcorr_app.cli.printing.tables import console_for
@@ -86,8 +84,6 @@ def _refuse_unknown(only: str, suites: list[Suite]) -> None:
 
 for _name, _suite in SUITES.items():
     bench.command(_name)(_command(_suite))
-bench.add_command(moving)
-bench.add_command(same)
 
 
 @bench.command()

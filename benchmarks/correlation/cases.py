@@ -15,9 +15,9 @@ import numpy as np
 from benchmarks.harness.case import Work
 from xcorr_app.gpu.direct.problem import Problem
 
-Task = Literal["plane", "peak", "zncc-peak", "call"]
+Task = Literal["plane", "peak", "zncc-peak"]
 """``plane``: plain sums; ``peak``: their largest, without the plane; ``zncc-peak``: the best score of every frame
-against a reference; ``call``: one Python call to the finished plane."""
+against a reference."""
 
 _PEAK_BYTES = 16  # of one result where no plane is asked for: a shift, a value
 
@@ -68,7 +68,7 @@ class Case(Work):
         problem = self.problem
         left = problem.lefts * np.prod(problem.left_shape) * np.dtype(self.left_type).itemsize
         right = problem.rights * np.prod(problem.right_shape) * np.dtype(self.right_type).itemsize
-        planes = np.prod(problem.plane_shape) * 4 if self.task in ("plane", "call") else _PEAK_BYTES
+        planes = np.prod(problem.plane_shape) * 4 if self.task == "plane" else _PEAK_BYTES
         return float(left + right + problem.pairs * planes)
 
 
@@ -128,6 +128,5 @@ CASES: tuple[Case, ...] = (
     _named("off-grid n-to-mn 1000 x 24x40 window", Problem((24, 40), (24, 40), (-5, -9), (9, 22), **_each(1000))),
     _named("off-grid one-to-many 1 x 37 200x180", Problem((200, 180), (200, 180), (-12, -9), (25, 19), **_many(37))),
     _named("off-grid n-to-m 7 x 9 129x65 window", Problem((129, 65), (120, 70), (-20, -4), (24, 36), **_all(7, 9))),
-    *(_named(f"call one pair {size}^2", _full(size), "call") for size in (16, 32, 64)),
 )
 """Every case, in the order in which they are run."""

@@ -63,7 +63,7 @@ class Expected:
             highest, in units of the plane's range.
         """
         plane = self._planes[pair]
-        if self._case.task in ("plane", "call"):
+        if self._case.task == "plane":
             return relative_error(answer, plane)
         return float((plane.max() - plane.flat[answer]) / np.ptp(plane))
 

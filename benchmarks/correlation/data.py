@@ -45,12 +45,12 @@ def random_data(case: Case, xp: Any, seed: int = 1) -> Data:
     Returns
     -------
     Data
-        For planes and calls, independent matrices in [0, 1). Where a peak is searched, the matrices of a pair show one
+        For planes, independent matrices in [0, 1). Where a peak is searched, the matrices of a pair show one
         scene displaced by a few pixels, with noise; a reference that frames are compared with has zero mean.
     """
     rng = xp.random.default_rng(seed)
     problem = case.problem
-    if case.task in ("plane", "call"):
+    if case.task == "plane":
         lefts = rng.random((problem.lefts, *problem.left_shape), dtype=np.float32)
         rights = rng.random((problem.rights, *problem.right_shape), dtype=np.float32)
         return Data(lefts.astype(case.left_type, copy=False), rights.astype(case.right_type, copy=False))

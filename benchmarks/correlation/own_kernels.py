@@ -1,4 +1,4 @@
-"""The product's own contenders: every variant of the kernels, the FFT engine, the peak-only path, and whole calls."""
+"""The product's own contenders: every variant of the kernels, the FFT engine, and the peak-only path."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from xcorr_app.correlation.choice import decide_planes
 from xcorr_app.correlation.engines import ENGINES
 from xcorr_app.correlation.normalize import zncc_for
 from xcorr_app.correlation.peak_finder import PeakFinder
-from xcorr_app.correlation.plane import cross_correlate
 from xcorr_app.correlation.problem import window_of
 from xcorr_app.correlation.standardize import standardize
 from xcorr_app.gpu.direct.kernels import KERNELS
@@ -36,10 +35,6 @@ rounding errors of 4096 products cancel for the most part.)"""
 
 def own_contenders(case: Case) -> Iterator[Contender]:
     """Yield what the product can do a case with: kernels first, then the FFT engine."""
-    if case.task == "call":
-        for engine in ("direct", "fft", "auto"):
-            yield Contender(f"cross_correlate, {engine}", _call(engine), choice=engine)
-        return
     if case.task == "plane":
         limits = device_limits(current_device())
         for variant in (name for name, entry in KERNELS.items() if entry.accepts(case.problem, limits) is None):
@@ -63,7 +58,7 @@ def timed_variant(case: Case, data: Data, variant: str, tuning: dict[str, int] |
     Parameters
     ----------
     case : Case
-        Any but a call.
+        Any.
     data : Data
         On the device.
     variant : str
@@ -180,19 +175,8 @@ def _fft_sums(case: Case, data: Data) -> Callable[[Any, Any], Any]:
     of_left = correlator.left(data.lefts[:, None]) if problem.lefts == 1 else None
 
     def sums(lefts: Any, rights: Any) -> Any:
-        left = of_left or correlator.left(lefts[:, None])
+        left = correlator.left(lefts[:, None]) if of_left is None else of_left
         right = correlator.right(rights.reshape(sets, problem.rights_per_left, *problem.right_shape))
         return correlator.sums(left, right).reshape(problem.pairs, *problem.plane_shape)
 
     return sums
-
-
-def _call(engine: str) -> Callable[[Case, Data], Iterator[Attempt]]:
-    def attempts(_: Case, data: Data) -> Iterator[Attempt]:
-        left, right = data.lefts[0], data.rights[0]
-        options: dict[str, Any] = {"normalization": "none", "engine": engine, "check_finite": False}
-        yield Attempt(
-            lambda: cross_correlate(left, right, **options), lambda plane, _: plane.get(), clocking="cupy call"
-        )
-
-    return attempts

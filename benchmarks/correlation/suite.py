@@ -10,7 +10,6 @@ from benchmarks.correlation.data import random_data
 from benchmarks.correlation.own_kernels import own_contenders
 from benchmarks.correlation.padded_fft import cupy_fft, torch_fft
 from benchmarks.correlation.registration_fft import torch_registration
-from benchmarks.correlation.single_calls import cupyx_correlate, cupyx_correlate2d, torch_fft_call
 from benchmarks.harness.clock import Clock
 from benchmarks.harness.contender import Contender
 from benchmarks.harness.suite import Suite
@@ -22,16 +21,11 @@ _CUPY = {
     "plane": (Contender("FFT, CuPy", cupy_fft),),
     "peak": (Contender("FFT + argmax, CuPy", cupy_fft),),
     "zncc-peak": (),
-    "call": (
-        Contender("cupyx correlate, fft", cupyx_correlate),
-        Contender("cupyx correlate2d", cupyx_correlate2d),
-    ),
 }
 _TORCH = {
     "plane": (Contender("FFT, PyTorch", torch_fft),),
     "peak": (Contender("FFT + argmax, PyTorch", torch_fft),),
     "zncc-peak": (Contender("FFT + ZNCC, PyTorch", torch_registration),),
-    "call": (Contender("FFT, PyTorch", torch_fft_call),),
 }
 
 
@@ -47,8 +41,6 @@ def _of_torch(case: Case, search: bool) -> Iterator[Contender]:
 
 def _auto(case: Case) -> str:
     """Return what engine ``auto`` takes for a case, under the contenders' name for it."""
-    if case.task == "call":
-        return "auto"
     limits, dtypes = device_limits(current_device()), (case.left_type, case.right_type)
     if case.task == "plane":
         decided = decide_planes(case.problem, dtypes=dtypes, limits=limits)

@@ -13,8 +13,8 @@ import numpy as np
 
 from benchmarks.harness.case import Work
 
-Task = Literal["dense", "gaussian", "call"]
-"""``dense``: taps of full rank; ``gaussian``; ``call``: one Python call by the wall clock."""
+Task = Literal["dense", "gaussian"]
+"""``dense``: taps of full rank; ``gaussian``."""
 
 WIDTHS = range(1, 64)
 """Square filters of every width that the kernels compute: none may stand out."""
@@ -138,16 +138,6 @@ CASES: tuple[FilterCase, ...] = (
     *_stacks((3, 5, 7, 9, 15, 31), quick=(3,), element="uint16"),
     *_gaussians(),
     *_single_images(),
-    FilterCase(
-        name="call one image 512^2 float32 3x3",
-        images=1,
-        height=512,
-        width=512,
-        rows=3,
-        columns=3,
-        task="call",
-        in_quick=True,
-    ),
     *_widths(),
 )
 """Every case, in the order in which they are run."""

@@ -22,17 +22,12 @@ def _ndimage(case: FilterCase, data: FilterData) -> Iterator[Attempt]:
     cupy = importlib.import_module("cupy")
     ndimage = importlib.import_module("cupyx.scipy.ndimage")
     weights = cupy.asarray(data.taps)
-    flat = case.task == "call"  # as a user would write it for one image
 
     def start(stack: Any, out: Any) -> Any:
         if case.sigma:
             return ndimage.gaussian_filter(stack, (0, case.sigma, case.sigma), output=out, mode=case.boundary)
-        return ndimage.correlate(stack, weights if flat else weights[None], output=out, mode=case.boundary)
+        return ndimage.correlate(stack, weights[None], output=out, mode=case.boundary)
 
-    if flat:
-        image = data.stacks[0][0]
-        yield Attempt(lambda: start(image, None), Expected.read_corner_of_one, "cupy call")
-        return
     outs = [cupy.empty_like(stack) for stack in data.stacks]
     works: list[Callable[[], Any]] = [
         partial(_started, start, stack, out) for stack, out in zip(data.stacks, outs, strict=True)

@@ -88,11 +88,6 @@ class Expected:
         number, last = part
         return to_host(_corner(result[number], last)).reshape(_corner_shape(result.shape[-2:]))
 
-    @staticmethod
-    def read_corner_of_one(result: Any, part: Part) -> Any:
-        """Read a corner of one image (height, width), which a call was made for."""
-        return Expected.read_corner(result.reshape(1, *result.shape[-2:]), part)
-
 
 def _corner_shape(image_shape: tuple[int, ...]) -> tuple[int, int]:
     return min(_CORNER[0], image_shape[0]), min(_CORNER[1], image_shape[1])

@@ -81,7 +81,4 @@ def _attempts(note: str, case: FilterCase, data: FilterData) -> Iterator[Attempt
     arrays = [stack.view(np.int16) if case.element == "uint16" else stack for stack in data.stacks]
     tensors = [torch.as_tensor(array, device="cuda")[:, None] for array in arrays]
     works: list[Callable[[], Any]] = [partial(filtered, tensor) for tensor in tensors]
-    if case.task == "call":
-        yield Attempt(works[0], Expected.read_corner_of_one, "torch call", note)
-    else:
-        yield rotating(works, Expected.read_corner, "torch", note)
+    yield rotating(works, Expected.read_corner, "torch", note)

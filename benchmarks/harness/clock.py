@@ -1,4 +1,4 @@
-"""How long work takes: on the device alone, or from a Python call to the finished result. Medians, never means.
+"""How long work takes on the device alone. Medians, never means.
 
 Work on the device is replayed as a graph that holds several calls, so that no host time is in it. Long work, and work
 that a graph cannot hold, is timed between events with several calls in a row. The calls repeat on the same inputs, or
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import importlib
 import statistics
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,7 +31,7 @@ class Measured:
     seconds : float
         Median time of one call.
     how : str
-        ``"replay"`` of a graph, ``"events"`` around calls in a row, or ``"call"`` by the wall clock.
+        ``"replay"`` of a graph, or ``"events"`` around calls in a row.
     best : float
         Of the fastest reading, in seconds a call.
     """
@@ -52,15 +51,12 @@ class Clock:
         Timings on the device of which the median counts; 3 where one takes 50 ms, one where it takes 0.3 s.
     min_seconds : float
         Work between two readings of the clock.
-    calls : int
-        Calls timed one by one by the wall clock.
     attempts : int
         Most attempts of one contender.
     """
 
     repeats: int = 9
     min_seconds: float = 0.02
-    calls: int = 300
     attempts: int = 100
 
     def on_device(self, run: Run, cycle: int = 1) -> Measured:
@@ -126,32 +122,6 @@ class Clock:
 
         with torch.cuda.stream(side):
             return self._steady(run, timed, recorded, cycle)
-
-    def by_call(self, run: Run, wait: Run) -> Measured:
-        """Time single calls by the wall clock, each until the device has finished.
-
-        Parameters
-        ----------
-        run : callable
-            One call as a user would write it.
-        wait : callable
-            Waits for the device.
-
-        Returns
-        -------
-        Measured
-            Median over `calls`, after as many as a tenth of them unmeasured.
-        """
-        for _ in range(max(3, self.calls // 10)):
-            run()
-            wait()
-        times = []
-        for _ in range(self.calls):
-            began = time.perf_counter()
-            run()
-            wait()
-            times.append(time.perf_counter() - began)
-        return Measured(statistics.median(times), "call", min(times))
 
     def _steady(self, run: Run, timed: Callable[[Run], float], recorded: Callable[[int], Run], cycle: int) -> Measured:
         """Compile and warm up, choose how many calls lie between two readings, and take the median."""

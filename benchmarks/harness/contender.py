@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-Clocking = Literal["cupy", "torch", "cupy call", "torch call"]
-"""Whose stream the work runs in, and whether a call is timed by the wall clock."""
+Clocking = Literal["cupy", "torch"]
+"""Whose stream the work runs in."""
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ class Outcome:
     seconds : float
         Median time of one call of the fastest attempt; NaN where `failure` says why there is none.
     how : str
-        ``"replay"``, ``"events"`` or ``"call"``.
+        ``"replay"`` or ``"events"``.
     error : float
         Largest error of the parts that were looked at.
     note, failure : str
@@ -104,7 +104,8 @@ def fastest_of(
             if not error <= tolerance:
                 failure = f"wrong answer, error {error:.1e} {attempt.note}".rstrip()
                 continue
-            measured = _measured(attempt, clock)
+            timed = clock.on_device if attempt.clocking == "cupy" else clock.on_device_by_torch
+            measured = timed(attempt.run, attempt.cycle)
             if best is None or measured.seconds < best[0].seconds:
                 best = measured, attempt, error
         if best is not None:
@@ -140,19 +141,6 @@ def free_device_memory() -> None:
         torch.cuda.empty_cache()
 
 
-def _measured(attempt: Attempt, clock: Clock) -> Measured:
-    match attempt.clocking:
-        case "cupy":
-            return clock.on_device(attempt.run, attempt.cycle)
-        case "torch":
-            return clock.on_device_by_torch(attempt.run, attempt.cycle)
-        case "cupy call":
-            stream = importlib.import_module("cupy").cuda.get_current_stream()
-            return clock.by_call(attempt.run, stream.synchronize)
-        case "torch call":
-            return clock.by_call(attempt.run, importlib.import_module("torch").cuda.synchronize)
-
-
 def memory_of(run: Callable[[], Any], clocking: Clocking) -> int:
     """Measure what one call takes from the device.
 
@@ -169,7 +157,7 @@ def memory_of(run: Callable[[], Any], clocking: Clocking) -> int:
         In bytes: of CuPy what a pool of the call's own takes from the device, of PyTorch what its allocator counts at
         most.
     """
-    if clocking.startswith("torch"):
+    if clocking == "torch":
         torch = importlib.import_module("torch")
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()

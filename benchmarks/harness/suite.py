@@ -51,7 +51,7 @@ class Suite:
     contenders: Callable[[Any], Iterator[Contender]]
     of_torch: Callable[[Any, bool], Iterator[Contender]] = lambda _case, _search: iter(())
     clock: Clock = field(default_factory=lambda: Clock(repeats=7, min_seconds=0.01))
-    quick: Clock = field(default_factory=lambda: Clock(repeats=3, min_seconds=0.004, calls=60, attempts=6))
+    quick: Clock = field(default_factory=lambda: Clock(repeats=3, min_seconds=0.004, attempts=6))
     measures_memory: bool = False
     auto: Callable[[Any], str] = lambda _case: "auto"
 

@@ -30,7 +30,7 @@ def print_ceilings(console: Console, status: DeviceStatus, rates: DeviceRates, *
     say(console, f"{status.name}, {status.multiprocessors} multiprocessors, driver for CUDA {status.driver}")
     say(console, f"ceilings measured now: {rates.fma / 1e12:.1f} T multiply-adds/s (F), {copying}")
     say(console, "floor: the direct method's multiply-adds at F, or its bytes at the copy rate, whichever takes longer")
-    say(console, f"medians on the device without host time (calls: wall clock); inputs that fit the cache {where}")
+    say(console, f"medians on the device without host time; inputs that fit the cache {where}")
     if not has_torch():
         say(console, "PyTorch is not installed: its rows are left out")
 

@@ -8,7 +8,7 @@
 //
 // As a matrix product: output[M x N] = filters[M x K] * window[K x N] with M = filters, N = images * out_height * out_width,
 // K = channels * TAPS. The elements of K follow that order in all forms: channel, filter column, filter row.
-// Filters come as a bank holds them, [filters][channels][FILTER_HEIGHT][FILTER_WIDTH], or stored [K][pitch], the pitch being M
+// Filters come stored [K][pitch], the pitch being M
 // rounded up to a multiple of 4, so that a tile of filters is copied 16 bytes at a time; zeros fill them up, and rows of zeros
 // follow the last one (as many as a tile can reach beyond K).
 // IMPLICIT: the product reads its window elements from the images; no window tensor is stored.
@@ -62,10 +62,4 @@ __device__ __forceinline__ int depth_offset(const Im2win& p, int k) {
 #else
     return channel * p.window_channel() + tap;
 #endif
-}
-
-// And where that element lies in a filter of a bank.
-__device__ __forceinline__ int bank_offset(int k) {
-    const int tap = k % TAPS;
-    return k - tap + tap % FILTER_HEIGHT * FILTER_WIDTH + tap / FILTER_HEIGHT;
 }

@@ -4,24 +4,15 @@
 // loaded see `im2win_gather.cuh`. IMPLICIT 1 takes the window tensor's elements from the images as they are needed, so
 // that the tensor is neither written nor read; both give the same bits.
 // Where there are too few tiles to fill the device, blocks split K: each sums `segment_tiles` tiles of it. The first
-// stores its sums in the output. There are two ways to add the others, with the same bits, as both add in order:
-//     SERIAL_SPLIT_K 0   they go into a workspace that `add_segments.cu` adds to the output afterwards: memory for each segment;
-//     SERIAL_SPLIT_K 1   a block adds its sums to the output when its semaphore says (`split_k_semaphore.cuh`): no memory, but
-//                        a block waits for others.
+// stores its sums in the output, the others in a workspace that `add_segments.cu` adds to it afterwards, in order.
 //
 // Document: Im2win, Algorithm 3, corrected: sums of M_T x N_T, the last product filter x window, a final store, and
 // masks.
 // Floor: the FMA rate; the copy rate (the output) where K is small.
 #include "im2win_gather.cuh"
-#include "split_k_semaphore.cuh"
-
-#ifndef SERIAL_SPLIT_K
-#define SERIAL_SPLIT_K 0
-#endif
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
-    im2win_convolve(const float* source, const float* filter, float* output, float* workspace, int* passed,
-                    IM2WIN_PARAMETERS, int segment_tiles) {
+    im2win_convolve(const float* source, const float* filter, float* output, float* workspace, IM2WIN_PARAMETERS, int segment_tiles) {
     const Im2win p = IM2WIN_ARGUMENTS;
     SHARED_FLOATS(buffers);  // BUFFERS tiles, later at least MICRO_N floats a thread; then offsets
     constexpr int FLOATS = BUFFERS * BUFFER_FLOATS > THREADS * MICRO_N ? BUFFERS * BUFFER_FLOATS : THREADS * MICRO_N;
@@ -39,15 +30,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
                         segment * segment_tiles * TILE_K);
     multiply_depth(copies, buffers, tiles < segment_tiles ? tiles : segment_tiles, place, sum);
     const int columns = p.columns(), plane = p.plane();
-    if (SERIAL_SPLIT_K && segment > 0) {
-        int* const of_tile = passed + ((int)blockIdx.x - segment * m_tiles * n_tiles);
-        wait_semaphore(of_tile, segment);
-        store_sums<true>(output, p.filters, columns, plane, p.plane_pitch, buffers, m_first, n_first, place, sum);
-        release_semaphore(of_tile, (segment + 1) * segment_tiles < k_tiles ? segment + 1 : 0);
-    } else {
-        const long long outputs = (long long)p.images * p.filters * p.plane_pitch;
-        float* to = segment == 0 ? output : workspace + (segment - 1) * outputs;
-        store_sums<false>(to, p.filters, columns, plane, p.plane_pitch, buffers, m_first, n_first, place, sum);
-        if (SERIAL_SPLIT_K) release_semaphore(passed + blockIdx.x, 1);
-    }
+    const long long outputs = (long long)p.images * p.filters * p.plane_pitch;
+    float* to = segment == 0 ? output : workspace + (segment - 1) * outputs;
+    store_sums(to, p.filters, columns, plane, p.plane_pitch, buffers, m_first, n_first, place, sum);
 }

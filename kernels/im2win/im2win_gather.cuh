@@ -1,9 +1,6 @@
 // Copies the operands of an Im2win product into the tiles of `product_tile.cuh`.
 //
-// Filters come in one of two orders:
-//     BANK 0   stored by `im2win_filters.cu`: 16 bytes per copy, faster where there are many blocks;
-//     BANK 1   as the bank holds them, 4 bytes per copy: no second copy of the bank, which can be larger than the
-//     output.
+// Filters come as `im2win_filters.cu` stores them, 16 bytes per copy.
 // A thread keeps its columns of the output: the offset at which their values begin is computed once (and kept in shared
 // memory where a thread has many). The further offset of element k, the same for all columns, is computed by TILE_K
 // threads one tile ahead and passed through shared memory, so that a copy takes two additions and no division. From the
@@ -12,13 +9,6 @@
 #pragma once
 #include "im2win.cuh"
 #include "product_tile.cuh"
-
-#ifndef BANK
-#define BANK 0
-#endif
-#ifndef BANK_LANES
-#define BANK_LANES 16  // more: longer runs of a filter; with eight, the lanes of a warp write to all banks of shared memory
-#endif
 
 #if IMPLICIT
 constexpr int COPY_SPREAD = THREADS < 2 * TILE_N ? 1 : THREADS / TILE_N < TILE_K ? THREADS / TILE_N : TILE_K;
@@ -35,71 +25,26 @@ constexpr int STARTS = COPY_COLUMNS < 4 ? COPY_COLUMNS : PREFETCH ? 4 : 2;
 constexpr bool ALL_COLUMNS = TILE_N % COPY_STEP == 0 && COPY_COLUMNS % STARTS == 0;
 constexpr bool STARTS_SHARED = COPY_COLUMNS > 1;
 constexpr int OFFSETS = (TILE_K + 3) / 4 * 4;  // readable in whole fours
-constexpr int STARTS_AT = (BANK ? 4 : 2) * OFFSETS;
+constexpr int STARTS_AT = 2 * OFFSETS;
 constexpr int GATHER_INTS = STARTS_AT + (STARTS_SHARED ? TILE_N : 0);  // of shared memory, beside the tiles
 
 struct __align__(16) FourOffsets {
     int at[4];
 };
 
-#if !BANK
-// Copies the block's filters, TILE_K rows of k a time, from the stored order.
-struct Im2winFilters {
-    FilterCopies copies;
-    __device__ __forceinline__ Im2winFilters(const Im2win& p, const float* stored, int m_first, int k_first)
-        : copies(stored, p.filter_pitch(), m_first, k_first) {}
-    __device__ __forceinline__ void next(float* buffer, const int*, int, int) { copies.next(buffer); }
-};
-
-#else
-// The same from the bank; what lies beyond it becomes zero. BANK_LANES lanes read as many elements k of one filter, neighbours
-// or nearly so (k counts along its columns, the bank along its rows), into a column of the tile.
-struct Im2winFilters {
-    static_assert(TILE_K % BANK_LANES == 0 && THREADS % BANK_LANES == 0, "a lane copies as many elements as the others do");
-    static constexpr int ROWS = TILE_K / BANK_LANES, STEP = THREADS / BANK_LANES;  // elements of a lane; filters at once
-    static constexpr int FILTERS = (TILE_M + STEP - 1) / STEP;
-    const float* bank;
-    unsigned first;  // where the thread's first filter begins
-    int left;        // filters from that one on
-    __device__ __forceinline__ Im2winFilters(const Im2win& p, const float* filters, int m_first, int)
-        : bank(filters), first((unsigned)(m_first + filter()) * (unsigned)p.depth()), left(p.filters - m_first - filter()) {}
-    __device__ __forceinline__ int row() const { return threadIdx.x % BANK_LANES; }
-    __device__ __forceinline__ int filter() const { return threadIdx.x / BANK_LANES; }
-
-    // `offsets`: where the tile's elements lie in a filter; `left_of_k`: how many there are from its first one on.
-    __device__ __forceinline__ void next(float* buffer, const int* offsets, unsigned depth, int left_of_k) const {
-        // Reads first, copies afterwards: no later read of shared memory passes a copy.
-        unsigned from[ROWS];
-#pragma unroll
-        for (int i = 0; i < ROWS; ++i) from[i] = first + offsets[row() + i * BANK_LANES];
-#pragma unroll
-        for (int i = 0; i < ROWS; ++i) {
-            const int k = row() + i * BANK_LANES;
-            float* to = buffer + k * PITCH_M + filter();
-#pragma unroll
-            for (int j = 0; j < FILTERS; ++j) {
-                if (TILE_M % STEP && filter() + j * STEP >= TILE_M) continue;
-                const bool inside = k < left_of_k && j * STEP < left;  // else zero, and nothing is read
-                copy_float(to + j * STEP, bank + (from[i] + depth * (unsigned)(j * STEP)), inside);
-            }
-        }
-    }
-};
-#endif
-
 struct Im2winCopies {
     const Im2win& p;
-    Im2winFilters filters;
+    FilterCopies filters;
     const float* source;
     int own_start;      // where the values of the thread's only column begin there
-    // Shared: of the next tile's elements, then of those of the tile after it; the same for the bank; then starts of columns.
+    // Shared: of the next tile's elements, then of those of the tile after it; then starts of columns.
     int* offsets;
     int half, k_first;  // which of the two is the next tile's, and its first element
 
     // `shared` holds GATHER_INTS elements. Ends with a barrier.
     __device__ __forceinline__ Im2winCopies(const Im2win& problem, const float* values, const float* filter,
                                             int* shared, int m_first, int n_first, int first)
-        : p(problem), filters(problem, filter, m_first, first), source(values), own_start(0), offsets(shared),
+        : p(problem), filters(filter, problem.filter_pitch(), m_first, first), source(values), own_start(0), offsets(shared),
           half(0), k_first(first) {
         if (STARTS_SHARED) {
 #pragma unroll 1
@@ -125,12 +70,11 @@ struct Im2winCopies {
         const int k = k_first + (int)threadIdx.x;
         if ((int)threadIdx.x >= TILE_K) return;
         offsets[half + threadIdx.x] = depth_offset(p, k < p.depth() ? k : 0);
-        if (BANK) offsets[2 * OFFSETS + half + threadIdx.x] = bank_offset(k);
     }
 
     // The barrier between two calls parts those who read a half from those who write it.
     __device__ __forceinline__ void next(float* buffer) {
-        filters.next(buffer, offsets + 2 * OFFSETS + half, p.depth(), p.depth() - k_first);
+        filters.next(buffer);
         if (COPY_EVENLY || (IMPLICIT ? row() < TILE_K : (int)threadIdx.x < COPY_STEP * TILE_K)) {
             float* to = buffer + TILE_K * PITCH_M + row() * PITCH_N + column(0);
             if (k_first + TILE_K <= p.depth())

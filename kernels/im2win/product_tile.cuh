@@ -144,13 +144,10 @@ __device__ __forceinline__ void store_four(float* to, float a, float b, float c,
 // elements of one filter, image after image. (m_first, n_first) is the tile's first filter and column.
 // Planes of whole vectors are written 16 bytes at a time from registers. Others pass through shared memory (`buffers`, at
 // least MICRO_N floats a thread), so that the lanes of a warp write neighbouring elements.
-// ADDS adds the sums to what the output holds, in the same way: the memory adds, nobody waits for what was there. The order of
-// what several blocks add is theirs to keep.
-template <bool ADDS>
 __device__ __forceinline__ void store_sums(float* output, int filters, int columns, int plane, int pitch, float* buffers,
                                            int m_first, int n_first, const TilePlace& place,
                                            const float (&sum)[MICRO_M][MICRO_N]) {
-    if (!ADDS && VECTOR == 4 && ((plane | pitch) & 3) == 0 && ((unsigned long long)output & 15) == 0) {
+    if (VECTOR == 4 && ((plane | pitch) & 3) == 0 && ((unsigned long long)output & 15) == 0) {
 #pragma unroll
         for (int j = 0; j < MICRO_N; j += VECTOR) {
             const int n = n_first + place.column(j);
@@ -197,13 +194,7 @@ __device__ __forceinline__ void store_sums(float* output, int filters, int colum
             const int after = row + 1 < LANES_M ? m + VECTOR : (i + 1) / VECTOR * VECTOR * LANES_M + (i + 1) % VECTOR;
 #pragma unroll
             for (int pass = 0; pass < PASSES; ++pass) {
-                if (exists[pass] && m_own + m < filters) {
-                    const float own_sum = patch[row * WARP_N + pass * 32 + place.lane];
-                    if constexpr (ADDS)
-                        atomicAdd(to[pass], own_sum);
-                    else
-                        *to[pass] = own_sum;
-                }
+                if (exists[pass] && m_own + m < filters) *to[pass] = patch[row * WARP_N + pass * 32 + place.lane];
                 to[pass] += (long long)(after - m) * pitch;
             }
         }

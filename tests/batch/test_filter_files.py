@@ -50,7 +50,7 @@ def test_axes_calibration_and_channels_are_kept(tmp_path, write, axes, dtype):
 def test_broken_frame_of_a_series_is_zero_and_named(tmp_path):
     folder = write_pages(tmp_path / "series", movie(dtype="uint8"))
     (folder / "t9.tif").write_bytes(BROKEN["cut-short"])
-    options = ["--box", "3", "--mode", "constant", "--cval", "90"]
+    options = ["--box", "3", "--border", "constant", "--cval", "90"]
     run = filtering(folder, "-o", tmp_path / "out", *options)
     assert run.code == 1
     found = result(tmp_path / "out", "series")
@@ -112,7 +112,7 @@ def test_resume_does_anew_what_no_longer_holds(tmp_path, folder, change):
 
 def test_record_of_a_run(tmp_path, folder):
     (tmp_path / "taps.csv").write_text("1,2,1\n")
-    options = ["--taps", tmp_path / "taps.csv", "--mode", "constant", "--cval", "5"]
+    options = ["--taps", tmp_path / "taps.csv", "--border", "constant", "--cval", "5"]
     assert filtering(folder, "-o", tmp_path / "out", *options).code == 0
     known = record(tmp_path / "out")
     assert json.dumps(known, allow_nan=False)
@@ -121,7 +121,7 @@ def test_record_of_a_run(tmp_path, folder):
         **dict.fromkeys(("gaussian", "box", "sobel", "log", "dog", "unsharp", "bank")),
         "laplacian": False,
         "taps": str(tmp_path / "taps.csv"),
-        "mode": "constant",
+        "border": "constant",
         "cval": 5.0,
         "dtype": None,
         "kernel": "auto",

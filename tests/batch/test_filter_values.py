@@ -126,7 +126,7 @@ def test_what_is_no_bank(text):
 def test_a_plain_stack_gets_channels(tmp_path, dtype):
     frames = noise((3, 30, 34), dtype)
     write_plain(tmp_path / "m.tif", frames)
-    run = filtering(tmp_path / "m.tif", "-o", tmp_path / "out", "--bank", "derivatives:1", "--mode", "mirror")
+    run = filtering(tmp_path / "m.tif", "-o", tmp_path / "out", "--bank", "derivatives:1", "--border", "mirror")
     assert run.code == 0
     found, bank = result(tmp_path / "out"), parse_bank("derivatives:1")
     assert found.dtype == (np.float64 if dtype == "float64" else np.float32)
@@ -143,7 +143,7 @@ def test_a_bank_from_a_file_and_valid(tmp_path):
     frames, filters = noise((2, 20, 24), "float32"), np.random.default_rng(3).standard_normal((3, 4, 5))
     write_plain(tmp_path / "m.tif", frames)
     np.save(tmp_path / "my.npy", filters)
-    options = ["--bank", tmp_path / "my.npy", "--mode", "valid"]
+    options = ["--bank", tmp_path / "my.npy", "--border", "valid"]
     assert filtering(tmp_path / "m.tif", "-o", tmp_path / "out", *options).code == 0
     exact = np.stack([maps(frame, filters)[:, 2:-1, 2:-2] for frame in frames])
     np.testing.assert_allclose(result(tmp_path / "out"), exact, rtol=0, atol=1e-5 * np.abs(frames).max())
@@ -172,6 +172,6 @@ def test_a_file_that_holds_no_bank(tmp_path, shape):
 def test_channels_of_a_result_say_which_channel_and_filter_they_are(channels, names, expected):
     bank = FilterBank(np.ones((2, 3, 5)), ("a", "b"))
     given = StackMetadata("TCYX", (4, channels, 20, 30), np.dtype(np.uint16), "ome", channel_names=names)
-    found = bank_metadata(given, bank, FilterOptions(gaussian="1", mode="valid"))
+    found = bank_metadata(given, bank, FilterOptions(gaussian="1", border="valid"))
     assert found.channel_names == expected
     assert (found.axes, found.shape, found.dtype) == ("TCYX", (4, 2 * channels, 18, 26), np.float32)

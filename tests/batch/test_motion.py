@@ -90,29 +90,6 @@ def test_a_binned_copy_moves_by_half(turning, tmp_path):
     assert max(errors) < 0.1 * binned[0][inner[1:]].std()
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--motion", "rigid", "--border", "crop"], "crop"),
-        (["--motion", "rigid", "--interpolation", "fourier"], "moves by shifts only"),
-        (["--motion", "affine", "--reference", "median"], "is for shifts"),
-        (["--motion", "rigid", "--mask", "nonzero"], "--mask goes with --motion translation"),
-        (["--motion", "elastic"], "elastic"),
-        (["--mask", "dark"], "is no rule"),
-        (["--mask", "moving:nowhere.tif"], "nowhere.tif: cannot be read"),
-        (["--mask", "nonzero", "--reference", "template"], "takes no mask"),
-        (["--mask", "nonzero", "--subpixel", "phase"], "takes no mask"),
-        (["--max-shift", "0"], "give pixels above 0"),
-        (["--max-shift", "0,0"], "give pixels above 0"),
-    ],
-)
-def test_what_does_not_go_together(turning, tmp_path, words, message):
-    run = align(turning[0] / "t.tif", "-o", tmp_path / "out", *words)
-    assert run.code == 2
-    assert message in run.stderr
-    assert not (tmp_path / "out").exists()
-
-
 def test_masks_of_the_command(tmp_path):
     frames = movie(shape=(80, 96))
     mask = np.zeros((80, 96), np.uint8)

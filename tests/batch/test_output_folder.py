@@ -91,12 +91,6 @@ def test_not_empty_is_refused_without_resume_or_overwrite(tmp_path, folder):
     assert (tmp_path / "out" / "notes.txt").read_text() == "precious"
 
 
-def test_both_resume_and_overwrite_are_refused(tmp_path, folder):
-    run = align(folder, "-o", tmp_path / "out", "--resume", "--overwrite")
-    assert run.code == 2
-    assert "give one of them" in run.stderr
-
-
 def test_explain_says_what_would_be_done_and_writes_nothing(tmp_path, folder):
     run = align(folder, "-o", tmp_path / "out", "--explain", "--max-shift", "7,5")
     assert run.code == 0

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
-from tests.batch.movies import align, refused, write_movie
+from tests.batch.movies import align, write_movie
 from tests.registration.scenes import drifting
 from xcorr_app.batch.align.projections import Projections
 from xcorr_app.pipeline.state import read_record
@@ -141,15 +141,3 @@ def test_the_report_says_how_to_repeat_it(tmp_path, monkeypatch, words):
     first, second = (read_record(tmp_path / name / "run.json")["parameters"] for name in "ab")
     assert first == second
     assert np.array_equal(*((tmp_path / name / "-m" / "shifts.csv").read_bytes() for name in "ab"))
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        ("--motion rigid --patch 64", "--patch goes with --motion patches:64, not rigid"),
-        ("--format ome-tiff --pyramid 3", "--pyramid goes with --format ome-zarr:3, not ome-tiff"),
-        ("--channel R --align-channel 1", "--align-channel goes with --channel 1, not R"),
-    ],
-)
-def test_a_former_option_overrules_no_other(tmp_path, words, says):
-    refused(align(write_movie(tmp_path / "m.tif"), "-o", tmp_path / "a", *words.split()), says)

@@ -71,7 +71,6 @@ FILTERS = (
 """All of them PyTorch can compute too."""
 OTHER_FILTERS = (
     small_filter("long gaussian", sigma=20.0, task="gaussian"),
-    small_filter("call", images=1, rows=3, columns=3, task="call"),
     small_filter("one of many widths", rows=12, columns=12, group="widths"),
 )
 LAYERS = (

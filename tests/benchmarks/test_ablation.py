@@ -83,11 +83,13 @@ def test_a_record_keeps_what_an_earlier_run_has_besides(tmp_path):
 
 
 @pytest.mark.usefixtures("no_device")
-@pytest.mark.parametrize("command", ["correlation", "filter"])
-def test_a_suite_prints_and_writes(tmp_path, monkeypatch, command):
+@pytest.mark.parametrize(
+    ("command", "only"), [("correlation", "one-to-one 16^2"), ("filter", "one image 4096^2 float32 3x3")]
+)
+def test_a_suite_prints_and_writes(tmp_path, monkeypatch, command, only):
     monkeypatch.setattr(Benchmark, "measure", lambda self, case, of_torch: Result(case, RATES, OUTCOMES, "auto"))
     path = tmp_path / "r.json"
-    run = run_benchmarks(command, "--quick", "--only", "call one", "--json", path)
+    run = run_benchmarks(command, "--quick", "--only", only, "--json", path)
     assert run.code == 0, run.stderr
     assert "wins: ours" in run.stdout
     assert "auto takes ours, 0.0 % behind" in run.stdout

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import importlib.util
-import json
 import os
 import re
 import shutil
@@ -13,7 +12,7 @@ import sys
 
 import pytest
 
-from benchmarks import moving
+from benchmarks import warping
 from benchmarks.commands import bench
 from benchmarks.harness import record
 from tests.benchmarks.runner import run_benchmarks
@@ -63,7 +62,7 @@ def test_wrong_values_are_wrong_usage(command, options, words):
 
 def test_every_benchmark_is_documented():
     commands = bench.commands
-    assert set(commands) == {*COMMANDS, "ablation", "moving", "pipeline", "same"}
+    assert set(commands) == {*COMMANDS, "ablation", "pipeline"}
     for name in commands:
         text = run_benchmarks(name, "--help").stdout
         assert f"python -m benchmarks {name}" in text.partition("Example")[2]
@@ -92,28 +91,19 @@ def test_commands_of_a_page_are_there(page):
         assert (RECORDS / name).exists(), name
 
 
-@pytest.fixture
-def small(monkeypatch):
-    monkeypatch.setattr(moving, "CASES", (moving.Case(4, 24, "uint16"), moving.Case(3, 17, "float32")))
-
-
-@pytest.mark.usefixtures("small")
-def test_on_the_cpu_every_order_is_timed(tmp_path):
-    run = run_benchmarks("moving", "--device", "cpu", "--json", tmp_path / "r.json")
-    assert run.code == 0
-    found = json.loads((tmp_path / "r.json").read_text())
-    assert [(row["case"], row["order"]) for row in found["rows"]] == [
-        (case.name, order) for case in moving.CASES for order in moving.ORDERS
-    ]
-    assert all(row["one_core"] > 0 and row["all_cores"] > 0 for row in found["rows"])
-    assert all((row["scipy"] is None) == (row["order"] not in (1, 3)) for row in found["rows"])
+@pytest.mark.parametrize("order", warping.SHIFTED)
+def test_shifts_are_timed_beside_peers(order):
+    row = warping.shifted_on_cpu(order, 3, 24)
+    assert row["one_core"] > 0
+    assert (row["scipy"] is None) == (order not in (1, 3))
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("order", moving.ORDERS)
-def test_on_a_device_answers_are_compared_and_timed(order):
-    row = moving.measure_on_device(moving.Case(6, 40, "uint16"), order, moving.Clock(repeats=1, calls=3))
-    assert row["off"] <= 1
+@pytest.mark.parametrize(
+    ("kind", "order"), [*(("shift", order) for order in warping.SHIFTED), ("field", 1), ("matrix", 3)]
+)
+def test_on_a_device_answers_are_compared_and_timed(cupy, kind, order):
+    row = warping.on_device_row(cupy, warping.Clock(repeats=1), kind, order, 6, 160)
     assert row["call"] > 0
     assert (row["launch"] is None) == (order == "fourier")
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.correlation.cases import Case
 from benchmarks.correlation.check import Expected
 from benchmarks.correlation.data import random_data
 from benchmarks.correlation.suite import CORRELATION
@@ -20,14 +19,11 @@ from benchmarks.suites import SUITES
 from tests.benchmarks.runner import run_benchmarks
 from tests.benchmarks.small_cases import FILTERS, LAYERS, MIXTURES, OTHER_FILTERS, PEAKS, PLANES, REGISTRATIONS
 from tests.device import NEEDS_DEVICE
-from xcorr_app.gpu.direct.problem import Problem
 
 pytestmark = NEEDS_DEVICE
 
-CALL = Case(name="call", problem=Problem.full_plane((16, 16), (16, 16)), task="call")
 
-
-@pytest.mark.parametrize("case", [*PLANES, *PEAKS, *REGISTRATIONS, CALL], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [*PLANES, *PEAKS, *REGISTRATIONS], ids=lambda case: case.name)
 def test_every_attempt_of_every_contender_is_right(cupy, case):
     data = random_data(case, cupy)
     expected = Expected(case, data)
@@ -40,7 +36,7 @@ def test_every_attempt_of_every_contender_is_right(cupy, case):
             result = attempt.run()
             for pair in expected.parts:
                 error = expected.error(pair, attempt.read(result, pair))
-                limit = 1e-5 if case.task in ("plane", "call") else 2e-3
+                limit = 1e-5 if case.task == "plane" else 2e-3
                 assert error < limit, (contender.name, attempt.note, pair, error)
 
 
@@ -70,20 +66,6 @@ def test_a_wrong_or_failing_contender_is_a_line_of_the_table(cupy):
     assert all(np.isnan(outcome.seconds) for outcome in bad)
 
 
-def test_the_command_on_one_small_case(tmp_path):
-    path = tmp_path / "results.json"
-    run = run_benchmarks("correlation", "--quick", "--only", "one-to-one 32", "--json", path)
-    assert run.code == 0, run.stderr
-    assert "wins: " in run.stdout
-    read = json.loads(path.read_text(), parse_constant=pytest.fail)
-    assert read["device"]["name"] in run.stdout
-    assert read["environment"]["devices"]
-    assert {"cupy", "numpy", "xcorr-app"} & set(read["environment"]["versions"]) >= {"numpy"}
-    assert [case["name"] for case in read["cases"]] == ["one-to-one 32^2 full"]
-    assert read["cases"][0]["auto_behind_percent"] is not None
-    assert not [timing for timing in read["timings"] if timing["failure"]]
-
-
 def _combined(case, data):
     from benchmarks.correlation.own_kernels import timed_variant
 
@@ -109,7 +91,7 @@ def test_every_contender_is_right_on_every_copy(cupy, suite, case):
                 result = attempt.run()
                 errors = [expected.error(part, attempt.read(result, part)) for part in expected.parts]
                 assert max(errors) < limit, (contender.name, attempt.note, errors)
-            assert attempt.cycle == (1 if "call" in attempt.clocking else 3)
+            assert attempt.cycle == 3
 
 
 def test_the_product_is_replayed_from_a_graph(cupy):
@@ -140,8 +122,8 @@ def test_pytorch_in_its_own_process(search):
 @pytest.mark.parametrize(
     ("command", "only", "cases"),
     [
+        ("correlation", "one-to-one 32", 1),
         ("filter", "width 03", 1),
-        ("filter", "call one image", 1),
         ("im2win", "layer 12", 1),
         ("pointwise", "batch 1: 512 -> 512, 14", 1),
     ],

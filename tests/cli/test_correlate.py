@@ -176,20 +176,3 @@ def test_a_pair_without_a_peak_is_told(tmp_path, rng):
     assert (good["peak_dy"], good["peak_dx"], good["problem"]) == ("0", "0", "")
     assert [bad[name] for name in ("dy", "dx", "score", "ratio", "peak_dy")] == [""] * 5
     assert "no valid shift" in bad["problem"]
-
-
-@pytest.mark.parametrize(
-    ("out", "words", "message"),
-    [
-        ("p.npy", ("--peaks",), "peaks are written as .csv or .npz"),
-        ("p.tif", ("--peaks",), "peaks are written as .csv or .npz"),
-        ("p.csv", (), "planes are written as .tif"),
-        ("p.csv", ("--peaks", "--kernel-option", "variant=combined"), "'direct' cannot run on numpy arrays"),
-    ],
-)
-def test_wrong_usage(tmp_path, rng, out, words, message):
-    _, files = files_of(tmp_path, rng, "one-to-one")
-    run = correlate(*files, tmp_path / out, *words)
-    assert run.code == 2
-    assert message in run.stderr
-    assert not (tmp_path / out).exists()

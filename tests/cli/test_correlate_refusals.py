@@ -22,38 +22,6 @@ def stack(tmp_path):
     return write_movie(tmp_path / "m.tif")
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ((), ("form one-to-one takes one image", "holds 4", "use --form n-to-m")),
-        (("--form", "one-to-many"), ("takes one image from LEFT",)),
-        (("--form", "n-to-m", "--normalization", "phase", "--engine", "definition"), ("only in engine 'fft'",)),
-        (("--form", "n-to-m", "--engine", "warp-shuffle"), ("direct", "cannot run on numpy arrays")),
-        (("--form", "n-to-m", "--engine", "tensor"), ("engine 'tensor' cannot run on numpy arrays", "CUDA device")),
-        (("--form", "n-to-m", "--min-overlap", "1.5"), ("min_overlap is 1.5",)),
-        (("--form", "n-to-m", "--tolerance", "0"), ("tolerance is 0",)),
-        (("--form", "n-to-m", "--tolerance", "inf"), ("tolerance is infinite", "--no-verify")),
-        (("--form", "n-to-m", "--tolerance", "nan"), ("tolerance is nan",)),
-        (("--form", "n-to-m", "--channel", "1"), ("channel 1", "neither file has channels")),
-        (("--form", "n-to-m", "--max-pixels", "5"), ("--max-pixels 1920",)),
-        (("--form", "n-to-m", "--device", "tpu"), ("use auto, cpu, cuda or cuda:N",)),
-    ],
-)
-def test_options_that_make_no_sense(tmp_path, stack, options, words):
-    refused(correlate(stack, stack, tmp_path / "p.npy", *options), *words)
-    assert not (tmp_path / "p.npy").exists()
-
-
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [("--form", "all"), ("--max-shift", "-1"), ("--normalization", "ncc"), ("--channel", "-1"), ("--roi", "1")],
-)
-def test_values_that_click_refuses(tmp_path, stack, option, value):
-    run = correlate(stack, stack, tmp_path / "p.npy", option, value)
-    assert run.code == 2
-    assert option in run.lines_of_error[-1]
-
-
 def test_counts_that_cannot_be_shared_out(tmp_path, stack):
     write_plain(tmp_path / "three.tif", movie()[:3])
     refused(

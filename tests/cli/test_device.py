@@ -46,19 +46,6 @@ def test_cuda_asked_for_and_driver_too_old(tmp_path, stack, old_driver, device):
     )
 
 
-@pytest.mark.parametrize("device", ["tpu", "cuda:x", "cuda:", "CPU", ""])
-def test_device_that_is_not_known(tmp_path, stack, device):
-    refused(xcorr("align", stack, "-o", tmp_path / "out", "--device", device), "use auto, cpu, cuda or cuda:N")
-
-
-@pytest.mark.parametrize("engine", ["direct", "tensor"])
-@pytest.mark.parametrize("device", ["auto", "cpu"])
-def test_engine_of_the_gpu_asked_for_and_none_there(tmp_path, stack, no_cupy, engine, device):
-    run = xcorr("align", stack, "-o", tmp_path / "out", "--engine", engine, "--device", device)
-    refused(run, f"engine '{engine}' cannot run on numpy arrays: it runs on a CUDA device")
-    assert not (tmp_path / "out").exists()
-
-
 def test_auto_falls_back_with_one_line(tmp_path, stack, old_driver):
     run = xcorr("align", stack, "-o", tmp_path / "out")
     assert run.code == 0

@@ -21,7 +21,7 @@ from tests.batch.movies import content, write_movie, xcorr
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.run import Align
 from xcorr_app.cluster.connect import connected
-from xcorr_app.cluster.task import BEGUN
+from xcorr_app.cluster.task import STARTED
 from xcorr_app.cluster.workers import Workers
 from xcorr_app.errors import ArgumentError, ClusterError
 from xcorr_app.pipeline.output import prepared_output
@@ -56,14 +56,9 @@ def folder(tmp_path_factory):
 
 def aligned(folder, out, elsewhere=None, *, report="none", **how):
     options = replace(OPTIONS, report=report, **how)
-    plan = plan_stacks(Align, [folder], out, options, elsewhere=elsewhere is not None)
+    work = plan_stacks(Align, [folder], out, options, elsewhere=elsewhere is not None)
     with prepared_output(out, resume=options.resume, overwrite=False):
-        return computed(plan, elsewhere)
-
-
-def computed(plan, elsewhere):
-    """What became of a plan."""
-    return run_stacks(Align(plan), elsewhere=elsewhere)
+        return run_stacks(work, elsewhere=elsewhere)
 
 
 def results(out):
@@ -89,7 +84,7 @@ def when_begun(workers, act):
         workers._take_note(event)
         act(event[1])
 
-    workers._client.subscribe_topic(BEGUN, listen)
+    workers._client.subscribe_topic(STARTED, listen)
 
 
 def failures(result):
@@ -135,10 +130,10 @@ def test_a_killed_worker_costs_one_task(folder, tmp_path, again, undisturbed):
 
 def test_a_file_that_workers_lack_fails_its_stack_in_words(folder, tmp_path, again):
     mine = shutil.copytree(folder, tmp_path / "in")
-    plan = plan_stacks(Align, [mine], tmp_path / "out", OPTIONS, elsewhere=True)
-    with prepared_output(plan.out, resume=False, overwrite=False):
+    work = plan_stacks(Align, [mine], tmp_path / "out", OPTIONS, elsewhere=True)
+    with prepared_output(work.out, resume=False, overwrite=False):
         (mine / "m1.tif").unlink()
-        found = computed(plan, again)
+        found = run_stacks(work, elsewhere=again)
     assert [outcome.name for outcome in found.outcomes if outcome.failed] == ["m1"]
     assert "Frame 0 is unreadable" in " ".join(found.outcomes[1].result.notes)
     assert "m1.tif" in " ".join(found.outcomes[1].result.notes)
@@ -189,12 +184,17 @@ def test_the_command_and_the_call_take_an_address(folder, tmp_path, workers):
         assert set(same._client.nthreads()) == set(workers._client.nthreads())
 
 
-def test_what_is_no_cluster_is_refused(tmp_path):
+def test_what_is_no_cluster_is_refused(tmp_path, monkeypatch):
     for text in ("", "local:0", "local:many", "here", str(tmp_path / "no.json")):
         with pytest.raises(ArgumentError, match="cluster"), connected(text):
             pass
-    run = xcorr("align", tmp_path, "-o", tmp_path / "out", "--cluster", "nowhere")
-    assert run.code == 2
+    monkeypatch.setitem(sys.modules, "distributed", None)  # as where it is not installed
+    for text, says in (
+        ("nowhere", "give local, local:N"),
+        ("local:2", "--cluster needs dask.distributed: pip install"),
+    ):
+        run = xcorr("align", tmp_path, "-o", tmp_path / "out", "--cluster", text)
+        assert (run.code, says in run.stderr) == (2, True)
 
 
 @contextmanager

@@ -94,7 +94,7 @@ def test_without_a_neighbour_along_an_axis_the_position_stays_there(xp, method):
     np.testing.assert_allclose(offset[1], (0.3, 0.2), atol=GAUSSIAN_ERROR[method])
 
 
-@pytest.mark.parametrize("method", REFINING)
+@pytest.mark.parametrize("method", METHODS)
 def test_without_any_neighbour_the_peak_itself_is_the_answer(xp, method):
     values = np.full_like(gaussians(method, [(0.3, 0.2)]), np.nan)
     radius = radius_of(method)
@@ -120,7 +120,7 @@ def test_the_position_never_leaves_the_neighbouring_pixels(method, seed, upsampl
     assert np.abs(offset).max() <= 1.0
 
 
-@pytest.mark.parametrize("method", REFINING)
+@pytest.mark.parametrize("method", METHODS)
 def test_plateaus_pits_and_zeros_have_no_better_position(xp, method):
     y, _ = grid(method)
     values = np.stack([np.full(y.shape, 0.5), np.zeros(y.shape), np.full(y.shape, -0.3)])

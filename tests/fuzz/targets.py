@@ -32,7 +32,6 @@ from xcorr_app.io.source import StackMetadata
 from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.stack_steps import outcome_of
 from xcorr_app.pipeline.state import State, asked_of
-from xcorr_app.pipeline.work import Plan
 from xcorr_app.registration.results.frame_table import parse_shifts_csv, shifts_csv
 from xcorr_app.report.records import FrameRow
 
@@ -173,8 +172,8 @@ def records(path):
     state = State(out)
     known = state.load("a", "f")
     if known is not None:
-        plan = Plan(Discovery("stacks", (), ()), Device(np, "CPU"), (path,), out, AlignOptions(report="none"))
-        outcome_of(Align(plan), "a", known, {}, resumed=True)
+        work = Align(Discovery("stacks", (), ()), Device(np, "CPU"), (path,), out, AlignOptions(report="none"))
+        outcome_of(work, "a", known, {}, resumed=True)
     state.inputs()
     asked = asked_of("xcorr align", {"max_shift": 3}, [path])
     check_output(out, Discovery("stacks", (), ()), [], asked, resume=False, overwrite=True)

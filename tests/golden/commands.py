@@ -144,7 +144,11 @@ ALIGN: dict[str, tuple[Callable[[Path], Path], Words]] = {
 }
 OTHERS: dict[str, tuple[str, Callable[[Path], Path], Words]] = {
     "filter-gaussian": ("filter", _movie, ("--gaussian", "1.2,0.7")),
-    "filter-taps": ("filter", _pages, ("--taps", "@taps", "--mode", "constant", "--cval", "40", "--dtype", "float32")),
+    "filter-taps": (
+        "filter",
+        _pages,
+        ("--taps", "@taps", "--border", "constant", "--cval", "40", "--dtype", "float32"),
+    ),
     "filter-bank": ("filter", _odd, ("--bank", "gabor:2,2", "--stride", "3")),
     "field": ("field", _bent, ("--format", "csv", "--format", "vtk", "--format", "npz", "--pictures", "none")),
     "unmix": ("unmix", _colour, ("--matrix", "@matrix", "--dtype", "float32")),

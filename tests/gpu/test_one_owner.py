@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import xcorr_app as xc
-from benchmarks.same import COMMANDS, prepared, results_of, stack_of
 from tests import poisoned_memory
 from tests.device import NEEDS_DEVICE
+from tests.gpu.copies import COMMANDS, prepared, results_of, stack_of
 from xcorr_app.gpu.runtime.constants import constants
 from xcorr_app.gpu.runtime.download import Arriving
 
@@ -45,10 +45,10 @@ def test_what_is_freed_is_overwritten(cupy):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_copies_of_a_stack_come_out_the_same(tmp_path, command):
     prepared(tmp_path, 4 if command == "unmix" else 24, 192 if "motion" in command else 128)
-    alone, printed = results_of(command, ["s0"], tmp_path, "cuda")
+    alone, printed = results_of(command, ["s0"], tmp_path)
     assert alone["s0"], printed
     for names in (["s0", "s1", "s2", "s3", "s4", "s5"], ["s4", "s1", "s0", "s2", "s5", "s3"]):
-        found, printed = results_of(command, names, tmp_path, "cuda")
+        found, printed = results_of(command, names, tmp_path)
         assert set(found.values()) == {alone["s0"]}, printed
 
 

@@ -100,11 +100,10 @@ def _layer(layer):
 
 
 def _tile(tile):
-    """A tile with every depth, and in turns."""
+    """A tile with every depth, and with a window tensor."""
     convolve, defines = launches.convolve_launch, tile.defines()
     depths = [convolve(LAYERS[8], implicit=True, tuning={**defines, "TILE_K": depth}) for depth in TILE_DEPTHS]
-    in_turns = convolve(LAYERS[12], implicit=True, segments=5, tuning={**defines, "TILE_K": 16})
-    return [*depths, convolve(LAYERS[8], tuning=defines), in_turns]
+    return [*depths, convolve(LAYERS[8], tuning=defines)]
 
 
 def _step(options, implicit):

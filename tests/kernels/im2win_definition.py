@@ -12,7 +12,6 @@ from xcorr_app.gpu.im2win.launches import (
     add_segments_launch,
     basic_launch,
     convolve_launch,
-    semaphore_count,
     transform_launch,
 )
 from xcorr_app.gpu.im2win.problem import stored_filters
@@ -56,7 +55,6 @@ def start_on_host(folder, monkeypatch, names):
     monkeypatch.setattr(bank_run, "current_device", lambda: 0)
     bind_to_host(monkeypatch, folder, names)
     monkeypatch.setattr(im2win_run, "current_device", lambda: 0)
-    monkeypatch.setattr(im2win_run, "_counters", lambda device, number: np.zeros(number, np.int32))
     monkeypatch.setattr(im2win_run, "device_limits", lambda device: DeviceLimits())
 
 
@@ -66,11 +64,6 @@ def transform_on_host(folder, images, problem, vector=4):
     run_kernel(folder, transform_launch(problem, vector=vector), (guarded(images), window), problem.arguments())
     assert guards_are_whole(window)
     return window
-
-
-def as_read(launch, filters):
-    """Filters in the order that the launch of a product reads."""
-    return guarded(filters if launch.defines["BANK"] else stored_filters(filters))
 
 
 def convolve_on_host(folder, images, filters, problem, *, implicit=False, segments=1, tuning=None, basic_rows=0):
@@ -84,14 +77,11 @@ def convolve_on_host(folder, images, filters, problem, *, implicit=False, segmen
         )
     else:
         launch = convolve_launch(problem, implicit=implicit, segments=segments, tuning=tuning)
-        passed = guarded(np.zeros(semaphore_count(launch), np.int32))
-        further = 0 if passed.size else launch.segments - 1
+        further = launch.segments - 1
         workspace = guarded(np.full((further, *problem.out_shape), np.nan, np.float32))
-        arrays = (source, as_read(launch, filters), output, workspace, passed)
+        arrays = (source, guarded(stored_filters(filters)), output, workspace)
         run_kernel(folder, launch, arrays, (*problem.arguments(), *launch.extra))
         assert guards_are_whole(workspace)
-        assert guards_are_whole(passed)
-        assert not passed.any()  # as the next launch wants them
         if further:
             add = add_segments_launch(problem.filters * problem.columns, launch.segments)
             run_kernel(folder, add, (output, workspace), add.extra)

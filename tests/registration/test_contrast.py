@@ -11,8 +11,8 @@ from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.registration.contrast_choice import by_local_contrast
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack.contrast import Contrast
 from xcorr_app.registration.stack.frames import ArrayFrames
+from xcorr_app.registration.stack.prefilter import Contrast
 
 
 def moving_particles(count=10, size=160):

@@ -44,8 +44,6 @@ class OneOf(NamedTuple):
     """One of some names."""
 
     names: tuple[str, ...]
-    canonical: Callable[[str], str] = str
-    """From a name of earlier releases to that of now."""
 
 
 class Within(NamedTuple):
@@ -184,14 +182,14 @@ class CommandOptions:
         values, notes = dict(given), []
         for each, known in options_of(cls):
             for old, form in known.former.items():
-                said = values.pop(old, None)
-                if said in (None, False):
+                value = values.pop(old, None)
+                if value in (None, False):
                     continue
                 kept, flag = values.get(each.name, each.default), f"--{old.replace('_', '-')}"
-                if str(said) == known.former_default:
-                    notes.append(f"{flag} {said} changes nothing: leave it out; it goes with the next release")
+                if str(value) == known.former_default:
+                    notes.append(f"{flag} {value} changes nothing: leave it out; it goes with the next release")
                     continue
-                written = values[each.name] = form.format(old=said, new=kept)
+                written = values[each.name] = form.format(old=value, new=kept)
                 if "{new}" in form if kept is None else kept != each.default and not written.startswith(str(kept)):
                     given_instead = "" if kept is None else f" {written}, not {kept}"
                     raise ArgumentError(f"{flag} goes with {known.flag(each.name)}{given_instead}")
@@ -237,7 +235,6 @@ def _read(name: str, known: Option, value: Any) -> Any:
             except ValueError as error:
                 raise ArgumentError(f"{name} {error}") from error
         case OneOf() if value is not None:
-            value = known.kind.canonical(value)
             if value not in known.kind.names:
                 raise ArgumentError(f"unknown {name} {value!r}: use {', '.join(known.kind.names)}")
         case Within() if value is not None and not known.kind.holds(value):

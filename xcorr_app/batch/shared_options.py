@@ -207,8 +207,7 @@ class StackOptions(ComputingOptions):
         from xcorr_app.pipeline.resources import Resources, default_memory
 
         memory = default_memory() if self.memory is None else MemoryBudget(self.memory)
-        others: Any = {name: getattr(self, name) for name in ("compression", "pyramid") if hasattr(self, name)}
-        return Resources(memory, **others)
+        return Resources(memory, getattr(self, "compression", None), getattr(self, "pyramid", 1))
 
 
 @dataclass(frozen=True)

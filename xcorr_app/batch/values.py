@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from xcorr_app.batch import choices
 from xcorr_app.batch.option import OneOf, Text, Within
-from xcorr_app.correlation.engine_names import canonical_engine
 from xcorr_app.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -145,13 +144,6 @@ def _size(text: str) -> int:
     return int(float(match[1]) * 1000 ** " KMGT".index(match[2].upper() or " "))
 
 
-def _cluster(text: str) -> str:
-    from xcorr_app.cluster.connect import check_cluster
-
-    check_cluster(text)
-    return text
-
-
 def kernel_options(words: tuple[str, ...]) -> KernelOptions | None:
     """Options of the kernels of correlation, each written ``NAME=VALUE``; None where nothing is asked."""
     from xcorr_app.gpu.direct.options import KernelOptions
@@ -229,8 +221,8 @@ CHANNELS = Text("N[,N...]|sum|R|G|B|gray", _channels)
 MASK = Text("nonzero|finite|saturated|threshold:V|FILE|moving:FILE", _mask)
 CHANNEL = Text("R|G|B|gray|N", _by("io.finding.scan", "parse_channel"))
 PREFILTER = Text("NAME:ARGS", _by("registration.stack.prefilter", "Prefilter.parse"))
-CONTRAST = Text("none|auto|local:S", _by("registration.stack.contrast", "Contrast.parse"))
+CONTRAST = Text("none|auto|local:S", _by("registration.stack.prefilter", "Contrast.parse"))
 DEVICE = Text("auto|cpu|cuda[:N]", str)
-CLUSTER = Text("local[:N]|gpus|ADDRESS|FILE.json", _cluster)
+CLUSTER = Text("local[:N]|gpus|ADDRESS|FILE.json", _by("cluster.connect", "known_cluster"))
 KERNEL_WORD = Text("NAME=VALUE", str)
-ENGINE = OneOf(("auto", *choices.ENGINES), canonical_engine)
+ENGINE = OneOf(("auto", *choices.ENGINES))

@@ -61,8 +61,8 @@ class _Lazy(click.Group):
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             from difflib import get_close_matches
 
-            alike = get_close_matches(args[0], COMMANDS)
-            hint = f"Did you mean {alike[0]}?" if alike else f"Choose from: {', '.join(COMMANDS)}."
+            similar = get_close_matches(args[0], COMMANDS)
+            hint = f"Did you mean {similar[0]}?" if similar else f"Choose from: {', '.join(COMMANDS)}."
             ctx.fail(f"No such command {args[0]!r}. {hint}")
         return super().resolve_command(ctx, args)
 

@@ -27,7 +27,7 @@ def command() -> None:
     Examples:
       xcorr filter movie.ome.tif -o out --gaussian 1.5
       xcorr filter FOLDER -o out --sobel y --dtype float32
-      xcorr filter 'FOLDER/*.tif' -o out --taps taps.csv --mode constant --cval 100
+      xcorr filter 'FOLDER/*.tif' -o out --taps taps.csv --border constant --cval 100
       xcorr filter cells.tif -o out --bank gabor:8,4 --device cuda
       xcorr filter cells.tif -o out --taps taps.csv --kernel exchange --kernel-option row-reuse=no
     """

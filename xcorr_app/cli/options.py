@@ -17,7 +17,7 @@ from click.core import ParameterSource
 from xcorr_app.batch import values
 from xcorr_app.batch.option import GROUPS, CommandOptions, OneOf, Option, Text, Within, options_of
 from xcorr_app.cli.process import WRONG_USAGE, one_line_failures
-from xcorr_app.errors import ArgumentError
+from xcorr_app.errors import XcorrError
 
 if TYPE_CHECKING:
     from xcorr_app.gpu.runtime.select import Device
@@ -83,7 +83,7 @@ OptionsT = TypeVar("OptionsT", bound=CommandOptions)
 
 
 class Value(click.ParamType):  # type: ignore[type-arg]  # older releases of click know no argument
-    """A value read by a function that raises `ArgumentError` or `ValueError`."""
+    """A value read by a function that raises `XcorrError` or `ValueError`."""
 
     def __init__(self, name: str, read: Callable[[str], Any]) -> None:
         self.name = name
@@ -99,23 +99,11 @@ class Value(click.ParamType):  # type: ignore[type-arg]  # older releases of cli
             return value
         try:
             return self._read(value)
-        except (ArgumentError, ValueError) as error:
+        except (XcorrError, ValueError) as error:
             self.fail(str(error), param, ctx)
 
 
 PATH = Value(*values.PATH)
-
-
-class _Name(click.Choice):  # type: ignore[type-arg]  # older releases of click know no argument
-    """A name of some; those of earlier releases are still taken."""
-
-    def __init__(self, kind: OneOf) -> None:
-        super().__init__(kind.names)
-        self._canonical = kind.canonical
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read the name, and return it as it goes now."""
-        return super().convert(self._canonical(value), param, ctx)
 
 
 def command(
@@ -147,8 +135,8 @@ def command(
             if not known.argument:
                 made.append(_click_option(each, known))
                 made += [_former_option(old, form) for old, form in known.former.items()]
-        told = inspect.cleandoc(function.__doc__ or "")
-        return GroupedCommand(name, params=[*own, *arguments, *made], callback=callback, help=told)
+        text = inspect.cleandoc(function.__doc__ or "")
+        return GroupedCommand(name, params=[*own, *arguments, *made], callback=callback, help=text)
 
     return decorate
 
@@ -192,7 +180,7 @@ def _type(kind: Any) -> Any:
         case Text():
             return Value(kind.form, kind.read)
         case OneOf():
-            return _Name(kind)
+            return click.Choice(kind.names)
         case Within(whole=True):
             return click.IntRange(kind.low, kind.high)
         case Within():

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from xcorr_app.io import Discovery
-    from xcorr_app.pipeline.work import Plan, Run, Work
+    from xcorr_app.pipeline.work import Run, Work
 
 Sizes = dict[str, int]
 Columns = Mapping[str, Callable[[dict[str, Any]], str]]
@@ -73,12 +73,12 @@ def run_command(
     counted: Callable[[Sizes], int] | None = None,
     halves: bool = False,
     found: Discovery | None = None,
-    taken: Callable[[Plan[Any]], AbstractContextManager[Plan[Any]]] = nullcontext,
+    taken: Callable[[Work[Any]], AbstractContextManager[Work[Any]]] = nullcontext,
 ) -> int:
     """Do what a command's options say; returns the exit code.
 
     `show` prints the results, with ``-q`` only `failures`. What is `counted` of a stack is a unit of its progress, in
-    two `halves` where each is measured and moved. A plan of what will be `found` later is `taken` over.
+    two `halves` where each is measured and moved. Work on what will be `found` later is `taken` over.
     """
     from xcorr_app.cli.printing.progress import count_of, display_for
     from xcorr_app.cli.printing.tables import (
@@ -100,24 +100,24 @@ def run_command(
         inputs = [Path(os.path.abspath(path)) for path in inputs]  # noqa: PTH100 - links stay
     keep_freed_memory()
     with one_line_failures(WRONG_USAGE, debug=options.debug):
-        plan = plan_stacks(kind, inputs, out, options, found=found, elsewhere=cluster is not None)
+        work = plan_stacks(kind, inputs, out, options, found=found, elsewhere=cluster is not None)
         if getattr(options, "explain", None):
-            print_explained(console, kind(plan))
+            print_explained(console, work)
             return 0
-        held = prepared_output(plan.out, resume=options.resume, overwrite=options.overwrite)
+        held = prepared_output(work.out, resume=options.resume, overwrite=options.overwrite)
         click.get_current_context().with_resource(held)
     quiet = options.quiet
     with one_line_failures(SOMETHING_FAILED, debug=options.debug):
         if not quiet and found is None:
-            print_found(console, plan.discovery, device_note(plan.device, options))
+            print_found(console, work.discovery, device_note(work.device, options))
         silent = quiet or found is not None
-        count = None if silent or cluster or counted is None else count_of(plan.discovery, counted, halves=halves)
+        count = None if silent or cluster or counted is None else count_of(work.discovery, counted, halves=halves)
         with (
             workers_of(cluster) as elsewhere,
-            taken(plan) as final,
+            taken(work) as final,
             display_for(console, quiet=silent, unit="stacks" if cluster else "frames", count=count) as watch,
         ):
-            run = run_stacks(kind(final), watcher=watch, elsewhere=elsewhere)
+            run = run_stacks(final, watcher=watch, elsewhere=elsewhere)
         if quiet:
             print_failures(failures(run) if failures else failures_in(run.outcomes))
         else:

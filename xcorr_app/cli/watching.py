@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from xcorr_app.batch.align.watched_frames import FramesSoFar
     from xcorr_app.io import SeriesSpec
     from xcorr_app.io.finding.watch import Arrivals
-    from xcorr_app.pipeline.work import Plan
+    from xcorr_app.pipeline.work import Work
 
 
 def watch_of(inputs: tuple[Path, ...], options: AlignOptions) -> dict[str, Any]:
@@ -34,30 +34,30 @@ def watch_of(inputs: tuple[Path, ...], options: AlignOptions) -> dict[str, Any]:
     if len(inputs) != 1:
         raise click.UsageError("--watch waits for files in one folder: name that alone")
 
-    def tell(name: str) -> None:
+    def announce(name: str) -> None:
         if not options.quiet:
             click.echo(f"{name}: complete")
 
     with one_line_failures(WRONG_USAGE, debug=options.debug):
-        arrivals = Arrivals(inputs[0], options.limits, options.layout, options.single_channel, tell)
+        arrivals = Arrivals(inputs[0], options.limits, options.layout, options.single_channel, announce)
     return {"found": Discovery("stacks", (), ()), "taken": partial(watching, arrivals=arrivals)}
 
 
 @contextmanager
-def watching(plan: Plan[AlignOptions], arrivals: Arrivals) -> Iterator[Plan[AlignOptions]]:
-    """Yield the plan of a run over what will arrive, until the first Ctrl-C, with which the run closes.
+def watching(work: Work[AlignOptions], arrivals: Arrivals) -> Iterator[Work[AlignOptions]]:
+    """Yield the work of a run over what will arrive, until the first Ctrl-C, with which the run closes.
 
     Frames are measured as they come, as far as they can be; the table of that goes once a whole series has its own.
     """
     from xcorr_app.batch.align.watched_frames import FramesSoFar, can_be_measured_alone
 
-    so_far = FramesSoFar(plan.options, plan.device, plan.out)
+    so_far = FramesSoFar(work.options, work.device, work.out)
     so_far.table.unlink(missing_ok=True)
-    if can_be_measured_alone(plan.options):
+    if can_be_measured_alone(work.options):
         arrivals.take_frames = _until_it_fails(so_far)
     with _stopped_by_signals(arrivals):
-        yield replace(plan, discovery=replace(plan.discovery, series=arrivals, failures=arrivals.failures))
-    if any(spec.layout == "frames" and (plan.out / spec.name / "shifts.csv").is_file() for spec in arrivals[:]):
+        yield replace(work, discovery=replace(work.discovery, series=arrivals, failures=arrivals.failures))
+    if any(spec.layout == "frames" and (work.out / spec.name / "shifts.csv").is_file() for spec in arrivals[:]):
         so_far.table.unlink(missing_ok=True)
 
 

@@ -40,15 +40,13 @@ def connected(text: str) -> Iterator[Workers]:
     ArgumentError
         The text is none of these.
     ClusterError
-        dask.distributed is not installed, or nobody answers.
+        Nobody answers.
     """
-    start = _how(text)
-    try:
-        from distributed import Client
+    from distributed import Client
 
-        from xcorr_app.cluster.workers import Workers
-    except ImportError as error:
-        raise ClusterError(_INSTALL) from error
+    from xcorr_app.cluster.workers import Workers
+
+    start = _how(text)
     with ExitStack() as stack:
         # What happens to workers is told by the run, once and in words.
         stack.enter_context(_quiet())
@@ -75,9 +73,14 @@ def started(text: str) -> Iterator[str]:
         yield str(_how(text)(stack)["address"].scheduler_address)
 
 
-def check_cluster(text: str) -> None:
-    """Raise ArgumentError where a text names no cluster, before anything is done."""
+def known_cluster(text: str) -> str:
+    """Return a text that names a cluster; ArgumentError where it names none, ClusterError where dask is missing."""
     _how(text)
+    try:
+        import distributed  # noqa: F401
+    except ImportError as error:
+        raise ClusterError(_INSTALL) from error
+    return text
 
 
 def _how(text: str) -> Callable[[ExitStack], dict[str, Any]]:

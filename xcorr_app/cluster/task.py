@@ -9,18 +9,18 @@ from __future__ import annotations
 import os
 import platform
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from distributed import WorkerPlugin
 
 from xcorr_app.errors import ClusterError
-from xcorr_app.io import Checksums, Discovery, SeriesSpec
+from xcorr_app.io import Discovery, SeriesSpec
 from xcorr_app.io.writing.atomic import remove_abandoned
 from xcorr_app.pipeline.run import compute_stacks
 from xcorr_app.pipeline.stages import own_version
-from xcorr_app.pipeline.work import Plan, Work
+from xcorr_app.pipeline.work import Outcome, Work
 from xcorr_app.registration.one_blas_thread import one_blas_thread
 
 _THREADS = Path("/proc/self/task")
@@ -49,51 +49,30 @@ def shares(count: int) -> list[list[int]]:
     return [cores[number::count] or [cores[number % len(cores)]] for number in range(count)]
 
 
-BEGUN = "xcorr-begun"
+STARTED = "xcorr-begun"
 """Topic of the event by which a worker says that it begins a task: of one that dies nothing else is known."""
 
 _ONE_AT_A_TIME = threading.Lock()
 """A stack takes all cores, and the device, of its process."""
 
 
-@dataclass(frozen=True)
-class Job:
-    """What all tasks of a run have in common."""
-
-    work: type[Work[Any]]
-    plan: Plan[Any]
-    """Of the client, without its stacks."""
-    version: str
-    """Of the client's program: another one might give other results."""
-
-
-@dataclass(frozen=True)
-class TaskResult:
-    """What became of a stack, in a few words."""
-
-    failure: str | None
-    resumed: bool
-    inputs: dict[str, str]
-    device: str
-    host: str
-
-
 @one_blas_thread()
-def compute_stack(job: Job, spec: SeriesSpec) -> TaskResult:
-    """Compute one stack on a worker."""
+def compute_stack(work: Work[Any], version: str, spec: SeriesSpec) -> tuple[Outcome, str, str]:
+    """Compute one stack on a worker, which has a program of the client's `version`: another might give other results.
+
+    Returns what became of it, without the results themselves, the device and the machine.
+    """
     from distributed import get_worker
 
     host = platform.node()
-    get_worker().log_event(BEGUN, {"stack": spec.name, "host": host, "pid": os.getpid()})
-    if own_version() != job.version:
-        raise ClusterError(f"worker {host} has xcorr {own_version()}, the client {job.version}: install the same")
+    get_worker().log_event(STARTED, {"stack": spec.name, "host": host, "pid": os.getpid()})
+    if own_version() != version:
+        raise ClusterError(f"worker {host} has xcorr {own_version()}, the client {version}: install the same")
     with _ONE_AT_A_TIME:
-        device = replace(job.work.device(job.plan.options), is_asked_for=True)  # another worker may have one that works
-        plan = replace(job.plan, discovery=Discovery(spec.layout, (spec,), ()), device=device)
-        work = job.work(plan)
+        device = replace(work.chosen_device(work.options), is_asked_for=True)  # another worker may have one that works
+        work = replace(work, discovery=Discovery(spec.layout, (spec,), ()), device=device)
         for path in work.outputs(spec.name):
             # Of a worker that was killed in mid-task.
             remove_abandoned(path)
-        files = {name: Checksums(paths).finished() for name, paths in work.files().items()}
-        (found,) = compute_stacks(work, plan.options.resources(), files)
-    return TaskResult(found.failure, found.resumed, found.inputs, device.description, host)
+        (found,) = compute_stacks(work, work.options.resources())
+    return replace(found, facts={}, result=None), device.description, host

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from distributed import CancelledError, KilledWorker, as_completed
 
-from xcorr_app.cluster.task import BEGUN, Job, compute_stack
+from xcorr_app.cluster.task import STARTED, compute_stack
 from xcorr_app.errors import ClusterError
 from xcorr_app.io import SeriesSpec
 from xcorr_app.pipeline.resources import Resources
 from xcorr_app.pipeline.stack_steps import outcome_of
 from xcorr_app.pipeline.stages import own_version
-from xcorr_app.pipeline.state import State
 from xcorr_app.pipeline.work import Outcome, Watcher, Work, reason_of
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def handed_out(
 
 _SECONDS_TO_APPEAR = 10.0
 """That a network's file system may take to show here what a worker wrote."""
-_NOT_SEEN = (
+_INVISIBLE = (
     "worker {host} has finished it, but {out} shows nothing of it here: the folder must be on a disk that the client "
     "and all workers share, under one name"
 )
@@ -100,15 +99,14 @@ class Workers:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._begun: dict[str, list[str]] = {}
+        self._started: dict[str, list[str]] = {}
         self._workers: dict[str, dict[str, Any]] = {}
-        client.subscribe_topic(BEGUN, self._take_note)
+        client.subscribe_topic(STARTED, self._take_note)
 
     def compute_stacks(
         self,
         work: Work[Any],
         resources: Resources,
-        files: dict[str, dict[str, str]],
         watcher: Watcher | None = None,
     ) -> list[Outcome]:
         """Let workers compute every series of a plan.
@@ -118,41 +116,41 @@ class Workers:
         ClusterError
             The scheduler is lost; what was finished stays, and ``--resume`` goes on from it.
         """
-        series, known = work.plan.discovery.series, dict[int, Outcome]()
-        plan = replace(work.plan, discovery=replace(work.plan.discovery, series=()))
-        job = Job(type(work), plan, own_version())
+        series, known = work.discovery.series, dict[int, Outcome]()
+        sent = replace(work, discovery=replace(work.discovery, series=())), own_version()
         progress = watcher("cluster") if watcher is not None else None
         with resources.stages.waiting("workers"):
-            for number, told in handed_out(self._client, compute_stack, [(job, spec) for spec in series]):
-                known[number] = self._outcome(told, series[number], work)
+            for number, result in handed_out(self._client, compute_stack, [(*sent, spec) for spec in series]):
+                known[number] = self._outcome(result, series[number], work)
                 if progress is not None:
                     progress("stacks", len(known), len(series))
         return [known[number] for number in range(len(series))]
 
     def as_record(self) -> dict[str, Any]:
-        """Who computed how many stacks, and on what; and which were begun more than once."""
-        retried = {name: workers for name, workers in sorted(self._begun.items()) if len(workers) > 1}
+        """Who computed how many stacks, and on what; and which were started more than once."""
+        retried = {name: workers for name, workers in sorted(self._started.items()) if len(workers) > 1}
         return {"workers": dict(sorted(self._workers.items())), "retried": retried}
 
-    def _outcome(self, told: Any, spec: SeriesSpec, work: Work[Any]) -> Outcome:
+    def _outcome(self, result: Any, spec: SeriesSpec, work: Work[Any]) -> Outcome:
         """What became of a stack: its record, read from the output folder, or why it failed, in words."""
-        if isinstance(told, BaseException):
-            return Outcome(spec.name, failure=self._reason(told, spec, work))
-        worker = self._begun.get(spec.name, [told.host])[-1]
-        self._workers.setdefault(worker, {"device": told.device, "stacks": 0})["stacks"] += 1
-        if told.failure is not None:
-            return Outcome(spec.name, failure=f"{told.failure} (on worker {told.host})", inputs=told.inputs)
+        if isinstance(result, BaseException):
+            return Outcome(spec.name, failure=self._reason(result, spec, work))
+        found, device, host = result
+        worker = self._started.get(spec.name, [host])[-1]
+        self._workers.setdefault(worker, {"device": device, "stacks": 0})["stacks"] += 1
+        if found.failure is not None:
+            return Outcome(spec.name, failure=f"{found.failure} (on worker {host})", inputs=found.inputs)
         until = time.monotonic() + _SECONDS_TO_APPEAR
-        while (record := State(work.plan.out).record_of(spec.name)) is None and time.monotonic() < until:
+        while (record := work.state.record_of(spec.name)) is None and time.monotonic() < until:
             time.sleep(0.1)
-        outcome = record and outcome_of(work, spec.name, record, told.inputs, resumed=told.resumed)
-        not_seen = _NOT_SEEN.format(host=told.host, out=work.plan.out)
-        return outcome or Outcome(spec.name, failure=not_seen, inputs=told.inputs)
+        outcome = outcome_of(work, spec.name, record or {}, found.inputs, resumed=found.resumed)
+        invisible = _INVISIBLE.format(host=host, out=work.out)
+        return outcome or Outcome(spec.name, failure=invisible, inputs=found.inputs)
 
     def _reason(self, error: BaseException, spec: SeriesSpec, work: Work[Any]) -> str:
         if isinstance(error, KilledWorker):
-            begun = self._begun.get(spec.name, [])
-            return _WORKERS_DIED.format(count=len(begun), host=begun[-1] if begun else "an unknown machine")
+            started = self._started.get(spec.name, [])
+            return _WORKERS_DIED.format(count=len(started), host=started[-1] if started else "an unknown machine")
         if isinstance(error, ModuleNotFoundError):
             return f"a worker lacks a module ({error}): install the same xcorr-app on all machines"
         if work.options.debug or not isinstance(error, Exception):
@@ -161,5 +159,5 @@ class Workers:
 
     def _take_note(self, event: tuple[float, dict[str, Any]]) -> None:
         """A worker says that it begins a stack."""
-        said = event[1]
-        self._begun.setdefault(said["stack"], []).append(f"{said['host']}, process {said['pid']}")
+        task = event[1]
+        self._started.setdefault(task["stack"], []).append(f"{task['host']}, process {task['pid']}")

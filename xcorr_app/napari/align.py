@@ -98,21 +98,21 @@ def steps(call: Callable[[Progress], Any], stop: threading.Event) -> Generator[t
 
     When `stop` is set it ends where it next tells of progress, by `CancelledError`.
     """
-    told: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def progress(stage: str, done: int, total: int) -> None:
         if stop.is_set():
             raise CancelledError
-        told.put((stage, done, total))
+        messages.put((stage, done, total))
 
     def work() -> None:
         try:
-            told.put([call(progress)])
+            messages.put([call(progress)])
         except BaseException as error:  # noqa: BLE001 - it is raised where it was asked for
-            told.put(error)
+            messages.put(error)
 
     threading.Thread(target=work, name="xcorr", daemon=True).start()
-    while isinstance(each := told.get(), tuple):
+    while isinstance(each := messages.get(), tuple):
         yield each
     if isinstance(each, BaseException):
         raise each

@@ -39,7 +39,7 @@ def align_widget(napari_viewer: Any) -> Any:
     align = widgets.PushButton(text="Align")
     cancel = widgets.PushButton(text="Cancel", enabled=False)
     bar = widgets.ProgressBar(value=0, min=0, max=1, label="progress")
-    said = widgets.Label(value="")
+    status = widgets.Label(value="")
     table = widgets.Table(value={"frame": []})
     other = choice("other layer", layers(Image))
     apply = widgets.PushButton(text="Apply to layer", enabled=False)
@@ -49,11 +49,11 @@ def align_widget(napari_viewer: Any) -> Any:
     def run(source: Any, call: Callable[[Any], tuple[Result, Any]]) -> None:
         """Work in a thread; what comes of it is shown in that of the window."""
 
-        def on_progress(told: tuple[str, int, int]) -> None:
-            said.value, bar.max, bar.value = f"{told[0]} ...", max(told[2], 1), told[1]
+        def on_progress(progress: tuple[str, int, int]) -> None:
+            status.value, bar.max, bar.value = f"{progress[0]} ...", max(progress[2], 1), progress[1]
 
         def on_end(text: str) -> None:
-            said.value, align.enabled, cancel.enabled, apply.enabled = text, True, False, bool(found)
+            status.value, align.enabled, cancel.enabled, apply.enabled = text, True, False, bool(found)
 
         def on_result(both: tuple[Result, Any]) -> None:
             result, moved = both
@@ -78,7 +78,7 @@ def align_widget(napari_viewer: Any) -> Any:
 
     def on_align() -> None:
         if layer.value is None:
-            said.value = NO_LAYER
+            status.value = NO_LAYER
             return
         data, how = layer.value.data, (interpolation.value, border.value)
         asked = {"max_shift": max_shift.value, "reference": reference.value, "motion": motion.value}
@@ -94,7 +94,7 @@ def align_widget(napari_viewer: Any) -> Any:
 
     def on_apply() -> None:
         if other.value is None:
-            said.value = NO_LAYER
+            status.value = NO_LAYER
             return
         data, result, how = other.value.data, found[-1], (interpolation.value, border.value)
         run(other.value, lambda _: (result, move(data, result, *how)))
@@ -103,7 +103,7 @@ def align_widget(napari_viewer: Any) -> Any:
     cancel.changed.connect(lambda: stop.set())
     apply.changed.connect(on_apply)
     asked_for = [layer, max_shift, reference, motion, channel, mask, device, interpolation, border]
-    panel = widgets.Container(widgets=[*asked_for, align, cancel, bar, said, table, other, apply])
+    panel = widgets.Container(widgets=[*asked_for, align, cancel, bar, status, table, other, apply])
     napari_viewer.layers.events.inserted.connect(lambda _: panel.reset_choices())
     napari_viewer.layers.events.removed.connect(lambda _: panel.reset_choices())
     return panel

@@ -92,20 +92,20 @@ def _take(descriptor: int, out: Path) -> None:
         raise OutputError(f"{out}: {_who(descriptor)} is at work in it; wait until it ends, or choose another -o")
 
 
-def _said(descriptor: int) -> dict[str, object]:
+def _holder(descriptor: int) -> dict[str, object]:
     """What the holder wrote; nothing where it has just begun, or another wrote."""
     try:
-        said = json.loads(read_at(descriptor, _LONGEST, 0))
+        written = json.loads(read_at(descriptor, _LONGEST, 0))
     except (OSError, ValueError, RecursionError):
         return {}
-    return said if isinstance(said, dict) else {}
+    return written if isinstance(written, dict) else {}
 
 
 def _who(descriptor: int) -> str:
-    said = _said(descriptor)
-    if not said:
+    holder = _holder(descriptor)
+    if not holder:
         return "another run"
-    return f"process {said.get('process')} on {said.get('host')}, since {said.get('since')},"
+    return f"process {holder.get('process')} on {holder.get('host')}, since {holder.get('since')},"
 
 
 _OF_NO_RESULT = (LOCK, ASKED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from xcorr_app.gpu.runtime.download import download_in_parts
 from xcorr_app.gpu.runtime.memory import release_unused
 from xcorr_app.io import HeldSource, MemoryBudget, Source
 from xcorr_app.io.cached_planes import is_plain
-from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.stack.frames import Chunk, Frames
 from xcorr_app.registration.stack.passes import Pass, Progress
 
@@ -31,6 +30,8 @@ class HostPlanes:
     positions: Sequence[dict[str, int]]
     averaged: int = 1
     xp: Any = np
+    uploaded: Frames | None = None
+    """The same as they come to a device; None where they are worked on in host memory."""
 
     @property
     def count(self) -> int:
@@ -56,6 +57,15 @@ class HostPlanes:
     def is_plain(self) -> bool:
         """See :func:`xcorr_app.io.cached_planes.is_plain`."""
         return is_plain(self.source)
+
+    @property
+    def frames(self) -> Frames:
+        """The frames where they are worked on."""
+        return self.uploaded or self
+
+    def read_for(self, xp: Any, start: int, stop: int) -> Chunk:
+        """Frames for an array module, not to be changed."""
+        return (self if xp is np else self.frames).read(start, stop)
 
     def read(self, start: int, stop: int) -> Chunk:
         """Read frames; one that cannot be read is zero and named with the reason."""
@@ -97,34 +107,6 @@ class HostPlanes:
         return replace(self, xp=np)
 
 
-HostT = TypeVar("HostT", bound=HostPlanes)
-
-
-@dataclass(frozen=True)
-class Begun(Generic[HostT]):
-    """Planes of which reading has begun."""
-
-    host: HostT
-    there: Frames
-    """The same, or on the way to the device."""
-
-    def read(self, start: int, stop: int, xp: Any) -> Chunk:
-        """Planes for an array module, not to be changed."""
-        return (self.host if xp is np else self.there).read(start, stop)
-
-
-def begin_planes(
-    source: Source, positions: Sequence[dict[str, int]], xp: Any, resources: StackResources, *, ahead: bool = False
-) -> Begun[HostPlanes] | None:
-    """Begin to read planes that are needed once; with `ahead`, only where a device has room for all of them."""
-    size = len(positions) * source.metadata.plane_bytes
-    elsewhere = xp is not np and resources.fits_on_device(size)
-    if ahead and not elsewhere:
-        return None
-    host = HostPlanes(resources.open(source, once=True, elsewhere=elsewhere), positions)
-    return Begun(host, resources.on_device(host, xp))
-
-
 T = TypeVar("T")
 
 NOTE = "The device's memory did not suffice for the stack: the CPU {} it from plane {} on."
@@ -145,8 +127,8 @@ def over_planes(
     `stage` is a verb for the progress, and its past tense for that note.
     """
     name, past = stage
-    tell = progress or (lambda _stage, _done, _total: None)
-    tell(name, 0, count)
+    report = progress or (lambda _stage, _done, _total: None)
+    report(name, 0, count)
     done = 0
     for there in [np] if xp is np else [xp, np]:
         try:
@@ -154,7 +136,7 @@ def over_planes(
                 yield result
                 del result  # not kept while the next one is computed
                 done = stop
-                tell(name, done, count)
+                report(name, done, count)
             return
         except DeviceMemoryError:
             if there is np:

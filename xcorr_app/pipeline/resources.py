@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,8 @@ from xcorr_app.io import Checksums, HeldSource, MemoryBudget, Source, StackMetad
 from xcorr_app.io.checksum import checksum_of_bytes
 from xcorr_app.io.outputs import Writer, new_writer
 from xcorr_app.io.writing.written_planes import BYTES_WAITING
-from xcorr_app.pipeline.stack_upload import DeviceFrames, HostFrames, StackUpload
+from xcorr_app.pipeline.planes import HostPlanes
+from xcorr_app.pipeline.stack_upload import DeviceFrames, StackUpload
 from xcorr_app.pipeline.stages import Stages
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Progress
@@ -30,36 +31,6 @@ from xcorr_app.system import worker_count
 _MAX_READERS = 16
 _OF_PLAIN = 3
 """Threads that read one file as it is stored: one reads, one computes, one uploads."""
-
-
-class Prefetch:
-    """Made when the first stack is read for a device; kept until the end of the run, with its pinned memory."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._uploader: Uploader | None = None
-        self._readers: ThreadPoolExecutor | None = None
-
-    def made(self) -> tuple[Uploader, ThreadPoolExecutor]:
-        """Return what brings frames to the current device, and the threads that read stacks, in order."""
-        with self._lock:
-            if self._uploader is None or self._readers is None:
-                self._uploader = Uploader()
-                how: Any = {"thread_name_prefix": "xcorr-read", "initializer": self._uploader.use}
-                self._readers = ThreadPoolExecutor(max(1, min(_MAX_READERS, worker_count())), **how)
-            return self._uploader, self._readers
-
-    @property
-    def is_used(self) -> bool:
-        """Whether frames are brought to a device."""
-        return self._uploader is not None
-
-    def close(self) -> None:
-        """End the threads; what they have not begun is not done."""
-        with self._lock:
-            if self._readers is not None:
-                self._readers.shutdown(cancel_futures=True)
-            self._uploader, self._readers = None, None
 
 
 _LARGEST_DEFAULT, _PLAIN_DEFAULT = 1 << 30, 1 << 26
@@ -87,19 +58,51 @@ def _installed() -> int:
         return 2 << 30
 
 
-@dataclass(frozen=True)
 class Resources:
-    """Of a whole run."""
+    """Of a whole run.
 
-    memory: MemoryBudget = field(default_factory=default_memory)
-    """In which stacks are kept that fit, so that each of their frames is read once."""
-    compression: str | None = None
-    """Of TIFF files that are written."""
-    stages: Stages = field(default_factory=Stages)
-    pyramid: int = 1
-    """Levels of OME-Zarr images that are written."""
-    prefetch: Prefetch = field(default_factory=Prefetch)
-    """Of frames to a device."""
+    Parameters
+    ----------
+    memory
+        In which stacks are kept that fit, so that each of their frames is read once.
+    compression
+        Of TIFF files that are written.
+    pyramid
+        Levels of OME-Zarr images that are written.
+    """
+
+    def __init__(self, memory: MemoryBudget, compression: str | None = None, pyramid: int = 1) -> None:
+        self.memory, self.compression, self.pyramid = memory, compression, pyramid
+        self.stages = Stages()
+        self._lock = threading.Lock()
+        self._uploads: tuple[Uploader, ThreadPoolExecutor] | None = None
+
+    def uploads(self) -> tuple[Uploader, ThreadPoolExecutor]:
+        """What brings frames to the current device, and the threads that read stacks, in order.
+
+        Made when the first stack is read for a device; kept until the end of the run, with its pinned memory.
+        """
+        with self._lock:
+            if self._uploads is None:
+                uploader = Uploader()
+                how: Any = {"thread_name_prefix": "xcorr-read", "initializer": uploader.use}
+                self._uploads = uploader, ThreadPoolExecutor(max(1, min(_MAX_READERS, worker_count())), **how)
+            return self._uploads
+
+    @property
+    def uses_device(self) -> bool:
+        """Whether frames are brought to a device."""
+        return self._uploads is not None
+
+    def close(self) -> None:
+        """End the threads; what they have not begun is not done."""
+        with self._lock:
+            if self._uploads is not None:
+                self._uploads[1].shutdown(cancel_futures=True)
+            self._uploads = None
+
+
+HostT = TypeVar("HostT", bound=HostPlanes)
 
 
 class StackResources:
@@ -144,23 +147,34 @@ class StackResources:
         held.read_ahead(max(1, min(_MAX_READERS, worker_count()) // 2))  # half of the cores
         return held
 
-    def keeps_plain(self, source: Source) -> bool:
-        """Whether a stack that is stored plainly is kept in main memory, if it fits there."""
-        return source.metadata.planes * source.metadata.plane_bytes <= self._run.memory.plain
-
     @staticmethod
     def fits_on_device(size: int) -> bool:
         """Whether so many bytes of frames may stay on the device, beside what measuring them takes."""
         return size <= bytes_within_limit() // _SHARE_OF_DEVICE
 
-    def on_device(self, frames: HostFrames, xp: Any) -> Frames:
+    def begin(self, frames: HostT, xp: Any, *, once: bool = False, ahead: bool = False) -> HostT | None:
+        """Open the stack of frames and begin to read them; with `ahead`, only if a device has room for all of it.
+
+        With `once`, they are needed once only.
+        """
+        metadata = frames.source.metadata
+        size = metadata.planes * metadata.plane_bytes
+        # Frames that are all there is of the stack are kept once: where they are worked on.
+        alone = xp is not np and frames.count == metadata.planes and self.fits_on_device(size)
+        if ahead and not alone:
+            return None
+        is_cheap = xp is np and not once and frames.is_plain and size > self._run.memory.plain
+        frames = replace(frames, source=self.open(frames.source, once=once, elsewhere=alone or is_cheap))
+        return frames if xp is np else replace(frames, uploaded=self.on_device(frames, xp))
+
+    def on_device(self, frames: HostPlanes, xp: Any) -> Frames:
         """Frames for an array module: with CuPy, read and uploaded ahead; with NumPy, as they are.
 
         On the device they stay there, if they fit, until the stack's other resources are given back.
         """
         if xp is np:
             return frames
-        uploader, readers = self._run.prefetch.made()
+        uploader, readers = self._run.uploads()
         self._opened.callback(lambda: self.notes.extend(note for note in uploader.notes if note not in self.notes))
         how: Any = {"side_by_side": _OF_PLAIN if frames.is_plain else _MAX_READERS, "waited": self.stages.waited}
         upload: Callable[..., StackUpload] = partial(
@@ -175,7 +189,7 @@ class StackResources:
     def writer(self, path: Path, metadata: StackMetadata) -> Writer:
         """Return a writer whose file is completed together with the stack."""
         waiting = BYTES_WAITING
-        if self._run.prefetch.is_used:
+        if self._run.uses_device:
             waiting = max(waiting, min(_WAITING_FROM_DEVICE, _installed() // _SHARE_THAT_WAITS))
         return new_writer(
             path,

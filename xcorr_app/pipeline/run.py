@@ -19,12 +19,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from xcorr_app.errors import DeviceLostError
-from xcorr_app.io import Checksums, atomic_write_text
+from xcorr_app.io import atomic_write_text
 from xcorr_app.io.opened import announce
 from xcorr_app.pipeline.resources import Resources
-from xcorr_app.pipeline.stack_steps import Finisher, Shared, StackSteps
+from xcorr_app.pipeline.stack_steps import Finisher, StackSteps
 from xcorr_app.pipeline.stages import processor, versions
-from xcorr_app.pipeline.state import RECORD, RECORD_VERSION, State, asked_of
+from xcorr_app.pipeline.state import RECORD, RECORD_VERSION
 from xcorr_app.pipeline.work import Outcome, Run, Watcher, Work
 from xcorr_app.system import worker_count
 
@@ -46,7 +46,6 @@ class Elsewhere(Protocol):
         self,
         work: Work[Any],
         resources: Resources,
-        files: dict[str, dict[str, str]],
         watcher: Watcher | None = None,
     ) -> list[Outcome]:
         """Do what the function of this name does in this process."""
@@ -56,23 +55,23 @@ class Elsewhere(Protocol):
 
 
 def run_stacks(work: Work[Any], *, watcher: Watcher | None = None, elsewhere: Elsewhere | None = None) -> Run:
-    """Process every series of a plan whose output folder is ready, then write the report and ``run.json``.
+    """Process every series that was found, the output folder being ready, then write the report and ``run.json``.
 
     One series that fails does not stop the others. Neither does one that runs into a defect of the program, unless
     ``--debug`` lets the exception out. With `elsewhere`, other processes compute the stacks.
     """
-    started, resources, plan = datetime.now(UTC), work.options.resources(), work.plan
+    started, resources, discovery = datetime.now(UTC), work.options.resources(), work.discovery
     stages, found = resources.stages, versions()
-    State(plan.out).begin(asked_of(work.program, plan.options.parameters(), plan.inputs))
-    files = {name: Checksums(paths).finished() for name, paths in work.files().items()}
+    work.state.begin(work.asked)
+    files = work.checksums
     compute = compute_stacks if elsewhere is None else elsewhere.compute_stacks
-    computed = compute(work, resources, files, watcher)
-    failures = {str(failure.path): failure.message for failure in plan.discovery.failures}
-    unused = [Outcome(each.path.name or str(each.path), failure=each.message) for each in plan.discovery.failures]
+    computed = compute(work, resources, watcher)
+    failures = {str(failure.path): failure.message for failure in discovery.failures}
+    unused = [Outcome(each.path.name or str(each.path), failure=each.message) for each in discovery.failures]
     with stages.waiting("report"):
         report = work.report([*computed, *unused], stages)
-    run = Run((*computed, *unused), plan.out / RECORD, stages, report)
-    sources = {spec.name: spec.source for spec in plan.discovery.series}
+    run = Run((*computed, *unused), work.out / RECORD, stages, report)
+    sources = {spec.name: spec.source for spec in discovery.series}
     records = {
         each.name: {"source": sources.get(each.name, each.name), "inputs": each.inputs}
         | each.facts
@@ -84,13 +83,13 @@ def run_stacks(work: Work[Any], *, watcher: Watcher | None = None, elsewhere: El
         "program": work.program,
         "record_version": RECORD_VERSION,
         "versions": found,
-        "device": plan.device.description,
+        "device": work.device.description,
         "processor": processor(),
-        "parameters": plan.options.parameters(),
-        "inputs": [str(path) for path in plan.inputs],
+        "parameters": work.parameters,
+        "inputs": [str(path) for path in work.inputs],
         **files,
         "checksum": "xxh3-128",
-        "layout": plan.discovery.layout,
+        "layout": discovery.layout,
         "started": started.isoformat(timespec="seconds"),
         "seconds": round(seconds, 3),
         "timings": stages.as_record(),
@@ -108,47 +107,44 @@ def run_stacks(work: Work[Any], *, watcher: Watcher | None = None, elsewhere: El
 def compute_stacks(
     work: Work[Any],
     resources: Resources,
-    files: dict[str, dict[str, str]],
     watcher: Watcher | None = None,
 ) -> list[Outcome]:
-    """Process every series of a plan in this process; `files` are the checksums of :meth:`Work.files`.
+    """Process every series that was found, in this process.
 
     Raises
     ------
     DeviceLostError
         The device that was asked for stopped working; what was finished stays, and ``--resume`` goes on from it.
     """
-    plan, lost = work.plan, None
-    series = plan.discovery.series
-    shared = Shared(work, files, versions(), resources)
+    series, lost = work.discovery.series, None
     outcomes: list[Future[Outcome]] = []
-    begun: dict[int, StackSteps] = {}
+    opened: dict[int, StackSteps] = {}
     finishing = max(2, min(_FINISHED_AT_ONCE, worker_count()))
     with (
-        _handing_over_soon(on_device=plan.device.xp is not np),
-        closing(resources.prefetch),
+        _handing_over_soon(on_device=work.device.xp is not np),
+        closing(resources),
         ExitStack() as held,
         Finisher(finishing, min(2 * finishing, _FINISHED_AT_ONCE)) as finisher,
     ):
-        held.callback(_abandon, begun)  # what was read ahead and not computed
+        held.callback(_abandon, opened)  # what was read ahead and not computed
         for number, spec in enumerate(series):  # which may wait for more to arrive
             for place in range(number, min(number + 1 + _AHEAD, len(series))):
-                if place not in begun:
-                    begun[place] = StackSteps(shared, series[place])
-                    begun[place].ahead()
-            if number + 1 in begun and begun[number + 1].begun is None:
+                if place not in opened:
+                    opened[place] = StackSteps(work, resources, series[place])
+                    opened[place].ahead()
+            if number + 1 in opened and opened[number + 1].opened is None:
                 # The system reads ahead what comes next, as far as that does not push out what this stack needs.
                 for path in (paths := series[number + 1].paths[:_MAX_ANNOUNCED]):
                     announce(path, _BYTES_ANNOUNCED // len(paths))
             try:
-                outcomes.append(begun.pop(number).begin(finisher, watcher))
+                outcomes.append(opened.pop(number).begin(finisher, watcher))
             except DeviceLostError as error:
-                _abandon(begun)
-                if plan.device.is_asked_for:
+                _abandon(opened)
+                if work.device.is_asked_for:
                     lost = error
                     break
-                shared = shared.on_cpu(f"Computed by the CPU: {error}.")
-                outcomes.append(StackSteps(shared, spec).begin(finisher, watcher))
+                work = work.on_cpu(f"Computed by the CPU: {error}.")
+                outcomes.append(StackSteps(work, resources, spec).begin(finisher, watcher))
             for outcome in outcomes[-2:]:
                 if outcome.done():
                     outcome.result()
@@ -180,6 +176,6 @@ def _handing_over_soon(*, on_device: bool) -> Iterator[None]:
                 sys.setswitchinterval(seconds)
 
 
-def _abandon(begun: dict[int, StackSteps]) -> None:
-    while begun:
-        begun.popitem()[1].abandon()
+def _abandon(opened: dict[int, StackSteps]) -> None:
+    while opened:
+        opened.popitem()[1].abandon()

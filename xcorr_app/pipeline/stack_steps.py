@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
@@ -23,7 +22,6 @@ from xcorr_app.errors import DeviceLostError, OutputError, XcorrError
 from xcorr_app.gpu.runtime.lost import is_lost
 from xcorr_app.io import Checksums, SeriesSpec
 from xcorr_app.pipeline.resources import Resources, StackResources
-from xcorr_app.pipeline.state import State, fingerprint
 from xcorr_app.pipeline.work import Finished, Outcome, Watcher, Work, reason_of
 
 T = TypeVar("T")
@@ -121,62 +119,33 @@ class Finisher:
         return True
 
 
-@dataclass(frozen=True)
-class Shared:
-    """What the steps of all stacks of a run share."""
-
-    work: Work[Any]
-    files: dict[str, dict[str, str]]
-    """Checksums of :meth:`Work.files`."""
-    versions: dict[str, str]
-    resources: Resources
-    notes: tuple[str, ...] = ()
-    """What users should know of how all stacks are computed."""
-
-    @property
-    def state(self) -> State:
-        """What the output folder holds."""
-        return State(self.work.plan.out)
-
-    def on_cpu(self, note: str) -> Shared:
-        """Return the same for stacks that the CPU computes, in the place of a device."""
-        return replace(self, work=type(self.work)(self.work.plan.on_cpu()), notes=(*self.notes, note))
-
-    def mark(self, inputs: dict[str, str]) -> str:
-        """Fingerprint of all that decides the results of a stack of these inputs."""
-        decisive = {"program": self.work.program} | self.work.options.parameters()
-        besides = {path: checksum for of_name in self.files.values() for path, checksum in of_name.items()}
-        where = {"device": self.work.plan.device.description}
-        return fingerprint(decisive, inputs | besides, self.versions | where)
-
-
 class StackSteps:
     """What happens to one stack of a run."""
 
-    def __init__(self, shared: Shared, spec: SeriesSpec) -> None:
-        self._shared, self._spec = shared, spec
-        self._checksums = Checksums(spec.paths, shared.resources.stages.meter, spec.stamps)
-        self._lent = StackResources(shared.resources, self._checksums)
-        self._lent.notes += shared.notes
-        self.begun: Any = None
-        """What is being read ahead."""
+    def __init__(self, work: Work[Any], resources: Resources, spec: SeriesSpec) -> None:
+        self._work, self._stages, self._spec = work, resources.stages, spec
+        self._checksums = Checksums(spec.paths, resources.stages.meter, spec.stamps)
+        self._lent = StackResources(resources, self._checksums)
+        self._lent.notes += work.notes
+        self.opened: Any = None
+        """The stack as it is being read ahead."""
 
     def ahead(self) -> None:
         """Let the stack be read for a device while one before it is computed, unless an earlier run finished it.
 
         A CPU that reads ahead would not compute meanwhile, and the system is told of the next stack.
         """
-        work = self._shared.work
-        if work.plan.device.xp is np or (work.options.resume and self._shared.state.knows(self._spec.name)):
+        work = self._work
+        if work.device.xp is np or (work.options.resume and work.state.knows(self._spec.name)):
             return
         try:
-            self.begun = work.begin(self._spec, self._lent, ahead=True)
+            self.opened = work.begin(self._spec, self._lent, ahead=True)
         except Exception:  # noqa: BLE001 - it comes again when the stack is computed
             self._lent.close()
 
     def abandon(self) -> None:
         """Leave nothing of what was begun."""
-        self.begun = None
+        self.opened = None
         self._lent.abandon()
 
     def begin(self, finisher: Finisher, watcher: Watcher | None) -> Future[Outcome]:
@@ -184,21 +153,21 @@ class StackSteps:
 
         Raises DeviceLostError where the device cannot compute another one.
         """
-        shared, name = self._shared, self._spec.name
-        if shared.work.options.resume and (known := self._restored()) is not None:
+        work, name = self._work, self._spec.name
+        if work.options.resume and (known := self._restored()) is not None:
             return _known(known)
         self._lent.watched(watcher(name) if watcher is not None else None, finisher.check)
         try:
             # What an earlier run left goes first, so that old and new never mix.
-            shared.state.discard(name, shared.work.outputs(name))
-            begun, self.begun = self.begun, None
-            done = shared.work.process(self._spec, self._lent, begun or shared.work.begin(self._spec, self._lent))
-            del begun
+            work.state.discard(name, work.outputs(name))
+            opened, self.opened = self.opened, None
+            done = work.process(self._spec, self._lent, opened or work.begin(self._spec, self._lent))
+            del opened
             self._lent.close()
-            with shared.resources.stages.waiting("finish"):
+            with self._stages.waiting("finish"):
                 return finisher.submit(partial(self._finish, done, finisher.check), self.abandon)
         except Exception as error:
-            if not is_lost(shared.work.plan.device.xp):
+            if not is_lost(work.device.xp):
                 return _known(self._failed(error))
             self.abandon()
             what = str(error).partition("\n")[0] or type(error).__name__
@@ -218,38 +187,38 @@ class StackSteps:
             raise
 
     def _recorded(self, done: Finished, check: Callable[[], None]) -> Outcome:
-        shared, spec = self._shared, self._spec
+        work, spec = self._work, self._spec
         self._lent.prepare()
         check()
-        facts = done.facts | {"seconds": self._lent.seconds, "decisions": [shared.work.decide(spec).as_record()]}
+        facts = done.facts | {"seconds": self._lent.seconds, "decisions": [work.decide(spec).as_record()]}
         kept, known = done.draw(), self._lent.complete()
         inputs = self._checksums.finished()
         kept = {"source": spec.source, "inputs": inputs} | kept
-        shared.state.save(spec.name, shared.mark(inputs), done.outputs, facts, kept, known)
-        flagged = shared.work.is_flagged(done.result)
+        work.state.save(spec.name, work.fingerprint(inputs), done.outputs, facts, kept, known)
+        flagged = work.is_flagged(done.result)
         return Outcome(spec.name, facts, done.result, flagged=flagged, inputs=inputs)
 
     def _failed(self, error: Exception) -> Outcome:
-        shared, name = self._shared, self._spec.name
+        work, name = self._work, self._spec.name
         self.abandon()
         with suppress(OutputError):
             # A table beside a failure would pass for a result.
-            shared.state.discard(name, shared.work.outputs(name))
-        if shared.work.options.debug and not isinstance(error, XcorrError | MemoryError):
+            work.state.discard(name, work.outputs(name))
+        if work.options.debug and not isinstance(error, XcorrError | MemoryError):
             raise error
-        return Outcome(name, failure=reason_of(error, shared.work.less_memory), inputs=self._checksums.finished())
+        return Outcome(name, failure=reason_of(error, work.less_memory), inputs=self._checksums.finished())
 
     def _restored(self) -> Outcome | None:
         """Outcome of a stack that an earlier run finished; None where it is to be computed."""
-        shared, name = self._shared, self._spec.name
-        if not shared.state.knows(name):
+        work, name = self._work, self._spec.name
+        if not work.state.knows(name):
             return None
         inputs = self._checksums.finished()
-        record = shared.state.load(name, shared.mark(inputs))
+        record = work.state.load(name, work.fingerprint(inputs))
         if record is None or record["facts"].get("unreadable"):
             # What could not be read may be readable now: the disk was away, or another program was writing.
             return None
-        return outcome_of(shared.work, name, record, inputs, resumed=True)
+        return outcome_of(work, name, record, inputs, resumed=True)
 
 
 def outcome_of(

@@ -6,13 +6,14 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Protocol
 
 import numpy as np
 
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.memory import attempt
+from xcorr_app.gpu.runtime.upload import Uploader
 from xcorr_app.io.source import Closable, Meter, timed
+from xcorr_app.pipeline.planes import HostPlanes
 from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, Frames
 
 _BYTES_A_PART = 1 << 23
@@ -21,35 +22,6 @@ _SHARED_BYTES_A_PART = 1 << 21
 """The same where many threads share a stack, of which none should be left alone with the last part."""
 _WAITED_FOR = 4096
 """Most frames of a stack that is measured once all of them are on the device; longer ones are as they arrive."""
-
-
-class HostFrames(Frames, Protocol):
-    """Frames that can be read into a buffer."""
-
-    @property
-    def read_dtype(self) -> np.dtype[Any]:
-        """Type of a pixel of what is read."""
-
-    @property
-    def is_plain(self) -> bool:
-        """See :func:`xcorr_app.io.cached_planes.is_plain`."""
-
-    def fill(self, start: int, stop: int, out: np.ndarray) -> dict[int, str]:
-        """Read frames ``start`` to ``stop - 1`` into `out`; returns why some cannot be read, by frame number."""
-        ...
-
-
-class Carrier(Protocol):
-    """See :class:`xcorr_app.gpu.runtime.upload.Uploader`."""
-
-    def room(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        """Return an array on the device that `send` may fill."""
-
-    def own_buffer(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
-        """Return a buffer of this thread in host memory; the next call returns the same memory."""
-
-    def send(self, host: np.ndarray, there: Array) -> None:
-        """Bring a buffer to the device; returns when it is there."""
 
 
 class StackUpload(Closable):
@@ -75,8 +47,8 @@ class StackUpload(Closable):
 
     def __init__(
         self,
-        host: HostFrames,
-        carrier: Carrier,
+        host: HostPlanes,
+        carrier: Uploader,
         readers: ThreadPoolExecutor,
         *,
         within: tuple[int, int] | None = None,
@@ -176,7 +148,7 @@ class DeviceFrames(Closable):
         ``upload(host, within=(start, stop))`` begins to bring a range: `StackUpload`.
     """
 
-    def __init__(self, host: HostFrames, upload: Callable[..., StackUpload]) -> None:
+    def __init__(self, host: HostPlanes, upload: Callable[..., StackUpload]) -> None:
         self.count, self.shape, self.dtype = host.count, host.shape, np.dtype(host.dtype)
         self._host, self._upload = host, upload
         self._coming: tuple[tuple[int, int], StackUpload] | None = None

@@ -43,7 +43,7 @@ _LONGEST = 1 << 28
 """Bytes of a record that are read."""
 
 
-RECORD_VERSION = 3
+RECORD_VERSION = 4
 """Of what records say a run was asked: options of another one had other names."""
 
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
 from xcorr_app.decision import Decision
 from xcorr_app.errors import LimitError, XcorrError
 from xcorr_app.gpu.runtime.select import OF_WORKERS, Device, select_device
-from xcorr_app.io import Discovery, Limits, SeriesSpec, discover, make_folder
+from xcorr_app.io import Checksums, Discovery, SeriesSpec, discover, make_folder
 from xcorr_app.pipeline.output import check_output
-from xcorr_app.pipeline.resources import Resources, StackResources
-from xcorr_app.pipeline.stages import Stages
-from xcorr_app.pipeline.state import asked_of
+from xcorr_app.pipeline.resources import StackResources
+from xcorr_app.pipeline.stages import Stages, versions
+from xcorr_app.pipeline.state import Asked, State, asked_of, fingerprint
 from xcorr_app.registration.stack.passes import Progress
 
 
@@ -86,66 +87,12 @@ def memory_as_limit(message: str) -> Iterator[None]:
 
 
 Watcher = Callable[[str], Progress | None]
-"""Called with a stack's name when it begins; returns what is told of its progress."""
+"""Called with a stack's name when it begins; returns what takes in its progress."""
 Facts = dict[str, Any]
 """What is known of a stack, for ``run.json``: counts, times, notes."""
 
 
-class Options(Protocol):
-    """Options of a command, as far as a run needs to know them."""
-
-    @property
-    def resume(self) -> bool:
-        """What an earlier run finished is kept."""
-
-    @property
-    def overwrite(self) -> bool:
-        """Results of an earlier run go."""
-
-    @property
-    def debug(self) -> bool:
-        """A defect of the program ends the run."""
-
-    @property
-    def device(self) -> str:
-        """Where to compute, in words."""
-
-    @property
-    def layout(self) -> Any:
-        """How files make stacks."""
-
-    @property
-    def limits(self) -> Limits:
-        """Of images."""
-
-    def parameters(self) -> dict[str, Any]:
-        """Everything that decides the results, as plain values: part of ``run.json`` and of what a resume compares."""
-
-    def files(self) -> dict[str, tuple[Path, ...]]:
-        """Files that they name."""
-
-    def resources(self) -> Resources:
-        """What a run lends to its stacks."""
-
-
-OptionsT = TypeVar("OptionsT", bound=Options)
-
-
-@dataclass(frozen=True)
-class Plan(Generic[OptionsT]):
-    """What a run would do: series, device, output folder."""
-
-    discovery: Discovery
-    device: Device
-    inputs: tuple[Path, ...]
-    out: Path
-    options: OptionsT
-    stacks: int = 0
-    """Of the whole run, and files that are in none: a worker of a cluster has one of them."""
-
-    def on_cpu(self) -> Plan[OptionsT]:
-        """The same where the CPU computes in the place of a device."""
-        return replace(self, device=Device(np, "CPU"))
+OptionsT = TypeVar("OptionsT")
 
 
 @dataclass(frozen=True)
@@ -160,36 +107,77 @@ class Finished:
     which :meth:`Work.restored` makes the result again."""
 
 
+@dataclass(frozen=True, eq=False)
 class Work(Generic[OptionsT]):
-    """What one command does to stacks; made of a plan, by a class whose only argument that is."""
+    """What one command does to the stacks that were found."""
 
-    program: str
+    discovery: Discovery
+    device: Device
+    inputs: tuple[Path, ...]
+    out: Path
+    options: OptionsT
+    stacks: int = 0
+    """Of the whole run, and files that are in none: a worker of a cluster has one of them."""
+    notes: tuple[str, ...] = ()
+    """What users should know of how all stacks are computed."""
+
+    program: ClassVar[str]
     """As a user types it, such as ``xcorr align``."""
-    less_memory = "use a machine with more"
+    less_memory: ClassVar[str] = "use a machine with more"
     """What a user can do where memory ran out."""
 
-    def __init__(self, plan: Plan[OptionsT]) -> None:
-        self.plan, self.options = plan, plan.options
-
     @classmethod
-    def device(cls, options: OptionsT) -> Device:
+    def chosen_device(cls, options: Any) -> Device:
         """Choose where to compute, and refuse what cannot run there."""
         return select_device(options.device)
 
     @classmethod
-    def found(cls, inputs: Sequence[Path], options: OptionsT) -> Discovery:
+    def found(cls, inputs: Sequence[Path], options: Any) -> Discovery:
         """Find the stacks."""
         channel = getattr(options, "single_channel", getattr(options, "channel", None))
         return discover(inputs, options.layout, options.limits, channel=channel)
 
-    @classmethod
-    def check(cls, plan: Plan[OptionsT]) -> Plan[OptionsT]:
-        """Refuse a plan that cannot be carried out; what comes back is carried out."""
-        return plan
+    def checked(self) -> Self:
+        """Refuse work that cannot be carried out; what comes back is carried out."""
+        return self
+
+    def on_cpu(self, note: str) -> Self:
+        """The same where the CPU computes in the place of a device, and a note that says so."""
+        return replace(self, device=Device(np, "CPU"), notes=(*self.notes, note))
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Everything that decides the results, as plain values: part of ``run.json`` and of what a resume compares."""
+        options: Any = self.options
+        found: dict[str, Any] = options.parameters()
+        return found
+
+    @property
+    def asked(self) -> Asked:
+        """What the output folder says that it was asked for."""
+        return asked_of(self.program, self.parameters, self.inputs)
+
+    @property
+    def state(self) -> State:
+        """What the output folder holds."""
+        return State(self.out)
+
+    @cached_property
+    def checksums(self) -> dict[str, dict[str, str]]:
+        """Of the files besides the inputs that decide the results, by their paths and their name in ``run.json``."""
+        return {name: Checksums(paths).finished() for name, paths in self.files().items()}
+
+    def fingerprint(self, inputs: dict[str, str]) -> str:
+        """One checksum of all that decides the results of a stack of these inputs."""
+        besides = {path: checksum for of_name in self.checksums.values() for path, checksum in of_name.items()}
+        where = {"device": self.device.description}
+        return fingerprint({"program": self.program} | self.parameters, inputs | besides, versions() | where)
 
     def files(self) -> dict[str, tuple[Path, ...]]:
         """Files besides the inputs that decide the results, by their name in ``run.json``."""
-        return self.options.files()
+        options: Any = self.options
+        found: dict[str, tuple[Path, ...]] = options.files()
+        return found
 
     def outputs(self, name: str) -> list[Path]:
         """Files that the results of a stack of this name may have; removed before they are computed again."""
@@ -202,7 +190,7 @@ class Work(Generic[OptionsT]):
     def explain(self) -> list[tuple[str, Decision | str]]:
         """Name of every stack, with what decided for it, or why it would fail; nothing is computed."""
         explained: list[tuple[str, Decision | str]] = []
-        for spec in self.plan.discovery.series:
+        for spec in self.discovery.series:
             try:
                 explained.append((spec.name, self.decide(spec)))
             except XcorrError as error:
@@ -212,8 +200,8 @@ class Work(Generic[OptionsT]):
     def begin(self, spec: SeriesSpec, resources: StackResources, *, ahead: bool = False) -> Any:
         """Open a stack and begin to read it; None where that is not to be done `ahead`, while another is computed."""
 
-    def process(self, spec: SeriesSpec, resources: StackResources, begun: Any) -> Finished:
-        """Compute the results of a stack that was `begun`.
+    def process(self, spec: SeriesSpec, resources: StackResources, opened: Any) -> Finished:
+        """Compute the results of a stack as `begin` has `opened` it.
 
         Files begun through `resources` are completed, and sources opened through it closed, afterwards.
         """
@@ -234,12 +222,12 @@ class Work(Generic[OptionsT]):
 class OneFile(Work[OptionsT]):
     """Makes one file of each stack."""
 
-    done: str
+    done: ClassVar[str]
     """What becomes of stacks: ends the name of their files."""
 
     def outputs(self, name: str) -> list[Path]:
         """See `Work`."""
-        return [self.plan.out / name / f"{name}_{self.done}.tif"]
+        return [self.out / name / f"{name}_{self.done}.tif"]
 
     def target(self, name: str) -> Path:
         """The file, whose folder is there."""
@@ -248,22 +236,25 @@ class OneFile(Work[OptionsT]):
         return path
 
 
+WorkT = TypeVar("WorkT", bound=Work[Any])
+
+
 def plan_stacks(
-    work: type[Work[OptionsT]],
+    kind: type[WorkT],
     inputs: Sequence[Path],
     out: Path,
-    options: OptionsT,
+    options: Any,
     *,
     found: Discovery | None = None,
     elsewhere: bool = False,
-) -> Plan[OptionsT]:
+) -> WorkT:
     """Choose the device, find the stacks unless they are `found`, check the output folder; nothing is written.
 
     With `elsewhere`, workers choose their devices.
     """
-    device = OF_WORKERS if elsewhere else work.device(options)
-    discovery = found or work.found(inputs, options)
-    asked = asked_of(work.program, options.parameters(), inputs)
-    check_output(out, discovery, list(inputs), asked, resume=options.resume, overwrite=options.overwrite)
-    plan = work.check(Plan(discovery, device, tuple(inputs), out, options))
-    return replace(plan, stacks=len(plan.discovery.series) + len(plan.discovery.failures))
+    device = OF_WORKERS if elsewhere else kind.chosen_device(options)
+    work = kind(found or kind.found(inputs, options), device, tuple(inputs), out, options)
+    how = {"resume": options.resume, "overwrite": options.overwrite}
+    check_output(out, work.discovery, list(inputs), work.asked, **how)
+    work = work.checked()
+    return replace(work, stacks=len(work.discovery.series) + len(work.discovery.failures))

@@ -16,12 +16,12 @@ from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.motion.whole_frames import Measuring, motion_of
 from xcorr_app.registration.parts.tile_bins import binned
 from xcorr_app.registration.quality import EDGE, LOW_SCORE
-from xcorr_app.registration.reference.reference_names import compares_neighbours, reference_frame
+from xcorr_app.registration.reference.reference_names import by_frames, compares_neighbours, reference_frame
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.solver.basis import basis_of
-from xcorr_app.registration.stack.contrast import Contrast
 from xcorr_app.registration.stack.frames import Frames, HeldFrames, PickedFrames
+from xcorr_app.registration.stack.prefilter import Contrast
 
 _TRIED = 3
 """Frames that a cause is tried on."""
@@ -58,7 +58,7 @@ def advise(
         return None
     # The frame nearest to the first, and others spread over the rest: what drifts is nearest there.
     picks = spread(candidates[np.argsort(np.abs(candidates - first), kind="stable")], _TRIED)
-    by_image = number is None and not isinstance(reference, (str, int))
+    by_image = number is None and not by_frames(reference)
     numbers = picks if by_image else np.concatenate([[first], picks])
     sample = HeldFrames.of(PickedFrames(frames, tuple(numbers.tolist())))
     against: Any = reference if by_image else "first"

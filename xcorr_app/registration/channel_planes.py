@@ -25,8 +25,8 @@ from xcorr_app.registration.quality import signal_fraction
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.solver.whole_frames import smoothed, smoothing_for
-from xcorr_app.registration.stack.contrast import Contrast
 from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, Frames, FramesOver, PickedFrames
+from xcorr_app.registration.stack.prefilter import Contrast
 from xcorr_app.registration.stack.preparation import prepare
 from xcorr_app.registration.stack.single_reference import SINGLE
 from xcorr_app.registration.weights.weighing import weighted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -43,3 +43,18 @@ class Columns:
             if name in new
         }
         return replace(self, **found)  # type: ignore[type-var]
+
+
+@dataclass(frozen=True)
+class FineShifts(Columns):
+    """Shifts of n frames that were refined, and their standard errors, in pixels; NaN where there is none."""
+
+    shift: NDArray[np.float64]
+    """(n, 2)"""
+    sigma: NDArray[np.float64]
+    """(n, 2)"""
+
+    @classmethod
+    def empty(cls, count: int) -> FineShifts:
+        """Nothing found yet of `count` frames."""
+        return cls(*np.full((2, count, 2), np.nan))

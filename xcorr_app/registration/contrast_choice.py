@@ -9,8 +9,9 @@ frames as they are prefer (``parts/tile_votes.py``), each of which counts as muc
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +22,10 @@ from xcorr_app.registration.measuring.few_frames import taken
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.parts.tile_bins import binned
 from xcorr_app.registration.parts.tile_votes import MIN_VOTES, moved_by, smoothed, votes
-from xcorr_app.registration.reference.reference_names import compares_neighbours
+from xcorr_app.registration.reference.reference_names import by_frames, compares_neighbours
 from xcorr_app.registration.settings import Roi, Settings
-from xcorr_app.registration.stack.contrast import DEFAULT_SIGMA, Contrast
 from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, Frames, FramesOver, HeldFrames, PickedFrames
+from xcorr_app.registration.stack.prefilter import DEFAULT_SIGMA, Contrast
 
 _TRIED = 3
 """Frames that both are compared on, beside the one that these are compared with."""
@@ -52,14 +53,8 @@ NOTE = (
 )
 
 
-class Measure(Protocol):
-    """Measures frames against a reference, with or without a look at their tiles."""
-
-    def __call__(
-        self, frames: Frames, reference: str | int | Array, settings: Settings, *, tiles: bool = True
-    ) -> Measured:
-        """Columns, one entry a frame."""
-        ...
+Measure = Callable[..., Measured]
+"""Measures frames against a reference by settings, with or without a look at their tiles: `StackMeasurement.trial`."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +91,7 @@ def by_local_contrast(
     usable = np.flatnonzero(measured.usable)
     if not is_open or min(settings.measured_shape(frames.shape)) < _MIN_SIDE or not usable.size:
         return False
-    by_image = not isinstance(reference, (str, int, np.integer))
+    by_image = not by_frames(reference)
     one = {"first": usable[0], "last": usable[-1]}.get(reference) if isinstance(reference, str) else reference
     if compares_neighbours(reference):
         # Of the middle of the stack, each beside the one before it that it shares no averaged frames with.

@@ -80,5 +80,5 @@ def excess(
 
 def _variance(found: Contributions) -> NDArray[np.float64]:
     """Of frames that grow or turn a little tiles are off alike, and the middle is not."""
-    beyond_linear = excess_variance(found, linear=True)
-    return np.minimum(beyond_linear, excess_variance(found)) if beyond_linear.any() else beyond_linear
+    # Most have none beyond what is linear.
+    return np.minimum(by, excess_variance(found)) if (by := excess_variance(found, linear=True)).any() else by

@@ -16,7 +16,7 @@ from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
 from xcorr_app.gpu.runtime.memory import or_on_host
 from xcorr_app.registration.masked.estimate import estimate_masked, masks_for
 from xcorr_app.registration.masked.rules import Masks
-from xcorr_app.registration.nuisances import NUISANCES, Series
+from xcorr_app.registration.nuisances import Series, without_nuisances
 from xcorr_app.registration.one_blas_thread import one_blas_thread
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.settings import (
@@ -26,10 +26,9 @@ from xcorr_app.registration.settings import (
     Settings,
     Subpixel,
 )
-from xcorr_app.registration.stack.contrast import Contrast
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Progress, shown
-from xcorr_app.registration.stack.prefilter import Prefilter
+from xcorr_app.registration.stack.prefilter import Contrast, Prefilter
 from xcorr_app.registration.stack.stack_input import Given, given_reference
 from xcorr_app.registration.stack_measurement import StackMeasurement
 from xcorr_app.registration.stack_result import result_of
@@ -257,8 +256,6 @@ def _measured(
         settings = replace(settings, min_overlap=overlap)
         found = estimate_masked(given.frames, given.reference, settings, given.masks, xp, progress)
         return replace(found, notes=(*found.notes, *given.notes), left_out=True, counted=given.masks.given)
-    measurement = StackMeasurement(frames, settings, xp, verify, progress).within(given.inner)
+    measurement = StackMeasurement.of(frames, settings, xp, verify, progress).within(given.inner)
     series = Series(given, measurement, given.frames, measurement.measure(given.frames, given.reference))
-    for look in NUISANCES:
-        series = look(series)
-    return result_of(series)
+    return result_of(without_nuisances(series))

@@ -24,10 +24,9 @@ from xcorr_app.registration.parts.tiles import Grid
 from xcorr_app.registration.pattern.one_layer import Residual
 from xcorr_app.registration.quality import AMBIGUOUS_RATIO
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack.contrast import Contrast
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Pass
-from xcorr_app.registration.stack.prefilter import Prefilter
+from xcorr_app.registration.stack.prefilter import Contrast, Prefilter
 from xcorr_app.registration.stack.preparation import prepare
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
 
@@ -59,8 +58,8 @@ def evenly_lit(
     find it again. So it is for a few frames, which say whether it is light, and for all. `measured` are frames as they
     are; `measure` measures them against one, in one pass.
     """
-    tiles = Grid(settings.measured_shape(frames.shape)).count
-    if not (settings.by_default and frames.count > 1 and all(tiles)) or rest.share < _MIN_CHANGE:
+    is_open = settings.by_default and frames.count > 1 and all(Grid(settings.measured_shape(frames.shape)).count)
+    if not is_open or rest.share < _MIN_CHANGE:
         return None
     known = _known(measured, frames.shape)
     if known.size < 2:

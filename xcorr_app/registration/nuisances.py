@@ -1,4 +1,4 @@
-"""What is looked for once a stack was measured: `NUISANCES`, one after the other.
+"""What is looked for once a stack was measured, one after the other: `without_nuisances`.
 
 A step takes the series as it was found so far, and returns it as it is, or measured without what it found: the shifts
 have to be known to tell it from the scene.
@@ -29,10 +29,11 @@ from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.pattern.static_pattern import PatternFit, without_pattern
 from xcorr_app.registration.reference.lone_reference import TEMPLATE, other_reference
 from xcorr_app.registration.reference.lone_reference import note as note_on_reference
+from xcorr_app.registration.reference.reference_names import by_frames
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.shading import UnshadedFrames, unshaded
 from xcorr_app.registration.stack.frames import Frames
-from xcorr_app.registration.stack_measurement import Findings, StackMeasurement, by_frames
+from xcorr_app.registration.stack_measurement import Findings, StackMeasurement
 from xcorr_app.registration.weights import borders
 from xcorr_app.registration.weights.alternating import EvenedFrames, even_mosaic, evened_rows
 from xcorr_app.registration.weights.weighing import Weighted
@@ -72,12 +73,12 @@ class Series:
 
     @property
     def is_open(self) -> bool:
-        """Whether frames that are shifted, and no more, are compared with each other.
+        """Whether frames are shifted, and no more.
 
-        An image of the user's may hold the pattern or not, and has a light of its own. A scene that something large
+        A scene that something large
         crosses is a still layer below a moving one, too, and would be taken off.
         """
-        return by_frames(self.reference) and self.measured.linear is None and not self.measured.occluded
+        return self.measured.linear is None and not self.measured.occluded
 
     def without(self, frames: EvenedFrames | LevelledFrames | EvenlyLitFrames | UnshadedFrames) -> Series:
         """Measure it again by other frames."""
@@ -96,7 +97,7 @@ def lone_reference(series: Series) -> Series:
         return series
     given, measurement = series.given, series.measurement
     if wanted == TEMPLATE:
-        measurement = measurement.begun_with(other)
+        measurement = replace(measurement, begin=other)
     else:
         given = replace(given, reference=other)
     found = measurement.measure(series.frames, given.reference)
@@ -118,7 +119,7 @@ def rims_without_values(series: Series) -> Series:
 def mosaic(series: Series) -> Series:
     """Has the camera a mosaic of colours, which allows even shifts alone? It is evened, if no fewer frames are sure."""
     rest = series.found.rest
-    if not by_frames(series.reference) or (rest.is_little and rest.is_sure):
+    if rest.is_little and rest.is_sure:
         return series
     even = even_mosaic(series.frames, series.measured, series.settings)
     if even is None:
@@ -130,24 +131,18 @@ def mosaic(series: Series) -> Series:
 
 def still_shading(series: Series) -> Series:
     """Does light that stands still outshine what moves? Frames lose the shading that they share."""
-    if not by_frames(series.reference):
-        return series
     without = unshaded(series.frames, series.measured, series.settings, partial(series.measurement.trial, whole=True))
     return series if without is None else series.without(without)
 
 
 def bidirectional_rows(series: Series) -> Series:
     """Do odd rows lie beside the others (a scan in both directions, half frames)? They are joined."""
-    if not by_frames(series.reference):
-        return series
     joined = evened_rows(series.frames, series.measured, series.settings)
     return series if joined is None else series.without(joined)
 
 
 def changing_lines(series: Series) -> Series:
     """Have rows or columns offsets that change from frame to frame? They are levelled, if that is better."""
-    if not by_frames(series.reference):
-        return series
     level = series
     for _ in range(2):  # rows and columns: errors may be seen to fall once both are levelled
         lines = levelled(level.frames, level.measured, series.settings)
@@ -180,8 +175,6 @@ def uneven_light(series: Series) -> Series:
 
 def fixed_pattern(series: Series) -> Series:
     """Does a pattern stand still? It is taken off, or fitted together with the scene, or all is doubted."""
-    if not by_frames(series.reference):
-        return series
     found = series.found
     fit = without_pattern(series.frames, found.measured, series.settings, series.measurement.trial, found.rest)
     if not series.is_open and not fit.leaves_nothing:
@@ -223,7 +216,7 @@ def correlated_errors_of_tiles(series: Series) -> Series:
     if leaves_nothing or fit.joint or fit.ambiguous:
         return series
     by_default = series.settings.contrast.auto and series.settings.normalization == "zncc"
-    if by_default and isinstance(series.reference, (str, int, np.integer)):
+    if by_default and by_frames(series.reference):
         # Sums of values at the limits of their type are infinite: then nothing is known.
         with np.errstate(over="ignore", invalid="ignore"):
             by = correlated_errors.excess(series.found.by, series.reference, series.measured)
@@ -249,7 +242,7 @@ def _with_all_parts(series: Series) -> Series:
     return replace(series, found=replace(series.found, measured=whole))
 
 
-NUISANCES: tuple[Step, ...] = (
+_OF_FRAMES: tuple[Step, ...] = (
     lone_reference,
     rims_without_values,
     mosaic,
@@ -261,3 +254,15 @@ NUISANCES: tuple[Step, ...] = (
     still_lines,
     correlated_errors_of_tiles,
 )
+"""Where frames are compared with each other."""
+
+
+def without_nuisances(series: Series) -> Series:
+    """What a series is found to be once all of these were looked for.
+
+    An image of the user's may hold the pattern or not, and has a light of its own: of frames that are compared with it
+    nothing is removed.
+    """
+    for step in _OF_FRAMES if by_frames(series.reference) else (rims_without_values,):
+        series = step(series)
+    return series

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.arguments import is_number
-from xcorr_app.correlation.engines import canonical_engine, check_kernel_options
+from xcorr_app.correlation.engines import check_kernel_options
 from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, NORMALIZATIONS
 from xcorr_app.correlation.window import ShiftWindow, as_window
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.registration.masked.rules import Masks
-from xcorr_app.registration.stack.contrast import Contrast
-from xcorr_app.registration.stack.prefilter import Prefilter
+from xcorr_app.registration.stack.prefilter import Contrast, Prefilter
 
 Roi: TypeAlias = tuple[slice, slice]
 
@@ -74,7 +73,6 @@ class Settings:
     masks: Masks | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "engine", canonical_engine(self.engine))
         if self.normalization not in NORMALIZATIONS:
             raise ArgumentError(f"unknown normalization {self.normalization!r}: use one of {', '.join(NORMALIZATIONS)}")
         if self.subpixel not in SUBPIXEL:
@@ -120,8 +118,11 @@ class Settings:
     @property
     def by_default(self) -> bool:
         """Whether nothing was asked for that would change what nuisances show."""
-        how = self.normalization, self.prefilter.name, self.kernel_options
-        return self.contrast.auto and how == ("zncc", None, None)
+        return self.contrast.auto and (self.normalization, self.prefilter.name, self.kernel_options) == (
+            "zncc",
+            None,
+            None,
+        )
 
     @property
     def of_peak(self) -> str:

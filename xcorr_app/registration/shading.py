@@ -19,8 +19,8 @@ from xcorr_app.registration.measuring.few_frames import near_each_other, spread
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.pattern.pattern_search import Measure
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack.contrast import Contrast
 from xcorr_app.registration.stack.frames import Chunk, FloatFramesOver, Frames, HeldFrames, PickedFrames
+from xcorr_app.registration.stack.prefilter import Contrast
 
 _DEGREE = 6
 """Of the polynomial: a fourth power of a cosine, as lenses have, to a thousandth."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -17,21 +16,17 @@ from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.pattern.one_layer import Residual, residual_of
+from xcorr_app.registration.reference.reference_names import by_frames
 from xcorr_app.registration.reference.strategies import measured_against
 from xcorr_app.registration.settings import Roi, Settings
-from xcorr_app.registration.stack.contrast import Contrast
 from xcorr_app.registration.stack.frames import ArrayFrames, Frames
 from xcorr_app.registration.stack.passes import Pass, Progress
+from xcorr_app.registration.stack.prefilter import Contrast
 
 Verify = Literal["auto", "all", "none"] | int
 
 _CHECKED_ON_A_CPU = 32
 """Frames that `auto` checks where the engine is an FFT as the check is: enough to notice what is wrong throughout."""
-
-
-def by_frames(reference: str | int | Array) -> bool:
-    """Whether frames are compared with each other, and not with an image of the user's."""
-    return isinstance(reference, (str, int, np.integer))
 
 
 @dataclass(frozen=True)
@@ -48,43 +43,34 @@ class Findings:
     """What a few of the frames leave, moved by their shifts."""
 
 
+@dataclass(frozen=True)
 class StackMeasurement:
-    """Measures frames of one stack.
+    """Measures frames of one stack."""
 
-    Parameters
-    ----------
-    frames : Frames
-        The stack as it is.
-    settings : Settings
-    xp : module
-        numpy or cupy: the kind of array the frames are.
-    verify : {'auto', 'all', 'none'} or int
-        Frames that are measured by other means as well.
-    progress : callable, optional
-    """
+    settings: Settings
+    xp: Any
+    """numpy or cupy: the kind of array the frames are."""
+    verified: NDArray[np.bool_]
+    """(T,) frames that are measured by other means as well."""
+    held: bool
+    """The stack is an array in memory."""
+    progress: Progress | None = None
+    is_whole: bool = True
+    """All that was asked for is measured, no part that was found to be fit for it."""
+    begin: int = 0
+    """Frame that a template is begun with."""
 
-    def __init__(self, frames: Frames, settings: Settings, xp: Any, verify: Verify, progress: Progress | None) -> None:
-        self.settings, self.xp, self._progress = settings, xp, progress
-        self.is_whole = True
-        """All that was asked for is measured, no part that was found to be fit for it."""
-        self.begin = 0
-        """Frame that a template is begun with."""
-        self._held = isinstance(frames, ArrayFrames)
-        self._verified = _verified_frames(_CHECKED_ON_A_CPU if verify == "auto" and xp is np else verify, frames.count)
+    @classmethod
+    def of(
+        cls, frames: Frames, settings: Settings, xp: Any, verify: Verify, progress: Progress | None
+    ) -> StackMeasurement:
+        """Measure a stack as it is asked for."""
+        verified = _verified_frames(_CHECKED_ON_A_CPU if verify == "auto" and xp is np else verify, frames.count)
+        return cls(settings, xp, verified, isinstance(frames, ArrayFrames), progress)
 
     def within(self, part: Roi | None) -> StackMeasurement:
         """Measure a part of frames alone; what was measured where there is none."""
-        if part is None:
-            return self
-        inner = copy(self)
-        inner.settings, inner.is_whole = replace(self.settings, roi=part), False
-        return inner
-
-    def begun_with(self, number: int) -> StackMeasurement:
-        """Begin templates with a frame."""
-        later = copy(self)
-        later.begin = number
-        return later
+        return self if part is None else replace(self, settings=replace(self.settings, roi=part), is_whole=False)
 
     def trial(self, frames: Frames, reference: str | int | Array, settings: Settings, **how: bool) -> Measured:
         """Measure frames, as they are, in one way; see :class:`Measurement` for how."""
@@ -94,14 +80,14 @@ class StackMeasurement:
     def as_a_whole(self, frames: Frames, reference: str | int | Array, settings: Settings) -> Measured:
         """Measure frames with all of their parts, checked as all are."""
         job = self._job(frames, settings, None, whole=True, tiles=False)
-        return measured_against(job, reference, self._verified, self.begin)[0]
+        return measured_against(job, reference, self.verified, self.begin)[0]
 
     def measure(self, frames: Frames, reference: str | int | Array) -> Findings:
         """Measure frames as they are, or by local contrast where that is asked for, or found to be surer."""
         settings = self.settings
         plain = replace(settings, contrast=Contrast()) if settings.contrast.auto else settings
-        job = self._job(frames, plain, self._progress)
-        measured, described, notes = measured_against(job, reference, self._verified, self.begin)
+        job = self._job(frames, plain, self.progress)
+        measured, described, notes = measured_against(job, reference, self.verified, self.begin)
         rest = residual_of(frames, measured, settings)
         # What frames look like once they are moved says more than a trial, unless a few bright things are most of that.
         # An image of the user's is none of them.
@@ -109,13 +95,13 @@ class StackMeasurement:
             return Findings(measured, job, described, notes, rest)
         trial = partial(self.trial, whole=True)
         if by_local_contrast(frames, reference, settings, trial, measured):
-            job = self._job(frames, replace(plain, contrast=LOCAL), self._progress)
-            measured, described, notes = measured_against(job, reference, self._verified, self.begin)
+            job = self._job(frames, replace(plain, contrast=LOCAL), self.progress)
+            measured, described, notes = measured_against(job, reference, self.verified, self.begin)
             notes, rest = (*notes, NOTE), residual_of(frames, measured, settings)
         return Findings(measured, job, described, notes, rest)
 
     def _job(self, frames: Frames, settings: Settings, progress: Progress | None, **how: bool) -> Measurement:
-        walk = Pass(frames.count, frames.shape[0] * frames.shape[1], self.xp is not np, progress, self._held)
+        walk = Pass(frames.count, frames.shape[0] * frames.shape[1], self.xp is not np, progress, self.held)
         return Measurement(frames, walk, settings, self.xp, **how)
 
 

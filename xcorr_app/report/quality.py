@@ -44,12 +44,12 @@ def figures(stack: StackReport, summary: StackSummary) -> tuple[Figure, ...]:
         else "doubtful",
     )
     ratio = known.crispness.after / known.crispness.before if known.crispness.before > 0 else math.nan
-    alike = "of each frame with the mean of the others"
+    compared = "of each frame with the mean of the others"
     if stack.left_out:
-        alike += "; what was left out for measuring is part of it, and lowers it where frames move away from it"
+        compared += "; what was left out for measuring is part of it, and lowers it where frames move away from it"
     shown = [
         corrected,
-        _figure("Correlation with the mean", known.correlation, 3, alike, same, level),
+        _figure("Correlation with the mean", known.correlation, 3, compared, same, level),
         _figure(
             "Crispness of the mean",
             known.crispness,

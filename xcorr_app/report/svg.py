@@ -119,8 +119,8 @@ class Chart:
         style = f'stroke="{colour}" stroke-width="{width:g}"' + (f' stroke-dasharray="{dash}"' if dash else "")
         across, down = self._places(x, y)
         path, pen = [], False
-        seen = self._seen(across, down)
-        for right, low in zip(across[seen].tolist(), down[seen].tolist(), strict=True):
+        visible = self._visible(across, down)
+        for right, low in zip(across[visible].tolist(), down[visible].tolist(), strict=True):
             if not math.isfinite(right + low):
                 pen = False
                 continue
@@ -264,7 +264,7 @@ class Chart:
             places = list({(round(a / 2), round(b / 2)): (a, b) for a, b in places}.values())
         return places[:: -(-len(places) // most)] if places else []
 
-    def _seen(self, across: Vector, down: Vector) -> NDArray[np.intp]:
+    def _visible(self, across: Vector, down: Vector) -> NDArray[np.intp]:
         """Which of many points are drawn: of each stretch the highest, the lowest and the first without a place."""
         count = len(across)
         if count <= self.points:

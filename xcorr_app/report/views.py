@@ -166,13 +166,13 @@ def _error_limit(stack: StackReport) -> tuple[float | None, str]:
     """The limit to draw in the chart of standard errors, and its caption: what all frames share of them flags none."""
     limit, errors = stack.sigma_limit, [(max(row.sigma_y, row.sigma_x), row.is_flagged) for row in stack.rows]
     shared = limit is not None and any(limit < error < math.inf and not flagged for error, flagged in errors)
-    said = "Predicted from how far frame and reference differ." + (
+    caption = "Predicted from how far frame and reference differ." + (
         " Most of it is common to all frames, of which neighbouring parts are off alike: it flags none."
         if shared
         else " Dotted: above it a shift is flagged."
     )
     unknown = sum(math.isinf(error) for error, _ in errors)
-    return None if shared else limit, said + (f" Unknown for {count(unknown, 'frame')}." if unknown else "")
+    return None if shared else limit, caption + (f" Unknown for {count(unknown, 'frame')}." if unknown else "")
 
 
 def agreement(stack: StackReport, summary: StackSummary) -> str:

@@ -28,6 +28,8 @@ def test_turns_are_found(model, reference):
     assert corner_errors(found.matrices, truth, frames.shape[1:]).max() < 0.1
     errors = np.abs(found.shifts[1:] - xc.estimate_motion(frames, model).shifts[1:])
     assert (errors < 5 * found.sigma[1:] + 0.02).all()
+    assert np.isnan(found.sigma[0]).all() == (reference == "previous")  # the first is compared with itself
+    assert (found.sigma[1:] > 1e-6).all()
 
 
 def test_a_template_is_less_noisy_than_one_frame():

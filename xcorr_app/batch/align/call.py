@@ -224,20 +224,20 @@ def align(
     if asked.cluster is not None:
         # The current folder of workers may be another one.
         paths, folder = [Path(os.path.abspath(path)) for path in paths], Path(os.path.abspath(folder))  # noqa: PTH100
-    plan = plan_stacks(Align, paths, folder, asked, elsewhere=asked.cluster is not None)
+    work = plan_stacks(Align, paths, folder, asked, elsewhere=asked.cluster is not None)
     with (
-        prepared_output(plan.out, resume=asked.resume, overwrite=asked.overwrite),
-        shown(progress) as told,
+        prepared_output(work.out, resume=asked.resume, overwrite=asked.overwrite),
+        shown(progress) as display,
         workers_of(asked.cluster) as elsewhere,
     ):
-        watcher = None if told is None else partial(_named, told)
-        run = run_stacks(Align(plan), watcher=watcher, elsewhere=elsewhere)
-        return Alignment.of(run, plan.out)
+        watcher = None if display is None else partial(_named, display)
+        run = run_stacks(work, watcher=watcher, elsewhere=elsewhere)
+        return Alignment.of(run, work.out)
 
 
-def _named(told: Progress, name: str) -> Progress:
+def _named(display: Progress, name: str) -> Progress:
     """Progress of a stack, whose name goes before each stage."""
-    return lambda stage, done, total: told(f"{name}: {stage}", done, total)
+    return lambda stage, done, total: display(f"{name}: {stage}", done, total)
 
 
 def _signature() -> inspect.Signature:

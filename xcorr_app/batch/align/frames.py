@@ -44,7 +44,7 @@ def frames_along(source: Source, axis: Literal["T", "Z"], channel: int, xp: Any)
     along, across = ("T", "Z") if axis == "T" else ("Z", "T")
     places = [(i, j) for i in range(source.sizes[along]) for j in range(source.sizes[across])]
     positions = [{along.lower(): i, across.lower(): j, "c": channel} for i, j in places]
-    return SourceFrames(source, positions, source.sizes[across], xp, axis, channel)
+    return SourceFrames(source, positions, source.sizes[across], xp, axis=axis, channel=channel)
 
 
 def settled(frames: Frames) -> Frames:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from xcorr_app.batch.align.frames import SourceFrames, corrected, correction_of, reference_of
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.pipeline.planes import Begun
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.correction import Correction
 from xcorr_app.registration.motion.result import MotionResult
@@ -35,7 +34,7 @@ class Warped:
     warp: Warp
     files: dict[str, bytes]
     """Content of the files that tell of it, by name."""
-    seen: tuple[slice, slice]
+    common: tuple[slice, slice]
     """Part of the reference that every frame shows."""
     bends: Bends | None = None
     """What the report shows of frames whose parts move otherwise."""
@@ -56,13 +55,13 @@ class Measured:
 
 
 def _measured(
-    measure: Callable[..., MotionResult], begun: Begun[SourceFrames], options: AlignOptions, resources: StackResources
+    measure: Callable[..., MotionResult], frames: SourceFrames, options: AlignOptions, resources: StackResources
 ) -> tuple[MotionResult, Correction | None]:
     """Measure frames, corrected as asked, against the reference."""
-    reference: Any = reference_of(options, begun.host)
-    correction = correction_of(options, begun.there)
-    frames = corrected(begun.there, correction)
-    return measure(frames, reference=reference, progress=resources.progress), correction
+    reference: Any = reference_of(options, frames)
+    correction = correction_of(options, frames.frames)
+    there = corrected(frames.frames, correction)
+    return measure(there, reference=reference, progress=resources.progress), correction
 
 
 def frames_csv(
@@ -80,7 +79,7 @@ def frames_csv(
     return csv_text(head, ([t, *origin, *rest] for t, (origin, *rest) in enumerate(lines))).encode()
 
 
-def as_shifts(result: MotionResult, engine: str, told: str, window: ShiftWindow) -> ShiftResult:
+def as_shifts(result: MotionResult, engine: str, note: str, window: ShiftWindow) -> ShiftResult:
     """What is known of the frames as of shifts: those of their middles, searched in `window`."""
     count = len(result.flags)
     nothing = np.full(count, np.nan)
@@ -95,7 +94,7 @@ def as_shifts(result: MotionResult, engine: str, told: str, window: ShiftWindow)
         window=window,
         engine=engine,
         reference=result.reference,
-        notes=(told, *result.notes),
+        notes=(note, *result.notes),
         unreadable=result.unreadable,
         sigma=result.sigma,
         significance=nothing,
@@ -106,23 +105,23 @@ def as_shifts(result: MotionResult, engine: str, told: str, window: ShiftWindow)
 _ENGINE = "gauss-newton"
 
 
-def measured_by_motion(begun: Begun[SourceFrames], options: AlignOptions, resources: StackResources) -> Measured:
+def measured_by_motion(frames: SourceFrames, options: AlignOptions, resources: StackResources) -> Measured:
     """Measure motions of whole frames."""
     measure = partial(motion_against, basis=basis_of(options.model), max_sigma=options.settings.sure_sigma)
-    result, correction = _measured(measure, begun, options, resources)
-    applied, shape = result.applied(options.policy), begun.host.shape
+    result, correction = _measured(measure, frames, options, resources)
+    applied, shape = result.applied(options.policy), frames.shape
     matrices = np.round(applied, 9)
-    told = f"Measured as {result.model} motion; shifts are those of the middle of the frame (see motion.csv)."
+    note = f"Measured as {result.model} motion; shifts are those of the middle of the frame (see motion.csv)."
     turns = tuple(zip(result.angle.tolist(), result.scale.tolist(), strict=True))
     reach = ShiftWindow.symmetric(*(size // 2 for size in shape))  # what is tried of each rotation
     # Doubtful frames are moved by what their matrices say, of which the table has the shifts.
     return Measured(
-        replace(as_shifts(result, _ENGINE, told, reach), read_applied=replace(result, matrices=applied).shifts),
+        replace(as_shifts(result, _ENGINE, note, reach), read_applied=replace(result, matrices=applied).shifts),
         correction,
         warped=Warped(
             by_matrices(matrices),
-            {"motion.csv": motion_csv(begun.host, result, matrices)},
-            seen_by_all(matrices, shape),
+            {"motion.csv": motion_csv(frames, result, matrices)},
+            warped_common_area(matrices, shape),
             turns=turns,
         ),
     )
@@ -139,7 +138,7 @@ def motion_csv(frames: SourceFrames, result: MotionResult, applied: NDArray[np.f
     return frames_csv(frames, result.flags, measured, elements)
 
 
-def seen_by_all(matrices: NDArray[np.float64], shape: tuple[int, int]) -> tuple[slice, slice]:
+def warped_common_area(matrices: NDArray[np.float64], shape: tuple[int, int]) -> tuple[slice, slice]:
     """The largest part of the reference, of its shape and about its middle, that every frame shows."""
     half = (np.array(shape) - 1) / 2
     kept = matrices[np.isfinite(matrices).all(axis=(1, 2))]
@@ -156,26 +155,26 @@ def seen_by_all(matrices: NDArray[np.float64], shape: tuple[int, int]) -> tuple[
 FILES = ("motion.npz", "patches.csv")
 """In the folder of a stack's results."""
 ENGINE = "patches"
-_TOLD = (
+_NOTE = (
     "Measured by patches; shifts are the means of each frame's field (see patches.csv for its size, motion.npz for the "
     "field)."
 )
 
 
-def measured_by_patches(begun: Begun[SourceFrames], options: AlignOptions, resources: StackResources) -> Measured:
+def measured_by_patches(frames: SourceFrames, options: AlignOptions, resources: StackResources) -> Measured:
     """Measure the shifts of patches."""
-    settings, shape = options.settings, begun.host.shape
+    settings, shape = options.settings, frames.shape
     measure = partial(patches_of, options=options.patches, max_sigma=settings.sure_sigma, max_shift=settings.max_shift)
-    result, correction = _measured(measure, begun, options, resources)
+    result, correction = _measured(measure, frames, options, resources)
     field = result.field
     assert field is not None  # noqa: S101 - patches always have one
     applied = field.applied(result.trusted, options.policy)
     # What is moved later by this file moves as this stack does.
     kept = replace(result, doubtful=options.policy)
-    files = {"motion.npz": kept.archive(), "patches.csv": _frames_csv(begun.host, result, field)}
+    files = {"motion.npz": kept.archive(), "patches.csv": _frames_csv(frames, result, field)}
     warp = by_fields(applied, (field.rows, field.columns))
-    warped = Warped(warp, files, _seen_through_fields(applied, shape), _bends(field, result.trusted))
-    return Measured(as_shifts(result, ENGINE, _TOLD, settings.window(shape)), correction, warped=warped)
+    warped = Warped(warp, files, _fields_common_area(applied, shape), _bends(field, result.trusted))
+    return Measured(as_shifts(result, ENGINE, _NOTE, settings.window(shape)), correction, warped=warped)
 
 
 def _frames_csv(frames: SourceFrames, result: MotionResult, field: Field) -> bytes:
@@ -223,7 +222,7 @@ def _bends(field: Field, trusted: NDArray[np.bool_]) -> Bends | None:
     )
 
 
-def _seen_through_fields(shifts: NDArray[np.float64], shape: tuple[int, int]) -> tuple[slice, slice]:
+def _fields_common_area(shifts: NDArray[np.float64], shape: tuple[int, int]) -> tuple[slice, slice]:
     """A part of the reference that every frame shows; the middle where there is none."""
     kept = shifts[np.isfinite(shifts).all(axis=(1, 2, 3))]
     parts = []

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from xcorr_app.gpu.direct.options import KernelOptions
     from xcorr_app.registration.patches.patch_fit import PatchOptions
     from xcorr_app.registration.settings import Roi, Settings
-    from xcorr_app.registration.stack.contrast import Contrast
-    from xcorr_app.registration.stack.prefilter import Prefilter
+    from xcorr_app.registration.stack.prefilter import Contrast, Prefilter
 
 INTERPOLATIONS: dict[str, Any] = {"nearest": 0, "linear": 1, "cubic": 3, "lanczos": "lanczos", "fourier": "fourier"}
 MOTION_INTERPOLATIONS: dict[str, int] = {"nearest": 0, "linear": 1, "cubic": 3}

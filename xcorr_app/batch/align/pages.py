@@ -18,8 +18,8 @@ from xcorr_app.io import atomic_write_text
 from xcorr_app.io.source import timed
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.stages import Stages, StageTime, own_version, processor, versions
-from xcorr_app.pipeline.state import REPORT, State
-from xcorr_app.pipeline.work import Outcome, Plan
+from xcorr_app.pipeline.state import REPORT
+from xcorr_app.pipeline.work import Outcome, Work
 from xcorr_app.report.encoding import ALONE, MAX_SECTIONS, room_for
 from xcorr_app.report.html import own_page, render_report, render_section
 from xcorr_app.report.records import RunReport, StackReport
@@ -31,7 +31,7 @@ SECTION = ".html"
 def draw_stack(
     report: StackReport,
     projections: Projections | None,
-    plan: Plan[AlignOptions],
+    work: Work[AlignOptions],
     engine: str,
     outputs: list[Path],
     resources: StackResources,
@@ -40,42 +40,42 @@ def draw_stack(
 
     What a quick report leaves out is in the tables of shifts.
     """
-    files, room, kind = {}, room_for(plan.stacks), plan.options.report
+    files, room, kind = {}, room_for(work.stacks), work.options.report
     has_page = kind == "full" and room is not ALONE
     with timed(resources.stages.meter, "draw"):
         shown = None if projections is None else projections.pictures()
         report = replace(report, files=tuple(path.name for path in outputs), pictures=shown)
-        if kind != "none" and plan.stacks <= MAX_SECTIONS:
+        if kind != "none" and work.stacks <= MAX_SECTIONS:
             page = own_page(report.name) if has_page else ""
             base = own_page(report.name).removesuffix(REPORT)
-            section = render_section(report, room, page, base, is_alone=plan.stacks == 1)
-            files[State(plan.out).attachment(report.name, SECTION)] = section
+            section = render_section(report, room, page, base, is_alone=work.stacks == 1)
+            files[work.state.attachment(report.name, SECTION)] = section
         if has_page:
-            files[plan.out / report.name / REPORT] = render_report(_run_report(plan, [engine], (report,), report.name))
+            files[work.out / report.name / REPORT] = render_report(_run_report(work, [engine], (report,), report.name))
     for path, text in files.items():
         resources.write_bytes(path, text.encode())
     outputs += files
     return {"report": report.as_record()}
 
 
-def write_page(plan: Plan[AlignOptions], outcomes: Sequence[Outcome], stages: Stages) -> Path | None:
+def write_page(work: Work[AlignOptions], outcomes: Sequence[Outcome], stages: Stages) -> Path | None:
     """Write the page of all stacks, where one is wanted; with ``-v`` it shows what the stages took, too.
 
     That is never the same again.
     """
-    path = plan.out / REPORT
-    if plan.options.report == "none":
+    path = work.out / REPORT
+    if work.options.report == "none":
         # That of an earlier run would show something else.
         path.unlink(missing_ok=True)
         return None
     ran = (outcome.facts["engine"] for outcome in outcomes if "engine" in outcome.facts)
     reports, sections = tuple(map(report_of, outcomes)), {}
-    shown = sorted(stages.times(), key=lambda stage: -stage.held_up) if plan.options.verbose else ()
+    shown = sorted(stages.times(), key=lambda stage: -stage.held_up) if work.options.verbose else ()
     for outcome in outcomes:
         with suppress(FileNotFoundError):
-            sections[outcome.name] = State(plan.out).attachment(outcome.name, SECTION).read_text(encoding="utf-8")
-    pages = frozenset(report.name for report in reports if (plan.out / report.name / REPORT).is_file())
-    run = replace(_run_report(plan, ran, reports, _title(plan), shown), pages=pages)
+            sections[outcome.name] = work.state.attachment(outcome.name, SECTION).read_text(encoding="utf-8")
+    pages = frozenset(report.name for report in reports if (work.out / report.name / REPORT).is_file())
+    run = replace(_run_report(work, ran, reports, _title(work), shown), pages=pages)
     atomic_write_text(path, render_report(run, sections))
     return path
 
@@ -86,7 +86,7 @@ def report_of(outcome: Outcome) -> StackReport:
 
 
 def _run_report(
-    plan: Plan[AlignOptions],
+    work: Work[AlignOptions],
     engines: Iterable[str],
     stacks: tuple[StackReport, ...],
     title: str,
@@ -95,27 +95,27 @@ def _run_report(
     # The day alone, so that a run resumed on the same day gives the same bytes.
     date = datetime.now(UTC).strftime("%Y-%m-%d")
     # What was asked for, where no engine ran.
-    ran = ", ".join(dict.fromkeys(engines)) or plan.options.settings.engine
+    ran = ", ".join(dict.fromkeys(engines)) or work.options.settings.engine
     # As it can be typed: a name that begins with a dash would be read as an option.
-    inputs = [f"./{path}" if str(path).startswith("-") else str(path) for path in plan.inputs]
+    inputs = [f"./{path}" if str(path).startswith("-") else str(path) for path in work.inputs]
     return RunReport(
         title,
-        _facts(plan, ran),
+        _facts(work, ran),
         stacks,
         date,
         tuple(stages),
-        shlex.join(["xcorr", "align", *inputs, "-o", "OUT", *plan.options.words()]),
+        shlex.join(["xcorr", "align", *inputs, "-o", "OUT", *work.options.words()]),
     )
 
 
-def _title(plan: Plan[AlignOptions]) -> str:
-    names = [path.name or str(path) for path in plan.inputs]
+def _title(work: Work[AlignOptions]) -> str:
+    names = [path.name or str(path) for path in work.inputs]
     return f"Alignment of {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
 
 
-def _facts(plan: Plan[AlignOptions], engines: str) -> tuple[tuple[str, str], ...]:
+def _facts(work: Work[AlignOptions], engines: str) -> tuple[tuple[str, str], ...]:
     """What ran on what; nothing that differs between a run and the same run resumed."""
-    options, s = plan.options, plan.options.settings
+    options, s = work.options, work.options.settings
     measured = f"{s.normalization}, sub-pixel {s.subpixel}" + (f" (1/{s.upsample} px)" if s.subpixel == "dft" else "")
     extras = [f"prefilter {s.prefilter}"] if s.prefilter.name else []
     if s.roi is not None:
@@ -126,13 +126,13 @@ def _facts(plan: Plan[AlignOptions], engines: str) -> tuple[tuple[str, str], ...
         if options.apply
         else "measured only, not moved"
     )
-    on_cpu = "32 frames a stack" if plan.device.xp is np else "every frame"
+    on_cpu = "32 frames a stack" if work.device.xp is np else "every frame"
     known = {"auto": on_cpu, "all": "every frame", "none": "not checked"}
     checked = known.get(str(options.verified), f"{options.verified} frames a stack")
     return (
         ("Program", f"xcorr {own_version()}"),
-        ("Input", ", ".join(str(path) for path in plan.inputs)),
-        ("Device", f"{plan.device.description}; {processor()}"),
+        ("Input", ", ".join(str(path) for path in work.inputs)),
+        ("Device", f"{work.device.description}; {processor()}"),
         ("Engine", engines),
         ("Measured by", "; ".join([measured, *extras])),
         ("Checked against the float64 FFT", checked),

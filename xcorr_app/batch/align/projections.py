@@ -44,7 +44,7 @@ class Projections:
         Frames of which the first few are kept as thumbnails.
     roi : (slice, slice), optional
         Part of the frame that is measured.
-    seen : (slice, slice), optional
+    common : (slice, slice), optional
         Part that all frames cover once they are moved, where that does not follow from their shifts.
     defects : (n, 2) array, optional
         Hot and dead pixels, which say nothing of how good the result is.
@@ -58,7 +58,7 @@ class Projections:
         shifts: NDArray[np.float64],
         flagged: list[int],
         roi: Roi | None = None,
-        seen: tuple[slice, slice] | None = None,
+        common: tuple[slice, slice] | None = None,
         defects: NDArray[np.intp] | None = None,
         masks: Masks | None = None,
     ) -> None:
@@ -66,9 +66,9 @@ class Projections:
         kept = np.isfinite(shifts).all(axis=1)
         shared = shared_area(shape, self._extents[kept])
         if masks is not None:
-            seen = slice(0, shape[0]), slice(0, shape[1])
-        if seen is not None:
-            shared = Shared(seen, np.ones(int(kept.sum()), dtype=bool)) if kept.sum() > 1 else None
+            common = slice(0, shape[0]), slice(0, shape[1])
+        if common is not None:
+            shared = Shared(common, np.ones(int(kept.sum()), dtype=bool)) if kept.sum() > 1 else None
         self._masked = None if masks is None else MaskedFrames(masks, shifts)
         middle = shape[0] // 2
         self._band = slice(max(0, middle - _BAND // 2), min(shape[0], middle + _BAND // 2 + 1))

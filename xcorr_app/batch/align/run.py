@@ -5,11 +5,8 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, Self
 
 from xcorr_app.batch.align.frames import SourceFrames, choose_axis, frames_along, scan_reference
 from xcorr_app.batch.align.motions import ENGINE as PATCHES_ENGINE
@@ -23,13 +20,11 @@ from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import SeriesSpec, Source
-from xcorr_app.io.cached_planes import is_plain
 from xcorr_app.io.outputs import ENDINGS
-from xcorr_app.pipeline.planes import Begun
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.stages import Stages
 from xcorr_app.pipeline.state import REPORT, State
-from xcorr_app.pipeline.work import Finished, Outcome, Plan, Work
+from xcorr_app.pipeline.work import Finished, Outcome, Work
 from xcorr_app.registration import quality
 from xcorr_app.registration.choice import decide_registration
 from xcorr_app.registration.results.frame_table import parse_shifts_csv
@@ -49,40 +44,41 @@ class Align(Work[AlignOptions]):
     program = "xcorr align"
     less_memory = "measure a part with --roi, or use a machine with more"
 
-    def __init__(self, plan: Plan[AlignOptions]) -> None:
-        super().__init__(plan)
-        if plan.options.report != "none":
-            threading.Thread(target=load_template, args=["stack.html.j2"], name="xcorr-template", daemon=True).start()
-
     @classmethod
-    def device(cls, options: AlignOptions) -> Device:
+    def chosen_device(cls, options: AlignOptions) -> Device:
         """Choose the device, and refuse an engine that cannot run there."""
         device = select_device(options.device)
         if not explains_another(options):
             choose_engine(options.settings.engine, device.xp, kernel_options=options.settings.kernel_options)
         return device
 
-    @classmethod
-    def check(cls, plan: Plan[AlignOptions]) -> Plan[AlignOptions]:
+    def checked(self) -> Self:
         """Refuse a reference that cannot be used, and results of earlier runs that nobody named one by one."""
-        if isinstance(plan.options.reference, Path):
-            scan_reference(plan.options)
-        for spec in plan.discovery.series:
+        if isinstance(self.options.reference, Path):
+            scan_reference(self.options)
+        for spec in self.discovery.series:
             file = Path(os.path.abspath(spec.paths[0]))  # noqa: PTH100 - links stay
             stack, known = file.parent, State(file.parent.parent)
             asked = known.asked() if known.knows(stack.name) else None
-            if asked and asked.program == cls.program and not (_is_named(file, plan) or _is_named(stack, plan)):
+            if asked and asked.program == self.program and not (self._is_named(file) or self._is_named(stack)):
                 raise InputError(
-                    f"{stack.parent}: is an output folder of {cls.program}, whose results would be aligned again; name "
-                    f"what they were made of, or each stack in it by itself, as {stack}"
+                    f"{stack.parent}: is an output folder of {self.program}, whose results would be aligned again; "
+                    f"name what they were made of, or each stack in it by itself, as {stack}"
                 )
-        return plan
+        if self.options.report != "none":
+            threading.Thread(target=load_template, args=["stack.html.j2"], name="xcorr-template", daemon=True).start()
+        return self
+
+    def _is_named(self, path: Path) -> bool:
+        """Whether a user named just this, or gave its form, and no folder that holds it."""
+        named = [os.path.abspath(given) for given in self.inputs]  # noqa: PTH100 - links stay
+        return str(path) in named or any(map(path.match, named))
 
     def outputs(self, name: str) -> list[Path]:
         """See `Work`."""
         stacks = [f"{name}_aligned{ending}" for ending in ENDINGS.values()]
-        files = [self.plan.out / name / file for file in ("shifts.csv", "motion.csv", *FILES, REPORT, *stacks)]
-        return [*files, State(self.plan.out).attachment(name, SECTION)]
+        files = [self.out / name / file for file in ("shifts.csv", "motion.csv", *FILES, REPORT, *stacks)]
+        return [*files, self.state.attachment(name, SECTION)]
 
     def decide(self, spec: SeriesSpec) -> Decision:
         """See `Work`."""
@@ -105,28 +101,19 @@ class Align(Work[AlignOptions]):
 
     def _frames(self, source: Source) -> SourceFrames:
         options = self.options
-        return frames_along(source, choose_axis(source, options.axis), options.first_channel, self.plan.device.xp)
+        return frames_along(source, choose_axis(source, options.axis), options.first_channel, self.device.xp)
 
-    def begin(self, spec: SeriesSpec, resources: StackResources, *, ahead: bool = False) -> Begun[SourceFrames] | None:
-        """See `Work`: ahead only if a device has room for it beside another."""
-        source, xp = spec.open(), self.plan.device.xp
-        frames = self._frames(source)
-        # Frames that are all there is of the stack are kept once: where they are measured.
-        alone = xp is not np and frames.count == source.metadata.planes
-        elsewhere = alone and resources.fits_on_device(source.metadata.planes * source.metadata.plane_bytes)
-        if ahead and not elsewhere:
-            return None
-        elsewhere = elsewhere or (xp is np and is_plain(source) and not resources.keeps_plain(source))
-        frames = replace(frames, source=resources.open(source, elsewhere=elsewhere))
-        return Begun(frames, resources.on_device(frames, xp))
-
-    def process(self, spec: SeriesSpec, resources: StackResources, begun: Begun[SourceFrames]) -> Finished:
+    def begin(self, spec: SeriesSpec, resources: StackResources, *, ahead: bool = False) -> SourceFrames | None:
         """See `Work`."""
-        return align_stack(spec, self.plan, resources, begun)
+        return resources.begin(self._frames(spec.open()), self.device.xp, ahead=ahead)
+
+    def process(self, spec: SeriesSpec, resources: StackResources, opened: SourceFrames) -> Finished:
+        """See `Work`."""
+        return align_stack(spec, self, resources, opened)
 
     def restored(self, name: str, record: dict[str, Any]) -> StackReport | None:
         """See `Work`."""
-        table = (self.plan.out / name / "shifts.csv").read_text(encoding="utf-8")
+        table = (self.out / name / "shifts.csv").read_text(encoding="utf-8")
         return StackReport.from_record(name, record["report"], parse_shifts_csv(table))
 
     def is_flagged(self, result: StackReport) -> bool:
@@ -135,10 +122,4 @@ class Align(Work[AlignOptions]):
 
     def report(self, outcomes: Sequence[Outcome], stages: Stages) -> Path | None:
         """See `Work`."""
-        return write_page(self.plan, outcomes, stages)
-
-
-def _is_named(path: Path, plan: Plan[AlignOptions]) -> bool:
-    """Whether a user named just this, or gave its form, and no folder that holds it."""
-    named = [os.path.abspath(given) for given in plan.inputs]  # noqa: PTH100 - links stay
-    return str(path) in named or any(map(path.match, named))
+        return write_page(self, outcomes, stages)

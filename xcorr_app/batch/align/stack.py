@@ -29,9 +29,8 @@ from xcorr_app.errors import InputError
 from xcorr_app.io import SeriesSpec, Source, make_folder
 from xcorr_app.io.outputs import output_ending
 from xcorr_app.io.source import runs_of
-from xcorr_app.pipeline.planes import Begun
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.work import Finished, Plan
+from xcorr_app.pipeline.work import Finished, Work
 from xcorr_app.registration.advice import advise
 from xcorr_app.registration.assessment import Assessment, assessment_of
 from xcorr_app.registration.channel_planes import Channel
@@ -64,27 +63,27 @@ _NOTHING_KEPT = (
 
 
 def align_stack(
-    spec: SeriesSpec, plan: Plan[AlignOptions], resources: StackResources, begun: Begun[SourceFrames]
+    spec: SeriesSpec, work: Work[AlignOptions], resources: StackResources, frames: SourceFrames
 ) -> Finished:
     """Measure one series of frames, move them into its folder and tell of it."""
-    options, folder = plan.options, plan.out / spec.name
-    check_correction(options, begun.host)
+    options, folder = work.options, work.out / spec.name
+    check_correction(options, frames)
     with resources.step("measure"):
-        measured = _WAYS.get(options.model, measured_by_motion)(begun, options, resources)
+        measured = _WAYS.get(options.model, measured_by_motion)(frames, options, resources)
     # Table, report, resumed report and moved stack all hold to the same rounded numbers: who applies the table
     # to the input gets the output, and a rounding error of 1e-8 px does not push an edge row out of the frame.
-    rows = tuple(rows_of(measured.result, options.policy, begun.host.origins()))
+    rows = tuple(rows_of(measured.result, options.policy, frames.origins()))
     make_folder(folder)
     files = {"shifts.csv": shifts_csv(rows).encode()} | (measured.warped.files if measured.warped else {})
-    moved, projections, assessment, target = _moved(spec, options, folder, begun, measured, rows, resources)
+    moved, projections, assessment, target = _moved(spec, options, folder, frames, measured, rows, resources)
     for name, content in files.items():
         resources.write_bytes(folder / name, content)
     result = measured.result
-    notes = [*spec.notes, *_notes(begun.host, result, options), *resources.notes, *moved.notes]
+    notes = [*spec.notes, *_notes(frames, result, options), *resources.notes, *moved.notes]
     notes += _notes_on_moving(rows, options, moved)
-    report = _report(spec.name, options, begun.host, measured, rows, assessment, tuple(notes))
+    report = _report(spec.name, options, frames, measured, rows, assessment, tuple(notes))
     facts = {
-        "frames": begun.host.count,
+        "frames": frames.count,
         "engine": result.engine,
         "reference": report.reference,
         "assessment": assessment.as_record(),
@@ -95,30 +94,30 @@ def align_stack(
         "unreadable": {str(frame): reason for frame, reason in result.unreadable.items()},
     }
     outputs = [folder / name for name in files] + ([] if target is None else [target])
-    draw = partial(draw_stack, report, projections, plan, result.engine, outputs, resources)
+    draw = partial(draw_stack, report, projections, work, result.engine, outputs, resources)
     return Finished(facts, outputs, report, draw)
 
 
-def measured_by_shifts(begun: Begun[SourceFrames], options: AlignOptions, resources: StackResources) -> Measured:
+def measured_by_shifts(frames: SourceFrames, options: AlignOptions, resources: StackResources) -> Measured:
     """Measure shifts: of the channels that are named, together."""
-    frames, settings, xp = begun.host, options.settings, begun.host.xp
+    settings, xp = options.settings, frames.xp
     if xp is np:
         window = settings.window(frames.shape)
         check_memory(settings.measured_shape(frames.shape), window, verified=options.verified != "none")
-    correction = correction_of(options, begun.there)
+    correction = correction_of(options, frames.frames)
 
     def estimated(own: SourceFrames, frames: Frames) -> Channel:
         reference, frames = reference_of(options, own), corrected(frames, correction)
         how: Any = {"xp": xp, "verify": options.verified, "progress": resources.progress}
         return Channel(frames, reference, estimate_from(frames, reference, settings, **how))
 
-    first = estimated(frames, settled(begun.there))
+    first = estimated(frames, settled(frames.frames))
     advice = advise(first.frames, first.reference, settings, first.result, xp)
     others = [frames_along(frames.source, frames.axis, c, xp) for c in other_channels(options, frames)]
     results = [first, *(estimated(other, resources.on_device(other, xp)) for other in others)]
     names = frames.source.metadata.channel_names
-    said = [names[c] if c < len(names) else str(c) for c in (each.channel for each in (frames, *others))]
-    return Measured(together(results, said, settings, xp), correction, advice)
+    labels = [names[c] if c < len(names) else str(c) for c in (each.channel for each in (frames, *others))]
+    return Measured(together(results, labels, settings, xp), correction, advice)
 
 
 _WAYS = {"translation": measured_by_shifts, PATCHES: measured_by_patches}
@@ -129,26 +128,26 @@ def _moved(
     spec: SeriesSpec,
     options: AlignOptions,
     folder: Path,
-    begun: Begun[SourceFrames],
+    frames: SourceFrames,
     measured: Measured,
     rows: Sequence[FrameRow],
     resources: StackResources,
 ) -> tuple[Moved, Projections | None, Assessment, Path | None]:
     """Move the frames, as far as that is wanted, and assess what came of it; what was gathered; the file written."""
-    frames, result, warped = begun.host, measured.result, measured.warped
+    result, warped = measured.result, measured.warped
     moves = np.array([(row.applied_dy, row.applied_dx) for row in rows])
     if options.apply and not np.isfinite(moves).any():
         raise InputError(_NOTHING_KEPT.format(name=spec.name, frames=frames.count))
     ending = output_ending(options.file_format, frames.source.metadata)
     target = folder / f"{spec.name}_aligned{ending}" if options.apply else None
-    covers, seen, defects = moves, None, result.defects
+    covers, common, defects = moves, None, result.defects
     if warped is not None:
-        covers, seen, defects = np.where(np.isfinite(moves), 0.0, np.nan), warped.seen, None
+        covers, common, defects = np.where(np.isfinite(moves), 0.0, np.nan), warped.common, None
     flagged, settings = [row.frame for row in rows if row.is_flagged], options.settings
     projections = None
     if options.report == "full":
         masks = settings.masks if result.counted is None else Masks.of(result.counted)
-        projections = Projections(frames.shape, covers, flagged, settings.roi, seen, defects, masks)
+        projections = Projections(frames.shape, covers, flagged, settings.roi, common, defects, masks)
     moved = Moved(0, None, None)
     if projections is not None or target is not None:
         with resources.step("move"):
@@ -161,7 +160,7 @@ def _moved(
                 projections,
                 resources.progress,
                 resources.writer,
-                None if begun.there is frames else begun.there,
+                frames.uploaded,
                 None if warped is None else warped.warp,
                 measured.correction if options.correct else None,
             )
@@ -217,8 +216,8 @@ def _tiles(result: ShiftResult) -> tuple[tuple[float, ...], ...] | None:
     """Share of the frames in which each tile differs; None where the frames move as one."""
     if not two_motions(result.tiles):
         return None
-    told = np.isfinite(result.tiles).sum(axis=0)
-    share = (result.tiles == DIFFERS).sum(axis=0) / np.where(told > 0, told, np.nan)
+    compared = np.isfinite(result.tiles).sum(axis=0)
+    share = (result.tiles == DIFFERS).sum(axis=0) / np.where(compared > 0, compared, np.nan)
     return tuple(tuple(round(value, 3) for value in row) for row in share.tolist())
 
 
@@ -282,10 +281,10 @@ def _notes(frames: SourceFrames, result: ShiftResult, options: AlignOptions) -> 
         f"{replaced} NaN or infinite pixels were replaced by the mean of their frame for measuring only.": replaced > 0,
     }
     unreadable = [f"Frame {frame} is unreadable: {reason}." for frame, reason in list(result.unreadable.items())[:5]]
-    return [*_said(before), *result.notes, *_said(after), *unreadable]
+    return [*_holding(before), *result.notes, *_holding(after), *unreadable]
 
 
-def _said(notes: dict[str, bool]) -> list[str]:
+def _holding(notes: dict[str, bool]) -> list[str]:
     """Those that hold."""
     return [note for note, holds in notes.items() if holds]
 
@@ -307,4 +306,4 @@ def _notes_on_moving(rows: Sequence[FrameRow], options: AlignOptions, moved: Mov
         clipped: moved.clipped > 0,
         f"Cropped to rows {height.start}:{height.stop} and columns {width.start}:{width.stop}.": moved.area is not None,
     }
-    return _said(notes) if options.apply else []
+    return _holding(notes) if options.apply else []

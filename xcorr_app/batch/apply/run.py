@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,14 +13,14 @@ from xcorr_app.batch.align.frames import SourceFrames, choose_axis, frames_along
 from xcorr_app.batch.align.moving import move_stack
 from xcorr_app.batch.align.options import INTERPOLATIONS, MOTION_INTERPOLATIONS
 from xcorr_app.batch.apply.options import ApplyOptions
-from xcorr_app.batch.apply.tables import moves_of, table_files
+from xcorr_app.batch.apply.tables import Tables, moves_of, table_files
 from xcorr_app.correlation.engines import limits_of
 from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
 from xcorr_app.io import SeriesSpec
 from xcorr_app.io.source import runs_of
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.work import Finished, OneFile, Plan
+from xcorr_app.pipeline.work import Finished, OneFile
 from xcorr_app.registration.moving.moving_choice import decide_moving
 
 
@@ -29,15 +30,14 @@ class Apply(OneFile[ApplyOptions]):
     program = "xcorr apply"
     done = "aligned"
 
-    def __init__(self, plan: Plan[ApplyOptions]) -> None:
-        super().__init__(plan)
-        self._tables = table_files(plan.options, plan.discovery)
+    @cached_property
+    def _tables(self) -> Tables:
+        return table_files(self.options, self.discovery)
 
-    @classmethod
-    def check(cls, plan: Plan[ApplyOptions]) -> Plan[ApplyOptions]:
+    def checked(self) -> Self:
         """Refuse tables that cannot be read, or are of no stack."""
-        table_files(plan.options, plan.discovery)
-        return plan
+        _ = self._tables
+        return self
 
     def files(self) -> dict[str, tuple[Path, ...]]:
         """See `Work`."""
@@ -49,9 +49,9 @@ class Apply(OneFile[ApplyOptions]):
             frames = self._frames(source)
             planes = int(np.prod(source.metadata.shape[:-2]))
             order = INTERPOLATIONS[self.options.interpolation]
-            return decide_moving(frames.shape, planes, frames.dtype.name, order, limits_of(self.plan.device.xp))
+            return decide_moving(frames.shape, planes, frames.dtype.name, order, limits_of(self.device.xp))
 
-    def process(self, spec: SeriesSpec, resources: StackResources, begun: None) -> Finished:
+    def process(self, spec: SeriesSpec, resources: StackResources, opened: None) -> Finished:
         """See `Work`."""
         source = resources.open(spec.open(), once=True)
         frames = self._frames(source)
@@ -100,4 +100,4 @@ class Apply(OneFile[ApplyOptions]):
         return Finished(facts, [target], facts)
 
     def _frames(self, source: Any) -> SourceFrames:
-        return frames_along(source, choose_axis(source, self.options.axis), 0, self.plan.device.xp)
+        return frames_along(source, choose_axis(source, self.options.axis), 0, self.device.xp)

@@ -148,7 +148,7 @@ def _paired(given: Path, series: Sequence[SeriesSpec]) -> Tables:
     found: Tables = {}
     for source, specs in asked.items():
         same = of_source.get(source, {})
-        pairs = {specs[0].name: next(iter(same))} if len(specs) == len(same) == 1 else _told_apart(specs, same)
+        pairs = {specs[0].name: next(iter(same))} if len(specs) == len(same) == 1 else _disambiguated(specs, same)
         for spec in specs:
             name = pairs.get(spec.name, "")
             in_doubt = {} if name else {other: of for other, of in same.items() if other in tables}
@@ -157,7 +157,7 @@ def _paired(given: Path, series: Sequence[SeriesSpec]) -> Tables:
     return found
 
 
-def _told_apart(specs: Sequence[SeriesSpec], known: Mapping[str, Recorded]) -> dict[str, str]:
+def _disambiguated(specs: Sequence[SeriesSpec], known: Mapping[str, Recorded]) -> dict[str, str]:
     """Stacks and tables, by their names, of one source that have the same files, or files in a folder of one name."""
     pairs: dict[str, str] = {}
     here = {spec.name: Recorded(spec.source, Checksums(spec.paths).finished()) for spec in specs} if known else {}

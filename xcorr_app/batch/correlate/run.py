@@ -87,7 +87,7 @@ def run_correlation(plan: CorrelationPlan, progress: Progress | None = None) -> 
     """Compute, compare and write the planes of a plan; returns one record a plane, in the order of the file."""
     records: list[PlaneRecord] = []
     total = math.prod(plan.shape[:-2])
-    tell = progress or (lambda _stage, _done, _total: None)
+    report = progress or (lambda _stage, _done, _total: None)
     too_large = (
         f"{plan.left.path}, {plan.right.path}: their planes need more memory than there is; "
         "limit the shifts with --max-shift, or use a machine with more"
@@ -95,12 +95,12 @@ def run_correlation(plan: CorrelationPlan, progress: Progress | None = None) -> 
     with memory_as_limit(too_large), _writer(plan) as write:
         lefts = plan.left.read().reshape(plan.left_shape)
         rights = plan.right.read().reshape(plan.right_shape)
-        tell("correlate", 0, total)
+        report("correlate", 0, total)
         for some_lefts, some_rights in blocks(plan.left_shape, plan.right_shape, plan.pairs_at_once):
             peaks, agreement = _correlate(plan, lefts[some_lefts], rights[some_rights], write)
             numbers = _numbers(some_lefts, some_rights, plan.right_shape)
             records += _records(numbers, peaks, agreement, plan.options.settings.tolerance)
-            tell("correlate", len(records), total)
+            report("correlate", len(records), total)
     if plan.options.peaks:
         write_peaks(plan.out, records, plan.shape[:-2], _facts(plan))
     return records
@@ -183,8 +183,8 @@ def _records(
         reference = agreement.reference.shift[i].tolist() if agreement is not None and confirmed else none
         difference = float(agreement.difference[i]) if agreement is not None and confirmed and exists else None
         problem = _problem(peaks, agreement, i, tolerance)
-        told = (*pair, *shift, *heights, *peak, int(peaks.on_edge[i]), *reference, difference, problem)
-        yield PlaneRecord._make(told)
+        values = (*pair, *shift, *heights, *peak, int(peaks.on_edge[i]), *reference, difference, problem)
+        yield PlaneRecord._make(values)
 
 
 def _problem(peaks: PlanePeaks, agreement: Agreement | None, i: int, tolerance: float) -> str | None:

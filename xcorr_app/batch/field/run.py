@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from matplotlib import rc_context
@@ -24,7 +24,7 @@ from xcorr_app.io import Discovery, SeriesSpec, make_folder, read_stack
 from xcorr_app.io.series import joined_frames
 from xcorr_app.io.writing.atomic import atomic_write_bytes
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.work import Facts, Finished, Plan, Work
+from xcorr_app.pipeline.work import Facts, Finished, Work
 from xcorr_app.registration.field.displacement_field import displacement_field
 from xcorr_app.registration.field.field_files import ENDINGS
 from xcorr_app.registration.field.measured_field import DisplacementField
@@ -109,9 +109,9 @@ class Fields(Work[FieldOptions]):
     program = "xcorr field"
     less_memory = "give a larger --step, or use a machine with more"
 
-    def __init__(self, plan: Plan[FieldOptions]) -> None:
-        super().__init__(plan)
-        self._seen = None if self.options.mask is None else _mask(self.options.mask)
+    @cached_property
+    def _counted(self) -> Array | None:
+        return None if self.options.mask is None else _mask(self.options.mask)
 
     @classmethod
     def found(cls, inputs: Sequence[Path], options: FieldOptions) -> Discovery:
@@ -124,32 +124,30 @@ class Fields(Work[FieldOptions]):
             return super().found(inputs, options)
         return Discovery("frames", [replace(each, name=series[1].name) for each in series], ())
 
-    @classmethod
-    def check(cls, plan: Plan[FieldOptions]) -> Plan[FieldOptions]:
+    def checked(self) -> Self:
         """Refuse a mask that is none, and let two images be the frames of one stack."""
-        if plan.options.mask is not None:
-            _mask(plan.options.mask)
-        pair = plan.discovery.series
+        _ = self._counted
+        pair = self.discovery.series
         if len({spec.name for spec in pair}) == len(pair):  # no two images that are to become one stack
-            return plan
-        return replace(plan, discovery=Discovery("frames", (joined_frames(pair, pair[-1].name),), ()))
+            return self
+        return replace(self, discovery=Discovery("frames", (joined_frames(pair, pair[-1].name),), ()))
 
     def outputs(self, name: str) -> list[Path]:
         """See `Work`."""
-        return sorted((self.plan.out / name).glob("field*"))
+        return sorted((self.out / name).glob("field*"))
 
     def decide(self, spec: SeriesSpec) -> Decision:
         """See `Work`."""
-        engine = "fft" if self.plan.device.xp is np else "auto"
+        engine = "fft" if self.device.xp is np else "auto"
         return Decision(engine, reason="the windows of a pass are correlated together")
 
-    def process(self, spec: SeriesSpec, resources: StackResources, begun: None) -> Finished:
+    def process(self, spec: SeriesSpec, resources: StackResources, opened: None) -> Finished:
         """See `Work`."""
-        options, folder = self.options, self.plan.out / spec.name
+        options, folder = self.options, self.out / spec.name
         outputs: list[Path] = []
         fields: list[Facts] = []
         with resources.open(spec.open()) as source:
-            frames = frames_along(source, choose_axis(source, options.axis), 0, self.plan.device.xp)
+            frames = frames_along(source, choose_axis(source, options.axis), 0, self.device.xp)
             if frames.count < 2:
                 raise InputError(
                     f"{spec.paths[0]}: holds one image: a displacement needs two, as two files or a stack of frames"
@@ -194,7 +192,7 @@ class Fields(Work[FieldOptions]):
             options.passes,
             max_displacement=options.max_displacement,
             median_threshold=options.median_threshold,
-            mask=self._seen,
+            mask=self._counted,
             refine=options.refine,
         )
 

@@ -41,20 +41,21 @@ class FilterOptions(NamedKernelOptions):
         "file of (filters, rows, columns).",
         Text("NAME:ARGS", str),
     )
-    mode: Mode = option(
+    border: Mode = option(
         "reflect",
         "What lies beyond the edge, as scipy.ndimage names it; valid leaves out the pixels that need it.",
         OneOf(choices.BOUNDARIES),
         group="Filters",
         brief=True,
+        former={"mode": "{old}"},
     )
     cval: float = option(
         0.0,
-        "Value beyond the edge of --mode constant.",
+        "Value beyond the edge of --border constant.",
         float,
         group="Filters",
         brief=True,
-        needs={"mode": ("constant",)},
+        needs={"border": ("constant",)},
     )
     dtype: ResultType | None = option(
         None,

@@ -26,7 +26,7 @@ from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import SeriesSpec, StackMetadata
 from xcorr_app.io.source import Resolution, plane_positions
 from xcorr_app.pipeline.new_channels import with_new_channels
-from xcorr_app.pipeline.planes import Begun, HostPlanes, begin_planes, over_planes, write_planes
+from xcorr_app.pipeline.planes import HostPlanes, over_planes, write_planes
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.work import Facts, Finished, OneFile
 from xcorr_app.registration.stack.passes import Pass
@@ -42,7 +42,7 @@ class Filter(OneFile[FilterOptions]):
     done = "filtered"
 
     @classmethod
-    def device(cls, options: FilterOptions) -> Device:
+    def chosen_device(cls, options: FilterOptions) -> Device:
         """Choose the device, and refuse an engine that cannot run there or on such taps, before any image is read."""
         device = Device(np, "CPU") if options.device == "auto" and options.engine == "opencv" else None
         device = device or select_device(options.device)
@@ -68,15 +68,15 @@ class Filter(OneFile[FilterOptions]):
     def decide(self, spec: SeriesSpec) -> Decision:
         """See `Work`."""
         with spec.open() as source:
-            return _decision(source.metadata, self.options, self.plan.device.xp)
+            return _decision(source.metadata, self.options, self.device.xp)
 
-    def begin(self, spec: SeriesSpec, resources: StackResources, *, ahead: bool = False) -> Begun[HostPlanes] | None:
+    def begin(self, spec: SeriesSpec, resources: StackResources, *, ahead: bool = False) -> HostPlanes | None:
         """See `Work`."""
         source = spec.open()
         in_order = plane_positions if self.options.choice.bank is None else bank_positions
-        return begin_planes(source, in_order(source.metadata), self.plan.device.xp, resources, ahead=ahead)
+        return resources.begin(HostPlanes(source, in_order(source.metadata)), self.device.xp, once=True, ahead=ahead)
 
-    def process(self, spec: SeriesSpec, resources: StackResources, begun: Begun[HostPlanes]) -> Finished:
+    def process(self, spec: SeriesSpec, resources: StackResources, opened: HostPlanes) -> Finished:
         """See `Work`: a plane that cannot be read is written as zeros and named in the result.
 
         Where the memory of a device does not suffice for one plane, the CPU filters the rest.
@@ -86,14 +86,14 @@ class Filter(OneFile[FilterOptions]):
         engines: dict[str, None] = {}
         notes: list[str] = [*spec.notes]
         clipped = non_finite = 0
-        source, positions = begun.host.source, begun.host.positions
+        source, positions = opened.source, opened.positions
         if bank is None:
             metadata = written_metadata(source.metadata, options)
         else:
             metadata = bank_metadata(source.metadata, bank, options)
 
         def job(start: int, stop: int, xp: Any) -> tuple[Array, int, dict[int, str], str]:
-            chunk = begun.read(start, stop, xp)
+            chunk = opened.read_for(xp, start, stop)
             after, count, engine = _filtered(chunk.frames, options)
             after = after.astype(metadata.dtype, copy=False)
             for plane in chunk.unreadable:
@@ -104,7 +104,7 @@ class Filter(OneFile[FilterOptions]):
             rows, columns = source.metadata.shape[-2:]
             pixels = rows * columns * (1 if bank is None else len(bank.filters))
             results = over_planes(
-                self.plan.device.xp, len(positions), pixels, job, ("filter", "filtered"), resources.progress, notes
+                self.device.xp, len(positions), pixels, job, ("filter", "filtered"), resources.progress, notes
             )
             for after, beyond, damaged, engine in results:
                 clipped += beyond
@@ -148,11 +148,10 @@ def _filtered(images: Array, options: FilterOptions) -> tuple[Array, int, str]:
             options.asked_kernel if is_device_array(images) else "auto"
         )  # the CPU takes over where memory runs out
         strided: Any = {"stride": options.stride, "method": named}
-        maps = filter_bank(images, options.choice.bank.filters, mode=options.mode, cval=options.cval, **strided)
+        maps = filter_bank(images, options.choice.bank.filters, mode=options.border, cval=options.cval, **strided)
         return maps, 0, "bank"
     taps = options.choice.taps
-    how: Any = {name: getattr(options, name) for name in ("mode", "cval", "engine")}
-    how["dtype"] = options.result_type(images.dtype)
+    how = _how(options, images.dtype)
     if is_device_array(images):
         how["kernel"] = options.asked_kernel
         after, count = filter_frames(images, taps, **how)
@@ -163,6 +162,12 @@ def _filtered(images: Array, options: FilterOptions) -> tuple[Array, int, str]:
         return after, count, options.engine
     request = checked_request(images.shape, images.dtype, taps, origin=0, flip=True, **how)
     return after, count, chosen_engine(request.kernel, finite=True)
+
+
+def _how(options: FilterOptions, pixels: np.dtype[Any]) -> dict[str, Any]:
+    """How single filters are applied to images of a type."""
+    dtype = options.result_type(pixels)
+    return {"mode": options.border, "cval": options.cval, "engine": options.engine, "dtype": dtype}
 
 
 def written_metadata(metadata: StackMetadata, options: FilterOptions) -> StackMetadata:
@@ -210,12 +215,12 @@ def bank_metadata(metadata: StackMetadata, bank: FilterBank, options: FilterOpti
 def _left(metadata: StackMetadata, options: FilterOptions, taps: tuple[int, ...]) -> tuple[int, int]:
     """Rows and columns of what taps leave of a plane. Raises ShapeError where that is nothing."""
     rows, columns = metadata.shape[-2:]
-    if options.mode != "valid":
+    if options.border != "valid":
         return rows, columns
     if rows < taps[0] or columns < taps[1]:
         raise ShapeError(
             f"planes of {rows} x {columns} are smaller than the filter of {taps[0]} x {taps[1]}: nothing is left with "
-            "--mode valid"
+            "--border valid"
         )
     return rows - taps[0] + 1, columns - taps[1] + 1
 
@@ -251,11 +256,10 @@ def _decision(metadata: StackMetadata, options: FilterOptions, xp: Any) -> Decis
 
         count, height, width = bank.filters.shape
         images, filters = (together, 1, rows, columns), (count, 1, height, width)
-        how_cut: Any = (options.mode, options.stride, kernel_and_macros(options.asked_kernel)[0])
+        how_cut: Any = (options.border, options.stride, kernel_and_macros(options.asked_kernel)[0])
         return decide_bank(images, metadata.dtype, filters, limits, *how_cut)
     shape, taps = (together, rows, columns), options.choice.taps
-    how: Any = {name: getattr(options, name) for name in ("mode", "cval", "engine")}
-    how["dtype"] = options.result_type(metadata.dtype)
+    how = _how(options, metadata.dtype)
     request = checked_request(shape, metadata.dtype, taps, origin=0, flip=True, **how)
     named = kernel_name(options.asked_kernel)
     return decide_filter(request, taps, shape, metadata.dtype, limits, options.engine, named=named)

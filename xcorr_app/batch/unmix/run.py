@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -29,9 +29,9 @@ from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import Discovery, SeriesSpec, Source, StackMetadata, discover, scan_file
 from xcorr_app.io.matrices import read_matrix, read_spectra
 from xcorr_app.pipeline.new_channels import with_new_channels
-from xcorr_app.pipeline.planes import Begun, HostPlanes, begin_planes, over_planes, write_planes
+from xcorr_app.pipeline.planes import HostPlanes, over_planes, write_planes
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.work import Finished, OneFile, Plan
+from xcorr_app.pipeline.work import Finished, OneFile
 
 _ILL_CONDITIONED = 100
 
@@ -94,8 +94,8 @@ class _Stack(NamedTuple):
     source: Source
     metadata: StackMetadata
     """Of the result."""
-    planes: Begun[HostPlanes] | None = None
-    """Of which reading has begun, some of them on the way to a device; None of colour images."""
+    planes: HostPlanes | None = None
+    """Some of them on the way to a device; None of colour images."""
 
 
 class Unmix(OneFile[UnmixOptions]):
@@ -105,12 +105,12 @@ class Unmix(OneFile[UnmixOptions]):
     done = "unmixed"
     less_memory = "cut the image into parts, or use a machine with more"
 
-    def __init__(self, plan: Plan[UnmixOptions]) -> None:
-        super().__init__(plan)
-        self._mixing = mixing_of(plan.options)
+    @cached_property
+    def _mixing(self) -> Mixing:
+        return mixing_of(self.options)
 
     @classmethod
-    def device(cls, options: UnmixOptions) -> Device:
+    def chosen_device(cls, options: UnmixOptions) -> Device:
         """Choose the device, and refuse what cannot run there, or a matrix that cannot be used."""
         device = options.computes_on(select_device(options.device))
         mixing_of(options)
@@ -131,7 +131,7 @@ class Unmix(OneFile[UnmixOptions]):
         Without a device that plan is one for an H200.
         """
         stack, options, matrix = self._stack(spec), self.options, self._mixing.matrix
-        limits, pixels = limits_for(options, self.plan.device.xp), math.prod(stack.metadata.shape[-2:])
+        limits, pixels = limits_for(options, self.device.xp), math.prod(stack.metadata.shape[-2:])
         how: Any = {"density": options.by_density, "clip": options.clip, "named": mixing_name(options.asked_kernel)}
         types = stack.source.metadata.dtype, stack.metadata.dtype
         decided = decide_mixing(*types, matrix.shape, 1, pixels, limits, **how)
@@ -154,25 +154,25 @@ class Unmix(OneFile[UnmixOptions]):
         sizes = [known.sizes[each] for each in (*known.axes[:-2].replace(axis, ""), axis)]
         axes = known.axes[:-2].replace(axis, "").lower() + axis.lower()
         ordered = [{"t": 0, "z": 0, "c": 0} | dict(zip(axes, map(int, at), strict=True)) for at in np.ndindex(*sizes)]
-        planes = begin_planes(stack.source, ordered, self.plan.device.xp, resources, ahead=ahead)
-        return None if planes is None else stack._replace(source=planes.host.source, planes=planes)
+        planes = resources.begin(HostPlanes(stack.source, ordered), self.device.xp, once=True, ahead=ahead)
+        return None if planes is None else stack._replace(source=planes.source, planes=planes)
 
-    def process(self, spec: SeriesSpec, resources: StackResources, begun: _Stack) -> Finished:
+    def process(self, spec: SeriesSpec, resources: StackResources, opened: _Stack) -> Finished:
         """See `Work`: all channels of one place together.
 
         Where a device's memory does not suffice for a place, the CPU mixes it and those after it.
         """
-        options, mixing, metadata = self.options, self._mixing, begun.metadata
+        options, mixing, metadata = self.options, self._mixing, opened.metadata
         axes, sides, number = metadata.axes[:-2].removesuffix("C"), metadata.shape[-2:], mixing.matrix.shape[1]
         places = [
             dict(zip(axes.lower(), at, strict=True)) for at in np.ndindex(*(metadata.sizes[each] for each in axes))
         ]
 
         def job(start: int, stop: int, xp: Any) -> tuple[Array, int]:
-            if begun.planes is None:
-                planes = xp.asarray(np.stack([begun.source.plane(**place) for place in places[start:stop]]))
+            if opened.planes is None:
+                planes = xp.asarray(np.stack([opened.source.plane(**place) for place in places[start:stop]]))
             else:
-                chunk = begun.planes.read(start * number, stop * number, xp)
+                chunk = opened.planes.read_for(xp, start * number, stop * number)
                 for plane in sorted(chunk.unreadable):
                     raise InputError(chunk.unreadable[plane])
                 planes = chunk.frames.reshape(stop - start, number, *sides)
@@ -183,9 +183,7 @@ class Unmix(OneFile[UnmixOptions]):
         target = self.target(spec.name)
         clipped, notes, pixels = 0, [*spec.notes, *mixing.notes], number * math.prod(sides)
         with resources.step("unmix"), resources.writer(target, metadata) as writer:
-            mixed = over_planes(
-                self.plan.device.xp, len(places), pixels, job, ("unmix", "mixed"), resources.progress, notes
-            )
+            mixed = over_planes(self.device.xp, len(places), pixels, job, ("unmix", "mixed"), resources.progress, notes)
             for planes, beyond in mixed:
                 clipped += beyond
                 write_planes(writer, planes)

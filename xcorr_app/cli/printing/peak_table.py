@@ -39,7 +39,7 @@ def print_peaks(console: Console, planes: Sequence[PlaneRecord], *, every: bool,
     heights = ("score", "ratio") if ratio else ("value",)
     table = new_table("left", "right", "peak", "sub-pixel", *heights, "FFT reference", "difference", last=[""])
     for plane in shown:
-        said = "no peak" if plane.dy is None else "disagrees" if plane.problem else "edge" * plane.on_edge
+        remark = "no peak" if plane.dy is None else "disagrees" if plane.problem else "edge" * plane.on_edge
         numbers = (_number(plane.score, "{:.6g}"), _number(plane.ratio, "{:.3g}"))[: len(heights)]
         table.add_row(
             str(plane.left),
@@ -49,7 +49,7 @@ def print_peaks(console: Console, planes: Sequence[PlaneRecord], *, every: bool,
             *numbers,
             _pair(plane.reference_dy, plane.reference_dx, 3),
             _number(plane.difference_px, "{:.1e} px"),
-            Text(said, style="red" if plane.problem else "yellow"),
+            Text(remark, style="red" if plane.problem else "yellow"),
         )
     # As wide as it must be: a terminal folds lines that are too long, a table cut to its width would lose digits.
     table.width = Measurement.get(console, console.options.update(max_width=_WIDEST), table).maximum

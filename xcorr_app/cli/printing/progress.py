@@ -59,7 +59,7 @@ class RunCount:
             self._shares.setdefault(before[-1], 1.0)
         self._shares[name] = 0.0
 
-        def tell(stage: str, done: int, total: int) -> int:
+        def advance(stage: str, done: int, total: int) -> int:
             share = done / max(total, 1)
             if self._halves:
                 share = 0.5 + share / 2 if stage in _LAST_STAGES else share / 2
@@ -67,7 +67,7 @@ class RunCount:
             known = list(self._shares.items())
             return round(sum(of_stack * self._frames.get(of_name, total) for of_name, of_stack in known) - 1e-6)
 
-        return tell
+        return advance
 
 
 @contextmanager
@@ -98,9 +98,9 @@ def _lines(console: Console, unit: str) -> Iterator[Show]:
         now = time.monotonic()
         if not times:
             times.extend([now, now])
-        begun, told = times
-        if now - told >= _SECONDS_BETWEEN_LINES and done:
-            times[1], rate = now, done / (now - begun)
+        started, printed = times
+        if now - printed >= _SECONDS_BETWEEN_LINES and done:
+            times[1], rate = now, done / (now - started)
             line = f"{what} {done}/{of}, {rate:.0f} {unit}/s, {(of - done) / rate:.0f} s left"
             console.print(line, markup=False, highlight=False, soft_wrap=True)
 
@@ -119,8 +119,10 @@ def display_for(
     with (_bar if console.is_terminal else _lines)(console, unit) as show:
 
         def watch(name: str) -> passes.Progress:
-            tell = counted.begin(name)
-            return lambda stage, done, total: show(f"{name}: {stage}", tell(stage, done, total), counted.total or total)
+            advance = counted.begin(name)
+            return lambda stage, done, total: show(
+                f"{name}: {stage}", advance(stage, done, total), counted.total or total
+            )
 
         yield watch
 

@@ -118,14 +118,14 @@ def print_decision(console: Console, name: str, decision: Decision | str) -> Non
 
 def print_explained(console: Console, work: Work[Any]) -> None:
     """What a run would do with each stack, and what would compute it."""
-    print_found(console, work.plan.discovery, f"Device: {work.plan.device.description}. Output: {work.plan.out}")
-    for spec, (name, decision) in zip(work.plan.discovery.series, work.explain(), strict=True):
+    print_found(console, work.discovery, f"Device: {work.device.description}. Output: {work.out}")
+    for spec, (name, decision) in zip(work.discovery.series, work.explain(), strict=True):
         with spec.open() as source:
             known = source.metadata
         shape = " x ".join(map(str, known.shape))
         say(console, f"{count(len(spec.paths), 'file')}, {known.axes} {shape} {known.dtype}:")
         print_decision(console, name, decision)
-    for failure in work.plan.discovery.failures:
+    for failure in work.discovery.failures:
         say(console, f"cannot be used: {failure.message}")
 
 

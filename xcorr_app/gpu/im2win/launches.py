@@ -7,7 +7,7 @@ from typing import Any
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.im2win.problem import MAX_TILE_DEPTH, Im2winProblem
-from xcorr_app.gpu.im2win.tiles import plan_for, uses_semaphore
+from xcorr_app.gpu.im2win.tiles import plan_for
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
@@ -80,23 +80,16 @@ def convolve_launch(
     of_segment = ceil_div(tiles, plan.segments)
     parts = ceil_div(tiles, of_segment)  # none is empty
     blocks = ceil_div(problem.filters, tile_m) * ceil_div(problem.columns, tile_n) * parts
-    serial = implicit and uses_semaphore(problem, depth, parts)
-    # Tiles, or where sums pass through on their way out; offsets of two tiles, for a bank too; where columns start.
+    # Tiles, or where sums pass through on their way out; offsets of two tiles; where columns start.
     floats = max(chosen["BUFFERS"] * depth * (tile_m + 4 + tile_n + 4), threads * chosen["MICRO_N"])
-    shared_bytes = 4 * (floats + (4 if serial else 2) * ceil_div(depth, 4) * 4 + tile_n)
+    shared_bytes = 4 * (floats + 2 * ceil_div(depth, 4) * 4 + tile_n)
     if chosen["BUFFERS"] > _MAX_BUFFERS:
         raise ArgumentError(f"BUFFERS is at most {_MAX_BUFFERS}, not {chosen['BUFFERS']}")
     if threads > 1024 or threads < depth or depth > MAX_TILE_DEPTH or shared_bytes > device.shared_bytes:
         raise ArgumentError(f"no block can hold {threads} threads with {shared_bytes} bytes of shared memory: {chosen}")
-    how = {"IMPLICIT": int(implicit), "SERIAL_SPLIT_K": int(serial), "BANK": int(serial)}
-    defines = {**_filter_size(problem), **how, **chosen}
+    defines = {**_filter_size(problem), "IMPLICIT": int(implicit), **chosen}
     options: dict[str, Any] = {"extra": (of_segment,), "segments": parts}
     return Launch("im2win/im2win_convolve", defines, blocks, threads, shared_bytes, **options)
-
-
-def semaphore_count(launch: Launch) -> int:
-    """Count what the segments of every tile wait for."""
-    return launch.blocks // launch.segments if launch.defines["SERIAL_SPLIT_K"] else 0
 
 
 def _filter_size(problem: Im2winProblem) -> dict[str, int]:

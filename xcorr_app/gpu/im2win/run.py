@@ -15,7 +15,6 @@ from xcorr_app.gpu.im2win.launches import (
     basic_launch,
     convolve_launch,
     filters_launch,
-    semaphore_count,
     transform_launch,
 )
 from xcorr_app.gpu.im2win.options import Im2winOptions, kernel_and_macros
@@ -26,16 +25,11 @@ from xcorr_app.gpu.runtime.binder import as_struct, bound, start
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.memory import with_second_try
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
-from xcorr_app.gpu.runtime.scratch import Scratch
 
 FORMS = tuple(KERNELS)
 
 WINDOW_BYTES = 2**30
 """Memory of the window tensor of a part, in bytes: enough blocks to fill a device, for most problems."""
-
-
-_MIN_COUNTERS = 1024
-"""Of an array for the serial of segments."""
 
 
 def im2win_on_device(
@@ -99,20 +93,17 @@ def bound_convolution(
     shared_by = 1 if plane_pitch is not None else segments
     limits = device_limits(current_device())
     launch = convolve_launch(part, implicit=implicit, segments=shared_by, tuning=tuning, device=limits)
-    number = semaphore_count(launch)
-    taps = filters.bank if launch.defines["BANK"] else filters.stored
-    further = 0 if number else launch.segments - 1
+    taps, further = filters.stored, launch.segments - 1
     product = bound(launch, (*part.arguments(plane_pitch), *launch.extra))
     add = add_segments_launch(part.filters * part.columns, launch.segments) if further else None
     adds = None if add is None else bound(add, add.extra)
 
     def run(source: Any, output: Any) -> None:
-        passed = _counters(current_device(), number) if number else output  # in whose place nothing is touched
         if adds is None:
-            product(source, taps, output, output, passed)
+            product(source, taps, output, output)  # in the workspace's place nothing is touched
             return
         workspace = sys.modules["cupy"].empty(further * part.filters * part.columns, "float32")
-        product(source, taps, output, workspace, passed)
+        product(source, taps, output, workspace)
         adds(output, workspace)
 
     return run
@@ -166,16 +157,6 @@ def _stored(problem: Im2winProblem, bank: Any) -> Any:
     stored, launch = sys.modules["cupy"].empty(problem.stored_shape, "float32"), filters_launch(problem)
     start(launch, (bank, stored), launch.extra)
     return stored
-
-
-def _counters(device: int, number: int) -> Any:
-    """Zeros that a launch of the current stream leaves as they are: some KB, kept for the next launch in it."""
-    return _kept_counters(device, max(_MIN_COUNTERS, 1 << (number - 1).bit_length()))()[-1]
-
-
-@functools.lru_cache(maxsize=64)
-def _kept_counters(device: int, number: int) -> Scratch:  # noqa: ARG001 - the current device, whose memory it is
-    return Scratch(counters=number)
 
 
 def bound_shallow(

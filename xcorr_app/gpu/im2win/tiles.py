@@ -19,7 +19,6 @@ _MICRO_M = 8
 # The model's constants, in cycles of a multiprocessor; estimates from the instruction counts of the compiled kernels.
 _SLOTS_OF_TILE = 70  # issue slots of a warp for a tile: barrier, offsets, the loop
 _SLOTS_OF_COPY = 3  # for 4 bytes of the image or the window tensor, 16 bytes of stored filters
-_SLOTS_OF_BANK_COPY = 2  # for 4 bytes of a bank's filters
 _SLOTS_OF_BLOCK = 200  # for the beginning of a block
 _SLOTS_OF_STORE, _SLOTS_OF_ODD_STORE = 2.6, 6.0  # for a sum, where planes are whole vectors and where they are not
 _CYCLES_OF_ELEMENT = 0.02  # for an element of a tile that comes through the caches
@@ -28,13 +27,9 @@ _WARPS_HALF = 2.0  # warps of a multiprocessor that reach half of the issue rate
 _RESIDENT_SUMS = 2**15  # of a multiprocessor, for its registers
 _BYTES_PER_CYCLE = 2260  # that the device copies: 4.24 TB/s at 1.88 GHz
 _CYCLES_OF_LAUNCH = 5000  # for the second launch, which adds up segments
-_CYCLES_OF_SEMAPHORE = 5000  # for a segment that adds its sums after another's; from layer 12's times with 3 to 8
 
-_MAX_WORKSPACE = 8 << 20
+_MAX_WORKSPACE = 32 << 20
 """Bytes that the sums of segments may take."""
-
-_BANK_LANES = 16
-"""Of the kernel."""
 
 
 @dataclass(frozen=True)
@@ -127,20 +122,11 @@ def plan_for(problem: Im2winProblem, device: DeviceLimits, *, segments: int | No
     """Choose the block's shape and the segments of K that take least time."""
     depth = tile_depth(problem.depth)
     tiles_of_k = ceil_div(problem.depth, depth)
-    most = min(MAX_SEGMENTS, max(1, tiles_of_k // 8))
+    fitting = 1 + _MAX_WORKSPACE // (4 * problem.filters * problem.columns)
+    most = min(MAX_SEGMENTS, fitting, max(1, tiles_of_k // 8))
     numbers = range(1, most + 1) if segments is None else (min(segments, tiles_of_k),)
     plans = [Plan(tile, depth, n, _cycles(problem, tile, depth, n, device)) for tile in TILES for n in numbers]
     return min(plans, key=lambda plan: plan.cycles)
-
-
-def uses_semaphore(problem: Im2winProblem, depth: int, segments: int) -> bool:
-    """Whether segments add to the output in the order of a semaphore, and read the filters as a bank holds them.
-
-    So they take no memory but the output's. Elsewhere a workspace takes their sums, which is faster for few of them,
-    and the filters are stored ones, which are read faster. (With a window tensor, segments always have a workspace: it
-    is little beside that tensor.)
-    """
-    return depth % _BANK_LANES == 0 and 4 * (segments - 1) * problem.filters * problem.columns > _MAX_WORKSPACE
 
 
 def tile_depth(depth: int) -> int:
@@ -157,9 +143,7 @@ def _cycles(problem: Im2winProblem, tile: Tile, depth: int, segments: int, devic
     tiles_of_k = ceil_div(ceil_div(problem.depth, depth), segments)
     sums = _MICRO_M * tile.micro_n
     step = sums + (_MICRO_M + tile.micro_n) / 4  # multiply-adds, loads from shared memory
-    serial = uses_semaphore(problem, depth, segments)
-    of_filter = _SLOTS_OF_BANK_COPY if serial else _SLOTS_OF_COPY / 4
-    copies = depth * (_SLOTS_OF_COPY * tile.columns + of_filter * tile.filters) / tile.threads
+    copies = depth * _SLOTS_OF_COPY * (tile.columns + tile.filters / 4) / tile.threads
     of_store = _SLOTS_OF_ODD_STORE if problem.out_height * problem.out_width % 4 else _SLOTS_OF_STORE
     slots = tiles_of_k * (depth * step + _SLOTS_OF_TILE + copies) + _SLOTS_OF_BLOCK + sums * of_store
     elements = tiles_of_k * depth * (tile.filters + tile.columns)
@@ -171,7 +155,6 @@ def _cycles(problem: Im2winProblem, tile: Tile, depth: int, segments: int, devic
     work = (on_busiest + waiting) * of_block + _LATENCY * (1 + on_busiest / (4 * resident))
     if segments == 1:
         return max(work, 4 * problem.filters * problem.columns / _BYTES_PER_CYCLE)
-    # Passes over the output: partial sums are written, and read again; an addition in memory is taken for three.
-    passes = 3 * segments - 2 if serial else 2 * segments + 1
-    traffic = passes * 4 * problem.filters * problem.columns / _BYTES_PER_CYCLE
-    return work + traffic + (_CYCLES_OF_SEMAPHORE * (segments - 1) if serial else _CYCLES_OF_LAUNCH)
+    # Passes over the output: partial sums are written, and read again.
+    traffic = (2 * segments + 1) * 4 * problem.filters * problem.columns / _BYTES_PER_CYCLE
+    return work + traffic + _CYCLES_OF_LAUNCH

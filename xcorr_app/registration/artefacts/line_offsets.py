@@ -21,8 +21,8 @@ from xcorr_app.registration.artefacts.line_glance import OF_LEVELS, glance
 from xcorr_app.registration.measuring.few_frames import near_each_other, spread, taken
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack.contrast import Contrast
 from xcorr_app.registration.stack.frames import Chunk, FloatFramesOver, Frames, HeldFrames, PickedFrames
+from xcorr_app.registration.stack.prefilter import Contrast
 
 Kind = Literal["changing", "still", "open"]
 """Another in each frame, the same in all while the scene moves, or the same in frames found hardly to move."""

@@ -11,9 +11,8 @@ from xcorr_app.arrays.kinds import as_array
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.gpu.runtime.placement import on_device_of
-from xcorr_app.registration.field.field_passes import compared, refined
+from xcorr_app.registration.field.field_passes import OUTLIER, compared, refined
 from xcorr_app.registration.field.measured_field import DisplacementField
-from xcorr_app.registration.field.smooth_field import OUTLIER
 from xcorr_app.registration.one_blas_thread import one_blas_thread
 from xcorr_app.registration.solver.whole_frames import centred
 from xcorr_app.registration.warping.grid import Grid

@@ -24,6 +24,11 @@ ENDINGS = {"csv": ".csv", "vtk": ".vtk", "nc": ".nc", "npz": ".npz", "ome-tiff":
 
 Table = dict[str, NDArray[np.float64]]
 """Every number of every point of a field, (gy, gx) each, by the name it has in files."""
+_UNITS = {"dy": "pixel", "dx": "pixel", "sigma_y": "pixel", "sigma_x": "pixel"}
+_FLAGS = ("replaced", "masked")
+_IN_IMAGES = ("dy", "dx", "sigma_y", "sigma_x", "replaced")
+_LENGTHS = {"nm", "µm", "mm", "cm", "m", "Å"}
+"""Units of length that OME-XML knows and images come with."""
 
 
 def save(rows: Floats, columns: Floats, values: Table, path: Path) -> None:
@@ -33,10 +38,6 @@ def save(rows: Floats, columns: Floats, values: Table, path: Path) -> None:
         raise ArgumentError(f"{path}: fields are written to {', '.join(ENDINGS.values())}")
     write = {"csv": _csv, "vtk": _vtk, "nc": _netcdf, "npz": _npz, "ome-tiff": _ome_tiff}[kind]
     write_whole(path, write(rows, columns, values))
-
-
-_UNITS = {"dy": "pixel", "dx": "pixel", "sigma_y": "pixel", "sigma_x": "pixel"}
-_FLAGS = ("replaced", "masked")
 
 
 def _csv(rows: Floats, columns: Floats, values: Table) -> bytes:
@@ -99,15 +100,8 @@ def _npz(rows: Floats, columns: Floats, values: Table) -> bytes:
     return content.getvalue()
 
 
-_IN_IMAGES = ("dy", "dx", "sigma_y", "sigma_x", "replaced")
-
-
 def _ome_tiff(rows: Floats, columns: Floats, values: Table) -> bytes:
     return ome_tiff({name: values[name][None] for name in _IN_IMAGES}, rows, columns)
-
-
-_LENGTHS = {"nm", "µm", "mm", "cm", "m", "Å"}
-"""Units of length that OME-XML knows and images come with."""
 
 
 @dataclass(frozen=True)

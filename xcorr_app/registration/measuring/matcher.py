@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from xcorr_app.correlation.engines import Correlator, Operand, choose_engine, limits_of
+from xcorr_app.correlation.engines import Correlator, choose_engine, limits_of
 from xcorr_app.correlation.normalize import ZNCC, Overlaps, zncc_for
 from xcorr_app.correlation.peaks import neighbourhoods
 from xcorr_app.correlation.plane import phase_planes
@@ -57,7 +57,7 @@ class PreparedReference:
         self._started: Callable[[], RowsAndProducts] | None = None
 
     @cached_property
-    def operand(self) -> Operand:
+    def operand(self) -> Array:
         """The images as the engine wants them."""
         return self._matcher.correlator.left(self.values[:, None])
 

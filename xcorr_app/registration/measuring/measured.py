@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.registration import quality
-from xcorr_app.registration.columns import Columns
+from xcorr_app.registration.columns import Columns, FineShifts
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tiles import TileTest
 from xcorr_app.registration.parts.turned_frames import Turned
@@ -18,18 +18,6 @@ from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
 
 _SAME_PEAK = 1.0
 """Pixels up to which two shifts are of one peak."""
-
-
-class Refinement(Protocol):
-    """Shifts of frames (T, 2) that were fitted again, and their standard errors."""
-
-    @property
-    def shift(self) -> NDArray[np.float64]:
-        """Pixels."""
-
-    @property
-    def sigma(self) -> NDArray[np.float64]:
-        """Pixels."""
 
 
 @dataclass
@@ -131,7 +119,7 @@ class Measured(Columns):
         chosen.partial = np.zeros_like(self.partial)
         return chosen
 
-    def refined(self, found: Refinement, taken: NDArray[np.bool_], **columns: Any) -> Measured:
+    def refined(self, found: FineShifts | Turned, taken: NDArray[np.bool_], **columns: Any) -> Measured:
         """Take shifts of frames (T,), and their standard errors, from a better fit, and `columns` as given."""
         shifts = np.where(taken[:, None], found.shift, self.shifts)
         return replace(

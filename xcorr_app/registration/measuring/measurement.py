@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.registration.columns import FineShifts
 from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.measuring.one_pass import OnePass
-from xcorr_app.registration.measuring.phase_ramp import Refined, refine
+from xcorr_app.registration.measuring.phase_ramp import refine
 from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers, MedianOfOthers, Reference
-from xcorr_app.registration.measuring.reweighted_fit import FINELY_NOISY, Fit, fit_reweighted
+from xcorr_app.registration.measuring.reweighted_fit import FINELY_NOISY, fit_reweighted
 from xcorr_app.registration.measuring.rivals import CANDIDATES, disambiguated, stand_still
 from xcorr_app.registration.measuring.scene_of_two import scene_of_two
 from xcorr_app.registration.parts import masks
@@ -143,13 +144,13 @@ class Measurement(OnePass):
             return columns
         rest = chosen & ~few
         found = self._phases(columns, reference, rest, self._phases(columns, reference, rest).shift)
-        found.shift[few], found.sigma[few] = first.shift[few], first.sigma[few]
+        found.put(few, first.of(few))
         lacking = chosen & ~np.isfinite(found.sigma).all(axis=1)
         if 0 < 2 * lacking.sum() < chosen.sum():
             # What lies over others lies over these, too.
             once = self._phases(columns, reference, lacking, layers=True)
             again = self._phases(columns, reference, lacking, once.shift, layers=True)
-            found.shift[lacking], found.sigma[lacking] = again.shift[lacking], again.sigma[lacking]
+            found.put(lacking, again.of(lacking))
         taken = _of_all(found, chosen)
         if taken is None:
             return columns
@@ -172,19 +173,19 @@ class Measurement(OnePass):
         start: NDArray[np.float64] | None = None,
         *,
         layers: bool = False,
-    ) -> Refined:
+    ) -> FineShifts:
         """Shifts and standard errors of frames (T,) by the phase of their cross-spectra; NaN where there are none.
 
         From windows at shifts (T, 2), those measured unless given.
         """
         shifts = columns.shifts if start is None else start
-        found = Refined(shifts.copy(), np.full_like(columns.sigma, np.nan))
+        found = FineShifts(shifts.copy(), np.full_like(columns.sigma, np.nan))
 
-        def refined(images: Array, frames: Array, numbers: NDArray[np.intp]) -> Refined:
+        def refined(images: Array, frames: Array, numbers: NDArray[np.intp]) -> FineShifts:
             return refine(images, frames, shifts[numbers], layers=layers)
 
         for numbers, these in self.over_chosen("refine", reference, chosen, refined):
-            found.shift[numbers], found.sigma[numbers] = these
+            found.put(numbers, these)
         with np.errstate(invalid="ignore"):
             found.sigma[~(np.abs(found.shift - columns.shifts) < _OF_ONE_PEAK).all(axis=1)] = np.nan
         return found
@@ -326,7 +327,7 @@ class Measurement(OnePass):
             return bool(known.any()) and masks.surer(columns.sigma, fit.sigma, known, _WORTH_A_FIT)
 
         # A mask may have been made for the frames whose tiles were looked at: they alone are no measure.
-        fit, fitted = Fit.empty(self._count), np.zeros_like(trusted)
+        fit, fitted = FineShifts.empty(self._count), np.zeros_like(trusted)
         for few in (trusted & seen, _less_sure(columns.sigma, trusted, self._few)):
             self._fit(fit, reference, columns.shifts, few & ~fitted, once=True)
             fitted |= few
@@ -334,7 +335,7 @@ class Measurement(OnePass):
                 break
         else:
             return columns
-        fit = Fit.empty(self._count)
+        fit = FineShifts.empty(self._count)
         self._fit(fit, reference, columns.shifts, trusted, once=False)
         if not is_surer(trusted):
             return columns
@@ -368,19 +369,25 @@ class Measurement(OnePass):
             columns.take_tiles(numbers, found)
 
     def _fit(
-        self, fit: Fit, reference: Reference, shifts: NDArray[np.float64], chosen: NDArray[np.bool_], *, once: bool
+        self,
+        fit: FineShifts,
+        reference: Reference,
+        shifts: NDArray[np.float64],
+        chosen: NDArray[np.bool_],
+        *,
+        once: bool,
     ) -> None:
         """Fit the chosen frames (T,) so that pixels that differ count less."""
         kernel = self.weighting.kernel(reference, quiet=FINELY_NOISY) if chosen.any() else None
 
-        def fitted(images: Array, frames: Array, numbers: NDArray[np.intp]) -> Fit:
+        def fitted(images: Array, frames: Array, numbers: NDArray[np.intp]) -> FineShifts:
             return fit_reweighted(images, frames, shifts[numbers], kernel, once=once)
 
         for numbers, these in self.over_chosen("refine", reference, chosen, fitted):
-            fit.shift[numbers], fit.sigma[numbers] = these.shift, these.sigma
+            fit.put(numbers, these)
 
 
-def _of_all(found: Refined, chosen: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+def _of_all(found: FineShifts, chosen: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
     """(T,) which of the chosen frames were refined; None where some were not: a layer over some lies over all."""
     taken: NDArray[np.bool_] = np.asarray(np.isfinite(found.sigma).all(axis=1))
     return taken if taken.sum() > _MIN_REFINED * chosen.sum() else None

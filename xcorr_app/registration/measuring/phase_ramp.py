@@ -26,6 +26,7 @@ import scipy.fft
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
+from xcorr_app.registration.columns import FineShifts
 from xcorr_app.registration.measuring.match import Compared
 
 Floats = NDArray[np.float64]
@@ -58,16 +59,7 @@ _PIXELS_AT_ONCE = {True: 1 << 24, False: 1 << 19}
 """Of frames that are transformed together, on a device and on the host."""
 
 
-class Refined(NamedTuple):
-    """Shifts of n frames, on the host."""
-
-    shift: Floats
-    """(n, 2) pixels, as started where no better was found."""
-    sigma: Floats
-    """(n, 2) standard errors in pixels; NaN where no better was found."""
-
-
-def refine(lefts: Array, rights: Array, start: Floats, *, layers: bool = False) -> Refined:
+def refine(lefts: Array, rights: Array, start: Floats, *, layers: bool = False) -> FineShifts:
     """Refine what is to be added to frames to land on reference images, from estimates within half a pixel.
 
     Parameters
@@ -82,7 +74,7 @@ def refine(lefts: Array, rights: Array, start: Floats, *, layers: bool = False) 
         Another layer is known to lie over the scene: very low frequencies, which show it, may differ.
     """
     shape: tuple[int, int] = (int(rights.shape[1]), int(rights.shape[2]))
-    found = Refined(start.copy(), np.full(start.shape, np.nan))
+    found = FineShifts(start.copy(), np.full(start.shape, np.nan))
     inside: NDArray[np.bool_] = np.asarray(np.isfinite(start).all(axis=1))
     inside[inside] = (np.array(shape) - np.abs(np.rint(start[inside])) >= MIN_SIDE).all(axis=1)
     rows = np.flatnonzero(inside)

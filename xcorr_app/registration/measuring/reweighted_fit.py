@@ -12,8 +12,6 @@ slopes of spots that are wide for their noise show mostly that. Standard errors 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,6 +20,7 @@ from xcorr_app.correlation.weighting import RADIUS, smooth
 from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.columns import FineShifts
 from xcorr_app.registration.solver.basis import BASES, slopes_of
 from xcorr_app.registration.solver.gauss_newton import Numbers, Solver, compared
 from xcorr_app.registration.solver.whole_frames import FrameView, Level
@@ -53,19 +52,6 @@ _MAX_DISTANCE = 0.5
 """Pixels from the shift given beyond which something else was found."""
 
 
-@dataclass(frozen=True)
-class Fit:
-    """Shifts (n, 2) in pixels and their standard errors; NaN where none was found."""
-
-    shift: NDArray[np.float64]
-    sigma: NDArray[np.float64]
-
-    @classmethod
-    def empty(cls, count: int) -> Fit:
-        """Nothing found yet of `count` frames."""
-        return cls(np.full((count, 2), np.nan), np.full((count, 2), np.nan))
-
-
 class _Reweighted(FrameView):
     """A frame (1, h, w) of whose pixels not all count alike."""
 
@@ -91,13 +77,13 @@ def fit_reweighted(
     kernel: NDArray[np.float64] | None,
     *,
     once: bool = False,
-) -> Fit:
+) -> FineShifts:
     """Refine shifts (n, 2), to be added to frames (n, h, w) to land on images (1 or n, h, w).
 
     The kernel weights frequencies, see :mod:`xcorr_app.correlation.weighting`. With `once`, pixels are weighted at the
     shifts given, which stay: enough to see how sure shifts will be.
     """
-    fit, image = Fit.empty(shift.shape[0]), None
+    fit, image = FineShifts.empty(shift.shape[0]), None
     for i in np.flatnonzero(np.isfinite(shift).all(axis=1)):
         if image is None or len(images) > 1:
             image = _standard(images[i : i + 1] if len(images) > 1 else images)

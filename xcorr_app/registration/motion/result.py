@@ -42,7 +42,8 @@ class MotionResult(FrameResult):
     score: NDArray[np.float64]
     """(T,) zero-mean normalised correlation over the overlap, in [-1, 1]."""
     sigma: NDArray[np.float64]
-    """(T, 2) standard error of the shift of the frame's middle in pixels; infinite of a fit that has not settled."""
+    """(T, 2) standard error of the shift of the frame's middle in pixels; infinite of a fit that has not settled,
+    NaN of the frame that is the reference."""
     sigma_angle: NDArray[np.float64]
     """(T,) standard error of the angle in degrees; zero where frames do not turn, NaN of affine motions."""
     overlap: NDArray[np.float64]

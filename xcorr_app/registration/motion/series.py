@@ -115,7 +115,7 @@ def _in_steps(measuring: Measuring, found: list[Found], known: list[int]) -> Mot
             total = replace(step, motion=motion, covariance=covariance, flags=flags)
         found[t] = total
         _report(measuring, done, len(known) - 1)
-    return measuring.result(found, f"the frame before, summed from frame {known[0]}")
+    return measuring.result(found, f"the frame before, summed from frame {known[0]}", known[0])
 
 
 def _against_others(measuring: Measuring, found: list[Found], known: list[int], *, aligned: bool) -> MotionResult:

@@ -9,7 +9,6 @@ radii both are shifts, which a zero-mean normalised correlation finds (Reddy and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,57 +30,59 @@ _MAX_SCALE = 2.0
 """Largest factor, or its inverse, that is looked for."""
 _TURNS, _NEIGHBOURS = 3, (6, 12)
 """Peaks of the log-polar plane that are tried, each at two angles; around each so many scales and angles are its."""
+_AS_LIKELY = 0.85
+"""Share of the best candidate's score from which another is refined too."""
+_TRIED = 3
+"""Candidates that are refined at most."""
 _MIN_OVERLAP = 0.3
 """Share of the small copy that a shift leaves at least."""
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A motion at the size of the frames, and how well a small copy of the frame fits with it."""
+def likely_motions(
+    level: Level,
+    basis: Basis,
+    spectrum: Array | None,
+    frames: Array,
+    known: Sequence[Sequence[Matrix]],
+    shape: tuple[int, int],
+) -> list[list[Matrix]]:
+    """Motions to refine of frames (n, h, w), likeliest first: those that fit about as well, far from each other.
 
-    motion: Matrix
-    score: float
+    At the size of the frames as they are, `shape`; `level` is a small copy of the reference of the size of `frames`,
+    `spectrum` its `log_polar` where frames may turn. `known` are motions of others, to be tried too.
+    """
+    window = ShiftWindow.symmetric(*(size // 2 for size in level.shape))
+    turns = [np.eye(3)[None] for _ in known]
+    if spectrum is not None:
+        found = _turns_between(spectrum, log_polar(frames), scales=basis.scales)
+        turns = [np.concatenate(each) for each in zip(turns, found, strict=True)]
+    for i, others in enumerate(known):
+        still = [motion * ([[1, 1, 0]] * 2 + [[1, 1, 1]]) for motion in others]  # without their shifts
+        turns[i] = np.concatenate([turns[i], *(each[None] for each in still)])
+    xp, numbers = array_namespace(frames), np.repeat(np.arange(len(turns)), [len(each) for each in turns])
+    linear = np.concatenate(turns)
+    seen = frames - frames.mean(axis=(1, 2), keepdims=True)
+    seen = seen_through(seen[xp.asarray(numbers)].astype(np.float32), linear, 1, outside=0.0)
+    planes = cross_correlate(
+        seen, level.image[None], "n-to-m", max_shift=window, min_overlap=_MIN_OVERLAP, check_finite=False
+    ).reshape(len(linear), -1)
+    planes = xp.where(xp.isfinite(planes), planes, -np.inf)
+    row, column = np.divmod(to_host(planes.argmax(axis=1)), window.shape[1])
+    moved = np.tile(np.eye(3), (len(linear), 1, 1))
+    moved[:, :2, 2] = np.stack([row + window.dy_min, column + window.dx_min], axis=1)
+    motions, scores = linear @ moved, to_host(planes.max(axis=1))
+    motions[:, :2, 2] *= level.factor
+    return [_likely(motions[numbers == number], scores[numbers == number], shape) for number in range(len(turns))]
 
 
-class Starts:
-    """Candidates of frames against one reference, of which `level` is a small copy."""
-
-    def __init__(self, level: Level, basis: Basis) -> None:
-        self._level, self._basis = level, basis
-        self._window = ShiftWindow.symmetric(*(size // 2 for size in level.shape))
-        self._spectrum: Array | None = _log_polar(level.image[None]) if basis.turns else None
-
-    def of(self, frames: Array, known: Sequence[Sequence[Matrix]]) -> list[list[Candidate]]:
-        """Candidates of frames (n, h, w) of that size, best first; `known` are motions of others, to be tried too."""
-        turns = [np.eye(3)[None] for _ in known]
-        if self._spectrum is not None:
-            found = _turns_between(self._spectrum, _log_polar(frames), scales=self._basis.scales)
-            turns = [np.concatenate(each) for each in zip(turns, found, strict=True)]
-        for i, others in enumerate(known):
-            still = [motion * ([[1, 1, 0]] * 2 + [[1, 1, 1]]) for motion in others]  # without their shifts
-            turns[i] = np.concatenate([turns[i], *(each[None] for each in still)])
-        xp, numbers = array_namespace(frames), np.repeat(np.arange(len(turns)), [len(each) for each in turns])
-        linear = np.concatenate(turns)
-        seen = frames - frames.mean(axis=(1, 2), keepdims=True)
-        seen = seen_through(seen[xp.asarray(numbers)].astype(np.float32), linear, 1, outside=0.0)
-        planes = cross_correlate(
-            seen,
-            self._level.image[None],
-            "n-to-m",
-            max_shift=self._window,
-            min_overlap=_MIN_OVERLAP,
-            check_finite=False,
-        ).reshape(len(linear), -1)
-        planes = xp.where(xp.isfinite(planes), planes, -np.inf)
-        row, column = np.divmod(to_host(planes.argmax(axis=1)), self._window.shape[1])
-        moved = np.tile(np.eye(3), (len(linear), 1, 1))
-        moved[:, :2, 2] = np.stack([row + self._window.dy_min, column + self._window.dx_min], axis=1)
-        motions = linear @ moved
-        motions[:, :2, 2] *= self._level.factor
-        found_of: list[list[Candidate]] = [[] for _ in turns]
-        for number, motion, score in zip(numbers.tolist(), motions, to_host(planes.max(axis=1)).tolist(), strict=True):
-            found_of[number].append(Candidate(motion, score))
-        return [sorted(each, key=lambda one: -one.score) for each in found_of]
+def _likely(motions: Matrix, scores: NDArray[np.float64], shape: tuple[int, int]) -> list[Matrix]:
+    """The likeliest of motions (m, 3, 3) of frames of a shape, and those as likely that are not the same."""
+    best, *others = np.argsort(-scores, kind="stable")
+    tried = [motions[best]]
+    for row in others:
+        if scores[row] >= _AS_LIKELY * scores[best] and all(apart(motions[row], other, shape) for other in tried):
+            tried.append(motions[row])
+    return tried[:_TRIED]
 
 
 def apart(one: Matrix, other: Matrix, shape: tuple[int, int]) -> bool:
@@ -89,7 +90,7 @@ def apart(one: Matrix, other: Matrix, shape: tuple[int, int]) -> bool:
     return bool(corner_moves(one - other, shape) > max(2.0, 0.03 * max(shape)))
 
 
-def _log_polar(images: Array) -> Array:
+def log_polar(images: Array) -> Array:
     """Magnitudes of the spectra of images (n, h, w), (n, angles, logarithms of radii), of zero mean along angles.
 
     Images are looked at under a window that lets their edges go to nothing.

@@ -13,7 +13,7 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration import quality
 from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.motion.result import MotionResult
-from xcorr_app.registration.motion.starts import Candidate, Starts, apart
+from xcorr_app.registration.motion.starts import apart, likely_motions, log_polar
 from xcorr_app.registration.settings import DEFAULT_MAX_SIGMA
 from xcorr_app.registration.solver.basis import Basis
 from xcorr_app.registration.solver.gauss_newton import Fits
@@ -29,12 +29,8 @@ _MIN_PIXELS = 1 << 18
 """On a device a frame takes at least as much memory as one of so many pixels."""
 _MIN_SIDE = 32
 """Pixels that the shorter side of a frame has at least."""
-_AS_LIKELY = 0.85
-"""Share of the best candidate's score from which another is refined too."""
 _AMBIGUOUS_RATIO = 1.05
 """Ratio of the scores of two motions below which either may be the true one."""
-_TRIED = 3
-"""Candidates that are refined at most."""
 OTHERS = ("previous", "mean", "template")
 """References made of several frames: :mod:`xcorr_app.registration.motion.series`."""
 
@@ -96,13 +92,18 @@ class Measuring:
             found |= dict(zip(seen, against.measured(images, [known(t) for t in seen], counts), strict=True))
         return [found[t] for t in numbers]
 
-    def result(self, found: list[Found], described: str) -> MotionResult:
-        """Make a result of what was found of each frame, about the middles of frames."""
+    def result(self, found: list[Found], described: str, itself: int | None = None) -> MotionResult:
+        """Make a result of what was found of each frame, about the middles of frames.
+
+        The frame that is compared with `itself` has no standard error: nothing differs, which would tell of one.
+        """
         nothing, shape = np.full((3, 3), np.nan), self.frames.shape
         motions = np.stack([nothing if one.motion is None else one.motion for one in found])
         deviations = [
-            np.full(6, np.nan) if one.covariance is None else np.sqrt(np.maximum(np.diag(one.covariance), 0.0))
-            for one in found
+            np.full(6, np.nan)
+            if one.covariance is None or t == itself
+            else np.sqrt(np.maximum(np.diag(one.covariance), 0.0))
+            for t, one in enumerate(found)
         ]
         notes = () if self.masks is None else (f"Measured by the pixels that count (mask: {self.masks.rule}).",)
         return MotionResult(
@@ -148,7 +149,7 @@ def motion_of(measuring: Measuring, reference: str | int | Array) -> MotionResul
     for t, one in zip(doubtful, over(doubtful, lambda t: _neighbours(found, t), None), strict=True):
         if not one.flags or one.score > found[t].score:
             found[t] = one
-    return measuring.result(found, described)
+    return measuring.result(found, described, number)
 
 
 class Against:
@@ -160,7 +161,7 @@ class Against:
         self._basis, self._max_sigma = basis, max_sigma
         self._pyramid = Pyramid(levels_of(smoothed(prepared, self._smoothing)[0], basis, counts), basis, count)
         self._shape = self._pyramid.levels[0].shape
-        self._starts = Starts(self._pyramid.levels[-1], basis)
+        self._spectrum = log_polar(self._pyramid.levels[-1].image[None]) if basis.turns else None
         self._is_flat = not float(prepared.max()) > float(prepared.min())
         self._of_corners = basis.corners(self._shape)
 
@@ -176,22 +177,13 @@ class Against:
             return found
         numbers, xp = np.flatnonzero(seen), array_namespace(frames)
         sizes = self._pyramid.sizes(smoothed(values, self._smoothing))
-        starts = self._starts.of(sizes[-1][xp.asarray(numbers)], [known[t] for t in numbers.tolist()])
-        tried = [self._tried(candidates) for candidates in starts]
+        small, others = sizes[-1][xp.asarray(numbers)], [known[t] for t in numbers.tolist()]
+        tried = likely_motions(self._pyramid.levels[-1], self._basis, self._spectrum, small, others, self._shape)
         of = np.repeat(numbers, [len(motions) for motions in tried])
         fits = self._pyramid.refined(sizes, of, np.concatenate([np.stack(motions) for motions in tried]), counts)
         for t in numbers.tolist():
             found[t] = self._found(fits, np.flatnonzero(of == t), remarks[t])
         return found
-
-    def _tried(self, candidates: list[Candidate]) -> list[Matrix]:
-        """Motions that are refined: the likely ones that are not the same."""
-        tried: list[Matrix] = []
-        for one in candidates:
-            likely = one.score >= _AS_LIKELY * candidates[0].score
-            if likely and all(apart(one.motion, other, self._shape) for other in tried):
-                tried.append(one.motion)
-        return tried[:_TRIED]
 
     def _found(self, fits: Fits, rows: NDArray[np.intp], remarks: tuple[str, ...]) -> Found:
         """The best motion of those of a frame, and whether it may be another one."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from xcorr_app.correlation.standardize import standardize, working_dtype
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.motion.starts import Starts, apart
+from xcorr_app.registration.motion.starts import apart, likely_motions, log_polar
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tiles import Grid, look
 from xcorr_app.registration.quality import signal_fraction
@@ -97,8 +97,9 @@ class StraightReference:
             most = max(_DIFFER, _OF_BEFORE * before[i]) if np.isfinite(before[i]) else _DIFFER
             rest = 1 - score_of(self._pyramid.levels[0], sizes[0], _shifted(shift[i])[None])[0]
             for start in self._starts(shift[i], sizes[-1]):
-                one = np.zeros(1, np.intp)
-                fits = self._pyramid.refined(sizes, one, start[None], most_steps=_MAX_STEPS, without_hold=0)
+                fits = self._pyramid.refined(
+                    sizes, np.zeros(1, np.intp), start[None], most_steps=_MAX_STEPS, without_hold=0
+                )
                 motion, covariance = fits.motion[0], fits.covariance[0]
                 if not (fits.converged[0] and fits.definite[0] and _edge_error(covariance, grid.shape) < _KNOWN):
                     continue
@@ -116,13 +117,14 @@ class StraightReference:
     def _starts(self, shift: NDArray[np.float64], small: Array) -> Iterator[Matrix]:
         """Where to begin: at the shift (2,); what turns too far for that is looked for at every angle."""
         yield _shifted(shift)
-        other = self._any_angle.of(small, [[]])[0][0].motion
-        if apart(other, _shifted(shift), self._pyramid.levels[0].shape):
-            yield other
+        level, shape = self._pyramid.levels[-1], self._pyramid.levels[0].shape
+        (others,) = likely_motions(level, BASES["rigid"], self._spectrum, small, [[]], shape)
+        if apart(others[0], _shifted(shift), shape):
+            yield others[0]
 
     @cached_property
-    def _any_angle(self) -> Starts:
-        return Starts(self._pyramid.levels[-1], BASES["rigid"])
+    def _spectrum(self) -> Array:
+        return log_polar(self._pyramid.levels[-1].image[None])
 
     def _agreement(self, frame: Array, motion: Matrix, grid: Grid) -> NDArray[np.float32]:
         """Which tiles (1, rows, columns) of a frame (h, w) agree when it is looked at through a motion."""

@@ -17,7 +17,7 @@ from xcorr_app.gpu.runtime.constants import constants
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.registration import quality
 from xcorr_app.registration.columns import Columns
-from xcorr_app.registration.field.smooth_field import OUTLIER, local_linear, normalised_median
+from xcorr_app.registration.field.field_passes import OUTLIER, local_linear, normalised_median
 from xcorr_app.registration.field.window_match import Search, WindowMatch, Windows, match_windows
 from xcorr_app.registration.solver.smooth_field import FieldReference, Nodes, fitted
 from xcorr_app.registration.solver.whole_frames import centred, halved, in_blocks, smoothed, smoothing_for, together

@@ -30,9 +30,9 @@ from xcorr_app.registration.results.doubtful_frames import applied_shifts
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.solver.basis import PATCHES
 from xcorr_app.registration.solver.whole_frames import centred, halved
-from xcorr_app.registration.stack.contrast import Contrast
 from xcorr_app.registration.stack.frames import ArrayFrames, Frames
 from xcorr_app.registration.stack.passes import Pass, Progress
+from xcorr_app.registration.stack.prefilter import Contrast
 from xcorr_app.registration.warping.field import Field
 from xcorr_app.registration.warping.grid import Grid, with_edges
 

@@ -23,9 +23,8 @@ from xcorr_app.registration.parts.tile_bins import binned
 from xcorr_app.registration.pattern.layer_spectra import RIM, fading
 from xcorr_app.registration.pattern.layers import Canvas, common_parts, gains
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack.contrast import Contrast
 from xcorr_app.registration.stack.frames import ArrayFrames, Frames
-from xcorr_app.registration.stack.prefilter import Prefilter
+from xcorr_app.registration.stack.prefilter import Contrast, Prefilter
 
 _SAMPLED_FRAMES = 5
 _BINNED_FROM = 192

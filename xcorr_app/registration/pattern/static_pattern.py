@@ -46,9 +46,8 @@ from xcorr_app.registration.pattern.pattern_search import (
 )
 from xcorr_app.registration.quality import on_edge, signal_fraction
 from xcorr_app.registration.settings import Roi, Settings
-from xcorr_app.registration.stack.contrast import Contrast
 from xcorr_app.registration.stack.frames import Chunk, Frames, FramesOver
-from xcorr_app.registration.stack.prefilter import Prefilter
+from xcorr_app.registration.stack.prefilter import Contrast, Prefilter
 
 _MIN_FRAMES = 4
 """Frames of which a pattern can be told from a scene."""
@@ -154,12 +153,10 @@ def without_pattern(
 ) -> PatternFit:
     """Look for a fixed pattern in frames, `measured` as they are, and take it away; `measure` measures them anew."""
     is_open = settings.by_default and min(settings.measured_shape(frames.shape)) >= _MIN_SIDE
-    if not is_open or frames.count < _MIN_FRAMES:
-        return PatternFit()
-    usable = near_each_other(measured, frames.shape)
+    usable = near_each_other(measured, frames.shape) if is_open else np.zeros(0, np.intp)
     may_be_led = usable.size >= _MIN_LED and _hold_still(measured, usable)
-    is_one_scene = rest.is_noise and not may_be_led
-    if usable.size < _MIN_FRAMES or is_one_scene or _some_leave_nothing(frames, measured, settings):
+    is_little = usable.size < _MIN_FRAMES or (rest.is_noise and not may_be_led)
+    if is_little or _some_leave_nothing(frames, measured, settings):
         return PatternFit()
     plain = replace(settings, roi=None, prefilter=Prefilter(), contrast=Contrast())
     middle = replace(plain, roi=_middle(frames.shape))

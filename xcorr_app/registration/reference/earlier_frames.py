@@ -173,13 +173,6 @@ def _add(
     """Add to the sums `which` (n,) the images `members` (n,), seen from whole pixels away (n, 2)."""
     xp = array_namespace(values)
     height, width = values.shape[1:]
-    if xp is np:
-        for i, image, (dy, dx) in zip(which, members, away, strict=True):
-            to_y, of_y = _seen(int(dy), height)
-            to_x, of_x = _seen(int(dx), width)
-            total[i, to_y, to_x] += values[image, of_y, of_x]
-            weights[i, to_y, to_x] += rows[image, of_y, None] * columns[image, None, of_x]
-        return
     sides = [np.arange(size) + away[:, axis : axis + 1] for axis, size in enumerate((height, width))]
     known = [xp.asarray((side >= 0) & (side < size)) for side, size in zip(sides, (height, width), strict=True)]
     y, x = (xp.asarray(np.clip(side, 0, size - 1)) for side, size in zip(sides, (height, width), strict=True))
@@ -192,9 +185,3 @@ def _add(
         for side, index, inside in zip((rows, columns), (y, x), known, strict=True)
     ]
     weights[at] += covered[0][:, :, None] * covered[1][:, None, :]
-
-
-def _seen(away: int, size: int) -> tuple[slice, slice]:
-    """Which pixels of a line see the other line from `away` pixels, and which of its pixels those are."""
-    away = min(max(away, -size), size)
-    return slice(max(-away, 0), size - max(away, 0)), slice(max(away, 0), size + min(away, 0))

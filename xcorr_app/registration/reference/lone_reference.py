@@ -13,8 +13,8 @@ import numpy as np
 
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack.contrast import Contrast
 from xcorr_app.registration.stack.frames import Frames, HeldFrames, PickedFrames
+from xcorr_app.registration.stack.prefilter import Contrast
 
 _MIN_FRAMES = 4
 _FOUND_BY_CHANCE = 0.1

@@ -29,6 +29,11 @@ def parse_reference(text: str) -> tuple[str, int]:
     )
 
 
+def by_frames(reference: Any) -> bool:
+    """Whether frames are compared with each other, and not with an image of the user's."""
+    return isinstance(reference, (str, int, np.integer))
+
+
 def compares_neighbours(reference: Any) -> bool:
     """Whether frames are compared with frames shortly before them, not with one image of the whole stack."""
     return isinstance(reference, str) and reference.partition(":")[0] in ("previous", *NUMBERED_REFERENCES)

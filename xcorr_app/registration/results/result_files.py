@@ -20,7 +20,7 @@ from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, OutputError
 from xcorr_app.registration.results.doubtful_frames import check_policy
 from xcorr_app.registration.results.frame_table import array_of, parse_shifts_csv, rows_of, shifts_csv
-from xcorr_app.registration.stack.contrast import Contrast
+from xcorr_app.registration.stack.prefilter import Contrast
 
 Result = TypeVar("Result")
 

@@ -16,7 +16,7 @@ from xcorr_app.registration.results import result_files
 from xcorr_app.registration.results.doubtful_frames import DEFAULT_POLICY, applied_shifts
 from xcorr_app.registration.results.frame_table import columns_of, rows_of
 from xcorr_app.registration.results.result_display import FrameResult
-from xcorr_app.registration.stack.contrast import Contrast
+from xcorr_app.registration.stack.prefilter import Contrast
 
 
 @dataclass(frozen=True, eq=False, repr=False)

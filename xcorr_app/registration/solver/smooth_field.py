@@ -196,62 +196,65 @@ def fitted(levels: list[FieldReference], sizes: list[Array], start: Floats, move
         times = levels[number].weight / levels[0].weight
         modes = {sides: _of_more(levels[0].modes(sides), times) for sides in set(lost)}
         steps = _MAX_STEPS if last else _LAST_STEPS
-        fit = _Fit(levels[number], sizes[number], [modes[sides] for sides in lost], steps, _THERE if fine else _NEAR)
-        field, bend = fit.run(field * factor, bend * factor**2)
+        begin, near = (field * factor, bend * factor**2), _THERE if fine else _NEAR
+        of_frames = [modes[sides] for sides in lost]
+        field, bend, sigma, score = _stepped(levels[number], sizes[number], of_frames, begin, steps, near)
         field, bend = field / factor, bend / factor**2
-    return FittedFields(field, fit.sigma, fit.score)
+    return FittedFields(field, sigma, score)
 
 
-class _Fit:
-    """Steps from fields that are right to about a pixel, of frames of one size."""
+def _stepped(
+    reference: FieldReference,
+    frames: Array,
+    modes_of: list[Modes],
+    start: tuple[Floats, Floats],
+    steps: int,
+    near: float,
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Steps from fields (T, 2, gy, gx) that are right to about a pixel, of frames of one size.
 
-    def __init__(self, reference: FieldReference, frames: Array, modes: list[Modes], steps: int, near: float) -> None:
-        self._reference, self._frames, self._modes, self._steps, self._near = reference, frames, modes, steps, near
-        self.sigma: Floats = np.zeros(0)
-        self.score: Floats = np.full(len(frames), np.nan)
+    They, and the expected squares of their bends (T,), are given and returned, with standard errors and scores.
+    """
+    nodes, count, shape = reference.nodes, len(frames), start[0].shape
+    field, bend, alike = start[0].reshape(count, -1).copy(), start[1].copy(), np.ones(count)
+    sigma, scores, going = np.full(field.shape, np.inf), np.full(count, np.nan), np.ones(count, dtype=bool)
+    for step in range(steps):
+        residual, score, pixels = _residual(reference, frames, field.reshape(shape))
+        if step == 0:
+            alike = _alike(residual)  # smoothed noise: neighbours are alike, and add up
+        variance = np.maximum(dots(residual, residual) / np.maximum(pixels, 1) * alike, 1e-12)[:, None]
+        right = np.concatenate([nodes.sums(slope * residual) for slope in reference.slopes], axis=1)
+        scores[going] = score[going]
+        old, before = field.copy(), bend[:, None].copy()
+        for modes in {id(each): each for each in modes_of}.values():
+            rows = going & np.array([each is modes for each in modes_of])
+            spread = 1 / (1 / variance + modes.bends / before)
+            force = (right / variance + old @ nodes.bending / before) @ modes.shapes
+            field[rows] = (old - (spread * force) @ modes.shapes.T)[rows]
+            sigma[rows] = np.sqrt(spread @ np.square(modes.shapes).T)[rows]
+            if nodes.bends:
+                free = np.maximum(nodes.bends - (modes.bends * spread / before).sum(axis=1), 1e-3)
+                bend[rows] = (((field @ nodes.bending) * field).sum(axis=1) / free)[rows]
+        bend = np.clip(bend, _BENDS[0] ** 2, _BENDS[1] ** 2)
+        change = np.abs(field - old)
+        going &= (change.max(axis=1) >= _CONVERGED) & (np.square(change / sigma).mean(axis=1) >= near**2)
+        if not going.any():
+            break
+    return field.reshape(shape), bend, sigma.reshape(shape), scores
 
-    def run(self, start: Floats, bend: Floats) -> tuple[Floats, Floats]:
-        """Fields (T, 2, gy, gx) and expected squares of their bends (T,), both to start from."""
-        nodes, count, shape = self._reference.nodes, len(start), start.shape
-        field, bend, alike = start.reshape(count, -1).copy(), bend.copy(), np.ones(count)
-        sigma, going = np.full(field.shape, np.inf), np.ones(count, dtype=bool)
-        for step in range(self._steps):
-            residual, score, pixels = self._residual(field.reshape(shape))
-            if step == 0:
-                alike = _alike(residual)  # smoothed noise: neighbours are alike, and add up
-            variance = np.maximum(dots(residual, residual) / np.maximum(pixels, 1) * alike, 1e-12)[:, None]
-            right = np.concatenate([nodes.sums(slope * residual) for slope in self._reference.slopes], axis=1)
-            self.score[going] = score[going]
-            old, before = field.copy(), bend[:, None].copy()
-            for modes in {id(each): each for each in self._modes}.values():
-                rows = going & np.array([each is modes for each in self._modes])
-                spread = 1 / (1 / variance + modes.bends / before)
-                force = (right / variance + old @ nodes.bending / before) @ modes.shapes
-                field[rows] = (old - (spread * force) @ modes.shapes.T)[rows]
-                sigma[rows] = np.sqrt(spread @ np.square(modes.shapes).T)[rows]
-                if nodes.bends:
-                    free = np.maximum(nodes.bends - (modes.bends * spread / before).sum(axis=1), 1e-3)
-                    bend[rows] = (((field @ nodes.bending) * field).sum(axis=1) / free)[rows]
-            bend = np.clip(bend, _BENDS[0] ** 2, _BENDS[1] ** 2)
-            change = np.abs(field - old)
-            going &= (change.max(axis=1) >= _CONVERGED) & (np.square(change / sigma).mean(axis=1) >= self._near**2)
-            if not going.any():
-                break
-        self.sigma = sigma.reshape(shape)
-        return field.reshape(shape), bend
 
-    def _residual(self, field: Floats) -> tuple[Array, Floats, Floats]:
-        """What frames and references do not share (T, Y, X), zero where not compared; scores; pixels compared."""
-        xp, (rows, columns) = array_namespace(self._frames), self._reference.nodes.hats
-        seen, weight = self._reference.nodes.seen(self._frames, field)
-        found = compared(self._reference.images, seen, weight, attenuated=True)
-        local = rows.T @ found.residual @ columns / xp.maximum(rows.T @ weight @ columns, 1.0)
-        residual = found.residual
-        residual -= weight * (rows @ local @ columns.T)
-        enough = found.pixels >= FEWEST
-        if not enough.all():
-            residual *= xp.asarray(enough.astype(np.float32))[:, None, None]
-        return residual, np.where(enough, found.score, np.nan), found.pixels
+def _residual(reference: FieldReference, frames: Array, field: Floats) -> tuple[Array, Floats, Floats]:
+    """What frames and references do not share (T, Y, X), zero where not compared; scores; pixels compared."""
+    xp, (rows, columns) = array_namespace(frames), reference.nodes.hats
+    seen, weight = reference.nodes.seen(frames, field)
+    found = compared(reference.images, seen, weight, attenuated=True)
+    local = rows.T @ found.residual @ columns / xp.maximum(rows.T @ weight @ columns, 1.0)
+    residual = found.residual
+    residual -= weight * (rows @ local @ columns.T)
+    enough = found.pixels >= FEWEST
+    if not enough.all():
+        residual *= xp.asarray(enough.astype(np.float32))[:, None, None]
+    return residual, np.where(enough, found.score, np.nan), found.pixels
 
 
 def _of_more(modes: Modes, times: float) -> Modes:

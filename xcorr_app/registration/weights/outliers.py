@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import cv2
 import numpy as np
@@ -55,20 +54,18 @@ def relief(frames: Array) -> tuple[Array, Array, Array, Array]:
     values = frames.astype(np.float32 if frames.dtype.itemsize <= 2 or frames.dtype == np.float32 else np.float64)
     if frames.dtype.kind == "f":
         values = xp.where(xp.isfinite(frames), values, 0)
-    highest, lowest = (_around(values, end) for end in (xp.maximum, xp.minimum))
+    highest, lowest = _highest_around(values), -_highest_around(-values)
     beyond = values - highest, lowest - values
     if frames.dtype.kind == "f":
         beyond = tuple(xp.where(xp.isfinite(frames), height, 0) for height in beyond)
     return *beyond, highest - lowest, abs(xp.diff(values[:, ::4], axis=2)).reshape(len(values), -1)
 
 
-def _around(values: Array, end: Callable[..., Array]) -> Array:
-    """Highest, or lowest, of the eight around pixels of frames (n, h, w), by NumPy's function of that name."""
-    xp = array_namespace(values)
-    if xp is np:
-        morphed = cv2.dilate if end is np.maximum else cv2.erode
-        return np.stack([morphed(each, _EIGHT, borderType=cv2.BORDER_REFLECT_101) for each in values])
+def _highest_around(values: Array) -> Array:
+    """Highest of the eight around pixels of frames (n, h, w)."""
+    if (xp := array_namespace(values)) is np:
+        return np.stack([cv2.dilate(each, _EIGHT, borderType=cv2.BORDER_REFLECT_101) for each in values])
     padded = xp.pad(values, ((0, 0), (1, 1), (1, 1)), mode="reflect")
-    sides = end(padded[..., :-2], padded[..., 2:])
-    lines = end(sides, padded[..., 1:-1])
-    return end(end(lines[:, :-2], lines[:, 2:]), sides[:, 1:-1])
+    sides = xp.maximum(padded[..., :-2], padded[..., 2:])
+    lines = xp.maximum(sides, padded[..., 1:-1])
+    return xp.maximum(xp.maximum(lines[:, :-2], lines[:, 2:]), sides[:, 1:-1])
