@@ -125,7 +125,7 @@ def test_imagej_promises_more_images_than_there_are(tmp_path):
         (b'SizeT="6"', b'SizeT="7"', "T=7 x Z=1 x C=1 = 7 planes, the file has 6 pages"),
         (b'SizeT="6"', b'SizeT="5"', "5 planes, the file has 6 pages"),
         (b'SizeX="8"', b'SizeX="9"', "planes of 8 x 9, the pages are 8 x 8"),
-        (b'IFD="0"', b'IFD="1"', "does not give each a page"),
+        (b'IFD="0"', b'IFD="1"', "has no page 6"),
         (b"</Pixels>", b"<//ixels>", "cannot be parsed"),
         (b'"XYCZT"', b'"XYCZZ"', "DimensionOrder"),
         (b'SizeT="6"', b'SizeT="x"', "five sizes"),

@@ -140,9 +140,11 @@ _STRIP_OFFSETS, _SAMPLES, _ROWS_PER_STRIP, _STRIP_BYTES = 273, 277, 278, 279
 _PLANAR = 284
 _PREDICTOR, _TILE_WIDTH, _TILE_HEIGHT, _TILE_OFFSETS, _TILE_BYTES, _FORMAT, _DEPTH = 317, 322, 323, 324, 325, 339, 32997
 _GREY, _COLOUR = (0, 1, 3), (2, 6)
-_COLOURS = ((3,), (4,))
-"""Values of a pixel in colours; a fourth one is the opacity."""
-_WITHOUT_CHANNELS = "save it as grey values, one page a channel (tifffile: photometric='minisblack')"
+_COLOURS = (3,)
+"""Values of a pixel."""
+_WITHOUT_CHANNELS = (
+    "save it without transparency, or as grey values, one page a channel (tifffile: photometric='minisblack')"
+)
 _COMPRESSION_NAMES = {2: "CCITT", 3: "CCITT group 3", 4: "CCITT group 4", 6: "old-style JPEG", 50001: "WebP"}
 _COMPRESSION_NAMES |= {
     22610: "JPEG XR",
@@ -160,9 +162,9 @@ _PHOTOMETRIC_NAMES = {2: "RGB", 5: "CMYK", 6: "YCbCr", 8: "CIE L*a*b*"}
 
 
 def is_colour(reader: DirectoryReader, directory: Directory) -> bool:
-    """Tell whether a page has red, green and blue samples, and perhaps opacity."""
+    """Tell whether a page has red, green and blue samples."""
     samples, photometric = reader.numbers(directory, _SAMPLES), reader.numbers(directory, _PHOTOMETRIC)
-    return samples in _COLOURS and photometric is not None and photometric[0] in _COLOUR
+    return samples == _COLOURS and photometric is not None and photometric[0] in _COLOUR
 
 
 def check_page(reader: DirectoryReader, directory: Directory, limits: Limits, *, colour: bool = False) -> Page:
