@@ -2,7 +2,8 @@
 
 Fitted to 1511 problems on one H200 (full planes of 16 to 512 pixels, windows of +-4 to +-64 of 16 to 1024 pixels, 1 to
 16384 pairs): choosing by these times takes 4 % longer than the best of all that was timed, in the mean, and 1 % where a
-call has 100 us besides. Rates of another device go with its multiprocessors.
+call has 100 us besides. (The host's times, of engines, are rounded: .5 % at most, in the mean.) Rates of another device
+go with its multiprocessors.
 """
 
 from __future__ import annotations
