@@ -75,8 +75,7 @@ def main() -> None:
         }
         for name, times in rounds.items()
     }
-    path = write_result("command_cpu", {"frames": arguments.frames, "side": SIDE, "cores": cores, "rows": rows})
-    console.print(f"Written: {path.name}")
+    write_result("command_cpu", {"frames": arguments.frames, "side": SIDE, "cores": cores, "rows": rows})
 
 
 if __name__ == "__main__":

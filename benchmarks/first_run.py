@@ -1,8 +1,8 @@
 """What a first run of ``xcorr align`` costs more than a second one, and the record of the kernels that it asks for.
 
 ``python -m benchmarks.first_run`` empties a folder of its own for kernels and runs the command twice, each time in a
-process of its own. With ``--record`` it writes the record from which kernels are compiled ahead: every kernel that
-runs with defaults ask for, those of CuPy as the text that it hands to the compiler.
+process of its own (results/first_run.json). With ``--record`` it writes the record from which kernels are compiled
+ahead: every kernel that runs with defaults ask for, those of CuPy as the text that it hands to the compiler.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ import argparse
 import gzip
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+import timeit
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +25,14 @@ import numpy as np
 import tifffile
 from scipy.ndimage import gaussian_filter, shift
 
+from benchmarks.harness.record import write_result
 from xcorr_app.gpu.runtime.compile_ahead import RECORD
 
 _STACKS = {"a": (512, "uint16"), "b": (512, "uint8"), "c": (1024, "uint16")}
 """Side and type of pixels of the stacks that a record is made with; the first is what is timed."""
+_TURNS = 3
+_LONG = 0.5
+"""Seconds of compilation from which on a kernel is compiled before the others."""
 
 
 def write_stacks(folder: Path) -> None:
@@ -45,6 +52,7 @@ def record_kernels(folder: Path) -> None:
     from xcorr_app.gpu.runtime import compile as own_compiler
 
     RECORD.unlink(missing_ok=True)
+    use_caches(folder, 0)
     import cupy
     from cupy._core import core
     from cupy.cuda import compiler
@@ -53,52 +61,58 @@ def record_kernels(folder: Path) -> None:
 
     headers = "".join(f"#include <{name}>\n" for name in core._cupy_header_list)
     added = set(core.assemble_cupy_compiler_options(()))
-    kernels: dict[str, Any] = {}
+    kernels: dict[str, tuple[float, list[Any]]] = {}
     own, of_cupy = own_compiler.cubin_of, compiler._compile_module_with_cache
 
-    def cubin_of(name: str, defines: dict[str, Any]) -> bytes:
-        kernels[json.dumps([name, sorted(defines.items())])] = [name, dict(defines)]
-        return own(name, defines)
+    def timed(kernel: list[Any], compiled: Callable[[], Any]) -> Any:
+        began, made = time.perf_counter(), compiled()
+        kernels.setdefault(json.dumps(kernel), (time.perf_counter() - began, kernel))
+        return made
+
+    def cubin_of(name: str, defines: dict[str, Any]) -> Any:
+        return timed([name, dict(sorted(defines.items()))], lambda: own(name, defines))
 
     def compile_module(source: str, options: tuple[str, ...] = (), **how: Any) -> Any:
-        if source.startswith(headers) and not how.get("name_expressions"):
-            given = [option for option in options if option not in added]
-            kernels[json.dumps([source, given])] = [source[len(headers) :], given]
-        return of_cupy(source, options, **how)
+        kernel = [source[len(headers) :], [option for option in options if option not in added]]
+        recorded = source.startswith(headers) and not how.get("name_expressions")
+        return (timed if recorded else lambda _, compiled: compiled())(kernel, lambda: of_cupy(source, options, **how))
 
     own_compiler.cubin_of, compiler._compile_module_with_cache = cubin_of, compile_module  # type: ignore[assignment]
     for name in _STACKS:
         main(["align", str(folder / name), "-o", str(folder / f"{name}_out"), "-q"], standalone_mode=False)
-    text = json.dumps({"cupy": cupy.__version__, "kernels": list(kernels.values())})
+    ordered = [kernel for _, kernel in sorted(kernels.values(), key=lambda each: -each[0] if each[0] > _LONG else 0)]
+    text = json.dumps({"cupy": cupy.__version__, "kernels": ordered})
     RECORD.write_bytes(gzip.compress(text.encode(), mtime=0))
-    print(
-        f"{len(kernels)} kernels, {sum(isinstance(what, dict) for _, what in kernels.values())} of them own: {RECORD}"
-    )
+    print(f"{len(ordered)} kernels: {RECORD}")
 
 
-def seconds_of_a_run(folder: Path, number: int) -> float:
+def use_caches(folder: Path, turn: int) -> None:
+    """Let CuPy, this project and the driver keep their kernels in folders of this turn, which begins with none."""
+    for name in ("CUPY_CACHE_DIR", "CUDA_CACHE_PATH"):
+        os.environ[name] = str(folder / f"{name}_{turn}")
+
+
+def seconds_of_a_run(folder: Path, turn: int, name: str) -> float:
     """Align the first stack in a process of its own."""
-    command = "from xcorr_app.cli import main; main()"
-    arguments = ["align", str(folder / "a"), "-o", str(folder / f"timed_{number}"), "-q"]
-    began = time.perf_counter()
-    subprocess.run([sys.executable, "-c", command, *arguments], check=True)
-    return time.perf_counter() - began
+    use_caches(folder, turn)
+    arguments = ["align", str(folder / "a"), "-o", str(folder / f"{name}_{turn}"), "-q"]
+    return timeit.timeit(lambda: subprocess.run([sys.executable, "-m", "xcorr_app", *arguments], check=True), number=1)
 
 
 def main() -> None:
     """Record, or measure."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--record", action="store_true", help="write the record anew")
-    recording = parser.parse_args().record
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        os.environ["CUPY_CACHE_DIR"], os.environ["CUDA_CACHE_PATH"] = str(folder / "kernels"), str(folder / "compiler")
         write_stacks(folder)
-        if recording:
+        if parser.parse_args().record:
             record_kernels(folder)
             return
-        first, *later = (seconds_of_a_run(folder, number) for number in range(3))
-        print(f"first run {first:.2f} s, later ones {' '.join(f'{seconds:.2f}' for seconds in later)} s")
+        seconds = [[seconds_of_a_run(folder, turn, name) for name in ("first", "second")] for turn in range(_TURNS)]
+    more = statistics.median(first - second for first, second in seconds)
+    print(f"first and second run {seconds} s, median of what the first takes more: {more:.2f} s")
+    write_result("first_run", {"seconds_of_first_and_second": seconds, "median_more": more})
 
 
 if __name__ == "__main__":

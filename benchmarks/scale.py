@@ -3,9 +3,9 @@
     python -m benchmarks.scale --workers 1,2,4             # processes of this machine
     python -m benchmarks.scale --gpus 1,2,4 --stacks 16    # one process a GPU
 
-Runs align stacks from the page cache, first measured alone, then moved as well (not with ``--measure-only``), and
+Runs align stacks from the page cache, first measured alone, then moved as well, and
 compare tables and aligned stacks of every number of workers byte by byte. What is timed is the best of three runs on
-workers that run already; every row is kept as soon as it is known. Beside it stand seconds of processor time, of all
+workers that run already. Beside it stand seconds of processor time, of all
 workers and of the busiest one, which other work on the machine disturbs less.
 """
 
@@ -54,15 +54,13 @@ def align(inputs: Path, out: Path, cluster: str, device: str, *, apply: bool, re
         for path in (stack.table, stack.path, *pictures):
             digest.update(b"" if path is None else path.read_bytes())
         digest.update(json.dumps(record["stacks"][stack.name]["assessment"]).encode())
-    alone = record["timings"]["stages"]["workers"]["waited_seconds"]
-    devices = sorted({worker["device"] for worker in record["cluster"]["workers"].values()})
     return {
-        "seconds": alone,
+        "seconds": record["timings"]["stages"]["workers"]["waited_seconds"],
         "cpu_seconds": round(sum(used), 2),
         "cpu_seconds_of_the_busiest": round(max(used), 2),
         "steps": steps,
         "digest": digest.hexdigest(),
-        "devices": devices,
+        "devices": sorted({worker["device"] for worker in record["cluster"]["workers"].values()}),
     }
 
 
@@ -72,13 +70,12 @@ def real(kind: str, counts: list[int], given: argparse.Namespace) -> Iterator[di
     Workers are started once for all runs of a number of them, so that the best run has no start in it.
     """
     gpus = visible_gpus() if kind == "gpus" else []
-    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+    with tempfile.TemporaryDirectory() as folder:
         inputs = Path(folder, "in")
         write_stacks(inputs, given.stacks, given.frames, given.side)
         size = sum(path.stat().st_size for path in inputs.iterdir())
-        head = "| workers | moved | best, s | first, s | GB/s | times | CPU, s | of the busiest | steps, s |"
-        print(f"{head}\n|---|---|---|---|---|---|---|---|---|")
-        for apply in (False,) if given.measure_only else (False, True):
+        print("| workers | moved | best, s | first, s | GB/s | times | CPU, s | of the busiest | steps, s |")
+        for apply in (False, True):
             digests, one = set(), 0.0
             for count in counts:
                 if kind == "gpus":
@@ -128,11 +125,6 @@ def visible_gpus() -> list[str]:
     return [str(number) for number in range(len(listed.stdout.splitlines()))]
 
 
-def kept(known: dict[str, Any]) -> None:
-    """Write what is known so far."""
-    RESULTS.write_text(json.dumps(known, indent=1) + "\n")
-
-
 def main() -> None:
     """Run what was asked for, and keep the numbers."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -142,8 +134,6 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=64)
     parser.add_argument("--side", type=int, default=512)
     parser.add_argument("--report", default="none", choices=("full", "quick", "none"), help="of each stack")
-    parser.add_argument("--measure-only", action="store_true", help="move and write nothing")
-    parser.add_argument("--folder", type=Path, help="where stacks and results lie meanwhile")
     given = parser.parse_args()
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     known |= {"date": datetime.now(UTC).strftime("%Y-%m-%d"), "cores": os.cpu_count()}
@@ -151,11 +141,8 @@ def main() -> None:
         if counts := [int(number) for number in getattr(given, kind).split(",") if number]:
             name = kind if given.stacks > 1 else f"one stack, {kind}"
             name += "" if given.report == "none" else f", {given.report} report"
-            known[name] = []
-            for row in real(kind, counts, given):
-                known[name].append(row)
-                kept(known)
-    kept(known)
+            known[name] = list(real(kind, counts, given))
+    RESULTS.write_text(json.dumps(known, indent=1) + "\n")
 
 
 if __name__ == "__main__":

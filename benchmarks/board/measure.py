@@ -18,9 +18,10 @@ from xcorr_app.registration.stack.frames import ArrayFrames, Chunk
 from xcorr_app.registration.stack.prefilter import Contrast
 from xcorr_app.registration.stack_measurement import StackMeasurement
 
-GROSS, BAD, GOOD = 2.0, 0.5, 0.1
-"""Pixels along either axis: errors beyond `GROSS` are counted, not averaged; a frame beyond `BAD` should be flagged,
-one within `GOOD` should not."""
+GROSS, GOOD = 2.0, 0.1
+"""Pixels along either axis: errors beyond `GROSS` are counted, not averaged; a frame within `GOOD` should not be
+flagged. One should that is off by more than the standard error from which frames are flagged by default: half a pixel,
+or what a stack that moves farther allows."""
 _IN_PAIRS = (1, 7, 13)
 """Frames of a series that are compared with the first, each in a stack of two."""
 
@@ -36,6 +37,8 @@ class Found:
     sigma: Array
     flagged: NDArray[np.bool_]
     foreign: NDArray[np.bool_]
+    limit: Array
+    """Error from which a frame should be flagged."""
 
     @classmethod
     def pooled(cls, parts: list[Found]) -> Found:
@@ -65,8 +68,14 @@ def measure(way: str, many: list[Series]) -> dict[str, Any]:
         if result is not None and way == "first" and "mask" not in series.options:
             base += seconds_of(base_alone, series, reference)
     bound = float(np.sqrt(np.mean([series.bound**2 for series in many])))
-    found = {"found": Found.pooled(parts), "raised": raised, "bound": bound}
-    return found | {"passes": read / sum(len(series.frames) for series in many), "cpu": cpu, "base": base or np.nan}
+    return {
+        "found": Found.pooled(parts),
+        "raised": raised,
+        "bound": bound,
+        "passes": read / sum(len(series.frames) for series in many),
+        "cpu": cpu,
+        "base": base or np.nan,
+    }
 
 
 def _some_frames(series: Series, numbers: list[int]) -> Series:
@@ -86,8 +95,9 @@ def judged(series: Series, result: xc.ShiftResult | None) -> Found:
         sigma, flagged = np.asarray(result.sigma, dtype=float), ~result.trusted
     errors = [each - series.shifts for each in (shifts, applied)]
     errors = [each - (np.nanmedian(each, axis=0) if series.zero is None else each[series.zero]) for each in errors]
-    others = np.arange(count) != series.zero
-    return Found(*(each[others] for each in (*errors, sigma, flagged, foreign)))
+    others, moves = np.arange(count) != series.zero, series.shifts[np.isfinite(series.shifts).all(axis=1)]
+    limit = np.full(count, Settings().sigma_limit(moves))
+    return Found(*(each[others] for each in (*errors, sigma, flagged, foreign, limit)))
 
 
 def figures(found: Found) -> dict[str, float]:
@@ -95,14 +105,13 @@ def figures(found: Found) -> dict[str, float]:
 
     rms, median, largest: of the errors of shifts per axis, pixels; gross ones take part in the last alone. applied,
     applied_largest: of what is applied, all of them. within_1, within_2: shares of the errors of frames without a flag
-    within so many standard errors; z: rms of their ratio. right: flagged, and off by more than 0.5 px or foreign;
-    needless: flagged, and off by less than 0.1; missed: not flagged, and off by more than 0.5 or foreign.
+    within so many standard errors; z: rms of their ratio. right: flagged, and off by more than the limit or foreign;
+    needless: flagged, and off by less than 0.1; missed: not flagged, and off by more than the limit or foreign.
     """
     error, applied = np.abs(found.error), np.abs(found.applied)
     known = np.isfinite(found.applied).all(axis=1) & ~found.foreign
     worst = np.where(np.isfinite(error).all(axis=1), error.max(axis=1), np.inf)
-    sound, bad = known & (worst <= GROSS), (known & (worst > BAD)) | found.foreign
-    kept = error[sound]
+    sound, bad = known & (worst <= GROSS), (known & (worst > found.limit)) | found.foreign
     sure = known & ~found.flagged & np.isfinite(worst) & np.isfinite(found.sigma).all(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.nan_to_num(error[sure] / found.sigma[sure], nan=0.0, posinf=1e6)
@@ -116,7 +125,7 @@ def figures(found: Found) -> dict[str, float]:
 
     return {
         "frames": int(known.sum()),
-        "rms": of(kept, rms),
+        "rms": of(error[sound], rms),
         "median": of(finite, np.median),
         "largest": of(finite, np.max),
         "gross": int((known & (worst > GROSS)).sum()),

@@ -175,7 +175,7 @@ def _fft_sums(case: Case, data: Data) -> Callable[[Any, Any], Any]:
     of_left = correlator.left(data.lefts[:, None]) if problem.lefts == 1 else None
 
     def sums(lefts: Any, rights: Any) -> Any:
-        left = of_left or correlator.left(lefts[:, None])
+        left = correlator.left(lefts[:, None]) if of_left is None else of_left
         right = correlator.right(rights.reshape(sets, problem.rights_per_left, *problem.right_shape))
         return correlator.sums(left, right).reshape(problem.pairs, *problem.plane_shape)
 

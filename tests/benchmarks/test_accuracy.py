@@ -74,7 +74,8 @@ def test_names_are_one_each_and_what_is_asked_is_measured():
 
 def found(error, sigma, flagged, foreign):
     error = np.array(error, float)
-    return measure.Found(error, error + 0.1, np.array(sigma, float), np.array(flagged, bool), np.array(foreign, bool))
+    said = np.array(sigma, float), np.array(flagged, bool), np.array(foreign, bool)
+    return measure.Found(error, error + 0.1, *said, np.full(len(error), 0.5))
 
 
 def test_figures_of_known_errors():

@@ -192,7 +192,7 @@ def test_files_without_channels(tmp_path, matrix_file):
     options = ("--matrix", matrix_file, "--channel-axis", "T")
     failed(run_unmix(tmp_path / "tc.ome.tif", tmp_path / "c", *options), "two axes of channels")
     tifffile.imwrite(tmp_path / "rgba.tif", noise((6, 7, 4), "uint8"), photometric="rgb", extrasamples=["unassalpha"])
-    failed(run_unmix(tmp_path / "rgba.tif", tmp_path / "d", "--stain", "he"), "not full opacity")
+    failed(run_unmix(tmp_path / "rgba.tif", tmp_path / "d", "--stain", "he"), "save it without transparency")
     assert not result_of(tmp_path / "d", "rgba").exists()
 
 

@@ -11,13 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.correlation import plain
-from xcorr_app import ShiftWindow, cross_correlate, estimate_shifts
+from xcorr_app import ShiftWindow, cross_correlate
 from xcorr_app.correlation.choice import decide_peaks, decide_planes
 from xcorr_app.correlation.definition import correlate_by_definition
 from xcorr_app.correlation.engines import (
-    ENGINE_NAMES,
     ENGINES,
-    canonical_engine,
     choose_engine,
     fft_device,
     overlapping,
@@ -32,7 +30,6 @@ from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
-from xcorr_app.registration.settings import Settings
 
 ON_THE_HOST = ["fft", "definition"]
 SHAPES = [
@@ -165,18 +162,6 @@ def test_choice_of_engine(xp):
         choose_engine("guess", xp)
 
 
-def test_the_former_name_of_an_engine_is_understood():
-    assert canonical_engine("warp-shuffle") == "direct"
-    assert [canonical_engine(name) for name in (*ENGINE_NAMES, "auto", "guess")] == [*ENGINE_NAMES, "auto", "guess"]
-    assert set(ENGINE_NAMES) == set(ENGINES)
-    assert Settings(engine="warp-shuffle").engine == "direct"
-    left = np.ones((8, 8), np.float32)
-    with pytest.raises(DeviceError, match="engine 'direct' cannot run on numpy arrays"):
-        cross_correlate(left, left, engine="warp-shuffle")
-    with pytest.raises(DeviceError, match="engine 'direct' cannot run on numpy arrays"):
-        estimate_shifts(np.ones((2, 8, 8), np.float32), engine="warp-shuffle")
-
-
 H200 = KNOWN_DEVICES["h200"]
 FULL = Problem.full_plane
 LEFT_300X200 = Problem((300, 200), (300, 200), (-11, -11), (23, 23), rights=50, rights_per_left=50)
@@ -281,7 +266,7 @@ def correlator(left_shape, right_shape, window, counts):
     """Axes cut into so many blocks; one of rows is for whole transforms."""
     ends = (window.dy_min, window.dy_max), (window.dx_min, window.dx_max)
     axes = [cut(left_shape[i], right_shape[i], *ends[i], counts[i]) for i in (0, 1)]
-    return (WholeFFTCorrelator if counts[0] == 1 else BlockFFTCorrelator)(left_shape, right_shape, window, tuple(axes))
+    return (WholeFFTCorrelator if counts[0] == 1 else BlockFFTCorrelator)(window, tuple(axes))
 
 
 def transformed(correlator, left, right):

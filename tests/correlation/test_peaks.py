@@ -7,10 +7,9 @@ import pytest
 
 from tests.correlation import plain
 from xcorr_app import ShiftWindow, cross_correlate
-from xcorr_app.correlation import peaks
 from xcorr_app.correlation.definition import correlate_by_definition
 from xcorr_app.correlation.forms import FORMS
-from xcorr_app.correlation.peaks import find_peaks, nearest_of_equals, prefer
+from xcorr_app.correlation.peaks import find_peaks
 from xcorr_app.correlation.plane_peaks import compare_peaks, fft_reference, peaks_of_planes
 from xcorr_app.gpu.runtime.arrays import array_namespace, to_host
 
@@ -24,8 +23,7 @@ def two_hills(shape, row, column, height, width=1.5):
 
 def found(xp, planes, search=EVERYWHERE):
     all_of_them = find_peaks(xp.asarray(np.asarray(planes, dtype=float)), search)
-    fields = (*(getattr(all_of_them, name) for name in ("row", "column", "value", "rival")), all_of_them.ratio())
-    return [to_host(field) for field in fields]
+    return *(getattr(all_of_them, name) for name in ("row", "column", "value", "rival")), all_of_them.ratio()
 
 
 def test_highest_element_of_every_plane_and_its_strongest_rival(xp):
@@ -42,25 +40,6 @@ def test_highest_element_of_every_plane_and_its_strongest_rival(xp):
     np.testing.assert_allclose(value, [1.0, 2.0], atol=1e-6)
     np.testing.assert_allclose(rival, [0.5, 1.9], atol=1e-6)
     np.testing.assert_allclose(ratio, [2.0, 2.0 / 1.9], rtol=1e-6)
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (1, 9), (7, 1), (5, 6), (14, 17)])
-def test_one_after_the_other_or_all_at_once_the_same_is_found(rng, monkeypatch, shape):
-    """Planes stay in the processor's cache one by one; a device has them all in work."""
-    for _ in range(30):
-        planes = rng.integers(-3, 4, (5, *shape)) + 0.5 * rng.integers(0, 2, (5, *shape))
-        planes[rng.random(planes.shape) < 0.2] = np.nan
-        planes[3] = np.nan if rng.random() < 0.2 else planes[3]
-        begin = [rng.integers(0, size) for size in shape]
-        search = tuple(slice(int(a), int(rng.integers(a, size)) + 1) for a, size in zip(begin, shape, strict=True))
-        one_by_one = find_peaks(planes, search)
-        with monkeypatch.context() as patch:
-            patch.setattr(peaks, "_DILATED", ())
-            at_once = find_peaks(planes, search)
-        known = np.isfinite(one_by_one.value)
-        np.testing.assert_array_equal(at_once.value, one_by_one.value)
-        for name in ("row", "column", "rival"):
-            np.testing.assert_array_equal(getattr(at_once, name)[known], getattr(one_by_one, name)[known], name)
 
 
 def test_a_lone_peak_has_no_rival(xp):
@@ -120,11 +99,8 @@ def test_of_equal_peaks_the_one_nearest_to_shift_zero(xp, rng, zero):
     planes[4] = np.nan
     planes[3, 1, 3] = 1.5  # outside of what is searched
     planes[2, 10] = np.nan
-    arrays = xp.asarray(planes)
-    found = find_peaks(arrays, search)
-    assert nearest_of_equals(arrays[1:2], search, zero, find_peaks(arrays[1:2], search)) is None
-    peaks = prefer(found, arrays, nearest_of_equals(arrays, search, zero, found))
-    row, column, value = (to_host(field) for field in (peaks.row, peaks.column, peaks.value))
+    found = find_peaks(xp.asarray(planes), search, zero)
+    row, column, value = found.row, found.column, found.value
     for k, equal in enumerate(places[:4]):
         inside = [place for place in equal if place != (1, 3)]
         nearest = min(inside, key=lambda place: (place[0] - zero[0]) ** 2 + (place[1] - zero[1]) ** 2)

@@ -274,7 +274,6 @@ TARGETS = {
     "zstd": compressed("zstd", tile=(16, 16)),
     "lzma": compressed("lzma", rules.STRUCTURE),
     "jpeg-in-tiff": compressed("jpeg", data=GREY[None]),
-    "jpeg2000": compressed("jpeg2000"),
     "png": Target(lambda _: imagecodecs.png_encode(GREY), fields.png_fields, images, {}, ".png"),
     "png-colour": Target(lambda _: imagecodecs.png_encode(RGB), fields.png_fields, colours, {}, ".png"),
     "bmp": Target(lambda _: imagecodecs.bmp_encode(GREY), fields.bmp_fields, images, BMP, ".bmp"),

@@ -79,7 +79,7 @@ core = SimpleNamespace(compile_with_cache=compile_with_cache)
 from types import SimpleNamespace
 from cupy.cuda import compiler
 
-Device = lambda: SimpleNamespace(compute_capability="90")
+Device = lambda number: SimpleNamespace(compute_capability="90")
 nvrtc = SimpleNamespace(getVersion=lambda: (13, 0))
 """,
     "cuda/compiler.py": """
@@ -131,7 +131,7 @@ def test_what_a_record_names_is_compiled_ahead_once_for_a_folder(stand_in, monke
         monkeypatch.setattr(compile_ahead, "RECORD", tmp_path / f"record_{version}")
         text = json.dumps({"cupy": version, "kernels": kernels})
         compile_ahead.RECORD.write_bytes(gzip.compress(text.encode(), mtime=0))  # the same bytes, whatever the second
-        compile_ahead.compile_ahead()
+        compile_ahead.compile_ahead(0)
         return {path.name: path.stat().st_mtime_ns for path in stand_in.iterdir()}
 
     saved = after_record_of("14.2.0")

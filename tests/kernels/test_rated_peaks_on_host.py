@@ -10,12 +10,14 @@ from tests.kernels.correlation_definition import planes_by_definition
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.in_the_place_of_cupy import run_on_host
 from tests.kernels.test_peaks_on_host import tables_on_host
+from xcorr_app.correlation import peaks
 from xcorr_app.correlation.normalize import ZNCC, min_overlap_pixels
+from xcorr_app.correlation.peaks import find_peaks
 from xcorr_app.correlation.standardize import standardize
 from xcorr_app.correlation.subpixel import FLAT, MIN_LOGARITHM, quadratic_terms, refine
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.peaks import frame_peaks, noise_sums, tile_scatter
+from xcorr_app.gpu.peaks import frame_peaks, noise_sums, rated_peak, tile_scatter
 from xcorr_app.gpu.peaks.around_peak import SIDE, around_peak_launch
 from xcorr_app.gpu.peaks.common_overlap import common_overlap_launch
 from xcorr_app.gpu.peaks.frame_peaks import OfReferences, Rules
@@ -78,6 +80,26 @@ def test_peaks_and_what_they_are_rated_by(host_builds, rng, shape, fisher):
     found, rating = on_host(host_builds, planes, planes, box, tied, fisher=fisher)
     same(found, rating, expected)
     assert (found.row[4], found.column[4]) == tuple(tied[4])
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 9), (7, 1), (5, 6), (14, 17)])
+@pytest.mark.parametrize("zero", [None, (2, 3), (30, -7)])
+def test_peaks_among_equal_values(host_builds, monkeypatch, rng, shape, zero):
+    """What `find_peaks` finds of device arrays, as it finds it of the host's, plane by plane."""
+    run_on_host(monkeypatch, host_builds, rated_peak)
+    for _ in range(5):
+        planes = rng.integers(-3, 4, (5, *shape)) + 0.5 * rng.integers(0, 2, (5, *shape))
+        planes[rng.random(planes.shape) < 0.2] = np.nan
+        begin = [int(rng.integers(0, size)) for size in shape]
+        search = tuple(slice(a, int(rng.integers(a, size)) + 1) for a, size in zip(begin, shape, strict=True))
+        expected = find_peaks(planes, search, zero)
+        with monkeypatch.context() as patch:
+            patch.setattr(peaks, "is_device_array", lambda _: True)
+            found = find_peaks(planes, search, zero)
+        known = np.isfinite(expected.value)
+        np.testing.assert_array_equal(found.value, expected.value)
+        for name in ("row", "column", "rival"):
+            np.testing.assert_array_equal(getattr(found, name)[known], getattr(expected, name)[known], name)
 
 
 @pytest.mark.parametrize(("sums", "values"), [("float32",) * 2, ("float64",) * 2, ("float64", "float32")])

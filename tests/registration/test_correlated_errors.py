@@ -39,15 +39,13 @@ def _air(rng: np.random.Generator, size: float) -> Floats:
     return (smooth / smooth.std())[..., :ROWS, :COLUMNS].reshape(FRAMES + 1, 2, -1)
 
 
-def test_independent_tiles_share_nothing() -> None:
-    """Uneven noise, and a reference whose noise is in every frame, are no correlation."""
-    rng = np.random.default_rng(11)
-    still = np.zeros((FRAMES + 1, 2, ROWS * COLUMNS))
-    raised = [
-        excess_variance(_contributions(rng, still, rng.gamma(1.0, size=still.shape[2]), _weights(rng))).any()
-        for _ in range(16)
-    ]
-    assert not any(raised)
+def test_independent_tiles_share_next_to_nothing() -> None:
+    """Uneven noise, and a reference whose noise is in every frame, are no correlation: what chance adds is small."""
+    rng, tiles = np.random.default_rng(11), (FRAMES + 1, 2, ROWS * COLUMNS)
+    series = [_contributions(rng, np.zeros(tiles), rng.gamma(1.0, size=tiles[2]), _weights(rng)) for _ in range(40)]
+    added = [excess_variance(found) / (found.errors**2).sum(axis=2).mean(axis=0) for found in series]
+    assert np.median(added) == 0
+    assert np.mean(added) < 0.2
 
 
 @pytest.mark.share(3)
@@ -101,9 +99,7 @@ def test_standard_errors_through_air(some: list[list[int]], most: float) -> None
     deviates = np.abs(np.array(errors) / np.array(told))
     assert 0.5 < (deviates < 1).mean() < 0.9
     assert (deviates < 2).mean() > most
-    frames, shifts = _seen_through_air(7, 0.0)
-    clear = xc.estimate_shifts(frames, verify="none")
-    assert clear.sigma.max() < 0.01
+    assert xc.estimate_shifts(_seen_through_air(7, 0.0)[0], verify="none").sigma.max() < 0.01
 
 
 def test_parts_that_air_displaces_are_no_second_motion() -> None:

@@ -44,8 +44,6 @@ class OneOf(NamedTuple):
     """One of some names."""
 
     names: tuple[str, ...]
-    canonical: Callable[[str], str] = str
-    """From a name of earlier releases to that of now."""
 
 
 class Within(NamedTuple):
@@ -237,7 +235,6 @@ def _read(name: str, known: Option, value: Any) -> Any:
             except ValueError as error:
                 raise ArgumentError(f"{name} {error}") from error
         case OneOf() if value is not None:
-            value = known.kind.canonical(value)
             if value not in known.kind.names:
                 raise ArgumentError(f"unknown {name} {value!r}: use {', '.join(known.kind.names)}")
         case Within() if value is not None and not known.kind.holds(value):

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from xcorr_app.batch import choices
 from xcorr_app.batch.option import OneOf, Text, Within
-from xcorr_app.correlation.engine_names import canonical_engine
 from xcorr_app.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -66,8 +65,7 @@ def _reference(text: str) -> str | int | Path:
     if os.path.exists(text):  # noqa: PTH110 - unlike Path.exists, takes names that are too long
         return Path(text)
     raise ArgumentError(
-        f"{text!r} is neither {', '.join(choices.REFERENCES)}, rolling:N, pairs:K, nor a frame number, nor an existing "
-        "file"
+        f"{text!r} is neither {', '.join(choices.REFERENCES)}, pairs:K, nor a frame number, nor an existing file"
     )
 
 
@@ -202,7 +200,7 @@ PATH = Text("PATH", _path)
 SIZE = Text("SIZE", _size)
 MAX_SHIFT = Text("PX|PXY,PXX", _max_shift)
 ROI = Text("Y0:Y1,X0:X1", _roi)
-REFERENCE = Text("first|last|mean|median|template|previous|rolling:N|pairs:K|INDEX|FILE", _reference)
+REFERENCE = Text("first|last|mean|template|previous|pairs:K|INDEX|FILE", _reference)
 _PIXELS = Within(0, 1e9, above=True, whole=False)
 SUBPIXEL = _names(
     "|".join(choices.ALIGN_SUBPIXEL_METHODS).replace("dft", "dft[:N]"),
@@ -226,4 +224,4 @@ CONTRAST = Text("none|auto|local:S", _by("registration.stack.prefilter", "Contra
 DEVICE = Text("auto|cpu|cuda[:N]", str)
 CLUSTER = Text("local[:N]|gpus|ADDRESS|FILE.json", _by("cluster.connect", "known_cluster"))
 KERNEL_WORD = Text("NAME=VALUE", str)
-ENGINE = OneOf(("auto", *choices.ENGINES), canonical_engine)
+ENGINE = OneOf(("auto", *choices.ENGINES))

@@ -106,18 +106,6 @@ class Value(click.ParamType):  # type: ignore[type-arg]  # older releases of cli
 PATH = Value(*values.PATH)
 
 
-class _Name(click.Choice):  # type: ignore[type-arg]  # older releases of click know no argument
-    """A name of some; those of earlier releases are still taken."""
-
-    def __init__(self, kind: OneOf) -> None:
-        super().__init__(kind.names)
-        self._canonical = kind.canonical
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read the name, and return it as it goes now."""
-        return super().convert(self._canonical(value), param, ctx)
-
-
 def command(
     name: str,
     kind: type[OptionsT],
@@ -192,7 +180,7 @@ def _type(kind: Any) -> Any:
         case Text():
             return Value(kind.form, kind.read)
         case OneOf():
-            return _Name(kind)
+            return click.Choice(kind.names)
         case Within(whole=True):
             return click.IntRange(kind.low, kind.high)
         case Within():

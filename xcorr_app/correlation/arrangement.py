@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from xcorr_app.correlation.engines import Correlator, canonical_engine, check_kernel_options, choose_engine
+from xcorr_app.correlation.engines import Correlator, check_kernel_options, choose_engine
 from xcorr_app.correlation.forms import broadcast_left, broadcast_right, check_form, result_shape
 from xcorr_app.correlation.problem import problem_of
 from xcorr_app.correlation.standardize import working_dtype
@@ -58,7 +58,6 @@ def arrange(
     # What cannot be a key of the arrangements that are kept is no name either.
     if not (isinstance(form, str) and isinstance(engine, str)):
         raise ArgumentError(f"form is {form!r} and engine {engine!r}: give their names")
-    engine = canonical_engine(engine)
     if normalization == "phase" and engine not in ("auto", "fft"):
         raise ArgumentError(f"normalization 'phase' exists only in engine 'fft', not in {engine!r}")
     check_kernel_options("fft" if normalization == "phase" else engine, kernel_options)

@@ -23,8 +23,7 @@ from xcorr_app.gpu.direct.costs import fft_cost, host_cost
 from xcorr_app.gpu.direct.kernels import KERNELS as DIRECT
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.peaks.costs import fft_search_cost, search_cost
-from xcorr_app.gpu.peaks.kernels import KERNELS as PEAKS
+from xcorr_app.gpu.peaks.costs import combined_peak_cost, fft_search_cost, search_cost
 from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.tensor.costs import beside_peaks, tables_of_peaks
@@ -118,8 +117,8 @@ def decide_peaks(
     if asked in ("auto", "direct"):
         searched = search_cost(problem, limits) + _SECOND_LAUNCH + in_model
         candidates += _table(DIRECT, "direct", problem, limits, tables + _HOST_OF_SEARCH, beside=searched)
-        fused = {FUSED: PEAKS[FUSED]}
-        candidates += _table(fused, "direct", problem, limits, tables + _HOST_OF_FUSED, beside=in_model)
+        fused = combined_peak_cost(problem, limits) + in_model
+        candidates.append(_candidate("direct", FUSED, fused, tables + _HOST_OF_FUSED))
     if asked == "tensor" or (asked == "auto" and limits.has_wgmma and normalize):
         beside = beside_peaks(problem, limits) + summed
         candidates += _table(TENSOR, "tensor", problem, limits, _HOST_OF_TENSOR_PEAKS, beside=beside)

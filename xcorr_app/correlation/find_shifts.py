@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from xcorr_app.arrays.kinds import as_array
 from xcorr_app.correlation.arrangement import Arrangement, arrange, engine_dtypes
 from xcorr_app.correlation.batches import planes_in_batches
-from xcorr_app.correlation.engines import canonical_engine, limits_of
+from xcorr_app.correlation.engines import limits_of
 from xcorr_app.correlation.forms import Form
 from xcorr_app.correlation.normalize import min_overlap_pixels
 from xcorr_app.correlation.pair_peaks import decide_shifts, peaks_by_kernels, peaks_by_planes
@@ -170,7 +170,7 @@ def find_shifts(
         problem = _problem_of(how)
         dtypes = handed_dtypes(left.dtype, right.dtype, normalization)
         decision, by_kernels = decide_shifts(
-            problem, dtypes, normalization, engine=canonical_engine(engine), options=kernel_options,
+            problem, dtypes, normalization, engine=engine, options=kernel_options,
             subpixel=subpixel, limits=limits_of(xp),
         )  # fmt: skip
         sums_are_checked = check_finite and normalization == "none"

@@ -1,83 +1,70 @@
-"""Integer peaks of correlation planes, and the strongest rival of each."""
+"""Integer peaks of correlation planes, and the strongest rival of each; on a device one kernel finds them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+from xcorr_app.gpu.peaks.rated_peak import rate_peaks
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 
 # A rival is a local maximum at least this many pixels away, so the flank of the peak itself does not count.
 _RIVAL_DISTANCE = 3
 
-_DILATED = (np.float32, np.float64)
-"""Types of planes that OpenCV dilates."""
 _TIE = 1e-6
 """Share of a plane's largest magnitude by which elements of one height may differ."""
 
 
 @dataclass(frozen=True)
 class Peaks:
-    """Where each plane has its maximum; every array has one entry a plane."""
+    """Where each plane has its maximum, on the host; every array has one entry a plane."""
 
-    row: Array
-    column: Array
+    row: NDArray[np.intp]
+    column: NDArray[np.intp]
     """Indices into the plane."""
-    value: Array
+    value: NDArray[Any]
     """Height of the peak; NaN where the plane has no valid element."""
-    rival: Array
+    rival: NDArray[Any]
     """Height of the highest local maximum elsewhere; -inf where there is none."""
 
-    def ratio(self) -> Array:
+    def ratio(self) -> NDArray[Any]:
         """First peak over second; infinite where no positive rival exists, NaN where there is no peak."""
-        xp = array_namespace(self.value)
         positive = self.rival > 0
-        ratio = xp.where(positive, self.value / xp.where(positive, self.rival, 1.0), np.inf)
-        return xp.where(xp.isnan(self.value), np.nan, ratio)
+        ratio = np.where(positive, self.value / np.where(positive, self.rival, 1.0), np.inf)
+        return np.where(np.isnan(self.value), np.nan, ratio)
 
 
-def find_peaks(planes: Array, search: tuple[slice, slice]) -> Peaks:
+def find_peaks(planes: Array, search: tuple[slice, slice], zero: tuple[int, int] | None = None) -> Peaks:
     """Locate the maximum of each plane and its strongest rival.
 
     Parameters
     ----------
     planes : ndarray, shape (B, ny, nx)
-        NaN marks shifts that are not valid; they are never the peak.
+        Of floating point; NaN marks shifts that are not valid, which are never the peak.
     search : tuple of slice
         The part of the plane in which a peak may lie. A rival must lie inside its rim: of a value on the rim it is
         not known whether the correlation rises on beyond.
+    zero : (int, int), optional
+        Row and column of shift zero, which may lie outside of the plane: of the highest elements, equal up to rounding,
+        the one nearest to it is the peak, as a lattice has many. Without it, the first.
 
     Returns
     -------
     Peaks
     """
-    xp = array_namespace(planes)
-    if xp is np and planes.dtype in _DILATED and planes[:, *search].size > 0:
-        found = [_peak_on_host(plane, search) for plane in planes]
-        return Peaks(*(np.array(each) for each in zip(*found, strict=True)))
-    filled = xp.where(xp.isnan(planes), -np.inf, planes)
-    inside = xp.full_like(filled, -np.inf)
-    inside[:, *search] = filled[:, *search]
-    flat = inside.reshape(planes.shape[0], -1)
-    best = flat.argmax(axis=1)
-    value = xp.take_along_axis(flat, best[:, None], axis=1)[:, 0]
-    row, column = best // planes.shape[2], best % planes.shape[2]
-
-    is_maximum = inside >= _highest_of_3x3(filled)
-    within = xp.zeros(planes.shape[1:], dtype=bool)
-    within[*search] = True
-    for axis in (0, 1):
-        _clear_rim(within, search[axis].indices(planes.shape[1 + axis]), axis)
-    rows, columns = xp.arange(planes.shape[1]), xp.arange(planes.shape[2])
-    far = (abs(rows[None, :, None] - row[:, None, None]) >= _RIVAL_DISTANCE) | (
-        abs(columns[None, None, :] - column[:, None, None]) >= _RIVAL_DISTANCE
-    )
-    rival = xp.where(is_maximum & far & within, inside, -np.inf).max(axis=(1, 2))
-    return Peaks(row, column, xp.where(xp.isneginf(value), np.nan, value), rival)
+    if is_device_array(planes):
+        ends = (part.indices(size)[:2] for part, size in zip(search, planes.shape[1:], strict=True))
+        rows, columns = (slice(*each) for each in ends)
+        found = rate_peaks(planes, planes, (rows, columns), (1, 1), None, zero, fisher=False, rate=False)
+        return Peaks(found.row, found.column, found.value, found.rival)
+    peaks = Peaks(*map(np.array, zip(*(_peak_on_host(plane, search) for plane in planes), strict=True)))
+    tied = None if zero is None else _nearest_of_equals(planes, search, zero, peaks)
+    return peaks if tied is None else prefer(peaks, planes, tied)
 
 
 def _peak_on_host(plane: NDArray[np.floating], search: tuple[slice, slice]) -> tuple[int, int, float, float]:
@@ -103,63 +90,32 @@ def _peak_on_host(plane: NDArray[np.floating], search: tuple[slice, slice]) -> t
     return row + top, column + left, value, rival
 
 
-def prefer(peaks: Peaks, planes: Array, elements: NDArray[np.integer]) -> Peaks:
-    """Move peaks to the elements given where the plane is as high there, up to rounding.
+def prefer(peaks: Peaks, planes: NDArray[np.floating], elements: NDArray[np.integer]) -> Peaks:
+    """Move peaks of planes (B, ny, nx) to the elements (B, 2) given where the plane is as high there, up to rounding.
 
-    Parameters
-    ----------
-    peaks : Peaks
-        Of the planes.
-    planes : ndarray, shape (B, ny, nx)
-        NaN marks shifts that are not valid; none of them becomes a peak.
-    elements : ndarray of int, shape (B, 2)
-        Row and column in each plane.
-
-    Returns
-    -------
-    Peaks
-        With the value at the element; the rival stays that of the first peak.
+    NaN marks shifts that are not valid; none of them becomes a peak.
     """
-    xp = array_namespace(planes)
-    row, column = (xp.asarray(index) for index in elements.T)
-    there = planes[xp.arange(planes.shape[0]), row, column]
-    largest = xp.where(xp.isnan(planes), 0.0, abs(planes)).max(axis=(1, 2))
+    row, column = elements.T
+    there = planes[np.arange(planes.shape[0]), row, column]
+    largest = np.where(np.isnan(planes), 0.0, abs(planes)).max(axis=(1, 2))
     tied = peaks.value - there <= _TIE * largest
-    row, column = xp.where(tied, row, peaks.row), xp.where(tied, column, peaks.column)
-    return replace(peaks, row=row, column=column, value=xp.where(tied, there, peaks.value))
+    row, column = np.where(tied, row, peaks.row), np.where(tied, column, peaks.column)
+    return replace(peaks, row=row, column=column, value=np.where(tied, there, peaks.value))
 
 
-def nearest_of_equals(
-    planes: Array, search: tuple[slice, slice], zero: tuple[int, int], peaks: Peaks
+def _nearest_of_equals(
+    planes: NDArray[np.floating], search: tuple[slice, slice], zero: tuple[int, int], peaks: Peaks
 ) -> NDArray[np.intp] | None:
-    """Of the highest elements of each plane, equal up to rounding, the one nearest to shift zero: a lattice has many.
-
-    Parameters
-    ----------
-    planes : ndarray, shape (B, ny, nx)
-        NaN marks shifts that are not valid.
-    search : tuple of slice
-        The part of the plane in which a peak may lie.
-    zero : (int, int)
-        Row and column of shift zero, which may lie outside of the plane.
-    peaks : Peaks
-        What :func:`find_peaks` found there.
-
-    Returns
-    -------
-    ndarray of int, shape (B, 2), or None
-        Row and column in each plane, on the host, for `prefer`. None where no plane has equal elements.
-    """
-    xp = array_namespace(planes)
+    """Row and column (B, 2) of the element nearest to `zero` of those as high as the peak; None where it is alone."""
     inside = planes[:, *search]
     # NaN compares as lower.
     equal = inside >= (peaks.value - _TIE * abs(peaks.value))[:, None, None]
     if int(equal.sum()) <= planes.shape[0]:
         return None
     first = [part.indices(size)[0] for part, size in zip(search, planes.shape[1:], strict=True)]
-    rows, columns = (xp.arange(n) + start for n, start in zip(inside.shape[1:], first, strict=True))
+    rows, columns = (np.arange(n) + start for n, start in zip(inside.shape[1:], first, strict=True))
     distance = (rows - zero[0])[:, None] ** 2 + (columns - zero[1])[None, :] ** 2
-    nearest = to_host(xp.where(equal, distance, np.inf).reshape(planes.shape[0], -1).argmin(axis=1))
+    nearest = np.where(equal, distance, np.inf).reshape(planes.shape[0], -1).argmin(axis=1)
     row, column = nearest // inside.shape[2] + first[0], nearest % inside.shape[2] + first[1]
     return np.asarray(np.stack([row, column], axis=1), dtype=np.intp)
 
@@ -194,26 +150,3 @@ def _within(places: Array, size: int) -> tuple[Array, Array]:
     xp = array_namespace(places)
     nearest = xp.minimum(xp.maximum(places, 0), size - 1)
     return nearest, nearest == places
-
-
-def _clear_rim(within: Array, extent: tuple[int, int, int], axis: int) -> None:
-    """Take out the first and the last element along an axis that has more than one."""
-    first, stop, _ = extent
-    if stop - first > 1:
-        rim = [slice(None)] * 2
-        for at in (first, stop - 1):
-            rim[axis] = slice(at, at + 1)
-            within[tuple(rim)] = False
-
-
-def _highest_of_3x3(planes: Array) -> Array:
-    xp = array_namespace(planes)
-    for axis in (1, 2):
-        before, after = planes.copy(), planes.copy()
-        head = [slice(None)] * 3
-        tail = [slice(None)] * 3
-        head[axis], tail[axis] = slice(None, -1), slice(1, None)
-        before[tuple(tail)] = planes[tuple(head)]
-        after[tuple(head)] = planes[tuple(tail)]
-        planes = xp.maximum(xp.maximum(before, after), planes)
-    return planes

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.forms import Form
-from xcorr_app.correlation.peaks import find_peaks, nearest_of_equals, neighbourhoods, prefer
+from xcorr_app.correlation.peaks import find_peaks, neighbourhoods
 from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, Normalization, cross_correlate
 from xcorr_app.correlation.subpixel import METHODS, radius_of, refine
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.runtime.arrays import Array, to_host
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 
 _UPSAMPLE = 100
 """Grid points per pixel of the sub-pixel method ``dft``."""
@@ -96,22 +96,15 @@ def peaks_of_planes(planes: Array, window: ShiftWindow, subpixel: str = "gaussia
         raise ShapeError(f"planes of shape {planes.shape} do not cover a window of {window.shape} shifts")
     if subpixel not in METHODS:
         raise ArgumentError(f"unknown subpixel method {subpixel!r}: use one of {', '.join(METHODS)}")
-    planes = planes.reshape(-1, *window.shape)
-    everywhere = (slice(None), slice(None))
-    found = find_peaks(planes, everywhere)
-    nearest = nearest_of_equals(planes, everywhere, (-window.dy_min, -window.dx_min), found)
-    if nearest is not None:
-        found = prefer(found, planes, nearest)
-    near = neighbourhoods(planes, found.row, found.column, radius_of(subpixel)).astype(np.float64)
-    offset, _ = refine(near, subpixel, _UPSAMPLE)
-    beside = to_host(neighbourhoods(planes, found.row, found.column, 1))
-    value = to_host(found.value).astype(np.float64)
-    peak = np.stack([to_host(found.row) + window.dy_min, to_host(found.column) + window.dx_min], axis=1)
+    planes, xp = planes.reshape(-1, *window.shape), array_namespace(planes)
+    found = find_peaks(planes, (slice(None), slice(None)), (-window.dy_min, -window.dx_min))
+    place = xp.asarray(found.row), xp.asarray(found.column)
+    offset, _ = refine(neighbourhoods(planes, *place, radius_of(subpixel)).astype(np.float64), subpixel, _UPSAMPLE)
+    beside, value = to_host(neighbourhoods(planes, *place, 1)), found.value.astype(np.float64)
+    peak = np.stack([found.row + window.dy_min, found.column + window.dx_min], axis=1)
     exists = ~np.isnan(value)
     shift = np.where(exists[:, None], peak + to_host(offset), np.nan)
-    return PlanePeaks(
-        peak, shift, value, to_host(found.ratio()).astype(np.float64), exists & lacks_neighbours(beside, window)
-    )
+    return PlanePeaks(peak, shift, value, found.ratio().astype(np.float64), exists & lacks_neighbours(beside, window))
 
 
 def fft_reference(

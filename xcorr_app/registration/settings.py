@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.arguments import is_number
-from xcorr_app.correlation.engines import canonical_engine, check_kernel_options
+from xcorr_app.correlation.engines import check_kernel_options
 from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, NORMALIZATIONS
 from xcorr_app.correlation.window import ShiftWindow, as_window
 from xcorr_app.errors import ArgumentError
@@ -73,7 +73,6 @@ class Settings:
     masks: Masks | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "engine", canonical_engine(self.engine))
         if self.normalization not in NORMALIZATIONS:
             raise ArgumentError(f"unknown normalization {self.normalization!r}: use one of {', '.join(NORMALIZATIONS)}")
         if self.subpixel not in SUBPIXEL:

@@ -125,7 +125,7 @@ def test_imagej_promises_more_images_than_there_are(tmp_path):
         (b'SizeT="6"', b'SizeT="7"', "T=7 x Z=1 x C=1 = 7 planes, the file has 6 pages"),
         (b'SizeT="6"', b'SizeT="5"', "5 planes, the file has 6 pages"),
         (b'SizeX="8"', b'SizeX="9"', "planes of 8 x 9, the pages are 8 x 8"),
-        (b'IFD="0"', b'IFD="1"', "does not give each a page"),
+        (b'IFD="0"', b'IFD="1"', "has no page 6"),
         (b"</Pixels>", b"<//ixels>", "cannot be parsed"),
         (b'"XYCZT"', b'"XYCZZ"', "DimensionOrder"),
         (b'SizeT="6"', b'SizeT="x"', "five sizes"),
@@ -182,7 +182,7 @@ def test_ome_spread_over_files_or_images_is_refused(tmp_path, inner, message):
         read_stack(tmp_path / "a.tif")
 
 
-@pytest.mark.parametrize("compression", ["zlib", "lzw", "zstd", "packbits", "jpeg", "jpeg2000"])
+@pytest.mark.parametrize("compression", ["zlib", "lzw", "zstd", "packbits", "jpeg"])
 def test_an_undecodable_page_leaves_the_others_readable(tmp_path, compression):
     write_plain(tmp_path / "a.tif", noise((3, 40, 50), "uint8") // 16, compression=compression)
     data = read_stack(tmp_path / "a.tif").data

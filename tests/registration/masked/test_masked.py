@@ -62,11 +62,11 @@ def test_planes_are_those_of_the_definition(shape, dtype, error):
     np.testing.assert_allclose(planes[0], expected, atol=error)
 
 
-def test_what_is_masked_does_not_matter():
+def test_what_is_masked_does_not_matter(xp):
     frames, mask = moving(), blob((150, 171))
     rng = np.random.default_rng(1)
     results = [
-        xc.estimate_shifts(np.where(mask, frames, filling), mask=mask, max_shift=20).shifts
+        xc.estimate_shifts(xp.asarray(np.where(mask, frames, filling)), mask=xp.asarray(mask), max_shift=20).shifts
         for filling in (0.0, 1e4 * rng.normal(size=frames.shape), np.nan)
     ]
     np.testing.assert_allclose(results[0], SHIFTS, atol=0.02)
@@ -87,17 +87,17 @@ def test_rules(rule, hidden):
     assert rule in result.notes[0]
 
 
-def test_a_mask_for_each_frame_and_one_that_moves():
+def test_a_mask_for_each_frame_and_one_that_moves(xp):
     frames = moving()
     masks = np.stack([np.roll(blob((150, 171)), step, axis=1) for step in (0, 5, -9, 3)])
-    result = xc.estimate_shifts(np.where(masks, frames, 0), mask=masks, max_shift=20)
+    result = xc.estimate_shifts(xp.asarray(np.where(masks, frames, 0)), mask=masks, max_shift=20)
     np.testing.assert_allclose(result.shifts, SHIFTS, atol=0.02)
     # A bright thing that stands still in every frame; the mask follows the scene around the rest.
     still = frames.copy()
     still[:, 100:140, 120:160] += 40 * gaussian_filter(np.random.default_rng(7).normal(size=(40, 40)), 1)
     mask = np.ones((150, 171), bool)
     mask[80:, 100:] = False
-    moves = xc.estimate_shifts(still, mask=mask, mask_moves=True, max_shift=20)
+    moves = xc.estimate_shifts(xp.asarray(still), mask=mask, mask_moves=True, max_shift=20)
     np.testing.assert_allclose(moves.shifts, SHIFTS, atol=0.05)
 
 
@@ -143,8 +143,8 @@ def test_the_three_pairs_of_padfield(name, shift):
     assert result.trusted.all()
 
 
-def test_references():
+def test_references(xp):
     frames, mask = moving(), blob((150, 171))
-    for reference, zero in (("last", 3), (1, 1), (frames[2], 2)):
-        result = xc.estimate_shifts(frames, reference, mask=mask, max_shift=30)
+    for reference, zero in (("last", 3), (1, 1), (xp.asarray(frames[2]), 2)):
+        result = xc.estimate_shifts(xp.asarray(frames), reference, mask=mask, max_shift=30)
         np.testing.assert_allclose(result.shifts, SHIFTS - SHIFTS[zero], atol=0.03)

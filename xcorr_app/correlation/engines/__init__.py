@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.correlation.choice import decide_planes
-from xcorr_app.correlation.engine_names import ENGINE_NAMES, canonical_engine
-from xcorr_app.correlation.engines.base import Correlator, Engine, Operand
+from xcorr_app.correlation.engines.base import Correlator, Engine
 from xcorr_app.correlation.engines.definition import DefinitionEngine
 from xcorr_app.correlation.engines.direct import DirectEngine
 from xcorr_app.correlation.engines.fft import FFTEngine
@@ -22,11 +21,8 @@ from xcorr_app.gpu.runtime.placement import current_device
 
 __all__ = [
     "ENGINES",
-    "ENGINE_NAMES",
     "Correlator",
     "Engine",
-    "Operand",
-    "canonical_engine",
     "check_kernel_options",
     "choose_engine",
     "limits_of",
@@ -60,7 +56,6 @@ def choose_engine(
     DeviceError
         If it cannot run on such arrays.
     """
-    name = canonical_engine(name)
     check_kernel_options(name, kernel_options)
     owner = None if kernel_options is None else kernel_options.engine
     if name == "auto":
@@ -91,6 +86,6 @@ def check_kernel_options(name: str, kernel_options: KernelOptions | None) -> Non
     if not isinstance(kernel_options, KernelOptions):
         raise ArgumentError(f"kernel_options is {kernel_options!r}: give xcorr_app.KernelOptions(...)")
     owner = kernel_options.engine
-    if owner is not None and canonical_engine(name) not in ("auto", owner):
+    if owner is not None and name not in ("auto", owner):
         what = "kernel options belong" if kernel_options.precision is None else "precision belongs"
-        raise ArgumentError(f"{what} to engine {owner!r}, not to {canonical_engine(name)!r}: leave one of them out")
+        raise ArgumentError(f"{what} to engine {owner!r}, not to {name!r}: leave one of them out")

@@ -6,7 +6,7 @@ answer whichever engine ran. An engine is right when it equals :mod:`xcorr_app.c
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -14,31 +14,35 @@ from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array
 
 
-class Operand(NamedTuple):
-    """Matrices made ready by an engine for one side of a product: transformed, or simply kept.
+class Correlator(Protocol):
+    """An engine bound to matrix shapes, a window and a dtype; holds what does not depend on the data.
 
-    `values` has the leading axes ``(N, M)`` of :mod:`xcorr_app.correlation.forms` and then whatever the engine needs.
+    What it prepares has the leading axes ``(N, M)`` of :mod:`xcorr_app.correlation.forms`, then what the engine needs.
     """
 
-    values: Array
-    shape: tuple[int, int]
-    """Rows and columns of the matrices."""
-
-
-class Correlator(Protocol):
-    """An engine bound to matrix shapes, a window and a dtype; holds what does not depend on the data."""
-
-    def left(self, matrices: Array) -> Operand:
+    def left(self, matrices: Array) -> Array:
         """Prepare left matrices ``(N, 1, H, W)`` or ``(1, 1, H, W)``, to be used any number of times."""
         ...
 
-    def right(self, matrices: Array) -> Operand:
+    def right(self, matrices: Array) -> Array:
         """Prepare right matrices ``(N, M, H', W')`` or ``(1, M, H', W')``."""
         ...
 
-    def sums(self, left: Operand, right: Operand) -> Array:
+    def sums(self, left: Array, right: Array) -> Array:
         """Plain sums of every pair that broadcasting makes, shape ``(N, M, ny, nx)``."""
         ...
+
+
+class AsTheyAre:
+    """Base of correlators that prepare nothing."""
+
+    def left(self, matrices: Array) -> Array:
+        """Return left matrices ``(..., H, W)``."""
+        return matrices
+
+    def right(self, matrices: Array) -> Array:
+        """Return right matrices ``(..., H', W')``."""
+        return matrices
 
 
 class Engine(Protocol):

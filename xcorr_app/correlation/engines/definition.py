@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.correlation.definition import correlate_by_definition
-from xcorr_app.correlation.engines.base import Operand
+from xcorr_app.correlation.engines.base import AsTheyAre
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array
 
@@ -32,25 +32,16 @@ class DefinitionEngine:
         return DefinitionCorrelator(window)
 
 
-class DefinitionCorrelator:
+class DefinitionCorrelator(AsTheyAre):
     """The definition over one window."""
 
     def __init__(self, window: ShiftWindow) -> None:
         self._window = window
 
-    def left(self, matrices: Array) -> Operand:
-        """Keep left matrices ``(..., H, W)`` as they are."""
-        return Operand(matrices, matrices.shape[-2:])
-
-    def right(self, matrices: Array) -> Operand:
-        """Keep right matrices ``(..., H', W')`` as they are."""
-        return Operand(matrices, matrices.shape[-2:])
-
-    def sums(self, left: Operand, right: Operand) -> Array:
+    def sums(self, left: Array, right: Array) -> Array:
         """Plain sums of every pair, shape ``(N, M, ny, nx)``, float64."""
-        batch = np.broadcast_shapes(left.values.shape[:-2], right.values.shape[:-2])
-        lefts = np.broadcast_to(left.values, (*batch, *left.shape))
-        rights = np.broadcast_to(right.values, (*batch, *right.shape))
+        batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+        lefts, rights = (np.broadcast_to(side, (*batch, *side.shape[-2:])) for side in (left, right))
         planes = np.empty((*batch, *self._window.shape))
         for index in np.ndindex(batch):
             planes[index] = correlate_by_definition(lefts[index], rights[index], self._window)

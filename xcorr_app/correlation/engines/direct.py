@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.correlation.choice import decide_planes
-from xcorr_app.correlation.engines.base import Operand
+from xcorr_app.correlation.problem import problem_of
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import DataTypeError
 from xcorr_app.gpu.direct.kernels import ELEMENTS
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.plan import Plan, plan_of
-from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.direct.run import run_plan
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.limits import device_limits
@@ -64,46 +63,32 @@ class DirectCorrelator:
         options: KernelOptions,
     ) -> None:
         self._shapes, self._window, self._options = (left_shape, right_shape), window, options
-        self._plane_shape = window.shape
         # A stack's last chunk is smaller than the others: two plans at a time, rarely more.
         self._plan = functools.lru_cache(maxsize=8)(self._make_plan)
 
-    def left(self, matrices: Array) -> Operand:
-        """Keep left matrices ``(..., H, W)`` as they are."""
-        return self._kept(matrices, 0)
-
-    def right(self, matrices: Array) -> Operand:
-        """Keep right matrices ``(..., H', W')`` as they are."""
-        return self._kept(matrices, 1)
-
-    def sums(self, left: Operand, right: Operand) -> Array:
-        """Plain sums of every pair, shape ``(N, M, ny, nx)``, of the type that is summed in."""
-        lefts, rights = left.values, right.values
-        batch = lefts.shape[0], rights.shape[0], rights.shape[1]
-        plan = self._plan(current_device(), *batch, lefts.dtype, rights.dtype)
-        return run_plan(plan, lefts, rights, (batch[0], batch[2], *self._plane_shape))
-
-    def _make_plan(
-        self, device: int, lefts: int, sets: int, per_left: int, left_type: np.dtype[Any], right_type: np.dtype[Any]
-    ) -> Plan:
-        problem = Problem(
-            *self._shapes,
-            (self._window.dy_min, self._window.dx_min),
-            self._window.shape,
-            lefts=lefts,
-            rights=sets * per_left,
-            rights_per_left=per_left,
-        )
-        names = left_type.name, right_type.name
-        limits = device_limits(device)
-        chosen = decide_planes(problem, dtypes=names, engine="direct", options=self._options, limits=limits)
-        types = {"left_type": names[0], "right_type": names[1], "sum_type": self._options.sum_type}
-        return plan_of(problem, chosen.kernel, tuning=self._options.tuning(), **types)
-
-    def _kept(self, matrices: Array, side: int) -> Operand:
+    def left(self, matrices: Array) -> Array:
+        """Return matrices as they are, unless the kernels do not read their type."""
         if matrices.dtype not in _READ[self._options.sum_type]:
             raise DataTypeError(
                 f"engine 'direct' sums in {self._options.sums or 'float32'}, the matrices are {matrices.dtype}: "
                 "convert them to float32, ask for sums of float64, or use engine 'fft'"
             )
-        return Operand(matrices, self._shapes[side])
+        return matrices
+
+    right = left
+
+    def sums(self, left: Array, right: Array) -> Array:
+        """Plain sums of every pair, shape ``(N, M, ny, nx)``, of the type that is summed in."""
+        batch = left.shape[0], right.shape[0], right.shape[1]
+        plan = self._plan(current_device(), *batch, left.dtype, right.dtype)
+        return run_plan(plan, left, right, (batch[0], batch[2], *self._window.shape))
+
+    def _make_plan(
+        self, device: int, lefts: int, sets: int, per_left: int, left_type: np.dtype[Any], right_type: np.dtype[Any]
+    ) -> Plan:
+        problem = problem_of(*self._shapes, self._window, lefts, sets * per_left, per_left)
+        names = left_type.name, right_type.name
+        limits = device_limits(device)
+        chosen = decide_planes(problem, dtypes=names, engine="direct", options=self._options, limits=limits)
+        types = {"left_type": names[0], "right_type": names[1], "sum_type": self._options.sum_type}
+        return plan_of(problem, chosen.kernel, tuning=self._options.tuning(), **types)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from xcorr_app.correlation.engines.base import Correlator, Operand
+from xcorr_app.correlation.engines.base import Correlator
 from xcorr_app.correlation.engines.fft_blocks import BlockFFTCorrelator, plan
 from xcorr_app.correlation.engines.fft_device import DeviceFFTCorrelator
 from xcorr_app.correlation.engines.fft_whole import WholeFFTCorrelator
@@ -55,18 +55,18 @@ class HostFFTCorrelator:
         self._problem = left_shape, right_shape, window
         self._made: dict[int, Correlator] = {}
 
-    def left(self, matrices: Array) -> Operand:
+    def left(self, matrices: Array) -> Array:
         """Prepare left matrices for `sums` of right ones of the same type."""
         return self.of(matrices.dtype).left(matrices)
 
-    def right(self, matrices: Array) -> Operand:
+    def right(self, matrices: Array) -> Array:
         """Prepare right matrices."""
         return self.of(matrices.dtype).right(matrices)
 
-    def sums(self, left: Operand, right: Operand) -> Array:
+    def sums(self, left: Array, right: Array) -> Array:
         """Multiply and transform back, shape ``(N, M, ny, nx)``."""
         # Spectra of SciPy are complex: of the type of its real part.
-        return self.of(right.values.real.dtype).sums(left, right)
+        return self.of(right.real.dtype).sums(left, right)
 
     def of(self, dtype: np.dtype[Any]) -> Correlator:
         """Return the correlator of matrices of this type."""
@@ -77,7 +77,7 @@ class HostFFTCorrelator:
                 self._made[itemsize] = FFTCorrelator(*self._problem, np)
             else:
                 correlator = BlockFFTCorrelator if len(axes[0].right) > 1 else WholeFFTCorrelator
-                self._made[itemsize] = correlator(*self._problem, axes)
+                self._made[itemsize] = correlator(self._problem[2], axes)
         return self._made[itemsize]
 
 
@@ -95,7 +95,6 @@ class FFTCorrelator:
     ) -> None:
         self._fft = importlib.import_module("scipy.fft" if xp.__name__ == "numpy" else "cupyx.scipy.fft")
         self._xp = xp
-        self._shapes = left_shape, right_shape
         self._whiten = whiten
         lowest, highest = (window.dy_min, window.dx_min), (window.dy_max, window.dx_max)
         needed = [smallest_size(*sizes) for sizes in zip(left_shape, right_shape, lowest, highest, strict=True)]
@@ -103,18 +102,18 @@ class FFTCorrelator:
         self._rows = xp.asarray(window.dys % self._size[0])
         self._columns = xp.asarray(window.dxs % self._size[1])
 
-    def left(self, matrices: Array) -> Operand:
+    def left(self, matrices: Array) -> Array:
         """Transform left matrices ``(..., H, W)``."""
-        return Operand(self._spectrum(matrices), self._shapes[0])
+        return self._spectrum(matrices)
 
-    def right(self, matrices: Array) -> Operand:
+    def right(self, matrices: Array) -> Array:
         """Transform right matrices ``(..., H', W')`` and conjugate the result."""
         spectrum = self._spectrum(matrices)
-        return Operand(array_namespace(spectrum).conjugate(spectrum, out=spectrum), self._shapes[1])
+        return array_namespace(spectrum).conjugate(spectrum, out=spectrum)
 
-    def sums(self, left: Operand, right: Operand) -> Array:
+    def sums(self, left: Array, right: Array) -> Array:
         """Multiply the spectra and transform back, shape ``(N, M, ny, nx)``."""
-        spectrum = left.values * right.values
+        spectrum = left * right
         if self._whiten:
             # Where both spectra vanish (outside the band) there is no phase: such terms are left out.
             modulus = abs(spectrum)

@@ -20,7 +20,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.correlation.engines.base import Operand
+from xcorr_app.correlation.engines.base import AsTheyAre
 from xcorr_app.correlation.engines.thread_memory import thread_memory
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array
@@ -128,17 +128,14 @@ def _lengths() -> tuple[int, ...]:
     return tuple(sorted(m << n for m in odd for n in range(3, 10) if _SHORTEST <= m << n <= _LONGEST_WHOLE))
 
 
-class BlockFFTCorrelator:
-    """Correlation theorem over blocks that :func:`plan` made for these shapes and this window."""
+class BlockFFTCorrelator(AsTheyAre):
+    """Correlation theorem over blocks that :func:`plan` made for some shapes and this window.
 
-    def __init__(
-        self,
-        left_shape: tuple[int, int],
-        right_shape: tuple[int, int],
-        window: ShiftWindow,
-        blocks: tuple[Cut, Cut],
-    ) -> None:
-        self._shapes, self._plane = (left_shape, right_shape), window.shape
+    Right matrices are transformed when they are multiplied, as long as they are cached.
+    """
+
+    def __init__(self, window: ShiftWindow, blocks: tuple[Cut, Cut]) -> None:
+        self._plane = window.shape
         rows, columns = blocks
         self._size = rows.size, columns.size
         self._rights = [
@@ -155,7 +152,7 @@ class BlockFFTCorrelator:
             for to_x, of_x in columns.left
         ]
 
-    def left(self, matrices: NDArray[np.floating]) -> Operand:
+    def left(self, matrices: NDArray[np.floating]) -> Array:
         """Transform left matrices ``(..., H, W)`` and conjugate the result, scaled for the inverse."""
         batch = matrices.shape[:-2]
         spectra = np.empty((*batch, len(self._lefts), *self._size, 2), matrices.dtype)
@@ -168,15 +165,11 @@ class BlockFFTCorrelator:
                     values[*to, component] = matrices[index][of]
                 cv2.dft(values, spectra[index][block], cv2.DFT_SCALE)
                 np.conjugate(complex_spectra[index][block], out=complex_spectra[index][block])
-        return Operand(complex_spectra, self._shapes[0])
+        return complex_spectra
 
-    def right(self, matrices: NDArray[np.floating]) -> Operand:
-        """Keep right matrices ``(..., H', W')``: each is transformed when it is multiplied, as long as it is cached."""
-        return Operand(matrices, self._shapes[1])
-
-    def sums(self, left: Operand, right: Operand) -> NDArray[np.floating]:
+    def sums(self, left: Array, right: Array) -> NDArray[np.floating]:
         """Multiply the spectra and transform back, shape ``(N, M, ny, nx)``."""
-        lefts, rights = left.values, right.values
+        lefts, rights = left, right
         batch = np.broadcast_shapes(lefts.shape[:2], rights.shape[:2])
         planes = np.empty((*batch, *self._plane), rights.dtype)
         sets = batch[0] if rights.shape[0] == 1 else 1

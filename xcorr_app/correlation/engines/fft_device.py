@@ -10,7 +10,6 @@ import functools
 import importlib
 from typing import Any
 
-from xcorr_app.correlation.engines.base import Operand
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.direct.fft_size import fast_length, smallest_size
 from xcorr_app.gpu.runtime.arrays import Array
@@ -24,24 +23,24 @@ class DeviceFFTCorrelator:
     def __init__(self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow) -> None:
         self._fft = importlib.import_module("cupyx.scipy.fft")
         self._cupy = importlib.import_module("cupy")
-        self._shapes, self._window = (left_shape, right_shape), window
+        self._window = window
         rows = smallest_size(left_shape[0], right_shape[0], window.dy_min, window.dy_max)
         columns = smallest_size(left_shape[1], right_shape[1], window.dx_min, window.dx_max)
         self._size = fast_length(rows), fast_length(columns)
         self._rows = _pieces(window.dy_min, window.dy_max, self._size[0])
         self._columns = _pieces(window.dx_min, window.dx_max, self._size[1])
 
-    def left(self, matrices: Array) -> Operand:
+    def left(self, matrices: Array) -> Array:
         """Transform left matrices ``(..., H, W)``."""
-        return Operand(self._spectrum(matrices), self._shapes[0])
+        return self._spectrum(matrices)
 
-    def right(self, matrices: Array) -> Operand:
+    def right(self, matrices: Array) -> Array:
         """Transform right matrices ``(..., H', W')``."""
-        return Operand(self._spectrum(matrices), self._shapes[1])
+        return self._spectrum(matrices)
 
-    def sums(self, left: Operand, right: Operand) -> Array:
+    def sums(self, left: Array, right: Array) -> Array:
         """Multiply the spectra and transform back, shape ``(N, M, ny, nx)``."""
-        spectrum = _product()(left.values, right.values, 1 / (self._size[0] * self._size[1]))
+        spectrum = _product()(left, right, 1 / (self._size[0] * self._size[1]))
         padded = self._fft.irfft2(spectrum, s=self._size, norm="forward", overwrite_x=True)
         planes = self._cupy.empty((*padded.shape[:-2], *self._window.shape), padded.dtype)
         for to_rows, from_rows in self._rows:

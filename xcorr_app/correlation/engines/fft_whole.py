@@ -11,24 +11,26 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.correlation.engines.base import Operand
+from xcorr_app.correlation.engines.base import AsTheyAre
 from xcorr_app.correlation.engines.fft_blocks import Cut
 from xcorr_app.correlation.engines.thread_memory import thread_memory
 from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.gpu.runtime.arrays import Array
 
 
-class WholeFFTCorrelator:
-    """Correlation theorem over axes that :func:`xcorr_app.correlation.engines.fft_blocks.plan` left in one piece."""
+class WholeFFTCorrelator(AsTheyAre):
+    """Correlation theorem over axes that :func:`xcorr_app.correlation.engines.fft_blocks.plan` left in one piece.
 
-    def __init__(
-        self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, axes: tuple[Cut, Cut]
-    ) -> None:
-        self._shapes, self._plane = (left_shape, right_shape), window.shape
+    Right matrices are transformed when they are multiplied, as long as they are cached.
+    """
+
+    def __init__(self, window: ShiftWindow, axes: tuple[Cut, Cut]) -> None:
+        self._plane = window.shape
         self._size = axes[0].size, axes[1].size
         (to_rows, of_rows), (to_columns, of_columns) = (axis.left[0] for axis in axes)
         self._to, self._of = (to_rows, to_columns), (of_rows, of_columns)
 
-    def left(self, matrices: NDArray[np.floating]) -> Operand:
+    def left(self, matrices: NDArray[np.floating]) -> Array:
         """Transform left matrices ``(..., H, W)``, scaled for the inverse."""
         batch = matrices.shape[:-2]
         spectra = np.empty((*batch, *self._size), matrices.dtype)
@@ -36,15 +38,11 @@ class WholeFFTCorrelator:
         for index in np.ndindex(batch):
             values[self._to] = matrices[index][self._of]
             cv2.dft(values, spectra[index], cv2.DFT_SCALE)
-        return Operand(spectra, self._shapes[0])
+        return spectra
 
-    def right(self, matrices: NDArray[np.floating]) -> Operand:
-        """Keep right matrices ``(..., H', W')``: each is transformed when it is multiplied, as long as it is cached."""
-        return Operand(matrices, self._shapes[1])
-
-    def sums(self, left: Operand, right: Operand) -> NDArray[np.floating]:
+    def sums(self, left: Array, right: Array) -> NDArray[np.floating]:
         """Multiply the spectra and transform back, shape ``(N, M, ny, nx)``."""
-        lefts, rights = left.values, right.values
+        lefts, rights = left, right
         batch = np.broadcast_shapes(lefts.shape[:2], rights.shape[:2])
         planes = np.empty((*batch, *self._plane), rights.dtype)
         rows, columns = rights.shape[-2:]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from xcorr_app.correlation.engines.base import Correlator, Operand
+from xcorr_app.correlation.engines.base import AsTheyAre, Correlator
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array
 
@@ -40,25 +40,19 @@ class _Surrounded:
         self._correlator, self._xp = correlator, xp
         self._shape, self._place = window.shape, computed.inside(window)
 
-    def sums(self, left: Operand, right: Operand) -> Array:
+    def sums(self, left: Array, right: Array) -> Array:
         computed = self._correlator.sums(left, right)
         planes = self._xp.zeros((*computed.shape[:-2], *self._shape), computed.dtype)
         planes[..., *self._place] = computed
         return planes
 
 
-class _NoOverlap:
+class _NoOverlap(AsTheyAre):
     """Nothing to compute: zeros for every pair."""
 
     def __init__(self, window: ShiftWindow, xp: Any) -> None:
         self._shape, self._xp = window.shape, xp
 
-    def left(self, matrices: Array) -> Operand:
-        return Operand(matrices, matrices.shape[-2:])
-
-    def right(self, matrices: Array) -> Operand:
-        return Operand(matrices, matrices.shape[-2:])
-
-    def sums(self, left: Operand, right: Operand) -> Array:
-        batch = np.broadcast_shapes(left.values.shape[:-2], right.values.shape[:-2])
-        return self._xp.zeros((*batch, *self._shape), left.values.dtype)
+    def sums(self, left: Array, right: Array) -> Array:
+        batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+        return self._xp.zeros((*batch, *self._shape), left.dtype)

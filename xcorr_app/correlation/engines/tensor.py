@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.correlation.choice import decide_planes
-from xcorr_app.correlation.engines.base import Correlator, Operand
+from xcorr_app.correlation.engines.base import Correlator
+from xcorr_app.correlation.problem import problem_of
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import DataTypeError
 from xcorr_app.gpu.direct.kernels import max_pairs
@@ -64,20 +65,22 @@ class TensorCorrelator:
         self._split = 1 if options.precision == "fp16" else 2
         self._tables = tables_for(self._problem(1, 1, 1))
 
-    def left(self, matrices: Array) -> Operand:
-        """Keep left matrices ``(..., H, W)`` as they are."""
-        return self._kept(matrices, 0)
+    def left(self, matrices: Array) -> Array:
+        """Return matrices as they are, unless the kernels do not read their type."""
+        if matrices.dtype not in _READ:
+            raise DataTypeError(
+                f"engine 'tensor' reads integers of at most 16 bits and float32, the matrices are {matrices.dtype}: "
+                "convert them to float32, or use engine 'fft'"
+            )
+        return matrices
 
-    def right(self, matrices: Array) -> Operand:
-        """Keep right matrices ``(..., H', W')`` as they are."""
-        return self._kept(matrices, 1)
+    right = left
 
-    def sums(self, left: Operand, right: Operand) -> Array:
+    def sums(self, left: Array, right: Array) -> Array:
         """Plain sums of every pair, shape ``(N, M, ny, nx)``, float32."""
-        xp = array_namespace(left.values)
-        lefts = xp.ascontiguousarray(left.values).reshape(-1, *self._shapes[0])
-        rights = xp.ascontiguousarray(right.values).reshape(-1, *self._shapes[1])
-        sets, per_left = right.values.shape[:2]
+        xp = array_namespace(left)
+        lefts, rights = (xp.ascontiguousarray(side).reshape(-1, *side.shape[-2:]) for side in (left, right))
+        sets, per_left = right.shape[:2]
         problem = self._problem(lefts.shape[0], sets * per_left, per_left)
         planes = xp.empty((problem.pairs, *self._window.shape), np.float32)
         at_once = max(1, _TABLE_BYTES // (16 * sum(self._tables.cells)))
@@ -94,16 +97,7 @@ class TensorCorrelator:
         return decide_planes(problem, dtypes=types, engine="tensor", options=self._options, limits=_limits()).kernel
 
     def _problem(self, lefts: int, rights: int, per_left: int) -> Problem:
-        first = (self._window.dy_min, self._window.dx_min)
-        return Problem(*self._shapes, first, self._window.shape, lefts, rights, per_left)
-
-    def _kept(self, matrices: Array, side: int) -> Operand:
-        if matrices.dtype not in _READ:
-            raise DataTypeError(
-                f"engine 'tensor' reads integers of at most 16 bits and float32, the matrices are {matrices.dtype}: "
-                "convert them to float32, or use engine 'fft'"
-            )
-        return Operand(matrices, self._shapes[side])
+        return problem_of(*self._shapes, self._window, lefts, rights, per_left)
 
 
 def _limits() -> DeviceLimits:

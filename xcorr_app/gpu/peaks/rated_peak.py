@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.gpu.runtime.binder import null_pointer, start
 from xcorr_app.gpu.runtime.launch import Launch
 
@@ -91,7 +92,7 @@ def rate_peaks(
     )
     launch = rated_peak_launch(count, fisher=fisher, rate=rate)
     start(launch, (planes, scores, of_planes, workspace, records), numbers)
-    return RatedPeaks.of(records.get())
+    return RatedPeaks.of(to_host(records))
 
 
 def _ties(tied: NDArray[np.integer] | None, zero: tuple[int, int] | None) -> tuple[int, int, int]:

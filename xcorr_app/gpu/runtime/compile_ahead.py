@@ -34,14 +34,11 @@ _MAX_PROCESSES = 16
 _POLL_SECONDS = 0.1
 
 
-def compile_ahead() -> None:
-    """Compile for the current device what the record names, once for each cache folder; returns when all is done."""
-    cupy = importlib.import_module("cupy")
-    if not RECORD.is_file():
-        return
-    capability = cupy.cuda.Device().compute_capability
-    versions = cupy.__version__, cupy.cuda.nvrtc.getVersion(), capability
-    done = f"all of {hashlib.sha256(RECORD.read_bytes()).hexdigest()} {versions}"
+def compile_ahead(device: int) -> None:
+    """Compile for this device what the record names, once for each cache folder; returns when all is done."""
+    cupy, record = importlib.import_module("cupy"), hashlib.sha256(RECORD.read_bytes()).hexdigest()
+    capability = cupy.cuda.Device(device).compute_capability
+    done = f"all of {record} {(cupy.__version__, cupy.cuda.nvrtc.getVersion(), capability)}"
     if load_kernel(done) is not None:
         return
     count = min(worker_count(), _MAX_PROCESSES)

@@ -73,13 +73,17 @@ def begin_loading(text: str) -> None:
     def load() -> None:
         with suppress(Exception):
             require_cuda()
-            threading.Thread(target=load_more, name="xcorr-device-fft").start()
+            for more in (load_more, compile_more):
+                threading.Thread(target=more, name=f"xcorr-device-{more.__name__}").start()
             select_device(text)
-            compile_ahead()
 
     def load_more() -> None:
         with suppress(Exception):
             importlib.import_module("cupyx.scipy.fft")
+
+    def compile_more() -> None:
+        with suppress(Exception):
+            compile_ahead(int(text.partition(":")[2] or 0))
 
     threading.Thread(target=load, name="xcorr-device").start()
 

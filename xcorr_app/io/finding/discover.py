@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
@@ -16,7 +15,7 @@ from xcorr_app.io.finding.file_names import NumberedStack
 from xcorr_app.io.finding.inputs import Group, grouped_inputs
 from xcorr_app.io.finding.numbered import files_of_channel, joined_by_number, stacks_by_number
 from xcorr_app.io.finding.scan import Channel, Scan, scan_file, scan_for
-from xcorr_app.io.names import label, unique_names
+from xcorr_app.io.names import label, some, unique_names
 from xcorr_app.io.series import Discovery, Failure, SeriesSpec, UnusableFile, paths_of
 from xcorr_app.io.source import ImageFile
 from xcorr_app.io.tiff.ome_set import OmeSet
@@ -26,8 +25,7 @@ Layout = Literal["auto", "frames", "stacks"]
 # Files of the run itself are beside the folders of the series.
 _RESERVED = ("report.html", "run.json")
 _NOTE = "{folder}: {count} images of other kinds were left out; name them to use them."
-_SHOWN = 3
-_FEW, _THREADS, _AT_ONCE = 8, 4, 8
+_THREADS = 4
 
 
 def discover(
@@ -207,12 +205,8 @@ def _each(
 
 def _scanned(paths: Sequence[Path], limits: Limits, scan: Scan) -> dict[Path, ImageFile | UnusableFile]:
     """Check files by several threads, of which most wait for the disk."""
-    if len(paths) < _FEW:
-        return {path: _scan_or_note(path, limits, scan) for path in paths}
-    parts = [paths[start : start + _AT_ONCE] for start in range(0, len(paths), _AT_ONCE)]
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="xcorr-scan") as pool:
-        found = pool.map(lambda part: [_scan_or_note(path, limits, scan) for path in part], parts)
-        return dict(zip(paths, chain.from_iterable(found), strict=True))
+        return dict(zip(paths, pool.map(lambda path: _scan_or_note(path, limits, scan), paths), strict=True))
 
 
 def _scan_or_note(path: Path, limits: Limits, scan: Scan) -> ImageFile | UnusableFile:
@@ -228,17 +222,11 @@ def _failures(files: Sequence[ImageFile | UnusableFile]) -> list[Failure]:
 
 def _tell_layout(group: Group, files: Sequence[ImageFile | UnusableFile]) -> Literal["frames", "stacks"]:
     usable = [file for file in files if not isinstance(file, UnusableFile)]
-    pages = [file for file in usable if file.page_count == 1]
-    stacks = [file for file in usable if file.page_count > 1]
+    pages = [file.path.name for file in usable if file.page_count == 1]
+    stacks = [file.path.name for file in usable if file.page_count > 1]
     if pages and stacks:
         raise InputError(
-            f"{group.path}: mixes {_some(pages, 'single-page')} and {_some(stacks, 'multi-page')}; "
+            f"{group.path}: mixes files of one page ({some(pages)}) and of several ({some(stacks)}); "
             "use --layout frames to make one series of all pages, or --layout stacks to take each file by itself"
         )
     return "frames" if pages else "stacks"
-
-
-def _some(files: Sequence[ImageFile], what: str) -> str:
-    names = ", ".join(file.path.name for file in files[:_SHOWN])
-    more = f", ... and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
-    return f"{len(files)} {what} file{'s' if len(files) > 1 else ''} ({names}{more})"

@@ -87,12 +87,6 @@ def axis_of(mark: re.Match[str]) -> str:
     return _AXIS_OF[(mark[1] or mark[2]).lower()]
 
 
-def some(names: Sequence[str]) -> str:
-    """Name the first of several, and how many more there are."""
-    more = f", ... and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
-
-
 def read_names(paths: Sequence[Path]) -> list[NamedFile]:
     """Read the names of files of one folder.
 

@@ -20,10 +20,9 @@ from xcorr_app.io.finding.file_names import (
     gaps,
     may_be_wells,
     read_names,
-    some,
     stack_of,
 )
-from xcorr_app.io.names import natural_key, stem
+from xcorr_app.io.names import natural_key, some, stem
 
 _MAX_CHANNELS = 16
 """More numbers of channels than that, and no others, may well count frames."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.correlation.peaks import find_peaks, nearest_of_equals, neighbourhoods, prefer
+from xcorr_app.correlation.peaks import find_peaks, neighbourhoods
 from xcorr_app.correlation.plane_peaks import lacks_neighbours
 from xcorr_app.correlation.subpixel import refine
 from xcorr_app.correlation.window import ShiftWindow
@@ -155,21 +155,20 @@ def _rated(planes: Array, number: Array, window: ShiftWindow, alike: float) -> t
 
     And the values (n, 3, 3) beside them.
     """
-    xp, search = array_namespace(planes), (slice(None), slice(None))
-    peaks = find_peaks(planes, search)
-    if (nearest := nearest_of_equals(planes, search, (-window.dy_min, -window.dx_min), peaks)) is not None:
-        peaks = prefer(peaks, planes, nearest)
-    rating = significance(planes, peaks.row, peaks.column, peaks.value, scores=True)
+    xp = array_namespace(planes)
+    peaks = find_peaks(planes, (slice(None), slice(None)), (-window.dy_min, -window.dx_min))
+    place = xp.asarray(peaks.row), xp.asarray(peaks.column)
+    rating = significance(planes, *place, peaks.value, scores=True)
     number = xp.broadcast_to(number, planes.shape)  # of one mask they are known once
-    met = to_host(neighbourhoods(number, peaks.row, peaks.column, 0))[:, 0, 0]
-    beside: NDArray[np.float64] = to_host(neighbourhoods(planes, peaks.row, peaks.column, 1)).astype(np.float64)
+    met = to_host(neighbourhoods(number, *place, 0))[:, 0, 0]
+    beside: NDArray[np.float64] = to_host(neighbourhoods(planes, *place, 1)).astype(np.float64)
     found = {
-        "score": to_host(peaks.value).astype(np.float64),
-        "peak_ratio": to_host(peaks.ratio()),
+        "score": peaks.value.astype(np.float64),
+        "peak_ratio": peaks.ratio(),
         "significance": rating.z,
         "false_alarm": rating.false_alarm,
         "chance_score": quality.score_by_chance(met / alike, window),
-        "peak": np.stack([to_host(peaks.row) + window.dy_min, to_host(peaks.column) + window.dx_min], axis=1),
+        "peak": np.stack([peaks.row + window.dy_min, peaks.column + window.dx_min], axis=1),
         "on_edge": lacks_neighbours(beside, window),
     }
     return found, beside

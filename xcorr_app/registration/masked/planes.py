@@ -73,7 +73,7 @@ class MaskedPlanes:
         values, mask = image.astype(dtype), counts.astype(dtype)
         self._power = float((values * values).sum(dtype=np.float64)) / max(float(counts.sum()), 1.0)
         self._of_masks = self._correlator.left(xp.stack([mask, values, values * values])[:, None])
-        self._of_values, self._of_squares = (self._of_masks._replace(values=self._of_masks.values[:n]) for n in (2, 1))
+        self._of_values, self._of_squares = (self._of_masks[:n] for n in (2, 1))
         self._known: tuple[Array, tuple[Array, Array, Array]] | None = None
         self._looked_up = threading.Lock()
 

@@ -15,7 +15,7 @@ from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.measuring.one_pass import OnePass
 from xcorr_app.registration.measuring.phase_ramp import refine
-from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers, MedianOfOthers, Reference
+from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers, Reference
 from xcorr_app.registration.measuring.reweighted_fit import FINELY_NOISY, fit_reweighted
 from xcorr_app.registration.measuring.rivals import CANDIDATES, disambiguated, stand_still
 from xcorr_app.registration.measuring.scene_of_two import scene_of_two
@@ -84,17 +84,13 @@ class Measurement(OnePass):
         super().__init__(frames, walk, settings, xp)
         self._count, self._whole, self._tiles = frames.count, whole, tiles
 
-    def kernel_for(self, image: Array) -> NDArray[np.float64] | None:
-        """Weighting of frequencies where frames are compared with this image (h, w)."""
-        return self.weighting.kernel(FixedImage(image))
-
     def run(self, reference: Reference, stage: str, verified: NDArray[np.bool_]) -> Measured:
         """Measure all frames; those marked in `verified` also by the float64 FFT and by the definition.
 
         Where the tiles of a few frames do not move as one, all are measured a second time, without those that move
         otherwise, and refined with less weight on pixels that differ, as far as either is surer.
         """
-        sampled = self._looked_at(reference)
+        sampled = self._sampled(reference)
         columns = self.compare(reference, stage, verified, sampled)
         if self._whole:
             return columns
@@ -345,11 +341,11 @@ class Measurement(OnePass):
         """Frames that stand for all."""
         return min(_SAMPLED_FRAMES, self._count // _FRAMES_PER_LOOK + 2)
 
-    def _looked_at(self, reference: Reference) -> NDArray[np.bool_]:
+    def _sampled(self, reference: Reference) -> NDArray[np.bool_]:
         """Mark frames whose tiles are looked at: a few, spread over the stack."""
         chosen = np.zeros(self._count, dtype=bool)
         # A mean of frames that were not aligned is blurred: it differs everywhere.
-        is_blurred = isinstance(reference, (MeanOfOthers, MedianOfOthers)) or reference.part is not None
+        is_blurred = isinstance(reference, MeanOfOthers)
         if self._tiles and self.settings.normalization == "zncc" and not is_blurred:
             chosen[_spread(chosen.size, self._few)] = True
         return chosen
@@ -373,7 +369,7 @@ class Measurement(OnePass):
         once: bool,
     ) -> None:
         """Fit the chosen frames (T,) so that pixels that differ count less."""
-        kernel = self.weighting.kernel(reference, quiet=FINELY_NOISY) if chosen.any() else None
+        kernel = self.kernel(reference, quiet=FINELY_NOISY) if chosen.any() else None
 
         def fitted(images: Array, frames: Array, numbers: NDArray[np.intp]) -> FineShifts:
             return fit_reweighted(images, frames, shifts[numbers], kernel, once=once)

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.normalize import Overlaps
-from xcorr_app.correlation.peaks import find_peaks, nearest_of_equals, neighbourhoods, prefer
+from xcorr_app.correlation.peaks import find_peaks, neighbourhoods, prefer
 from xcorr_app.gpu.peaks.rated_peak import rate_peaks
-from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
+from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 from xcorr_app.registration.standard_error.significance import Significance, Spread, rated, significance, strides_of
 
 
@@ -98,21 +98,18 @@ def find_rated_peaks(
             rating = rated(shape, (found.value, spreads[0]), (found.transformed, spreads[1]) if plain else None)
         climbs = _beyond(found.climbs, found.row, found.column, box)
         return FoundPeaks(found.row, found.column, found.value, found.rival, climbs, found.around, found.near, rating)
-    peaks = find_peaks(planes.searched, box)
-    if tied is None and zero is not None:
-        tied = nearest_of_equals(planes.searched, box, zero, peaks)
+    peaks = find_peaks(planes.searched, box, zero if tied is None else None)
     if tied is not None:
         peaks = prefer(peaks, planes.searched, tied)
     around = neighbourhoods(planes.scores, peaks.row, peaks.column, 2)
     near = neighbourhoods(planes.searched, peaks.row, peaks.column, 1)
-    climbs = to_host((near > peaks.value[:, None, None]).any(axis=(1, 2)))
+    climbs = (near > peaks.value[:, None, None]).any(axis=(1, 2))
     rating = Significance(*np.full((2, len(planes.searched)), np.nan))
     if rate:
         of_box = peaks.row - box[0].start, peaks.column - box[1].start
         rating = significance(planes.searched[:, *box], *of_box, peaks.value, scores=plain)
-    row, column, value, rival = (to_host(each) for each in (peaks.row, peaks.column, peaks.value, peaks.rival))
-    climbs = _beyond(climbs, row, column, box)
-    return FoundPeaks(row, column, value, rival, climbs, to_host(around), to_host(near), rating)
+    climbs = _beyond(climbs, peaks.row, peaks.column, box)
+    return FoundPeaks(peaks.row, peaks.column, peaks.value, peaks.rival, climbs, around, near, rating)
 
 
 def _beyond(

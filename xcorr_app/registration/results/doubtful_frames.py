@@ -119,9 +119,9 @@ def _right(
     right = np.tile(np.where(stands, 1.0, np.where(doubted, 1 - chance, 0.0)), (steps.size, 1))
     for _ in range(_ROUNDS):
         error = own + np.where(stands, 0.0, (1 - right) / np.maximum(right, _NEVER) * anywhere)
-        said, spread = _by_others(places, error, numbers, steps)
+        expected, spread = _by_others(places, error, numbers, steps)
         total = np.minimum(spread, anywhere) + own
-        chi_squared = ((places - said) ** 2).sum(axis=2) / total
+        chi_squared = ((places - expected) ** 2).sum(axis=2) / total
         density = (1 + chi_squared / _TAILS) ** (-1 - _TAILS / 2) / (2 * np.pi * total)
         # Whether frames of this stack are right at all is told by the others; the reference finds itself.
         others = (right.sum(axis=1, keepdims=True) - right) / numbers.size

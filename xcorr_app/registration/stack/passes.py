@@ -44,8 +44,6 @@ class Pass:
     progress : callable, optional
     held : bool
         The device holds all images already: ranges may be longer, since nothing waits until they are read.
-    one_by_one : bool
-        On a CPU, too, one range after the other.
     """
 
     count: int
@@ -53,7 +51,6 @@ class Pass:
     on_device: bool
     progress: Progress | None = None
     held: bool = False
-    one_by_one: bool = False
 
     @property
     def images_at_once(self) -> int:
@@ -99,7 +96,7 @@ class Pass:
         size = max(1, self.images_at_once)
         ranges = ((start, min(start + size, last)) for start in range(first, last, size))
         workers = worker_count()
-        if workers == 1 or last - first <= size or self.one_by_one:
+        if workers == 1 or last - first <= size:
             for start, stop in ranges:
                 yield stop, job(start, stop)
             return

@@ -18,14 +18,15 @@ is, of independent tiles, what P makes of it (the diagonal of P^T R P, times u_k
 
 a standard normal deviate, whatever the noise of each tile is, and although the noise of the reference is the same in
 all frames (spatial autocorrelation: Moran 1950, doi 10.2307/2332142). The pattern of the largest z is taken, of both
-axes together or one alone. If that is no chance, C follows from Q less what independent tiles make of it, which is free
-of bias for a pattern that is the true one (the variance components of Henderson 1953, doi 10.2307/3001853); and
+axes together or one alone. C follows from Q less what independent tiles make of it, which is free of bias for a pattern
+that is the true one (the variance components of Henderson 1953, doi 10.2307/3001853); and
 
     C (sum over pairs w_k w_l rho_kl - sum over tiles of the same of P w w^T rho P^T)
 
-is the variance of the shift beyond the scatter of independent tiles. Where frames were found to turn or to bend, the
-linear motion is fitted to u as well, P is the projection that this leaves, and the sums of w_k w_l are those of the
-fitted shift of the middle.
+is the variance of the shift beyond the scatter of independent tiles. Of it counts the part 1 - c / z^2 that chance does
+not explain, c being the mean square of the largest z of tiles that have nothing in common (James and Stein 1961). Where
+frames were found to turn or to bend, the linear motion is fitted to u as well, P is the projection that this leaves,
+and the sums of w_k w_l are those of the fitted shift of the middle.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ from xcorr_app.registration.standard_error.uncertainty import frame_sums, unshar
 
 _FEWEST = 12
 """Tiles that all frames have in common, below which nothing is said."""
-_DEVIATIONS = 4.0
-"""By which neighbours are more alike than chance: the largest of some sixteen, half of them alike."""
+_BY_CHANCE = 2.6
+"""Mean square of the largest of these deviates where tiles have nothing in common: of fourteen, half of them alike."""
 _DISCS = 0.6, 1.0, 1.5, 2.0, 3.0
 """Standard deviations of the Gaussian by which displacements are alike, in tiles; wider ones are a motion of all."""
 _BANDS = 0.3, 1.0
@@ -126,7 +127,7 @@ def _whole(shifts: Floats) -> NDArray[np.intp]:
 
 
 def excess_variance(found: Contributions, *, linear: bool = False) -> Floats:
-    """Variance (2,) of shifts, in square pixels, beyond the scatter of tiles; zero where chance may do as much.
+    """Variance (2,) of shifts, in square pixels, beyond the scatter of tiles, less what chance does.
 
     With `linear`, shifts are those of the middle of frames that turn, grow or shear as well.
     """
@@ -139,7 +140,7 @@ def excess_variance(found: Contributions, *, linear: bool = False) -> Floats:
     likely = np.maximum(deviations, deviations.sum(axis=1, keepdims=True) / np.sqrt(2))
     return np.array(
         [
-            max(of_axis.variance(patterns[best]), 0.0) if likely[best, axis] > _DEVIATIONS else 0.0
+            max(of_axis.variance(patterns[best]), 0.0) * (1 - _BY_CHANCE / max(likely[best, axis] ** 2, _BY_CHANCE))
             for axis, (of_axis, best) in enumerate(zip(common, likely.argmax(axis=0), strict=True))
         ]
     )
