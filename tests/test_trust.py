@@ -46,7 +46,7 @@ def test_point_1_a_drifting_smooth_scene_is_not_pulled_to_zero(xp):
     assert worst(estimate_shifts(stack, "first", 24, normalization="none"), displacements) > 2
 
 
-@pytest.mark.parametrize("reference", ["mean", "median", "template"])
+@pytest.mark.parametrize("reference", ["mean", "template"])
 def test_point_2_a_frame_does_not_vote_for_itself(xp, rng, reference):
     stack = rng.normal(size=(8, 64, 64))  # nothing but noise: any shift is as good as zero
     naive = estimate_shifts(xp.asarray(stack), xp.asarray(stack.mean(axis=0)), 12)

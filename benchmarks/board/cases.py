@@ -63,7 +63,7 @@ CASES: tuple[Case, ...] = (
     # Noise and drift alone.
     *(_case(f"plain/spots/{snr:g}", _condition, "plain", snr, ways=EVERY, asked=_CHEAP) for snr in (0.3, 2, 5, 20)),
     *(_case(f"plain/speckle/{snr:g}", _condition, "plain", snr, "speckle", asked=_CHEAP) for snr in (0.3, 5.0, 20.0)),
-    _case("plain/previous", scenes.plain, 2.0, ways=("previous", "rolling:3", "pairs:2")),
+    _case("plain/previous", scenes.plain, 2.0, ways=("previous", "pairs:2")),
     *(_case(f"plain/window/{px}", scenes.plain, 0.2, max_shift=px, ways=FIRST) for px in (8, 40)),
     *(_case(f"plain/{kind} noise", scenes.noise_of_another_kind, kind, 3.0) for kind in ("heavy", "correlated")),
     # What stands still.

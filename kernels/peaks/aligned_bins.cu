@@ -1,5 +1,6 @@
 // Parts of images that show the same of a scene (xcorr_app/registration/pattern/one_layer.py): means of SIDE x SIDE
 // pixels, and sums over their rows. A block takes a row of an image. Floor: one read of the parts.
+// Document: none.
 #include "aligned.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS)

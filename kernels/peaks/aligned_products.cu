@@ -1,6 +1,7 @@
 // Products of the spectra of images with each other, once they are moved onto each other, of frequencies below LOW: the
 // real parts of pairs (i, j), j >= i, summed over a row of frequencies, which a block takes. Floor: one read of the
 // spectra.
+// Document: none.
 #include "aligned.cuh"
 
 #define PAIRS (MOST * (MOST + 1) / 2)

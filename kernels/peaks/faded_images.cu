@@ -1,5 +1,6 @@
 // Images less their means, that fade to zero towards all sides (Tukey's window, of whose sides RIM fades), in place. A
 // block takes a row of an image, of which sums over all rows are known. Floor: one read and one write of the images.
+// Document: none; Harris 1978, windows for the discrete Fourier transform: Tukey's.
 #include "aligned.cuh"
 
 __device__ __forceinline__ double weight(int k, int size) {

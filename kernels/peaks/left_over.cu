@@ -3,6 +3,7 @@
 // different rests once these are back where the images were. Four sums: the rest's power where there is noise alone
 // (beyond HIGH, off the axes); power of the mean, and of the rest, below LOW; products everywhere. In the first column
 // both halves of the plane are seen, so that it counts by half. Floor: one read of the spectra.
+// Document: none.
 #include "aligned.cuh"
 
 #define SUMS 4

@@ -6,6 +6,7 @@
 // lies outside take the frame's edge.
 //
 // Floor: one read and one write at the copy rate: 512 x 512 of uint16 on an H200 0.38 us, and 0.77 us for MOVED.
+// Document: none; Makhoul 1980, doi:10.1109/TASSP.1980.1163351.
 #include "fourier.cuh"
 
 #ifndef MOVED

@@ -4,6 +4,7 @@
 // FFT. The phases pi k s / n of each frame are a table: cosine and sine in `phases`, exp(i pi k / 2n) in `turns`.
 //
 // Floor: one read of n / 2 complex numbers a line and one write of n at the copy rate: 512 x 512, 0.77 us on an H200.
+// Document: none; Makhoul 1980, doi:10.1109/TASSP.1980.1163351.
 #include "fourier.cuh"
 
 #define THREADS 256

@@ -3,6 +3,7 @@
 // A thread = the sums that a thread of hankel_frames.cu held for one ey: two frames, eight apart, and two neighbouring
 // ex.
 // Floor: one read of the workspace and one write of the planes.
+// Document: none.
 #ifndef FRAMES_ARE_LEFT
 #define FRAMES_ARE_LEFT 0
 #endif

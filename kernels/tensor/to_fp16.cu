@@ -1,6 +1,7 @@
 // Matrices in fp16, centred and scaled (scaling.cuh): rows of `pitch` words of two elements, zero after the last. A
 // thread = four neighbouring elements. For hankel_warpgroup.cu, whose fixed matrices are read many times.
 // Floor: one read of the matrices and a write of half that size.
+// Document: none.
 #include "problem.cuh"
 #include "zncc.cuh"
 #include "scaling.cuh"

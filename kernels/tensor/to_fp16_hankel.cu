@@ -4,6 +4,7 @@
 // A thread = one position. Tensor cores read operands in rows of 16 bytes that begin at multiples of 16 bytes; rows of
 // a Hankel matrix begin one element apart, so each element is stored here eight times.
 // Floor: one read of the matrices and a write of eight times half that size.
+// Document: none.
 #include "problem.cuh"
 #include "zncc.cuh"
 #include "scaling.cuh"

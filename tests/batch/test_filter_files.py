@@ -8,11 +8,10 @@ import tifffile
 from scipy import ndimage
 
 from tests.batch.filter_runs import assert_rounded, expected, filtering, result
-from tests.batch.movies import files, movie, record, write_movie
+from tests.batch.movies import movie, record, write_movie
 from tests.batch.test_bad_input import BROKEN
 from tests.batch.test_layouts import hyperstack, write_pages
-from tests.batch.test_output_folder import content as stored
-from tests.io.samples import noise, write_imagej, write_ome, write_plain, write_shaped
+from tests.io.samples import write_imagej, write_ome, write_shaped
 from xcorr_app.io import scan_file
 
 
@@ -68,46 +67,11 @@ def test_broken_frame_of_a_series_is_zero_and_named(tmp_path):
     assert "plane 1 is unreadable" in again.stdout
 
 
-def test_type_of_pixel_that_cannot_be_filtered(tmp_path):
-    write_plain(tmp_path / "m.tif", noise((2, 9, 9), "uint32"))
-    run = filtering(tmp_path / "m.tif", "-o", tmp_path / "out", "--box", "3")
-    assert run.code == 1
-    assert "m: images of uint32 cannot be filtered" in run.stdout
-    assert files(tmp_path / "out") == {"run.json"}
-
-
 @pytest.fixture
 def folder(tmp_path):
     write_movie(tmp_path / "in" / "a.tif")
     write_movie(tmp_path / "in" / "b.tif", seed=1)
     return tmp_path / "in"
-
-
-@pytest.mark.parametrize("change", ["input", "taps", "output", "record", "facts"])
-def test_resume_does_anew_what_no_longer_holds(tmp_path, folder, change):
-    taps = tmp_path / "taps.csv"
-    taps.write_text("1,2,1\n")
-    options = ["--taps", taps] if change == "taps" else ["--gaussian", "1"]
-    assert filtering(folder, "-o", tmp_path / "out", *options).code == 0
-    anew = ["a", "b"]
-    if change == "taps":
-        taps.write_text("1,3,1\n")
-    else:
-        anew = ["a"]
-        if change == "input":
-            write_movie(folder / "a.tif", seed=7)
-        elif change == "output":
-            (tmp_path / "out" / "a" / "a_filtered.tif").write_bytes(b"II*\0")
-        else:
-            path = tmp_path / "out" / ".xcorr" / "a.json"
-            whole = json.loads(path.read_text())
-            path.write_text(json.dumps(whole | {"facts": None}) if change == "facts" else "\0")
-    filtering(folder, "-o", tmp_path / "out", *options, "--resume")
-    assert record(tmp_path / "out")["resumed"] == [name for name in "ab" if name not in anew]
-    filtering(folder, "-o", tmp_path / "fresh", *options)
-    ours, fresh = stored(tmp_path / "out"), stored(tmp_path / "fresh")
-    for name in ("a/a_filtered.tif", "b/b_filtered.tif"):
-        assert ours[name] == fresh[name]
 
 
 def test_record_of_a_run(tmp_path, folder):

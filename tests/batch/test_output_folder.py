@@ -124,27 +124,38 @@ def test_what_another_device_has_done_is_done_anew(tmp_path, folder, monkeypatch
     assert record(tmp_path / "out")["resumed"] == ["a", "b"]
 
 
-@pytest.mark.parametrize("change", ["input", "reference", "output", "record", "pictures"])
-def test_resume_does_anew_what_no_longer_holds(tmp_path, folder, change):
-    reference = write_movie(tmp_path / "reference.tif", drift=((0, 0),))
-    options = ["--reference", reference]
-    align(folder, "-o", tmp_path / "out", *options)
-    anew = ["a"]
-    if change == "input":
-        write_movie(folder / "a.tif", seed=7)
-    elif change == "reference":
-        write_movie(reference, drift=((1, 0),))
-        anew = ["a", "b"]
-    elif change == "output":
-        (tmp_path / "out" / "a" / "shifts.csv").write_text("frame\n")
-    else:
-        suffix = "json" if change == "record" else "html"
-        (tmp_path / "out" / ".xcorr" / f"a.{suffix}").write_bytes(b"\x00\x01")
-    align(folder, "-o", tmp_path / "out", *options, "--resume")
+CHANGED = {
+    "input": lambda place: write_movie(place / "in" / "a.tif", seed=7),
+    "named": lambda place: (
+        write_movie(place / "reference.tif", drift=((1, 0),)),
+        (place / "taps.csv").write_text("1,3,1\n"),
+    ),
+    "output": lambda place: [path.write_bytes(b"II*\0") for path in (place / "out" / "a").glob("*.*")][:1],
+    "record": lambda place: (place / "out" / ".xcorr" / "a.json").write_text("\0"),
+    "facts": lambda place: (place / "out" / ".xcorr" / "a.json").write_text(
+        json.dumps(json.loads((place / "out" / ".xcorr" / "a.json").read_text()) | {"facts": None})
+    ),
+    "pictures": lambda place: (place / "out" / ".xcorr" / "a.html").write_bytes(b"\x00\x01"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGED)
+@pytest.mark.parametrize(
+    ("command", "named"), [("align", ("--reference", "reference.tif")), ("filter", ("--taps", "taps.csv"))]
+)
+def test_resume_does_anew_what_no_longer_holds(tmp_path, folder, monkeypatch, command, named, change):
+    monkeypatch.chdir(tmp_path)
+    write_movie(tmp_path / "reference.tif", drift=((0, 0),))
+    (tmp_path / "taps.csv").write_text("1,2,1\n")
+    words = (command, folder, "--device", "cpu", *named, "-o")
+    xcorr(*words, "out")
+    CHANGED[change](tmp_path)
+    xcorr(*words, "out", "--resume")
+    anew = "ab" if change == "named" else "" if (command, change) == ("filter", "pictures") else "a"
     assert record(tmp_path / "out")["resumed"] == [name for name in "ab" if name not in anew]
-    align(folder, "-o", tmp_path / "fresh", *options)
+    xcorr(*words, "fresh")
     ours, fresh = content(tmp_path / "out"), content(tmp_path / "fresh")
-    results = {name for name in fresh if name.endswith((".csv", ".tif", ".html"))}
+    results = {name for name in fresh if name.endswith((".csv", ".tif", "report.html"))}
     assert {name: ours[name] for name in results} == {name: fresh[name] for name in results}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.batch.movies import movie, refused, write_movie
 from tests.cli.planes import correlate, rows_of
-from tests.io.samples import noise, write_ome, write_plain
+from tests.io.samples import write_plain
 from xcorr_app.batch.correlate import plan as correlation_plan
 from xcorr_app.batch.correlate import run as batch_correlate
 from xcorr_app.correlation.engines.definition import DefinitionCorrelator
@@ -20,41 +20,6 @@ from xcorr_app.errors import OutputError
 @pytest.fixture
 def stack(tmp_path):
     return write_movie(tmp_path / "m.tif")
-
-
-def test_counts_that_cannot_be_shared_out(tmp_path, stack):
-    write_plain(tmp_path / "three.tif", movie()[:3])
-    refused(
-        correlate(tmp_path / "three.tif", stack, tmp_path / "p.npy", "--form", "n-to-mn"),
-        "its 4 images cannot be shared out evenly among 3 left ones",
-    )
-
-
-def test_times_and_planes_are_no_single_stack(tmp_path, stack):
-    write_ome(tmp_path / "tz.ome.tif", noise((2, 3, 40, 48)), "TZYX")
-    refused(
-        correlate(tmp_path / "tz.ome.tif", stack, tmp_path / "p.npy", "--form", "n-to-m"), "2 x 3 images along two axes"
-    )
-
-
-def test_phase_correlation_of_unequal_images(tmp_path):
-    np.save(tmp_path / "l.npy", noise((8, 9)))
-    np.save(tmp_path / "r.npy", noise((9, 9)))
-    refused(
-        correlate(tmp_path / "l.npy", tmp_path / "r.npy", tmp_path / "p.npy", "--normalization", "phase"),
-        "'phase' needs images of one size, got (8, 9) and (9, 9)",
-    )
-
-
-@pytest.mark.parametrize("name", ["nowhere.tif", ".", "text.tif"])
-def test_inputs_that_are_no_images(tmp_path, stack, name):
-    (tmp_path / "text.tif").write_text("no image")
-    refused(correlate(stack, tmp_path / name, tmp_path / "p.npy", "--form", "n-to-m"), str(tmp_path / name))
-
-
-@pytest.mark.parametrize("name", ["p", "p.png", "p.ome.tif"])
-def test_endings_that_are_not_known(tmp_path, stack, name):
-    refused(correlate(stack, stack, tmp_path / name, "--form", "n-to-m"), "choose one by the ending")
 
 
 def test_an_output_that_exists(tmp_path, stack):
@@ -75,13 +40,6 @@ def test_an_output_that_is_an_input(tmp_path, stack, link):
         link(stack, out)
     refused(correlate(stack, stack, out, "--form", "n-to-m", "--overwrite"), "is an input")
     assert stack.read_bytes() == before
-
-
-def test_an_output_without_a_folder_or_that_is_one(tmp_path, stack):
-    (tmp_path / "folder.npy").mkdir()
-    refused(correlate(stack, stack, tmp_path / "a" / "p.npy", "--form", "n-to-m"), "does not exist; make it")
-    refused(correlate(stack, stack, tmp_path / "folder.npy", "--form", "n-to-m", "--overwrite"), "is a folder")
-    refused(correlate(stack, stack, tmp_path / ("n" * 300 + ".npy"), "--form", "n-to-m"), "cannot be used as a file")
 
 
 @pytest.mark.parametrize("side", [0, 1])

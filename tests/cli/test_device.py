@@ -29,16 +29,6 @@ def old_driver(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", cupy)
 
 
-@pytest.fixture
-def no_cupy(monkeypatch):
-    monkeypatch.setitem(sys.modules, "cupy", None)
-
-
-def test_cuda_asked_for_and_no_cupy(tmp_path, stack, no_cupy):
-    refused(xcorr("align", stack, "-o", tmp_path / "out", "--device", "cuda"), "CuPy cannot be imported", "install")
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.parametrize("device", ["cuda", "cuda:1"])
 def test_cuda_asked_for_and_driver_too_old(tmp_path, stack, old_driver, device):
     refused(

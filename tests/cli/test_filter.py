@@ -90,13 +90,6 @@ def test_auto_without_a_gpu_is_the_cpu_and_says_so_when_asked(tmp_path, stack, m
     assert "GPU" not in quiet.stdout
 
 
-@pytest.mark.parametrize("options", [["--device", "cuda"], ["--device", "cuda:1"], ["--engine", "reuse"]])
-def test_a_gpu_that_is_needed_and_not_there(tmp_path, stack, monkeypatch, options):
-    monkeypatch.setitem(sys.modules, "cupy", None)
-    refused(xcorr("filter", stack, "-o", tmp_path / "out", "--box", "3", *options), "CuPy cannot be imported")
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.parametrize("kind", ["ome", "imagej"])
 def test_every_nth_result_of_a_bank_with_pixels_as_much_larger(tmp_path, kind):
     data, name = noise((2, 21, 34), "uint8"), "m.ome.tif" if kind == "ome" else "m.tif"

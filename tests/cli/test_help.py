@@ -77,29 +77,8 @@ def test_completion_scripts(shell):
     assert f"_XCORR_COMPLETE={shell}_complete" in run.stdout
 
 
-def test_unknown_command_and_option():
-    assert xcorr("nonsense").code == 2
-    assert xcorr("align", "--nonsense").code == 2
-    assert xcorr("align").code == 2
-    assert xcorr("correlate", "left.tif", "right.tif").code == 2
-    assert xcorr("filter", "m.tif", "--box", "3").code == 2
-
-
 def test_env_lists_device_versions_cache_and_engines():
     run = xcorr("env")
     assert run.code == 0
     for word in ("processor", "GPU", "kernel cache", "engine        fft on the CPU: runs", "numpy", "xcorr-app"):
         assert word in run.stdout, word
-
-
-@pytest.mark.parametrize(("typed", "hint"), [("algin", "Did you mean align?"), ("zzz", "Choose from: align, apply,")])
-def test_a_mistyped_command_is_told_what_there_is(typed, hint):
-    run = xcorr(typed)
-    assert run.code == 2
-    assert hint in run.stderr
-
-
-@pytest.mark.parametrize("name", ["align", "apply", "correlate", "field", "filter", "unmix"])
-def test_output_is_required(name):
-    """Else results would lie in the current folder."""
-    assert "Missing option '-o' / '--output'" in xcorr(name, "m.tif", "m.tif").stderr

@@ -7,16 +7,19 @@ import sys
 
 import numpy as np
 import pytest
+import tifffile
 
 from tests.batch.movies import write_movie, xcorr
-from tests.io.samples import noise, write_shaped
+from tests.io.samples import noise, write_ome, write_plain, write_shaped
 
 INPUTS = {
     "align": ("m.tif", "-o", "out"),
     "filter": ("m.tif", "-o", "out"),
     "unmix": ("c.tif", "-o", "out"),
     "correlate": ("m.tif", "m.tif", "-o", "p.npy"),
+    "": (),
 }
+"""A command's inputs and output; rows without a command name their own."""
 
 
 @pytest.fixture(scope="module")
@@ -24,13 +27,66 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wrong")
     write_movie(folder / "m.tif")
     write_shaped(folder / "c.tif", noise((3, 20, 30)), "CYX")
+    write_movie(folder / "small.tif", shape=(20, 20), drift=((0, 0),))
+    write_plain(folder / "wide.tif", noise((2, 9, 9), "uint32"))
+    write_plain(folder / "flat.tif", np.full((2, 96, 112), 7, np.uint8))
+    tifffile.imwrite(folder / "rgba.tif", noise((6, 7, 4), "uint8"), photometric="rgb", extrasamples=["unassalpha"])
+    (folder / "t.csv").write_text("dy,dx\n0,0\n1,1\n2,2\n3,3\n")
+    write_ome(folder / "tc.ome.tif", noise((3, 2, 20, 30)), "TCYX")
+    write_plain(folder / "three.tif", noise((3, 40, 48)))
+    write_ome(folder / "tz.ome.tif", noise((2, 3, 40, 48)), "TZYX")
     np.savetxt(folder / "m.csv", np.eye(3), delimiter=",")
-    return folder
+    np.save(folder / "l.npy", noise((8, 9)))
+    np.save(folder / "r.npy", noise((9, 9)))
+    (folder / "text.tif").write_text("no image")
+    (folder / "folder.npy").mkdir()
+    return folder, set(folder.iterdir())
 
 
 @pytest.mark.parametrize(
     ("command", "words", "message"),
     [
+        ("", "field m.tif -o out --mask none.tif", "none.tif"),
+        ("", "nonsense", "Choose from: align, apply,"),
+        ("", "algin", "Did you mean align?"),
+        ("", "help algin", "Did you mean align?"),
+        ("", "align", "Missing"),
+        ("", "align --nonsense", "--nonsense"),
+        ("", "align nowhere -o out", "nowhere: does not exist"),
+        ("", "align a b -o out", "a: does not exist .. b: does not exist"),
+        ("", "align folder.npy -o out", "folder.npy: holds no TIFF or PNG file"),
+        ("", "align '*.none' -o out", "no image or folder has a name of that form"),
+        ("", "align '' -o out", "is empty"),
+        ("", "align m.tif -o ''", "is empty"),
+        ("align", "--reference folder.npy", "is a folder, pipe or device"),
+        ("align", "--reference text.tif", "is not a TIFF file"),
+        ("align", "--device cuda", "CuPy cannot be imported .. install"),
+        ("filter", "--box 3 --device cuda", "CuPy cannot be imported"),
+        ("filter", "--box 3 --device cuda:1", "CuPy cannot be imported"),
+        ("filter", "--box 3 --engine reuse --device auto", "CuPy cannot be imported"),
+        ("unmix", "--matrix m.csv --device cuda", "CuPy cannot be imported"),
+        (
+            "",
+            "correlate three.tif m.tif -o p.npy --form n-to-mn",
+            "its 4 images cannot be shared out evenly among 3 left",
+        ),
+        ("", "correlate tz.ome.tif m.tif -o p.npy --form n-to-m", "2 x 3 images along two axes"),
+        ("", "correlate l.npy r.npy -o p.npy --normalization phase", "needs images of one size, got (8, 9) and (9, 9)"),
+        ("", "correlate m.tif nowhere.tif -o p.npy --form n-to-m", "nowhere.tif"),
+        ("", "correlate m.tif . -o p.npy --form n-to-m", ".: is"),
+        ("", "correlate m.tif text.tif -o p.npy --form n-to-m", "text.tif"),
+        ("correlate", "--form n-to-m -o p", "choose one by the ending"),
+        ("correlate", "--form n-to-m -o p.png", "choose one by the ending"),
+        ("correlate", "--form n-to-m -o p.ome.tif", "choose one by the ending"),
+        ("correlate", "--form n-to-m -o a/p.npy", "does not exist; make it"),
+        ("correlate", "--form n-to-m -o folder.npy --overwrite", "is a folder"),
+        ("correlate", f"--form n-to-m -o {'n' * 300}.npy", "cannot be used as a file"),
+        ("", "align m.tif m.tif", "Missing option '-o' / '--output'"),
+        ("", "apply m.tif m.tif", "Missing option '-o' / '--output'"),
+        ("", "correlate m.tif m.tif", "Missing option '-o' / '--output'"),
+        ("", "field m.tif m.tif", "Missing option '-o' / '--output'"),
+        ("", "filter m.tif m.tif", "Missing option '-o' / '--output'"),
+        ("", "unmix m.tif m.tif", "Missing option '-o' / '--output'"),
         ("align", "--max-shift -1", "give pixels"),
         ("align", "--max-shift nan", "give pixels"),
         ("align", "--max-shift 1,2,3", "give pixels"),
@@ -41,7 +97,7 @@ def folder(tmp_path_factory):
         ("align", "--roi 5:2,0:3", "is empty"),
         ("align", "--roi 0:3,:0", "is empty"),
         ("align", "--reference nonsense", "nor an existing file"),
-        ("align", "--reference rolling", "write rolling:N"),
+        ("align", "--reference pairs", "write pairs:N"),
         ("align", "--reference pairs:0", "write pairs:N"),
         ("align", "--mask nosuch.tif", "or an existing image"),
         ("align", "--smooth-time 0", "--smooth-time"),
@@ -83,7 +139,7 @@ def folder(tmp_path_factory):
         ("align", "--correct", "--correct needs an image to correct by"),
         ("align", "--motion rigid --border crop", "crop"),
         ("align", "--motion rigid --interpolation fourier", "moves by shifts only"),
-        ("align", "--motion affine --reference median", "is for shifts"),
+        ("align", "--motion affine --reference pairs:2", "is for shifts"),
         ("align", "--motion rigid --mask nonzero", "--mask goes with --motion translation"),
         ("align", "--motion elastic", "elastic"),
         ("align", "--mask dark", "is no rule"),
@@ -335,10 +391,41 @@ def folder(tmp_path_factory):
     ],
 )
 def test_wrong_usage(folder, monkeypatch, command, words, message):
-    monkeypatch.chdir(folder)
+    place, before = folder
+    monkeypatch.chdir(place)
     monkeypatch.setitem(sys.modules, "cupy", None)
-    run = xcorr(command, *INPUTS[command], "--device", "cpu", *shlex.split(words))
+    run = xcorr(*[command] * bool(command), *INPUTS[command], *["--device", "cpu"] * bool(command), *shlex.split(words))
     assert run.code == 2
     assert [part for part in message.split(" .. ") if part not in run.stderr] == []
     assert run.lines_of_error[-1].startswith(("Error: ", "xcorr: "))
-    assert {path.name for path in folder.iterdir()} == {"m.tif", "c.tif", "m.csv"}
+    assert set(place.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("align m.tif --roi 0:999,0:9", "do not lie inside 0:40"),
+        ("align m.tif --reference -9", "the stack has frames 0 to 3"),
+        ("align m.tif --max-pixels 5", "allow it with --max-pixels 1920"),
+        ("align m.tif --reference small.tif", "must have the size of a frame"),
+        ("align m.tif --axis Z", "one plane along Z and 4 along T"),
+        ("align m.tif --flat m.tif", "give a single image"),
+        ("align c.tif --channel 0,5", "has 3 channel(s)"),
+        ("filter wide.tif --box 3", "images of uint32 cannot be filtered"),
+        ("field small.tif", "holds one image"),
+        ("field flat.tif --window 128", "do not fit"),
+        ("field flat.tif", "flat"),
+        ("unmix m.tif --matrix m.csv", "axes TYX .. --channel-axis T"),
+        ("unmix small.tif --matrix m.csv", "no axis C of channels; it is a single image"),
+        ("unmix tc.ome.tif --matrix m.csv --channel-axis T", "two axes of channels"),
+        ("unmix rgba.tif --stain he", "save it without transparency"),
+        ("apply t.csv m.tif --scale 1e300", "would move a frame by 4.24e+300 px, and nothing of it would be left"),
+    ],
+)
+def test_a_stack_fails_in_words(folder, monkeypatch, tmp_path, words, message):
+    monkeypatch.chdir(folder[0])
+    run = xcorr(*shlex.split(words), "-o", tmp_path / "out", "--device", "cpu")
+    assert run.code == 1
+    assert [part for part in message.split(" .. ") if part not in " ".join(run.stdout.split())] == []
+    assert max(map(len, run.stdout.splitlines())) < 400
+    assert not list((tmp_path / "out").glob("*/*"))[1:]

@@ -16,7 +16,7 @@ OF_COMMAND = {
     "filter-taps": ("csv-taps",),
     "apply-table": ("csv-to-apply", "npy-to-apply"),
     "unmix": ("rgb", "rgb-ome", "png-colour", "bmp-colour", "jpeg-colour"),
-    "correlate": ("plain", "ome", "lzw", "jpeg2000", "png", "bmp", "npy"),
+    "correlate": ("plain", "ome", "lzw", "jpeg-in-tiff", "png", "bmp", "npy"),
 }
 KINDS = [name for name in TARGETS if name.split("-")[0] not in ("csv", "json", "zarr") and not name.startswith("npy-")]
 

@@ -16,10 +16,8 @@ Case = Callable[[], Any]
 PLAIN: dict[str, dict[str, Any]] = {
     "defaults": {},
     "mean": {"reference": "mean"},
-    "median": {"reference": "median"},
     "template": {"reference": "template"},
     "previous": {"reference": "previous"},
-    "rolling": {"reference": "rolling:2"},
     "pairs": {"reference": "pairs:3"},
     "number": {"reference": 3},
     "dft": {"subpixel": "dft", "upsample": 16},

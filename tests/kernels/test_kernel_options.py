@@ -202,7 +202,6 @@ def macros_of(source: Path) -> set[str]:
 def test_tunables_are_macros_of_the_sources(entry):
     known = set().union(*(macros_of(kernel_root() / f"{source}.cu") for source in entry.sources))
     assert entry.tunables <= known | OF_LAUNCHERS | OF_PLANNER | {"START_CHUNK"}
-    assert entry.document
 
 
 @pytest.mark.parametrize(("family", "name"), [(family, name) for family, table in FAMILIES.items() for name in table])

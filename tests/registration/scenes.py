@@ -7,7 +7,7 @@ import numpy as np
 from xcorr_app.registration.reference.reference_names import REFERENCES
 from xcorr_app.registration.stack.frames import Chunk
 
-EVERY_REFERENCE = (*REFERENCES, "rolling:3", "pairs:2")
+EVERY_REFERENCE = (*REFERENCES, "pairs:2")
 """Each reference that has a name, with a number where it needs one."""
 
 MARGIN = 40

@@ -239,11 +239,11 @@ OTHERS = [
     (of_mask(mask="nonzero", mask_moves=True), ArgumentError, "is one image"),
     (of_mask(mask="threshold:1e9"), ArgumentError, "of the reference counts"),
     (of_mask(mask=np.ones((10, 10), bool)), ShapeError, "mask is 10 x 10"),
-    (of_mask(reference="rolling"), ArgumentError, "write rolling:N"),
+    (of_mask(reference="pairs"), ArgumentError, "write pairs:N"),
     (of_mask(reference="pairs:x"), ArgumentError, "write pairs:N"),
     (of_mask(reference="pairs:0"), ArgumentError, "from 1 to"),
     (of_mask(reference="mean:3"), ArgumentError, "unknown reference"),
-    (of_mask(reference="sideways"), ArgumentError, "rolling:N, pairs:N"),
+    (of_mask(reference="sideways"), ArgumentError, "template, pairs:N"),
     *((of_mask(smooth_time=length), ArgumentError, "smooth_time") for length in (0, 2.5, 5000)),
     # Axes.
     *((lambda axes=axes: estimate_shifts(TYX, axes=axes), ArgumentError, "axes is") for axes in ("TYY", "TCY", "TAYX")),

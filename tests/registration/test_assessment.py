@@ -9,7 +9,7 @@ from tests.registration.scenes import drifting, noise
 from xcorr_app import apply_shifts, assess, estimate_shifts
 from xcorr_app.registration import assessment
 from xcorr_app.registration.assessment import assessment_of
-from xcorr_app.registration.assessment_sums import AssessmentSums, Shared, extents_of, shared_area
+from xcorr_app.registration.assessment_sums import AssessmentSums, SharedArea, extents_of, shared_area
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.settings import Settings
 
@@ -43,7 +43,7 @@ def crispness(stack, before=None):
 
 def sums_of(xp, before, after, area, chunks, members=None):
     members = np.ones(len(before), dtype=bool) if members is None else members
-    sums = AssessmentSums(Shared(area, members))
+    sums = AssessmentSums(SharedArea(area, members))
     for start, stop in zip((0, *np.cumsum(chunks)), np.cumsum(chunks), strict=False):
         sums.add(xp.asarray(before[start:stop]), xp.asarray(after[start:stop]))
     return sums

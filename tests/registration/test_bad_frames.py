@@ -103,7 +103,7 @@ def test_a_stack_of_one_frame_lies_on_itself(xp, reference):
     result = estimate_shifts(xp.asarray(drifting([(0, 0)])), reference, verify="all")
     np.testing.assert_allclose(result.shifts, [(0, 0)], atol=1e-5)
     assert result.flags == ((),)
-    if reference in ("mean", "median", "template"):
+    if reference in ("mean", "template"):
         assert "no other usable frame" in " ".join(result.notes)
 
 

@@ -42,8 +42,8 @@ def test_drift_against_a_template(xp, displacements):
     assert "rounds" in result.reference
 
 
-@pytest.mark.parametrize("reference", ["mean", "median"])
-def test_drift_against_a_mean_or_median_of_a_stack_that_mostly_stands_still(xp, reference):
+@pytest.mark.parametrize("reference", ["mean", "template"])
+def test_drift_against_a_mean_or_template_of_a_stack_that_mostly_stands_still(xp, reference):
     displacements = np.zeros((12, 2))
     displacements[[4, 9]] = (3, -2), (-4.5, 1.5)
     result = estimate_shifts(xp.asarray(drifting(displacements)), reference, 12)
@@ -78,7 +78,7 @@ def test_every_type_of_pixel(xp, dtype):
     if xp is not np and dtype.startswith(">"):
         pytest.skip("device arrays have the byte order of the machine")
     stack = drifting(WHOLE, contrast=25, offset=120).astype(dtype)
-    others = ("mean", "median", "template", "previous")
+    others = ("mean", "template", "previous")
     for reference in ("first", *(name for name in others if share.holds(f"{name} {dtype}", 4))):
         result = estimate_shifts(xp.asarray(stack), reference, 12)
         if reference in ("first", "previous"):

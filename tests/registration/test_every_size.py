@@ -19,7 +19,7 @@ LENGTHS = (*range(1, 20), 23, 31, 32, 33)
 SIZES = [(n, n) for n in LENGTHS] + [(n, 40) for n in LENGTHS] + [(40, n) for n in LENGTHS]
 OPTIONS = {
     "subpixel": ("gaussian", "dft", "quadratic", "parabolic", "none", "phase"),
-    "reference": ("first", "last", "previous", "mean", "median", "template", "pairs:2", "rolling:2"),
+    "reference": ("first", "last", "previous", "mean", "template", "pairs:2"),
     "normalization": ("zncc", "phase", "none"),
     "contrast": ("none", "auto", "local:3", "gradient"),
     "prefilter": ("gaussian:1", "median:3", "dog:1,3"),

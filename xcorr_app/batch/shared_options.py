@@ -38,14 +38,6 @@ overwrite = partial(
     brief=True,
     role="run",
 )
-device = partial(
-    option,
-    "auto",
-    text="Where to compute; auto takes a GPU where one works.",
-    kind=values.DEVICE,
-    group="Measuring",
-    brief=True,
-)
 channel = partial(
     option,
     None,
@@ -143,7 +135,13 @@ class ComputingOptions(CommandOptions):
 
     output: Path | None = output()
     overwrite: bool = overwrite()
-    device: str = device()
+    device: str = option(
+        "auto",
+        "Where to compute; auto takes a GPU where one works.",
+        values.DEVICE,
+        group="Measuring",
+        brief=True,
+    )
     max_pixels: int = option(
         choices.MAX_PIXELS, "Refuse images that declare more pixels.", Within(1), group="Checks", role="run"
     )

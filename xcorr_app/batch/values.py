@@ -65,8 +65,7 @@ def _reference(text: str) -> str | int | Path:
     if os.path.exists(text):  # noqa: PTH110 - unlike Path.exists, takes names that are too long
         return Path(text)
     raise ArgumentError(
-        f"{text!r} is neither {', '.join(choices.REFERENCES)}, rolling:N, pairs:K, nor a frame number, nor an existing "
-        "file"
+        f"{text!r} is neither {', '.join(choices.REFERENCES)}, pairs:K, nor a frame number, nor an existing file"
     )
 
 
@@ -201,7 +200,7 @@ PATH = Text("PATH", _path)
 SIZE = Text("SIZE", _size)
 MAX_SHIFT = Text("PX|PXY,PXX", _max_shift)
 ROI = Text("Y0:Y1,X0:X1", _roi)
-REFERENCE = Text("first|last|mean|median|template|previous|rolling:N|pairs:K|INDEX|FILE", _reference)
+REFERENCE = Text("first|last|mean|template|previous|pairs:K|INDEX|FILE", _reference)
 _PIXELS = Within(0, 1e9, above=True, whole=False)
 SUBPIXEL = _names(
     "|".join(choices.ALIGN_SUBPIXEL_METHODS).replace("dft", "dft[:N]"),

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 
 _DEVICE = re.compile(r"(?i)con|prn|aux|nul|(com|lpt)[0-9¹²³]")
 """What a file of Windows cannot be called, whatever its ending."""
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff/\\<>:"|?*]+')
-_LONGEST_BYTES = 100
+_LONGEST_BYTES, _SHOWN = 100, 3
 _MANY = 1 << 15
 """Names of a folder, which is sorted several times."""
 FAMILIES = {
@@ -115,6 +115,12 @@ def unique_names(names: Iterable[str], reserved: Iterable[str] = ()) -> list[str
         taken.add(candidate.casefold())
         result.append(candidate)
     return result
+
+
+def some(names: Sequence[str]) -> str:
+    """Name the first of several, and how many more there are."""
+    more = f", ... and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
 
 
 _URL = re.compile(r"([a-z][a-z0-9+.-]+(?:::[a-z][a-z0-9+.-]+)*):/+(?=[^/])")

@@ -13,7 +13,7 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.contrast_choice import BinnedFrames
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.measuring.few_frames import spread
-from xcorr_app.registration.motion.whole_frames import Measuring, motion_of
+from xcorr_app.registration.motion.whole_frames import MotionMeasurement, motion_of
 from xcorr_app.registration.parts.tile_bins import binned
 from xcorr_app.registration.quality import EDGE, LOW_SCORE
 from xcorr_app.registration.reference.reference_names import by_frames, compares_neighbours, reference_frame
@@ -88,7 +88,7 @@ def _turn(frames: Frames, against: Any, tried: slice) -> str | None:
     while max(frames.shape) > _BINNED_FROM:
         frames = HeldFrames.of(BinnedFrames(frames, (slice(None), slice(None))))
         against = against if isinstance(against, str) else binned(against[None])[0]
-    found = motion_of(Measuring(frames, basis_of("rigid")), against)
+    found = motion_of(MotionMeasurement(frames, basis_of("rigid")), against)
     turned = found.trusted & (np.abs(found.angle) > _TURNED)
     if not _most(turned[tried]):
         return None

@@ -51,7 +51,7 @@ Area = tuple[slice, slice]
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedArea:
     """The part of the picture that is looked at, and the frames (T,) that have data in all of it after moving."""
 
     area: Area
@@ -70,7 +70,7 @@ def extents_of(shape: tuple[int, int], shifts: NDArray[np.float64]) -> NDArray[n
     return np.array(covered, dtype=np.int64).reshape(-1, 4)
 
 
-def shared_area(shape: tuple[int, int], extents: NDArray[np.int64]) -> Shared | None:
+def shared_area(shape: tuple[int, int], extents: NDArray[np.int64]) -> SharedArea | None:
     """Largest part that all frames cover, or where that is less than a quarter of the frame, most; None if even not so.
 
     Where a stack drifts by more than its frames are long, no pixel is seen throughout.
@@ -87,7 +87,7 @@ def shared_area(shape: tuple[int, int], extents: NDArray[np.int64]) -> Shared | 
             inside_all = extents <= (top, shape[0], left, shape[1])
             inside_all &= extents >= (0, bottom, 0, right)
             members = np.array(inside_all.all(axis=1))
-            return Shared((slice(top, bottom), slice(left, right)), members) if members.sum() > 1 else None
+            return SharedArea((slice(top, bottom), slice(left, right)), members) if members.sum() > 1 else None
     return None
 
 
@@ -198,7 +198,7 @@ class AssessmentSums:
 
     Parameters
     ----------
-    shared : Shared
+    shared : SharedArea
         What is looked at: see `shared_area`.
     roi : (slice, slice), optional
         Part of the frame that the kept frames are cut to.
@@ -213,7 +213,7 @@ class AssessmentSums:
 
     def __init__(
         self,
-        shared: Shared,
+        shared: SharedArea,
         roi: Area | None = None,
         defects: NDArray[np.intp] | None = None,
         shifts: NDArray[np.float64] | None = None,

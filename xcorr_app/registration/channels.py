@@ -203,7 +203,7 @@ def combined(results: Sequence[ShiftResult], names: Sequence[str]) -> ShiftResul
         for t in frames
     )
     first = results[0]
-    said = f"Measured on {len(results)} channels ({', '.join(names)}), averaged by their standard errors."
+    note = f"Measured on {len(results)} channels ({', '.join(names)}), averaged by their standard errors."
     return replace(
         first,
         shifts=np.where(known, mean, shifts[best, frames]),
@@ -217,7 +217,7 @@ def combined(results: Sequence[ShiftResult], names: Sequence[str]) -> ShiftResul
         non_finite=np.stack([result.non_finite for result in results]).max(axis=0),
         flags=flags,
         difference=first.difference,
-        notes=tuple(dict.fromkeys([said, *(note for result in results for note in result.notes)])),
+        notes=tuple(dict.fromkeys([note, *(note for result in results for note in result.notes)])),
         unreadable={
             t: reason for result in results for t, reason in result.unreadable.items() if not trusted[:, t].any()
         },

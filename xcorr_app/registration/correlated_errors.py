@@ -13,6 +13,7 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.measuring.measurement import Measurement
+from xcorr_app.registration.measuring.references import FixedImage
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.turned_frames import edges
 from xcorr_app.registration.reference.reference_names import frame_number
@@ -47,13 +48,13 @@ def excess(
     """
     count, settings = len(measured.sigma), measurement.settings
     number, trusted, by = frame_number(reference, count), measured.trusted(settings), np.zeros_like(measured.sigma)
-    looked_at = trusted & (np.arange(count) != number)
+    sampled = trusted & (np.arange(count) != number)
     if measured.linear is not None:
         linear = np.where(np.isfinite(measured.linear), measured.linear, np.eye(2))
-        looked_at &= edges(linear - np.eye(2), measurement.shape) < _MAX_DISTANCE
-    if number is None or not trusted[number] or not looked_at.any():
+        sampled &= edges(linear - np.eye(2), measurement.shape) < _MAX_DISTANCE
+    if number is None or not trusted[number] or not sampled.any():
         return by
-    few, shifts = spread(np.flatnonzero(looked_at), _SAMPLED_FRAMES), measured.shifts
+    few, shifts = spread(np.flatnonzero(sampled), _SAMPLED_FRAMES), measured.shifts
     (images,) = measurement.prepared.usable((number,))
     parted = in_parts and measured.partial.any() and masks.some_differ(measured.tiles)
     out = masks.Parts(masks.left_out(measured.tiles), shifts) if parted else None
@@ -64,7 +65,7 @@ def excess(
             frames = array_namespace(images).concatenate(measurement.prepared.usable(tuple(some.tolist())))
             yield *(out.leave_out(images, frames, some, noisy=False) if out else (images, frames)), shifts[some]
 
-    found = contributions_of(pairs(), measurement.kernel_for(images[0]), images.shape[1:], shifts[few])
+    found = contributions_of(pairs(), measurement.kernel(FixedImage(images[0])), images.shape[1:], shifts[few])
     if found is None:
         return by
     of_all = _variance(found)
@@ -80,4 +81,5 @@ def excess(
 
 def _variance(found: Contributions) -> NDArray[np.float64]:
     """Of frames that grow or turn a little tiles are off alike, and the middle is not."""
-    return np.minimum(excess_variance(found, linear=True), excess_variance(found))
+    # Most have none beyond what is linear.
+    return np.minimum(by, excess_variance(found)) if (by := excess_variance(found, linear=True)).any() else by

@@ -29,7 +29,7 @@ from xcorr_app.registration.settings import (
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Progress, shown
 from xcorr_app.registration.stack.prefilter import Contrast, Prefilter
-from xcorr_app.registration.stack.stack_input import Given, given_reference
+from xcorr_app.registration.stack.stack_input import InputStack, given_reference
 from xcorr_app.registration.stack_measurement import StackMeasurement
 from xcorr_app.registration.stack_result import result_of
 from xcorr_app.registration.weights.weighing import weighted
@@ -74,13 +74,13 @@ def estimate_shifts(
         lives. Dask, zarr and h5py arrays are computed or read block by block. What a masked array masks does not count,
         as by `mask`. NaN and infinite pixels are replaced by the mean of
         the others for measuring.
-    reference : {'first', 'last', 'mean', 'median', 'template', 'previous', 'rolling:N', 'pairs:K'}, int or ndarray
-        What frames are compared with. ``mean`` and ``median`` (of frames at one gain and offset) leave out the frame
+    reference : {'first', 'last', 'mean', 'template', 'previous', 'pairs:K'}, int or ndarray
+        What frames are compared with. ``mean`` (of frames at one gain and offset) leaves out the frame
         that is measured. ``template`` starts from the first frame, then repeats: mean of all aligned frames but the one
         measured, each brought to one gain and offset and only where it was seen, until no shift changes by more than
         0.0005 px; the first usable frame has shift zero, and `max_shift` counts from the middle of all frames. Frames
         whose shift is not to be trusted take no part in these. For series whose look changes: ``previous`` sums shifts
-        from frame to frame; ``rolling:N`` compares with the mean of the last N aligned frames; ``pairs:K`` compares
+        from frame to frame; ``pairs:K`` compares
         with each of the K frames before, and places all by robust least squares. An int is a frame number, an ndarray
         (Y, X) an image.
     max_shift : int or (int, int), optional
@@ -131,7 +131,7 @@ def estimate_shifts(
         share (moving air, jitter of a scan) is in ``sigma``, and counts for no flag.
     smooth_time : int
         Number of frames around each that are averaged before measuring, for movies with few photons a frame: the drift
-        within them is blurred. Frames that share some are not compared under ``previous``, ``rolling:N`` and
+        within them is blurred. Frames that share some are not compared under ``previous`` and
         ``pairs:K`` (these go farther back), nor part of each other's ``mean`` or ``template``.
     mask : str or ndarray, optional
         Which pixels count: ``nonzero``, ``finite``, ``saturated`` (all but those), ``threshold:V`` (those above V), or
@@ -199,13 +199,13 @@ def estimate_shifts(
         smooth_time=smooth_time,
         masks=masks,
     )
-    given, reference = Given(stack, axes, channel), given_reference(reference)
+    given, reference = InputStack(stack, axes, channel), given_reference(reference)
     if given.mask is not None:
         if mask is not None:
             raise ArgumentError("the stack is a masked array, and a mask is given too: give one of them")
         settings = replace(settings, masks=Masks.of(given.mask))
-    with given.on_its_device(), shown(progress) as told:
-        result = estimate_from(given.frames, reference, settings, xp=given.xp, verify=verify, progress=told)
+    with given.on_its_device(), shown(progress) as report:
+        result = estimate_from(given.frames, reference, settings, xp=given.xp, verify=verify, progress=report)
     for note in result.notes:
         _LOG.info(note)
     return result

@@ -20,7 +20,7 @@ from xcorr_app.registration.patches.patches import patches_of
 from xcorr_app.registration.settings import DEFAULT_MAX_SIGMA
 from xcorr_app.registration.solver.basis import PATCHES, basis_of
 from xcorr_app.registration.stack.passes import Progress, shown
-from xcorr_app.registration.stack.stack_input import Given, given_reference
+from xcorr_app.registration.stack.stack_input import InputStack, given_reference
 
 
 @one_blas_thread()
@@ -60,9 +60,9 @@ def estimate_motion(
     reference : {'first', 'last', 'previous', 'mean', 'template'}, int or ndarray
         Frame that the others are compared with, or an image (Y, X). ``previous``: motions are summed from frame to
         frame, for series whose look changes. ``mean``: the mean of the other frames as they are; ``template``: of the
-        other frames as they were aligned, in rounds, which is less noisy than one frame. ``patches`` take ``median``
-        as well, and not ``previous``: the shifts of whole frames are found against that, their patches against the mean
-        of all frames so aligned but the one measured.
+        other frames as they were aligned, in rounds, which is less noisy than one frame. ``patches`` do not
+        take ``previous``: the shifts of whole frames are found against the reference, their patches against the mean of
+        all frames so aligned but the one measured.
     mask, mask_moves
         Which pixels count, as for :func:`xcorr_app.estimate_shifts`; ``patches`` take none.
     patch : int
@@ -106,15 +106,17 @@ def estimate_motion(
     """
     if not as_number(max_sigma, "max_sigma") > 0:
         raise ArgumentError(f"max_sigma is {max_sigma!r}: give a positive number of pixels")
-    given, reference = Given(stack, axes, channel), given_reference(reference)
+    given, reference = InputStack(stack, axes, channel), given_reference(reference)
     masks = None
     if mask is not None or given.mask is not None:
         if model == PATCHES or (mask is not None and given.mask is not None):
             raise ArgumentError("mask: patches take none, nor masked arrays; use a linear model, or fill the stack")
         rule = given.mask if mask is None else mask
         masks = Masks.of(rule if isinstance(rule, str) else as_array(rule, "mask"), moves=mask_moves)
-    with given.on_its_device(), shown(progress) as told:
+    with given.on_its_device(), shown(progress) as report:
         if model == PATCHES:
             options = PatchOptions(patch, patch_overlap, max_deviation)
-            return patches_of(given.frames, reference, options, max_sigma=max_sigma, progress=told)
-        return motion_against(given.frames, basis_of(model), reference, max_sigma=max_sigma, masks=masks, progress=told)
+            return patches_of(given.frames, reference, options, max_sigma=max_sigma, progress=report)
+        return motion_against(
+            given.frames, basis_of(model), reference, max_sigma=max_sigma, masks=masks, progress=report
+        )

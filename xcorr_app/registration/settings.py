@@ -121,6 +121,11 @@ class Settings:
         return self.contrast.auto and self.normalization == "zncc" and self.kernel_options is None
 
     @property
+    def by_default(self) -> bool:
+        """Whether nothing was asked for that would change what nuisances show."""
+        return self.finds_nuisances and self.prefilter.name is None
+
+    @property
     def of_peak(self) -> str:
         """Sub-pixel method that is applied to the plane."""
         return "gaussian" if self.subpixel == PHASE else self.subpixel

@@ -8,19 +8,14 @@ import hashlib
 import math
 import os
 import threading
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from xcorr_app.report.encoding import ALONE, MAX_SECTIONS, Room, room_for
-from xcorr_app.report.quality import Figure, figures
-from xcorr_app.report.records import FLAG_MEANINGS, FrameRow, RunReport, StackReport
-from xcorr_app.report.summary import StackSummary, count, grouped, summarise, verdict
+from xcorr_app.report.quality import figures
+from xcorr_app.report.records import FLAG_MEANINGS, RunReport, StackReport
+from xcorr_app.report.summary import count, grouped, summarise, verdict
 from xcorr_app.report.views import (
-    Chart,
-    Movie,
-    Pair,
-    Thumbnail,
     agreement,
     charts,
     picture_pairs,
@@ -36,8 +31,6 @@ if TYPE_CHECKING:
 
 PAGE = "report.html"
 """Page of a run in its output folder, and of a stack in the folder of its own."""
-PAGE_ROWS = 100  # frames in the table of all that are folded together
-OPEN_ROWS = 24  # a table of so many is not folded
 MANY = 12  # stacks beyond which those that are not good come first
 _NEXT = {
     "good": "play the movie and look at the mean; where nothing is blurred, use the aligned stack.",
@@ -50,50 +43,6 @@ _UNSEEN = {chr(code): f"\\u{code:04x}" for code in (*_CONTROLS, *_DIRECTIONS)}
 """Controls, marks of writing direction, spaces without width."""
 _PLAIN = bytes(range(0x20, 0x7F))
 _making = threading.Lock()
-
-
-@dataclass(frozen=True)
-class StackView:
-    """One stack's section of the page, ready to be filled into the template."""
-
-    stack: StackReport
-    summary: StackSummary
-    charts: tuple[Chart, ...]
-    flagged: tuple[FrameRow, ...]
-    room: Room
-    page: str = ""
-    """Address of the page of its own, where it has one."""
-    base: str = ""
-    """Address of the folder of its results."""
-    is_alone: bool = False
-    """The page shows no other stack."""
-    pairs: tuple[Pair, ...] = ()
-    thumbnails: tuple[Thumbnail, ...] = ()
-    figures: tuple[Figure, ...] = ()
-    movie: Movie | None = None
-    agreement: str = ""
-
-    @property
-    def listed(self) -> tuple[FrameRow, ...]:
-        """The flagged frames that the page lists."""
-        return self.flagged[: self.room.flagged]
-
-    @property
-    def pages(self) -> tuple[tuple[FrameRow, ...], ...]:
-        """All frames that the page lists, some at a time."""
-        rows = self.stack.rows[: self.room.rows]
-        return tuple(rows[start : start + PAGE_ROWS] for start in range(0, len(rows), PAGE_ROWS))
-
-    @property
-    def is_short(self) -> bool:
-        """Whether all frames can be listed unfolded."""
-        return len(self.stack.rows) <= OPEN_ROWS
-
-    @property
-    def meanings(self) -> tuple[tuple[str, str], ...]:
-        """The flags that occur in this stack, explained."""
-        words = {flag: None for row in self.flagged for flag in row.flags}
-        return tuple((word, FLAG_MEANINGS.get(word, "")) for word in words)
 
 
 def render_report(run: RunReport, sections: Mapping[str, str] | None = None) -> str:
@@ -125,9 +74,27 @@ def render_report(run: RunReport, sections: Mapping[str, str] | None = None) -> 
 def render_section(
     stack: StackReport, room: Room = ALONE, page: str = "", base: str = "", *, is_alone: bool = False
 ) -> str:
-    """Draw the section of a stack on a page where it has this much `room`, and a `page` of its own besides."""
-    view = replace(_view(stack, room, page, is_alone=is_alone), base=base)
-    return _visible(load_template("stack.html.j2").render(view=view))
+    """Draw the section of a stack on a page where it has this much `room`, and a `page` of its own besides.
+
+    `base` is the address of the folder of its results; `is_alone` where the page shows no other stack.
+    """
+    summary, flagged = summarise(stack), tuple(row for row in stack.rows if row.is_flagged)
+    words = dict.fromkeys(flag for row in flagged for flag in row.flags)
+    pictures = None if stack.pictures is None or stack.is_quick else stack.pictures.shrunk(room.side)
+    is_plain = stack.is_quick or not (stack.rows or pictures)
+    shown: dict[str, Any] = {"charts": (), "pairs": (), "movie": None, "thumbnails": (), "figures": (), "agreement": ""}
+    if stack.rows:
+        brief = is_plain or room.is_brief
+        shown["charts"] = quick_charts(stack, room.points) if brief else charts(stack, summary, room.points)
+    if pictures is not None:
+        shown |= {"pairs": picture_pairs(stack, pictures, room), "movie": preview(stack, pictures, room.movie)}
+        shown["thumbnails"] = thumbnails(flagged, pictures, room)
+    if not is_plain:
+        agreed = agreement(stack, summary) if stack.rows else ""
+        shown |= {"figures": figures(stack, summary), "agreement": agreed}
+    shown |= {"meanings": [(word, FLAG_MEANINGS.get(word, "")) for word in words], "own_address": page, "base": base}
+    named = {"stack": stack, "summary": summary, "flagged": flagged, "room": room, "is_alone": is_alone}
+    return _visible(load_template("stack.html.j2").render(named | shown))
 
 
 def own_page(name: str) -> str:
@@ -139,10 +106,6 @@ def _address(name: str) -> str:
     return quote(os.fsencode(name))
 
 
-def _anchor(name: str) -> str:
-    return f"stack-{quote(os.fsencode(name))}"
-
-
 def _visible(text: str) -> str:
     encoded = text.encode("utf-8", "backslashreplace")
     # Pictures make the page long, and all of them are plain letters: what else there is decides what is replaced.
@@ -151,24 +114,6 @@ def _visible(text: str) -> str:
     for letter in unseen:
         text = text.replace(letter, _UNSEEN[letter])
     return text
-
-
-def _view(stack: StackReport, room: Room, page: str, *, is_alone: bool) -> StackView:
-    summary, flagged = summarise(stack), tuple(row for row in stack.rows if row.is_flagged)
-    pictures = None if stack.pictures is None or stack.is_quick else stack.pictures.shrunk(room.side)
-    is_plain = stack.is_quick or not (stack.rows or pictures)
-    drawn: tuple[Chart, ...] = ()
-    if stack.rows:
-        brief = is_plain or room.is_brief
-        drawn = quick_charts(stack, room.points) if brief else charts(stack, summary, room.points)
-    view = StackView(stack, summary, drawn, flagged, room, page, is_alone=is_alone)
-    if is_plain:
-        return view
-    if pictures is not None:
-        pairs, movie = picture_pairs(stack, pictures, room), preview(stack, pictures, room.movie)
-        view = replace(view, pairs=pairs, movie=movie, thumbnails=thumbnails(flagged, pictures, room))
-    agreed = agreement(stack, summary) if stack.rows else ""
-    return replace(view, figures=figures(stack, summary), agreement=agreed)
 
 
 def load_template(name: str) -> jinja2.Template:
@@ -190,7 +135,7 @@ def _environment() -> jinja2.Environment:
         keep_trailing_newline=True,
     )
     known = {"decimals": _decimals, "error": _error, "scientific": _scientific, "count": count, "grouped": grouped}
-    environment.filters |= known | {"address": _address, "anchor": _anchor, "own_page": own_page}
+    environment.filters |= known | {"address": _address, "own_page": own_page}
     return environment
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import cv2
@@ -145,27 +145,16 @@ class Pictures:
         """
         factor = block_side(max(self.mean_before.shape), side)
 
-        def projection(image: FloatImage) -> FloatImage:
-            return block_mean(image, factor, factor)
+        def steps(name: str, shape: tuple[int, ...]) -> tuple[int, int]:
+            if not name.startswith("kymograph"):
+                return factor, factor
+            return block_side(shape[0], side), block_side(shape[1], side)
 
-        def kymograph(image: FloatImage) -> FloatImage:
-            return block_mean(image, block_side(image.shape[0], side), block_side(image.shape[1], side))
-
-        def thumbnail(image: NDArray[Any]) -> FloatImage:
-            step = block_side(max(image.shape), thumbnail_side)
-            return block_mean(image, step, step)
-
-        return Pictures(
-            mean_before=projection(self.mean_before),
-            mean_after=projection(self.mean_after),
-            std_before=projection(self.std_before),
-            std_after=projection(self.std_after),
-            kymograph_before=kymograph(self.kymograph_before),
-            kymograph_after=kymograph(self.kymograph_after),
-            thumbnails={frame: thumbnail(image) for frame, image in self.thumbnails.items()},
-            reduction=self.reduction * factor,
-            preview=self.preview,
-        )
+        images = {name: getattr(self, name) for name in _NAMES}
+        small: dict[str, Any] = {name: block_mean(image, *steps(name, image.shape)) for name, image in images.items()}
+        sides = {frame: block_side(max(image.shape), thumbnail_side) for frame, image in self.thumbnails.items()}
+        thumbnails = {frame: block_mean(image, sides[frame], sides[frame]) for frame, image in self.thumbnails.items()}
+        return replace(self, **small, thumbnails=thumbnails, reduction=self.reduction * factor)
 
 
 def block_mean(image: NDArray[Any], rows: int, columns: int, part: tuple[slice, slice] | None = None) -> FloatImage:

@@ -37,12 +37,13 @@ _HIGHEST = 26.0  # height on the page that a picture may take, in units of the t
 
 @dataclass(frozen=True)
 class Chart:
-    """A drawing, or the sentence that stands in its place."""
+    """A drawing and its caption, or what is said `instead`."""
 
     title: str
     svg: str | None
     alt: str
     caption: str
+    instead: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,27 +70,6 @@ class Pair:
     frames: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True)
-class Thumbnail:
-    """A flagged frame's small picture."""
-
-    row: FrameRow
-    picture: Picture
-
-
-@dataclass(frozen=True)
-class Movie:
-    """The preview: before at the left, after at the right, one frame below the other."""
-
-    source: str
-    alt: str
-    caption: str
-    aspect_ratio: str
-    max_width: str
-    frames: int
-    seconds: str
-
-
 def charts(stack: StackReport, summary: StackSummary, points: int = ALONE.points) -> tuple[Chart, ...]:
     """Draw the charts of a stack that has rows."""
     rows, units = stack.rows, units_of(stack)
@@ -98,14 +78,14 @@ def charts(stack: StackReport, summary: StackSummary, points: int = ALONE.points
     extent = f"the longest is {summary.largest_shift or 0:.3f} pixels"
     limit, of_errors = _error_limit(stack)
     return (
-        _chart(
+        Chart(
             "Trajectory",
             trajectory_chart(rows, frozenset() if summary.is_no_better else stack.replaced, units, points),
             f"Trajectory of the shift over {count(summary.frames, 'frame')}; {extent}.",
             _trajectory_caption(stack, summary),
             none,
         ),
-        _chart(
+        Chart(
             "Shift of each frame",
             shift_chart(rows, stack.max_shift, units, points),
             f"Shift in rows and columns against frame number; {extent}.",
@@ -115,14 +95,14 @@ def charts(stack: StackReport, summary: StackSummary, points: int = ALONE.points
             none,
         ),
         *_turns(stack, points),
-        _chart(
+        Chart(
             "Score of each frame",
             score_chart(rows, points),
             f"Score against frame number; median {summary.median_score or 0:.3f}.",
             f"Similarity to the reference ({stack.reference}) at the best shift.",
             "No frame has a score.",
         ),
-        _chart(
+        Chart(
             "Standard error of each shift",
             error_chart(rows, limit, points),
             "Predicted standard error of the shift in rows and columns against frame number, logarithmic.",
@@ -144,7 +124,7 @@ def _turns(stack: StackReport, points: int) -> list[Chart]:
             extent = f"from {min(known):.4g} to {max(known):.4g}"
             how = "turned, clockwise as displayed," if name == "Angle" else "enlarged"
             caption = f"By how much each frame is {how} to land on the reference: {extent}."
-            found.append(_chart(f"{name} of each frame", drawn, f"{name} against frame number, {extent}.", caption, ""))
+            found.append(Chart(f"{name} of each frame", drawn, f"{name} against frame number, {extent}.", caption, ""))
     return found
 
 
@@ -152,7 +132,7 @@ def quick_charts(stack: StackReport, points: int = ALONE.points) -> tuple[Chart,
     """One chart, for a report that must cost nothing to speak of."""
     drawn = shift_chart(stack.rows, stack.max_shift, units_of(stack), points)
     alt = f"Shift in rows and columns of {count(len(stack.rows), 'frame')}."
-    return (_chart("Shift of each frame", drawn, alt, "", "No frame has a measured shift."),)
+    return (Chart("Shift of each frame", drawn, alt, "", "No frame has a measured shift."),)
 
 
 def _trajectory_caption(stack: StackReport, summary: StackSummary) -> str:
@@ -192,22 +172,22 @@ def units_of(stack: StackReport) -> Units:
     return Units(*(step if step and 0 < step[0] < math.inf else None for step in (pixel, stack.interval)))
 
 
-def preview(stack: StackReport, pictures: Pictures, limit: int = ALONE.movie) -> Movie | None:
-    """Encode the looping movie of a few frames before and after, in `limit` bytes."""
+def preview(stack: StackReport, pictures: Pictures, limit: int = ALONE.movie) -> dict[str, Any] | None:
+    """The looping movie of a few frames, before at the left and after at the right, in `limit` bytes."""
     if pictures.preview is None or len(pictures.preview) < 2 or not limit:
         return None
     made = film(pictures.preview, limit)
     shown = f"{made.frames} of {count(len(stack.rows), 'frame')}"
     height, width = made.shape
-    return Movie(
-        source=_data_address("image/jpeg", made.data),
-        alt=f"{stack.name}: looping movie of {shown}, before registration at the left, after at the right",
-        caption=f"{shown}, before (left) and after (right)." + (_SAME if stack.unmoved else ""),
-        aspect_ratio=f"{width} / {height}",
-        max_width=f"{_HIGHEST * width / height:.2f}em",
-        frames=made.frames,
-        seconds=f"{made.seconds:g}s",
-    )
+    return {
+        "source": _data_address("image/jpeg", made.data),
+        "alt": f"{stack.name}: looping movie of {shown}, before registration at the left, after at the right",
+        "caption": f"{shown}, before (left) and after (right)." + (_SAME if stack.unmoved else ""),
+        "aspect_ratio": f"{width} / {height}",
+        "max_width": f"{_HIGHEST * width / height:.2f}em",
+        "frames": made.frames,
+        "seconds": f"{made.seconds:g}s",
+    }
 
 
 def _tiles(stack: StackReport) -> tuple[Chart, ...]:
@@ -215,7 +195,7 @@ def _tiles(stack: StackReport) -> tuple[Chart, ...]:
     if stack.tiles is None:
         return ()
     caption = "Tiles of the picture that do not move like the rest; grey where there is too little to see."
-    chart = _chart("Parts that move otherwise", tiles_chart(stack.tiles), caption, caption, "No tile can tell.")
+    chart = Chart("Parts that move otherwise", tiles_chart(stack.tiles), caption, caption, "No tile can tell.")
     return (chart,)
 
 
@@ -227,7 +207,7 @@ def _bends(stack: StackReport) -> tuple[Chart, ...]:
         "Colours: median over the trusted frames of how far each place moves from the mean shift of its frame. Arrows: "
         f"how the frame that bends most, {stack.bends.frame}, is moved beyond its mean shift, enlarged."
     )
-    return (_chart("Fields of displacement", bends_chart(stack.bends), caption, caption, "No frame has a field."),)
+    return (Chart("Fields of displacement", bends_chart(stack.bends), caption, caption, "No frame has a field."),)
 
 
 def picture_pairs(stack: StackReport, pictures: Pictures, room: Room = ALONE) -> tuple[Pair, ...]:
@@ -246,21 +226,15 @@ def picture_pairs(stack: StackReport, pictures: Pictures, room: Room = ALONE) ->
     return tuple(pairs)
 
 
-def thumbnails(flagged: Sequence[FrameRow], pictures: Pictures, room: Room = ALONE) -> tuple[Thumbnail, ...]:
+def thumbnails(flagged: Sequence[FrameRow], pictures: Pictures, room: Room = ALONE) -> list[tuple[FrameRow, Picture]]:
     """Take the first flagged frames of which there is a small picture, each on its own grey scale."""
-    shown: list[Thumbnail] = []
+    shown: list[tuple[FrameRow, Picture]] = []
     for row in flagged:
         image = pictures.thumbnails.get(row.frame)
         if image is not None and len(shown) < room.thumbnails:
             alt = f"Frame {row.frame}, flagged {', '.join(row.flags)}"
-            shown.append(Thumbnail(row, _picture(f"frame {row.frame}", alt, image, grey_scale(image), room.picture)))
-    return tuple(shown)
-
-
-def _chart(title: str, svg: str | None, alt: str, caption: str, instead: str) -> Chart:
-    if svg is None:
-        return Chart(title, None, "", instead)
-    return Chart(title, svg, alt, caption)
+            shown.append((row, _picture(f"frame {row.frame}", alt, image, grey_scale(image), room.picture)))
+    return shown
 
 
 def _pair(

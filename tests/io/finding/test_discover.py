@@ -55,8 +55,7 @@ def test_mixed_folder_is_refused_with_both_lists_and_the_way_out(tmp_path):
     with pytest.raises(InputError) as caught:
         discover([tmp_path])
     message = str(caught.value)
-    assert "5 single-page files (t0.tif, t1.tif, t2.tif, ... and 2 more)" in message
-    assert "1 multi-page file (stack.tif)" in message
+    assert "files of one page (t0.tif, t1.tif, t2.tif, ... and 2 more) and of several (stack.tif)" in message
     assert "--layout frames" in message
     assert "--layout stacks" in message
 

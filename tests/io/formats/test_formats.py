@@ -2,7 +2,6 @@
 
 import io
 import struct
-import zipfile
 
 import cv2
 import imagecodecs
@@ -82,12 +81,12 @@ def test_jpeg(tmp_path, shape):
     assert np.abs(found.astype(int) - expected).mean() < 2.5
 
 
-@pytest.mark.parametrize("marker", sorted(set(range(0xC0, 0xD0)) - {0xC0, 0xC1, 0xC2, 0xC4, 0xC8, 0xCC}))
+@pytest.mark.parametrize("marker", [0xC3, 0xC5, 0xC9, 0xCF])
 def test_other_jpeg_frames_are_refused(tmp_path, marker):
     content = bytearray(imagecodecs.jpeg8_encode(smooth((40, 50))))
     content[content.index(b"\xff\xc0") + 1] = marker
     (tmp_path / "a.jpg").write_bytes(content)
-    with pytest.raises(InputError, match="lossless or arithmetic"):
+    with pytest.raises(DamagedFileError, match=r"a\.jpg: cannot be (parsed|decoded)"):
         read_stack(tmp_path / "a.jpg")
 
 
@@ -194,19 +193,10 @@ def test_what_is_declared_is_limited_before_memory_is_taken(tmp_path, kind):
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000  # kilobytes
 
 
-def _zip(name):
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr(name, "x")
-    return file.getvalue()
-
-
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (_zip("[Content_Types].xml"), "is an Office document.*name the image files"),
-        (_zip("arr_0.npy"), r"NumPy archive \(\.npz\).*numpy.save"),
-        (_zip("data/a.tif"), "ZIP archive.*unpack it"),
+        (b"PK\x03\x04" + bytes(400), r"archive \(ZIP, \.npz, Office\).*unpack it, or .*numpy.save"),
         (b"\x1aE\xdf\xa3" + bytes(400), "Matroska.*frames as TIFF"),
         (b"GIF89a", "GIF image"),
         (b"\x00\x00\x00\x03\x00" + bytes(400), "Gatan DM3 file.*OME-TIFF"),

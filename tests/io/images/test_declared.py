@@ -12,13 +12,6 @@ from tests.io.formats.test_formats import smooth
 from tests.io.samples import noise, page_tags, tiff_bytes, write_plain
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io import read_stack, scan_file
-from xcorr_app.io.images.codestream import check_size
-
-CODECS = {
-    7: imagecodecs.jpeg8_encode,
-    33003: lambda data: imagecodecs.jpeg2k_encode(data, codecformat="j2k", level=0),
-    34712: lambda data: imagecodecs.jpeg2k_encode(data, codecformat="jp2", level=0),
-}
 
 
 def one_page(path, height, width, content, **changes):
@@ -30,31 +23,16 @@ def one_page(path, height, width, content, **changes):
     return path
 
 
-@pytest.mark.share(4)
-@pytest.mark.parametrize("shape", [(24, 20), (17, 256), (4, 9), (64, 2000), (48, 64), (64, 64), (30, 20), (2000, 9000)])
-@pytest.mark.parametrize("code", CODECS)
-def test_size_of_a_compressed_image_is_read_from_its_header(code, shape):
-    content = bytes(CODECS[code](np.full(shape, 7, np.uint8)))
-    check_size(content, {shape}, is_jpeg=code == 7)
-    with pytest.raises(ValueError, match=f"of {shape[0]} x {shape[1]} pixels where 5 x 5 belong"):
-        check_size(content, {(5, 5)}, is_jpeg=code == 7)
-
-
-@pytest.mark.parametrize("code", CODECS)
-def test_a_compressed_image_larger_than_its_page_is_not_decoded(tmp_path, monkeypatch, code):
-    content = bytes(CODECS[code](smooth((64, 80))))
-    path = one_page(tmp_path / "a.tif", 64, 80, content, t259=code)
+def test_a_jpeg_stream_of_another_size_than_its_page(tmp_path):
+    content = bytes(imagecodecs.jpeg8_encode(smooth((64, 80))))
+    path = one_page(tmp_path / "a.tif", 64, 80, content, t259=7)
     assert read_stack(path).data.shape == (64, 80)
-    decoded = []
-    for name in ("jpeg_decode", "jpeg2k_decode"):
-        monkeypatch.setattr(imagecodecs, name, lambda *_, **__: decoded.append(1))
     for width, height in ((40, 64), (80, 32), (160, 32), (79, 64)):
-        with pytest.raises(DamagedFileError, match=r"a\.tif: page 0 cannot be decoded .*64 x 80 pixels where"):
-            read_stack(one_page(path, height, width, content, t259=code))
-    assert decoded == []
+        with pytest.raises(DamagedFileError, match=r"a\.tif: page 0 cannot be decoded .*shape=\(64, 80\)"):
+            read_stack(one_page(path, height, width, content, t259=7))
 
 
-@pytest.mark.parametrize("code", [2, 3, 4, 6, 22610, 34661, 34887, 34933, 50001, 50002, 65000])
+@pytest.mark.parametrize("code", [2, 3, 4, 6, 22610, 33003, 34661, 34712, 34887, 34933, 50001, 50002, 65000])
 @pytest.mark.parametrize("bits", [8, 16])
 def test_compressions_of_other_pixels_are_refused(tmp_path, code, bits):
     path = one_page(tmp_path / "a.tif", 8, 8, bytes(64 * bits // 8), bits=bits, t259=code)

@@ -9,21 +9,28 @@ import pytest
 import tifffile
 
 from tests import share
-from tests.io.samples import TYPES, noise, page_tags, tiff_bytes, write_imagej, write_ome, write_plain, write_shaped
+from tests.io.samples import (
+    TYPES,
+    WRITERS,
+    noise,
+    page_tags,
+    tiff_bytes,
+    write_ome,
+    write_plain,
+)
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io import read_stack, scan_file, write_stack
 from xcorr_app.io.declared import SPARE
-from xcorr_app.io.tiff import pages
 from xcorr_app.io.tiff.tiff_directory import DirectoryReader
 
 LAYOUTS = ({}, {"rowsperstrip": 7}, {"tile": (16, 32)})
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("compression", ["zlib", "lzw", "zstd", "packbits"])
+@pytest.mark.parametrize("compression", [None, "zlib", "lzw", "zstd", "packbits"])
 def test_every_usual_kind(tmp_path, dtype, compression):
     data = noise((2, 33, 47), dtype)
-    predictors = (False,) if compression == "packbits" else (False, True)
+    predictors = (False, True) if compression in ("zlib", "lzw", "zstd") else (False,)
     for predictor, byteorder, layout in itertools.product(predictors, "<>", LAYOUTS):
         how = {"compression": compression, "predictor": predictor, "byteorder": byteorder}
         write_plain(tmp_path / "a.tif", data, **how, **layout)
@@ -38,7 +45,7 @@ def test_jpeg_as_tifffile_decodes_it(tmp_path, layout):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("planar", ["contig", "separate"])
-@pytest.mark.parametrize("compression", [None, "zlib", "jpeg2000", "jpeg"])
+@pytest.mark.parametrize("compression", [None, "zlib", "jpeg"])
 def test_colours_as_tifffile_decodes_them(tmp_path, layout, planar, compression):
     image = np.moveaxis(noise((3, 33, 47), "uint8"), 0, -1)
     data = np.ascontiguousarray(image if planar == "contig" else np.moveaxis(image, -1, 0))
@@ -78,25 +85,10 @@ def test_a_segment_of_other_length_than_declared(tmp_path, compression, surplus)
             image.read(0)
 
 
-@pytest.mark.parametrize("compression", ["zlib", "zstd"])
-@pytest.mark.parametrize("predictor", [False, True])
-def test_bits_that_are_stored_last_first(tmp_path, monkeypatch, compression, predictor):
-    data = noise((40, 50))
-    values = imagecodecs.delta_encode(data, axis=-1) if predictor else data
-    encoded = getattr(imagecodecs, f"{compression}_encode")(values.tobytes())
-    how = {"shape": (1, 40, 50), "dtype": np.uint16, "photometric": "minisblack", "compression": compression}
-    path = tmp_path / "a.tif"
-    # tifffile writes no FillOrder (266): it is asked for the tag before, which is given that number.
-    turned = imagecodecs.bitorder_encode(encoded)
-    tifffile.imwrite(path, iter([turned]), **how, predictor=predictor, metadata=None, extratags=[(265, 3, 1, 2, True)])
-    path.write_bytes(path.read_bytes().replace(struct.pack("<HHI", 265, 3, 1), struct.pack("<HHI", 266, 3, 1)))
-    with tifffile.TiffFile(path) as tif:
-        code, order = int(tif.pages[0].compression), tif.pages[0].fillorder
-    assert order == 2
-    given, real = [], pages._BYTE_CODECS[code]
-    monkeypatch.setitem(pages._BYTE_CODECS, code, lambda content, **how: given.append(content) or real(content, **how))
-    np.testing.assert_array_equal(scan_file(path).read(0), data)
-    assert given == [encoded]
+def test_bits_that_are_stored_last_first_are_refused(tmp_path):
+    (tmp_path / "a.tif").write_bytes(tiff_bytes([page_tags(4, 4, 8, 16, t266=2)], tail=bytes(16)))
+    with pytest.raises(InputError, match="FillOrder"):
+        scan_file(tmp_path / "a.tif")
 
 
 def test_strips_that_are_stored_in_another_order(tmp_path):
@@ -133,19 +125,6 @@ def test_two_planes_in_one_page(tmp_path):
         read_stack(described(tmp_path, (f"<TiffData{block}/>", twice)))
     thrice = twice.replace('"1" FirstT="2"', '"2" FirstT="2"')
     assert len(read_stack(described(tmp_path, (f"<TiffData{block}/>", thrice))).data.squeeze()) == 3
-
-
-WRITERS = {
-    "plain": lambda path, data: write_plain(path, data),
-    "big": lambda path, data: write_plain(path, data, bigtiff=True, byteorder=">"),
-    "described": lambda path, data: write_plain(path, data, description="of every page", resolution=(3.0, 2.0)),
-    "strips": lambda path, data: write_plain(path, data, rowsperstrip=2),
-    "compressed": lambda path, data: write_plain(path, data, compression="zlib"),
-    "shaped": lambda path, data: write_shaped(path, data),
-    "imagej": lambda path, data: write_imagej(path, data, "TYX"),
-    "ome": lambda path, data: write_ome(path, data, "TYX"),
-    "ours": lambda path, data: write_stack(path, data),
-}
 
 
 def found(path):

@@ -12,7 +12,7 @@ from tests.registration.motion.test_motion import corner_errors, series
 from tests.registration.scenes import UnreliableFrames
 from xcorr_app.errors import ArgumentError
 from xcorr_app.registration.field.window_match import WindowMatch
-from xcorr_app.registration.motion.whole_frames import Measuring, motion_of
+from xcorr_app.registration.motion.whole_frames import MotionMeasurement, motion_of
 from xcorr_app.registration.patches.patch_fit import PatchFit, PatchOptions
 from xcorr_app.registration.solver.basis import basis_of
 from xcorr_app.registration.stack.frames import ArrayFrames
@@ -86,8 +86,8 @@ def test_a_reference_that_cannot_be_read_is_refused(rng):
     stack = rng.normal(size=(4, 40, 44))
     frames = UnreliableFrames(stack, {2: "it is cut short"})
     with pytest.raises(ArgumentError, match="frame 2, cannot be read: it is cut short"):
-        motion_of(Measuring(frames, basis_of("rigid")), 2)
-    found = motion_of(Measuring(frames, basis_of("translation")), 0)
+        motion_of(MotionMeasurement(frames, basis_of("rigid")), 2)
+    found = motion_of(MotionMeasurement(frames, basis_of("translation")), 0)
     assert found.flags[2] == ("unreadable",)
     assert found.unreadable == {2: "it is cut short"}
 

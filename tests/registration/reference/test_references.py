@@ -36,35 +36,32 @@ def by_hand(stack, t, image, **options):
 @pytest.mark.share(4)
 @pytest.mark.parametrize("count", [2, 3, 4, 7, 8])
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64"])
-@pytest.mark.parametrize("name", ["mean", "median"])
-def test_each_frame_meets_the_statistic_of_the_others(xp, name, count, dtype):
+def test_each_frame_meets_the_statistic_of_the_others(xp, count, dtype):
     stack = noisy_stack(count, dtype)
-    result = estimate_shifts(xp.asarray(stack), name, 8, weighting="none")
+    result = estimate_shifts(xp.asarray(stack), "mean", 8, weighting="none")
     for t in range(count):
         others = np.delete(at_one_level(stack), t, axis=0)
-        alone = by_hand(stack, t, getattr(np, name)(others, axis=0))
+        alone = by_hand(stack, t, others.mean(axis=0))
         np.testing.assert_allclose(result.shifts[t], alone.shifts[0], atol=2e-3)
         np.testing.assert_allclose(result.score[t], alone.score[0], atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["mean", "median"])
-def test_unreadable_frames_are_not_among_the_others(name):
+def test_unreadable_frames_are_not_among_the_others():
     stack = noisy_stack(6)
     frames = UnreliableFrames(stack, {1: "damaged"})
-    result = estimate_from(frames, name, Settings(max_shift=8, weighting="none"), xp=np)
+    result = estimate_from(frames, "mean", Settings(max_shift=8, weighting="none"), xp=np)
     for t in (0, 2, 5):
-        alone = by_hand(stack, t, getattr(np, name)(np.delete(at_one_level(stack), [1, t], axis=0), axis=0))
+        alone = by_hand(stack, t, np.delete(at_one_level(stack), [1, t], axis=0).mean(axis=0))
         np.testing.assert_allclose(result.shifts[t], alone.shifts[0], atol=2e-3)
 
 
-@pytest.mark.parametrize("name", ["mean", "median"])
-def test_the_prefilter_comes_before_the_statistic(name):
+def test_the_prefilter_comes_before_the_statistic():
     stack = noisy_stack(5)
     options = {"prefilter": "median:3", "weighting": "none"}
-    result = estimate_shifts(stack, name, 8, **options)
+    result = estimate_shifts(stack, "mean", 8, **options)
     filtered = np.stack([_median_of_nine(frame) for frame in stack])
     for t in range(5):
-        alone = by_hand(filtered, t, getattr(np, name)(np.delete(at_one_level(filtered), t, axis=0), axis=0))
+        alone = by_hand(filtered, t, np.delete(at_one_level(filtered), t, axis=0).mean(axis=0))
         np.testing.assert_allclose(result.score[t], alone.score[0], atol=1e-5)
 
 

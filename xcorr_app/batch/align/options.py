@@ -35,7 +35,7 @@ class AlignOptions(MovingOptions):
     reference: str | int | Path = option(
         "first",
         "What frames are compared with; the frame that is measured is left out of means. For series that change: "
-        "previous; rolling:N, the mean of N aligned frames; pairs:K, each of K frames before.",
+        "previous; pairs:K, each of K frames before.",
         values.REFERENCE,
         flags=("-r",),
         group="Measuring",

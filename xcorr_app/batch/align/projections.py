@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from xcorr_app.batch.align.pixel_sums import PixelSums
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.memory import attempt, bytes_within_limit, release_unused
-from xcorr_app.registration.assessment_sums import AssessmentSums, Shared, Side, extents_of, shared_area
+from xcorr_app.registration.assessment_sums import AssessmentSums, SharedArea, Side, extents_of, shared_area
 from xcorr_app.registration.masked.assessment import MaskedFrames
 from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.settings import Roi
@@ -68,7 +68,7 @@ class Projections:
         if masks is not None:
             common = slice(0, shape[0]), slice(0, shape[1])
         if common is not None:
-            shared = Shared(common, np.ones(int(kept.sum()), dtype=bool)) if kept.sum() > 1 else None
+            shared = SharedArea(common, np.ones(int(kept.sum()), dtype=bool)) if kept.sum() > 1 else None
         self._masked = None if masks is None else MaskedFrames(masks, shifts)
         middle = shape[0] // 2
         self._band = slice(max(0, middle - _BAND // 2), min(shape[0], middle + _BAND // 2 + 1))

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +20,6 @@ from xcorr_app.correlation.plane_peaks import Agreement, PlanePeaks, compare_pea
 from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.io.writing.atomic import atomic_path, atomic_write_text, remove_abandoned
 from xcorr_app.io.writing.plane_file import Write, plane_writer
-from xcorr_app.pipeline.stack_steps import Finisher
 from xcorr_app.pipeline.stages import own_version, versions
 from xcorr_app.pipeline.work import memory_as_limit
 from xcorr_app.registration.results.frame_table import csv_text
@@ -79,10 +75,6 @@ def write_peaks(path: Path, records: Sequence[PlaneRecord], shape: tuple[int, ..
         np.savez(file, **arrays)
 
 
-_WAITING = 2
-"""Blocks of planes that are written or wait for it, at most."""
-
-
 def run_correlation(plan: CorrelationPlan, progress: Progress | None = None) -> list[PlaneRecord]:
     """Compute, compare and write the planes of a plan; returns one record a plane, in the order of the file."""
     records: list[PlaneRecord] = []
@@ -106,26 +98,9 @@ def run_correlation(plan: CorrelationPlan, progress: Progress | None = None) -> 
     return records
 
 
-@contextmanager
-def _writer(plan: CorrelationPlan) -> Iterator[Write | None]:
-    """Open the file for planes; nothing where peaks alone are wanted.
-
-    What is called with planes leaves them to a thread, which writes them while the next block is computed.
-    """
-    if plan.options.peaks:
-        yield None
-        return
-    with plane_writer(plan.out, plan.shape, plan.dtype, _facts(plan)) as write, Finisher(1) as thread:
-        waiting = deque[Future[None]]()
-
-        def hand_over(planes: np.ndarray) -> None:
-            while len(waiting) >= _WAITING:
-                waiting.popleft().result()
-            waiting.append(thread.submit(partial(write, planes), lambda: None))
-
-        yield hand_over
-        for later in waiting:
-            later.result()
+def _writer(plan: CorrelationPlan) -> AbstractContextManager[Write | None]:
+    """The file for planes; None where peaks alone are wanted."""
+    return nullcontext() if plan.options.peaks else plane_writer(plan.out, plan.shape, plan.dtype, _facts(plan))
 
 
 def _correlate(

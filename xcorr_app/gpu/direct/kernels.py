@@ -16,7 +16,6 @@ from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
 _LARGEST_INDEX = 2**31 - 2**16  # room for the last block's surplus threads
-_DOCUMENT = "Cross-correlation document, "
 
 _DISTRIBUTED = {"DISTRIBUTION": 2, "MAX_ROWS": 65536}
 
@@ -101,7 +100,6 @@ def _launcher(name: str, choose: _Choose, accepts: _Accepts) -> Callable[..., La
 def _entry(
     name: str,
     choose: _Choose,
-    section: str,
     *,
     sources: tuple[str, ...] = (),
     accepts: _Accepts = _accepts_any,
@@ -114,41 +112,36 @@ def _entry(
         _launcher(name, choose, accepts),
         cost,
         frozenset(LARGEST.get(name, ())),
-        section,
     )
 
 
 KERNELS: dict[str, KernelEntry[Problem]] = {
     entry.name: entry
     for entry in (
-        _entry("overlap-wise", warp_launches.overlap_wise, _DOCUMENT + "parallelisation: a thread for every shift"),
-        _entry("shift-per-warp", warp_launches.shift_per_warp, _DOCUMENT + "occupancy: a warp for every shift"),
-        _entry("warp-shuffle", warp_launches.warp_shuffle, _DOCUMENT + "the algorithm of warp shuffles"),
-        _entry("warp-shuffle-distributed", warp_launches.distributed, _DOCUMENT + "work distribution"),
-        _entry("multi-right", warp_launches.multi_right, _DOCUMENT + "share of arithmetic: several right matrices"),
+        _entry("overlap-wise", warp_launches.overlap_wise),
+        _entry("shift-per-warp", warp_launches.shift_per_warp),
+        _entry("warp-shuffle", warp_launches.warp_shuffle),
+        _entry("warp-shuffle-distributed", warp_launches.distributed),
+        _entry("multi-right", warp_launches.multi_right),
         _entry(
             "multi-left-right",
             warp_launches.multi_left_right,
-            _DOCUMENT + "what it leaves to later work: several left matrices",
             accepts=_accepts_shared_rights,
         ),
-        _entry("multi-row", warp_launches.multi_row, _DOCUMENT + "share of arithmetic: several rows of a matrix"),
+        _entry("multi-row", warp_launches.multi_row),
         _entry(
             "combined-shuffle",
             warp_launches.combined_shuffle,
-            _DOCUMENT + "what it leaves to later work: several lefts, rights and rows together, by shuffles",
         ),
         _entry(
             "combined",
             combined,
-            _DOCUMENT + "all its reuse together, with shared memory in place of shuffles",
             sources=("direct/sum_segments",),
             cost=combined_cost,
         ),
         _entry(
             "row-product",
             row_product,
-            "Not in a document: pairs of rows as outer products of pieces",
             cost=row_product_cost,
         ),
     )

@@ -68,21 +68,18 @@ KERNELS: Mapping[str, KernelEntry[Im2winProblem]] = {
             _why_no_window,
             _product_launch,
             tunables=launches.TUNABLES,
-            document="Im2win, Equation 2 and Algorithm 3: window tensor and the high-performance product",
         ),
         KernelEntry(
             "im2win-basic",
             ("im2win/im2win_transform", "im2win/im2win_filters", "im2win/im2win_basic"),
             _why_no_window,
             _basic_launch,
-            document="Im2win, Algorithm 2: a thread sums one output element",
         ),
         KernelEntry(
             "implicit-basic",
             ("im2win/im2win_pad", "im2win/im2win_filters", "im2win/im2win_basic"),
             lambda *_: None,
             partial(_basic_launch, implicit=True),
-            document="Im2win, Algorithm 1: a thread sums one output element, straight from the images",
         ),
         KernelEntry(
             "implicit",
@@ -90,7 +87,6 @@ KERNELS: Mapping[str, KernelEntry[Im2winProblem]] = {
             lambda *_: None,
             partial(_product_launch, implicit=True),
             tunables=launches.TUNABLES,
-            document="Im2win, Algorithm 3 without the tensor: its elements are taken from the images",
         ),
         KernelEntry(
             "shallow",
@@ -98,7 +94,6 @@ KERNELS: Mapping[str, KernelEntry[Im2winProblem]] = {
             _why_not_shallow,
             _shallow_launch,
             tunables=shallow.TUNABLES,
-            document="beyond Im2win: all values of neighbouring outputs stay in registers",
         ),
     )
 }

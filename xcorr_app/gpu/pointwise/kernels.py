@@ -77,7 +77,6 @@ KERNELS: Mapping[str, KernelEntry[MixingTask]] = {
             _why_not_mix,
             _mix_launch,
             tunables=mix.TUNABLES,
-            document="Pointwise convolution, the thread tile alone",
         ),
         KernelEntry(
             "shallow",
@@ -85,7 +84,6 @@ KERNELS: Mapping[str, KernelEntry[MixingTask]] = {
             _why_not_shallow,
             _shallow_launch,
             tunables=shallow.TUNABLES,
-            document="the one-level limit of the tiles of pointwise convolution and Im2win",
         ),
         KernelEntry(
             "blocking",
@@ -93,7 +91,6 @@ KERNELS: Mapping[str, KernelEntry[MixingTask]] = {
             lambda *_: None,
             _blocking_launch,
             tunables=blocking.BLOCKING_TUNABLES,
-            document="Pointwise convolution with dynamic blocking: its planner, three levels of tiles, two layouts",
         ),
     )
 }

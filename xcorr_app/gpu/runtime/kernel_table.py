@@ -29,8 +29,6 @@ class KernelEntry(Generic[P]):
         ``cost(problem, limits)``: expected microseconds; None where it is never chosen by itself.
     tunables : frozenset of str
         Macros that a user may set.
-    document : str
-        Where the algorithm comes from.
     """
 
     name: str
@@ -39,4 +37,3 @@ class KernelEntry(Generic[P]):
     launch: Callable[..., Any]
     cost: Callable[[P, DeviceLimits], float] | None = None
     tunables: frozenset[str] = field(default=frozenset())
-    document: str = ""

@@ -66,7 +66,7 @@ class FilterTask:
         )
 
 
-def _reuse(name: str, document: str) -> KernelEntry[FilterTask]:
+def _reuse(name: str) -> KernelEntry[FilterTask]:
     def accepts(task: FilterTask, _: DeviceLimits) -> str | None:
         return reuse.why_not(name, task.problem, is_double=task.is_double)
 
@@ -74,7 +74,7 @@ def _reuse(name: str, document: str) -> KernelEntry[FilterTask]:
         types: Any = {"image_type": task.image_type, "result_type": task.result_type, "double_sums": task.double_sums}
         return reuse.filter_launch(task.problem, name, **types, device=limits, tuning=tuning)
 
-    return KernelEntry(name, (f"stencil/{name}",), accepts, launch, tunables=reuse.TUNABLES[name], document=document)
+    return KernelEntry(name, (f"stencil/{name}",), accepts, launch, tunables=reuse.TUNABLES[name])
 
 
 def _why_not_separable(task: FilterTask, _: DeviceLimits) -> str | None:
@@ -109,21 +109,18 @@ def _sliding_launch(task: FilterTask, limits: DeviceLimits, tuning: Mapping[str,
     return sliding.sliding_launch(problem, series, table, rows, **types, tuning=tuning)
 
 
-_EXCHANGE = "Column Reuse, Algorithms 1 and 2 (exchange of columns by shuffles), Row Reuse, Putting Together"
-
 KERNELS: Mapping[str, KernelEntry[FilterTask]] = {
     entry.name: entry
     for entry in (
-        _reuse("reuse", "Column Reuse, Row Reuse, Putting Together"),
-        _reuse("reuse_wide", "Column Reuse, Row Reuse, Putting Together; for large filters"),
-        _reuse("exchange", _EXCHANGE),
+        _reuse("reuse"),
+        _reuse("reuse_wide"),
+        _reuse("exchange"),
         KernelEntry(
             "separable",
             ("stencil/separable",),
             _why_not_separable,
             _separable_launch,
             tunables=separable.TUNABLES,
-            document="Row Reuse, along both axes of taps of low rank",
         ),
         KernelEntry(
             "sliding",
@@ -131,7 +128,6 @@ KERNELS: Mapping[str, KernelEntry[FilterTask]] = {
             _why_not_sliding,
             _sliding_launch,
             tunables=sliding.TUNABLES,
-            document="Sugimoto and Kamata (2013), doi 10.1109/ICIP.2013.6738106: second-order shift property",
         ),
     )
 }

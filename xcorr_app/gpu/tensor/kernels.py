@@ -14,7 +14,6 @@ from xcorr_app.gpu.tensor.hankel_frames import frames_launch
 _MAX_SCRATCH = 256 << 20
 """Bytes of the references' Hankel-expanded copy, and of the sums of all pieces."""
 _NO_WGMMA = "the device has no asynchronous products of four warps (wgmma), which compute capability 9.0 has"
-_HANKEL = "Not in a document: a window of shifts as the product of a Hankel matrix"
 
 
 def _accepts(_: Problem, limits: DeviceLimits) -> str | None:
@@ -44,7 +43,6 @@ KERNELS: dict[str, KernelEntry[Problem]] = {
             _accepts,
             hankel_launch,
             costs.hankel_cost,
-            document=f"{_HANKEL}, by products of one warp (mma.sync)",
         ),
         KernelEntry(
             "hankel-warpgroup",
@@ -52,7 +50,6 @@ KERNELS: dict[str, KernelEntry[Problem]] = {
             _accepts_warpgroup,
             functools.partial(hankel_launch, warpgroup=True),
             costs.warpgroup_cost,
-            document=f"{_HANKEL}, by products of four warps (wgmma)",
         ),
         KernelEntry(
             "hankel-frames",
@@ -60,7 +57,6 @@ KERNELS: dict[str, KernelEntry[Problem]] = {
             _accepts_frames,
             frames_launch,
             costs.frames_cost,
-            document=f"{_HANKEL}, the reference as that matrix and 64 frames as the rows of the other",
         ),
     )
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
@@ -16,7 +15,7 @@ from xcorr_app.io.finding.file_names import NumberedStack
 from xcorr_app.io.finding.inputs import Group, grouped_inputs
 from xcorr_app.io.finding.numbered import files_of_channel, joined_by_number, stacks_by_number
 from xcorr_app.io.finding.scan import Channel, Scan, scan_file, scan_for
-from xcorr_app.io.names import label, unique_names
+from xcorr_app.io.names import label, some, unique_names
 from xcorr_app.io.series import Discovery, Failure, SeriesSpec, UnusableFile, paths_of
 from xcorr_app.io.source import ImageFile
 from xcorr_app.io.tiff.ome_set import OmeSet
@@ -26,8 +25,7 @@ Layout = Literal["auto", "frames", "stacks"]
 # Files of the run itself are beside the folders of the series.
 _RESERVED = ("report.html", "run.json")
 _NOTE = "{folder}: {count} images of other kinds were left out; name them to use them."
-_SHOWN = 3
-_FEW, _THREADS, _AT_ONCE = 8, 4, 8
+_THREADS = 4
 
 
 def discover(
@@ -104,7 +102,9 @@ def _series_of(
     if layout == "frames":
         stacks: list[NumberedStack | InputError] = [NumberedStack("", group.paths)]
     elif layout == "auto" and single == "stacks":
-        return _joined_or_each(group, files, _with_channels(group))
+        # Those whose channels are files, as far as names leave no doubt.
+        joined = joined_by_number(group.path, group.paths)
+        return _joined_or_each(group, files, [stack for stack in joined if "C" in stack.axes or not stack.axes])
     elif layout == "stacks" or (kind == "stacks" and len(group.paths) == 1):
         return _each(group, files)
     elif kind == "stacks":
@@ -134,19 +134,16 @@ def _series_of(
 def _spec(
     group: Group, files: dict[Path, ImageFile | UnusableFile], stack: NumberedStack, notes: tuple[str, ...] = ()
 ) -> SeriesSpec:
+    has_pages = any(files[path].page_count > 1 for path in stack.paths)
     return SeriesSpec(
         group.prefix + stack.label if stack.label else group.name,
-        "numbered" if set(stack.axes) & set("ZC") or (stack.axes and _has_pages(files, stack)) else "frames",
+        "numbered" if set(stack.axes) & set("ZC") or (stack.axes and has_pages) else "frames",
         tuple(files[path].path for path in stack.paths),
         tuple(files[path] for path in stack.paths),
         stack.positions,
         stack.channel_names,
         (*notes, *stack.notes),
     )
-
-
-def _has_pages(files: dict[Path, ImageFile | UnusableFile], stack: NumberedStack) -> bool:
-    return any(files[path].page_count > 1 for path in stack.paths)
 
 
 def _joined_or_each(
@@ -171,11 +168,6 @@ def _joined_or_each(
     return [*results, *_each(group, left, notes)]
 
 
-def _with_channels(group: Group) -> Sequence[NumberedStack]:
-    """Stacks whose channels are files, as far as names leave no doubt."""
-    return [stack for stack in joined_by_number(group.path, group.paths) if "C" in stack.axes or not stack.axes]
-
-
 def _sets_once(files: dict[Path, ImageFile | UnusableFile]) -> dict[Path, ImageFile | UnusableFile]:
     """Leave out files of an OME-TIFF set that another one stands for."""
     known: set[Path] = set()
@@ -188,10 +180,6 @@ def _sets_once(files: dict[Path, ImageFile | UnusableFile]) -> dict[Path, ImageF
     return left
 
 
-def _stack(name: str, file: ImageFile, notes: tuple[str, ...] = ()) -> SeriesSpec:
-    return SeriesSpec(name, "stacks", paths_of(file, file.path), (file,), notes=notes)
-
-
 def _each(
     group: Group,
     files: dict[Path, ImageFile | UnusableFile],
@@ -200,19 +188,17 @@ def _each(
     return [
         Failure(path, str(file.error))
         if isinstance(file, UnusableFile)
-        else _stack(group.prefix + label(path), file, notes.get(path, ()))
+        else SeriesSpec(
+            group.prefix + label(path), "stacks", paths_of(file, file.path), (file,), notes=notes.get(path, ())
+        )
         for path, file in files.items()
     ]
 
 
 def _scanned(paths: Sequence[Path], limits: Limits, scan: Scan) -> dict[Path, ImageFile | UnusableFile]:
     """Check files by several threads, of which most wait for the disk."""
-    if len(paths) < _FEW:
-        return {path: _scan_or_note(path, limits, scan) for path in paths}
-    parts = [paths[start : start + _AT_ONCE] for start in range(0, len(paths), _AT_ONCE)]
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="xcorr-scan") as pool:
-        found = pool.map(lambda part: [_scan_or_note(path, limits, scan) for path in part], parts)
-        return dict(zip(paths, chain.from_iterable(found), strict=True))
+        return dict(zip(paths, pool.map(lambda path: _scan_or_note(path, limits, scan), paths), strict=True))
 
 
 def _scan_or_note(path: Path, limits: Limits, scan: Scan) -> ImageFile | UnusableFile:
@@ -228,17 +214,11 @@ def _failures(files: Sequence[ImageFile | UnusableFile]) -> list[Failure]:
 
 def _tell_layout(group: Group, files: Sequence[ImageFile | UnusableFile]) -> Literal["frames", "stacks"]:
     usable = [file for file in files if not isinstance(file, UnusableFile)]
-    pages = [file for file in usable if file.page_count == 1]
-    stacks = [file for file in usable if file.page_count > 1]
+    pages = [file.path.name for file in usable if file.page_count == 1]
+    stacks = [file.path.name for file in usable if file.page_count > 1]
     if pages and stacks:
         raise InputError(
-            f"{group.path}: mixes {_some(pages, 'single-page')} and {_some(stacks, 'multi-page')}; "
+            f"{group.path}: mixes files of one page ({some(pages)}) and of several ({some(stacks)}); "
             "use --layout frames to make one series of all pages, or --layout stacks to take each file by itself"
         )
     return "frames" if pages else "stacks"
-
-
-def _some(files: Sequence[ImageFile], what: str) -> str:
-    names = ", ".join(file.path.name for file in files[:_SHOWN])
-    more = f", ... and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
-    return f"{len(files)} {what} file{'s' if len(files) > 1 else ''} ({names}{more})"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -34,7 +35,6 @@ _MICROSCOPE = "convert it to OME-TIFF with Fiji (Bio-Formats) or bfconvert"
 _ARRAYS = "save the array as .npy or TIFF"
 _VIDEO = "save its frames as TIFF, for example with Fiji or ffmpeg"
 _PICTURE = "save it as TIFF or PNG"
-_NO_IMAGE = "it holds no image to measure; name the image files"
 
 _MAGIC: tuple[tuple[int, bytes, str, str], ...] = (
     (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an OLE file (Olympus OIB, Zeiss ZVI, old Office)", _MICROSCOPE),
@@ -54,28 +54,15 @@ _MAGIC: tuple[tuple[int, bytes, str, str], ...] = (
     (4, b"ftypavif", "an AVIF image", _PICTURE),
     (0, b"\x1aE\xdf\xa3", "a Matroska or WebM video", _VIDEO),
     (0, b"%PDF", "a PDF document", _PICTURE),
+    (0, b"PK\x03\x04", "an archive (ZIP, .npz, Office)", "unpack it, or save one array by numpy.save as .npy"),
     (0, b"\x1f\x8b", "a gzip archive", "unpack it"),
     (0, b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", "unpack it"),
     (0, b"Rar!", "a RAR archive", "unpack it"),
 )
 
-_SUFFIXES = {
-    "a Leica file": (".xlef", ".lof"),
-    "an Olympus file": (".oib", ".oif", ".oir", ".vsi"),
-    "an Imaris file": (".ims",),
-    "a Gatan file": (".dm3", ".dm4"),
-    "a video": (".mov", ".mkv"),
-    "a JPEG 2000 image": (".jp2", ".j2k"),
-    "a GIF or WebP image": (".gif", ".webp"),
-    "a DICOM file": (".dcm",),
-    "an archive": (".zip", ".gz", ".7z", ".npz"),
-}
-
 
 def refused_kind(head: bytes) -> str | None:
     """Name the kind of file that begins with `head` and what would convert it; None where it is not known."""
-    if head.startswith(b"PK\x03\x04"):
-        return _zip_kind(head)
     for offset, magic, name, remedy in _MAGIC:
         if head[offset : offset + len(magic)] == magic:
             return f"{name}, which is not read; {remedy}"
@@ -83,44 +70,20 @@ def refused_kind(head: bytes) -> str | None:
 
 
 def described_others(paths: Iterable[Path]) -> str:
-    """Say which known kinds lie where no image was found, and what would convert them; empty where there are none."""
-    found = Counter(
-        suffix for path in paths for suffixes in _SUFFIXES.values() for suffix in suffixes if _ends(path, suffix)
-    )
-    if not found:
-        return ""
-    listed = ", ".join(f"{number} {suffix}" for suffix, number in sorted(found.items()))
-    return f"; what it holds ({listed}) is not read: convert it to OME-TIFF with Fiji (Bio-Formats) or bfconvert"
-
-
-def _ends(path: Path, suffix: str) -> bool:
-    return path.name.lower().endswith(suffix)
-
-
-def _zip_kind(head: bytes) -> str:
-    name = head[30 : 30 + int.from_bytes(head[26:28], "little")]
-    if name in (b"[Content_Types].xml", b"_rels/.rels", b"mimetype"):
-        return f"an Office document, which is not read; {_NO_IMAGE}"
-    if name.endswith(b".npy"):
-        return "a NumPy archive (.npz), which is not read; save one array with numpy.save as .npy"
-    return "a ZIP archive, which is not read; unpack it"
+    """Say what lies where no image was found; empty where nothing does."""
+    found = Counter(path.suffix.lower() for path in paths if path.suffix)
+    listed = ", ".join(f"{number} {suffix}" for suffix, number in found.most_common(_SHOWN))
+    return f"; what it holds ({listed}) is not read: {_MICROSCOPE}" if listed else ""
 
 
 _DESCRIPTION = 270
+_SHOWN = 5
 
 
-class Scan(Protocol):
-    """Checks one file without reading its pixels; raises InputError, DamagedFileError or LimitError."""
+Scan: TypeAlias = Callable[[Path, Limits], ImageFile]
+"""Checks one file without reading its pixels; raises InputError, DamagedFileError or LimitError."""
 
-    def __call__(self, path: Path, limits: Limits) -> ImageFile:
-        """Check one file."""
-
-
-class _ScanKind(Protocol):
-    def __call__(self, path: Path, limits: Limits, *, colour: bool) -> ImageFile: ...
-
-
-_KINDS: tuple[tuple[bytes, _ScanKind], ...] = (
+_KINDS: tuple[tuple[bytes, Callable[..., ImageFile]], ...] = (
     (pictures.PNG, pictures.scan_png),
     (npy.SIGNATURE, npy.scan_npy),
     (pictures.JPEG, pictures.scan_jpeg),
@@ -250,10 +213,8 @@ class PickedImage:
         """Number of planes of the channel."""
         return self.file.metadata.sizes["T"] * self.file.metadata.sizes["Z"]
 
-    def page_at(self, t: int, z: int, c: int) -> int:
+    def page_at(self, t: int, z: int, _c: int) -> int:
         """Page of a plane."""
-        if c != 0:
-            raise IndexError(f"{self.path}: one channel was taken, there is no c={c}")
         return t * self.file.metadata.sizes["Z"] + z
 
     def page_in_file(self, page: int) -> int:

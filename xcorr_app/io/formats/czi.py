@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import struct
-import threading
 import xml.etree.ElementTree as ET
 from contextlib import contextmanager
 from dataclasses import replace
@@ -26,42 +25,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class _ThreadCollector(logging.Filter):
-    """Takes records out of the logger while the thread that made them is collecting."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.local = threading.local()
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        messages: list[str] | None = getattr(self.local, "messages", None)
-        if messages is None:
-            return True
-        if record.levelno >= logging.WARNING:
-            messages.append(record.getMessage())
-        return False
-
-
-# One filter for the process, never removed: taking a filter off while another thread logs could lose a record.
-_COLLECTOR = _ThreadCollector()
-for _library in ("tifffile", "czifile"):
-    logging.getLogger(_library).addFilter(_COLLECTOR)
-
-
 @contextmanager
 def logged_as_damage(path: Path) -> Iterator[None]:
-    """Raise `DamagedFileError` at the end of the block if one of them warned of anything within it.
+    """Raise `DamagedFileError` at the end of the block if the library warned of anything within it."""
+    found, logger = list[str](), logging.getLogger("czifile")
 
-    Applies to the calling thread alone; blocks are not nested.
-    """
-    messages: list[str] = []
-    _COLLECTOR.local.messages = messages
+    def keep(record: logging.LogRecord) -> bool:
+        if record.levelno >= logging.WARNING:
+            found.append(record.getMessage())
+        return False
+
+    logger.addFilter(keep)
     try:
         yield
     finally:
-        del _COLLECTOR.local.messages
-    if messages:
-        raise DamagedFileError(f"{path}: {messages[0]}" + (f" (and {len(messages) - 1} more)" if messages[1:] else ""))
+        logger.removeFilter(keep)
+    if found:
+        raise DamagedFileError(f"{path}: {found[0]}" + (f" (and {len(found) - 1} more)" if found[1:] else ""))
 
 
 _KNOWN = set("STZCYX0")

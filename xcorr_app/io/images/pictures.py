@@ -18,7 +18,6 @@ import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError, LimitError
 from xcorr_app.io.declared import SPARE, FormatImage, Limits, check_image
-from xcorr_app.io.images.codestream import jpeg_frame
 from xcorr_app.io.opened import Stamp, opened, parsing, stamp
 from xcorr_app.io.source import make_metadata
 from xcorr_app.system import read_at
@@ -122,31 +121,37 @@ def scan_bmp(path: Path, limits: Limits, *, colour: bool = False) -> FormatImage
     return _image(path, decoded, _sizes(height, width, 3 if in_colour else 1), _BYTE, mark)
 
 
-_END = b"\xff\xd9"
+JPEG_END = b"\xff\xd9"
 _TAIL = 1 << 12
-_READ_HERE = (0xC0, 0xC1, 0xC2)
-"""Frames with Huffman coding and 8 bits: baseline, extended, progressive."""
+_HEAD = 1 << 22
+"""Bytes that previews, colour profiles and notes may take before the header of the image itself."""
 
 
 def scan_jpeg(path: Path, limits: Limits, *, colour: bool = False) -> FormatImage:
-    """Check the markers of a JPEG file without decoding it; `colour` asks for red, green and blue."""
+    """Check the header and the end of a JPEG file without decoding it; `colour` asks for red, green and blue."""
+    from tifffile.tifffile import jpeg_shape  # here, since the library does not promise it
+
     with opened(path) as descriptor, parsing(path):
         mark = stamp(descriptor)
-        marker, bits, height, width, components = jpeg_frame(lambda at, size: read_at(descriptor, size, at))
+        bits, height, width, components = jpeg_shape(read_at(descriptor, _HEAD, 0))
         tail = read_at(descriptor, _TAIL, max(0, mark[0] - _TAIL))
-    if marker not in _READ_HERE:
-        raise InputError(f"{path}: is a lossless or arithmetic-coded JPEG image; save it as TIFF or PNG")
     if bits != 8 or components not in (1, 3):
         raise InputError(
             f"{path}: is a JPEG image of {components} values of {bits} bits a pixel; save it as TIFF or PNG"
         )
-    check_image(path, limits, _sizes(height, width), _BYTE)
+    sizes = _sizes(height, width, components)
+    check_image(path, limits, sizes, _BYTE)
     if components > 1 and not colour:
         raise InputError(_IN_COLOUR.format(path, "JPEG"))
     # The codec fills what is missing with grey and says nothing. Some cameras write more behind the end.
-    if _END not in tail:
+    if JPEG_END not in tail:
         raise DamagedFileError(f"{path}: is a JPEG image without an end; it is cut short: copy it again")
-    return _image(path, imagecodecs.jpeg8_decode, _sizes(height, width, components), _BYTE, mark)
+
+    def decoded(content: bytes) -> np.ndarray:
+        room = np.empty((height, width, components)[: components + 1], np.uint8)
+        return np.asarray(imagecodecs.jpeg8_decode(content, out=room))
+
+    return _image(path, decoded, sizes, _BYTE, mark)
 
 
 _GREY, _RGB, _RGBA = 0, 2, 6

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-import threading
-from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +24,12 @@ from xcorr_app.io.opened import library, parsing, warnings_as
 from xcorr_app.io.source import StackMetadata, plane_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from xcorr_app.io.checksum import FileChecksum
 
 
 _MARKS = ("zarr.json", ".zgroup", ".zarray", ".zattrs")
-_LARGEST_PLATE = 100_000
 
 
 def is_zarr(path: Path) -> bool:
@@ -74,13 +72,9 @@ def images_within(path: Path) -> list[Path]:
 
 
 def _fields(path: Path, plate: dict[str, Any]) -> Iterator[Path]:
-    count = 0
     for well in plate["wells"]:
         place = path / _inside(well["path"])
         for image in attributes_of(open_node(place))["well"]["images"]:
-            count += 1
-            if count > _LARGEST_PLATE:
-                raise InputError(f"{path}: has more than {_LARGEST_PLATE} fields of view; name a well")
             yield place / _inside(image["path"])
 
 
@@ -111,8 +105,6 @@ class ZarrImage:
     plain: PlainArray | None = None
     """The array, where its chunks are read without the zarr library."""
     samples: int = 1
-    _blocks: OrderedDict[tuple[int, ...], np.ndarray] = field(default_factory=OrderedDict, repr=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
     def page_count(self) -> int:
@@ -149,21 +141,20 @@ class ZarrImage:
 
     def _plane(self, place: tuple[int, ...]) -> np.ndarray:
         """Read a plane; those that share its chunks are decoded with it, and kept, unless they take too much memory."""
-        outer, planes = self.array.shape[:-2], self.array.chunks[:-2]
-        if math.prod(planes) * self.metadata.plane_bytes > _LARGEST_BLOCK:
-            planes = (1,) * len(outer)
+        planes = self.array.chunks[:-2]
+        if math.prod(planes) == 1 or math.prod(planes) * self.metadata.plane_bytes > _LARGEST_BLOCK:
+            return self._decoded(place, (1,) * len(planes)).reshape(self.metadata.shape[-2:])
         first = tuple(index // size * size for index, size in zip(place, planes, strict=True))
-        with self._lock:
-            block = self._blocks.get(first)
-        if block is None:
-            block = self.array[tuple(slice(start, start + size) for start, size in zip(first, planes, strict=True))]
-            with self._lock:
-                if math.prod(planes) > 1:
-                    self._blocks[first] = block
-                while len(self._blocks) > _BLOCKS_KEPT:
-                    self._blocks.popitem(last=False)
-        plane: np.ndarray = block[tuple(index - start for index, start in zip(place, first, strict=True))]
+        plane: np.ndarray = self._block(first, planes)[tuple(np.subtract(place, first))]
         return plane
+
+    @cached_property
+    def _block(self) -> Callable[..., np.ndarray]:
+        return lru_cache(_BLOCKS_KEPT)(self._decoded)
+
+    def _decoded(self, first: tuple[int, ...], planes: tuple[int, ...]) -> np.ndarray:
+        block: np.ndarray = self.array[tuple(slice(a, a + size) for a, size in zip(first, planes, strict=True))]
+        return block
 
 
 def scan_zarr(path: Path, limits: Limits) -> ZarrImage:

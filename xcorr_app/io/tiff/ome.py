@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 import xml.etree.ElementTree as ET
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -37,10 +38,11 @@ _ROOT = re.compile(_SPACE + rb"<(?:[\w.-]+:)?OME[\s/>]")
 
 
 class OmeInfo(NamedTuple):
-    """Sizes, order, calibration and the page of every plane, indexed [t, z, c]."""
+    """Sizes, order, calibration, and the number of the file and the page within it of every plane, [t, z, c]."""
 
     sizes: dict[str, int]
     order: str
+    files: np.ndarray
     pages: np.ndarray
     calibration: dict[str, Any]
     """See :func:`xcorr_app.io.source.calibration`."""
@@ -59,15 +61,15 @@ def is_ome(description: bytes) -> bool:
     return _ROOT.match(description, place) is not None
 
 
-def parse_ome(path: Path, description: bytes, pages_found: int, samples: int = 1) -> OmeInfo:
-    """Read OME-XML and compare what it declares with the pages found.
+def parse_ome(
+    path: Path, root: ET.Element, counts: dict[str, int], plane: tuple[int, ...], samples: int = 1
+) -> OmeInfo:
+    """Read OME-XML and compare what it declares with the files that hold its planes, each of so many pages.
 
-    Colour images have `samples` values a pixel, which OME counts as channels; they are left out of the sizes.
+    A `plane` has so many rows and columns. Colour images have `samples` values a pixel, which OME counts as channels;
+    they are left out of the sizes.
     """
-    root = parse_xml(path, description)
     images = root.findall("{*}Image")
-    if root.find("{*}BinaryOnly") is not None:
-        raise InputError(f"{path}: its OME-XML is in another file; export it as one OME-TIFF")
     if len(images) != 1:
         raise InputError(f"{path}: holds {len(images)} OME images; export each as a file of its own")
     pixels = images[0].find("{*}Pixels")
@@ -84,15 +86,19 @@ def parse_ome(path: Path, description: bytes, pages_found: int, samples: int = 1
         if sizes["C"] != samples:
             raise InputError(f"{path}: has {sizes['C']} channels in colour images; save it with one plane a channel")
         sizes["C"] = 1
-    planes = sizes["T"] * sizes["Z"] * sizes["C"]
-    if min(sizes.values()) < 1 or planes != pages_found:
+    planes, found = sizes["T"] * sizes["Z"] * sizes["C"], sum(counts.values())
+    if min(sizes.values()) < 1 or planes > found or (len(counts) == 1 and planes < found):
         raise DamagedFileError(
             f"{path}: its OME-XML declares T={sizes['T']} x Z={sizes['Z']} x C={sizes['C']} = {planes} planes, "
-            f"the file has {pages_found} pages"
+            f"the file has {found} pages"
+        )
+    if (sizes["Y"], sizes["X"]) != plane:
+        raise DamagedFileError(
+            f"{path}: its OME-XML declares planes of {sizes['Y']} x {sizes['X']}, the pages are {plane[0]} x {plane[1]}"
         )
     _check_planes(path, pixels)
     order = dimension_order[::-1]
-    pages = _page_map(path, root, pixels, sizes, order[:3])
+    places = _places(path, tiff_blocks(path, root, pixels), sizes, order[:3], counts)
     unit, other_unit = (pixels.get(f"PhysicalSize{axis}Unit", "µm") for axis in "YX")
     y, x, z = (positive(pixels.get(f"PhysicalSize{axis}")) for axis in "YXZ")
     z_unit, time = pixels.get("PhysicalSizeZUnit", "µm"), positive(pixels.get("TimeIncrement"))
@@ -100,7 +106,7 @@ def parse_ome(path: Path, description: bytes, pages_found: int, samples: int = 1
     pixel = (y, x) if unit == other_unit else (None, None)
     names = tuple(child.get("Name", "") for child in pixels.iterfind("{*}Channel"))
     names = names if len(names) == sizes["C"] and any(names) else ()
-    return OmeInfo(sizes, order, pages, calibration(pixel, unit, (z, z_unit), (time, time_unit)), names)
+    return OmeInfo(sizes, order, *places, calibration(pixel, unit, (z, z_unit), (time, time_unit)), names)
 
 
 def build_ome(metadata: StackMetadata, *, big_endian: bool) -> bytes:
@@ -204,8 +210,8 @@ def _renew_children(pixels: ET.Element, metadata: StackMetadata, space: str) -> 
 class TiffBlock(NamedTuple):
     """Planes that follow each other in one file."""
 
-    file: str | None
-    """Name of another file, or None."""
+    file: str
+    """Its name, in the folder of whatever file names it."""
     first: int
     number: int
     start: dict[str, int]
@@ -228,28 +234,41 @@ def tiff_blocks(path: Path, root: ET.Element, pixels: ET.Element) -> list[TiffBl
         other = None if named is None or (named.text or "").strip() == own else named.get("FileName", "another file")
         # One that does not say how many it has is of one plane where it says which, else of all.
         count = block.get("PlaneCount", str(_MANY) if other is None and not block.get("IFD") else "1")
+        name = path.name if other is None else plain_name(path, other)
         with parsing(path, "its OME-XML has a TiffData element that cannot be read"):
             start = {axis: bounded_int(block.get(f"First{axis}", "0")) for axis in "TZC"}
-            found.append(TiffBlock(other, bounded_int(block.get("IFD", "0")), bounded_int(count), start))
+            found.append(TiffBlock(name, bounded_int(block.get("IFD", "0")), bounded_int(count), start))
     return found
 
 
-def _page_map(path: Path, root: ET.Element, pixels: ET.Element, sizes: dict[str, int], order: str) -> np.ndarray:
-    pages = np.full((sizes["T"], sizes["Z"], sizes["C"]), -1, np.int64)
-    for block in tiff_blocks(path, root, pixels):
-        if block.file is not None:
-            raise InputError(
-                f"{path}: is one of a set of OME-TIFF files (it refers to {block.file!r}); export the set as one file"
-            )
-        where = block.planes(sizes, order)
-        pages[where] = block.first + np.arange(len(where[0]))
-    missing = int(np.count_nonzero((pages < 0) | (pages >= pages.size)))
-    if missing or len(np.unique(pages)) != pages.size:
+def plain_name(path: Path, name: str) -> str:
+    """Name of another file of the same folder; raises DamagedFileError where it leads elsewhere."""
+    if not name or PurePath(name).name != name:
+        raise DamagedFileError(f"{path}: its OME-XML names a file {name[:80]!r}, which is not one of its folder")
+    return name
+
+
+def _places(
+    path: Path, blocks: list[TiffBlock], sizes: dict[str, int], order: str, counts: dict[str, int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Number of the file, and page within it, of every plane [t, z, c]."""
+    shape = tuple(sizes[axis] for axis in "TZC")
+    files, pages = np.full(shape, -1, np.int64), np.zeros(shape, np.int64)
+    for block in blocks:
+        number, where = list(counts).index(block.file), block.planes(sizes, order)
+        within = block.first + np.arange(len(where[0]))
+        if ((files[where] >= 0) & ((files[where] != number) | (pages[where] != within))).any():
+            raise DamagedFileError(f"{path}: its OME-XML gives a plane two places, one in {block.file}")
+        if within.size and within[-1] >= counts[block.file]:
+            raise DamagedFileError(f"{path.with_name(block.file)}: has no page {within[-1]}, which its OME-XML needs")
+        files[where], pages[where] = number, within
+    missing = int(np.count_nonzero(files < 0))
+    if missing or len(np.unique(files * (int(pages.max()) + 1) + pages)) != pages.size:
         raise DamagedFileError(
             f"{path}: its OME-XML declares {pages.size} planes but does not give each a page of its own "
             f"({missing} have none)"
         )
-    return pages
+    return files, pages
 
 
 def parse_xml(path: Path, description: bytes) -> ET.Element:

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.opened import bounded_int, opened, parsing, stamp
+from xcorr_app.io.names import some
+from xcorr_app.io.opened import opened, parsing, stamp
 from xcorr_app.io.source import StackMetadata, make_metadata
 from xcorr_app.io.tiff.ome import (
-    TiffBlock,
     is_ome,
     parse_ome,
     parse_xml,
+    plain_name,
     tiff_blocks,
     use_default_namespace,
 )
@@ -90,46 +91,23 @@ def is_set(path: Path, description: bytes) -> bool:
 def scan_ome_set(path: Path, description: bytes, limits: Limits) -> OmeSet:
     """Check every file of the image that `path` is part of."""
     root = _whole_xml(path, description)
-    image = _image_of(path, root)
-    pixels = image.find("{*}Pixels")
-    if pixels is None:
-        raise DamagedFileError(f"{path}: its OME-XML has no Pixels element")
-    blocks = _named_blocks(path, root, pixels)
-    for other in [child for child in root.findall("{*}Image") if child is not image]:
-        root.remove(other)
+    pixels = _only_image_of(path, root)
+    names = tuple(dict.fromkeys(block.file for block in tiff_blocks(path, root, pixels)))
+    paths = tuple(path.parent / name for name in names)
+    files = _files(paths, tuple(_stamp(path, file) for file in paths), limits)
+    first, counts = files[0].metadata, {name: file.page_count for name, file in zip(names, files, strict=True)}
+    info = parse_ome(path, root, counts, first.shape[-2:])
+    limits.check_pages(path, info.pages.size)
     for child in pixels.findall("{*}TiffData"):
         pixels.remove(child)
     use_default_namespace(root)
-    text = ET.tostring(root)
-    names = tuple(dict.fromkeys(name for name, _ in blocks))
-    paths = tuple(path.parent / name for name in names)
-    files = _files(paths, tuple(_stamp(path, file) for file in paths), limits)
-    planes = int(np.prod([bounded_int(pixels.get(f"Size{axis}", "")) for axis in "TZC"], dtype=object))
-    limits.check_pages(path, planes)
-    info = parse_ome(path, text, planes)
-    shape = tuple(info.sizes[axis] for axis in "TZC")
-    file_map, page_map = np.full(shape, -1, np.int64), np.zeros(shape, np.int64)
-    for name, block in blocks:
-        number, where = names.index(name), block.planes(info.sizes, info.order[:3])
-        pages = block.first + np.arange(len(where[0]))
-        old = file_map[where]
-        if ((old >= 0) & ((old != number) | (page_map[where] != pages))).any():
-            raise DamagedFileError(f"{path}: its OME-XML gives a plane two places, one in {name}")
-        if pages.size and pages[-1] >= files[number].page_count:
-            raise DamagedFileError(f"{paths[number]}: has no page {pages[-1]}, which the set needs")
-        file_map[where], page_map[where] = number, pages
-    if missing := int(np.count_nonzero(file_map < 0)):
-        raise DamagedFileError(f"{path}: {missing} of the {planes} planes of its set are in no file")
-    first = files[0].metadata
-    if (info.sizes["Y"], info.sizes["X"]) != first.shape[-2:]:
-        raise DamagedFileError(f"{path}: its OME-XML and its pages differ in size")
     metadata = replace(
         make_metadata(info.sizes, info.order, first.dtype, "ome"),
         **info.calibration,
         channel_names=info.channel_names,
-        tiff=None if first.tiff is None else replace(first.tiff, description=text),
+        tiff=None if first.tiff is None else replace(first.tiff, description=ET.tostring(root)),
     )
-    return OmeSet(paths, metadata, files, file_map, page_map)
+    return OmeSet(paths, metadata, files, info.files, info.pages)
 
 
 def _whole_xml(path: Path, description: bytes) -> ET.Element:
@@ -138,7 +116,7 @@ def _whole_xml(path: Path, description: bytes) -> ET.Element:
     elsewhere = root.find("{*}BinaryOnly")
     if elsewhere is None:
         return root
-    other = path.parent / _plain_name(path, elsewhere.get("MetadataFile", ""))
+    other = path.parent / plain_name(path, elsewhere.get("MetadataFile", ""))
     with opened(other) as descriptor, parsing(other):
         if other.suffix.lower() in (".ome", ".xml"):
             text = read_at(descriptor, _LONGEST_XML, 0)
@@ -151,38 +129,27 @@ def _whole_xml(path: Path, description: bytes) -> ET.Element:
     return found
 
 
-def _image_of(path: Path, root: ET.Element) -> ET.Element:
-    """The image that has planes in this file."""
+def _only_image_of(path: Path, root: ET.Element) -> ET.Element:
+    """Pixels of the image that has planes in this file; all others are taken out of the XML."""
     images = root.findall("{*}Image")
     holding = [
-        image
+        (image, pixels)
         for image in images
-        for pixels in [image.find("{*}Pixels")]
-        if pixels is not None and any(name == path.name for name, _ in _named_blocks(path, root, pixels))
+        for pixels in image.findall("{*}Pixels")
+        if pixels.find("{*}TiffData") is not None
+        and any(block.file == path.name for block in tiff_blocks(path, root, pixels))
     ]
     if len(holding) != 1:
+        names = sorted({element.get("FileName", "") for element in root.iterfind(".//{*}UUID")})
         raise InputError(
-            f"{path}: is one of a set of OME-TIFF files ({_named(root)}) and holds planes of {len(holding)} of their "
+            f"{path}: is one of a set of OME-TIFF files ({some(names)}) and holds planes of {len(holding)} of their "
             f"{len(images)} images; export each as files of its own"
         )
-    return holding[0]
-
-
-def _named(root: ET.Element) -> str:
-    names = sorted({element.get("FileName", "") for element in root.iterfind(".//{*}UUID")})
-    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-
-
-def _named_blocks(path: Path, root: ET.Element, pixels: ET.Element) -> list[tuple[str, TiffBlock]]:
-    """Where an image says that its planes are, with the names of files."""
-    blocks = tiff_blocks(path, root, pixels) if pixels.find("{*}TiffData") is not None else []
-    return [(path.name if block.file is None else _plain_name(path, block.file), block) for block in blocks]
-
-
-def _plain_name(path: Path, name: str) -> str:
-    if not name or Path(name).name != name:
-        raise DamagedFileError(f"{path}: its OME-XML names a file {name[:80]!r}, which is not one of its folder")
-    return name
+    ((kept, pixels),) = holding
+    for image in images:
+        if image is not kept:
+            root.remove(image)
+    return pixels
 
 
 def _stamp(path: Path, other: Path) -> tuple[int, ...]:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import imagecodecs
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.declared import SPARE, Limits
-from xcorr_app.io.images.codestream import check_size
+from xcorr_app.io.images.pictures import JPEG_END
 from xcorr_app.io.source import PIXEL_TYPES
 from xcorr_app.system import read_at
 
@@ -32,17 +33,13 @@ _BYTE_CODECS: dict[int, Callable[..., Any]] = {
     34926: imagecodecs.zstd_decode,
     50000: imagecodecs.zstd_decode,
 }
-_CUT_WHAT_DOES_NOT_FIT = (5, 34925)
-"""LZW and LZMA give as many bytes as there is room for, without an error where there are more."""
-_JPEG = (7, 34892)
-_JPEG2000 = (33003, 33004, 33005, 34712)
+_JPEG, _JPEG_TAIL = (7, 34892), 64
 PLAIN = 1
-READ_HERE = (PLAIN, *_BYTE_CODECS, *_JPEG, *_JPEG2000)
+READ_HERE = (PLAIN, *_BYTE_CODECS, *_JPEG)
 """Codes of the compressions that are read; others are of one bit a pixel (CCITT, JBIG), rare, or a maker's own."""
 PREDICTED = frozenset(_BYTE_CODECS)
 """Those that a predictor may come before."""
 NO_PREDICTOR, HORIZONTAL, FLOATING_POINT = 1, 2, 3
-_LAST_BIT_FIRST = 2
 _RGB = 2
 
 
@@ -66,7 +63,6 @@ class Page(NamedTuple):
     counts: tuple[int, ...]
     compression: int
     predictor: int
-    fill_order: int
     data_offset: int
 
 
@@ -94,33 +90,26 @@ def decode_page(descriptor: int, page: Page, byteorder: Literal["<", ">"], table
 
 
 def _image(content: bytes, page: Page, shape: tuple[int, int, int], tables: bytes) -> np.ndarray:
-    """Decode a segment that is an image of its own; a last strip may have the rows of the others."""
-    sizes = {shape[:2], (page.rows, page.columns)}
-    check_size(content, sizes, is_jpeg=page.compression in _JPEG)
-    if page.compression in _JPEG:
-        colours: Any = {"outcolorspace": _RGB} if shape[-1] > 1 else {}
-        if colours and page.photometric == _RGB and content[6:10] != b"JFIF":
-            colours["colorspace"] = _RGB  # as scanners of slides write it
-        image = imagecodecs.jpeg_decode(
-            content, bitspersample=8 * page.dtype.itemsize, tables=tables or None, **colours
-        )
-    else:
-        image = imagecodecs.jpeg2k_decode(content)
-    image = image.reshape(*image.shape[:2], -1)
-    if image.shape[:2] not in sizes or image.shape[2] != shape[2] or image.dtype != page.dtype:
-        found = f"{' x '.join(map(str, image.shape))} {image.dtype}"
-        raise ValueError(f"decodes to {found}, declared are {' x '.join(map(str, shape))} {page.dtype}")
-    return np.asarray(image)
+    """Decode a segment that is a JPEG image of its own; a last strip may have the rows of the others."""
+    if not content[-_JPEG_TAIL:].rstrip(b"\0").endswith(JPEG_END):
+        raise ValueError("a JPEG stream without an end; it is incomplete")  # of which decoders say nothing
+    colours: Any = {"outcolorspace": _RGB} if shape[-1] > 1 else {}
+    if colours and page.photometric == _RGB and content[6:10] != b"JFIF":
+        colours["colorspace"] = _RGB  # as scanners of slides write it
+    decode = partial(imagecodecs.jpeg_decode, bitspersample=8 * page.dtype.itemsize, tables=tables or None, **colours)
+    # Its own header is compared with the room that it is given before anything is decoded.
+    room = np.empty((page.rows, *shape[1:]), page.dtype)
+    try:
+        decode(content, out=room[: shape[0]])
+    except ValueError:
+        decode(content, out=room)
+    return room[: shape[0]]
 
 
-def _values(
-    content: bytes | bytearray, page: Page, shape: tuple[int, int, int], byteorder: Literal["<", ">"]
-) -> np.ndarray:
+def _values(content: bytes, page: Page, shape: tuple[int, int, int], byteorder: Literal["<", ">"]) -> np.ndarray:
     """Decode a segment of bytes, in native byte order."""
     size, whole = (rows * shape[1] * shape[2] * page.dtype.itemsize for rows in (shape[0], page.rows))
-    if page.fill_order == _LAST_BIT_FIRST:
-        content = imagecodecs.bitorder_decode(content)
-    raw = content if page.compression == PLAIN else _decompressed(page.compression, content, size, whole)
+    raw = content if page.compression == PLAIN else _BYTE_CODECS[page.compression](content, out=whole + SPARE + 1)
     if not (size <= len(raw) <= size + SPARE or whole <= len(raw) <= whole + SPARE):
         raise ValueError(f"decodes to {len(raw)} bytes, declared are {size}")
     stored = page.dtype.newbyteorder(byteorder)
@@ -132,29 +121,28 @@ def _values(
     return values
 
 
-def _decompressed(compression: int, content: bytes | bytearray, size: int, whole: int) -> bytes | bytearray:
-    """Decompress a segment of `size` bytes, or of up to a few more than `whole`, beyond which it does not matter."""
-    decode = _BYTE_CODECS[compression]
-    if compression not in _CUT_WHAT_DOES_NOT_FIT:
-        try:
-            return cast("bytes", decode(content, out=size))  # as a rule; a larger buffer would be copied
-        except RuntimeError:
-            pass
-    return cast("bytes", decode(content, out=whole + SPARE + 1))
-
-
 _FORMATS = {1: "uint", 2: "int", 3: "float", 4: "uint"}
 _WIDTH, _HEIGHT, _BITS, _COMPRESSION, _PHOTOMETRIC, _FILL_ORDER = 256, 257, 258, 259, 262, 266
 _STRIP_OFFSETS, _SAMPLES, _ROWS_PER_STRIP, _STRIP_BYTES = 273, 277, 278, 279
 _PLANAR = 284
 _PREDICTOR, _TILE_WIDTH, _TILE_HEIGHT, _TILE_OFFSETS, _TILE_BYTES, _FORMAT, _DEPTH = 317, 322, 323, 324, 325, 339, 32997
 _GREY, _COLOUR = (0, 1, 3), (2, 6)
-_COLOURS = ((3,), (4,))
-"""Values of a pixel in colours; a fourth one is the opacity."""
-_WITHOUT_CHANNELS = "save it as grey values, one page a channel (tifffile: photometric='minisblack')"
-_COMPRESSION_NAMES = {2: "CCITT", 3: "CCITT group 3", 4: "CCITT group 4", 6: "old-style JPEG", 50001: "WebP"}
-_COMPRESSION_NAMES |= {
+_COLOURS = (3,)
+"""Values of a pixel."""
+_WITHOUT_CHANNELS = (
+    "save it without transparency, or as grey values, one page a channel (tifffile: photometric='minisblack')"
+)
+_COMPRESSION_NAMES = {
+    2: "CCITT",
+    3: "CCITT group 3",
+    4: "CCITT group 4",
+    6: "old-style JPEG",
+    50001: "WebP",
     22610: "JPEG XR",
+    33003: "JPEG 2000",
+    33004: "JPEG 2000",
+    33005: "JPEG 2000",
+    34712: "JPEG 2000",
     34887: "LERC",
     34933: "PNG",
     34934: "JPEG XR",
@@ -165,9 +153,9 @@ _PHOTOMETRIC_NAMES = {2: "RGB", 5: "CMYK", 6: "YCbCr", 8: "CIE L*a*b*"}
 
 
 def is_colour(reader: DirectoryReader, directory: Directory) -> bool:
-    """Tell whether a page has red, green and blue samples, and perhaps opacity."""
+    """Tell whether a page has red, green and blue samples."""
     samples, photometric = reader.numbers(directory, _SAMPLES), reader.numbers(directory, _PHOTOMETRIC)
-    return samples in _COLOURS and photometric is not None and photometric[0] in _COLOUR
+    return samples == _COLOURS and photometric is not None and photometric[0] in _COLOUR
 
 
 def check_page(reader: DirectoryReader, directory: Directory, limits: Limits, *, colour: bool = False) -> Page:
@@ -203,6 +191,8 @@ def stored_page(reader: DirectoryReader, directory: Directory, limits: Limits) -
     dtype = _pixel_type(where, number(_BITS, 1), number(_FORMAT, 1))
     limits.check_plane(reader.path, height, width, dtype)
     samples = number(_SAMPLES, 1)
+    if number(_FILL_ORDER, 1) != 1:
+        raise InputError(f"{where} has the bits of its bytes in the opposite order (FillOrder tag); save it again")
     if samples < 1 or number(_DEPTH, 1) != 1:
         raise InputError(f"{where} is a volume (ImageDepth tag), or without samples; save it with one page a plane")
 
@@ -246,14 +236,13 @@ def stored_page(reader: DirectoryReader, directory: Directory, limits: Limits) -
             )
         if plain and not length <= count <= length + SPARE:
             raise DamagedFileError(f"{where}: segment {number_of} needs {length} bytes, {count} are stored")
-    fill_order = number(_FILL_ORDER, 1)
     whole = not is_tiled or (rows, columns) == (height, width)
     joined = all(
         offset + length == following for offset, length, following in zip(offsets, lengths, offsets[1:], strict=False)
     )
-    is_one = plain and samples == 1 and fill_order == 1 and whole and joined
+    is_one = plain and samples == 1 and whole and joined
     kept = (reader.number(directory, _PHOTOMETRIC, 1), samples, is_planar, is_tiled, rows, columns, offsets, counts)
-    how = (compression, predictor, fill_order, offsets[0] if is_one else -1)
+    how = (compression, predictor, offsets[0] if is_one else -1)
     return Page(height, width, dtype, *kept, *how)
 
 

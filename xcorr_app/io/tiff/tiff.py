@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from xcorr_app.errors import InputError
 from xcorr_app.io.declared import Limits
 from xcorr_app.io.opened import Stamp, opened, parsing, read_whole
 from xcorr_app.io.tiff.pages import decode_page, stored_page
@@ -46,9 +45,8 @@ class TiffImage:
         Of the pixels in the file.
     stamp
         Size and times of change when it was checked; a file that changes afterwards is refused.
-    stored
-        Values a pixel in the file: 1, or 3 for red, green and blue, which are decoded together; a fourth, the opacity,
-        must be full everywhere, and is left out.
+    samples
+        Values a pixel: 1, or 3 for red, green and blue, which are decoded together.
     """
 
     path: Path
@@ -58,12 +56,7 @@ class TiffImage:
     page_map: np.ndarray
     byteorder: Literal["<", ">"]
     stamp: Stamp
-    stored: int = 1
-
-    @property
-    def samples(self) -> int:
-        """Values a pixel that are read."""
-        return min(self.stored, 3)
+    samples: int = 1
 
     @property
     def page_count(self) -> int:
@@ -84,22 +77,6 @@ class TiffImage:
 
     def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None = None) -> None:
         """Read pages into `out`, which has one entry each and the type of a pixel; `checksum` is told of the bytes."""
-        if self.stored == self.samples:
-            self._read_stored(pages, out, checksum)
-            return
-        room = np.empty((1, self.stored, *out.shape[-2:]), out.dtype)
-        full = np.iinfo(out.dtype).max if out.dtype.kind in "iu" else 1
-        for i, page in enumerate(pages):
-            self._read_stored([page], room, checksum)
-            if (room[0, -1] != full).any():
-                raise InputError(
-                    f"{self.path}: page {page} has a fourth value a pixel that is not full opacity; save it without "
-                    "transparency, or, if the values are images of their own, one page each (tifffile: "
-                    "photometric='minisblack')"
-                )
-            out[i] = room[0, :-1]
-
-    def _read_stored(self, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None) -> None:
         with opened(self.path, self.stamp) as descriptor:
             reader: DirectoryReader | None = None
             for start, stop in self._runs(pages):
@@ -111,12 +88,6 @@ class TiffImage:
                     reader = reader or DirectoryReader(descriptor, self.path)
                     directory = reader.directory_at(int(self.directory_offsets[page]))
                     found = stored_page(reader, directory, _CHECKED)
-                    if (found.height, found.width, found.dtype, found.samples) != (
-                        *self.metadata.shape[-2:],
-                        self.metadata.dtype,
-                        self.stored,
-                    ):
-                        raise ValueError("a directory that is not the one that was checked")
                     tables = reader.content(directory, _JPEG_TABLES)
                     decode_page(descriptor, found, reader.byteorder, tables, out[start])
 

@@ -15,7 +15,7 @@ from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.opened import Stamp, opened, stamp
 from xcorr_app.io.source import Kind, Resolution, StackMetadata, TiffTags, make_metadata
 from xcorr_app.io.tiff.descriptions import is_imagej, is_shaped, parse_imagej, parse_shaped
-from xcorr_app.io.tiff.ome import is_ome, parse_ome
+from xcorr_app.io.tiff.ome import is_ome, parse_ome, parse_xml
 from xcorr_app.io.tiff.pages import Page, check_page
 from xcorr_app.io.tiff.tiff import TiffImage
 from xcorr_app.io.tiff.tiff_directory import Directory, DirectoryReader, Repeated
@@ -69,7 +69,7 @@ def scan_pages(reader: DirectoryReader, mark: Stamp, limits: Limits, *, colour: 
         page_map=page_map,
         byteorder=pages.tags.byteorder,
         stamp=mark,
-        stored=pages.first.samples,
+        samples=pages.first.samples,
     )
 
 
@@ -157,12 +157,8 @@ def _check_palette(path: Path, page: Page, colormap: tuple[int, ...] | None, *, 
 
 def _ome_stack(pages: Pages, _: Limits) -> tuple[Pages, StackMetadata, np.ndarray]:
     first = pages.first
-    info = parse_ome(pages.path, pages.tags.description, len(pages.data_offsets), first.samples)
-    if (info.sizes["Y"], info.sizes["X"]) != (first.height, first.width):
-        raise DamagedFileError(
-            f"{pages.path}: its OME-XML declares planes of {info.sizes['Y']} x {info.sizes['X']}, the pages are "
-            f"{first.height} x {first.width}"
-        )
+    root, counts = parse_xml(pages.path, pages.tags.description), {pages.path.name: len(pages.data_offsets)}
+    info = parse_ome(pages.path, root, counts, (first.height, first.width), first.samples)
     metadata = _metadata(pages, info.sizes, info.order, "ome")
     names = info.channel_names if len(info.channel_names) == metadata.sizes["C"] else ()
     return pages, replace(metadata, **info.calibration, channel_names=names), info.pages

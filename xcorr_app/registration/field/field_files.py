@@ -6,7 +6,6 @@ import csv
 import hashlib
 import io
 import uuid
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +26,6 @@ Table = dict[str, NDArray[np.float64]]
 _UNITS = {"dy": "pixel", "dx": "pixel", "sigma_y": "pixel", "sigma_x": "pixel"}
 _FLAGS = ("replaced", "masked")
 _IN_IMAGES = ("dy", "dx", "sigma_y", "sigma_x", "replaced")
-_LENGTHS = {"nm", "µm", "mm", "cm", "m", "Å"}
-"""Units of length that OME-XML knows and images come with."""
 
 
 def save(rows: Floats, columns: Floats, values: Table, path: Path) -> None:
@@ -104,21 +101,7 @@ def _ome_tiff(rows: Floats, columns: Floats, values: Table) -> bytes:
     return ome_tiff({name: values[name][None] for name in _IN_IMAGES}, rows, columns)
 
 
-@dataclass(frozen=True)
-class PixelSize:
-    """Of the images that were measured."""
-
-    rows: float = 1.0
-    columns: float = 1.0
-    unit: str = "pixel"
-
-    @classmethod
-    def of(cls, size: tuple[float, float] | None, unit: str | None) -> PixelSize:
-        """Of a file; counted in pixels where it does not say, or in a unit that OME-XML does not know."""
-        return cls(*size, unit) if size is not None and unit in _LENGTHS else cls()
-
-
-def ome_tiff(channels: dict[str, Floats], rows: Floats, columns: Floats, size: PixelSize | None = None) -> bytes:
+def ome_tiff(channels: dict[str, Floats], rows: Floats, columns: Floats) -> bytes:
     """Content of an OME-TIFF (float32, axes TCYX) of numbers (T, gy, gx), whose points lie at evenly spread places.
 
     The size of a pixel is the step of the grid; where its first point lies is said in words. The same numbers give the
@@ -126,7 +109,6 @@ def ome_tiff(channels: dict[str, Floats], rows: Floats, columns: Floats, size: P
     """
     import tifffile
 
-    size = size or PixelSize()
     data = np.stack(list(channels.values()), axis=1).astype(np.float32)
     # A single window covers all there is.
     steps = [float(np.diff(at).mean()) if at.size > 1 else 2 * float(at[0]) + 1 for at in (rows, columns)]
@@ -147,10 +129,10 @@ def ome_tiff(channels: dict[str, Floats], rows: Floats, columns: Floats, size: P
             "Creator": "xcorr",
             "Name": "displacement field",
             "Description": described,
-            "PhysicalSizeY": steps[0] * size.rows,
-            "PhysicalSizeYUnit": size.unit,
-            "PhysicalSizeX": steps[1] * size.columns,
-            "PhysicalSizeXUnit": size.unit,
+            "PhysicalSizeY": steps[0],
+            "PhysicalSizeYUnit": "pixel",
+            "PhysicalSizeX": steps[1],
+            "PhysicalSizeXUnit": "pixel",
             "Channel": {"Name": list(channels)},
         },
     )

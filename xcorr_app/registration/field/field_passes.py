@@ -118,8 +118,8 @@ def refined(
         field = _replaced(replace(field, displacement=vectors, replaced=~converged & ~field.masked), threshold)
         vectors, known = field.displacement, ~field.replaced & ~field.masked
         if kept := int((~converged & ~field.masked).sum()):
-            told = f"icgn did not converge on {kept} of {converged.size} windows: their neighbours replace them."
-            field = replace(field, notes=(*field.notes, told))
+            note = f"icgn did not converge on {kept} of {converged.size} windows: their neighbours replace them."
+            field = replace(field, notes=(*field.notes, note))
     variance = np.diagonal(found.covariance, axis1=1, axis2=2)[:, :2].reshape(*shape, 2)
     sigma = np.where(known[..., None], np.sqrt(variance), np.nan)
     return replace(field, displacement=vectors, score=score, sigma=sigma)

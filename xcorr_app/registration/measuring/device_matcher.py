@@ -50,7 +50,7 @@ _PLAIN_RANGE = (1e-12, 1e12)
 
 
 @dataclass(frozen=True)
-class Begun:
+class PendingFrames:
     """What of frames a device was told to compute before it knew what they are compared with."""
 
     frames: Array
@@ -137,31 +137,31 @@ class DeviceMatcher:
         """What the reference images (1 or n, h, w), of zero mean, contribute to the normalisation."""
         return self._finder.left_tables(references)
 
-    def begin(self, frames: Array, references: int, xp: Any) -> Begun:
+    def begin(self, frames: Array, references: int, xp: Any) -> PendingFrames:
         """Begin with what is asked of frames (n, h, w) whatever they are compared with: 1 reference or n."""
         frames = xp.ascontiguousarray(frames)
         noise = frame_noise(frames, _DEVICE_NOISE_PERIOD)
         per_reference = frames.shape[0] // references
-        return Begun(frames, self._finder.right_tables(references, frames, per_reference, "float32"), noise)
+        return PendingFrames(frames, self._finder.right_tables(references, frames, per_reference, "float32"), noise)
 
     def match(
         self,
         references: Array,
         tables: Array,
         slopes_of: tuple[Callable[[], None], Callable[[], ReferenceSlopes]],
-        begun: Begun,
+        pending: PendingFrames,
         values: Array,
     ) -> Compared:
         """Match frames (n, h, w) with one reference or each with its own.
 
-        `begun` is what :meth:`begin` made of them, `values` are the frames as they count for standard errors. The
+        `pending` is what :meth:`begin` made of them, `values` are the frames as they count for standard errors. The
         references' slopes are begun with, then made while the device searches for the peaks. It is waited for once.
         """
-        frames, count = begun.frames, begun.frames.shape[0]
+        frames, count = pending.frames, pending.frames.shape[0]
         each, window = references.shape[0] > 1, self._window
         # Before the search, so that the host need not wait for that to know them.
         slopes_of[0]()
-        records, whole = self._finder.find(references, frames, 1 if each else count, tables, begun.tables)
+        records, whole = self._finder.find(references, frames, 1 if each else count, tables, pending.tables)
         first = window.dy_min, window.dx_min
         places, near = peak_places(records, first)
         near = self._on_common_overlap(near, references, frames, places, (tables, whole))
@@ -170,7 +170,7 @@ class DeviceMatcher:
         of_references = OfReferences(slopes.factors, slopes.sums, slopes.noise, slopes.tiles.grid)
         _, finished = frame_peaks(
             (records, places, near, whole),
-            begun.noise,
+            pending.noise,
             frames,
             values,
             of_references,

@@ -49,7 +49,7 @@ class Compared:
     """Frames that were compared with their reference."""
 
     match: Match
-    clean: NDArray[np.float64]
+    signal_fractions: NDArray[np.float64]
     """(n,) fraction of each frame's variance that is not white noise."""
     values: Array
     """(n, h, w) the frames as they were compared."""
@@ -62,9 +62,9 @@ class Compared:
 
     def of(self, rows: NDArray[np.intp]) -> Compared:
         """Some of the frames."""
-        if rows.size == self.clean.size:
+        if rows.size == self.signal_fractions.size:
             return self
-        return Compared(self.match.of(rows), self.clean[rows], self.values[rows], self.shapes.of(rows))
+        return Compared(self.match.of(rows), self.signal_fractions[rows], self.values[rows], self.shapes.of(rows))
 
 
 @dataclass
@@ -89,7 +89,7 @@ class ChunkResult:
         self,
         rows: NDArray[np.intp],
         found: Compared,
-        clean: NDArray[np.float64],
+        signal_fractions: NDArray[np.float64],
         shape: tuple[int, ...],
         window: ShiftWindow,
         settings: Settings,
@@ -101,7 +101,9 @@ class ChunkResult:
         overlap = np.prod(np.maximum(np.array(shape) - np.abs(match.peak), 0), axis=1)
         by_chance = quality.score_by_chance(overlap, window)
         columns.chance_score[frames] = by_chance
-        columns.score_limit[frames] = quality.doubtful_below(settings.min_score, clean, found.clean, by_chance)
+        columns.score_limit[frames] = quality.doubtful_below(
+            settings.min_score, signal_fractions, found.signal_fractions, by_chance
+        )
         columns.shifts[frames], columns.score[frames] = match.shift, match.score
         columns.peak_ratio[frames], columns.significance[frames] = match.ratio, match.significance
         columns.false_alarm[frames], columns.narrowness[frames] = match.false_alarm, narrowness_of(match.around)

@@ -25,7 +25,7 @@ from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.peaks.noise_sums import RowsAndProducts
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
 from xcorr_app.registration.choice import why_planes
-from xcorr_app.registration.measuring.device_matcher import Begun, DeviceMatcher
+from xcorr_app.registration.measuring.device_matcher import DeviceMatcher, PendingFrames
 from xcorr_app.registration.measuring.match import Compared, Match
 from xcorr_app.registration.measuring.rated_peaks import Planes, find_rated_peaks
 from xcorr_app.registration.quality import signal_fraction
@@ -67,9 +67,9 @@ class PreparedReference:
         return self._matcher.zncc.left(self.values)
 
     @cached_property
-    def clean(self) -> NDArray[np.float64]:
+    def signal_fractions(self) -> NDArray[np.float64]:
         """(1 or n,) fraction of the variance that is not white noise."""
-        return self._matcher.clean(self.values)
+        return signal_fraction(self.values)
 
     @cached_property
     def tables(self) -> Array:
@@ -80,16 +80,20 @@ class PreparedReference:
     @cached_property
     def slopes(self) -> ReferenceSlopes:
         """Their slopes, smoothed as planes are, for standard errors."""
-        if "clean" in self.__dict__ or not is_device_array(self.values) or self.values.dtype != np.float32:
-            return ReferenceSlopes(self.values, self._matcher.kernel, self.clean)
+        if "signal_fractions" in self.__dict__ or not is_device_array(self.values) or self.values.dtype != np.float32:
+            return ReferenceSlopes(self.values, self._matcher.kernel, self.signal_fractions)
         # A device is waited for once: both look at the same rows.
         found = ReferenceSlopes(self.values, self._matcher.kernel, started=self._started)
-        self.clean, self._started = found.clean, None
+        self.signal_fractions, self._started = found.signal_fractions, None
         return found
 
     def start_slopes(self) -> None:
         """Let a device begin with what `slopes` waits for."""
-        if not {"clean", "slopes"} & self.__dict__.keys() and self._started is None and self.values.dtype == np.float32:
+        if (
+            not {"signal_fractions", "slopes"} & self.__dict__.keys()
+            and self._started is None
+            and self.values.dtype == np.float32
+        ):
             self._started = started_slopes(self.values, noisy=True)
 
 
@@ -161,7 +165,7 @@ class Matcher:
         # left = reference, right = frame: the plane then peaks at what must be added to the frame.
         return PreparedReference(self._standard(images), self)
 
-    def begin(self, frames: Array, references: int = 1) -> Begun | None:
+    def begin(self, frames: Array, references: int = 1) -> PendingFrames | None:
         """Let a device begin with frames (n, h, w), whose references are not ready yet; None where it cannot."""
         there = self.on_device
         return there.begin(frames, references, self._xp) if there is not None and there.reads(frames) else None
@@ -170,24 +174,26 @@ class Matcher:
         self,
         reference: PreparedReference,
         frames: Array,
-        begun: Begun | None = None,
+        pending: PendingFrames | None = None,
     ) -> Compared:
         """Match frames (n, h, w) with one reference image or each with its own.
 
-        `begun` is what :meth:`begin` returned for these frames, if it was called.
+        `pending` is what :meth:`begin` returned for these frames, if it was called.
         """
         count = reference.values.shape[0]
-        begun = begun or self.begin(frames, count)
-        if self.on_device is None or begun is None:
+        pending = pending or self.begin(frames, count)
+        if self.on_device is None or pending is None:
             planes = self.planes(reference, frames)
             match = self.match(planes)
-            return Compared(match, self.clean(planes.values), planes.values, _shapes(reference, planes.values, match))
+            return Compared(
+                match, signal_fraction(planes.values), planes.values, _shapes(reference, planes.values, match)
+            )
         values = frames if frames.dtype.kind in "iu" else self._standard(frames)
         found = self.on_device.match(
             reference.values,
             reference.tables,
             (reference.start_slopes, lambda: reference.slopes),
-            begun,
+            pending,
             values,
         )
         if found.others is not None and found.others.size:
@@ -223,10 +229,6 @@ class Matcher:
         if self._settings.normalization != "zncc":
             searched = self._xp.where(self.zncc.too_small[rim, rim], np.nan, searched)
         return Planes(values, searched, scores, overlap, reference.values, reference.overlap)
-
-    def clean(self, values: Array) -> NDArray[np.float64]:
-        """Fraction of the variance of each image (n, h, w) that is not white noise."""
-        return signal_fraction(values)
 
     def _standard(self, images: Array) -> Array:
         return standardize(images, self._dtype).values

@@ -16,7 +16,7 @@ from xcorr_app.registration.parts.turned_frames import Turned
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
 
-_SAME_PEAK = 1.0
+SAME_PEAK = 1.0
 """Pixels up to which two shifts are of one peak."""
 
 
@@ -83,8 +83,8 @@ class Measured(Columns):
         found = (shifts, score, ratio, fft_shifts, least, chance, sigma, significance, false_alarm)
         maps = np.full((count, *tiles), np.nan, dtype=np.float32)
         partial, inconsistent, reweighted, disambiguated = differences
-        said = partial, inconsistent, inlier_fraction, edges, reweighted, disambiguated, narrow
-        return cls(*found, edge, disagrees, usable, flat, unreadable, non_finite, {}, maps, *said)
+        others = partial, inconsistent, inlier_fraction, edges, reweighted, disambiguated, narrow
+        return cls(*found, edge, disagrees, usable, flat, unreadable, non_finite, {}, maps, *others)
 
     def take_tiles(self, numbers: NDArray[np.intp], look: TileTest) -> None:
         """Fill in what the tiles of these frames say."""
@@ -107,7 +107,7 @@ class Measured(Columns):
         chosen.partial = taken
         # The other was not asked: what stands where the whole of a frame was measured stands for a part of it there.
         with np.errstate(invalid="ignore"):
-            stays: NDArray[np.bool_] = np.asarray((np.abs(chosen.shifts - self.shifts) < _SAME_PEAK).all(axis=1))
+            stays: NDArray[np.bool_] = np.asarray((np.abs(chosen.shifts - self.shifts) < SAME_PEAK).all(axis=1))
         chosen.disambiguated = self.disambiguated & (~taken | stays)
         chosen.inconsistent = (self.inconsistent & ~taken) | masks.outliers(chosen.tiles, taken)
         return chosen

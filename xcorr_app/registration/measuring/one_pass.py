@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from xcorr_app.correlation.engines import choose_engine, limits_of
+from xcorr_app.correlation.weighting import LAGS, QUIET, WEIGHED_FRAMES, autocorrelations, weighting_kernel
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.arrays import Array
@@ -18,20 +19,20 @@ from xcorr_app.gpu.runtime.memory import attempt
 from xcorr_app.gpu.runtime.types import name_of
 from xcorr_app.registration.choice import decide_registration
 from xcorr_app.registration.light.even_light import LitImage
-from xcorr_app.registration.measuring.device_matcher import Begun
+from xcorr_app.registration.measuring.device_matcher import PendingFrames
+from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.measuring.match import ChunkResult
 from xcorr_app.registration.measuring.matcher import Matcher
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.measuring.phase_ramp import with_phase_ramps
 from xcorr_app.registration.measuring.references import FixedImage, Reference
-from xcorr_app.registration.measuring.stack_weighting import StackWeighting
 from xcorr_app.registration.measuring.verification import verify
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tiles import Grid, Judged, started_look
 from xcorr_app.registration.settings import PHASE, Settings
 from xcorr_app.registration.stack.frames import Chunk, Frames
 from xcorr_app.registration.stack.passes import Pass
-from xcorr_app.registration.stack.preparation import Prepared, PreparedFrames, cropped, take
+from xcorr_app.registration.stack.preparation import AT_ONCE, Prepared, PreparedFrames, cropped, prepare, take
 from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
 
 T = TypeVar("T")
@@ -45,7 +46,9 @@ class OnePass:
         self.shape = settings.measured_shape(frames.shape)
         """Rows and columns that are measured."""
         self.prepared = PreparedFrames(frames, walk, settings, xp)
-        self.weighting = StackWeighting(frames, self.prepared, settings, xp)
+        self._autocorrelation: dict[tuple[int, ...], NDArray[np.float64] | None] = {}
+        self._last: tuple[Array, NDArray[np.float64]] | None = None
+        """The last image that was no frame, and its autocorrelation."""
         self.window: ShiftWindow = settings.window(frames.shape)
         # What was asked for is refused here where it cannot run.
         wanted = "fft" if settings.normalization == "phase" else settings.engine
@@ -69,8 +72,8 @@ class OnePass:
         image = reference.image[None] if isinstance(reference, FixedImage) and parts is None else None
         part = reference.part
         shape = self.shape if part is None else tuple(side.stop - side.start for side in part)
-        begun = self._begun(shape) if image is not None and self.xp is not np else None
-        kernel = self.weighting.kernel(reference)
+        pending = self._pending(shape) if image is not None and self.xp is not np else None
+        kernel = self.kernel(reference)
         plain = kernel is None and image is not None
         weighted, shared = kernel is not None, image is not None
         self.decision = self._plain if plain else self._decided(weighted=weighted, shared_reference=shared)
@@ -83,8 +86,8 @@ class OnePass:
         def job(start: int, stop: int) -> ChunkResult:
             chunk, prepared = self._read(reference, start, stop)
             compared = None
-            if fixed is not None and begun is not None and plain and prepared is begun[0]:
-                compared = matcher.compare(fixed, prepared.frames, begun[1])
+            if fixed is not None and pending is not None and plain and prepared is pending[0]:
+                compared = matcher.compare(fixed, prepared.frames, pending[1])
                 if compared.flat is not None:
                     prepared.flat = compared.flat & ~prepared.unreadable
             result = ChunkResult.of(start, prepared, chunk.unreadable, tiles)
@@ -100,7 +103,7 @@ class OnePass:
             compared = matcher.compare(prepared_reference, frames) if compared is None else compared.of(rows)
             if self.settings.subpixel == PHASE and parts is None:
                 compared = with_phase_ramps(compared, prepared_reference.values)
-            result.fill(rows, compared, prepared_reference.clean, shape, self.window, self.settings)
+            result.fill(rows, compared, prepared_reference.signal_fractions, shape, self.window, self.settings)
             asked = np.flatnonzero(sampled[start:stop][rows])
             if asked.size:
                 seen = _some(whole[0], asked), take(whole[1], asked)
@@ -129,6 +132,58 @@ class OnePass:
         for look in looks:
             columns.take_tiles(*look())
         return columns
+
+    def kernel(self, reference: Reference, quiet: float = QUIET) -> NDArray[np.float64] | None:
+        """Weighting of frequencies for the whole stack, from a few of its frames and what they are compared with.
+
+        None where less than the share `quiet` of their variance is noise.
+        """
+        settings = self.settings
+        if settings.weighting == "none" or settings.normalization != "zncc" or min(self.shape) <= 2 * LAGS:
+            return None
+        numbers = spread(np.arange(self.frames.count), WEIGHED_FRAMES[reference.is_stored]).tolist()
+        image = reference.image[None] if isinstance(reference, FixedImage) else None
+        own, right = self._autocorrelations(image, tuple(numbers))
+        if right is None:
+            return None
+        if own is not None:
+            return weighting_kernel(own, right, quiet=quiet)
+        left = []
+        # Means without one of the frames are all alike.
+        for number in numbers if reference.is_stored else numbers[:1]:
+            prepared = prepare(self.frames.read(number, number + 1), self.settings)
+            if prepared.usable[0]:
+                left.append(autocorrelations(reference.images(number, prepared)[:1])[0])
+        if not left:
+            return None
+        return weighting_kernel(np.median(left, axis=0), right, left_is_white=reference.is_stored, quiet=quiet)
+
+    def _autocorrelations(
+        self, image: Array | None, numbers: tuple[int, ...]
+    ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+        """Of an image (1, h, w), and the median of these frames, kept for the next run; None where none is usable."""
+        own = None
+        if numbers not in self._autocorrelation:
+            found: list[NDArray[np.float64]] = []
+            many = len(numbers) > AT_ONCE
+            for i in range(0, len(numbers), AT_ONCE):
+                usable = self.prepared.usable(numbers[i : i + AT_ONCE])
+                # Every step costs as much time as a small image, so that this one takes its place among the frames.
+                beside = image is not None and bool(usable) and usable[0].dtype == image.dtype and not many
+                if beside:
+                    usable.append(image)
+                if usable:
+                    found.extend(autocorrelations(self.xp.concatenate(usable), many=many))
+                if beside:
+                    own = found.pop()
+            self._autocorrelation[numbers] = np.median(found, axis=0) if found else None
+        right = self._autocorrelation[numbers]
+        if own is None and image is not None and right is not None:
+            # Of the same image it is asked again by what is fitted; a device would be waited for.
+            known = self.xp is np and self._last is not None and np.array_equal(self._last[0], image)
+            own = self._last[1] if known and self._last is not None else autocorrelations(image)[0]
+        self._last = None if image is None or own is None else (image, own)
+        return own, right
 
     def over_chosen(
         self,
@@ -173,7 +228,7 @@ class OnePass:
         except TypeError:  # of settings that cannot be kept: a list, or slices before Python 3.12
             return decide_registration(*problem, weighted=weighted, shared_reference=shared_reference)
 
-    def _begun(self, shape: tuple[int, ...]) -> tuple[Prepared, Begun] | None:
+    def _pending(self, shape: tuple[int, ...]) -> tuple[Prepared, PendingFrames] | None:
         """Let a device begin with all frames: it is not to wait for what the host prepares, or asks of a few frames.
 
         Only where comparing frames tells which of them are flat, so that it need not be asked before. Where memory does
@@ -184,8 +239,8 @@ class OnePass:
             return None
         self.decision = self._plain
         matcher = self._matcher(shape, np.float32, self.engine, None)
-        begun = attempt(matcher.begin, everything.frames) if matcher.tells_flat(everything.frames) else []
-        return (everything, begun[0]) if begun and begun[0] is not None else None
+        pending = attempt(matcher.begin, everything.frames) if matcher.tells_flat(everything.frames) else []
+        return (everything, pending[0]) if pending and pending[0] is not None else None
 
     def _matcher(
         self,

@@ -1,6 +1,6 @@
 """What a frame is compared with.
 
-No frame votes for itself: a mean or median of the stack is taken without the frame that is being measured, and
+No frame votes for itself: a mean of the stack is taken without the frame that is being measured, and
 so is the template of aligned frames. A reference that contains the frame would pull noisy frames towards zero.
 """
 
@@ -16,7 +16,6 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.registration.measuring.placement import (
     Level,
     Placement,
-    at_level,
     coverage,
     entering,
     means_without_each,
@@ -136,40 +135,3 @@ def window_sums(values: Array, places: NDArray[np.intp], reach: int) -> Array:
         rows = xp.asarray(np.clip(there, 0, values.shape[0] - 1))
         total = total + values[rows] * xp.asarray(present.astype(np.float64))[:, None, None]
     return total
-
-
-@dataclass(frozen=True)
-class MedianOfOthers:
-    """Median of frames at one level but the one measured, from three order statistics of each pixel.
-
-    Of an odd number ``2 k + 1`` of sorted values ``low = s[k - 1], middle = s[k], high = s[k + 1]`` are kept: without
-    the frame's own value x, the median is the mean of the two that remain in the middle. Of an even number ``2 k``,
-    ``low = middle = s[k - 1], high = s[k]``: the one on the other side of x remains.
-    """
-
-    is_stored: ClassVar[bool] = False
-    part: ClassVar[None] = None
-    low: Array
-    middle: Array
-    high: Array
-    placement: Placement
-
-    @property
-    def count(self) -> int:
-        """Number of frames that take part."""
-        return int((self.placement.weight > 0).sum())
-
-    def images(self, start: int, prepared: Prepared) -> Array:
-        """Leave-one-out medians, float64."""
-        xp = array_namespace(prepared.frames)
-        part = self.placement.of(slice(start, start + prepared.frames.shape[0]))
-        frames = at_level(prepared.frames, part.offset, part.gain)
-        low, middle, high = (values.astype(np.float64) for values in (self.low, self.middle, self.high))
-        odd = self.count % 2 == 1
-        if odd:
-            below, above, itself = (middle + high) / 2, (low + middle) / 2, (low + high) / 2
-            medians = xp.where(frames < self.middle, below, xp.where(frames > self.middle, above, itself))
-        else:
-            medians = xp.where(frames <= self.low, high, low)
-        took_part = xp.asarray(part.weight > 0)[:, None, None]
-        return xp.where(took_part, medians, middle if odd else (low + high) / 2)

@@ -19,6 +19,7 @@ from xcorr_app.correlation.plane import cross_correlate
 from xcorr_app.correlation.subpixel import refine
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.registration.measuring.measured import SAME_PEAK
 from xcorr_app.registration.parts.tile_votes import MIN_VOTES, moved_by, smoothed, votes
 from xcorr_app.registration.quality import AMBIGUOUS_RATIO
 
@@ -28,8 +29,6 @@ _MAX_RIVALS = 6
 """Rivals that are looked at, the highest by the polynomial through 3 x 3 values."""
 CANDIDATES = 1 + _MAX_RIVALS
 """Shifts of a frame that are compared."""
-_SAME_PEAK = 1.0
-"""Pixels up to which two shifts are one."""
 _FOLLOWS, _JUMP = 0.25, 0.5
 """Of the way to the nearest rival, as a rule: up to which a frame follows another, and beyond which it jumps."""
 _MARGIN = 1.05
@@ -72,9 +71,9 @@ def stand_still(found: NDArray[np.float64], alike: NDArray[np.float64]) -> bool:
     if not (is_told & has_rivals).any():
         return False
     away = np.hypot(*np.moveaxis(alike - found[:, None], -1, 0))
-    period = np.median(np.where(away > _SAME_PEAK, away, np.inf).min(axis=1)[is_told & has_rivals])
+    period = np.median(np.where(away > SAME_PEAK, away, np.inf).min(axis=1)[is_told & has_rivals])
     smallest = np.where(np.isfinite(alike), alike, np.inf)
-    limit = np.where(has_rivals, np.hypot(*np.moveaxis(smallest, -1, 0)).min(axis=1) + _SAME_PEAK, period)
+    limit = np.where(has_rivals, np.hypot(*np.moveaxis(smallest, -1, 0)).min(axis=1) + SAME_PEAK, period)
     if (np.hypot(*found.T) > limit).any():
         return False
     place = None

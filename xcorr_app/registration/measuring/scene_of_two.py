@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measured import SAME_PEAK, Measured
 from xcorr_app.registration.measuring.one_pass import OnePass
 from xcorr_app.registration.measuring.references import Reference
 from xcorr_app.registration.parts import masks
@@ -33,8 +33,6 @@ _NOT_LESS = 0.5
 _MOVING_MAJORITY = 0.5
 """Share of the tiles that can tell which move, from which what stands still is not known to be the scene."""
 _ALL, _INNER = np.s_[:, :, :], np.s_[:, 1:-1, 1:-1]
-_SAME_PEAK = 1.0
-"""Pixels up to which what was left out lies where it was, once all else is left out."""
 _STILL = 1.0
 """Pixels by which what is not the scene moves at least, as a rule, if it crosses it: less, and it may be a pattern of
 the camera's."""
@@ -88,7 +86,7 @@ def scene_of_two(
         parts = masks.Parts(np.where(behind[:, None, None], rest.tiles, without.tiles) == DIFFERS, shifts)
         fine = once.compare(reference, stage, verified, behind, parts)
         with np.errstate(invalid="ignore"):
-            behind &= (np.abs(fine.shifts - rest.shifts) < _SAME_PEAK).all(axis=1)
+            behind &= (np.abs(fine.shifts - rest.shifts) < SAME_PEAK).all(axis=1)
     if not behind.any() and 2 * two.sum() < columns.usable.sum():
         # Parts of a few frames that move otherwise, never taken for the scene.
         return None

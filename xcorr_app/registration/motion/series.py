@@ -20,7 +20,7 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration import quality
 from xcorr_app.registration.motion.result import MotionResult
-from xcorr_app.registration.motion.whole_frames import OTHERS, Found, Measuring, motion_of
+from xcorr_app.registration.motion.whole_frames import OTHERS, FrameMotion, MotionMeasurement, motion_of
 from xcorr_app.registration.solver.basis import corner_moves
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Pass
@@ -35,7 +35,7 @@ Moved = Callable[[int], Array | None]
 """A frame by its number as it is aligned, NaN where it shows nothing; None of frames that are left out."""
 
 
-class Others:
+class LeaveOneOutMean:
     """For each frame, the mean of all others as they are aligned."""
 
     def __init__(self, frames: Frames, moved: Moved, xp: Any) -> None:
@@ -66,11 +66,11 @@ def _added(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array,
 
 
 def motion_against(frames: Frames, basis: Any, reference: str | int | Array, **how: Any) -> MotionResult:
-    """Measure frames against any reference: see `Measuring`, and the top of this file."""
-    measuring = Measuring(frames, basis, **how)
+    """Measure frames against any reference: see `MotionMeasurement`, and the top of this file."""
+    measuring = MotionMeasurement(frames, basis, **how)
     if not isinstance(reference, str) or reference not in OTHERS:
         return motion_of(measuring, reference)
-    found, known = _begun(measuring)
+    found, known = _unmoved(measuring)
     if len(known) < 2:
         raise ArgumentError(f"reference {reference!r}: fewer than two frames can be read")
     if reference == "previous":
@@ -78,29 +78,29 @@ def motion_against(frames: Frames, basis: Any, reference: str | int | Array, **h
     return _against_others(measuring, found, known, aligned=reference == "template")
 
 
-def _begun(measuring: Measuring) -> tuple[list[Found], list[int]]:
+def _unmoved(measuring: MotionMeasurement) -> tuple[list[FrameMotion], list[int]]:
     """Of every frame that nothing is known, or that it does not move; and which frames show something."""
     found, known, size = [], [], len(measuring.basis.numbers)
     for t in range(measuring.frames.count):
         chunk = measuring.frames.read(t, t + 1)
         if chunk.unreadable:
-            found.append(Found(flags=(quality.UNREADABLE,), unreadable=chunk.unreadable[t]))
+            found.append(FrameMotion(flags=(quality.UNREADABLE,), unreadable=chunk.unreadable[t]))
         elif bool((chunk.frames[0] != chunk.frames[0, :1, :1]).any()):
-            found.append(Found(np.eye(3), 1.0, np.zeros((size, size)), 1.0))
+            found.append(FrameMotion(np.eye(3), 1.0, np.zeros((size, size)), 1.0))
             known.append(t)
         else:
-            found.append(Found(flags=(quality.FLAT,)))
+            found.append(FrameMotion(flags=(quality.FLAT,)))
     return found, known
 
 
-def _image(measuring: Measuring, t: int) -> tuple[Array, Array | None]:
+def _image(measuring: MotionMeasurement, t: int) -> tuple[Array, Array | None]:
     """A frame, and which of its pixels count."""
     chunk = measuring.frames.read(t, t + 1)
     counts = measuring.counts(chunk)
     return chunk.frames[0], None if counts is None else counts[0]
 
 
-def _in_steps(measuring: Measuring, found: list[Found], known: list[int]) -> MotionResult:
+def _in_steps(measuring: MotionMeasurement, found: list[FrameMotion], known: list[int]) -> MotionResult:
     """Motions from frame to frame, summed: doubtful where any before is."""
     total = found[known[0]]
     for done, (before, t) in enumerate(itertools.pairwise(known), 1):
@@ -109,7 +109,7 @@ def _in_steps(measuring: Measuring, found: list[Found], known: list[int]) -> Mot
         if total.motion is None or step.motion is None or set(total.flags) & quality.DOUBTFUL:
             flags = (*flags, quality.INHERITED)
         if total.motion is None or step.motion is None or step.covariance is None or total.covariance is None:
-            total = Found(flags=flags)
+            total = FrameMotion(flags=flags)
         else:
             motion, covariance = step.motion @ total.motion, step.covariance + total.covariance
             total = replace(step, motion=motion, covariance=covariance, flags=flags)
@@ -118,7 +118,9 @@ def _in_steps(measuring: Measuring, found: list[Found], known: list[int]) -> Mot
     return measuring.result(found, f"the frame before, summed from frame {known[0]}", known[0])
 
 
-def _against_others(measuring: Measuring, found: list[Found], known: list[int], *, aligned: bool) -> MotionResult:
+def _against_others(
+    measuring: MotionMeasurement, found: list[FrameMotion], known: list[int], *, aligned: bool
+) -> MotionResult:
     """Motions against the mean of the other frames, aligned with the first or as they are."""
     first, shape = known[0], measuring.frames.shape
     if aligned:
@@ -137,7 +139,7 @@ def _against_others(measuring: Measuring, found: list[Found], known: list[int], 
     return measuring.result(found, f"the mean of the other frames, {'aligned' if aligned else 'as they are'}")
 
 
-def _round(measuring: Measuring, found: list[Found], known: list[int], number: int) -> list[Found]:
+def _round(measuring: MotionMeasurement, found: list[FrameMotion], known: list[int], number: int) -> list[FrameMotion]:
     """Measure each frame against the mean of the others, moved by what is known of them."""
     taken = {t for t in known if not set(found[t].flags) & (quality.DOUBTFUL | quality.FAILED)}
     if len(taken) < 2:
@@ -156,7 +158,7 @@ def _round(measuring: Measuring, found: list[Found], known: list[int], number: i
         values = warp_frames(xp.where(counts, image, lowest)[None].astype(np.float32), matrix, cval=np.nan)[0]
         return xp.where(values > lowest + 0.5, values, np.nan)
 
-    others, new = Others(measuring.frames, moved, xp), list(found)
+    others, new = LeaveOneOutMean(measuring.frames, moved, xp), list(found)
     for done, t in enumerate(known, 1):
         mean, motion = others.of(t), found[t].motion
         against = measuring.against(mean, None if measuring.masks is None else xp.isfinite(mean))
@@ -166,6 +168,6 @@ def _round(measuring: Measuring, found: list[Found], known: list[int], number: i
     return new
 
 
-def _report(measuring: Measuring, done: int, total: int) -> None:
+def _report(measuring: MotionMeasurement, done: int, total: int) -> None:
     if measuring.progress is not None:
         measuring.progress("measure", done, total)

@@ -36,7 +36,7 @@ OTHERS = ("previous", "mean", "template")
 
 
 @dataclass(frozen=True)
-class Found:
+class FrameMotion:
     """What was found of one frame; motions are about its middle."""
 
     motion: Matrix | None = None
@@ -54,7 +54,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Measuring:
+class MotionMeasurement:
     """What is measured, and how."""
 
     frames: Frames
@@ -74,17 +74,21 @@ class Measuring:
         """Which pixels of frames count; None where all do."""
         return None if self.masks is None else self.masks.of_frames(chunk.frames, chunk.start)
 
-    def against(self, image: Array, counts: Array | None = None) -> Against:
+    def against(self, image: Array, counts: Array | None = None) -> FrameAligner:
         """What measures frames against an image, of which some pixels may count only."""
-        return Against(image, counts, self.basis, self.max_sigma, self.frames.count)
+        return FrameAligner(image, counts, self.basis, self.max_sigma, self.frames.count)
 
-    def of(self, against: Against, numbers: Sequence[int], known: Callable[[int], list[Matrix]]) -> list[Found]:
+    def of(
+        self, against: FrameAligner, numbers: Sequence[int], known: Callable[[int], list[Matrix]]
+    ) -> list[FrameMotion]:
         """Measure frames with these numbers; `known` are, for each, motions worth trying."""
-        found: dict[int, Found] = {}
+        found: dict[int, FrameMotion] = {}
         for first, last in _runs(numbers):
             chunk, seen = self.frames.read(first, last), list(range(first, last))
             counts, images = self.counts(chunk), chunk.frames
-            found |= {t: Found(flags=(quality.UNREADABLE,), unreadable=why) for t, why in chunk.unreadable.items()}
+            found |= {
+                t: FrameMotion(flags=(quality.UNREADABLE,), unreadable=why) for t, why in chunk.unreadable.items()
+            }
             if chunk.unreadable:
                 seen = [t for t in seen if t not in chunk.unreadable]
                 which = array_namespace(images).asarray([t - first for t in seen], dtype=np.intp)
@@ -92,7 +96,7 @@ class Measuring:
             found |= dict(zip(seen, against.measured(images, [known(t) for t in seen], counts), strict=True))
         return [found[t] for t in numbers]
 
-    def result(self, found: list[Found], described: str, itself: int | None = None) -> MotionResult:
+    def result(self, found: list[FrameMotion], described: str, itself: int | None = None) -> MotionResult:
         """Make a result of what was found of each frame, about the middles of frames.
 
         The frame that is compared with `itself` has no standard error: nothing differs, which would tell of one.
@@ -126,7 +130,7 @@ class Measuring:
         )
 
 
-def motion_of(measuring: Measuring, reference: str | int | Array) -> MotionResult:
+def motion_of(measuring: MotionMeasurement, reference: str | int | Array) -> MotionResult:
     """Measure frames against one image."""
     frames, shape = measuring.frames, measuring.frames.shape
     refusal = f"unknown reference {reference!r}: use {', '.join((*SINGLE, *OTHERS))}, a frame number or an image"
@@ -136,11 +140,13 @@ def motion_of(measuring: Measuring, reference: str | int | Array) -> MotionResul
     on_device = array_namespace(image) is not np
     pixels = max(shape[0] * shape[1], _MIN_PIXELS) if on_device else _AS_LONG_AS * shape[0] * shape[1]
 
-    def over(numbers: Sequence[int], known: Callable[[int], list[Matrix]], told: Progress | None) -> list[Found]:
-        def job(start: int, stop: int) -> list[Found]:
+    def over(
+        numbers: Sequence[int], known: Callable[[int], list[Matrix]], report: Progress | None
+    ) -> list[FrameMotion]:
+        def job(start: int, stop: int) -> list[FrameMotion]:
             return measuring.of(against, numbers[start:stop], known)
 
-        walk = Pass(len(numbers), pixels, on_device, told)
+        walk = Pass(len(numbers), pixels, on_device, report)
         return [one for some in walk.over("measure", job) for one in some]
 
     found = over(range(frames.count), lambda _: [], measuring.progress)
@@ -152,7 +158,7 @@ def motion_of(measuring: Measuring, reference: str | int | Array) -> MotionResul
     return measuring.result(found, described, number)
 
 
-class Against:
+class FrameAligner:
     """Measures a stack of so many frames against one image (h, w), of which only some pixels may count."""
 
     def __init__(self, image: Array, counts: Array | None, basis: Basis, max_sigma: float, count: int) -> None:
@@ -165,14 +171,14 @@ class Against:
         self._is_flat = not float(prepared.max()) > float(prepared.min())
         self._of_corners = basis.corners(self._shape)
 
-    def measured(self, frames: Array, known: list[list[Matrix]], counts: Array | None = None) -> list[Found]:
+    def measured(self, frames: Array, known: list[list[Matrix]], counts: Array | None = None) -> list[FrameMotion]:
         """Measure frames (T, Y, X); `known` are, for each, motions worth trying, `counts` (T, Y, X) what counts."""
         if not len(frames):
             return []
         values, damaged = centred(frames, counts)
         seen = to_host(values.max(axis=(1, 2)) > values.min(axis=(1, 2))) & (not self._is_flat)
         remarks = [(quality.NON_FINITE,) if each else () for each in to_host(damaged).tolist()]
-        found = [Found(flags=(*each, quality.FLAT)) for each in remarks]
+        found = [FrameMotion(flags=(*each, quality.FLAT)) for each in remarks]
         if not seen.any():
             return found
         numbers, xp = np.flatnonzero(seen), array_namespace(frames)
@@ -185,11 +191,11 @@ class Against:
             found[t] = self._found(fits, np.flatnonzero(of == t), remarks[t])
         return found
 
-    def _found(self, fits: Fits, rows: NDArray[np.intp], remarks: tuple[str, ...]) -> Found:
+    def _found(self, fits: Fits, rows: NDArray[np.intp], remarks: tuple[str, ...]) -> FrameMotion:
         """The best motion of those of a frame, and whether it may be another one."""
         scores = fits.score[rows]
         if np.isnan(scores).all():
-            return Found(flags=(*remarks, quality.EDGE))
+            return FrameMotion(flags=(*remarks, quality.EDGE))
         best = rows[np.nanargmax(scores)]
         motion, flags, score = fits.motion[best], list(remarks), float(fits.score[best])
         others = [fits.score[row] for row in rows if apart(fits.motion[row], motion, self._shape)]
@@ -202,7 +208,7 @@ class Against:
         if by_chance or not (converged and np.sqrt(variance.max(initial=0)) <= self._max_sigma):
             flags.append(quality.UNCERTAIN)
         # Of its errors a fit that has not settled knows nothing.
-        return Found(motion, score, fits.covariance[best] + (0.0 if converged else np.inf), overlap, tuple(flags))
+        return FrameMotion(motion, score, fits.covariance[best] + (0.0 if converged else np.inf), overlap, tuple(flags))
 
     def _by_chance(self, overlap: float) -> float:
         """Score that unrelated noise hardly reaches for any motion that is looked at."""
@@ -217,7 +223,7 @@ def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
     return [(int(run[0]), int(run[-1]) + 1) for run in np.split(np.asarray(numbers), edges)]
 
 
-def _neighbours(found: list[Found], t: int) -> list[Matrix]:
+def _neighbours(found: list[FrameMotion], t: int) -> list[Matrix]:
     """Motions of the nearest frames before and after that are trusted."""
     known = []
     for numbers in (range(t - 1, -1, -1), range(t + 1, len(found))):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 
 from xcorr_app.decision import Candidate, Decision
-from xcorr_app.gpu.resample.fourier import FourierProblem
-from xcorr_app.gpu.resample.kernels import KERNELS, fourier_cost
 from xcorr_app.gpu.resample.problem import TranslationProblem
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.registration.moving.interpolation import METHODS, Order, check_order
@@ -28,16 +26,11 @@ def decide_moving(
     """
     check_order(order)
     if order == "fourier":
-        problem = FourierProblem(frame_shape, count, dtype)
-        candidate = Candidate("fft", microseconds=None if limits is None else fourier_cost(problem, limits))
-        return Decision("fft", "", "Fourier interpolation reaches over the whole frame", (candidate,))
+        return Decision("fft", "", "Fourier interpolation reaches over the whole frame", (Candidate("fft"),))
     method = METHODS[order]
-    task = TranslationProblem(frame_shape, count, dtype, method)
-    taps = task.taps
+    taps = TranslationProblem(frame_shape, count, dtype, method).taps
     what = f"order {order}, {method}, has {taps} tap{'s' if taps > 1 else ''} along each axis"
     if limits is None:
         engine, how = ("opencv", "OpenCV's separable filter") if taps > 1 else ("numpy", "pixels are copied")
         return Decision(engine, reason=f"{what}: {how}, frames shared among threads", candidates=(Candidate(engine),))
-    entry = KERNELS[method]
-    candidate = Candidate("resample", entry.name, entry.cost(task, limits) if entry.cost else None)
-    return Decision("resample", entry.name, f"{what}: all frames in one launch", (candidate,))
+    return Decision("resample", method, f"{what}: all frames in one launch", (Candidate("resample", method),))

@@ -21,7 +21,7 @@ from xcorr_app.registration import quality
 from xcorr_app.registration.contrast_choice import BinnedFrames
 from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.motion.result import MotionResult
-from xcorr_app.registration.motion.series import Others
+from xcorr_app.registration.motion.series import LeaveOneOutMean
 from xcorr_app.registration.moving.apply import apply_shifts
 from xcorr_app.registration.one_blas_thread import one_blas_thread
 from xcorr_app.registration.patches.patch_fit import FittedPatches, PatchFit, PatchOptions
@@ -40,7 +40,7 @@ _AS_LONG_AS = 2
 """On a CPU the patches of a frame take as much memory as the shifts of so many."""
 _MIN_TRUSTED = 1 / 3
 """Share of trusted patches below which a frame is uncertain."""
-_LEFT_OUT = ("mean", "median", "template")
+_LEFT_OUT = ("mean", "template")
 """References of which the frame that is measured takes no part."""
 REFERENCES = ("first", "last", *_LEFT_OUT)
 _NO_MATTER = {quality.INCONSISTENT, quality.LOW_SCORE, quality.UNCERTAIN, quality.AMBIGUOUS}
@@ -138,7 +138,7 @@ def _references(
         frame, _ = centred(frames.read(t, t + 1).frames)
         return apply_shifts(frame, shifts[t : t + 1], interpolation="cubic", cval=np.nan)[0] if usable[t] else None
 
-    others = Others(frames, moved, xp)
+    others = LeaveOneOutMean(frames, moved, xp)
     whole = xp.nan_to_num(others.of(None)).astype(np.float32)
 
     def own(t: int) -> Array:

@@ -1,8 +1,8 @@
-"""Measuring frames against those shortly before them, for series whose look changes: previous, rolling, pairs.
+"""Measuring frames against those shortly before them, for series whose look changes: previous, pairs.
 
 Of one image of the whole stack there is little in a series that changes; a frame and the one before it are alike. What
-is paid for it is that errors of steps add up. A mean of the last aligned frames slows that down, and pairs over several
-frames close loops, which tell errors apart and find them.
+is paid for it is that errors of steps add up. Pairs over several frames close loops, which tell errors apart and find
+them.
 """
 
 from __future__ import annotations
@@ -18,18 +18,15 @@ from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.measuring.references import FixedImage
-from xcorr_app.registration.reference.earlier_frames import EarlierUsable, GivenFrames, RollingMean, earlier
+from xcorr_app.registration.reference.earlier_frames import EarlierUsable, GivenFrames, earlier
 from xcorr_app.registration.reference.pair_shifts import solve_pairs
-from xcorr_app.registration.reference.template import Outcome, frames_to_average
+from xcorr_app.registration.reference.template import Outcome
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import PickedFrames
 from xcorr_app.registration.stack.passes import Pass
 
 _COMPARED, _MIN_COMPARED = 16, 4
 """Frames spread over the stack that are compared with the first directly."""
-_ROUNDS = 4
-_CONVERGED = 0.01
-"""Pixels by which frames that are averaged may be found elsewhere than where they were put."""
 _MIN_ERROR = 0.005
 """Standard error in pixels below which a pair gains no more weight."""
 
@@ -43,11 +40,8 @@ def against_neighbours(measurement: Measurement, name: str, number: int, verifie
         described = "the frame before each"
         if number > 1:
             described = f"the {number} frames before each, shifts by least squares"
-    elif name == "previous":
-        measured, described = _previous(measurement, first, verified), "previous frame, shifts summed"
     else:
-        measured, rounds = _rolling(measurement, number, first, verified)
-        described = f"mean of the last {number} aligned frames, rounds: {rounds}"
+        measured, described = _previous(measurement, first, verified), "previous frame, shifts summed"
     closure = np.full(frames.count, np.nan) if measured.closure is None else measured.closure
     known = np.flatnonzero(np.isfinite(closure))
     if not known.size:
@@ -76,43 +70,6 @@ def _previous(measurement: Measurement, first: tuple[int, Array], verified: NDAr
     # Each check is of one step: it starts from where the engine's own sum stood before.
     measured.fft_shifts = measured.shifts - step + measured.fft_shifts
     return _closed(measurement, first, measured, own)
-
-
-def _rolling(
-    measurement: Measurement, length: int, first: tuple[int, Array], verified: NDArray[np.bool_]
-) -> tuple[Measured, int]:
-    """Compare each frame with the mean of the last `length` aligned ones; also return the number of rounds.
-
-    A mean needs the shifts of the frames in it. Those of the steps are near enough to make it, so all frames can be
-    compared at once; what is found of each then counts from where its mean really is. Where frames turn out to lie
-    elsewhere than where they were put, it is done again.
-    """
-    frames, settings, none = measurement.frames, measurement.settings, np.zeros_like(verified)
-    found = _steps(measurement, first, none)
-    good = frames_to_average(found, settings)
-    steps = np.where(good[:, None], found.shifts, 0.0)
-    near = np.nan_to_num(_summed(steps, found.sigma, earlier(found.usable, 1, settings.apart))[0])
-    numbers, rounds = np.arange(frames.count), 0
-    while True:
-        rounds += 1
-        taking_part = np.flatnonzero(good) if good.any() else np.array([first[0]])
-        reference = RollingMean(frames, settings, length, near, taking_part)
-        found = measurement.run(reference, "measure", none)
-        begin, stop = reference.members(numbers)
-        away = reference.origin(numbers) + found.shifts - _mean_of(near, taking_part, begin, stop)
-        shifts, sigma = _rolled(away, found.sigma, taking_part, begin, stop, settings.apart)
-        moved = np.nan_to_num(shifts - near)
-        moved = moved - _mean_of(moved, taking_part, begin, stop)
-        before, good = good, frames_to_average(found, settings)
-        change = float(np.abs(moved[good & before]).max(initial=0.0))
-        if rounds == _ROUNDS or (change <= _CONVERGED and (good == before).all()):
-            break
-        near = np.where(np.isfinite(shifts), shifts, _mean_of(np.nan_to_num(shifts), taking_part, begin, stop))
-    if verified.any():
-        found = measurement.run(reference, "measure", verified)
-    found.fft_shifts = found.fft_shifts + shifts - found.shifts
-    own, found.shifts, found.sigma = found.sigma, shifts, sigma
-    return _closed(measurement, first, found, own), rounds
 
 
 def _pairs(measurement: Measurement, count: int, first: tuple[int, Array], verified: NDArray[np.bool_]) -> Measured:
@@ -195,53 +152,6 @@ def _summed(
             places[frame] += places[start]
             variance[frame] += variance[start]
     return np.where(np.isnan(steps), np.nan, places), np.where(np.isfinite(sigma), np.sqrt(variance), sigma)
-
-
-def _mean_of(
-    values: NDArray[np.float64], numbers: NDArray[np.intp], begin: NDArray[np.intp], stop: NDArray[np.intp]
-) -> NDArray[np.float64]:
-    """(T, 2) means of the values (T, 2) of ``numbers[begin:stop]``."""
-    running = np.concatenate([np.zeros((1, 2)), np.cumsum(values[numbers], axis=0)])
-    mean: NDArray[np.float64] = (running[stop] - running[begin]) / (stop - begin)[:, None]
-    return mean
-
-
-def _rolled(
-    away: NDArray[np.float64],
-    sigma: NDArray[np.float64],
-    numbers: NDArray[np.intp],
-    begin: NDArray[np.intp],
-    stop: NDArray[np.intp],
-    apart: int,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Places (T, 2) of frames from how far each is away from the mean of others before it, and standard errors.
-
-    Errors of the others carry over; how far they do so together is kept for as many frames as a mean has.
-    """
-    kept = int((stop - begin).max()) + apart
-    own = np.where(np.isfinite(sigma), sigma, 0.0) ** 2
-    places = np.zeros((numbers.size, 2))
-    covariance = np.zeros((kept, kept, 2))  # of the last places, the newest first
-    takes_part = np.isin(np.arange(away.shape[0]), numbers)
-    found, carried = np.zeros_like(away), np.zeros_like(own)
-    done = 0
-    for frame in range(away.shape[0]):
-        first, last = begin[frame], stop[frame]
-        with_others = np.zeros((kept, 2))
-        if frame != numbers[0]:
-            found[frame] = np.nan_to_num(away[frame]) + places[first:last].mean(axis=0)
-            if done >= last:
-                members = slice(done - last, done - first)
-                with_others = covariance[members].mean(axis=0)
-                carried[frame] = with_others[members].mean(axis=0)
-        if takes_part[frame]:
-            places[done] = found[frame]
-            covariance[1:, 1:] = covariance[:-1, :-1].copy()
-            covariance[0, 1:] = covariance[1:, 0] = with_others[:-1]
-            covariance[0, 0] = carried[frame] + own[frame]
-            done += 1
-    known = np.isfinite(away).all(axis=1, keepdims=True)
-    return np.where(known, found, np.nan), np.where(np.isfinite(sigma), np.sqrt(own + carried), sigma)
 
 
 def _placed(runs: list[Measured], partners: list[NDArray[np.intp]], held: int, settings: Settings) -> Measured:

@@ -1,4 +1,4 @@
-"""References that have a name, and those with a number: ``rolling:N`` and ``pairs:K``."""
+"""References that have a name, and those with a number: ``pairs:K``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from xcorr_app.errors import ArgumentError
 
-REFERENCES = ("first", "last", "mean", "median", "previous", "template")
-NUMBERED_REFERENCES = ("rolling", "pairs")
+REFERENCES = ("first", "last", "mean", "previous", "template")
+NUMBERED_REFERENCES = ("pairs",)
 _MAX_NUMBER = 1000
 
 

@@ -1,4 +1,4 @@
-"""Images made of a whole stack, frame by frame or strip by strip: sums and order statistics."""
+"""Means of a whole stack, each frame of which is left out of the one that it is compared with."""
 
 from __future__ import annotations
 
@@ -12,25 +12,24 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.measuring.one_pass import OnePass
-from xcorr_app.registration.measuring.placement import Placement, at_level, coverage, covered_part, entering, fitted
-from xcorr_app.registration.measuring.references import MeanOfOthers, MedianOfOthers
-from xcorr_app.registration.stack.passes import Pass
-from xcorr_app.registration.stack.preparation import NoUsableFrameError, prepare
+from xcorr_app.registration.measuring.placement import Placement, coverage, covered_part, entering, fitted
+from xcorr_app.registration.measuring.references import MeanOfOthers
+from xcorr_app.registration.stack.preparation import prepare
 
 _Sum: TypeAlias = tuple[tuple[Placement, ...], Array, Array]
 """Where frames are placed, range by range, the sum of what they add (h, w), and that of their weights."""
 _IN_ONE_THREAD = 1 << 18
 """Multiplications of a product of matrices that OpenBLAS does not divide among threads."""
-_STRIP_BYTES = 1 << 28
-"""Memory for one strip of all frames while a median is taken."""
 
 
 def mean_of_others(of: OnePass, takes_part: NDArray[np.bool_] | None = None) -> MeanOfOthers:
     """Sum of the usable frames, each of zero mean and unit deviation, ready to leave some out."""
 
     def job(start: int, stop: int) -> _Sum:
-        placement, frames = _level(of, start, stop, takes_part)
-        return (placement,), *_sums(entering(frames, placement), placement)
+        prepared = prepare(of.frames.read(start, stop), of.settings)
+        part = prepared.usable if takes_part is None else prepared.usable & takes_part[start:stop]
+        placement = Placement.in_place(prepared.frames, part)
+        return (placement,), *_sums(entering(prepared.frames, placement), placement)
 
     return _summed(of, "mean", job)
 
@@ -55,50 +54,6 @@ def aligned_mean_of_others(
     least = (of.window.dy_max + 1, of.window.dx_max + 1)
     # Where the frame measured and those it shares something with are left out, one is left.
     return replace(summed, part=covered_part(summed.placement, of.shape, 2 * of.settings.apart + 2, least))
-
-
-def median_of_others(of: OnePass, takes_part: NDArray[np.bool_] | None = None) -> MedianOfOthers:
-    """Middle order statistics of every pixel over the usable frames at one level, strip by strip."""
-    frames, (rows, columns) = of.frames, of.shape
-    itemsize = 8 if frames.dtype.itemsize > 4 else 4
-    height = max(1, min(rows, _STRIP_BYTES // (frames.count * columns * itemsize)))
-
-    def of_strip(first: int, _: int) -> tuple[list[Placement], list[Array]]:
-        strip = slice(first * height, min((first + 1) * height, rows))
-
-        def job(start: int, stop: int) -> tuple[Placement, Array]:
-            placement, values = _level(of, start, stop, takes_part)
-            chosen = np.flatnonzero(placement.weight)
-            # The strip first: a strip of the selected frames would be a view that keeps all their rows alive.
-            values = values[:, strip][of.xp.asarray(chosen)]
-            return placement, at_level(values, placement.offset[chosen], placement.gain[chosen])
-
-        results = list(of.walk.over("median", job))
-        placements = [placement for placement, _ in results]
-        values = of.xp.concatenate([piece for _, piece in results])
-        del results
-        count = values.shape[0]
-        if count == 0:
-            return placements, []
-        half = (count - 1) // 2
-        ranks = (max(half - 1, 0), half, min(half + 1, count - 1)) if count % 2 else (half, half, half + 1)
-        values.partition(sorted(set(ranks)), axis=0)
-        return placements, [values[rank].copy() for rank in ranks]
-
-    # A strip at a time, for the memory that it takes; another process may take another one.
-    strips = Pass(-(-rows // height), frames.count * rows * columns, of.xp is not np, one_by_one=True)
-    found = list(strips.over("median", of_strip))
-    if not all(parts for _, parts in found):
-        raise NoUsableFrameError
-    low, middle, high = (of.xp.concatenate(column) for column in zip(*(parts for _, parts in found), strict=True))
-    return MedianOfOthers(low, middle, high, Placement.joined(found[0][0]))
-
-
-def _level(of: OnePass, start: int, stop: int, takes_part: NDArray[np.bool_] | None) -> tuple[Placement, Array]:
-    """Frames at one level as they lie, and what was prepared of them."""
-    prepared = prepare(of.frames.read(start, stop), of.settings)
-    part = prepared.usable if takes_part is None else prepared.usable & takes_part[start:stop]
-    return Placement.in_place(prepared.frames, part), prepared.frames
 
 
 def _summed(of: OnePass, stage: str, job: Callable[[int, int], _Sum]) -> MeanOfOthers:

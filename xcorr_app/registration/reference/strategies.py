@@ -10,10 +10,10 @@ from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.light.even_light import EvenlyLitFrames, LitImage
 from xcorr_app.registration.measuring.measurement import Measurement
-from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers, MedianOfOthers, Reference
+from xcorr_app.registration.measuring.references import FixedImage, Reference
 from xcorr_app.registration.reference.neighbours import against_neighbours
 from xcorr_app.registration.reference.reference_names import parse_reference
-from xcorr_app.registration.reference.stack_statistics import mean_of_others, median_of_others
+from xcorr_app.registration.reference.stack_statistics import mean_of_others
 from xcorr_app.registration.reference.template import Outcome, against_template, frames_to_average, instead
 from xcorr_app.registration.stack.frames import Chunk
 from xcorr_app.registration.stack.preparation import NoUsableFrameError, prepare
@@ -41,8 +41,8 @@ def measured_against(
     try:
         if name in ("first", "last"):
             return _one_frame(measurement, name, everything if name == "first" else everything[::-1], verified)
-        if name in ("mean", "median"):
-            found = _others(measurement, name, verified)
+        if name == "mean":
+            found = _mean(measurement, verified)
         elif name == "template":
             found = against_template(measurement, begin, verified)
         else:
@@ -90,16 +90,15 @@ def _image(measurement: Measurement, image: Array, verified: NDArray[np.bool_]) 
     return measurement.run(FixedImage(prepared.frames[0]), "measure", verified), "image", ()
 
 
-def _others(measurement: Measurement, name: str, verified: NDArray[np.bool_]) -> Outcome | None:
-    """Against the mean or median of the others as they are; None where there are none."""
-    made_of = mean_of_others if name == "mean" else median_of_others
-    reference: MeanOfOthers | MedianOfOthers = made_of(measurement)
+def _mean(measurement: Measurement, verified: NDArray[np.bool_]) -> Outcome | None:
+    """Against the mean of the others as they are; None where there are none."""
+    reference = mean_of_others(measurement)
     if reference.count < 2:
         return None
     measured = measurement.run(reference, "measure", verified)
     kept = frames_to_average(measured, measurement.settings)
     described = "usable frames"
     if 2 <= kept.sum() < reference.count:
-        reference = made_of(measurement, kept)
+        reference = mean_of_others(measurement, kept)
         measured, described = measurement.run(reference, "measure", verified), "frames to be trusted"
-    return measured, f"{name} of all {described} ({reference.count}) but the one measured", (_NOT_ALIGNED,)
+    return measured, f"mean of all {described} ({reference.count}) but the one measured", (_NOT_ALIGNED,)

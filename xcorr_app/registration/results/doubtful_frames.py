@@ -12,8 +12,8 @@ Where nothing is known but the reference, that leaves all where they are.
 from __future__ import annotations
 
 import numpy as np
+import scipy  # whose parts are loaded when they are asked for
 from numpy.typing import NDArray
-from scipy.linalg import solveh_banded
 
 from xcorr_app.errors import ArgumentError
 
@@ -119,9 +119,9 @@ def _right(
     right = np.tile(np.where(stands, 1.0, np.where(doubted, 1 - chance, 0.0)), (steps.size, 1))
     for _ in range(_ROUNDS):
         error = own + np.where(stands, 0.0, (1 - right) / np.maximum(right, _NEVER) * anywhere)
-        said, spread = _by_others(places, error, numbers, steps)
+        expected, spread = _by_others(places, error, numbers, steps)
         total = np.minimum(spread, anywhere) + own
-        chi_squared = ((places - said) ** 2).sum(axis=2) / total
+        chi_squared = ((places - expected) ** 2).sum(axis=2) / total
         density = (1 + chi_squared / _TAILS) ** (-1 - _TAILS / 2) / (2 * np.pi * total)
         # Whether frames of this stack are right at all is told by the others; the reference finds itself.
         others = (right.sum(axis=1, keepdims=True) - right) / numbers.size
@@ -171,7 +171,7 @@ def _smoothed(places: Floats, precision: Floats, numbers: NDArray[np.intp]) -> F
         bands[1, 1:] += links
         bands[1, :-1] += links
         bands[0, 1:] = -links
-        smooth = solveh_banded(bands, places * precision[:, None])
+        smooth = scipy.linalg.solveh_banded(bands, places * precision[:, None])
         squares = _squares_of_steps(smooth) / gaps
     return smooth
 

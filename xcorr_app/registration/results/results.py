@@ -65,7 +65,7 @@ class ShiftResult(FrameResult):
     """What was chosen to run and why, with the expected time of every candidate."""
     closure: NDArray[np.float64] | None = None
     """(T,) pixels, NaN where not known: how far measurements of a frame contradict each other. Under ``pairs:K`` the
-    median of what is left of its pairs; under ``previous`` and ``rolling:N`` the distance of some frames from where
+    median of what is left of its pairs; under ``previous`` the distance of some frames from where
     they lie when compared with the first directly. None under other references."""
     contrast: Contrast | None = None
     """How frames were compared: as they are, or by their local contrast. None where that was both, or where light or a

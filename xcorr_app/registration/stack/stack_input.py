@@ -20,7 +20,7 @@ from xcorr_app.gpu.runtime.placement import on_device_of
 from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, Frames
 
 
-class Given:
+class InputStack:
     """A stack as handed in.
 
     Parameters

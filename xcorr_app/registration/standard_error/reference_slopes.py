@@ -94,7 +94,8 @@ _MARGIN = RADIUS + 2
 class ReferenceSlopes:
     """Reference images (1 or n, h, w) and their slopes on tiles; of a single one made once for any number of frames.
 
-    `clean` (1 or n) is the fraction of the variance of each that is not white noise, looked for where it is not given.
+    `signal_fractions` (1 or n) are the shares of the variance of each that are not white noise, looked for where they
+    are not given.
     `every_row` of tiles is taken where it is asked for, of large images, too.
     """
 
@@ -102,7 +103,7 @@ class ReferenceSlopes:
         self,
         values: Array,
         kernel: NDArray[np.float64] | None,
-        clean: NDArray[np.float64] | None = None,
+        signal_fractions: NDArray[np.float64] | None = None,
         started: Callable[[], RowsAndProducts] | None = None,
         *,
         every_row: bool = False,
@@ -110,12 +111,20 @@ class ReferenceSlopes:
         xp = array_namespace(values)
         values = values.astype(working_dtype(values), copy=False)
         if is_device_array(values) and values.dtype == np.float32:
-            self._by_kernels(values, kernel, clean, started or started_slopes(values, noisy=clean is None), every_row)
+            self._by_kernels(
+                values,
+                kernel,
+                signal_fractions,
+                started or started_slopes(values, noisy=signal_fractions is None),
+                every_row,
+            )
             return
-        self.clean = clean = signal_fraction(values) if clean is None else clean
+        self.signal_fractions = signal_fractions = (
+            signal_fraction(values) if signal_fractions is None else signal_fractions
+        )
         images = values - values.mean(axis=(1, 2), keepdims=True)
         power = (images * images).mean(axis=(1, 2), dtype=np.float64)
-        self.noise = power * (1 - xp.asarray(clean))
+        self.noise = power * (1 - xp.asarray(signal_fractions))
         """(1 or n,) variance of their white noise."""
         self.tiles = tiles = Tiles.of(values.shape[1:], every_row=every_row)
         if len(images) == 1 and not every_row:
@@ -136,7 +145,7 @@ class ReferenceSlopes:
             return self
         some = copy(self)
         some.noise, some.factors, some.sums = self.noise[part], self.factors[:, part], self.sums[:, part]
-        some.clean = self.clean[part]
+        some.signal_fractions = self.signal_fractions[part]
         return some
 
     def widening(self, bends: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
@@ -153,18 +162,18 @@ class ReferenceSlopes:
         self,
         values: Array,
         kernel: NDArray[np.float64] | None,
-        clean: NDArray[np.float64] | None,
+        signal_fractions: NDArray[np.float64] | None,
         started: Callable[[], RowsAndProducts],
         every_row: bool,
     ) -> None:
         xp, (height, width) = array_namespace(values), values.shape[1:]
         of_rows, products = started()
-        if clean is None:
-            clean = np.ones(len(values)) if products is None else signal_fraction_of(products)
-        self.clean = clean
+        if signal_fractions is None:
+            signal_fractions = np.ones(len(values)) if products is None else signal_fraction_of(products)
+        self.signal_fractions = signal_fractions
         mean, power = (of_rows.sum(axis=1) / (height * width)).T
         power -= mean * mean
-        noise = power * (1 - clean)
+        noise = power * (1 - signal_fractions)
         on_device = xp.asarray(np.stack([mean, noise]))
         self.noise = on_device[1]
         self.tiles = tiles = Tiles.of((height, width), every_row=every_row)
