@@ -44,7 +44,7 @@ LARGEST = {
     "xcorr_app/io": 4656,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1139,
-    "xcorr_app/registration": 10998,
+    "xcorr_app/registration": 10992,
     "xcorr_app/report": 1070,
     "benchmarks": 4452,
     "tests": 21337,
