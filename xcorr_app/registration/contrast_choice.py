@@ -38,6 +38,7 @@ _EVEN, _TILE = 0.95, 16
 _AGREE_WITHIN = 0.15
 """Shifts agree that differ by less than this, for what the rims of local contrast do, and three standard errors."""
 _MAX_ERROR = 1.0
+"""Pixels that the standard error of two measurements counts as at most, where they are asked whether they agree."""
 _MAX_SIGMA_RATIO = 0.5
 """Share of the plain standard error below which local contrast is the better measure, agree or not."""
 _MAX_SIGMA_RATIO_APART, _APART = 0.8, 1.5

@@ -30,6 +30,7 @@ from xcorr_app.registration.standard_error.peak_shapes import median_of
 _SAMPLED_FRAMES = 4
 """Frames of a long stack whose tiles are looked at, to see whether they move as one."""
 _FRAMES_PER_LOOK = 24
+"""Frames of a shorter one for each that is sampled, beside two."""
 _WORTH_A_FIT = 0.85
 """Standard error with less weight on what differs over that without, below which such a fit is worth its time."""
 _FAR_SURER = 0.4
@@ -53,6 +54,7 @@ share of the frames that may do so."""
 _ELSEWHERE = 0.5
 """Pixels by which a frame moves to another of its peaks, where its tiles are looked at again."""
 _TINY = 1e-3
+"""Score that noise allows at least, where others are measured by it."""
 _NARROW = 0.5
 """Reciprocal of the standard deviation in pixels of a peak, above which what is fitted to 3 x 3 values is off by
 hundredths of a pixel: textures of single pixels have 0.7, spots of three 0.35 and less."""

@@ -33,6 +33,7 @@ _NOT_LESS = 0.5
 _MOVING_MAJORITY = 0.5
 """Share of the tiles that can tell which move, from which what stands still is not known to be the scene."""
 _ALL, _INNER = np.s_[:, :, :], np.s_[:, 1:-1, 1:-1]
+"""Tiles, and those that are not at the rim."""
 _STILL = 1.0
 """Pixels by which what is not the scene moves at least, as a rule, if it crosses it: less, and it may be a pattern of
 the camera's."""

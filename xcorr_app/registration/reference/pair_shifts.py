@@ -14,8 +14,8 @@ import numpy as np
 import scipy  # whose parts are loaded when they are asked for
 from numpy.typing import NDArray
 
-_ROUNDS = 30
-_CONVERGED = 1e-5
+_ROUNDS, _CONVERGED = 30, 1e-5
+"""Of either kind of weights at most, and the pixels that shifts change by in the last."""
 _MIN_RESIDUAL = 1e-3
 """Pixels below which residuals are what sub-pixel interpolation leaves."""
 _BIWEIGHT = 4.685

@@ -22,6 +22,7 @@ from xcorr_app.registration.reference.stack_statistics import aligned_mean_of_ot
 from xcorr_app.registration.settings import Settings
 
 _MAX_ROUNDS = 12
+"""After which a template is taken as it is, with a note."""
 _CONVERGED = 0.0005
 """The template is settled once no frame's shift changes by more than this, in pixels."""
 _FROM_EDGE = 2
