@@ -30,7 +30,7 @@ from xcorr_app.registration.standard_error.peak_shapes import median_of
 _SAMPLED_FRAMES = 4
 """Frames of a long stack whose tiles are looked at, to see whether they move as one."""
 _FRAMES_PER_LOOK = 24
-"""Frames of a shorter one for each that is sampled, beside two."""
+"""Of a shorter stack two frames are sampled, and one more for so many."""
 _WORTH_A_FIT = 0.85
 """Standard error with less weight on what differs over that without, below which such a fit is worth its time."""
 _FAR_SURER = 0.4
