@@ -86,14 +86,14 @@ class Measurement(OnePass):
         super().__init__(frames, walk, settings, xp)
         self._count, self._whole, self._tiles = frames.count, whole, tiles
 
-    def run(self, reference: Reference, stage: str, verified: NDArray[np.bool_]) -> Measured:
+    def run(self, reference: Reference, verified: NDArray[np.bool_]) -> Measured:
         """Measure all frames; those marked in `verified` also by the float64 FFT and by the definition.
 
         Where the tiles of a few frames do not move as one, all are measured a second time, without those that move
         otherwise, and refined with less weight on pixels that differ, as far as either is surer.
         """
         sampled = self._sampled(reference)
-        columns = self.compare(reference, stage, verified, sampled)
+        columns = self.compare(reference, verified, sampled)
         if self._whole:
             return columns
         if sampled.any():
@@ -112,7 +112,7 @@ class Measurement(OnePass):
             columns.inconsistent |= masks.max_differ(columns.tiles) & (columns.inlier_fraction < _MIN_ALIKE)
         trusted = columns.valid(self.settings)
         if masks.two_motions(columns.tiles):
-            columns = self._in_part(columns, trusted, reference, stage, verified)
+            columns = self._in_part(columns, trusted, reference, verified)
         columns = self._by_phase(self._reweighted(columns, trusted, sampled, reference), reference)
         return self._over_layers(columns, reference)
 
@@ -270,24 +270,21 @@ class Measurement(OnePass):
         columns: Measured,
         trusted: NDArray[np.bool_],
         reference: Reference,
-        stage: str,
         verified: NDArray[np.bool_],
     ) -> Measured:
         """Measure frames without the tiles that move otherwise, if that is surer."""
         everywhere = np.ones(self._count, dtype=bool)
         parts = masks.Parts(masks.left_out(columns.tiles), columns.shifts)
-        if not parts.out.any() or not self._may_pay(columns, trusted, parts, reference, stage):
+        if not parts.out.any() or not self._may_pay(columns, trusted, parts, reference):
             return columns
-        without = self.compare(reference, stage, verified, everywhere, parts)
+        without = self.compare(reference, verified, everywhere, parts)
         # What is left of a frame may sharpen what the whole of it showed, but not settle what that left in doubt.
         taken: NDArray[np.bool_] = trusted & parts.out.any(axis=(1, 2)) & np.isfinite(without.shifts).all(axis=1)
         taken &= masks.surer(columns.sigma, without.sigma, taken)
-        scene = scene_of_two(self, reference, stage, verified, columns, without, taken, self.settings)
+        scene = scene_of_two(self, reference, verified, columns, without, taken)
         return columns.replaced(without, taken) if scene is None else scene
 
-    def _may_pay(
-        self, columns: Measured, trusted: NDArray[np.bool_], parts: masks.Parts, reference: Reference, stage: str
-    ) -> bool:
+    def _may_pay(self, columns: Measured, trusted: NDArray[np.bool_], parts: masks.Parts, reference: Reference) -> bool:
         """Ask a few frames of a longer stack whether they are surer without parts, or these are a second scene."""
         numbers = np.flatnonzero(trusted & parts.out.any(axis=(1, 2)))
         if not isinstance(reference, FixedImage) or numbers.size <= 2 * _IN_PART:
@@ -297,11 +294,11 @@ class Measurement(OnePass):
         walk = Pass(few.size, frames.shape[0] * frames.shape[1], self.xp is not np)
         sample, nobody = OnePass(frames, walk, self.settings, self.xp), np.zeros(few.size, dtype=bool)
         some, before = masks.Parts(parts.out[few], parts.shifts[few]), columns.of(few)
-        without = sample.compare(reference, stage, nobody, ~nobody, some)
+        without = sample.compare(reference, nobody, ~nobody, some)
         known: NDArray[np.bool_] = np.asarray(np.isfinite(without.shifts).all(axis=1))
         return (
             masks.surer(before.sigma, without.sigma, known)
-            or scene_of_two(sample, reference, stage, nobody, before, without, nobody, self.settings) is not None
+            or scene_of_two(sample, reference, nobody, before, without, nobody) is not None
         )
 
     def _reweighted(

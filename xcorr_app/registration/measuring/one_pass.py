@@ -63,7 +63,6 @@ class OnePass:
     def compare(
         self,
         reference: Reference,
-        stage: str,
         verified: NDArray[np.bool_],
         sampled: NDArray[np.bool_],
         parts: masks.LeavesOut | None = None,
@@ -119,7 +118,7 @@ class OnePass:
 
         columns, shapes = Measured.empty(self.frames.count, tiles), PeakShapes.empty(self.frames.count)
         looks = list[Judged]()
-        for result in self.walk.over(stage, job):
+        for result in self.walk.over("measure", job):
             frames = slice(result.start, result.start + result.columns.usable.size)
             columns.put(frames, result.columns)
             shapes.put(frames, result.shapes)
