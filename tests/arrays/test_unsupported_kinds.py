@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 import xarray
@@ -87,25 +89,27 @@ def test_lists_are_arrays():
         as_array([[1, 2], [3]], "rows")
 
 
-def test_what_is_no_number_or_elsewhere_is_refused(monkeypatch):
-    class Grows:
-        def __array__(self, dtype=None, copy=None):
-            raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+class Grows:
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
 
-    with pytest.raises(InputError, match=r"a\.tif"):
-        as_array("a.tif")
-    with pytest.raises(DataTypeError, match="no array"):
-        as_array(b"a.tif")
-    for given in (None, [object()]):
-        with pytest.raises(DataTypeError, match="not numbers"):
-            as_array(given)
-    with pytest.raises(DataTypeError, match="requires grad"):
-        as_array(Grows())
-    with pytest.raises(DeviceError, match="neither the CPU nor a CUDA GPU"):
-        as_array(OnlyDlpack(STACK, (10, 0)))
-    monkeypatch.setitem(__import__("sys").modules, "cupy", None)
-    with pytest.raises(DeviceError, match="needs CuPy"):
-        as_array(OnlyDlpack(STACK, (2, 0)))
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ("a.tif", InputError, r"a\.tif"),
+        (b"a.tif", DataTypeError, "no array"),
+        (None, DataTypeError, "not numbers"),
+        ([object()], DataTypeError, "not numbers"),
+        (Grows(), DataTypeError, "requires grad"),
+        (OnlyDlpack(STACK, (10, 0)), DeviceError, "neither the CPU nor a CUDA GPU"),
+        (OnlyDlpack(STACK, (2, 0)), DeviceError, "needs CuPy"),
+    ],
+)
+def test_what_is_no_number_or_elsewhere_is_refused(monkeypatch, given, error, words):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(error, match=words):
+        as_array(given)
 
 
 def test_masked_pixels_do_not_count():

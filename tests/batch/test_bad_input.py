@@ -160,20 +160,6 @@ def test_pipe_is_refused_at_once(tmp_path):
     assert "pipe.tif: is a folder, pipe or device" in run.stdout
 
 
-def test_reference_file_of_another_size(tmp_path):
-    reference = write_movie(tmp_path / "other.tif", shape=(20, 20), drift=((0, 0),))
-    run = align(write_movie(tmp_path / "m.tif"), "-o", tmp_path / "out", "--reference", reference)
-    assert run.code == 1
-    assert "must have the size of a frame" in run.stdout
-
-
-@pytest.mark.usefixtures("short_report")
-def test_frame_number_that_does_not_exist(tmp_path):
-    run = align(write_movie(tmp_path / "m.tif"), "-o", tmp_path / "out", "--reference", "4")
-    assert run.code == 1
-    assert "the stack has frames 0 to 3" in run.stdout
-
-
 @pytest.mark.usefixtures("short_report")
 def test_no_memory_for_one_stack(tmp_path, monkeypatch):
     write_movie(tmp_path / "in" / "a.tif")

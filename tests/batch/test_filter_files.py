@@ -8,10 +8,10 @@ import tifffile
 from scipy import ndimage
 
 from tests.batch.filter_runs import assert_rounded, expected, filtering, result
-from tests.batch.movies import files, movie, record, write_movie
+from tests.batch.movies import movie, record, write_movie
 from tests.batch.test_bad_input import BROKEN
 from tests.batch.test_layouts import hyperstack, write_pages
-from tests.io.samples import noise, write_imagej, write_ome, write_plain, write_shaped
+from tests.io.samples import write_imagej, write_ome, write_shaped
 from xcorr_app.io import scan_file
 
 
@@ -65,14 +65,6 @@ def test_broken_frame_of_a_series_is_zero_and_named(tmp_path):
     assert "Finished before" not in again.stdout  # it may have been unreadable for a moment
     assert again.code == 1
     assert "plane 1 is unreadable" in again.stdout
-
-
-def test_type_of_pixel_that_cannot_be_filtered(tmp_path):
-    write_plain(tmp_path / "m.tif", noise((2, 9, 9), "uint32"))
-    run = filtering(tmp_path / "m.tif", "-o", tmp_path / "out", "--box", "3")
-    assert run.code == 1
-    assert "m: images of uint32 cannot be filtered" in run.stdout
-    assert files(tmp_path / "out") == {"run.json"}
 
 
 @pytest.fixture

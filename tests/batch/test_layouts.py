@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tifffile
 
-from tests.batch.movies import DRIFT, align, movie, shifts, table, write_movie
+from tests.batch.movies import DRIFT, align, movie, shifts, table
 from tests.io.samples import write_imagej, write_ome, write_plain
 
 pytestmark = pytest.mark.usefixtures("short_report")
@@ -70,9 +70,3 @@ def test_axis_z_and_align_channel(tmp_path):
     run = align(tmp_path / "z.ome.tif", "-o", tmp_path / "two", "--channel", "2")
     assert run.code == 1
     assert "has 2 channel(s)" in run.stdout
-
-
-def test_axis_that_the_stack_has_not_is_refused(tmp_path):
-    run = align(write_movie(tmp_path / "m.tif"), "-o", tmp_path / "out", "--axis", "Z")
-    assert run.code == 1
-    assert "one plane along Z and 4 along T" in run.stdout

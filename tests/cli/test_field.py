@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from tests.batch.movies import record, refused, xcorr
+from tests.batch.movies import record, xcorr
 from tests.registration.field.test_displacement_field import pair
 from xcorr_app import write_stack
 
@@ -57,17 +57,3 @@ def test_a_stack_against_the_frame_before_and_resumed(tmp_path, images):
     assert run.code == 0
     assert "Finished before: movie" in run.stdout
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-
-
-def test_what_cannot_be_measured_is_told(tmp_path, images):
-    run = measuring(images / "a.tif", "-o", tmp_path / "one")
-    assert run.code == 1
-    assert "holds one image" in run.stdout
-    run = measuring(images / "movie.tif", "-o", tmp_path / "large", "--window", 128)
-    assert run.code == 1
-    assert "do not fit" in run.stdout
-    write_stack(tmp_path / "flat.tif", np.full((2, 96, 112), 7, np.uint8))
-    run = measuring(tmp_path / "flat.tif", "-o", tmp_path / "flat")
-    assert run.code == 1
-    assert "flat" in run.stdout
-    refused(measuring(images / "movie.tif", "-o", tmp_path / "x", "--mask", images / "none.tif"), "none.tif")

@@ -180,22 +180,6 @@ def test_what_is_refused(tmp_path, monkeypatch, matrix_file, options, words):
     assert not result_of(tmp_path / "o").exists()
 
 
-def test_files_without_channels(tmp_path, matrix_file):
-    write_plain(tmp_path / "movie.tif", noise((4, 6, 7)))
-    failed(run_unmix(tmp_path / "movie.tif", tmp_path / "a", "--matrix", matrix_file), "axes TYX", "--channel-axis T")
-    write_plain(tmp_path / "one.tif", noise((1, 6, 7)))
-    failed(
-        run_unmix(tmp_path / "one.tif", tmp_path / "b", "--matrix", matrix_file),
-        "no axis C of channels; it is a single image",
-    )
-    write_ome(tmp_path / "tc.ome.tif", noise((3, 2, 6, 7)), "TCYX")
-    options = ("--matrix", matrix_file, "--channel-axis", "T")
-    failed(run_unmix(tmp_path / "tc.ome.tif", tmp_path / "c", *options), "two axes of channels")
-    tifffile.imwrite(tmp_path / "rgba.tif", noise((6, 7, 4), "uint8"), photometric="rgb", extrasamples=["unassalpha"])
-    failed(run_unmix(tmp_path / "rgba.tif", tmp_path / "d", "--stain", "he"), "save it without transparency")
-    assert not result_of(tmp_path / "d", "rgba").exists()
-
-
 @pytest.fixture
 def matrix_of_device(tmp_path):
     np.savetxt(tmp_path / "m.csv", MATRIX, delimiter=",")

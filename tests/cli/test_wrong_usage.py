@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+import tifffile
 
 from tests.batch.movies import write_movie, xcorr
 from tests.io.samples import noise, write_ome, write_plain, write_shaped
@@ -26,6 +27,12 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wrong")
     write_movie(folder / "m.tif")
     write_shaped(folder / "c.tif", noise((3, 20, 30)), "CYX")
+    write_movie(folder / "small.tif", shape=(20, 20), drift=((0, 0),))
+    write_plain(folder / "wide.tif", noise((2, 9, 9), "uint32"))
+    write_plain(folder / "flat.tif", np.full((2, 96, 112), 7, np.uint8))
+    tifffile.imwrite(folder / "rgba.tif", noise((6, 7, 4), "uint8"), photometric="rgb", extrasamples=["unassalpha"])
+    (folder / "t.csv").write_text("dy,dx\n0,0\n1,1\n2,2\n3,3\n")
+    write_ome(folder / "tc.ome.tif", noise((3, 2, 20, 30)), "TCYX")
     write_plain(folder / "three.tif", noise((3, 40, 48)))
     write_ome(folder / "tz.ome.tif", noise((2, 3, 40, 48)), "TZYX")
     np.savetxt(folder / "m.csv", np.eye(3), delimiter=",")
@@ -39,6 +46,7 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize(
     ("command", "words", "message"),
     [
+        ("", "field m.tif -o out --mask none.tif", "none.tif"),
         ("", "nonsense", "Choose from: align, apply,"),
         ("", "algin", "Did you mean align?"),
         ("", "help algin", "Did you mean align?"),
@@ -391,3 +399,33 @@ def test_wrong_usage(folder, monkeypatch, command, words, message):
     assert [part for part in message.split(" .. ") if part not in run.stderr] == []
     assert run.lines_of_error[-1].startswith(("Error: ", "xcorr: "))
     assert set(place.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("align m.tif --roi 0:999,0:9", "do not lie inside 0:40"),
+        ("align m.tif --reference -9", "the stack has frames 0 to 3"),
+        ("align m.tif --max-pixels 5", "allow it with --max-pixels 1920"),
+        ("align m.tif --reference small.tif", "must have the size of a frame"),
+        ("align m.tif --axis Z", "one plane along Z and 4 along T"),
+        ("align m.tif --flat m.tif", "give a single image"),
+        ("align c.tif --channel 0,5", "has 3 channel(s)"),
+        ("filter wide.tif --box 3", "images of uint32 cannot be filtered"),
+        ("field small.tif", "holds one image"),
+        ("field flat.tif --window 128", "do not fit"),
+        ("field flat.tif", "flat"),
+        ("unmix m.tif --matrix m.csv", "axes TYX .. --channel-axis T"),
+        ("unmix small.tif --matrix m.csv", "no axis C of channels; it is a single image"),
+        ("unmix tc.ome.tif --matrix m.csv --channel-axis T", "two axes of channels"),
+        ("unmix rgba.tif --stain he", "save it without transparency"),
+        ("apply t.csv m.tif --scale 1e300", "would move a frame by 4.24e+300 px, and nothing of it would be left"),
+    ],
+)
+def test_a_stack_fails_in_words(folder, monkeypatch, tmp_path, words, message):
+    monkeypatch.chdir(folder[0])
+    run = xcorr(*shlex.split(words), "-o", tmp_path / "out", "--device", "cpu")
+    assert run.code == 1
+    assert [part for part in message.split(" .. ") if part not in " ".join(run.stdout.split())] == []
+    assert max(map(len, run.stdout.splitlines())) < 400
+    assert not list((tmp_path / "out").glob("*/*"))[1:]
