@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.measuring.few_frames import taken
-from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measured import Measured, taken
 from xcorr_app.registration.parts.tile_bins import binned
 from xcorr_app.registration.parts.tile_votes import MIN_VOTES, moved_by, smoothed, votes
 from xcorr_app.registration.reference.reference_names import by_frames, compares_neighbours

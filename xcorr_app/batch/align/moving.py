@@ -26,7 +26,7 @@ from xcorr_app.io.source import plane_positions
 from xcorr_app.pipeline.planes import over_planes, write_planes
 from xcorr_app.registration.correction import Correction
 from xcorr_app.registration.moving.apply import common_area, shift_frames
-from xcorr_app.registration.moving.moving_choice import decide_moving
+from xcorr_app.registration.moving.device_moving import decide_moving
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Progress
 from xcorr_app.registration.warping.warp import Warp

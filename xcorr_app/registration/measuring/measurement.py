@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.columns import FineShifts
-from xcorr_app.registration.measuring.few_frames import spread
-from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measured import Measured, spread
 from xcorr_app.registration.measuring.one_pass import OnePass
 from xcorr_app.registration.measuring.phase_ramp import refine
 from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers, Reference

@@ -14,8 +14,7 @@ import scipy  # whose parts are loaded when they are asked for
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.measuring.few_frames import spread
-from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measured import Measured, spread
 from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.measuring.references import FixedImage
 from xcorr_app.registration.reference.earlier_frames import EarlierUsable, GivenFrames, earlier
