@@ -1,5 +1,4 @@
-"""What is found of each frame when it is compared with its reference: the peak of its plane, what lies around it, how far
-it stands above the rest.
+"""What is found of each frame when it is compared with its reference: the peak of its plane, and what is around it.
 
 On a device one kernel finds peaks (``kernels/peaks/rated_peak.cu``), by the rules of the array operations here.
 """
