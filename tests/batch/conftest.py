@@ -13,7 +13,7 @@ def short_report(monkeypatch):
 
 
 @pytest.fixture
-def forker(tmp_path, request):
+def forker(tmp_path):
     """Runs a command in a child that can be killed; see `forking`."""
-    with forking(tmp_path, prepared=getattr(request, "param", "") == "prepared") as run:
+    with forking(tmp_path) as run:
         yield run

@@ -23,7 +23,6 @@ import xcorr_app.report.views  # noqa: F401 - commands would import these in eve
 from tests.batch.short_report import shorten_report
 from tests.batch.steps import Steps
 from xcorr_app.cli import main
-from xcorr_app.io.writing import write
 
 
 def run(
@@ -62,7 +61,5 @@ def run(
 
 
 if __name__ == "__main__":
-    if "prepared" in sys.argv:
-        write._LARGE = 0
     for line in sys.stdin:
         print(json.dumps(run(*json.loads(line))), flush=True)

@@ -15,13 +15,12 @@ from tests.conftest import ROOT
 
 
 @contextmanager
-def forking(folder: Path, *, prepared: bool = False) -> Iterator[Callable[..., Any]]:
+def forking(folder: Path) -> Iterator[Callable[..., Any]]:
     """Yield a function that runs a command in a child that can be killed: returns its seconds and its exit code.
 
-    Its ``steps`` is how many changes the last child made to files below `folder`, unless it was killed. With
-    `prepared`, all files are brought to the disk as large ones are: before they have their names.
+    Its ``steps`` is how many changes the last child made to files below `folder`, unless it was killed.
     """
-    command = [sys.executable, "-m", "tests.batch.forker", str(folder), "prepared" if prepared else ""]
+    command = [sys.executable, "-m", "tests.batch.forker", str(folder)]
     with subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
 
         def run(arguments, kill_after=None, kill_at=None, *, short_report=False, failing=None, number=signal.SIGKILL):

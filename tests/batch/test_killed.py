@@ -19,16 +19,8 @@ from tests.conftest import ROOT
 from xcorr_app.io.writing import atomic, write
 
 
-@pytest.mark.share(3)
-@pytest.mark.parametrize(
-    ("words", "forker"),
-    [
-        (["align", "--device", "cpu"], "as they are"),
-        (["align", "--device", "cpu"], "prepared"),
-        (["filter", "--device", "cpu", "--gaussian", "1"], "as they are"),
-    ],
-    indirect=["forker"],
-)
+@pytest.mark.share(2)
+@pytest.mark.parametrize("words", [["align", "--device", "cpu"], ["filter", "--device", "cpu", "--gaussian", "1"]])
 def test_killed_before_any_step_it_resumes_to_the_same_bytes(tmp_path, forker, words):
     for number in range(2):
         write_movie(tmp_path / "in" / f"m{number}.tif", seed=number, shape=(12, 12), drift=((0, 0), (1, 0)))

@@ -81,23 +81,6 @@ def bmp_fields(content):
     return [*found, *([Field(at, data, "palette")] if data > at else []), Field(data, len(content), "pixels")]
 
 
-def jpeg_fields(content):
-    """Markers with their segments; what follows the last header is ``pixels``."""
-    found, at = [Field(0, 2, "header", ">")], 2
-    while content[at + 1] != 0xDA:
-        stop = at + 2 + int.from_bytes(content[at + 2 : at + 4], "big")
-        label = "frame" if 0xC0 <= content[at + 1] <= 0xC2 else "tables"
-        found += [Field(at, at + 2, label, ">"), Field(at + 2, at + 4, label, ">"), Field(at + 4, stop, label, ">")]
-        at = stop
-    return [*found, Field(at, len(content), "pixels", ">")]
-
-
-def npy_fields(content):
-    """Magic, length, text of the header, and the elements."""
-    stop = 10 + int.from_bytes(content[8:10], "little")
-    return [Field(0, 8, "header"), Field(8, 10, "length"), Field(10, stop, "text"), Field(stop, len(content), "pixels")]
-
-
 def text_fields(content):
     """All of it."""
     return [Field(0, len(content), "text")]

@@ -242,11 +242,9 @@ def compressed(codec, unknown=rules.UNCHECKED, data=None, **options):
     return tiff(written(write_plain, data, compression=codec, **options), unknown)
 
 
-PLAIN_NPY = {"text": rules.same_bytes, "header": rules.same_bytes, "length": rules.same_bytes}
-PLAIN_NPY |= {"pixels": rules.values, "moved": rules.values}
+PLAIN_NPY = {"text": rules.same_bytes, "moved": rules.values}
 TEXT = dict.fromkeys(("text", "moved", "cut"), rules.anything)
 BMP = dict.fromkeys(("palette", "pixels", "height", "moved"), rules.values) | {"width": rules.same_row_bytes}
-JPEG = dict.fromkeys(("frame", "tables", "pixels", "moved", "cut"), rules.anything)
 
 
 def of_library(name, write, suffix, read=images):
@@ -278,15 +276,15 @@ TARGETS = {
     "png-colour": Target(lambda _: imagecodecs.png_encode(RGB), fields.png_fields, colours, {}, ".png"),
     "bmp": Target(lambda _: imagecodecs.bmp_encode(GREY), fields.bmp_fields, images, BMP, ".bmp"),
     "bmp-colour": Target(lambda _: imagecodecs.bmp_encode(RGB), fields.bmp_fields, colours, BMP, ".bmp"),
-    "jpeg": Target(lambda _: imagecodecs.jpeg8_encode(GREY), fields.jpeg_fields, images, JPEG, ".jpg"),
-    "jpeg-colour": Target(lambda _: imagecodecs.jpeg8_encode(RGB), fields.jpeg_fields, colours, JPEG, ".jpg"),
-    "npy": Target(npy(STACK), fields.npy_fields, images, PLAIN_NPY, ".npy"),
-    "npy-fortran": Target(npy(np.asfortranarray(noise((3, 6, 5), "float32"))), fields.npy_fields, images, PLAIN_NPY),
-    "npy-operand": Target(npy(noise((2, 3, 6, 5), "float64")), fields.npy_fields, matrices, PLAIN_NPY, ".npy"),
-    "npy-matrix": Target(npy(noise((3, 5), "float32")), fields.npy_fields, mixing, PLAIN_NPY, ".npy"),
-    "npy-taps": Target(npy(noise((3, 5), "float32")), fields.npy_fields, read_taps, PLAIN_NPY, ".npy"),
-    "npy-to-apply": Target(npy(noise((3, 2), "float32")), fields.npy_fields, shifts_to_apply, PLAIN_NPY, ".npy"),
-    "npy-bank": Target(npy(noise((2, 3, 5), "float32")), fields.npy_fields, bank, PLAIN_NPY, ".npy"),
+    "jpeg": Target(lambda _: imagecodecs.jpeg8_encode(GREY), fields.text_fields, images, TEXT, ".jpg"),
+    "jpeg-colour": Target(lambda _: imagecodecs.jpeg8_encode(RGB), fields.text_fields, colours, TEXT, ".jpg"),
+    "npy": Target(npy(STACK), fields.text_fields, images, PLAIN_NPY, ".npy"),
+    "npy-fortran": Target(npy(np.asfortranarray(noise((3, 6, 5), "float32"))), fields.text_fields, images, PLAIN_NPY),
+    "npy-operand": Target(npy(noise((2, 3, 6, 5), "float64")), fields.text_fields, matrices, PLAIN_NPY, ".npy"),
+    "npy-matrix": Target(npy(noise((3, 5), "float32")), fields.text_fields, mixing, PLAIN_NPY, ".npy"),
+    "npy-taps": Target(npy(noise((3, 5), "float32")), fields.text_fields, read_taps, PLAIN_NPY, ".npy"),
+    "npy-to-apply": Target(npy(noise((3, 2), "float32")), fields.text_fields, shifts_to_apply, PLAIN_NPY, ".npy"),
+    "npy-bank": Target(npy(noise((2, 3, 5), "float32")), fields.text_fields, bank, PLAIN_NPY, ".npy"),
     "mrc": of_library("mrcfile", write_mrc, ".mrc"),
     "hdf5": of_library("h5py", write_hdf5, ".h5"),
     "hdf5-gzip": of_library("h5py", write_hdf5_gzip, ".h5"),

@@ -19,7 +19,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from xcorr_app.decision import Candidate, Decision
-from xcorr_app.gpu.direct.costs import fft_cost, host_cost
+from xcorr_app.gpu.direct.costs import fft_cost
 from xcorr_app.gpu.direct.kernels import KERNELS as DIRECT
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.problem import Problem
@@ -32,20 +32,11 @@ from xcorr_app.gpu.tensor.kernels import KERNELS as TENSOR
 FUSED = "combined-peak"
 """Kernel of engine ``direct`` that finds peaks as it sums; every other makes planes, whose peaks are then searched."""
 
-_HOST_OF_FFT = 380.0
-"""Microseconds that the host takes to start a call of the FFT: 263 to 602 were measured (medians 300 and 441)."""
-_HOST_OF_SEARCH, _HOST_OF_FUSED, _HOST_OF_TABLES = 6.0, 14.0, 10.0
-"""The same of searching planes, of sums and search in one launch, and of tables with the memory for records."""
-_HOST_OF_TENSOR_PEAKS = 32.0
-"""The same of peaks by tensor cores, tables included."""
-_GAPS_OF_FFT = 15.0
-"""Microseconds that the FFT's kernels wait for one another in a stream; its model is of replays, where they do not."""
-_SECOND_LAUNCH = 3.0
-"""Microseconds that the device takes for one launch more."""
-
+_HOST = {"fft": 380.0, "direct": 22.0, "tensor": 34.0}
+"""Microseconds that the host takes to start a call, by engine; of the FFT, 263 to 602 were measured."""
+_HOST_OF_SEARCH = 8.0
+"""The same of the search of planes, where that is a launch of its own."""
 _FLOAT = ("float32", "float32")
-_SHARE_OF_TABLES = 0.4
-"""Of the time of summed-area tables that the models of engine direct do not hold."""
 _NOTHING = KernelOptions()
 
 
@@ -81,7 +72,7 @@ def decide_planes(
         return _least(_table(TENSOR, "tensor", problem, limits), asked)
     candidates = _table(DIRECT, "direct", problem, limits) if asked in ("auto", "direct") else []
     if asked == "auto":
-        candidates.append(_candidate("fft", "", fft_cost(problem, limits) + _GAPS_OF_FFT, _HOST_OF_FFT))
+        candidates.append(_candidate("fft", "", fft_cost(problem, limits)))
     return _least(candidates, asked)
 
 
@@ -107,21 +98,17 @@ def decide_peaks(
         return decide_planes(problem, dtypes=dtypes, engine=engine, options=options, limits=limits)
     if options.variant != "auto":
         return Decision("direct", options.variant, "asked for")
-    tables = _HOST_OF_TABLES if normalize else 0.0
-    summed = tables_of_peaks(problem, limits) if normalize else 0.0
-    in_model = _SHARE_OF_TABLES * summed
     candidates: list[Candidate] = []
     if asked == "auto":
-        time = fft_cost(problem, limits) + _GAPS_OF_FFT + fft_search_cost(problem, limits, normalize=normalize)
-        candidates.append(_candidate("fft", "", time, _HOST_OF_FFT))
+        time = fft_cost(problem, limits) + fft_search_cost(problem, limits, normalize=normalize)
+        candidates.append(_candidate("fft", "", time))
     if asked in ("auto", "direct"):
-        searched = search_cost(problem, limits) + _SECOND_LAUNCH + in_model
-        candidates += _table(DIRECT, "direct", problem, limits, tables + _HOST_OF_SEARCH, beside=searched)
-        fused = combined_peak_cost(problem, limits) + in_model
-        candidates.append(_candidate("direct", FUSED, fused, tables + _HOST_OF_FUSED))
+        searched = search_cost(problem, limits)
+        candidates += _table(DIRECT, "direct", problem, limits, beside=searched, host=_HOST_OF_SEARCH)
+        candidates.append(_candidate("direct", FUSED, combined_peak_cost(problem, limits)))
     if asked == "tensor" or (asked == "auto" and limits.has_wgmma and normalize):
-        beside = beside_peaks(problem, limits) + summed
-        candidates += _table(TENSOR, "tensor", problem, limits, _HOST_OF_TENSOR_PEAKS, beside=beside)
+        beside = beside_peaks(problem, limits) + (tables_of_peaks(problem, limits) if normalize else 0.0)
+        candidates += _table(TENSOR, "tensor", problem, limits, beside=beside)
     return _least(candidates, asked)
 
 
@@ -139,24 +126,20 @@ def _table(
     engine: str,
     problem: Problem,
     limits: DeviceLimits,
-    host: float = 0.0,
     *,
     beside: float = 0.0,
+    host: float = 0.0,
 ) -> list[Candidate]:
-    """Candidates among the kernels of a table that take the problem; `host`, `beside`: what else is done, by which."""
+    """Candidates among the kernels of a table that take the problem; `beside`, `host`: what else is done, by which."""
     return [
-        _candidate(engine, entry.name, entry.cost(problem, limits) + beside, host + _host(entry.name, problem, limits))
+        _candidate(engine, entry.name, entry.cost(problem, limits) + beside, host)
         for entry in table.values()
         if entry.cost is not None and entry.accepts(problem, limits) is None
     ]
 
 
-def _host(kernel: str, problem: Problem, limits: DeviceLimits) -> float:
-    return host_cost(kernel, problem, limits) if kernel in DIRECT else 0.0
-
-
-def _candidate(engine: str, kernel: str, device_time: float, host_time: float) -> Candidate:
-    return Candidate(engine, kernel, (device_time**4 + host_time**4) ** 0.25)
+def _candidate(engine: str, kernel: str, device_time: float, more_of_host: float = 0.0) -> Candidate:
+    return Candidate(engine, kernel, (device_time**4 + (_HOST[engine] + more_of_host) ** 4) ** 0.25)
 
 
 def _least(candidates: Sequence[Candidate], asked: str) -> Decision:

@@ -218,14 +218,9 @@ class StackResources:
         """Close what was opened to be read, and give its memory back."""
         self._opened.close()
 
-    def prepare(self) -> None:
-        """Bring large files to the disk, which have no name there yet."""
-        for writer in self._writers:
-            writer.prepare()
-
     def complete(self) -> dict[Path, str]:
         """Bring the files begun to the disk and give them their names; returns checksums as far as they are known."""
-        known = {writer.path: writer.checksum for writer in self._writers if writer.checksum is not None}
+        known: dict[Path, str] = {}
         while self._files:
             path, content = self._files.pop(0)
             atomic_write_bytes(path, content)

@@ -188,7 +188,6 @@ class StackSteps:
 
     def _recorded(self, done: Finished, check: Callable[[], None]) -> Outcome:
         work, spec = self._work, self._spec
-        self._lent.prepare()
         check()
         facts = done.facts | {"seconds": self._lent.seconds, "decisions": [work.decide(spec).as_record()]}
         kept, known = done.draw(), self._lent.complete()

@@ -87,7 +87,9 @@ def by_local_contrast(
 
     `measure` measures frames against a reference; `measured` are all frames as they are, without what moves otherwise.
     """
-    if not _is_open(frames, settings) or not (usable := np.flatnonzero(measured.usable)).size:
+    is_open = settings.by_default and settings.engine in ("auto", "fft") and frames.count > 1
+    usable = np.flatnonzero(measured.usable)
+    if not is_open or min(settings.measured_shape(frames.shape)) < _MIN_SIDE or not usable.size:
         return False
     by_image = not by_frames(reference)
     one = {"first": usable[0], "last": usable[-1]}.get(reference) if isinstance(reference, str) else reference
@@ -142,18 +144,6 @@ def by_local_contrast(
             return bool(better > worse)
     error = [float(np.median(sigma[rows].max(axis=1))) for sigma in (sigma, found.sigma)]
     return error[1] < (_MAX_SIGMA_RATIO_APART if is_apart else _MAX_SIGMA_RATIO) * error[0]
-
-
-def _is_open(frames: Frames, settings: Settings) -> bool:
-    return (
-        settings.contrast.auto
-        and settings.normalization == "zncc"
-        and settings.prefilter.name is None
-        and settings.engine in ("auto", "fft")
-        and settings.kernel_options is None
-        and frames.count > 1
-        and min(settings.measured_shape(frames.shape)) >= _MIN_SIDE
-    )
 
 
 def _is_even(image: Array) -> bool:

@@ -81,4 +81,5 @@ def excess(
 
 def _variance(found: Contributions) -> NDArray[np.float64]:
     """Of frames that grow or turn a little tiles are off alike, and the middle is not."""
-    return np.minimum(excess_variance(found, linear=True), excess_variance(found))
+    # Most have none beyond what is linear.
+    return np.minimum(by, excess_variance(found)) if (by := excess_variance(found, linear=True)).any() else by

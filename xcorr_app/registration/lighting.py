@@ -58,7 +58,8 @@ def evenly_lit(
     find it again. So it is for a few frames, which say whether it is light, and for all. `measured` are frames as they
     are; `measure` measures them against one, in one pass.
     """
-    if not _is_open(frames, settings) or rest.share < _MIN_CHANGE:
+    is_open = settings.by_default and frames.count > 1 and all(Grid(settings.measured_shape(frames.shape)).count)
+    if not is_open or rest.share < _MIN_CHANGE:
         return None
     known = _known(measured, frames.shape)
     if known.size < 2:
@@ -129,17 +130,6 @@ def is_nearer(lit: EvenlyLitFrames, before: Measured, after: Measured) -> bool:
         beside = beside[np.isfinite(beside).all(axis=1)]
         apart.append(np.minimum(np.abs(beside - np.median(beside, axis=0)), _MAX_BENDING))
     return bool(np.mean(apart[1] ** 2) <= np.mean(apart[0] ** 2))
-
-
-def _is_open(frames: Frames, settings: Settings) -> bool:
-    return (
-        settings.contrast.auto
-        and settings.normalization == "zncc"
-        and settings.prefilter.name is None
-        and settings.kernel_options is None
-        and frames.count > 1
-        and all(Grid(settings.measured_shape(frames.shape)).count)
-    )
 
 
 def _known(measured: Measured, shape: tuple[int, int]) -> NDArray[np.intp]:

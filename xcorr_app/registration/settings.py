@@ -116,6 +116,15 @@ class Settings:
         return max(DEFAULT_MAX_SIGMA, OF_MOTION * float(np.ptp(shifts, axis=0).max()))
 
     @property
+    def by_default(self) -> bool:
+        """Whether nothing was asked for that would change what nuisances show."""
+        return self.contrast.auto and (self.normalization, self.prefilter.name, self.kernel_options) == (
+            "zncc",
+            None,
+            None,
+        )
+
+    @property
     def of_peak(self) -> str:
         """Sub-pixel method that is applied to the plane."""
         return "gaussian" if self.subpixel == PHASE else self.subpixel

@@ -77,13 +77,7 @@ def unshaded(frames: Frames, measured: Measured, settings: Settings, measure: Me
     `measured` are frames as they are; `measure` measures them against one. Not asked where a part of the frame is
     measured alone: the polynomial is that of all of it.
     """
-    if not (settings.contrast.auto and settings.normalization == "zncc" and settings.prefilter.name is None):
-        return None
-    if (
-        settings.kernel_options is not None
-        or settings.roi is not None
-        or min(settings.measured_shape(frames.shape)) < _MIN_SIDE
-    ):
+    if not settings.by_default or settings.roi is not None or min(frames.shape) < _MIN_SIDE:
         return None
     usable = near_each_other(measured, frames.shape)
     if usable.size < 2 or _share(_binned(frames.read(int(usable[0]), int(usable[0]) + 1).frames)[0]) < _MAX_SHARE:
@@ -180,4 +174,4 @@ def _binned(frames: Array) -> NDArray[np.float64]:
     known = xp.isfinite(part)
     part = part - (xp.where(known, part, 0) / part[0].size).sum(axis=(1, 2), keepdims=True)
     part = xp.where(known, part, 0).reshape(count, height // rows, rows, width // columns, columns)
-    return np.asarray(to_host(part.mean(axis=(2, 4))))
+    return np.asarray(to_host(part.mean(axis=2).mean(axis=3)))

@@ -2,7 +2,8 @@
 
 Fitted to 1511 problems on one H200 (full planes of 16 to 512 pixels, windows of +-4 to +-64 of 16 to 1024 pixels, 1 to
 16384 pairs): choosing by these times takes 4 % longer than the best of all that was timed, in the mean, and 1 % where a
-call has 100 us besides. Rates of another device go with its multiprocessors.
+call has 100 us besides. (The host's times, of engines, are rounded: .5 % at most, in the mean.) Rates of another device
+go with its multiprocessors.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from xcorr_app.gpu.direct.tile_launches import combined, row_product
 from xcorr_app.gpu.runtime.launch import WARP, Launch, Types, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-MEASURED_MULTIPROCESSORS = 132
+_MULTIPROCESSORS = 132
 """Of the device whose times all constants are."""
 
 
@@ -33,13 +34,8 @@ class _Rates:
 
 _COMBINED = _Rates(4.1, 5.0e-8, 1.46e-3, 2.9e-5, 3.0)
 _ROW_PRODUCT = _Rates(3.6, 3.7e-8, 1.25e-3, 4.6e-6, 18.6)
-_FFT, _FFT_BYTES = 27.0, 2.51e6
-"""Microseconds of its dozen launches, and bytes a microsecond."""
-_HOST, _HOST_OF_LAUNCH, _HOST_OF_PASS = 14.0, 6.0, 12.0
-"""Microseconds of the host: to start a kernel, one launch more, and a further pass over planes with its memory.
-
-The first: 9 to 21 measured, median 15.
-"""
+_FFT, _FFT_BYTES = 42.0, 2.51e6
+"""Microseconds of its dozen launches and the gaps between them, and bytes a microsecond."""
 _FLOAT: Types = {"LEFT_TYPE": "float", "RIGHT_TYPE": "float", "SUM_TYPE": "float"}
 
 
@@ -55,7 +51,7 @@ def fft_cost(problem: Problem, device: DeviceLimits) -> float:
     floats = problem.lefts * math.prod(problem.left_shape) + problem.rights * math.prod(problem.right_shape)
     floats += (problem.lefts + problem.rights) * (3 * padded + 6 * spectrum)
     floats += problem.pairs * (12 * spectrum + padded + 2 * math.prod(problem.plane_shape))
-    return _FFT + 4 * floats / _FFT_BYTES * _share(device)
+    return _FFT + 4 * floats / _FFT_BYTES * share_of(device)
 
 
 def combined_cost(problem: Problem, device: DeviceLimits) -> float:
@@ -89,23 +85,17 @@ def row_product_cost(problem: Problem, device: DeviceLimits) -> float:
     return _expected(_ROW_PRODUCT, products, row * min(pieces), results, device, further=launch.zero_first)
 
 
-def host_cost(name: str, problem: Problem, device: DeviceLimits) -> float:
-    """Microseconds that the host takes to start ``combined`` or ``row-product`` and what belongs to it."""
-    launch = (combined if name == "combined" else row_product)(problem, _FLOAT, {}, device)
-    passes = launch.zero_first or launch.segments > 1
-    return _HOST + _HOST_OF_LAUNCH * (launch.then is not None) + _HOST_OF_PASS * passes
-
-
 def _expected(
     rates: _Rates, products: float, longest: float, results: float, device: DeviceLimits, *, further: bool
 ) -> float:
-    share = _share(device)
+    share = share_of(device)
     work = math.hypot(rates.product * products * share, rates.longest * longest)
     return rates.start + work + rates.result * results * share + rates.further * further
 
 
-def _share(device: DeviceLimits) -> float:
-    return MEASURED_MULTIPROCESSORS / device.multiprocessors
+def share_of(device: DeviceLimits) -> float:
+    """By how much longer a full device takes than the one that was measured."""
+    return _MULTIPROCESSORS / device.multiprocessors
 
 
 def _numbers(launch: Launch) -> dict[str, int]:

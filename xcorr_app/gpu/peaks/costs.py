@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 
-from xcorr_app.gpu.direct.costs import MEASURED_MULTIPROCESSORS, combined_cost
+from xcorr_app.gpu.direct.costs import combined_cost, share_of
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.search import peak_launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits
@@ -21,14 +21,10 @@ _ARRAYS, _ARRAYS_OF_PLANES, _ARRAYS_LATENCY = 6e-5, 1.7e-4, 6e3
 operations that search what the FFT made."""
 
 
-def in_turns(problem: Problem, device: DeviceLimits) -> float:
-    """Pairs that the measured device has done in the time that this one takes, a block each."""
-    return MEASURED_MULTIPROCESSORS * max(1.0, problem.pairs / device.multiprocessors)
-
-
 def search_cost(problem: Problem, device: DeviceLimits) -> float:
     """Microseconds of the search of planes in memory."""
-    return _SEARCH * in_turns(problem, device) * math.prod(problem.plane_shape)
+    in_turn = max(device.multiprocessors, problem.pairs) * share_of(device)
+    return _SEARCH * in_turn * math.prod(problem.plane_shape)
 
 
 def fft_search_cost(problem: Problem, device: DeviceLimits, *, normalize: bool) -> float:
@@ -45,7 +41,7 @@ def combined_peak_cost(problem: Problem, device: DeviceLimits) -> float:
     if segments == 0:
         return math.inf
     adding = segments * math.prod(problem.plane_shape) * _ADDING if segments > 1 else 0.0
-    further = in_turns(problem, device) / MEASURED_MULTIPROCESSORS - 1
+    further = max(0.0, problem.pairs / device.multiprocessors - 1)
     return combined_cost(problem, device) + adding + _NEXT_PAIR * further
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from xcorr_app.gpu.direct.costs import MEASURED_MULTIPROCESSORS
+from xcorr_app.gpu.direct.costs import share_of
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.costs import search_cost
 from xcorr_app.gpu.runtime.launch import Launch, ceil_div
@@ -22,7 +22,7 @@ _UNIT = 2.6e-7
 """Microseconds of a row and column of a tile of 16 x 8 shifts in ``hankel_warpgroup``, the measure of the next four."""
 _TILES_OF_WARPGROUP = 6.5
 """Tiles of 16 x 8 shifts that it could sum in the time that it takes besides its tiles."""
-_START_OF_FRAMES, _START_OF_WARPGROUP = 12, 20
+_START = 16
 """Rows of a piece, or segment, that could be summed until its first one is, in either."""
 _MIN_COLUMNS_OF_WARPGROUP = 200
 """Fewer take it as long."""
@@ -46,7 +46,7 @@ def frames_cost(problem: Problem, device: DeviceLimits) -> float:
     launch = frames_launch(problem, device=device).products
     tiles_y, tiles_x, panels, segments, segment_rows = launch.extra
     tiles = tiles_y * tiles_x * tile_time(int(launch.defines["EX_TILES"]), int(launch.defines["N_TILES"]))
-    elements = panels * int(launch.defines["PANEL"]) * segments * (segment_rows + _START_OF_FRAMES)
+    elements = panels * int(launch.defines["PANEL"]) * segments * (segment_rows + _START)
     return _FRAMES_SHARE * _in_units(problem, FRAMES, tiles * elements, launch, device)
 
 
@@ -56,7 +56,7 @@ def warpgroup_cost(problem: Problem, device: DeviceLimits) -> float:
     tiles_y, tiles_x, segments, segment_rows = launch.extra[:4]
     tiles = tiles_y * tiles_x * (int(launch.defines["M_TILES"]) * int(launch.defines["N_TILES"]) + _TILES_OF_WARPGROUP)
     width = (problem.left_shape if moving_is_left(problem) else problem.right_shape)[1]
-    elements = max(width, _MIN_COLUMNS_OF_WARPGROUP) * segments * (segment_rows + _START_OF_WARPGROUP)
+    elements = max(width, _MIN_COLUMNS_OF_WARPGROUP) * segments * (segment_rows + _START)
     return _in_units(problem, 4, tiles * elements, launch, device)
 
 
@@ -77,20 +77,17 @@ def hankel_cost(problem: Problem, device: DeviceLimits) -> float:
 def beside_peaks(problem: Problem, device: DeviceLimits) -> float:
     """What follows sums on the way to peaks: the search, and values around each peak recomputed."""
     elements = problem.pairs * math.prod(problem.right_shape)
-    scale = MEASURED_MULTIPROCESSORS / device.multiprocessors
-    return _LATENCY + elements * _NEIGHBOURHOOD * scale + search_cost(problem, device)
+    return _LATENCY + elements * _NEIGHBOURHOOD * share_of(device) + search_cost(problem, device)
 
 
 def tables_of_peaks(problem: Problem, device: DeviceLimits) -> float:
     """Summed-area tables of the right matrices, which scores need."""
     elements = problem.rights * math.prod(problem.right_shape)
-    return elements * _TABLE_OF_PEAKS * MEASURED_MULTIPROCESSORS / device.multiprocessors
+    return elements * _TABLE_OF_PEAKS * share_of(device)
 
 
 def _in_units(problem: Problem, together: int, each: float, launch: Launch, device: DeviceLimits) -> float:
-    """Microseconds of so many units a matrix, those included that fill up bundles and the last wave of blocks."""
+    """Microseconds of so many units a matrix, of whole bundles, on as many multiprocessors as there are blocks."""
     references = 1 if moving_is_left(problem) else problem.lefts
     matrices = references * ceil_div(shares_one(problem), together) * together
-    share = launch.blocks / device.multiprocessors
-    waiting = math.ceil(share) / share
-    return _UNIT * matrices * each * waiting * MEASURED_MULTIPROCESSORS / device.multiprocessors
+    return _UNIT * matrices * each * share_of(device) * max(1.0, device.multiprocessors / launch.blocks)

@@ -102,7 +102,9 @@ def _series_of(
     if layout == "frames":
         stacks: list[NumberedStack | InputError] = [NumberedStack("", group.paths)]
     elif layout == "auto" and single == "stacks":
-        return _joined_or_each(group, files, _with_channels(group))
+        # Those whose channels are files, as far as names leave no doubt.
+        joined = joined_by_number(group.path, group.paths)
+        return _joined_or_each(group, files, [stack for stack in joined if "C" in stack.axes or not stack.axes])
     elif layout == "stacks" or (kind == "stacks" and len(group.paths) == 1):
         return _each(group, files)
     elif kind == "stacks":
@@ -132,19 +134,16 @@ def _series_of(
 def _spec(
     group: Group, files: dict[Path, ImageFile | UnusableFile], stack: NumberedStack, notes: tuple[str, ...] = ()
 ) -> SeriesSpec:
+    has_pages = any(files[path].page_count > 1 for path in stack.paths)
     return SeriesSpec(
         group.prefix + stack.label if stack.label else group.name,
-        "numbered" if set(stack.axes) & set("ZC") or (stack.axes and _has_pages(files, stack)) else "frames",
+        "numbered" if set(stack.axes) & set("ZC") or (stack.axes and has_pages) else "frames",
         tuple(files[path].path for path in stack.paths),
         tuple(files[path] for path in stack.paths),
         stack.positions,
         stack.channel_names,
         (*notes, *stack.notes),
     )
-
-
-def _has_pages(files: dict[Path, ImageFile | UnusableFile], stack: NumberedStack) -> bool:
-    return any(files[path].page_count > 1 for path in stack.paths)
 
 
 def _joined_or_each(
@@ -169,11 +168,6 @@ def _joined_or_each(
     return [*results, *_each(group, left, notes)]
 
 
-def _with_channels(group: Group) -> Sequence[NumberedStack]:
-    """Stacks whose channels are files, as far as names leave no doubt."""
-    return [stack for stack in joined_by_number(group.path, group.paths) if "C" in stack.axes or not stack.axes]
-
-
 def _sets_once(files: dict[Path, ImageFile | UnusableFile]) -> dict[Path, ImageFile | UnusableFile]:
     """Leave out files of an OME-TIFF set that another one stands for."""
     known: set[Path] = set()
@@ -186,10 +180,6 @@ def _sets_once(files: dict[Path, ImageFile | UnusableFile]) -> dict[Path, ImageF
     return left
 
 
-def _stack(name: str, file: ImageFile, notes: tuple[str, ...] = ()) -> SeriesSpec:
-    return SeriesSpec(name, "stacks", paths_of(file, file.path), (file,), notes=notes)
-
-
 def _each(
     group: Group,
     files: dict[Path, ImageFile | UnusableFile],
@@ -198,7 +188,9 @@ def _each(
     return [
         Failure(path, str(file.error))
         if isinstance(file, UnusableFile)
-        else _stack(group.prefix + label(path), file, notes.get(path, ()))
+        else SeriesSpec(
+            group.prefix + label(path), "stacks", paths_of(file, file.path), (file,), notes=notes.get(path, ())
+        )
         for path, file in files.items()
     ]
 

@@ -209,16 +209,11 @@ def gaps(what: str, numbers: Iterable[int]) -> tuple[str, ...]:
 
 
 def _missing(places: dict[tuple[int, int, int], NamedFile], numbers: dict[str, list[int]]) -> str:
-    def values(axis: str) -> list[int]:
-        return numbers.get(axis, [0])
-
-    for t, t_number in enumerate(values("T")):
-        for z, z_number in enumerate(values("Z")):
-            for c, c_number in enumerate(values("C")):
-                if (t, z, c) not in places:
-                    at = {"T": t_number, "Z": z_number, "C": c_number}
-                    return " ".join(f"{axis.lower()}={at[axis]}" for axis in numbers)
-    return "none"
+    every = itertools.product(*(range(len(numbers.get(axis, "0"))) for axis in "TZC"))
+    first = next(place for place in every if place not in places)
+    return " ".join(
+        f"{axis.lower()}={numbers[axis][i]}" for axis, i in zip("TZC", first, strict=True) if axis in numbers
+    )
 
 
 def _sizes(numbers: dict[str, list[int]]) -> str:

@@ -6,6 +6,7 @@ Numbers without letters have no axis. Where names allow two readings the files a
 from __future__ import annotations
 
 import math
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -214,8 +215,5 @@ def _common(paths: Sequence[Path]) -> str:
 
 def _common_label(paths: Sequence[Path]) -> str:
     """What the names of files have in common at their beginning."""
-    texts = [stem(path.name) for path in paths]
-    length = next(
-        (i for i, letters in enumerate(zip(*texts, strict=False)) if len(set(letters)) > 1), min(map(len, texts))
-    )
-    return texts[0][:length].rstrip("0123456789").rstrip("-_ .") or texts[0][:length]
+    text = os.path.commonprefix([stem(path.name) for path in paths])  # noqa: RUF071 - letter by letter
+    return text.rstrip("0123456789").rstrip("-_ .") or text

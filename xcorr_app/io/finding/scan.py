@@ -213,10 +213,8 @@ class PickedImage:
         """Number of planes of the channel."""
         return self.file.metadata.sizes["T"] * self.file.metadata.sizes["Z"]
 
-    def page_at(self, t: int, z: int, c: int) -> int:
+    def page_at(self, t: int, z: int, _c: int) -> int:
         """Page of a plane."""
-        if c != 0:
-            raise IndexError(f"{self.path}: one channel was taken, there is no c={c}")
         return t * self.file.metadata.sizes["Z"] + z
 
     def page_in_file(self, page: int) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from xcorr_app.errors import InputError
 from xcorr_app.io.declared import Limits
@@ -90,12 +90,6 @@ class Arrivals(Sequence[SeriesSpec]):
 
     def __len__(self) -> int:
         return len(self._found)
-
-    @overload
-    def __getitem__(self, index: int) -> SeriesSpec: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[SeriesSpec]: ...
 
     def __getitem__(self, index: Any) -> Any:
         """Of those handed out so far."""

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 
 _MARKS = ("zarr.json", ".zgroup", ".zarray", ".zattrs")
-_LARGEST_PLATE = 100_000
 
 
 def is_zarr(path: Path) -> bool:
@@ -73,13 +72,9 @@ def images_within(path: Path) -> list[Path]:
 
 
 def _fields(path: Path, plate: dict[str, Any]) -> Iterator[Path]:
-    count = 0
     for well in plate["wells"]:
         place = path / _inside(well["path"])
         for image in attributes_of(open_node(place))["well"]["images"]:
-            count += 1
-            if count > _LARGEST_PLATE:
-                raise InputError(f"{path}: has more than {_LARGEST_PLATE} fields of view; name a well")
             yield place / _inside(image["path"])
 
 

@@ -55,11 +55,7 @@ def scan_lsm(path: Path, limits: Limits) -> TiffImage:
         raise DamagedFileError(f"{path}: holds no image but thumbnails")
     first = next(iter(pages.values()))
     kind, channels = first._replace(offsets=(), counts=(), data_offset=0), first.samples
-    if (
-        first.compression != 1
-        or len(first.offsets) != channels
-        or first.dtype.name not in ("uint8", "uint16", "uint32")
-    ):
+    if first.compression != 1 or len(first.offsets) != channels or first.dtype.name not in _TYPES:
         raise InputError(f"{path}: is compressed, of {first.dtype}, or keeps its channels in strips; {_CONVERT}")
     if any(page._replace(offsets=(), counts=(), data_offset=0) != kind for page in pages.values()):
         raise InputError(f"{path}: has pages of several sizes or types; {_CONVERT}")

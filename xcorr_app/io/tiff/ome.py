@@ -70,8 +70,6 @@ def parse_ome(
     they are left out of the sizes.
     """
     images = root.findall("{*}Image")
-    if root.find("{*}BinaryOnly") is not None:
-        raise InputError(f"{path}: its OME-XML is in another file; export it as one OME-TIFF")
     if len(images) != 1:
         raise InputError(f"{path}: holds {len(images)} OME images; export each as a file of its own")
     pixels = images[0].find("{*}Pixels")
@@ -257,10 +255,6 @@ def _places(
     shape = tuple(sizes[axis] for axis in "TZC")
     files, pages = np.full(shape, -1, np.int64), np.zeros(shape, np.int64)
     for block in blocks:
-        if block.file not in counts:
-            raise InputError(
-                f"{path}: is one of a set of OME-TIFF files (it refers to {block.file!r}); export the set as one file"
-            )
         number, where = list(counts).index(block.file), block.planes(sizes, order)
         within = block.first + np.arange(len(where[0]))
         if ((files[where] >= 0) & ((files[where] != number) | (pages[where] != within))).any():

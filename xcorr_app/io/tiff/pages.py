@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import imagecodecs
 import numpy as np
@@ -33,8 +33,6 @@ _BYTE_CODECS: dict[int, Callable[..., Any]] = {
     34926: imagecodecs.zstd_decode,
     50000: imagecodecs.zstd_decode,
 }
-_CUT_WHAT_DOES_NOT_FIT = (5, 34925)
-"""LZW and LZMA give as many bytes as there is room for, without an error where there are more."""
 _JPEG, _JPEG_TAIL = (7, 34892), 64
 PLAIN = 1
 READ_HERE = (PLAIN, *_BYTE_CODECS, *_JPEG)
@@ -111,7 +109,7 @@ def _image(content: bytes, page: Page, shape: tuple[int, int, int], tables: byte
 def _values(content: bytes, page: Page, shape: tuple[int, int, int], byteorder: Literal["<", ">"]) -> np.ndarray:
     """Decode a segment of bytes, in native byte order."""
     size, whole = (rows * shape[1] * shape[2] * page.dtype.itemsize for rows in (shape[0], page.rows))
-    raw = content if page.compression == PLAIN else _decompressed(page.compression, content, size, whole)
+    raw = content if page.compression == PLAIN else _BYTE_CODECS[page.compression](content, out=whole + SPARE + 1)
     if not (size <= len(raw) <= size + SPARE or whole <= len(raw) <= whole + SPARE):
         raise ValueError(f"decodes to {len(raw)} bytes, declared are {size}")
     stored = page.dtype.newbyteorder(byteorder)
@@ -121,17 +119,6 @@ def _values(content: bytes, page: Page, shape: tuple[int, int, int], byteorder: 
     if page.predictor == FLOATING_POINT:
         return imagecodecs.floatpred_decode(values.copy(), axis=-2)
     return values
-
-
-def _decompressed(compression: int, content: bytes, size: int, whole: int) -> bytes:
-    """Decompress a segment of `size` bytes, or of up to a few more than `whole`, beyond which it does not matter."""
-    decode = _BYTE_CODECS[compression]
-    if compression not in _CUT_WHAT_DOES_NOT_FIT:
-        try:
-            return cast("bytes", decode(content, out=size))  # as a rule; a larger buffer would be copied
-        except RuntimeError:
-            pass
-    return cast("bytes", decode(content, out=whole + SPARE + 1))
 
 
 _FORMATS = {1: "uint", 2: "int", 3: "float", 4: "uint"}
@@ -145,8 +132,12 @@ _COLOURS = (3,)
 _WITHOUT_CHANNELS = (
     "save it without transparency, or as grey values, one page a channel (tifffile: photometric='minisblack')"
 )
-_COMPRESSION_NAMES = {2: "CCITT", 3: "CCITT group 3", 4: "CCITT group 4", 6: "old-style JPEG", 50001: "WebP"}
-_COMPRESSION_NAMES |= {
+_COMPRESSION_NAMES = {
+    2: "CCITT",
+    3: "CCITT group 3",
+    4: "CCITT group 4",
+    6: "old-style JPEG",
+    50001: "WebP",
     22610: "JPEG XR",
     33003: "JPEG 2000",
     33004: "JPEG 2000",

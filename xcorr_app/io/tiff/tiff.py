@@ -88,12 +88,6 @@ class TiffImage:
                     reader = reader or DirectoryReader(descriptor, self.path)
                     directory = reader.directory_at(int(self.directory_offsets[page]))
                     found = stored_page(reader, directory, _CHECKED)
-                    if (found.height, found.width, found.dtype, found.samples) != (
-                        *self.metadata.shape[-2:],
-                        self.metadata.dtype,
-                        self.samples,
-                    ):
-                        raise ValueError("a directory that is not the one that was checked")
                     tables = reader.content(directory, _JPEG_TABLES)
                     decode_page(descriptor, found, reader.byteorder, tables, out[start])
 

@@ -10,7 +10,6 @@ several threads write; compressed planes are compressed by several threads and w
 from __future__ import annotations
 
 import math
-import os
 import time
 from contextlib import ExitStack
 from dataclasses import replace
@@ -22,7 +21,6 @@ import numpy as np
 import tifffile
 
 from xcorr_app.errors import ArgumentError, FileError, OutputError
-from xcorr_app.io.checksum import FileChecksum
 from xcorr_app.io.declared import Limits
 from xcorr_app.io.source import Meter, Resolution, StackMetadata, TiffTags, runs_of, timed
 from xcorr_app.io.tiff.descriptions import build_imagej, build_shaped, is_imagej, is_shaped, parse_imagej, pixel_size
@@ -45,8 +43,6 @@ _DOCUMENT_NAME, _IMAGEJ_COUNTS, _IMAGEJ_BLOCK = 269, 50838, 50839
 _BYTES_AT_ONCE = 1 << 22
 """Planes of so many bytes go to the system together."""
 _MAX_BUFFERS = 1000
-_LARGE = 1 << 26
-"""Bytes of a file from which on bringing it to the disk takes long enough to begin early."""
 OME_ENDINGS = (".ome.tif", ".ome.tiff")
 """Of names that promise OME-TIFF, whatever the input was."""
 
@@ -145,22 +141,6 @@ class StackWriter(PlaneWriter):
         if len(self._gathered) * plane.nbytes >= _BYTES_AT_ONCE or len(self._gathered) == _MAX_BUFFERS:
             self._send()
             self._hold_back()
-
-    def prepare(self) -> None:
-        """Do what takes long of `complete`, if the file is large: it is on the disk then, under its temporary name."""
-        if self._end < _LARGE:
-            return
-        self._is_lost = True  # unless all of this goes well
-        with self._stack.pop_all() as stack:
-            self._write_rest()
-            # Most of it is on its way to the disk, which goes on while it is read again for its checksum. A sync in a
-            # thread of the pool would let who stops the run wait for a slow disk.
-            with timed(self._meter, "hash", self._end):
-                self.checksum = FileChecksum(self._partial).hexdigest()
-            with timed(self._meter, "sync"):
-                os.fsync(self._descriptor)
-            self._stack = stack.pop_all()
-        self._is_lost = False
 
     def _finish(self) -> None:
         with timed(self._meter, "write"):

@@ -75,28 +75,15 @@ class PlaneWriter(ABC):
         self._gathered: list[np.ndarray] = []
         self._under_way: deque[tuple[int, Future[Any]]] = deque()
         self._threads: ThreadPoolExecutor | None = None
-        self._written, self._is_finished, self._is_lost = 0, False, False
+        self._written = 0
         self._stack = ExitStack()
-        self.checksum: str | None = None
-        """Of the file as it will be, where `prepare` has found it."""
-
-    def prepare(self) -> None:  # noqa: B027 - not every writer has such work
-        """Do what takes long of `complete`, where anything does."""
 
     def complete(self) -> None:
         """Write what is left, check it, bring it to the disk and give it its name."""
-        if self._is_lost:
-            raise OutputError(f"{self.path}: could not be brought to the disk before")
         with self._stack:
-            if not self._is_finished:
-                self._write_rest()
-
-    def _write_rest(self) -> None:
-        """Have all of it written and checked."""
-        if self._written != self.metadata.planes:
-            raise OutputError(f"{self.path}: {self._written} of {self.metadata.planes} planes were written")
-        self._finish()
-        self._is_finished = True
+            if self._written != self.metadata.planes:
+                raise OutputError(f"{self.path}: {self._written} of {self.metadata.planes} planes were written")
+            self._finish()
 
     def _submit(self, size: int, work: Callable[..., Any], *arguments: Any) -> None:
         """Let a thread do something with so many bytes."""

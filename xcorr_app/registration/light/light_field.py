@@ -153,7 +153,7 @@ def _fitted(
     values: NDArray[np.float64], weight: NDArray[np.float64], terms: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Coefficients (n, terms) of the polynomials nearest to the values of tiles (n, tiles)."""
-    normal = np.einsum("nk,nki,nkj->nij", weight, terms, terms)
+    normal = terms.transpose(0, 2, 1) @ (weight[..., None] * terms)
     normal += _RIDGE * np.trace(normal, axis1=1, axis2=2)[:, None, None] * np.eye(normal.shape[1])
     fitted: NDArray[np.float64] = np.linalg.solve(normal, np.einsum("nk,nki->ni", weight * values, terms)[..., None])[
         ..., 0
@@ -192,14 +192,14 @@ def _gain(
     for _ in range(_ROUNDS):
         rho = _value(gain, terms)
         residual = shared - rho * own
-        normal = np.einsum("nk,nki,nkj->nij", rho**2 * own * weight, terms, terms)
+        normal = terms.transpose(0, 2, 1) @ ((rho**2 * own * weight)[..., None] * terms)
         # Variance of a tile of unit weight.
         scatter = (residual**2 * weight).sum(axis=1)
         normal += (scatter[:, None] * prior + _RIDGE)[:, :, None] * np.eye(prior.size)
         right = np.einsum("nk,nki->ni", rho * residual * weight, terms) - scatter[:, None] * prior * gain
         gain = gain + np.clip(np.linalg.solve(normal, right[..., None])[..., 0], -1, 1)
         gain[:, 0] = np.clip(gain[:, 0], level - _MAX_LOGARITHM, level + _MAX_LOGARITHM)
-    leverage = np.einsum("nki,nij,nkj->nk", terms, np.linalg.inv(normal), terms) * rho**2 * own * weight
+    leverage = (terms @ np.linalg.inv(normal) * terms).sum(axis=2) * rho**2 * own * weight
     return gain, leverage
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import replace
 from typing import Any
 
@@ -130,20 +129,23 @@ class Measurement(OnePass):
         few = _less_sure(columns.sigma, chosen, self._few)
         if not few.any():
             return columns
-        if not masks.surer(columns.sigma, self._phases(columns, reference, few).sigma, few, 1.0):
+        first = self._phases(columns, reference, few)
+        if not masks.surer(columns.sigma, first.sigma, few, 1.0):
             return columns
         # Windows where a bent peak was found pull at a smooth scene.
-        first = self._phases(columns, reference, few, twice=True)
+        first = self._phases(columns, reference, few, first.shift)
         off = np.abs(first.shift - columns.shifts)[few] / columns.sigma[few]
         share = _WORTH_A_FIT if np.median(off.max(axis=1)) > _BENT else _FAR_SURER
         if not masks.surer(columns.sigma, first.sigma, few, share):
             return columns
-        found = self._phases(columns, reference, chosen & ~few, twice=True)
+        rest = chosen & ~few
+        found = self._phases(columns, reference, rest, self._phases(columns, reference, rest).shift)
         found.put(few, first.of(few))
         lacking = chosen & ~np.isfinite(found.sigma).all(axis=1)
         if 0 < 2 * lacking.sum() < chosen.sum():
             # What lies over others lies over these, too.
-            again = self._phases(columns, reference, lacking, twice=True, layers=True)
+            once = self._phases(columns, reference, lacking, layers=True)
+            again = self._phases(columns, reference, lacking, once.shift, layers=True)
             found.put(lacking, again.of(lacking))
         taken = _of_all(found, chosen)
         if taken is None:
@@ -164,21 +166,24 @@ class Measurement(OnePass):
         columns: Measured,
         reference: Reference,
         chosen: NDArray[np.bool_],
+        start: NDArray[np.float64] | None = None,
         *,
-        twice: bool = False,
         layers: bool = False,
     ) -> FineShifts:
-        """Shifts and standard errors of frames (T,) by the phase of their cross-spectra; NaN where there are none."""
-        shifts, found = columns.shifts, FineShifts(columns.shifts.copy(), np.full_like(columns.sigma, np.nan))
+        """Shifts and standard errors of frames (T,) by the phase of their cross-spectra; NaN where there are none.
+
+        From windows at shifts (T, 2), those measured unless given.
+        """
+        shifts = columns.shifts if start is None else start
+        found = FineShifts(shifts.copy(), np.full_like(columns.sigma, np.nan))
 
         def refined(images: Array, frames: Array, numbers: NDArray[np.intp]) -> FineShifts:
-            once = refine(images, frames, shifts[numbers], layers=layers)
-            return refine(images, frames, once.shift, layers=layers) if twice else once
+            return refine(images, frames, shifts[numbers], layers=layers)
 
         for numbers, these in self.over_chosen("refine", reference, chosen, refined):
             found.put(numbers, these)
         with np.errstate(invalid="ignore"):
-            found.sigma[~(np.abs(found.shift - shifts) < _OF_ONE_PEAK).all(axis=1)] = np.nan
+            found.sigma[~(np.abs(found.shift - columns.shifts) < _OF_ONE_PEAK).all(axis=1)] = np.nan
         return found
 
     def _disambiguate(self, columns: Measured, reference: Reference) -> None:
@@ -342,12 +347,12 @@ class Measurement(OnePass):
         return min(_SAMPLED_FRAMES, self._count // _FRAMES_PER_LOOK + 2)
 
     def _sampled(self, reference: Reference) -> NDArray[np.bool_]:
-        """Mark frames whose tiles are looked at: a few, spread over the stack."""
+        """Mark frames whose tiles are looked at: a few, spread over the stack, the last among them."""
         chosen = np.zeros(self._count, dtype=bool)
         # A mean of frames that were not aligned is blurred: it differs everywhere.
         is_blurred = isinstance(reference, MeanOfOthers)
         if self._tiles and self.settings.normalization == "zncc" and not is_blurred:
-            chosen[_spread(chosen.size, self._few)] = True
+            chosen[np.linspace(0, chosen.size - 1, self._few + 1)[1:].round().astype(int)] = True
         return chosen
 
     def _look(self, columns: Measured, reference: Reference, chosen: NDArray[np.bool_]) -> None:
@@ -382,13 +387,6 @@ def _of_all(found: FineShifts, chosen: NDArray[np.bool_]) -> NDArray[np.bool_] |
     """(T,) which of the chosen frames were refined; None where some were not: a layer over some lies over all."""
     taken: NDArray[np.bool_] = np.asarray(np.isfinite(found.sigma).all(axis=1))
     return taken if taken.sum() > _MIN_REFINED * chosen.sum() else None
-
-
-@functools.lru_cache(maxsize=64)
-def _spread(count: int, few: int) -> list[int]:
-    """Numbers of so few of the frames, the last among them."""
-    numbers: list[int] = np.linspace(0, count - 1, few + 1)[1:].round().astype(int).tolist()
-    return numbers
 
 
 def _less_sure(sigma: NDArray[np.float64], trusted: NDArray[np.bool_], number: int) -> NDArray[np.bool_]:

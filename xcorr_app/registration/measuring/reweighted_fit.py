@@ -55,6 +55,7 @@ _MAX_DISTANCE = 0.5
 class _Reweighted(FrameView):
     """A frame (1, h, w) of whose pixels not all count alike."""
 
+    rims = _RIM, _RIM + 1.5  # of what is interpolated, two pixels more, to the nearest
     weights: Array = np.float32(1)
     _last: tuple[Matrix, Array] | None = None
 
@@ -79,14 +80,16 @@ def fit_reweighted(
 ) -> FineShifts:
     """Refine shifts (n, 2), to be added to frames (n, h, w) to land on images (1 or n, h, w).
 
-    The kernel weights frequencies, see :mod:`xcorr_app.correlation.weighting`. In one step, if it is to be done `once`:
-    enough to see how sure shifts will be.
+    The kernel weights frequencies, see :mod:`xcorr_app.correlation.weighting`. With `once`, pixels are weighted at the
+    shifts given, which stay: enough to see how sure shifts will be.
     """
-    fit, level = FineShifts.empty(shift.shape[0]), None
+    fit, image = FineShifts.empty(shift.shape[0]), None
     for i in np.flatnonzero(np.isfinite(shift).all(axis=1)):
-        if level is None or len(images) > 1:
-            level = _level(_standard(images[i : i + 1] if len(images) > 1 else images), kernel)
-        fit.shift[i], fit.sigma[i] = _fitted(level, _standard(frames[i : i + 1]), shift[i], once=once)
+        if image is None or len(images) > 1:
+            image = _standard(images[i : i + 1] if len(images) > 1 else images)
+            level, smooth_image = _level(image, kernel), _smoothed(image)
+        view = _Reweighted(level, _standard(frames[i : i + 1]), np.zeros(1, np.intp), shifts=True)
+        fit.shift[i], fit.sigma[i] = _fitted(view, smooth_image, shift[i], once=once)
     return fit
 
 
@@ -106,24 +109,15 @@ def _level(image: Array, kernel: NDArray[np.float64] | None) -> Level:
         around = xp.pad(image, ((0, 0), (RADIUS, RADIUS), (RADIUS, RADIUS)), mode="edge")
         smoothed = basis.changes(slopes_of(smooth(around, kernel.astype(np.float32)).astype(np.float32)))
         changes = smoothed * ((smoothed * changes).sum() / (smoothed * smoothed).sum())
-    return Level(image[0], 1, changes, _away_from_edges(image)[0])
-
-
-def _away_from_edges(images: Array) -> Array:
-    """Which pixels of images (n, h, w) have all that they are smoothed with."""
-    inside = array_namespace(images).zeros(images.shape, bool)
-    inside[:, _RIM:-_RIM, _RIM:-_RIM] = True
-    return inside
+    return Level(image[0], 1, changes)
 
 
 def _fitted(
-    level: Level, frame: Array, shift: NDArray[np.float64], *, once: bool
+    view: _Reweighted, smooth_reference: Array, shift: NDArray[np.float64], *, once: bool
 ) -> tuple[NDArray[np.float64] | float, NDArray[np.float64] | float]:
-    """Shift (2,) and standard error of one frame (1, h, w), NaN where there is none."""
-    one = np.zeros(1, np.intp)
-    view = _Reweighted(level, frame, one, _away_from_edges(frame), shifts=True)
-    solver, smooth_reference = Solver(view, BASES["translation"], _CONVERGED), _smoothed(view.reference)
-    motion = np.eye(3)[None]
+    """Shift (2,) and standard error of one frame, NaN where there is none."""
+    one, solver = np.zeros(1, np.intp), Solver(view, BASES["translation"], _CONVERGED)
+    motion, at, step = np.eye(3)[None], shift, np.zeros(2)
     motion[0, :2, 2] = -shift
     inside = view.weight(motion, one)
     for number in range(_MAX_STEPS):
@@ -136,13 +130,14 @@ def _fitted(
         rest = values - level_of - smooth_reference
         weights = _weights(rest, values - level_of + smooth_reference, inside, smooth_reference)
         view.weights = weights
-        found = solver.fitted(motion, 1)
-        step, motion = found.motion[0, :2, 2] - motion[0, :2, 2], found.motion
-        at = -motion[0, :2, 2]
-        if not (found.definite[0] and np.abs(at - shift).max() <= _MAX_DISTANCE):
-            break
-        if number + 1 < _MIN_FRAMES and not once:
-            continue
+        if not once:
+            found = solver.fitted(motion, 1)
+            step, motion = found.motion[0, :2, 2] - motion[0, :2, 2], found.motion
+            at = -motion[0, :2, 2]
+            if not (found.definite[0] and np.abs(at - shift).max() <= _MAX_DISTANCE):
+                break
+            if number + 1 < _MIN_FRAMES:
+                continue
         # There both what is left and what it is left of are weighted.
         view.weights = weights**0.5
         sigma = np.sqrt(np.diag(solver.scatter(motion, one, _TILES)[0]))

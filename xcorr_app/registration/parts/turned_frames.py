@@ -97,7 +97,9 @@ class StraightReference:
             most = max(_DIFFER, _OF_BEFORE * before[i]) if np.isfinite(before[i]) else _DIFFER
             rest = 1 - score_of(self._pyramid.levels[0], sizes[0], _shifted(shift[i])[None])[0]
             for start in self._starts(shift[i], sizes[-1]):
-                fits = self._pyramid.refined(sizes, np.zeros(1, np.intp), start[None], most_steps=_MAX_STEPS)
+                fits = self._pyramid.refined(
+                    sizes, np.zeros(1, np.intp), start[None], most_steps=_MAX_STEPS, without_hold=0
+                )
                 motion, covariance = fits.motion[0], fits.covariance[0]
                 if not (fits.converged[0] and fits.definite[0] and _edge_error(covariance, grid.shape) < _KNOWN):
                     continue

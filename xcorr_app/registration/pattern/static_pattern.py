@@ -152,12 +152,11 @@ def without_pattern(
     frames: Frames, measured: Measured, settings: Settings, measure: Measure, rest: Residual
 ) -> PatternFit:
     """Look for a fixed pattern in frames, `measured` as they are, and take it away; `measure` measures them anew."""
-    if not _is_open(frames, settings):
-        return PatternFit()
-    usable = near_each_other(measured, frames.shape)
+    is_open = settings.by_default and min(settings.measured_shape(frames.shape)) >= _MIN_SIDE
+    usable = near_each_other(measured, frames.shape) if is_open else np.zeros(0, np.intp)
     may_be_led = usable.size >= _MIN_LED and _hold_still(measured, usable)
-    is_one_scene = rest.is_noise and not may_be_led
-    if usable.size < _MIN_FRAMES or is_one_scene or _some_leave_nothing(frames, measured, settings):
+    is_little = usable.size < _MIN_FRAMES or (rest.is_noise and not may_be_led)
+    if is_little or _some_leave_nothing(frames, measured, settings):
         return PatternFit()
     plain = replace(settings, roi=None, prefilter=Prefilter(), contrast=Contrast())
     middle = replace(plain, roi=_middle(frames.shape))
@@ -346,17 +345,6 @@ def _shows_more(stack: Array, shifts: NDArray[np.float64]) -> tuple[bool, bool]:
 def _without_lines(images: Array) -> Array:
     rows, columns = images.mean(axis=2, keepdims=True), images.mean(axis=1, keepdims=True)
     return images - rows - columns + images.mean(axis=(1, 2), keepdims=True)
-
-
-def _is_open(frames: Frames, settings: Settings) -> bool:
-    return (
-        settings.contrast.auto
-        and settings.normalization == "zncc"
-        and settings.prefilter.name is None
-        and settings.kernel_options is None
-        and frames.count >= _MIN_FRAMES
-        and min(settings.measured_shape(frames.shape)) >= _MIN_SIDE
-    )
 
 
 def _some_leave_nothing(frames: Frames, measured: Measured, settings: Settings) -> bool:

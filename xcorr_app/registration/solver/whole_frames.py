@@ -27,7 +27,6 @@ _STEPS_WITHOUT_HOLD = 4
 BY_CHANCE = 4.3
 """Deviations of the correlation of noise that the best of ten thousand motions reaches."""
 _RIM = 3
-"""Pixels along the edges of both images that are not compared."""
 _DEGREE = 7
 """Of the polynomials that frames which only shift are interpolated by."""
 _SLOPED, _INTERPOLATED = 1, 2
@@ -131,6 +130,9 @@ def levels_of(image: Array, basis: Basis, counts: Array | None = None, *, full_s
 class FrameView:
     """Frames (T, h, w), each of them perhaps several times, as they are compared with a reference."""
 
+    rims: tuple[float, float] = (_RIM, _RIM)
+    """Pixels along the edges of the reference, and of a frame, that are not compared."""
+
     def __init__(
         self, level: Level, frames: Array, numbers: Numbers, counts: Array | None = None, *, shifts: bool = False
     ) -> None:
@@ -142,14 +144,17 @@ class FrameView:
     def weight(self, motions: Matrix, items: Numbers) -> Array:
         """Pixels away from the edges of the reference, shown away from the frame's."""
         xp, shape = array_namespace(self.reference), self._level.shape
-        half = [(size - 1) / 2 - _RIM for size in shape]
+        half = [[(size - 1) / 2 - rim for rim in self.rims] for size in shape]
         y, x = (xp.arange(size, dtype=np.float32) - (size - 1) / 2 for size in shape)
         y = y[:, None]
         matrix = xp.asarray(motions[:, :2, :, None, None].astype(np.float32))
         places = [y + matrix[:, 0, 2], x + matrix[:, 1, 2]]  # of shifts, each along its own axis alone
         if not self._shifts:
             places = [(each[0] * y + each[2]) + each[1] * x for each in matrix.transpose(1, 2, 0, 3, 4)]
-        along = [(abs(own) <= far) & (abs(each) <= far) for own, each, far in zip((y, x), places, half, strict=True)]
+        along = [
+            (abs(own) <= of_reference) & (abs(each) <= of_frame)
+            for own, each, (of_reference, of_frame) in zip((y, x), places, half, strict=True)
+        ]
         inside = along[0] & along[1]
         inside = inside if self._level.counts is None else inside & self._level.counts
         if self._counts is not None:
@@ -191,14 +196,19 @@ class Pyramid:
         motions: Matrix,
         counts: Array | None = None,
         most_steps: int = MAX_STEPS,
+        without_hold: int = _STEPS_WITHOUT_HOLD,
     ) -> Fits:
         """Refine motions (n, 3, 3), each of the frame of that number; the smallest size goes first.
+
+        In at most so many steps, and in fewer what finds no hold at half the size: in none, it stays there.
 
         The covariances are those of residuals as they are; `counts` (T, h, w) says which pixels of the frames count.
         """
         if len(numbers) != self._together:
             parts = in_blocks(len(numbers), self._together)
-            found = [self.refined(sizes, numbers[part], motions[part], counts, most_steps) for part in parts]
+            found = [
+                self.refined(sizes, numbers[part], motions[part], counts, most_steps, without_hold) for part in parts
+            ]
             return Fits(*(np.concatenate(each)[: len(numbers)] for each in zip(*found, strict=True)))
         all_counts = [counts]
         while counts is not None and len(all_counts) < len(sizes):
@@ -215,8 +225,10 @@ class Pyramid:
             motions[:, :2, 2] *= level.factor
             # What found no hold at half the size finds one soon or not at all.
             hold = fits.converged & (fits.score >= BY_CHANCE / np.sqrt(np.maximum(fits.pixels, 1)))
-            steps = np.where(hold, most_steps, np.minimum(most_steps, _STEPS_WITHOUT_HOLD))
+            steps = np.where(hold, most_steps, np.minimum(most_steps, without_hold))
             motions[np.isnan(fits.score)] = np.nan
+            if not steps.any():
+                return fits._replace(motion=motions, converged=hold)
         covariance = solver.scatter(np.nan_to_num(motions), np.arange(len(numbers)))
         covariance[~fits.definite] = np.nan
         return fits._replace(motion=motions, covariance=covariance)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import cv2
 import numpy as np
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
@@ -14,6 +15,7 @@ NOISE_OF_STEPS = 1.4826 / math.sqrt(2)
 """Standard deviation of white noise over the median step between neighbours."""
 _REACH, RANGE = 0.05, 5.0
 """Share of its height, and deviations of the noise (of eight pixels 2.8, as a rule), by which its neighbours differ."""
+_EIGHT = np.array([[1, 1, 1], [1, 0, 1], [1, 1, 1]], np.uint8)
 
 
 def stands_out(image: Array) -> bool:
@@ -33,9 +35,10 @@ def outliers(frames: Array, between: float = RANGE) -> tuple[Array, Array]:
     But for so many deviations of the noise `between` them.
     """
     xp, (above, below, apart, steps) = array_namespace(frames), relief(frames)
+    middle = steps.shape[1] // 2
     height, noise = (
         xp.maximum(above, below),
-        NOISE_OF_STEPS * xp.sort(steps, axis=1)[:, steps.shape[1] // 2, None, None],
+        NOISE_OF_STEPS * xp.partition(steps, middle, axis=1)[:, middle, None, None],
     )
     beyond = (height > DEVIATIONS * noise) & (noise > 0)
     return beyond, beyond & (apart < _REACH * height + between * noise)
@@ -51,14 +54,18 @@ def relief(frames: Array) -> tuple[Array, Array, Array, Array]:
     values = frames.astype(np.float32 if frames.dtype.itemsize <= 2 or frames.dtype == np.float32 else np.float64)
     if frames.dtype.kind == "f":
         values = xp.where(xp.isfinite(frames), values, 0)
-    padded = xp.pad(values, ((0, 0), (1, 1), (1, 1)), mode="reflect")
-    ends = []
-    for end in (xp.maximum, xp.minimum):
-        sides = end(padded[..., :-2], padded[..., 2:])
-        lines = end(sides, padded[..., 1:-1])
-        ends.append(end(end(lines[:, :-2], lines[:, 2:]), sides[:, 1:-1]))
-    highest, lowest = ends
+    highest, lowest = _highest_around(values), -_highest_around(-values)
     beyond = values - highest, lowest - values
     if frames.dtype.kind == "f":
         beyond = tuple(xp.where(xp.isfinite(frames), height, 0) for height in beyond)
     return *beyond, highest - lowest, abs(xp.diff(values[:, ::4], axis=2)).reshape(len(values), -1)
+
+
+def _highest_around(values: Array) -> Array:
+    """Highest of the eight around pixels of frames (n, h, w)."""
+    if (xp := array_namespace(values)) is np:
+        return np.stack([cv2.dilate(each, _EIGHT, borderType=cv2.BORDER_REFLECT_101) for each in values])
+    padded = xp.pad(values, ((0, 0), (1, 1), (1, 1)), mode="reflect")
+    sides = xp.maximum(padded[..., :-2], padded[..., 2:])
+    lines = xp.maximum(sides, padded[..., 1:-1])
+    return xp.maximum(xp.maximum(lines[:, :-2], lines[:, 2:]), sides[:, 1:-1])
