@@ -37,7 +37,7 @@ LARGEST = {
     "xcorr_app/arrays": 230,
     "xcorr_app/batch": 2734,
     "xcorr_app/cli": 785,
-    "xcorr_app/cluster": 228,
+    "xcorr_app/cluster": 227,
     "xcorr_app/correlation": 2021,
     "xcorr_app/filtering": 1587,
     "xcorr_app/gpu": 4989,
