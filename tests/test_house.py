@@ -35,8 +35,8 @@ LAYERS = (
 """From the lowest to the highest; a module imports from its own layer and those before it."""
 LARGEST = {
     "xcorr_app/arrays": 230,
-    "xcorr_app/batch": 2734,
-    "xcorr_app/cli": 785,
+    "xcorr_app/batch": 2729,
+    "xcorr_app/cli": 778,
     "xcorr_app/cluster": 227,
     "xcorr_app/correlation": 2021,
     "xcorr_app/filtering": 1587,
@@ -47,7 +47,7 @@ LARGEST = {
     "xcorr_app/registration": 10998,
     "xcorr_app/report": 1070,
     "benchmarks": 4452,
-    "tests": 21135,
+    "tests": 21131,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
