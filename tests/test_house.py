@@ -44,10 +44,10 @@ LARGEST = {
     "xcorr_app/io": 4564,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1135,
-    "xcorr_app/registration": 10998,
+    "xcorr_app/registration": 10951,
     "xcorr_app/report": 1070,
     "benchmarks": 4452,
-    "tests": 21132,
+    "tests": 21130,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
