@@ -24,15 +24,14 @@ from xcorr_app.registration import quality
 from xcorr_app.registration.masked.estimate import estimate_masked
 from xcorr_app.registration.masked.planes import standardised
 from xcorr_app.registration.masked.rules import Masks
-from xcorr_app.registration.measuring.few_frames import spread
+from xcorr_app.registration.measuring.measured import spread
 from xcorr_app.registration.quality import signal_fraction
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.solver.whole_frames import smoothed, smoothing_for
-from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, Frames, FramesOver, PickedFrames
+from xcorr_app.registration.stack.frames import SINGLE, ArrayFrames, Chunk, Frames, FramesOver, PickedFrames
 from xcorr_app.registration.stack.prefilter import Contrast
 from xcorr_app.registration.stack.preparation import prepare
-from xcorr_app.registration.stack.single_reference import SINGLE
 from xcorr_app.registration.weights.weighing import weighted
 
 _SAMPLED_FRAMES = 16
@@ -143,8 +142,7 @@ def measured_together(
 
 _ONE_FRAME = re.compile(r"frame \(?(?P<number>\d+)\)?$")
 """How references are described, of templates as well, by whose shifts one frame has none."""
-_APART = 0.25
-_SIGMAS = 5.0
+_APART, _SIGMAS = 0.25, 5.0
 """Channels disagree where they are farther apart than this many pixels, and than so many of their standard errors."""
 _TAKEN = ("shifts", "sigma", "score", "peak_ratio", "significance", "wrong", "fft_shifts", "difference")
 """Columns that come from all channels together."""

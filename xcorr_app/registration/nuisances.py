@@ -17,8 +17,7 @@ from xcorr_app.registration import correlated_errors
 from xcorr_app.registration.contrast_choice import NOTE, agree
 from xcorr_app.registration.light.even_light import EvenlyLitFrames
 from xcorr_app.registration.lighting import as_sure, evenly_lit, is_nearer
-from xcorr_app.registration.measuring.few_frames import Trial
-from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measured import Measured, Trial
 from xcorr_app.registration.pattern.static_pattern import PatternFit, without_pattern
 from xcorr_app.registration.reference.lone_reference import TEMPLATE, other_reference
 from xcorr_app.registration.reference.lone_reference import note as note_on_reference
@@ -107,8 +106,13 @@ def lone_reference(series: Series) -> Series:
     else:
         given = replace(given, reference=other)
     found = measurement.measure(series.frames, given.reference)
-    notes = (*series.notes, note_on_reference(str(wanted), other))
-    return replace(series, given=given, measurement=measurement, found=found, notes=notes)
+    return replace(
+        series,
+        given=given,
+        measurement=measurement,
+        found=found,
+        notes=(*series.notes, note_on_reference(str(wanted), other)),
+    )
 
 
 def rims_without_values(series: Series) -> Series:

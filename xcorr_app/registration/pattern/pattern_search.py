@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.measuring.few_frames import Trial
-from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measured import Measured, Trial
 from xcorr_app.registration.model.two_layers import TwoLayers
 from xcorr_app.registration.parts.tile_bins import binned
 from xcorr_app.registration.pattern.one_layer import Residual, left_over

@@ -10,13 +10,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from xcorr_app.registration.measuring.few_frames import Trial
-from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measured import Measured, Trial
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames, HeldFrames, PickedFrames
 from xcorr_app.registration.stack.prefilter import Contrast
 
 _MIN_FRAMES = 4
+"""Usable frames below which nobody can say which of them is unlike the others."""
 _FOUND_BY_CHANCE = 0.1
 """Share of the frames that may be found against a reference that shows nothing of them."""
 _NEXT_TO_IT, _SPREAD, _CANDIDATES = 4, 9, 3

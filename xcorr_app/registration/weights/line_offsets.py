@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.peaks.line_sums import GROUPS, line_sums
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
-from xcorr_app.registration.measuring.few_frames import Trial, near_each_other, spread, taken
-from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measured import Measured, Trial, near_each_other, spread, taken
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, FloatFramesOver, Frames, HeldFrames, PickedFrames
 from xcorr_app.registration.stack.prefilter import Contrast

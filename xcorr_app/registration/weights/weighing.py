@@ -13,7 +13,7 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 from xcorr_app.registration.masked.estimate import takes_masks
 from xcorr_app.registration.masked.rules import Masks
-from xcorr_app.registration.measuring.few_frames import spread
+from xcorr_app.registration.measuring.measured import spread
 from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.stack.frames import ArrayFrames, Frames, HeldFrames, held_if_few, smoothed_in_time
 from xcorr_app.registration.weights.borders import SURE, in_borders, without_rims
@@ -96,7 +96,7 @@ def glance(frames: Frames) -> Glance:
             frames.vary.add(0)
         held = said.held is None or said.held > MIN_SHARE or said.even_edge
         return Glance(said.stands_out, lines and said.line_may_be_stuck, areas and held)
-    return Glance(stands_out(images[0]), lines and may_be_stuck(images[0]), areas and _may_hold(images))
+    return Glance(stands_out(images[0]), lines and all(map(may_be_stuck, images)), areas and _may_hold(images))
 
 
 def _read(frames: Frames, count: int) -> dict[int, Array]:
