@@ -2,9 +2,12 @@
 
 import inspect
 import struct
+from functools import partial
 
 import numpy as np
 import tifffile
+
+from xcorr_app.io import write_stack
 
 TYPES = ("uint8", "uint16", "int16", "uint32", "float32", "float64")
 
@@ -84,3 +87,21 @@ def page_tags(height, width, offset, count, *, bits=8, **changes):
     values |= {int(name[1:]): value for name, value in changes.items()}
     short = (258, 259, 262, 277, 339)
     return [(code, 3 if code in short else 4, 1, value) for code, value in values.items() if value is not None]
+
+
+WRITERS = {
+    "plain": write_plain,
+    "big": partial(write_plain, bigtiff=True, byteorder=">"),
+    "described": partial(write_plain, description="of every page", resolution=(3.0, 2.0)),
+    "strips": partial(write_plain, rowsperstrip=2),
+    "zlib": partial(write_plain, compression="zlib", predictor=True, rowsperstrip=3),
+    "lzw": partial(write_plain, compression="lzw"),
+    "zstd-tiles": partial(write_plain, compression="zstd", tile=(16, 16)),
+    "shaped": write_shaped,
+    "shaped-one-directory": partial(write_shaped, truncate=True),
+    "imagej": partial(write_imagej, axes="TYX"),
+    "ome": partial(write_ome, axes="TYX"),
+    "ome-zlib": partial(write_ome, axes="TYX", compression="zlib"),
+    "ours": write_stack,
+}
+"""Of movies (T, Y, X), as TIFF of every kind."""

@@ -8,7 +8,7 @@ import pytest
 import tifffile
 
 from tests import share
-from tests.io.samples import TYPES, noise, write_imagej, write_ome, write_plain, write_shaped
+from tests.io.samples import TYPES, WRITERS, noise, write_imagej, write_ome, write_plain, write_shaped
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io import read_stack, scan_file
 
@@ -23,36 +23,6 @@ def test_types_byte_orders_and_bigtiff(tmp_path, dtype, byteorder, bigtiff):
     assert (stack.metadata.axes, stack.metadata.kind, stack.metadata.dtype) == ("TYX", "tiff", np.dtype(dtype))
     assert stack.data.dtype.isnative
     np.testing.assert_array_equal(stack.data, data)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"compression": "zlib"},
-        {"compression": "zlib", "predictor": True},
-        {"compression": "lzw"},
-        {"compression": "lzw", "predictor": True, "rowsperstrip": 7},
-        {"compression": "zstd", "predictor": True},
-        {"compression": "packbits"},
-        {"tile": (16, 32)},
-        {"tile": (16, 16), "compression": "zstd"},
-        {"rowsperstrip": 8},
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("dtype", ["uint16", "float32"])
-@pytest.mark.parametrize("byteorder", ["<", ">"])
-def test_compressed_tiled_and_stripped(tmp_path, options, dtype, byteorder):
-    data = noise((2, 35, 41), dtype)
-    write_plain(tmp_path / "a.tif", data, byteorder=byteorder, **options)
-    np.testing.assert_array_equal(read_stack(tmp_path / "a.tif").data, data)
-
-
-def test_jpeg(tmp_path):
-    y, x = np.mgrid[:32, :48]
-    data = np.stack([y * 4 + x, 200 - y]).astype(np.uint8)
-    write_plain(tmp_path / "a.tif", data, compression="jpeg", compressionargs={"level": 95})
-    np.testing.assert_allclose(read_stack(tmp_path / "a.tif").data, data, atol=4)
 
 
 @pytest.mark.parametrize("axes", ["TCZYX", "TZCYX", "CTZYX", "ZTCYX", "TCYX", "CZYX", "TYX", "ZYX", "CYX"])
@@ -192,48 +162,7 @@ def test_threads_read_at_the_same_time(tmp_path, options):
     assert wrong == []
 
 
-def _plain(path, data):
-    write_plain(path, data)
-
-
-def _big(path, data):
-    write_plain(path, data, bigtiff=True, byteorder=">")
-
-
-def _zlib(path, data):
-    write_plain(path, data, compression="zlib", predictor=True, rowsperstrip=3)
-
-
-def _lzw(path, data):
-    write_plain(path, data, compression="lzw")
-
-
-def _zstd_tiles(path, data):
-    write_plain(path, data, compression="zstd", tile=(16, 16))
-
-
-def _shaped(path, data):
-    write_shaped(path, data)
-
-
-def _shaped_one_directory(path, data):
-    write_shaped(path, data, truncate=True)
-
-
-def _imagej(path, data):
-    write_imagej(path, data, "TYX")
-
-
-def _ome(path, data):
-    write_ome(path, data, "TYX")
-
-
-def _ome_zlib(path, data):
-    write_ome(path, data, "TYX", compression="zlib")
-
-
 UNUSED = 16
-KINDS = [_plain, _big, _zlib, _lzw, _zstd_tiles, _shaped, _shaped_one_directory, _imagej, _ome, _ome_zlib]
 
 
 def _cut_and_read(path, content, size, data):
@@ -252,7 +181,7 @@ def _cut_and_read(path, content, size, data):
     return True
 
 
-@pytest.mark.parametrize("make", KINDS)
+@pytest.mark.parametrize("make", WRITERS.values(), ids=WRITERS)
 def test_every_byte_of_a_small_file(tmp_path, make):
     data = noise((3, 5, 7), "uint16")
     make(tmp_path / "whole.tif", data)
@@ -265,7 +194,7 @@ def test_every_byte_of_a_small_file(tmp_path, make):
     assert min(complete) >= len(content) - UNUSED
 
 
-@pytest.mark.parametrize("make", KINDS)
+@pytest.mark.parametrize("make", WRITERS.values(), ids=WRITERS)
 def test_a_hundred_points_of_a_larger_file(tmp_path, make):
     data = noise((20, 64, 80), "uint16")
     make(tmp_path / "whole.tif", data)

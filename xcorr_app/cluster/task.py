@@ -21,7 +21,6 @@ from xcorr_app.io.writing.atomic import remove_abandoned
 from xcorr_app.pipeline.run import compute_stacks
 from xcorr_app.pipeline.stages import own_version
 from xcorr_app.pipeline.work import Outcome, Work
-from xcorr_app.registration.one_blas_thread import one_blas_thread
 
 _THREADS = Path("/proc/self/task")
 
@@ -56,7 +55,6 @@ _ONE_AT_A_TIME = threading.Lock()
 """A stack takes all cores, and the device, of its process."""
 
 
-@one_blas_thread()
 def compute_stack(work: Work[Any], version: str, spec: SeriesSpec) -> tuple[Outcome, str, str]:
     """Compute one stack on a worker, which has a program of the client's `version`: another might give other results.
 

@@ -114,8 +114,9 @@ def _collapse(
             lines = exact, exact * exact
         for to_y, of_y, sum_y in rows.parts:
             for found, each in zip((values, squares), lines, strict=True):
-                summed = each[of_y].sum(axis=0, dtype=np.float64) if sum_y else each[of_y]
-                found[to_y, to_x] = summed[..., None] if sum_x else summed
+                # Rows of few elements: NumPy's own sum takes three times as long.
+                down = cv2.reduce(each[of_y], 0, cv2.REDUCE_SUM, dtype=cv2.CV_64F) if sum_y else each[of_y]
+                found[to_y, to_x] = down[..., None] if sum_x else down
 
 
 def _dots(lines: NDArray[np.floating], others: NDArray[np.floating]) -> NDArray[np.floating]:

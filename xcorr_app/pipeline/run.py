@@ -26,6 +26,7 @@ from xcorr_app.pipeline.stack_steps import Finisher, StackSteps
 from xcorr_app.pipeline.stages import processor, versions
 from xcorr_app.pipeline.state import RECORD, RECORD_VERSION
 from xcorr_app.pipeline.work import Outcome, Run, Watcher, Work
+from xcorr_app.registration.one_blas_thread import one_blas_thread
 from xcorr_app.system import worker_count
 
 _MAX_ANNOUNCED = 64
@@ -78,7 +79,6 @@ def run_stacks(work: Work[Any], *, watcher: Watcher | None = None, elsewhere: El
         | ({} if each.failure is None else {"failure": each.failure})
         for each in computed
     }
-    seconds = (datetime.now(UTC) - started).total_seconds()
     record = {
         "program": work.program,
         "record_version": RECORD_VERSION,
@@ -91,7 +91,7 @@ def run_stacks(work: Work[Any], *, watcher: Watcher | None = None, elsewhere: El
         "checksum": "xxh3-128",
         "layout": discovery.layout,
         "started": started.isoformat(timespec="seconds"),
-        "seconds": round(seconds, 3),
+        "seconds": round((datetime.now(UTC) - started).total_seconds(), 3),
         "timings": stages.as_record(),
         "resumed": list(run.resumed),
         "failed": run.failed,
@@ -104,6 +104,7 @@ def run_stacks(work: Work[Any], *, watcher: Watcher | None = None, elsewhere: El
     return run
 
 
+@one_blas_thread()
 def compute_stacks(
     work: Work[Any],
     resources: Resources,

@@ -9,7 +9,7 @@ import pytest
 
 from tests.batch.movies import movie, xcorr
 from tests.fuzz.judge import SLACK, memory
-from tests.io.ome_zarr.test_zarr import metadata_of, write
+from tests.io.ome_zarr.test_zarr import make_group, metadata_of, write
 from tests.io.samples import noise
 from xcorr_app import read_stack
 from xcorr_app.errors import DamagedFileError, InputError, LimitError
@@ -23,22 +23,9 @@ DATA = movie()
 PLANE = (1, *DATA.shape[1:])
 
 
-def ome(path, **how):
+def ome(path, data=DATA, chunks=PLANE, zarr_format=3, **how):
     """An image of chunks of a plane each."""
-    group = zarr.open_group(path, mode="w", zarr_format=how.get("zarr_format", 3))
-    how = {"chunks": PLANE, "shape": DATA.shape, "dtype": DATA.dtype} | how
-    how.pop("zarr_format", None)
-    array = group.create_array("0", **how)
-    if np.prod(array.chunks) < 1 << 24:
-        array[: len(DATA)] = DATA[: array.shape[0], : array.shape[1], : array.shape[2]]
-    axes = [{"name": name, "type": "time" if name == "t" else "space"} for name in "tyx"]
-    scale = [{"type": "scale", "scale": [1.0, 1.0, 1.0]}]
-    scales = [{"version": "0.4", "axes": axes, "datasets": [{"path": "0", "coordinateTransformations": scale}]}]
-    if array.metadata.zarr_format == 2:
-        group.attrs["multiscales"] = scales
-    else:
-        group.attrs["ome"] = {"version": "0.5", "multiscales": scales}
-    return path
+    return make_group(path, data, "tyx", zarr_format, chunks, **how)
 
 
 def lz4(content):
@@ -89,10 +76,10 @@ def test_inner_chunks_of_a_shard_are_bounded_too(tmp_path):
 
 
 def test_chunks_and_encodings_that_are_refused(tmp_path):
-    huge = ome(tmp_path / "b.ome.zarr", chunks=(9, 9000, 9000), compressors=codecs.GzipCodec(), shape=(1, 8, 8))
+    huge = ome(tmp_path / "b.ome.zarr", chunks=(9, 9000, 9000), compressors=codecs.GzipCodec(), data=DATA[:1, :8, :8])
     with pytest.raises(LimitError, match="declares chunks of 9 x 9000 x 9000"):
         read_stack(huge)
-    large = ome(tmp_path / "c.ome.zarr", chunks=(1, 9000, 9000), compressors=codecs.GzipCodec(), shape=(1, 8, 8))
+    large = ome(tmp_path / "c.ome.zarr", chunks=(1, 9000, 9000), compressors=codecs.GzipCodec(), data=DATA[:1, :8, :8])
     with pytest.raises(DamagedFileError, match="declares chunks of"):
         read_stack(large)
     other = ome(tmp_path / "d.ome.zarr", zarr_format=2, compressors=numcodecs.BZ2())
@@ -102,18 +89,11 @@ def test_chunks_and_encodings_that_are_refused(tmp_path):
 
 def make_shards(path, data, shards, chunks, index_location="end", **options):
     """An array in shards without compression, as the zarr library writes it."""
-    axes = [{"name": axis, "type": kind} for axis, kind in zip("tyx", ("time", "space", "space"), strict=True)]
-    datasets = [{"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [1.0] * 3}]}]
-    attributes = {"ome": {"version": "0.5", "multiscales": [{"axes": axes, "datasets": datasets}]}}
-    group = zarr.open_group(str(path), mode="w", zarr_format=3, attributes=attributes)
     # Through the zarr library; an array whose chunks are whole shards is the way to say where an index is.
     sharding = zarr.codecs.ShardingCodec(
         chunk_shape=chunks, codecs=[zarr.codecs.BytesCodec()], index_location=index_location
     )
-    kind: dict = {"chunks": shards, "serializer": sharding, "compressors": None, "filters": None}
-    array = group.create_array("0", shape=data.shape, dtype=data.dtype, **kind, **options)
-    array[...] = data
-    return path
+    return ome(path, data, shards, serializer=sharding, compressors=None, filters=None, **options)
 
 
 @pytest.mark.parametrize("index_location", ["start", "end"])

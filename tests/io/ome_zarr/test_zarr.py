@@ -41,19 +41,20 @@ def write(path, data, metadata, **options):
     return path
 
 
-def make_group(path, data, axes, zarr_format=2, chunks=None, others=None, transforms=None, units=None):
+def make_group(path, data, axes, zarr_format=2, chunks=None, others=None, transforms=None, units=None, **how):
     """A group as other programs write it."""
     types = {"t": "time", "c": "channel"}
     named = [{"name": axis, "type": types.get(axis, "space")} | (units or {}).get(axis, {}) for axis in axes]
     transforms = transforms or [{"type": "scale", "scale": [1.0] * len(axes)}]
-    scales = {"axes": named, "datasets": [{"path": "full", "coordinateTransformations": transforms}]}
+    scales = {"axes": named, "datasets": [{"path": "0", "coordinateTransformations": transforms}]}
     if zarr_format == 2:
         attributes = {"multiscales": [{"version": "0.4", **scales}], **(others or {})}
     else:
         attributes = {"ome": {"version": "0.5", "multiscales": [scales], **(others or {})}}
     group = zarr.open_group(str(path), mode="w", zarr_format=zarr_format, attributes=attributes)
-    array = group.create_array("full", shape=data.shape, dtype=data.dtype, chunks=chunks or data.shape)
-    array[...] = data
+    array = group.create_array("0", shape=data.shape, dtype=data.dtype, chunks=chunks or data.shape, **how)
+    if np.prod(array.chunks) < 1 << 24:  # else they are there to be refused
+        array[...] = data
     return path
 
 

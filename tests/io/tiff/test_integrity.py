@@ -33,52 +33,43 @@ def test_the_crafted_file_is_sound_before_anything_is_wrong(tmp_path):
     np.testing.assert_array_equal(data, np.tile(np.arange(1, 17).reshape(4, 4), (2, 1, 1)))
 
 
-def test_empty_file(tmp_path):
-    _refuse(tmp_path, b"", DamagedFileError, "is empty")
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"frame,dy,dx\n1,2,3\n", "is not a TIFF file"),
+        (tiff_bytes([_page(t279=0)], tail=bytes(16)), "page 0 is incomplete"),
+        (tiff_bytes([_page()], tail=bytes(15)), "cut short"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_damaged(tmp_path, content, message):
+    _refuse(tmp_path, content, DamagedFileError, message)
 
 
-def test_not_a_tiff(tmp_path):
-    _refuse(tmp_path, b"frame,dy,dx\n1,2,3\n", DamagedFileError, "is not a TIFF file")
-
-
-def test_a_page_with_zero_bytes(tmp_path):
-    _refuse(tmp_path, tiff_bytes([_page(t279=0)], tail=bytes(16)), DamagedFileError, "page 0 is incomplete")
-
-
-def test_pixels_beyond_the_end(tmp_path):
-    _refuse(tmp_path, tiff_bytes([_page()], tail=bytes(15)), DamagedFileError, "cut short")
-
-
-def test_circular_chain(tmp_path):
+@pytest.mark.parametrize(
+    ("link", "message"), [(8, "leads back to an earlier page"), (5000, "directory of page 2 should be at byte 5000")]
+)
+def test_a_chain_that_leads_astray(tmp_path, link, message):
     content = bytearray(tiff_bytes([_page(2)] * 2, tail=bytes(16)))
     end = 8 + 2 * (2 + 12 * 9 + 4)
-    content[end - 4 : end] = struct.pack("<I", 8)
-    _refuse(tmp_path, bytes(content), DamagedFileError, "page 2 leads back to an earlier page")
+    content[end - 4 : end] = struct.pack("<I", link)
+    _refuse(tmp_path, bytes(content), DamagedFileError, message)
 
 
-def test_chain_that_leads_out_of_the_file(tmp_path):
-    content = bytearray(tiff_bytes([_page(2)] * 2, tail=bytes(16)))
-    end = 8 + 2 * (2 + 12 * 9 + 4)
-    content[end - 4 : end] = struct.pack("<I", 5000)
-    _refuse(tmp_path, bytes(content), DamagedFileError, "directory of page 2 should be at byte 5000")
-
-
-def test_pages_of_another_size_name_the_first_that_differs(tmp_path):
-    path = tmp_path / "a.tif"
-    with tifffile.TiffWriter(path) as tif:
-        for shape in ((6, 5), (6, 5), (6, 4), (6, 3)):
-            tif.write(noise(shape), metadata=None, photometric="minisblack")
-    with pytest.raises(InputError, match=r"page 2 is 6 x 4 uint16, page 0 is 6 x 5 uint16"):
-        read_stack(path)
-
-
-def test_pages_of_another_type_name_the_first_that_differs(tmp_path):
-    path = tmp_path / "a.tif"
-    with tifffile.TiffWriter(path) as tif:
-        tif.write(noise((6, 5)), metadata=None, photometric="minisblack")
-        tif.write(noise((6, 5), "float32"), metadata=None, photometric="minisblack")
-    with pytest.raises(InputError, match=r"page 1 is 6 x 5 float32, page 0 is 6 x 5 uint16"):
-        read_stack(path)
+@pytest.mark.parametrize(
+    ("pages", "message"),
+    [
+        ([(6, 5), (6, 5), (6, 4), (6, 3)], r"page 2 is 6 x 4 uint16, page 0 is 6 x 5 uint16"),
+        ([(6, 5), (6, 5, "float32")], r"page 1 is 6 x 5 float32, page 0 is 6 x 5 uint16"),
+    ],
+)
+def test_pages_of_another_kind_name_the_first_that_differs(tmp_path, pages, message):
+    with tifffile.TiffWriter(tmp_path / "a.tif") as tif:
+        for height, width, *dtype in pages:
+            tif.write(noise((height, width), *dtype), metadata=None, photometric="minisblack")
+    with pytest.raises(InputError, match=message):
+        read_stack(tmp_path / "a.tif")
 
 
 def test_a_huge_declaration_is_refused_before_memory_is_taken(tmp_path):
@@ -97,18 +88,12 @@ def test_a_huge_declaration_is_refused_before_memory_is_taken(tmp_path):
         scan_file(path, Limits(max_pixels=10**10))
 
 
-def test_the_limit_of_pages(tmp_path):
+@pytest.mark.parametrize(("limit", "holds"), [("max_pages", 5), ("max_pixels", 16)])
+def test_limits_are_inclusive_and_those_of_pixels_for_each_plane(tmp_path, limit, holds):
     write_plain(tmp_path / "a.tif", noise((5, 4, 4)))
-    assert scan_file(tmp_path / "a.tif", Limits(max_pages=5)).page_count == 5
-    with pytest.raises(LimitError, match="limit of 4"):
-        scan_file(tmp_path / "a.tif", Limits(max_pages=4))
-
-
-def test_the_limit_of_pixels_is_per_plane_and_inclusive(tmp_path):
-    write_plain(tmp_path / "a.tif", noise((5, 4, 4)))
-    assert scan_file(tmp_path / "a.tif", Limits(max_pixels=16)).page_count == 5
-    with pytest.raises(LimitError, match="--max-pixels 16"):
-        scan_file(tmp_path / "a.tif", Limits(max_pixels=15))
+    assert scan_file(tmp_path / "a.tif", Limits(**{limit: holds})).page_count == 5
+    with pytest.raises(LimitError, match=f"limit of {holds - 1}"):
+        scan_file(tmp_path / "a.tif", Limits(**{limit: holds - 1}))
 
 
 def test_imagej_promises_more_images_than_there_are(tmp_path):

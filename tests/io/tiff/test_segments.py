@@ -9,7 +9,15 @@ import pytest
 import tifffile
 
 from tests import share
-from tests.io.samples import TYPES, noise, page_tags, tiff_bytes, write_imagej, write_ome, write_plain, write_shaped
+from tests.io.samples import (
+    TYPES,
+    WRITERS,
+    noise,
+    page_tags,
+    tiff_bytes,
+    write_ome,
+    write_plain,
+)
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io import read_stack, scan_file, write_stack
 from xcorr_app.io.declared import SPARE
@@ -19,10 +27,10 @@ LAYOUTS = ({}, {"rowsperstrip": 7}, {"tile": (16, 32)})
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("compression", ["zlib", "lzw", "zstd", "packbits"])
+@pytest.mark.parametrize("compression", [None, "zlib", "lzw", "zstd", "packbits"])
 def test_every_usual_kind(tmp_path, dtype, compression):
     data = noise((2, 33, 47), dtype)
-    predictors = (False,) if compression == "packbits" else (False, True)
+    predictors = (False, True) if compression in ("zlib", "lzw", "zstd") else (False,)
     for predictor, byteorder, layout in itertools.product(predictors, "<>", LAYOUTS):
         how = {"compression": compression, "predictor": predictor, "byteorder": byteorder}
         write_plain(tmp_path / "a.tif", data, **how, **layout)
@@ -117,19 +125,6 @@ def test_two_planes_in_one_page(tmp_path):
         read_stack(described(tmp_path, (f"<TiffData{block}/>", twice)))
     thrice = twice.replace('"1" FirstT="2"', '"2" FirstT="2"')
     assert len(read_stack(described(tmp_path, (f"<TiffData{block}/>", thrice))).data.squeeze()) == 3
-
-
-WRITERS = {
-    "plain": lambda path, data: write_plain(path, data),
-    "big": lambda path, data: write_plain(path, data, bigtiff=True, byteorder=">"),
-    "described": lambda path, data: write_plain(path, data, description="of every page", resolution=(3.0, 2.0)),
-    "strips": lambda path, data: write_plain(path, data, rowsperstrip=2),
-    "compressed": lambda path, data: write_plain(path, data, compression="zlib"),
-    "shaped": lambda path, data: write_shaped(path, data),
-    "imagej": lambda path, data: write_imagej(path, data, "TYX"),
-    "ome": lambda path, data: write_ome(path, data, "TYX"),
-    "ours": lambda path, data: write_stack(path, data),
-}
 
 
 def found(path):

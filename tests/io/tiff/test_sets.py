@@ -8,7 +8,7 @@ import tifffile
 
 from tests.io.samples import noise
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io import StackWriter, discover, read_stack, scan_file
+from xcorr_app.io import discover, read_stack, scan_file, write_stack
 from xcorr_app.io.source import Resolution
 
 SPACE = 'xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06"'
@@ -60,7 +60,8 @@ def test_a_set_is_one_stack_whichever_file_is_named(tmp_path, companion):
         np.testing.assert_array_equal(stack.data, data[0])
     (spec,) = discover(tmp_path).series
     assert [path.name for path in spec.paths] == names[0]
-    assert set(spec.stamps) == set(spec.paths)
+    (picked,) = discover(tmp_path, channel=1).series
+    assert set(spec.stamps) == set(spec.paths) == set(picked.paths) == set(picked.stamps)
     source = spec.open()
     np.testing.assert_array_equal(source.plane(t=3, c=1), data[0, 3, 1])
     assert source.origin(t=3, c=1) == (tmp_path / names[0][3], 1)
@@ -80,9 +81,7 @@ def test_what_is_written_of_a_set_is_one_file(tmp_path):
     data = noise((2, 3, 1, 11, 13))
     names = write_set(tmp_path, data, positions=2)
     stack = read_stack(tmp_path / names[1][0])
-    with StackWriter(tmp_path / "one.ome.tif", stack.metadata) as writer:
-        for plane in stack.data:
-            writer.write(plane)
+    write_stack(tmp_path / "one.ome.tif", stack.data, stack.metadata)
     one = read_stack(tmp_path / "one.ome.tif")
     np.testing.assert_array_equal(one.data, data[1, :, 0])
     np.testing.assert_array_equal(tifffile.imread(tmp_path / "one.ome.tif"), data[1, :, 0])

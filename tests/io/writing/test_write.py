@@ -218,9 +218,7 @@ def test_disk_full_at_every_write(tmp_path, monkeypatch, kind):
         with monkeypatch.context() as patch:
             patch.setattr(write_module, "write_at", _FullDisk(write_module.write_at, count))
             try:
-                with StackWriter(tmp_path / "a.tif", metadata) as writer:
-                    for plane in data:
-                        writer.write(plane)
+                write_stack(tmp_path / "a.tif", data, metadata)
                 break
             except OutputError as error:
                 message = str(error)
@@ -231,8 +229,8 @@ def test_disk_full_at_every_write(tmp_path, monkeypatch, kind):
     np.testing.assert_array_equal(read_stack(tmp_path / "a.tif").data, data)
 
 
-def _written(path, metadata, planes, compression):
-    with StackWriter(path, metadata, compression=compression) as writer:
+def _written(path, metadata, planes, **options):
+    with StackWriter(path, metadata, **options) as writer:
         for plane in planes:
             writer.write(plane)
 
@@ -248,7 +246,7 @@ def test_the_system_refuses_more_bytes(tmp_path, limit, compression):
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, old[1]))
     try:
         with pytest.raises(OutputError, match="File too large"):
-            _written(tmp_path / "a.tif", metadata, data, compression)
+            _written(tmp_path / "a.tif", metadata, data, compression=compression)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, old)
     assert list(tmp_path.iterdir()) == []
@@ -272,9 +270,7 @@ def test_compressed_planes_read_back_here_and_elsewhere(tmp_path, dtype, compres
     tags = TiffTags(byteorder=byteorder)
     metadata = StackMetadata("TYX", data.shape, data.dtype, tiff=tags)
     for name in ("a.tif", "b.tif"):
-        with StackWriter(tmp_path / name, metadata, compression=compression) as writer:
-            for plane in data:
-                writer.write(plane)
+        _written(tmp_path / name, metadata, data, compression=compression)
     np.testing.assert_array_equal(read_stack(tmp_path / "a.tif").data, data)
     np.testing.assert_array_equal(tifffile.imread(tmp_path / "a.tif"), data)
     assert (tmp_path / "a.tif").read_bytes() == (tmp_path / "b.tif").read_bytes()
@@ -288,9 +284,7 @@ def test_bytes_do_not_depend_on_how_planes_are_gathered(tmp_path, monkeypatch, b
     metadata = StackMetadata("TYX", data.shape, data.dtype)
     write_stack(tmp_path / "expected.tif", data, metadata)
     monkeypatch.setattr(write_module, "_BYTES_AT_ONCE", bytes_at_once)
-    with StackWriter(tmp_path / "a.tif", metadata, waiting=2 * bytes_at_once) as writer:
-        for plane in data:
-            writer.write(plane)
+    _written(tmp_path / "a.tif", metadata, data, waiting=2 * bytes_at_once)
     assert (tmp_path / "a.tif").read_bytes() == (tmp_path / "expected.tif").read_bytes()
 
 

@@ -12,8 +12,8 @@ Where nothing is known but the reference, that leaves all where they are.
 from __future__ import annotations
 
 import numpy as np
+import scipy  # whose parts are loaded when they are asked for
 from numpy.typing import NDArray
-from scipy.linalg import solveh_banded
 
 from xcorr_app.errors import ArgumentError
 
@@ -171,7 +171,7 @@ def _smoothed(places: Floats, precision: Floats, numbers: NDArray[np.intp]) -> F
         bands[1, 1:] += links
         bands[1, :-1] += links
         bands[0, 1:] = -links
-        smooth = solveh_banded(bands, places * precision[:, None])
+        smooth = scipy.linalg.solveh_banded(bands, places * precision[:, None])
         squares = _squares_of_steps(smooth) / gaps
     return smooth
 

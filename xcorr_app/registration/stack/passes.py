@@ -16,8 +16,8 @@ T = TypeVar("T")
 Progress = Callable[[str, int, int], None]
 """Called with the name of the stage, the frames done (0 when it begins) and the frames in all."""
 
-_PIXELS_PER_CHUNK = 1 << 21
-"""On a CPU a chunk should stay in the cache that cores share and be worth its calls; eight frames of 512 x 512."""
+_PIXELS_PER_CHUNK = 1 << 22
+"""On a CPU; a chunk of less than half of that is not worth its calls."""
 _PIXELS_PER_DEVICE_CHUNK = 1 << 26
 _DEVICE_BYTES_PER_PIXEL = 128
 """What a measurement, verified in float64, needs at most for each pixel of a chunk, as a rule."""
@@ -55,7 +55,11 @@ class Pass:
     @property
     def images_at_once(self) -> int:
         """How many images a range has, the last one aside, where memory suffices."""
-        return min(self.count, self._chunk(self._max_pixels))
+        whole = self._chunk(self._max_pixels if self.on_device else _PIXELS_PER_CHUNK // 2)
+        if self.on_device or self.count <= whole:
+            return min(self.count, whole)
+        # An even number of ranges, all of a length: two threads are ready together.
+        return -(-self.count // (2 * -(-self.count // (2 * self._chunk(_PIXELS_PER_CHUNK)))))
 
     @property
     def chosen_as(self) -> int:
@@ -64,10 +68,8 @@ class Pass:
 
     @property
     def _max_pixels(self) -> int:
-        """Pixels of a range."""
-        if self.on_device:
-            return _HELD_PIXELS if self.held else _PIXELS_PER_DEVICE_CHUNK
-        return _PIXELS_PER_CHUNK
+        """Pixels of a range on a device."""
+        return _HELD_PIXELS if self.held else _PIXELS_PER_DEVICE_CHUNK
 
     def over(self, stage: str, job: Callable[[int, int], T]) -> Iterator[T]:
         """Yield ``job(start, stop)`` for consecutive ranges of images, in order, computed by several threads.
@@ -91,7 +93,7 @@ class Pass:
         if self.on_device:
             yield from self._on_device(first, last, job)
             return
-        size = self._chunk(_PIXELS_PER_CHUNK)
+        size = max(1, self.images_at_once)
         ranges = ((start, min(start + size, last)) for start in range(first, last, size))
         workers = worker_count()
         if workers == 1 or last - first <= size:
@@ -116,12 +118,13 @@ class Pass:
     def _on_device(self, first: int, last: int, job: Callable[[int, int], T]) -> Iterator[tuple[int, T]]:
         """One range after the other; from where memory runs out, ranges are half as long."""
         size = self._chunk(min(self._max_pixels, bytes_within_limit() // _DEVICE_BYTES_PER_PIXEL))
-        what = f"one image of {self.pixels} pixels does not fit"
 
         def there(start: int, stop: int) -> T:
             return job(first + start, first + stop)
 
-        for stop, result in in_parts(there, last - first, at_once=size, what=what):
+        for stop, result in in_parts(
+            there, last - first, at_once=size, what=f"one image of {self.pixels} pixels does not fit"
+        ):
             yield first + stop, result
             del result  # not kept while the next one is computed
 
