@@ -70,8 +70,8 @@ def test_an_input_that_changes_after_it_was_read_is_not_taken_for_what_was_measu
 
     real = stack.move_stack
 
-    def move(frames, *others):
-        moved = real(frames, *others)
+    def move(frames, *others, **how):
+        moved = real(frames, *others, **how)
         if frames.source.name == "b":
             write_movie(folder / "b.tif", seed=9, drift=DRIFT * 3)
         return moved
@@ -116,8 +116,8 @@ def test_what_replaces_an_input_of_which_the_bytes_are_not_seen_is_measured_by_r
     DECODED[kind](tmp_path / "in", movie(seed=1, drift=DRIFT))
     real, new = stack.move_stack, movie(seed=9, drift=DRIFT)
 
-    def move(*what):
-        moved = real(*what)
+    def move(*what, **how):
+        moved = real(*what, **how)
         DECODED[kind](tmp_path / "in", new)
         return moved
 

@@ -85,22 +85,6 @@ def test_doubtful_frames_follow_their_neighbours(tmp_path):
     assert len(read_stack(tmp_path / "drop" / "f" / "f_aligned.tif").data) == 3
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--motion", "patches"], "do not fit into frames of 120 x 135: give a smaller patch"),
-        (["--motion", "patches", "--border", "crop"], "crop"),
-        (["--motion", "patches", "--reference", "previous"], "is for shifts"),
-        (["--motion", "patches:48,60"], "at most a patch"),
-        (["--motion", "rigid:64"], "use translation|rigid"),
-    ],
-)
-def test_what_does_not_go_together(bending, tmp_path, words, message):
-    run = align(bending[0] / "b.tif", "-o", tmp_path / "out", *words)
-    assert run.code != 0
-    assert message in run.stdout + run.stderr
-
-
 @pytest.fixture(scope="module")
 def two_channels(bending):
     """A stack of two channels that bend alike, the second alone, and the results of the first."""

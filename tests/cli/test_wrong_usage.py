@@ -47,6 +47,9 @@ def folder(tmp_path_factory):
     ("command", "words", "message"),
     [
         ("", "field m.tif -o out --mask none.tif", "none.tif"),
+        ("align", "--motion patches --border crop", "crop"),
+        ("align", "--motion patches --reference previous", "is for shifts"),
+        ("align", "--motion patches:48,60", "at most a patch"),
         ("", "nonsense", "Choose from: align, apply,"),
         ("", "algin", "Did you mean align?"),
         ("", "help algin", "Did you mean align?"),
@@ -408,6 +411,7 @@ def test_wrong_usage(folder, monkeypatch, command, words, message):
         ("align m.tif --reference -9", "the stack has frames 0 to 3"),
         ("align m.tif --max-pixels 5", "allow it with --max-pixels 1920"),
         ("align m.tif --reference small.tif", "must have the size of a frame"),
+        ("align m.tif --motion patches", "do not fit into frames of 40 x 48: give a smaller patch"),
         ("align m.tif --axis Z", "one plane along Z and 4 along T"),
         ("align m.tif --flat m.tif", "give a single image"),
         ("align c.tif --channel 0,5", "has 3 channel(s)"),

@@ -30,10 +30,10 @@ def test_a_stack_that_cannot_be_moved_does_not_stop_the_next(tmp_path, folder, m
     assert align(folder, "-o", tmp_path / "whole", "--report", "none").code == 0
     real = of_stack.move_stack
 
-    def move(frames, *others):
+    def move(frames, *others, **how):
         if frames.source.name == "b":
             raise InputError("b: no")
-        return real(frames, *others)
+        return real(frames, *others, **how)
 
     monkeypatch.setattr(of_stack, "move_stack", move)
     assert align(folder, "-o", tmp_path / "out", "--report", "none").code == 1

@@ -60,31 +60,34 @@ def test_a_stack_of_which_more_than_half_could_not_be_trusted_failed() -> None:
 
 def test_nothing_is_good_that_got_no_better_and_resembles_the_reference_little() -> None:
     unlike = tuple(row(frame, remarks=("low-score",)) for frame in range(1, 4))
-    for correlation, after, level in (
-        (BeforeAfter(0.526, 0.527), 0.09, "doubtful"),
-        (BeforeAfter(0.046, 0.523), 0.09, "good"),
-        (BeforeAfter(0.526, 0.527), 0.01, "good"),
+    for crispness, after, level in (
+        (BeforeAfter(0.0526, 0.0527), 0.09, "doubtful"),
+        (BeforeAfter(0.0046, 0.0523), 0.09, "good"),
+        (BeforeAfter(0.0526, 0.0527), 0.01, "good"),
     ):
-        known = assessment(correlation=correlation, residual_shift=BeforeAfter(0.04, after))
+        # Correlation rises where noise is interpolated.
+        known = assessment(
+            correlation=BeforeAfter(0.526, 0.61), crispness=crispness, residual_shift=BeforeAfter(0.04, after)
+        )
         found = summarise(stack(rows=(row(0), *unlike), reference_frame=0, assessment=known))
         assert found.level == level
         assert ("nothing got better" in found.result) == (level == "doubtful")
     # Frames that resemble each other as their noise allows are shown to stand still.
-    still = assessment(correlation=BeforeAfter(0.526, 0.526), residual_shift=BeforeAfter(0.04, 0.04))
+    still = assessment(crispness=BeforeAfter(0.0526, 0.0526), residual_shift=BeforeAfter(0.04, 0.04))
     assert summarise(stack(assessment=still)).level == "good"
 
 
 def test_nothing_is_good_of_which_no_figure_shows_it() -> None:
     unknown = BeforeAfter(math.nan, math.nan)
-    for correlation, residual, sampled, level in (
-        (BeforeAfter(0.997, 0.997), BeforeAfter(0.52, 0.28), 4, "doubtful"),
-        (BeforeAfter(0.997, 0.998), BeforeAfter(0.52, 0.28), 4, "good"),
-        (BeforeAfter(0.997, 0.997), BeforeAfter(0.52, 0.2), 4, "good"),
-        (BeforeAfter(0.997, 0.997), BeforeAfter(0.19, 0.2), 4, "good"),
+    for crispness, residual, sampled, level in (
+        (BeforeAfter(0.0997, 0.0997), BeforeAfter(0.52, 0.28), 4, "doubtful"),
+        (BeforeAfter(0.0997, 0.12), BeforeAfter(0.52, 0.28), 4, "good"),
+        (BeforeAfter(0.0997, 0.0997), BeforeAfter(0.52, 0.2), 4, "good"),
+        (BeforeAfter(0.0997, 0.0997), BeforeAfter(0.19, 0.2), 4, "good"),
         (unknown, unknown, 4, "doubtful"),
         (unknown, unknown, 0, "good"),
     ):
-        known = assessment(correlation=correlation, residual_shift=residual, sampled=sampled)
+        known = assessment(crispness=crispness, residual_shift=residual, sampled=sampled)
         found = summarise(stack(assessment=known))
         assert found.level == level
         assert ("no figure shows" in found.result) == (level == "doubtful")

@@ -6,8 +6,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -57,18 +57,20 @@ def _end(number: int, _: FrameType | None) -> None:
 
 
 @contextmanager
-def signals_as_interrupts() -> Iterator[None]:
-    """Let the signals end what runs within as Ctrl-C does; what was told to ignore one, as by nohup, still does."""
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in ENDING_SIGNALS:
-            if signal.getsignal(number) == signal.SIG_DFL:
-                before[number] = signal.signal(number, _end)
+def handling(numbers: Sequence[int], handler: Callable[[int, FrameType | None], None]) -> Iterator[dict[int, Any]]:
+    """Let a function handle signals, of the main thread; yields what handled them before, and does again afterwards."""
+    before = {number: signal.signal(number, handler) for number in numbers}
     try:
-        yield
+        yield before
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
+
+
+def signals_as_interrupts() -> AbstractContextManager[Any]:
+    """Let the signals end what runs within as Ctrl-C does; what was told to ignore one, as by nohup, still does."""
+    is_main = threading.current_thread() is threading.main_thread()
+    return handling([each for each in ENDING_SIGNALS if is_main and signal.getsignal(each) == signal.SIG_DFL], _end)
 
 
 def ended_by(interrupt: KeyboardInterrupt) -> int:

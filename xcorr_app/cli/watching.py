@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from xcorr_app.cli.process import WRONG_USAGE, one_line_failures
+from xcorr_app.cli.process import WRONG_USAGE, handling, one_line_failures
 from xcorr_app.errors import XcorrError
 
 if TYPE_CHECKING:
@@ -55,7 +55,13 @@ def watching(work: Work[AlignOptions], arrivals: Arrivals) -> Iterator[Work[Alig
     so_far.table.unlink(missing_ok=True)
     if can_be_measured_alone(work.options):
         arrivals.take_frames = _until_it_fails(so_far)
-    with _stopped_by_signals(arrivals):
+
+    def stop(number: int, _: Any) -> None:
+        """The first Ctrl-C (or SIGTERM) ends the watch, and the run closes; a second one interrupts as ever."""
+        arrivals.stop()
+        signal.signal(number, before[number])
+
+    with handling((signal.SIGINT, signal.SIGTERM), stop) as before:
         yield replace(work, discovery=replace(work.discovery, series=arrivals, failures=arrivals.failures))
     if any(spec.layout == "frames" and (work.out / spec.name / "shifts.csv").is_file() for spec in arrivals[:]):
         so_far.table.unlink(missing_ok=True)
@@ -74,19 +80,3 @@ def _until_it_fails(so_far: FramesSoFar) -> Callable[[list[SeriesSpec]], None]:
                 click.echo(f"frames are measured when watching ends, not as they come: {error}", err=True)
 
     return take
-
-
-@contextmanager
-def _stopped_by_signals(arrivals: Arrivals) -> Iterator[None]:
-    """Let the first Ctrl-C (or SIGTERM) end the watch and the run close; a second one interrupts as ever."""
-
-    def stop(number: int, _: Any) -> None:
-        arrivals.stop()
-        signal.signal(number, before[signal.Signals(number)])
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

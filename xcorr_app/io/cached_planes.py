@@ -7,6 +7,7 @@ its own read what will be asked for next. What is handed out of memory is not to
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -127,8 +128,7 @@ class HeldSource(Source):
         self._planes: np.ndarray | None = None
         self._errors: dict[int, InputError] = {}
         self._known = threading.Condition()
-        self._threads: list[threading.Thread] = []
-        self._closed = False
+        self._ahead: ThreadPoolExecutor | None = None
         if budget.take(self._size):
             try:
                 self._planes = np.empty((self.metadata.planes, *self.metadata.shape[-2:]), self.metadata.dtype)
@@ -162,46 +162,29 @@ class HeldSource(Source):
 
     def read_ahead(self, threads: int) -> None:
         """Begin to read the whole stack in the order of the file, if it is kept and more than one call reads it."""
-        step = max(1, _BYTES_AT_ONCE // self.metadata.plane_bytes)
-        if self._planes is None or self.metadata.planes <= step:
+        step, planes = max(1, _BYTES_AT_ONCE // self.metadata.plane_bytes), self.metadata.planes
+        if self._planes is None or planes <= step:
             return
-        starts = iter(range(0, self.metadata.planes, step))
-
-        def run() -> None:
-            while not self._closed:
-                with self._known:
-                    start = next(starts, None)
-                if start is None:
-                    return
-                try:
-                    self._provide(list(range(start, min(start + step, self.metadata.planes))), wait=False)
-                except Exception:  # noqa: BLE001 - whoever asks for these planes reads them, and is told
-                    return
-
-        for number in range(threads):
-            thread = threading.Thread(target=run, name=f"xcorr-read-{number}", daemon=True)
-            self._threads.append(thread)
-            thread.start()
+        self._ahead = ThreadPoolExecutor(threads, thread_name_prefix="xcorr-read")
+        for start in range(0, planes, step):
+            # What goes wrong is told to whoever asks for these planes, and reads them again.
+            self._ahead.submit(self._provide, range(start, min(start + step, planes)), wait=False)
 
     def close(self) -> None:
         """Give the memory back."""
-        self._closed = True
-        for thread in self._threads:
-            # An interruption may have come before it was started.
-            if thread.ident is not None:
-                thread.join()
-        self._threads.clear()
+        if self._ahead is not None:
+            self._ahead.shutdown(cancel_futures=True)
         if self._planes is not None:
             self._planes = None
             self._budget.give_back(self._size)
-        self.source.close()
 
     def _read(self, positions: Sequence[dict[str, int]], out: np.ndarray) -> dict[int, InputError]:
         with timed(self._meter, "read", out.nbytes):
             return read_planes(self.source, positions, out, self._checksums)
 
-    def _provide(self, numbers: list[int], *, wait: bool = True) -> None:
+    def _provide(self, numbers: Sequence[int], *, wait: bool = True) -> None:
         """Have these planes in memory: read those that nobody reads, then wait for the others."""
+        numbers = list(numbers)
         while not self._ready[numbers].all():
             with self._known:
                 mine = sorted({number for number in numbers if not self._claimed[number]})

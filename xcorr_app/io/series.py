@@ -85,15 +85,14 @@ class Source(Closable):
         return file.place(page) if isinstance(file, OmeSet) else (file.path, page)
 
 
-def paths_of(file: object, path: Path) -> tuple[Path, ...]:
-    """Every file of an image: those that it is put together from, or the one at `path`."""
-    found: tuple[Path, ...] = getattr(file, "paths", (path,))
-    return found
+def paths_of(file: AnyFile) -> tuple[Path, ...]:
+    """Every file of an image."""
+    return tuple(part.path for part in _parts(file))
 
 
 def stack_source(name: str, file: ImageFile) -> Source:
     """A stack in one file."""
-    return Source(name, paths_of(file, file.path), file.metadata, lambda *at: (file, file.page_at(*at)))
+    return Source(name, paths_of(file), file.metadata, lambda *at: (file, file.page_at(*at)))
 
 
 def frames_source(name: str, files: Sequence[AnyFile]) -> Source:

@@ -23,6 +23,9 @@ _SAMPLED_FRAMES, _AT_ONCE = 12, 4
 """Frames."""
 _SAME = 2.0
 """Standard errors by which a part that was left out moves the shift of a frame at most, as a rule."""
+_OF_ANOTHER_LAYER = 0.01
+"""Variance of a shift over that by tiles, below which what tiles share is another layer, to which phases are blind: of
+haze it is 0.003, of frames that grow 0.03 and more, seen through air a half."""
 _MAX_DISTANCE = 0.75
 """Pixels by which the edges of frames that turn may move: tiles are compared where they are but for the shift."""
 
@@ -69,7 +72,8 @@ def excess(
     if found is None:
         return by
     of_all = _variance(found)
-    by[np.arange(count) != number] = of_all
+    shares = measured.sigma**2 > _OF_ANOTHER_LAYER * (found.errors**2).sum(axis=2).mean(axis=0)
+    by[:] = np.where(shares & (np.arange(count) != number)[:, None], of_all, 0.0)
     squares = (found.errors**2).sum(axis=(1, 2))
     alone = squares.argmax()
     if of_all.any() and few.size > 2 and 2 * squares[alone] > squares.sum():

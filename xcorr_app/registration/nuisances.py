@@ -101,8 +101,13 @@ def lone_reference(series: Series) -> Series:
     else:
         given = replace(given, reference=other)
     found = measurement.measure(series.frames, given.reference)
-    notes = (*series.notes, note_on_reference(str(wanted), other))
-    return replace(series, given=given, measurement=measurement, found=found, notes=notes)
+    return replace(
+        series,
+        given=given,
+        measurement=measurement,
+        found=found,
+        notes=(*series.notes, note_on_reference(str(wanted), other)),
+    )
 
 
 def rims_without_values(series: Series) -> Series:
@@ -167,9 +172,8 @@ def uneven_light(series: Series) -> Series:
         return series
     lit = series.without(even)
     # Light is little to local contrast: where that was the better measure, it is right about where frames lie.
-    if NOTE in series.found.notes and not agree(series.measured, lit.measured).mean() > _MAJORITY:
-        return series
-    taken = as_sure(series.measured, lit.measured) and is_nearer(even, series.measured, lit.measured)
+    taken = NOTE not in series.found.notes or agree(series.measured, lit.measured).mean() > _MAJORITY
+    taken = taken and as_sure(series.measured, lit.measured) and is_nearer(even, series.measured, lit.measured)
     return lit if taken else series
 
 
@@ -199,9 +203,8 @@ def still_lines(series: Series) -> Series:
     if not may_stand_still(lines, series.measured, series.settings, trial):
         return series
     level = series.without(replace(lines, kind="still"))
-    if not stand_still(lines, level.measured, series.settings):
-        return series
-    return level if is_better(series.measured, level.measured, series.settings, "still") else series
+    before, after, settings = series.measured, level.measured, series.settings
+    return level if stand_still(lines, after, settings) and is_better(before, after, settings, "still") else series
 
 
 def correlated_errors_of_tiles(series: Series) -> Series:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -59,6 +59,8 @@ class StackMeasurement:
     """All that was asked for is measured, no part that was found to be fit for it."""
     begin: int = 0
     """Frame that a template is begun with."""
+    frames_measured: list[int] = field(default_factory=list)
+    """How many frames were measured, each time: the whole stack first."""
 
     @classmethod
     def of(
@@ -101,6 +103,7 @@ class StackMeasurement:
         return Findings(measured, job, described, notes, rest)
 
     def _job(self, frames: Frames, settings: Settings, progress: Progress | None, **how: bool) -> Measurement:
+        self.frames_measured.append(frames.count)
         walk = Pass(frames.count, frames.shape[0] * frames.shape[1], self.xp is not np, progress, self.held)
         return Measurement(frames, walk, settings, self.xp, **how)
 

@@ -19,10 +19,8 @@ def result_of(series: Series) -> ShiftResult:
     measured, by, fit = series.measured, series.found.by, series.pattern
     sigma = measured.sigma if measured.shared is None else np.hypot(measured.sigma, measured.shared)
     wrong = measured.wrong(series.settings)
-    notes = _notes(series)
     # By what these frames are best compared is known where they were measured as they are.
-    as_they_are = series.frames is series.given.frames and fit.joint is None and series.measurement.is_whole
-    as_they_are &= not series.given.drawn
+    is_whole = series.measurement.is_whole and not series.given.drawn and fit.joint is None
     return ShiftResult(
         shifts=measured.shifts,
         score=measured.score,
@@ -34,7 +32,7 @@ def result_of(series: Series) -> ShiftResult:
         window=by.window,
         engine=by.engine,
         reference=series.found.described,
-        notes=notes,
+        notes=_notes(series),
         unreadable=measured.reasons,
         decision=by.decision,
         sigma=quality.honest_errors(sigma, wrong),
@@ -42,7 +40,7 @@ def result_of(series: Series) -> ShiftResult:
         closure=measured.closure,
         wrong=wrong,
         tiles=measured.tiles,
-        contrast=by.settings.contrast if as_they_are else None,
+        contrast=by.settings.contrast if is_whole and series.frames is series.given.frames else None,
         defects=series.given.defects,
         left_out=bool(series.given.notes) or fit != PatternFit() or series.frames is not series.given.frames,
     )
@@ -57,6 +55,9 @@ def _notes(series: Series) -> tuple[str, ...]:
         notes.append(masks.note(measured.partial, measured.tiles))
     if measured.reweighted.any():
         notes.append(reweighted_fit.note(measured.reweighted))
+    counts = series.measurement.frames_measured
+    if notes and sum(counts) > 2 * counts[0]:
+        notes.append(f"This took {sum(counts) / counts[0]:.1f} measurements of all frames; shifts alone take one.")
     if (lost := measured.lost(settings)).any() and measured.trusted(settings).sum() > 1:
         notes.append(_lost_note(lost, window))
     return tuple(notes)

@@ -26,7 +26,7 @@ _UNSHOWN = "no figure shows that it got better, nor that it stands still"
 _STOOD = "hardly moved before"
 _LONE = "one image: nothing to compare"
 _BETTER = 0.98
-"""Share of what the correlation with the mean lacks of one, that may be left where it is called better."""
+"""Crispness of the mean before over that after, below which it is called better."""
 _LESS_RESIDUAL = 0.5
 """Share of the shifts that may be left where frames are called nearer to each other."""
 _STILL = 0.2
@@ -125,12 +125,12 @@ class StackSummary:
 
     @property
     def is_better(self) -> bool:
-        """The frames resemble each other more, or lie nearer to each other, by more than their moving explains."""
+        """Their mean is crisper, or the frames lie nearer to each other: no interpolation does that by itself."""
         known = self.stack.assessment
         if known is None:
             return True
-        (before, after), (was, is_now) = known.correlation, known.residual_shift
-        return 1 - after < _BETTER * (1 - before) or is_now < _LESS_RESIDUAL * was
+        (before, after), (was, is_now) = known.crispness, known.residual_shift
+        return before < _BETTER * after or is_now < _LESS_RESIDUAL * was
 
     @property
     def stood_still(self) -> bool:

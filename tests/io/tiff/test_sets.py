@@ -60,7 +60,8 @@ def test_a_set_is_one_stack_whichever_file_is_named(tmp_path, companion):
         np.testing.assert_array_equal(stack.data, data[0])
     (spec,) = discover(tmp_path).series
     assert [path.name for path in spec.paths] == names[0]
-    assert set(spec.stamps) == set(spec.paths)
+    (picked,) = discover(tmp_path, channel=1).series
+    assert set(spec.stamps) == set(spec.paths) == set(picked.paths) == set(picked.stamps)
     source = spec.open()
     np.testing.assert_array_equal(source.plane(t=3, c=1), data[0, 3, 1])
     assert source.origin(t=3, c=1) == (tmp_path / names[0][3], 1)

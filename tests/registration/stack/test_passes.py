@@ -220,7 +220,7 @@ def test_a_stack_that_needs_too_much_fails_before_it_begins(tmp_path, monkeypatc
 def test_a_stack_that_fails_when_it_is_moved_leaves_no_table(tmp_path, monkeypatch):
     from xcorr_app.batch.align import stack
 
-    def fail(*_):
+    def fail(*_, **__):
         raise MemoryError
 
     write_plain(tmp_path / "a.tif", np.random.default_rng(0).integers(0, 255, (3, 60, 50), dtype=np.uint8))

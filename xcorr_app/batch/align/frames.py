@@ -47,6 +47,11 @@ def frames_along(source: Source, axis: Literal["T", "Z"], channel: int, xp: Any)
     return SourceFrames(source, positions, source.sizes[across], xp, axis=axis, channel=channel)
 
 
+def frames_of(source: Source, options: Any, xp: Any, channel: int = 0) -> SourceFrames:
+    """Frames of a channel along the axis that options name, or the usual one."""
+    return frames_along(source, choose_axis(source, options.axis), channel, xp)
+
+
 def settled(frames: Frames) -> Frames:
     """Frames as an array on the device, once all of a stack that fits there has arrived; else as they are."""
     return frames.settled() if isinstance(frames, StackUpload) else frames

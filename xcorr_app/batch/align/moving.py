@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,15 +20,12 @@ from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
-from xcorr_app.io import StackMetadata, StackWriter
-from xcorr_app.io.outputs import Writer
 from xcorr_app.io.source import plane_positions
 from xcorr_app.pipeline.planes import over_planes, write_planes
+from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.correction import Correction
 from xcorr_app.registration.moving.apply import common_area, shift_frames
 from xcorr_app.registration.moving.moving_choice import decide_moving
-from xcorr_app.registration.stack.frames import Frames
-from xcorr_app.registration.stack.passes import Progress
 from xcorr_app.registration.warping.warp import Warp
 
 
@@ -51,11 +48,10 @@ def move_stack(
     shifts: NDArray[np.float64],
     options: MovingOptions,
     target: Path | None,
-    unreadable: Collection[int],
-    projections: Projections | None,
-    progress: Progress | None,
-    new_writer: Callable[[Path, StackMetadata], Writer] = StackWriter,
-    on_device: Frames | None = None,
+    resources: StackResources,
+    *,
+    unreadable: Collection[int] = (),
+    projections: Projections | None = None,
     warp: Warp | None = None,
     correction: Correction | None = None,
 ) -> Moved:
@@ -63,7 +59,7 @@ def move_stack(
 
     Frames whose shift is NaN are left out. Planes of the measured channel are added to `projections`; damaged planes of
     frames in `unreadable` become zeros. Where the device's memory does not suffice for a single plane, the CPU moves
-    the rest. Frames that were measured `on_device` are taken from there. With a `warp` frames are warped,
+    the rest. Frames that were uploaded to be measured are taken from there. With a `warp` frames are warped,
     and `shifts` only say which are left out. With a `correction` planes are corrected before they move.
     """
     source = frames.source
@@ -87,8 +83,8 @@ def move_stack(
 
     def job(start: int, stop: int, xp: Any) -> tuple[int, Array, Array, int]:
         numbers = [position[along] for position in planes[start:stop]]
-        if on_device is not None and xp is not np and _are_those_measured(frames, planes[start:stop]):
-            chunk = on_device.read(numbers[0], numbers[-1] + 1)
+        if frames.uploaded is not None and xp is not np and _are_those_measured(frames, planes[start:stop]):
+            chunk = frames.uploaded.read(numbers[0], numbers[-1] + 1)
             if new := (chunk.unreadable.keys() & set(numbers)) - set(unreadable):
                 raise InputError(chunk.unreadable[min(new)])
             together = len(numbers) == len(chunk.frames)
@@ -109,11 +105,11 @@ def move_stack(
         rows, columns = area or (slice(0, frames.shape[0]), slice(0, frames.shape[1]))
         sides = (rows.stop - rows.start, columns.stop - columns.start)
         written = metadata.with_plane_shape(*sides, rows.start, columns.start)
-        writer = new_writer(target, written)
+        writer = resources.writer(target, written)
     clipped = 0
     with writer as stream:
         results = over_planes(
-            frames.xp, len(planes), frames.shape[0] * frames.shape[1], job, ("move", "moved"), progress, notes
+            frames.xp, len(planes), frames.shape[0] * frames.shape[1], job, ("move", "moved"), resources.progress, notes
         )
         for start, before, after, beyond in results:
             clipped += beyond

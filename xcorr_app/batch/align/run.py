@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from xcorr_app.batch.align.frames import SourceFrames, choose_axis, frames_along, scan_reference
+from xcorr_app.batch.align.frames import SourceFrames, frames_of, scan_reference
 from xcorr_app.batch.align.motions import ENGINE as PATCHES_ENGINE
 from xcorr_app.batch.align.motions import FILES
 from xcorr_app.batch.align.options import AlignOptions
@@ -19,7 +19,7 @@ from xcorr_app.correlation.engines import choose_engine
 from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.select import Device, select_device
-from xcorr_app.io import SeriesSpec, Source
+from xcorr_app.io import SeriesSpec
 from xcorr_app.io.outputs import ENDINGS
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.stages import Stages
@@ -91,7 +91,7 @@ class Align(Work[AlignOptions]):
             why = "frames that turn are found by the Fourier-Mellin transform and refined by Gauss-Newton"
             return Decision("gauss-newton", reason=why)
         with spec.open() as source:
-            frames = self._frames(source)
+            frames = frames_of(source, options, self.device.xp, options.first_channel)
         # As long as no weighting of frequencies is needed.
         limits, (rows, columns) = limits_for(options, frames.xp), frames.shape
         together = Pass(frames.count, rows * columns, on_device=limits is not None).images_at_once
@@ -99,13 +99,10 @@ class Align(Work[AlignOptions]):
         how = frames.shape, str(frames.dtype), together, options.settings, limits
         return decide_registration(*how, shared_reference=shared)
 
-    def _frames(self, source: Source) -> SourceFrames:
-        options = self.options
-        return frames_along(source, choose_axis(source, options.axis), options.first_channel, self.device.xp)
-
     def begin(self, spec: SeriesSpec, resources: StackResources, *, ahead: bool = False) -> SourceFrames | None:
         """See `Work`."""
-        return resources.begin(self._frames(spec.open()), self.device.xp, ahead=ahead)
+        source, options, xp = spec.open(), self.options, self.device.xp
+        return resources.begin(frames_of(source, options, xp, options.first_channel), xp, ahead=ahead)
 
     def process(self, spec: SeriesSpec, resources: StackResources, opened: SourceFrames) -> Finished:
         """See `Work`."""

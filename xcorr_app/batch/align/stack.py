@@ -156,13 +156,11 @@ def _moved(
                 moves,
                 options,
                 target,
-                result.unreadable,
-                projections,
-                resources.progress,
-                resources.writer,
-                frames.uploaded,
-                None if warped is None else warped.warp,
-                measured.correction if options.correct else None,
+                resources,
+                unreadable=result.unreadable,
+                projections=projections,
+                warp=None if warped is None else warped.warp,
+                correction=measured.correction if options.correct else None,
             )
     resources.close()
     with resources.step("assess"):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from xcorr_app.batch.align.frames import SourceFrames, choose_axis, frames_along
+from xcorr_app.batch.align.frames import frames_of
 from xcorr_app.batch.align.moving import move_stack
 from xcorr_app.batch.align.options import INTERPOLATIONS, MOTION_INTERPOLATIONS
 from xcorr_app.batch.apply.options import ApplyOptions
@@ -46,7 +46,7 @@ class Apply(OneFile[ApplyOptions]):
     def decide(self, spec: SeriesSpec) -> Decision:
         """See `Work`."""
         with spec.open() as source:
-            frames = self._frames(source)
+            frames = frames_of(source, self.options, self.device.xp)
             planes = int(np.prod(source.metadata.shape[:-2]))
             order = INTERPOLATIONS[self.options.interpolation]
             return decide_moving(frames.shape, planes, frames.dtype.name, order, limits_of(self.device.xp))
@@ -54,7 +54,7 @@ class Apply(OneFile[ApplyOptions]):
     def process(self, spec: SeriesSpec, resources: StackResources, opened: None) -> Finished:
         """See `Work`."""
         source = resources.open(spec.open(), once=True)
-        frames = self._frames(source)
+        frames = frames_of(source, self.options, self.device.xp)
         options = self.options
         moves = moves_of(self._tables[spec.name], frames, options)
         if not moves.kept.any():
@@ -70,17 +70,7 @@ class Apply(OneFile[ApplyOptions]):
             raise InputError(f"{self._tables[spec.name]}: holds motions: {words}")
         target = self.target(spec.name)
         with resources.step("move"):
-            moved = move_stack(
-                frames,
-                moves.shifts,
-                options,
-                target,
-                (),
-                None,
-                resources.progress,
-                resources.writer,
-                warp=moves.warp,
-            )
+            moved = move_stack(frames, moves.shifts, options, target, resources, warp=moves.warp)
         resources.close()
         notes = [*spec.notes, *resources.notes, *moved.notes]
         if not moves.kept.all():
@@ -98,6 +88,3 @@ class Apply(OneFile[ApplyOptions]):
             "notes": notes,
         }
         return Finished(facts, [target], facts)
-
-    def _frames(self, source: Any) -> SourceFrames:
-        return frames_along(source, choose_axis(source, self.options.axis), 0, self.device.xp)

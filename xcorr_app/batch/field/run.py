@@ -15,7 +15,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from xcorr_app.batch.align.frames import SourceFrames, choose_axis, frames_along
+from xcorr_app.batch.align.frames import SourceFrames, frames_of
 from xcorr_app.batch.field.options import FieldOptions
 from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
@@ -147,7 +147,7 @@ class Fields(Work[FieldOptions]):
         outputs: list[Path] = []
         fields: list[Facts] = []
         with resources.open(spec.open()) as source:
-            frames = frames_along(source, choose_axis(source, options.axis), 0, self.device.xp)
+            frames = frames_of(source, options, self.device.xp)
             if frames.count < 2:
                 raise InputError(
                     f"{spec.paths[0]}: holds one image: a displacement needs two, as two files or a stack of frames"

@@ -18,7 +18,6 @@ from xcorr_app.io.finding.scan import Channel, Scan, scan_file, scan_for
 from xcorr_app.io.names import label, some, unique_names
 from xcorr_app.io.series import Discovery, Failure, SeriesSpec, UnusableFile, paths_of
 from xcorr_app.io.source import ImageFile
-from xcorr_app.io.tiff.ome_set import OmeSet
 
 Layout = Literal["auto", "frames", "stacks"]
 
@@ -175,8 +174,7 @@ def _sets_once(files: dict[Path, ImageFile | UnusableFile]) -> dict[Path, ImageF
     for path, file in files.items():
         if path not in known:
             left[path] = file
-        if isinstance(file, OmeSet):
-            known |= set(file.paths)
+        known |= set(paths_of(file))
     return left
 
 
@@ -188,9 +186,7 @@ def _each(
     return [
         Failure(path, str(file.error))
         if isinstance(file, UnusableFile)
-        else SeriesSpec(
-            group.prefix + label(path), "stacks", paths_of(file, file.path), (file,), notes=notes.get(path, ())
-        )
+        else SeriesSpec(group.prefix + label(path), "stacks", paths_of(file), (file,), notes=notes.get(path, ()))
         for path, file in files.items()
     ]
 

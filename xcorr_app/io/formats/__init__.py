@@ -11,7 +11,7 @@ import atexit
 import importlib
 import threading
 from collections import OrderedDict
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from xcorr_app.errors import InputError
@@ -32,7 +32,7 @@ class Readers:
 
     def __init__(self, name: str, make: Callable[[Any, BinaryIO], Any]) -> None:
         self._name, self._make = name, make
-        self._open: OrderedDict[tuple[Path, tuple[int, ...]], tuple[Any, BinaryIO]] = OrderedDict()
+        self._open: OrderedDict[tuple[Path, tuple[int, ...]], tuple[Any, ExitStack]] = OrderedDict()
         self._lock = threading.Lock()
 
     @contextmanager
@@ -43,31 +43,25 @@ class Readers:
             found = self._open.pop(key, None) or self._opened(path)
             self._open[key] = found
             while len(self._open) > _MAX_OPEN:
-                _close(*self._open.popitem(last=False)[1])
+                self._open.popitem(last=False)[1][1].close()
             yield found[0]
 
     def close(self) -> None:
         """Close all of them."""
         with self._lock:
             while self._open:
-                _close(*self._open.popitem()[1])
+                self._open.popitem()[1][1].close()
 
-    def _opened(self, path: Path) -> tuple[Any, BinaryIO]:
+    def _opened(self, path: Path) -> tuple[Any, ExitStack]:
         if not self._open:
             atexit.register(self.close)
-        made, file = library(self._name, "formats", path), path.open("rb")
-        try:
-            return self._make(made, file), file
-        except BaseException:
+        with ExitStack() as stack:
             # Libraries that fail leave their files open.
-            file.close()
-            raise
-
-
-def _close(reader: Any, file: BinaryIO) -> None:
-    if hasattr(reader, "close"):
-        reader.close()
-    file.close()
+            file = stack.enter_context(path.open("rb"))
+            reader = self._make(library(self._name, "formats", path), file)
+            if hasattr(reader, "close"):
+                stack.callback(reader.close)
+            return reader, stack.pop_all()
 
 
 HEAD_BYTES = 352

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -42,46 +42,27 @@ def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> For
     stamp = stamp_of(path)
     with _READERS.of(path, stamp) as file:
         name = "/" + inner if inner else _only(path, file)
-        found = node_at(path, file, name)
-        if found is None or not hasattr(found, "chunks"):
+        array = node_at(path, file, name)
+        if array is None or not hasattr(array, "chunks"):
             raise InputError(f"{path}: has no array {name}; {_listed(path, file)}")
-        array = _declared(path, file, found, limits)
+        name, shape, dtype = array.name, tuple(array.shape), array.dtype.newbyteorder("=")
+        order, outer = _axes(path, array, name)
+        sizes = dict.fromkeys("TZCYX", 1) | dict(zip(order, (*outer, *shape[-2:]), strict=True))
+        check_image(path, limits, sizes, dtype)
+        check_storage(path, array, limits)
+        metadata = _calibrated(path, file, make_metadata(sizes, order, dtype, "ome"), array)
     checked: set[tuple[int, ...]] = set()
 
     def plane(t: int, z: int, c: int) -> np.ndarray:
-        index = array.place({"T": t, "Z": z, "C": c})
+        at = {"T": t, "Z": z, "C": c}
+        place = tuple(at[axis] for axis in order[:-2])
+        index = place if len(place) == len(shape) - 2 else tuple(map(int, np.unravel_index(t, shape[:-2])))
         with _READERS.of(path, stamp) as file:
-            values = file[array.name]
+            values = file[name]
             check_chunks(path, values, index, checked)
             return np.asarray(values[index])
 
-    return FormatImage(path, array.metadata, plane, stamp)
-
-
-class _Declared(NamedTuple):
-    """An array as it was checked."""
-
-    name: str
-    metadata: StackMetadata
-    order: str
-    shape: tuple[int, ...]
-    flattened: bool
-
-    def place(self, at: dict[str, int]) -> tuple[int, ...]:
-        """Place of a plane along the axes before Y and X."""
-        if self.flattened:
-            return tuple(int(place) for place in np.unravel_index(at["T"], self.shape[:-2]))
-        return tuple(at[axis] for axis in self.order[:-2])
-
-
-def _declared(path: Path, file: Any, array: Any, limits: Limits) -> _Declared:
-    shape, dtype = tuple(array.shape), array.dtype.newbyteorder("=")
-    order, outer = _axes(path, array, array.name)
-    sizes = dict.fromkeys("TZCYX", 1) | dict(zip(order, (*outer, *shape[-2:]), strict=True))
-    check_image(path, limits, sizes, dtype)
-    check_storage(path, array, limits)
-    metadata = _calibrated(path, file, make_metadata(sizes, order, dtype, "ome"), array)
-    return _Declared(array.name, metadata, order, shape, len(outer) + 2 != len(shape))
+    return FormatImage(path, metadata, plane, stamp)
 
 
 _READERS = Readers("h5py", lambda h5py, file: h5py.File(CheckedFile(file.fileno()), "r"))

@@ -19,7 +19,7 @@ from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.declared import Limits, check_image
 from xcorr_app.io.names import url_of
 from xcorr_app.io.ome_zarr.zarr_chunks import PlainArray, bounded
-from xcorr_app.io.ome_zarr.zarr_metadata import read_metadata
+from xcorr_app.io.ome_zarr.zarr_metadata import place_of, read_metadata
 from xcorr_app.io.opened import library, parsing, warnings_as
 from xcorr_app.io.source import StackMetadata, plane_number
 
@@ -124,7 +124,7 @@ class ZarrImage:
 
     def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None = None) -> None:
         """Read pages into `out`."""
-        places = [self._place(page) for page in pages]
+        places = [place_of(self.metadata, page, self.order) for page in pages]
         if self.plain is not None:
             with parsing(self.path, "cannot be read"):
                 self.plain.read(places, out)
@@ -132,12 +132,6 @@ class ZarrImage:
         with parsing(self.path, f"plane {pages[0] if len(pages) == 1 else list(pages)[:3]} cannot be decoded"):
             for i, place in enumerate(places):
                 out[i] = self._plane(place)
-
-    def _place(self, page: int) -> tuple[int, ...]:
-        """Index of a page along the array's axes before Y and X."""
-        outer = self.metadata.shape[:-2]
-        at = dict(zip(self.metadata.axes, np.unravel_index(page, outer) if outer else (), strict=False))
-        return tuple(int(at.get(axis, 0)) for axis in self.order[:-2])
 
     def _plane(self, place: tuple[int, ...]) -> np.ndarray:
         """Read a plane; those that share its chunks are decoded with it, and kept, unless they take too much memory."""

@@ -11,13 +11,13 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from xcorr_app.errors import InputError
 from xcorr_app.io.source import StackMetadata, ZarrTags, calibration, make_metadata
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import numpy as np
 
 _UNITS = {
     "µm": "micrometer",
@@ -81,6 +81,13 @@ def read_metadata(
 def stored_order(metadata: StackMetadata) -> str:
     """Axes of the array that is written, in its order."""
     return "".join(axis for axis in _ORDER if axis in metadata.axes)
+
+
+def place_of(metadata: StackMetadata, number: int, order: str) -> tuple[int, ...]:
+    """Index of a plane along the axes before Y and X of an array whose axes have this order."""
+    outer = metadata.shape[:-2]
+    at = dict(zip(metadata.axes, np.unravel_index(number, outer) if outer else (), strict=False))
+    return tuple(int(at.get(axis, 0)) for axis in order[:-2])
 
 
 def build_attributes(metadata: StackMetadata, version: str, levels: int) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from xcorr_app.errors import ArgumentError, FileError, OutputError
 from xcorr_app.io.declared import Limits
 from xcorr_app.io.ome_zarr.zarr_chunks import PlainArray
 from xcorr_app.io.ome_zarr.zarr_image import scan_zarr
-from xcorr_app.io.ome_zarr.zarr_metadata import build_attributes, stored_order
+from xcorr_app.io.ome_zarr.zarr_metadata import build_attributes, place_of, stored_order
 from xcorr_app.io.opened import library
 from xcorr_app.io.source import Meter, StackMetadata, timed
 from xcorr_app.io.writing.atomic import atomic_folder
@@ -158,7 +158,7 @@ class ZarrWriter(PlaneWriter):
     def _write_block(self, planes: list[np.ndarray], first: int) -> None:
         with timed(self._meter, "write", sum(plane.nbytes for plane in planes)):
             planes = [plane.astype(self.metadata.dtype, copy=False) for plane in planes]
-            places = [self._place(first + i) for i in range(len(planes))]
+            places = [place_of(self.metadata, first + i, self._order) for i in range(len(planes))]
             for level, (array, plain) in enumerate(zip(self._arrays, self._plain, strict=True)):
                 if level > 0:
                     planes = list(halve(np.stack(planes)))
@@ -170,12 +170,6 @@ class ZarrWriter(PlaneWriter):
                 for plane, place in zip(planes, places, strict=True):
                     block[tuple(place - lowest)] = plane
                 array[tuple(slice(a, b + 1) for a, b in zip(lowest, highest, strict=True))] = block
-
-    def _place(self, number: int) -> tuple[int, ...]:
-        """Index of a plane along the axes of the arrays before Y and X."""
-        outer, shape = self.metadata.axes[:-2], self.metadata.shape[:-2]
-        at = np.unravel_index(number, shape) if shape else ()
-        return tuple(int(at[outer.index(axis)]) for axis in self._order[:-2])
 
     def _verify(self) -> None:
         """Read the group back: what bears the final name is what was meant."""

@@ -34,10 +34,8 @@ def near_each_other(measured: Measured, shape: tuple[int, int]) -> NDArray[np.in
 
 def spread(numbers: NDArray[np.intp], count: int) -> NDArray[np.intp]:
     """At most so many of the numbers, spread evenly, the first among them."""
-    spread: NDArray[np.intp] = numbers[
-        np.unique(np.linspace(0, numbers.size - 1, min(count, numbers.size)).round().astype(np.intp))
-    ]
-    return spread
+    places = np.linspace(0, numbers.size - 1, min(count, numbers.size)).round().astype(np.intp)
+    return np.asarray(numbers[places])
 
 
 def taken(frames: Frames, numbers: NDArray[np.intp], settings: Settings) -> Array:

@@ -131,16 +131,18 @@ def excess_variance(found: Contributions, *, linear: bool = False) -> Floats:
 
     With `linear`, shifts are those of the middle of frames that turn, grow or shear as well.
     """
-    ones = np.ones((len(found.places), 1))
-    fitted = np.hstack([ones, found.places]) if linear else ones
-    patterns, given = found.patterns, list(zip(found.errors.transpose(1, 0, 2), found.weights, strict=True))
-    common = [_CommonErrors(errors, weights, fitted) for errors, weights in given]
-    deviations = np.array([[of_axis.deviate(rho) for of_axis in common] for rho in patterns])
+    fitted = np.hstack([np.ones((len(found.places), 1)), found.places])[:, : 3 if linear else 1]
+    common = [
+        _CommonErrors(errors, weights, fitted)
+        for errors, weights in zip(found.errors.transpose(1, 0, 2), found.weights, strict=True)
+    ]
+    deviations = np.array([[of_axis.deviate(rho) for of_axis in common] for rho in found.patterns])
     # Air displaces along rows as along columns, a scanner along one alone.
     likely = np.maximum(deviations, deviations.sum(axis=1, keepdims=True) / np.sqrt(2))
     return np.array(
         [
-            max(of_axis.variance(patterns[best]), 0.0) * (1 - _BY_CHANCE / max(likely[best, axis] ** 2, _BY_CHANCE))
+            max(of_axis.variance(found.patterns[best]), 0.0)
+            * (1 - _BY_CHANCE / max(likely[best, axis] ** 2, _BY_CHANCE))
             for axis, (of_axis, best) in enumerate(zip(common, likely.argmax(axis=0), strict=True))
         ]
     )

@@ -97,7 +97,7 @@ def glance(frames: Frames) -> Glance:
             frames.vary.add(0)
         held = said.held is None or said.held > MIN_SHARE or said.even_edge
         return Glance(said.stands_out, lines and said.line_may_be_stuck, areas and held)
-    return Glance(stands_out(images[0]), lines and may_be_stuck(images[0]), areas and _may_hold(images))
+    return Glance(stands_out(images[0]), lines and all(map(may_be_stuck, images)), areas and _may_hold(images))
 
 
 def _read(frames: Frames, count: int) -> dict[int, Array]:
