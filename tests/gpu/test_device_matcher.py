@@ -19,7 +19,7 @@ from xcorr_app.gpu.runtime import arrays, download
 from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.gpu.runtime.binder import BoundLaunch
 from xcorr_app.registration.measuring.matcher import Matcher
-from xcorr_app.registration.measuring.placement import Level, coverage, entered, entering, means_without_each
+from xcorr_app.registration.measuring.placement import coverage, entered, entering, means_without_each
 from xcorr_app.registration.stack import passes
 
 pytestmark = NEEDS_DEVICE
@@ -227,7 +227,6 @@ def test_launches_and_waits_of_a_call(cupy, stack, monkeypatch, how, launches, w
 def test_one_pass_gives_the_bits_of_many(dtype, spread):
     cupy = importlib.import_module("cupy")
     there, placed_at = images(dtype), placed(spread=spread)
-    level = Level(placed_at.offset, placed_at.gain)
     # Not moved, though placed: a device interpolates by other roundings.
     still = placed(spread=0.0)
     rows, columns = coverage(placed_at, SHAPE)
@@ -237,9 +236,9 @@ def test_one_pass_gives_the_bits_of_many(dtype, spread):
     expected, where = by_steps(values, placed_at, total, weights)
     assert where.all() == (spread == 0)
     on_device = [cupy.asarray(each) for each in (there, rows, columns, total, weights)]
-    found = entered(on_device[0], level, *on_device[1:3])
+    found = entered(on_device[0], placed_at, *on_device[1:3])
     np.testing.assert_array_equal(to_host(found), values)
-    means, known = means_without_each(on_device[0], level, *on_device[1:3], tuple(on_device[3:]), 1e-9)
+    means, known = means_without_each(on_device[0], placed_at, *on_device[1:3], tuple(on_device[3:]), 1e-9)
     np.testing.assert_array_equal(to_host(known), where)
     np.testing.assert_array_equal(to_host(means)[where], expected[where])
     assert not to_host(means)[~where].any()

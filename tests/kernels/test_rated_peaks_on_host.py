@@ -24,7 +24,7 @@ from xcorr_app.gpu.peaks.frame_peaks import OfReferences, Rules
 from xcorr_app.gpu.peaks.overlap_edges import OverlapEdges
 from xcorr_app.gpu.peaks.rated_peak import RATED_RECORD, RatedPeaks, _ties, rated_peak_launch
 from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
-from xcorr_app.registration.measuring.rated_peaks import Planes, find_rated_peaks
+from xcorr_app.registration.measuring.match import Planes, find_rated_peaks
 from xcorr_app.registration.quality import signal_fraction
 from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes
 from xcorr_app.registration.standard_error.significance import Spread, rated, strides_of

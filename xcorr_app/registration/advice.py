@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.contrast_choice import BinnedFrames
 from xcorr_app.registration.estimate import estimate_from
-from xcorr_app.registration.measuring.few_frames import spread
+from xcorr_app.registration.measuring.measured import spread
 from xcorr_app.registration.motion.whole_frames import MotionMeasurement, motion_of
 from xcorr_app.registration.parts.tile_bins import binned
 from xcorr_app.registration.quality import EDGE, LOW_SCORE

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.measuring.few_frames import spread
+from xcorr_app.registration.measuring.measured import spread
 from xcorr_app.registration.moving.interpolation import inside
 from xcorr_app.registration.moving.translation import working_type
 

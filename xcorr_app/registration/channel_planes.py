@@ -20,15 +20,14 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.masked.estimate import estimate_masked
 from xcorr_app.registration.masked.planes import standardised
 from xcorr_app.registration.masked.rules import Masks
-from xcorr_app.registration.measuring.few_frames import spread
+from xcorr_app.registration.measuring.measured import spread
 from xcorr_app.registration.quality import signal_fraction
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.solver.whole_frames import smoothed, smoothing_for
-from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, Frames, FramesOver, PickedFrames
+from xcorr_app.registration.stack.frames import SINGLE, ArrayFrames, Chunk, Frames, FramesOver, PickedFrames
 from xcorr_app.registration.stack.prefilter import Contrast
 from xcorr_app.registration.stack.preparation import prepare
-from xcorr_app.registration.stack.single_reference import SINGLE
 from xcorr_app.registration.weights.weighing import weighted
 
 _SAMPLED_FRAMES = 16

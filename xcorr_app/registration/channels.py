@@ -22,8 +22,7 @@ from xcorr_app.registration.settings import Settings
 
 _ONE_FRAME = re.compile(r"frame \(?(?P<number>\d+)\)?$")
 """How references are described, of templates as well, by whose shifts one frame has none."""
-_APART = 0.25
-_SIGMAS = 5.0
+_APART, _SIGMAS = 0.25, 5.0
 """Channels disagree where they are farther apart than this many pixels, and than so many of their standard errors."""
 _TAKEN = ("shifts", "sigma", "score", "peak_ratio", "significance", "wrong", "fft_shifts", "difference")
 """Columns that come from all channels together."""

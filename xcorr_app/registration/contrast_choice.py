@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.measuring.few_frames import taken
-from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measured import Measured, taken
 from xcorr_app.registration.parts.tile_bins import binned
 from xcorr_app.registration.parts.tile_votes import MIN_VOTES, moved_by, smoothed, votes
 from xcorr_app.registration.reference.reference_names import by_frames, compares_neighbours
@@ -38,6 +37,7 @@ _EVEN, _TILE = 0.95, 16
 _AGREE_WITHIN = 0.15
 """Shifts agree that differ by less than this, for what the rims of local contrast do, and three standard errors."""
 _MAX_ERROR = 1.0
+"""Pixels that the standard error of two measurements counts as at most, where they are asked whether they agree."""
 _MAX_SIGMA_RATIO = 0.5
 """Share of the plain standard error below which local contrast is the better measure, agree or not."""
 _MAX_SIGMA_RATIO_APART, _APART = 0.8, 1.5

@@ -18,8 +18,7 @@ from xcorr_app.gpu.runtime.arrays import array_namespace
 from xcorr_app.registration.contrast_choice import Measure
 from xcorr_app.registration.light.even_light import EvenlyLitFrames
 from xcorr_app.registration.light.light_field import Light, ReferenceLight
-from xcorr_app.registration.measuring.few_frames import spread
-from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measured import Measured, spread
 from xcorr_app.registration.parts.tiles import Grid
 from xcorr_app.registration.pattern.one_layer import Residual
 from xcorr_app.registration.quality import AMBIGUOUS_RATIO

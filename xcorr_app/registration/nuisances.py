@@ -38,8 +38,6 @@ from xcorr_app.registration.weights import borders
 from xcorr_app.registration.weights.alternating import EvenedFrames, even_mosaic, evened_rows
 from xcorr_app.registration.weights.weighing import Weighted
 
-_MAJORITY = 0.5
-
 
 @dataclass(frozen=True)
 class Series:
@@ -172,7 +170,7 @@ def uneven_light(series: Series) -> Series:
         return series
     lit = series.without(even)
     # Light is little to local contrast: where that was the better measure, it is right about where frames lie.
-    taken = NOTE not in series.found.notes or agree(series.measured, lit.measured).mean() > _MAJORITY
+    taken = NOTE not in series.found.notes or agree(series.measured, lit.measured).mean() > 0.5
     taken = taken and as_sure(series.measured, lit.measured) and is_nearer(even, series.measured, lit.measured)
     return lit if taken else series
 

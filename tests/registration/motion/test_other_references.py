@@ -15,8 +15,7 @@ from xcorr_app.registration.field.window_match import WindowMatch
 from xcorr_app.registration.motion.whole_frames import MotionMeasurement, motion_of
 from xcorr_app.registration.patches.patch_fit import PatchFit, PatchOptions
 from xcorr_app.registration.solver.basis import basis_of
-from xcorr_app.registration.stack.frames import ArrayFrames
-from xcorr_app.registration.stack.single_reference import read_reference
+from xcorr_app.registration.stack.frames import ArrayFrames, read_reference
 
 
 @pytest.mark.parametrize("model", ["rigid", "affine"])

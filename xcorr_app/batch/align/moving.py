@@ -25,7 +25,7 @@ from xcorr_app.pipeline.planes import over_planes, write_planes
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.correction import Correction
 from xcorr_app.registration.moving.apply import common_area, shift_frames
-from xcorr_app.registration.moving.moving_choice import decide_moving
+from xcorr_app.registration.moving.device_moving import decide_moving
 from xcorr_app.registration.warping.warp import Warp
 
 

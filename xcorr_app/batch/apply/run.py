@@ -21,7 +21,7 @@ from xcorr_app.io import SeriesSpec
 from xcorr_app.io.source import runs_of
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.work import Finished, OneFile
-from xcorr_app.registration.moving.moving_choice import decide_moving
+from xcorr_app.registration.moving.device_moving import decide_moving
 
 
 class Apply(OneFile[ApplyOptions]):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.peaks.line_sums import line_sums
 from xcorr_app.gpu.runtime.arrays import is_device_array
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
-from xcorr_app.registration.measuring.few_frames import spread
+from xcorr_app.registration.measuring.measured import spread
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames, Frames
 

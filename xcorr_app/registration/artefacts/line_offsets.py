@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.peaks.line_sums import GROUPS
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
 from xcorr_app.registration.artefacts.line_glance import OF_LEVELS, glance
-from xcorr_app.registration.measuring.few_frames import near_each_other, spread, taken
-from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measured import Measured, near_each_other, spread, taken
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Chunk, FloatFramesOver, Frames, HeldFrames, PickedFrames
 from xcorr_app.registration.stack.prefilter import Contrast

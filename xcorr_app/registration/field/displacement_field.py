@@ -20,8 +20,10 @@ from xcorr_app.registration.warping.grid import Grid
 Refine = Literal["none", "icgn"]
 REFINEMENTS = ("none", "icgn")
 DEFAULT_WINDOW, DEFAULT_STEP, DEFAULT_PASSES = 32, 16, 3
+"""Pixels a side of a window and from one to the next, and passes."""
 
 _MIN_SIDE = 8
+"""Pixels a side of a window at least."""
 _FLATTEST = 1e-12
 """Of the largest value: what varies less is rounding."""
 

@@ -21,9 +21,8 @@ from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.solver.basis import BASES
 from xcorr_app.registration.solver.gauss_newton import FARTHEST
 from xcorr_app.registration.solver.whole_frames import Pyramid, levels_of, smoothed, smoothing_for
-from xcorr_app.registration.stack.frames import Frames
+from xcorr_app.registration.stack.frames import SINGLE, Frames, read_reference
 from xcorr_app.registration.stack.passes import Pass, Progress
-from xcorr_app.registration.stack.single_reference import SINGLE, read_reference
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM, significance
 from xcorr_app.registration.standard_error.uncertainty import AT_EDGES
 

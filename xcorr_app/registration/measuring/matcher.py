@@ -26,8 +26,7 @@ from xcorr_app.gpu.peaks.noise_sums import RowsAndProducts
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
 from xcorr_app.registration.choice import why_planes
 from xcorr_app.registration.measuring.device_matcher import DeviceMatcher, PendingFrames
-from xcorr_app.registration.measuring.match import Compared, Match
-from xcorr_app.registration.measuring.rated_peaks import Planes, find_rated_peaks
+from xcorr_app.registration.measuring.match import Compared, Match, Planes, find_rated_peaks
 from xcorr_app.registration.quality import signal_fraction
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.standard_error.peak_shapes import PeakShapes

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.columns import FineShifts
-from xcorr_app.registration.measuring.few_frames import spread
-from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measured import Measured, spread
 from xcorr_app.registration.measuring.one_pass import OnePass
 from xcorr_app.registration.measuring.phase_ramp import refine
 from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers, Reference
@@ -29,6 +28,7 @@ from xcorr_app.registration.standard_error.peak_shapes import median_of
 _SAMPLED_FRAMES = 4
 """Frames of a long stack whose tiles are looked at, to see whether they move as one."""
 _FRAMES_PER_LOOK = 24
+"""Of a shorter stack two frames are sampled, and one more for so many."""
 _WORTH_A_FIT = 0.85
 """Standard error with less weight on what differs over that without, below which such a fit is worth its time."""
 _FAR_SURER = 0.4
@@ -52,6 +52,7 @@ share of the frames that may do so."""
 _ELSEWHERE = 0.5
 """Pixels by which a frame moves to another of its peaks, where its tiles are looked at again."""
 _TINY = 1e-3
+"""Score that noise allows at least, where others are measured by it."""
 _NARROW = 0.5
 """Reciprocal of the standard deviation in pixels of a peak, above which what is fitted to 3 x 3 values is off by
 hundredths of a pixel: textures of single pixels have 0.7, spots of three 0.35 and less."""
@@ -83,14 +84,14 @@ class Measurement(OnePass):
         super().__init__(frames, walk, settings, xp)
         self._count, self._whole, self._tiles = frames.count, whole, tiles
 
-    def run(self, reference: Reference, stage: str, verified: NDArray[np.bool_]) -> Measured:
+    def run(self, reference: Reference, verified: NDArray[np.bool_]) -> Measured:
         """Measure all frames; those marked in `verified` also by the float64 FFT and by the definition.
 
         Where the tiles of a few frames do not move as one, all are measured a second time, without those that move
         otherwise, and refined with less weight on pixels that differ, as far as either is surer.
         """
         sampled = self._sampled(reference)
-        columns = self.compare(reference, stage, verified, sampled)
+        columns = self.compare(reference, verified, sampled)
         if self._whole:
             return columns
         if sampled.any():
@@ -109,7 +110,7 @@ class Measurement(OnePass):
             columns.inconsistent |= masks.max_differ(columns.tiles) & (columns.inlier_fraction < _MIN_ALIKE)
         trusted = columns.valid(self.settings)
         if masks.two_motions(columns.tiles):
-            columns = self._in_part(columns, trusted, reference, stage, verified)
+            columns = self._in_part(columns, trusted, reference, verified)
         columns = self._by_phase(self._reweighted(columns, trusted, sampled, reference), reference)
         return self._over_layers(columns, reference)
 
@@ -273,24 +274,21 @@ class Measurement(OnePass):
         columns: Measured,
         trusted: NDArray[np.bool_],
         reference: Reference,
-        stage: str,
         verified: NDArray[np.bool_],
     ) -> Measured:
         """Measure frames without the tiles that move otherwise, if that is surer."""
         everywhere = np.ones(self._count, dtype=bool)
         parts = masks.Parts(masks.left_out(columns.tiles), columns.shifts)
-        if not parts.out.any() or not self._may_pay(columns, trusted, parts, reference, stage):
+        if not parts.out.any() or not self._may_pay(columns, trusted, parts, reference):
             return columns
-        without = self.compare(reference, stage, verified, everywhere, parts)
+        without = self.compare(reference, verified, everywhere, parts)
         # What is left of a frame may sharpen what the whole of it showed, but not settle what that left in doubt.
         taken: NDArray[np.bool_] = trusted & parts.out.any(axis=(1, 2)) & np.isfinite(without.shifts).all(axis=1)
         taken &= masks.surer(columns.sigma, without.sigma, taken)
-        scene = scene_of_two(self, reference, stage, verified, columns, without, taken, self.settings)
+        scene = scene_of_two(self, reference, verified, columns, without, taken)
         return columns.replaced(without, taken) if scene is None else scene
 
-    def _may_pay(
-        self, columns: Measured, trusted: NDArray[np.bool_], parts: masks.Parts, reference: Reference, stage: str
-    ) -> bool:
+    def _may_pay(self, columns: Measured, trusted: NDArray[np.bool_], parts: masks.Parts, reference: Reference) -> bool:
         """Ask a few frames of a longer stack whether they are surer without parts, or these are a second scene."""
         numbers = np.flatnonzero(trusted & parts.out.any(axis=(1, 2)))
         if not isinstance(reference, FixedImage) or numbers.size <= 2 * _IN_PART:
@@ -300,11 +298,11 @@ class Measurement(OnePass):
         walk = Pass(few.size, frames.shape[0] * frames.shape[1], self.xp is not np)
         sample, nobody = OnePass(frames, walk, self.settings, self.xp), np.zeros(few.size, dtype=bool)
         some, before = masks.Parts(parts.out[few], parts.shifts[few]), columns.of(few)
-        without = sample.compare(reference, stage, nobody, ~nobody, some)
+        without = sample.compare(reference, nobody, ~nobody, some)
         known: NDArray[np.bool_] = np.asarray(np.isfinite(without.shifts).all(axis=1))
         return (
             masks.surer(before.sigma, without.sigma, known)
-            or scene_of_two(sample, reference, stage, nobody, before, without, nobody, self.settings) is not None
+            or scene_of_two(sample, reference, nobody, before, without, nobody) is not None
         )
 
     def _reweighted(

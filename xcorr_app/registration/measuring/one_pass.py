@@ -20,10 +20,9 @@ from xcorr_app.gpu.runtime.types import name_of
 from xcorr_app.registration.choice import decide_registration
 from xcorr_app.registration.light.lit_pairs import LitImage
 from xcorr_app.registration.measuring.device_matcher import PendingFrames
-from xcorr_app.registration.measuring.few_frames import spread
 from xcorr_app.registration.measuring.match import ChunkResult
 from xcorr_app.registration.measuring.matcher import Matcher
-from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measured import Measured, spread
 from xcorr_app.registration.measuring.phase_ramp import with_phase_ramps
 from xcorr_app.registration.measuring.references import FixedImage, Reference
 from xcorr_app.registration.measuring.verification import verify
@@ -63,7 +62,6 @@ class OnePass:
     def compare(
         self,
         reference: Reference,
-        stage: str,
         verified: NDArray[np.bool_],
         sampled: NDArray[np.bool_],
         parts: masks.LeavesOut | None = None,
@@ -119,7 +117,7 @@ class OnePass:
 
         columns, shapes = Measured.empty(self.frames.count, tiles), PeakShapes.empty(self.frames.count)
         looks = list[Judged]()
-        for result in self.walk.over(stage, job):
+        for result in self.walk.over("measure", job):
             frames = slice(result.start, result.start + result.columns.usable.size)
             columns.put(frames, result.columns)
             shapes.put(frames, result.shapes)

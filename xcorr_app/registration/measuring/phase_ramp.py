@@ -49,6 +49,7 @@ and the lowest is hundreds of times less sure than all of a fine texture."""
 _PULL = 0.25
 """Standard errors by which windows at the start's place may pull before all is computed again from the shift found."""
 _STEPS = 30
+"""Of Newton at most; three to five are taken as a rule."""
 _MAX_STEP = 0.3
 """Pixels; beyond, the phase of high frequencies has wrapped."""
 _CONVERGED = 0.01

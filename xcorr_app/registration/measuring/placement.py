@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import importlib
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,7 +171,7 @@ def _entering(there: Array, placement: Placement) -> Array:
     xp = array_namespace(there)
     sides = coverage(placement, there.shape[1:], xp)
     if is_device_array(there):
-        return entered(there, Level(placement.offset, placement.gain), *sides)
+        return entered(there, placement, *sides)
     rows, columns = (side.astype(there.dtype) for side in sides)
     values = at_level(there, placement.offset, placement.gain)
     values *= rows[:, :, None]
@@ -223,32 +223,25 @@ value *= R(column);
 _OF_FRAME = "R frame, R offset, R gain, float64 row, float64 column"
 
 
-class Level(NamedTuple):
-    """What frames lose, and what they are divided by, to be at a common level; both (n,)."""
-
-    offset: NDArray[np.float64]
-    gain: NDArray[np.float64]
-
-
-def entered(there: Array, level: Level, rows: Array, columns: Array) -> Array:
+def entered(there: Array, placement: Placement, rows: Array, columns: Array) -> Array:
     """Moved float frames (n, h, w) at a common level, times `rows` (n, h), which hold weights, and `columns` (n, w)."""
-    return _entered()(there, *_of_frames(there, level, rows, columns))
+    return _entered()(there, *_of_frames(there, placement, rows, columns))
 
 
 def means_without_each(
-    there: Array, level: Level, rows: Array, columns: Array, sums: tuple[Array, Array], least: float
+    there: Array, placement: Placement, rows: Array, columns: Array, sums: tuple[Array, Array], least: float
 ) -> tuple[Array, Array]:
     """Means (n, h, w) without each of such frames, zero where no weight above `least` is left; and where there is one.
 
     `sums` (h, w) are those over all frames, and those of their weights.
     """
-    mean, known = _mean()(there, *_of_frames(there, level, rows, columns), *sums, least)
+    mean, known = _mean()(there, *_of_frames(there, placement, rows, columns), *sums, least)
     return mean, known
 
 
-def _of_frames(there: Array, level: Level, rows: Array, columns: Array) -> tuple[Array, ...]:
+def _of_frames(there: Array, placement: Placement, rows: Array, columns: Array) -> tuple[Array, ...]:
     xp, kind = array_namespace(there), there.dtype.type
-    offset, gain = (xp.asarray((side / 2).astype(kind))[:, None, None] for side in level)
+    offset, gain = (xp.asarray((side / 2).astype(kind))[:, None, None] for side in (placement.offset, placement.gain))
     return offset, gain, rows[:, :, None], columns[:, None, :]
 
 

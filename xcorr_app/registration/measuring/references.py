@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.registration.measuring.placement import (
-    Level,
     Placement,
     coverage,
     entering,
@@ -96,9 +95,7 @@ class MeanOfOthers:
         rows, columns = coverage(part, frames.shape[1:], xp)
         if not self.settings.apart and is_device_array(frames):
             there, sums = moved(frames, part.shifts), (self.total, self.weights)
-            return _levelled(
-                *means_without_each(there, Level(part.offset, part.gain), rows, columns, sums, _UNCOVERED)
-            )[0]
+            return _levelled(*means_without_each(there, part, rows, columns, sums, _UNCOVERED))[0]
         places = start - first + np.arange(count)
         own = window_sums(entering(frames, part), places, self.settings.apart)
         own_weights = window_sums(rows[:, :, None] * columns[:, None, :], places, self.settings.apart)

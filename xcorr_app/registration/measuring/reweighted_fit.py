@@ -40,6 +40,7 @@ _SAMPLED = 7
 _MIN_NOISE = 2e-3
 """Share of the deviation of the reference that differences may have by interpolation alone."""
 _MIN_FRAMES, _MAX_STEPS = 3, 10
+"""Steps, each with weights of its own, at least and at most."""
 _CONVERGED, _NEGLIGIBLE = 2e-4, 0.05
 """Step after which weights and shift are settled, in pixels and as a share of the standard error."""
 _UNCHANGED = 1e-5

@@ -18,7 +18,6 @@ from xcorr_app.registration.measuring.one_pass import OnePass
 from xcorr_app.registration.measuring.references import Reference
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tile_agreement import AGREES, DIFFERS
-from xcorr_app.registration.settings import Settings
 
 _MIN_SHARE_OF_SECOND = 0.12
 """Share of the tiles that can tell, from which what moves otherwise may be the scene itself."""
@@ -33,6 +32,7 @@ _NOT_LESS = 0.5
 _MOVING_MAJORITY = 0.5
 """Share of the tiles that can tell which move, from which what stands still is not known to be the scene."""
 _ALL, _INNER = np.s_[:, :, :], np.s_[:, 1:-1, 1:-1]
+"""Tiles, and those that are not at the rim."""
 _STILL = 1.0
 """Pixels by which what is not the scene moves at least, as a rule, if it crosses it: less, and it may be a pattern of
 the camera's."""
@@ -56,12 +56,10 @@ class _Rest:
 def scene_of_two(
     once: OnePass,
     reference: Reference,
-    stage: str,
     verified: Rows,
     columns: Measured,
     without: Measured,
     taken: Rows,
-    settings: Settings,
 ) -> Measured | None:
     """Measure what was left out of frames (T,) for a second motion, and take the scene's; None where there is none.
 
@@ -72,10 +70,10 @@ def scene_of_two(
     if not large.any():
         return None
     nobody = np.zeros_like(large)
-    rest = once.compare(reference, stage, nobody, large, _Rest(~(columns.tiles == AGREES) | ~large[:, None, None]))
+    rest = once.compare(reference, nobody, large, _Rest(~(columns.tiles == AGREES) | ~large[:, None, None]))
     one, other = (_alone(*pair) for pair in ((without.tiles, rest.tiles), (rest.tiles, without.tiles)))
     with np.errstate(invalid="ignore"):
-        two = large & rest.trusted(settings) & (np.hypot(*(rest.shifts - without.shifts).T) > _APART)
+        two = large & rest.trusted(once.settings) & (np.hypot(*(rest.shifts - without.shifts).T) > _APART)
         two &= np.minimum(one.sum(axis=(1, 2)), other.sum(axis=(1, 2))) >= _MIN_TILES
     if 2 * two.sum() < large.sum():
         return None
@@ -84,7 +82,7 @@ def scene_of_two(
     if behind.any():
         shifts = np.where(behind[:, None], rest.shifts, without.shifts)
         parts = masks.Parts(np.where(behind[:, None, None], rest.tiles, without.tiles) == DIFFERS, shifts)
-        fine = once.compare(reference, stage, verified, behind, parts)
+        fine = once.compare(reference, verified, behind, parts)
         with np.errstate(invalid="ignore"):
             behind &= (np.abs(fine.shifts - rest.shifts) < SAME_PEAK).all(axis=1)
     if not behind.any() and 2 * two.sum() < columns.usable.sum():

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.registration.measuring.few_frames import taken
-from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measured import Measured, taken
 from xcorr_app.registration.model.two_layers import TwoLayers
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames

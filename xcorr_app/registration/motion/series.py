@@ -28,6 +28,7 @@ from xcorr_app.registration.warping.matrices import about_corner
 from xcorr_app.registration.warping.warp import warp_frames
 
 _ROUNDS = 4
+"""Of a template at most."""
 _CONVERGED = 0.005
 """Pixels that a corner moves by when a template is as good as it gets."""
 

@@ -18,9 +18,8 @@ from xcorr_app.registration.settings import DEFAULT_MAX_SIGMA
 from xcorr_app.registration.solver.basis import Basis
 from xcorr_app.registration.solver.gauss_newton import Fits
 from xcorr_app.registration.solver.whole_frames import BY_CHANCE, Pyramid, centred, levels_of, smoothed, smoothing_for
-from xcorr_app.registration.stack.frames import Chunk, Frames
+from xcorr_app.registration.stack.frames import SINGLE, Chunk, Frames, read_reference
 from xcorr_app.registration.stack.passes import Pass, Progress
-from xcorr_app.registration.stack.single_reference import SINGLE, read_reference
 from xcorr_app.registration.warping.matrices import Matrix, about_corner
 
 _AS_LONG_AS = 8

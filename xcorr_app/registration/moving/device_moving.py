@@ -1,19 +1,22 @@
-"""A stack in device memory moved: by the kernels of ``kernels/resample``, or by FFTs of many frames at a time."""
+"""What moves the frames of a stack, and why; in device memory by ``kernels/resample``, or by FFTs of many at a time."""
 
 from __future__ import annotations
+
+import functools
 
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.decision import Candidate, Decision
 from xcorr_app.gpu.resample.fourier import SUMS_A_PIXEL, move_by_fourier
+from xcorr_app.gpu.resample.problem import TranslationProblem
 from xcorr_app.gpu.resample.run import translate_on_device
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
-from xcorr_app.gpu.runtime.limits import device_limits
+from xcorr_app.gpu.runtime.limits import DeviceLimits, device_limits
 from xcorr_app.gpu.runtime.memory import in_parts
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
 from xcorr_app.gpu.runtime.types import name_of
-from xcorr_app.registration.moving.interpolation import Order, inside_each, snap_each
-from xcorr_app.registration.moving.moving_choice import decide_moving
+from xcorr_app.registration.moving.interpolation import METHODS, Order, check_order, inside_each, snap_each
 from xcorr_app.registration.moving.translation import bridged, nearest_marks, working_type
 
 FOURIER_BYTES = 1 << 30
@@ -88,3 +91,29 @@ def _inside(length: int, shifts: NDArray[np.float64]) -> NDArray[np.bool_]:
     first, stop = (ends[:, None] for ends in inside_each(length, shifts))
     places = np.arange(length)
     return (places >= first) & (places < stop)
+
+
+@functools.lru_cache(maxsize=256)
+def decide_moving(
+    frame_shape: tuple[int, int], count: int, dtype: str, order: Order, limits: DeviceLimits | None
+) -> Decision:
+    """Decide what moves so many frames of a type (NumPy's name) by an order; `limits` None is the CPU.
+
+    Every order is one definition, and each has one engine on a device and one on the CPU.
+
+    Examples
+    --------
+    >>> print(decide_moving((512, 512), 512, "uint16", 3, None).described())
+    opencv: order 3, cubic, has 4 taps along each axis: OpenCV's separable filter, frames shared among threads
+      not modelled  opencv
+    """
+    check_order(order)
+    if order == "fourier":
+        return Decision("fft", "", "Fourier interpolation reaches over the whole frame", (Candidate("fft"),))
+    method = METHODS[order]
+    taps = TranslationProblem(frame_shape, count, dtype, method).taps
+    what = f"order {order}, {method}, has {taps} tap{'s' if taps > 1 else ''} along each axis"
+    if limits is None:
+        engine, how = ("opencv", "OpenCV's separable filter") if taps > 1 else ("numpy", "pixels are copied")
+        return Decision(engine, reason=f"{what}: {how}, frames shared among threads", candidates=(Candidate(engine),))
+    return Decision("resample", method, f"{what}: all frames in one launch", (Candidate("resample", method),))

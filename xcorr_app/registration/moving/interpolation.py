@@ -33,6 +33,7 @@ ORDERS: tuple[Order, ...] = (0, 1, 3, "lanczos", "fourier")
 METHODS = {0: "nearest", 1: "linear", 3: "cubic", "lanczos": "lanczos"}
 """What the kernels and their table call the orders that have taps."""
 LANCZOS_RADIUS = 4
+"""Pixels that the weights reach to each side."""
 
 EDGE_TOLERANCE = 1e-3
 """Pixels beyond an edge that still count as inside."""

@@ -25,6 +25,7 @@ from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
 from xcorr_app.registration.warping.grid import Grid, with_edges
 
 DEFAULT_PATCH, DEFAULT_OVERLAP, DEFAULT_DEVIATION = 128, 0.5, 6.0
+"""Pixels a side of a patch, the share that neighbours have in common, and pixels off the shift of the frame."""
 _MIN_PATCH_SIDE = 16
 """Pixels a side of a patch at least."""
 _HALVED_FROM = 64

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.peaks.left_over import LeftSums, aligned_products, faded_parts, left_sums
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
-from xcorr_app.registration.measuring.few_frames import near_each_other, spread, taken
-from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measured import Measured, near_each_other, spread, taken
 from xcorr_app.registration.parts.tile_bins import binned
 from xcorr_app.registration.pattern.layer_spectra import RIM, fading
 from xcorr_app.registration.pattern.layers import Canvas, common_parts, gains

@@ -17,6 +17,7 @@ from xcorr_app.registration.stack.frames import Frames, HeldFrames, PickedFrames
 from xcorr_app.registration.stack.prefilter import Contrast
 
 _MIN_FRAMES = 4
+"""Usable frames below which nobody can say which of them is unlike the others."""
 _FOUND_BY_CHANCE = 0.1
 """Share of the frames that may be found against a reference that shows nothing of them."""
 _NEXT_TO_IT, _SPREAD, _CANDIDATES = 4, 9, 3

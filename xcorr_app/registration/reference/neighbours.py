@@ -14,8 +14,7 @@ import scipy  # whose parts are loaded when they are asked for
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.measuring.few_frames import spread
-from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measured import Measured, spread
 from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.measuring.references import FixedImage
 from xcorr_app.registration.reference.earlier_frames import EarlierUsable, GivenFrames, earlier
@@ -78,12 +77,12 @@ def _pairs(measurement: Measurement, count: int, first: tuple[int, Array], verif
     partners = [earlier(runs[0].usable, back, settings.apart) for back in range(1, count + 1)]
     partners = [partner for partner in partners if (partner >= 0).any()] or partners[:1]
     given = (GivenFrames(frames, settings, partner) for partner in partners[1:])
-    runs.extend(measurement.run(reference, "measure", verified) for reference in given)
+    runs.extend(measurement.run(reference, verified) for reference in given)
     return _placed(runs, partners, first[0], settings)
 
 
 def _steps(measurement: Measurement, first: tuple[int, Array], verified: NDArray[np.bool_]) -> Measured:
-    return measurement.run(EarlierUsable(measurement.frames, measurement.settings, first), "measure", verified)
+    return measurement.run(EarlierUsable(measurement.frames, measurement.settings, first), verified)
 
 
 def _closed(
@@ -106,7 +105,7 @@ def _closed(
     walk = Pass(picked.count, picked.shape[0] * picked.shape[1], measurement.xp is not np)
     settings = replace(measurement.settings, engine="auto", kernel_options=None)
     direct = Measurement(picked, walk, settings, measurement.xp).run(
-        FixedImage(image), "closure", np.zeros(picked.count, dtype=bool)
+        FixedImage(image), np.zeros(picked.count, dtype=bool)
     )
     good = direct.trusted(settings)
     away = np.hypot(*(direct.shifts - measured.shifts[numbers] + measured.shifts[start]).T)
@@ -136,7 +135,7 @@ def _bridged(
     if not asked.any():
         return measured, follows
     before = earlier(measured.usable & ~lost, 1, settings.apart)
-    again = measurement.run(GivenFrames(frames, settings, np.where(asked, before, -1)), "measure", verified & asked)
+    again = measurement.run(GivenFrames(frames, settings, np.where(asked, before, -1)), verified & asked)
     taken = asked & again.trusted(settings) & (before < np.arange(sound.size))
     return _chosen([measured, again], taken.astype(np.intp)), np.where(taken, before, follows)
 

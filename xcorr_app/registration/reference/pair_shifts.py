@@ -3,8 +3,7 @@
 A pair (i, j) says ``s_i - s_j = d_ij``. There are more pairs than frames, so they contradict each other where one is
 wrong, and the solution with the least absolute residuals leaves that one aside; Tukey's biweight then makes the most of
 those that agree (iteratively reweighted least squares: Holland and Welsch 1977, doi 10.1080/03610927708827533). The
-pairs reach only a few frames, so the normal equations are banded, and so is as much of their inverse as standard errors
-need (Takahashi, Fagan and Chin 1973; Erisman and Tinney 1975, doi 10.1145/360680.360704).
+pairs reach only a few frames, so the normal equations are banded.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ import numpy as np
 import scipy  # whose parts are loaded when they are asked for
 from numpy.typing import NDArray
 
-_ROUNDS = 30
-_CONVERGED = 1e-5
+_ROUNDS, _CONVERGED = 30, 1e-5
+"""Of either kind of weights at most, and the pixels that shifts change by in the last."""
 _MIN_RESIDUAL = 1e-3
 """Pixels below which residuals are what sub-pixel interpolation leaves."""
 _BIWEIGHT = 4.685
@@ -25,6 +24,8 @@ _BRIDGE = 1e-6
 """Weight, as a share of the others, of pairs that only join what nothing else joins."""
 _HOLD = 1e-9
 """The same of what holds a frame in place that no pair reaches."""
+_SOLVED_TOGETHER = 256
+"""Columns of the inverse that are computed, and forgotten, at a time."""
 
 
 @dataclass(frozen=True)
@@ -119,17 +120,10 @@ def _fit(
 
 def _inverse_diagonal(factor: NDArray[np.float64]) -> NDArray[np.float64]:
     """Diagonal (n,) of the inverse of a matrix from its lower Cholesky factor in band form (b + 1, n)."""
-    reach, count = factor.shape[0] - 1, factor.shape[1]
-    lower = factor / factor[0]  # unit diagonal
-    pivots = 1 / factor[0] ** 2
-    inverse = np.zeros(count)
-    square = np.zeros((reach, reach))  # of the inverse, right below and right of the diagonal element
-    for i in range(count - 1, -1, -1):
-        column = lower[1:, i].copy()
-        column[max(count - 1 - i, 0) :] = 0.0
-        beside = -square @ column
-        diagonal = pivots[i] - column @ beside
-        inverse[i] = diagonal
-        if reach:
-            square = np.block([[np.array([[diagonal]]), beside[None, :-1]], [beside[:-1, None], square[:-1, :-1]]])
-    return inverse
+    count = factor.shape[1]
+    parts = []
+    for first in range(0, count, _SOLVED_TOGETHER):
+        columns = np.arange(first, min(first + _SOLVED_TOGETHER, count))
+        unit = (np.arange(count)[:, None] == columns).astype(np.float64)
+        parts.append(scipy.linalg.cho_solve_banded((factor, True), unit)[columns, columns - first])
+    return np.concatenate(parts)

@@ -12,6 +12,7 @@ from xcorr_app.errors import ArgumentError
 REFERENCES = ("first", "last", "mean", "previous", "template")
 NUMBERED_REFERENCES = ("pairs",)
 _MAX_NUMBER = 1000
+"""Frames before each that it may be compared with."""
 
 
 def parse_reference(text: str) -> tuple[str, int]:

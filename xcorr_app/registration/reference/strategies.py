@@ -54,7 +54,7 @@ def measured_against(
         return measured, described, (*notes, f"There is no other usable frame to take the {name} of.")
     except NoUsableFrameError as error:
         nothing = FixedImage(measurement.xp.zeros(settings.measured_shape(frames.shape)))
-        return measurement.run(nothing, "measure", verified), "none", (str(error),)
+        return measurement.run(nothing, verified), "none", (str(error),)
 
 
 def _one_frame(measurement: Measurement, wanted: str, candidates: range, verified: NDArray[np.bool_]) -> Outcome:
@@ -62,7 +62,7 @@ def _one_frame(measurement: Measurement, wanted: str, candidates: range, verifie
     reference: Reference = FixedImage(image)
     if isinstance(measurement.frames, EvenlyLitFrames) and measurement.settings.contrast.sigma is None:
         reference = LitImage(image, number, measurement.frames, measurement.settings)
-    measured = measurement.run(reference, "measure", verified)
+    measured = measurement.run(reference, verified)
     return measured, f"{wanted} frame ({number})", instead(candidates[0], number)
 
 
@@ -88,7 +88,7 @@ def _image(measurement: Measurement, image: Array, verified: NDArray[np.bool_]) 
     prepared = prepare(Chunk(0, image[None], {}), measurement.settings)
     if not prepared.usable[0]:
         raise ArgumentError("the reference image has the same value everywhere, or no finite value")
-    return measurement.run(FixedImage(prepared.frames[0]), "measure", verified), "image", ()
+    return measurement.run(FixedImage(prepared.frames[0]), verified), "image", ()
 
 
 def _mean(measurement: Measurement, verified: NDArray[np.bool_]) -> Outcome | None:
@@ -96,10 +96,10 @@ def _mean(measurement: Measurement, verified: NDArray[np.bool_]) -> Outcome | No
     reference = mean_of_others(measurement)
     if reference.count < 2:
         return None
-    measured = measurement.run(reference, "measure", verified)
+    measured = measurement.run(reference, verified)
     kept = frames_to_average(measured, measurement.settings)
     described = "usable frames"
     if 2 <= kept.sum() < reference.count:
         reference = mean_of_others(measurement, kept)
-        measured, described = measurement.run(reference, "measure", verified), "frames to be trusted"
+        measured, described = measurement.run(reference, verified), "frames to be trusted"
     return measured, f"mean of all {described} ({reference.count}) but the one measured", (_NOT_ALIGNED,)

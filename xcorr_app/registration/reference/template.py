@@ -22,6 +22,7 @@ from xcorr_app.registration.reference.stack_statistics import aligned_mean_of_ot
 from xcorr_app.registration.settings import Settings
 
 _MAX_ROUNDS = 12
+"""After which a template is taken as it is, with a note."""
 _CONVERGED = 0.0005
 """The template is settled once no frame's shift changes by more than this, in pixels."""
 _FROM_EDGE = 2
@@ -53,11 +54,11 @@ def against_template(measurement: Measurement, begin: int, verified: NDArray[np.
     none, settings = np.zeros_like(verified), measurement.settings
     origin, image = measurement.prepared.first_usable(range(begin, measurement.frames.count))
     begun_with, notes = f"frame {origin}" if begin else f"first frame ({origin})", instead(begin, origin)
-    measured = measurement.run(FixedImage(image), "measure", none)
+    measured = measurement.run(FixedImage(image), none)
     if 2 * (measured.partial | measured.reweighted).sum() > measured.usable.sum() >= 2:
         # Aligned by the scene, the mean shows whatever else moves as a blur that no shift explains.
         if verified.any():
-            measured = measurement.run(FixedImage(image), "measure", verified)
+            measured = measurement.run(FixedImage(image), verified)
         return measured, f"{begun_with}, for a template", (*notes, _WOULD_BLUR)
     began, known = measured.shifts.copy(), measurement.xp.ones(image.shape, dtype=bool)
     shifts = measured.shifts
@@ -71,7 +72,7 @@ def against_template(measurement: Measurement, begin: int, verified: NDArray[np.
         rounds += 1
         placed = np.where(part[:, None], shifts - centre, 0.0)
         template = aligned_mean_of_others(measurement, placed, part, image, known)
-        measured = measurement.run(template, "measure", none)
+        measured = measurement.run(template, none)
         # A template fixes shifts only up to a common one.
         new = measured.shifts + centre
         new = new - _median((new - shifts)[part])
@@ -89,7 +90,7 @@ def against_template(measurement: Measurement, begin: int, verified: NDArray[np.
     if template is None or part.sum() < 2:
         return None
     if verified.any():
-        measured = measurement.run(template, "measure", verified)
+        measured = measurement.run(template, verified)
     offset = _origin(measured, began, origin, settings)
     # Shifts count from the frame begun with, whose own place in the template is as uncertain as any.
     own = measured.sigma[origin]

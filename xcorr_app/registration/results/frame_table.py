@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _UNMOVED = 1e-3
 """Pixels by which nothing is seen to move."""
 _DECIMALS = 1e6
+"""Steps of a pixel, or of what else a column holds, that numbers are rounded to."""
 
 # What begins like this is computed by spreadsheets. Names that begin with an apostrophe get one more, to be told apart.
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")

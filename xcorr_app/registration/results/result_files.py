@@ -55,6 +55,7 @@ def archive_of(result: Any, more: dict[str, Any]) -> bytes:
     """Content of an archive that `load_archive` reads, and `more` arrays; the same result gives the same bytes."""
     values = {each.name: getattr(result, each.name) for each in fields(result)}
     words = {name: values[name] for name in _READ if name in values}
+    words["unreadable"] = {int(frame): reason for frame, reason in result.unreadable.items()}
     text = json.dumps(words, default=lambda value: astuple(value) if isinstance(value, ShiftWindow) else str(value))
     arrays: dict[str, Any] = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     content = io.BytesIO()

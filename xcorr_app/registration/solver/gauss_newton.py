@@ -25,6 +25,7 @@ Numbers = NDArray[np.intp]
 _CONDITION = 1e-7
 """Smallest eigenvalue of a normal matrix over the largest: below, some motion changes nothing."""
 _MIN_SCORE = 0.02
+"""Correlation that steps are made longer by at most: of less, nothing is known of how noisy slopes are."""
 FEWEST = 64
 """Pixels that are worth comparing."""
 FARTHEST = 1.0

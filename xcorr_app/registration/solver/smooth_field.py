@@ -50,6 +50,7 @@ _BENDS = (1e-3, 1e3)
 _ROUNDED = 16
 """Pixels to which what the frame does not show of the reference is rounded down."""
 _MAX_KEPT = 8
+"""Sets of modes that a reference keeps, each for what frames do not show of it."""
 _CORRELATED_SIDE = 5
 """Pixels a side of the square in which residuals are alike."""
 

@@ -19,9 +19,11 @@ Progress = Callable[[str, int, int], None]
 _PIXELS_PER_CHUNK = 1 << 22
 """On a CPU; a chunk of less than half of that is not worth its calls."""
 _PIXELS_PER_DEVICE_CHUNK = 1 << 26
+"""Enough to keep a device busy while the host prepares the next."""
 _DEVICE_BYTES_PER_PIXEL = 128
 """What a measurement, verified in float64, needs at most for each pixel of a chunk, as a rule."""
 _MAX_FRAMES_PER_CHUNK = 512
+"""Of small frames a chunk has no more, whatever fits."""
 _HELD_PIXELS, _HELD_FRAMES = 1 << 29, 4096
 """The same for frames that need not be read, since the device holds them: there every range costs the host as much time
 as a hundred frames."""

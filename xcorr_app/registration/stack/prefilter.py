@@ -26,6 +26,7 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 DEFAULT_SIGMA = 8.0
 """Of the Gaussian, in pixels, where ``auto`` takes local contrast."""
 _MAX_SIGMA = 250.0
+"""Pixels; wider Gaussians are no longer local in any frame, and their taps fill memory."""
 _FLOOR = 0.01
 """Local deviation, as a share of the whole image's, below which a place counts as flat."""
 

@@ -13,7 +13,7 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 from xcorr_app.registration.masked.estimate import takes_masks
 from xcorr_app.registration.masked.rules import Masks
-from xcorr_app.registration.measuring.few_frames import spread
+from xcorr_app.registration.measuring.measured import spread
 from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.stack.frames import ArrayFrames, Frames, HeldFrames, held_if_few, smoothed_in_time
 from xcorr_app.registration.weights.borders import SURE, in_borders, without_rims
