@@ -47,7 +47,7 @@ LARGEST = {
     "xcorr_app/registration": 10951,
     "xcorr_app/report": 1070,
     "benchmarks": 4452,
-    "tests": 21130,
+    "tests": 21129,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
