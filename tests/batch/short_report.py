@@ -7,7 +7,7 @@ import pytest
 
 def shorten_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace what draws a stack, and the page."""
-    monkeypatch.setattr("xcorr_app.batch.align.pages.render_section", lambda stack, *_, **__: stack.name)
+    monkeypatch.setattr("xcorr_app.batch.align.run.render_section", lambda stack, *_, **__: stack.name)
     monkeypatch.setattr(
-        "xcorr_app.batch.align.pages.render_report", lambda report, *_: f"<title>{report.title}</title>\n"
+        "xcorr_app.batch.align.run.render_report", lambda report, *_: f"<title>{report.title}</title>\n"
     )

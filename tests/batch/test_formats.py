@@ -10,7 +10,7 @@ import tifffile
 import xcorr_app as xc
 from tests.batch.movies import DRIFT, align, files, movie, record, refused, shifts, write_movie, xcorr
 from tests.io.samples import write_ome, write_plain
-from xcorr_app.batch.align import pages
+from xcorr_app.batch.align import run as align_run
 
 pytestmark = pytest.mark.usefixtures("short_report")
 
@@ -105,13 +105,13 @@ def test_gaps_are_in_table_record_and_report(tmp_path, monkeypatch):
     numbered(tmp_path / "in", numbers=(1, 2, 5, 6))
     words = "skip time point 3 to 4"
     noted = []
-    real = pages.render_report
+    real = align_run.render_report
 
     def render(report, drawn):
         noted.extend(report.stacks[0].notes)
         return real(report, drawn)
 
-    monkeypatch.setattr(pages, "render_report", render)
+    monkeypatch.setattr(align_run, "render_report", render)
     run = align(tmp_path / "in", "-o", tmp_path / "out")
     assert words in run.stdout
     assert any(words in note for note in noted)

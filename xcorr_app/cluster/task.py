@@ -69,7 +69,7 @@ def compute_stack(work: Work[Any], version: str, spec: SeriesSpec) -> tuple[Outc
     with _ONE_AT_A_TIME:
         device = replace(work.chosen_device(work.options), is_asked_for=True)  # another worker may have one that works
         work = replace(work, discovery=Discovery(spec.layout, (spec,), ()), device=device)
-        for path in work.outputs(spec.name):
+        for path in (*work.outputs(spec.name), work.state.attachment(spec.name, ".json")):
             # Of a worker that was killed in mid-task.
             remove_abandoned(path)
         (found,) = compute_stacks(work, work.options.resources())

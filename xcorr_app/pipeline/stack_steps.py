@@ -190,7 +190,7 @@ class StackSteps:
         work, spec = self._work, self._spec
         check()
         facts = done.facts | {"seconds": self._lent.seconds, "decisions": [work.decide(spec).as_record()]}
-        kept, known = done.draw(), self._lent.complete()
+        kept, known = work.draw(done, self._lent), self._lent.complete()
         inputs = self._checksums.finished()
         kept = {"source": spec.source, "inputs": inputs} | kept
         work.state.save(spec.name, work.fingerprint(inputs), done.outputs, facts, kept, known)

@@ -102,9 +102,8 @@ class Finished:
     facts: Facts
     outputs: list[Path]
     result: Any
-    draw: Callable[[], Facts] = dict
-    """Called by another thread before the outputs are in place: draws more of them, and returns the plain values from
-    which :meth:`Work.restored` makes the result again."""
+    pictures: Any = None
+    """What is drawn of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +205,13 @@ class Work(Generic[OptionsT]):
         Files begun through `resources` are completed, and sources opened through it closed, afterwards.
         """
         raise NotImplementedError
+
+    def draw(self, done: Finished, resources: StackResources) -> Facts:
+        """Draw more outputs, in another thread, before they are in place.
+
+        Returns the plain values from which `restored` makes the result again.
+        """
+        return {}
 
     def restored(self, name: str, record: dict[str, Any]) -> Any:
         """Return the result that the record of an earlier run speaks of; None where it cannot be used."""

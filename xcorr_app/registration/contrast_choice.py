@@ -96,44 +96,44 @@ def by_local_contrast(
     if compares_neighbours(reference):
         # Of the middle of the stack, each beside the one before it that it shares no averaged frames with.
         numbers = frames.count // 2 + (1 + settings.apart) * np.arange(-1, _TRIED)
-        numbers = numbers[(numbers >= 0) & (numbers < frames.count)]
+        numbers = np.intersect1d(numbers, usable)
     else:
         first = int(usable[0] if one is None or by_image else one) % frames.count
         spread = np.linspace(0, frames.count - 1, _TRIED + 1).round().astype(int)
         spread = np.unique(np.delete(spread, np.abs(spread - first).argmin()))
-        numbers = spread if by_image else np.concatenate([[first], spread[spread != first]])
-    sample: Frames = HeldFrames.of(PickedFrames(frames, tuple(numbers.tolist())))
-    if _is_even(sample.read(0, 1).frames[0, *(settings.roi or ())]):
+        numbers = np.concatenate([[first], spread[spread != first]])
+    if len(numbers) < 2:
         return False
+    first, others = int(numbers[0]), spread if by_image else numbers[1:]
+    against: Any = reference if by_image else frames.read(first, first + 1).frames[0]
+    part = settings.roi or (slice(None), slice(None))
+    if _is_even(against[*part]):
+        return False
+    sample: Frames = HeldFrames.of(PickedFrames(frames, tuple(others.tolist())))
     trial, local, pixels = replace(settings, engine="fft", contrast=Contrast(), smooth_time=1), LOCAL, 1
-    against: Any = reference if by_image else "first"
     if min(settings.measured_shape(frames.shape)) >= _BINNED_FROM:
-        part = settings.roi or (slice(None), slice(None))
         sample, local, pixels = HeldFrames.of(BinnedFrames(sample, part)), Contrast(DEFAULT_SIGMA / 2), 2
-        against = binned(against[None, *part])[0] if by_image else against
+        against = binned(against[None, *part])[0]
         window = settings.window(frames.shape)
         reach = (max(window.dy_max, -window.dy_min) / 2, max(window.dx_max, -window.dx_min) / 2)
         trial = replace(trial, roi=None, max_shift=reach)
     found = measure(sample, against, replace(trial, contrast=local), tiles=False)
-    plain = measured.of(numbers)
+    plain, origin = measured.of(others), 0.0 if by_image else measured.shifts[first]
     if compares_neighbours(reference):
         # Sums of steps say nothing of how sure one is.
-        plain, pixels = measure(sample, against, trial, tiles=False), 1
-    shifts, sigma = plain.shifts / pixels, np.nan_to_num(plain.sigma, nan=np.inf, posinf=np.inf) / pixels
-    if not by_image:
-        shifts = shifts - shifts[0]
+        plain, origin, pixels = measure(sample, against, trial, tiles=False), 0.0, 1
+    shifts = (plain.shifts - origin) / pixels
+    sigma = np.nan_to_num(plain.sigma, nan=np.inf, posinf=np.inf) / pixels
     with np.errstate(invalid="ignore"):
         off = np.abs(found.shifts - shifts)
         apart = (off > _APART * np.hypot(found.sigma, sigma)).any(axis=1)
     rows = found.trusted(trial) & plain.usable & np.isfinite(off).all(axis=1)
-    tried = len(numbers) if by_image else len(numbers) - 1
-    rows[0] &= by_image
-    if not 2 * rows.sum() > tried:
+    if not 2 * rows.sum() > len(others):
         return False
     is_apart = bool(2 * (rows & apart).sum() > rows.sum())
     if is_apart:
         images = smoothed(taken(sample, np.arange(sample.count), trial))
-        image = smoothed(taken(ArrayFrames(against[None]), np.arange(1), trial))[0] if by_image else images[0]
+        image = smoothed(taken(ArrayFrames(against[None]), np.arange(1), trial))[0]
         both = np.stack([found.shifts, shifts], axis=1)
         each = [votes(image, moved_by(images[row], both[row]), both[row]) for row in np.flatnonzero(rows & apart)]
         better, worse = np.sum(each, axis=0)

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.batch.align.options import AlignOptions
-from xcorr_app.batch.align.pages import report_of
-from xcorr_app.batch.align.run import Align
+from xcorr_app.batch.align.run import Align, report_of
 from xcorr_app.batch.option import options_of
 from xcorr_app.cluster.connect import workers_of
 from xcorr_app.io.outputs import ENDINGS

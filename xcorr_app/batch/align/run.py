@@ -1,28 +1,34 @@
-"""What ``xcorr align`` does: every series found is aligned, and a report shows them all."""
+"""What ``xcorr align`` does: every series found is aligned and drawn, and a page shows them all."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
+
+import numpy as np
 
 from xcorr_app.batch.align.frames import SourceFrames, frames_of, scan_reference
 from xcorr_app.batch.align.motions import ENGINE as PATCHES_ENGINE
 from xcorr_app.batch.align.motions import FILES
 from xcorr_app.batch.align.options import AlignOptions
-from xcorr_app.batch.align.pages import SECTION, write_page
 from xcorr_app.batch.align.stack import align_stack
 from xcorr_app.batch.shared_options import explains_another, limits_for
 from xcorr_app.correlation.engines import choose_engine
 from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.select import Device, select_device
-from xcorr_app.io import SeriesSpec
+from xcorr_app.io import SeriesSpec, atomic_write_text
 from xcorr_app.io.outputs import ENDINGS
+from xcorr_app.io.source import timed
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.stages import Stages
+from xcorr_app.pipeline.stages import Stages, StageTime, own_version, processor, versions
 from xcorr_app.pipeline.state import REPORT, State
 from xcorr_app.pipeline.work import Finished, Outcome, Work
 from xcorr_app.registration import quality
@@ -30,10 +36,13 @@ from xcorr_app.registration.choice import decide_registration
 from xcorr_app.registration.results.frame_table import parse_shifts_csv
 from xcorr_app.registration.solver.basis import PATCHES, is_more_than_a_shift
 from xcorr_app.registration.stack.passes import Pass
-from xcorr_app.report.html import load_template
-from xcorr_app.report.records import StackReport
+from xcorr_app.report.encoding import ALONE, MAX_SECTIONS, room_for
+from xcorr_app.report.html import load_template, own_page, render_report, render_section
+from xcorr_app.report.records import RunReport, StackReport
 from xcorr_app.report.summary import summarise
 
+SECTION = ".html"
+"""Of the file beside a stack's record that holds its section of the page of all, for when the page is written."""
 _OF_ONE_IMAGE = ("first", "last")
 """References by name that all frames share; a mean, say, leaves out the frame that is measured."""
 
@@ -117,6 +126,105 @@ class Align(Work[AlignOptions]):
         """See `Work`."""
         return summarise(result).is_no_better or any(quality.FAILS_THE_RUN & set(row.flags) for row in result.rows)
 
+    def draw(self, done: Finished, resources: StackResources) -> dict[str, Any]:
+        """See `Work`: a stack's section and, of one of many, a page of its own.
+
+        What a quick report leaves out is in the tables of shifts.
+        """
+        report: StackReport = done.result
+        files, room, kind = {}, room_for(self.stacks), self.options.report
+        has_page = kind == "full" and room is not ALONE
+        with timed(resources.stages.meter, "draw"):
+            shown = None if done.pictures is None else done.pictures.pictures()
+            report = replace(report, files=tuple(path.name for path in done.outputs), pictures=shown)
+            if kind != "none" and self.stacks <= MAX_SECTIONS:
+                page = own_page(report.name) if has_page else ""
+                base = own_page(report.name).removesuffix(REPORT)
+                section = render_section(report, room, page, base, is_alone=self.stacks == 1)
+                files[self.state.attachment(report.name, SECTION)] = section
+            if has_page:
+                run = _run_report(self, [done.facts["engine"]], (report,), report.name)
+                files[self.out / report.name / REPORT] = render_report(run)
+        for path, text in files.items():
+            resources.write_bytes(path, text.encode())
+        done.outputs.extend(files)
+        return {"report": report.as_record()}
+
     def report(self, outcomes: Sequence[Outcome], stages: Stages) -> Path | None:
-        """See `Work`."""
-        return write_page(self, outcomes, stages)
+        """See `Work`: with ``-v`` the page shows what the stages took, too, which is never the same again."""
+        path = self.out / REPORT
+        if self.options.report == "none":
+            # That of an earlier run would show something else.
+            path.unlink(missing_ok=True)
+            return None
+        ran = (outcome.facts["engine"] for outcome in outcomes if "engine" in outcome.facts)
+        reports, sections = tuple(map(report_of, outcomes)), {}
+        shown = sorted(stages.times(), key=lambda stage: -stage.held_up) if self.options.verbose else ()
+        for outcome in outcomes:
+            with suppress(FileNotFoundError):
+                sections[outcome.name] = self.state.attachment(outcome.name, SECTION).read_text(encoding="utf-8")
+        pages = frozenset(report.name for report in reports if (self.out / report.name / REPORT).is_file())
+        run = replace(_run_report(self, ran, reports, _title(self), shown), pages=pages)
+        atomic_write_text(path, render_report(run, sections))
+        return path
+
+
+def report_of(outcome: Outcome) -> StackReport:
+    """What is shown of a stack, failed ones included."""
+    return outcome.result or StackReport(outcome.name, failure=outcome.failure)
+
+
+def _run_report(
+    work: Work[AlignOptions],
+    engines: Iterable[str],
+    stacks: tuple[StackReport, ...],
+    title: str,
+    stages: Sequence[StageTime] = (),
+) -> RunReport:
+    # The day alone, so that a run resumed on the same day gives the same bytes.
+    date = datetime.now(UTC).strftime("%Y-%m-%d")
+    # What was asked for, where no engine ran.
+    ran = ", ".join(dict.fromkeys(engines)) or work.options.settings.engine
+    # As it can be typed: a name that begins with a dash would be read as an option.
+    inputs = [f"./{path}" if str(path).startswith("-") else str(path) for path in work.inputs]
+    return RunReport(
+        title,
+        _facts(work, ran),
+        stacks,
+        date,
+        tuple(stages),
+        shlex.join(["xcorr", "align", *inputs, "-o", "OUT", *work.options.words()]),
+    )
+
+
+def _title(work: Work[AlignOptions]) -> str:
+    names = [path.name or str(path) for path in work.inputs]
+    return f"Alignment of {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+
+
+def _facts(work: Work[AlignOptions], engines: str) -> tuple[tuple[str, str], ...]:
+    """What ran on what; nothing that differs between a run and the same run resumed."""
+    options, s = work.options, work.options.settings
+    measured = f"{s.normalization}, sub-pixel {s.subpixel}" + (f" (1/{s.upsample} px)" if s.subpixel == "dft" else "")
+    extras = [f"prefilter {s.prefilter}"] if s.prefilter.name else []
+    if s.roi is not None:
+        rows, columns = s.roi
+        extras.append(f"rows {rows.start}:{rows.stop}, columns {columns.start}:{columns.stop}")
+    written = (
+        f"{options.interpolation} interpolation, border {options.border}"
+        if options.apply
+        else "measured only, not moved"
+    )
+    on_cpu = "32 frames a stack" if work.device.xp is np else "every frame"
+    known = {"auto": on_cpu, "all": "every frame", "none": "not checked"}
+    checked = known.get(str(options.verified), f"{options.verified} frames a stack")
+    return (
+        ("Program", f"xcorr {own_version()}"),
+        ("Input", ", ".join(str(path) for path in work.inputs)),
+        ("Device", f"{work.device.description}; {processor()}"),
+        ("Engine", engines),
+        ("Measured by", "; ".join([measured, *extras])),
+        ("Checked against the float64 FFT", checked),
+        ("Output", written),
+        ("Versions", ", ".join(f"{name} {version}" for name, version in versions().items() if name != "xcorr-app")),
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -23,7 +22,6 @@ from xcorr_app.batch.align.frames import (
 from xcorr_app.batch.align.motions import Measured, measured_by_motion, measured_by_patches
 from xcorr_app.batch.align.moving import Moved, move_stack
 from xcorr_app.batch.align.options import AlignOptions
-from xcorr_app.batch.align.pages import draw_stack
 from xcorr_app.batch.align.projections import Projections
 from xcorr_app.errors import InputError
 from xcorr_app.io import SeriesSpec, Source, make_folder
@@ -94,8 +92,7 @@ def align_stack(
         "unreadable": {str(frame): reason for frame, reason in result.unreadable.items()},
     }
     outputs = [folder / name for name in files] + ([] if target is None else [target])
-    draw = partial(draw_stack, report, projections, work, result.engine, outputs, resources)
-    return Finished(facts, outputs, report, draw)
+    return Finished(facts, outputs, report, projections)
 
 
 def measured_by_shifts(frames: SourceFrames, options: AlignOptions, resources: StackResources) -> Measured:

@@ -6,7 +6,7 @@ import math
 
 from rich.console import Console
 
-from xcorr_app.batch.align.pages import report_of
+from xcorr_app.batch.align.run import report_of
 from xcorr_app.cli.printing.tables import STYLES, StackLine, new_table, print_stacks, say
 from xcorr_app.pipeline.work import Run
 from xcorr_app.registration.assessment import BeforeAfter
