@@ -44,10 +44,10 @@ LARGEST = {
     "xcorr_app/io": 4562,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1137,
-    "xcorr_app/registration": 10951,
+    "xcorr_app/registration": 10814,
     "xcorr_app/report": 1070,
     "benchmarks": 4452,
-    "tests": 21129,
+    "tests": 21126,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
