@@ -1,5 +1,5 @@
 // By how much the pixel that stands out most lies beyond all eight around it, above the highest or below the lowest
-// (xcorr_app/registration/weights/outliers.py): one number a block, in double precision, of every BLOCKS-th stretch of pixels;
+// (xcorr_app/registration/weights/filling.py): one number a block, in double precision, of every BLOCKS-th stretch of pixels;
 // zero where none does. Neighbours of the rim are mirrored there; a value that is no number counts as zero for its
 // neighbours, and does not stand out itself. A thread takes a pixel at a time. Floor: one read of the image.
 // Document: none.

@@ -1,6 +1,6 @@
 // How many steps between neighbours along every fourth row of an image are smaller than LIMIT times what
 // peaks/outlier_pixels.cu found, and how many are zero: two numbers a block, of every BLOCKS-th stretch of steps. They tell
-// whether the median step is so small that something stands out (xcorr_app/registration/weights/outliers.py), without sorting. A
+// whether the median step is so small that something stands out (xcorr_app/registration/weights/filling.py), without sorting. A
 // value that is no number counts as zero. Floor: one read of these rows.
 // Document: none.
 #include "problem.cuh"

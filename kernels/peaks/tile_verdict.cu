@@ -1,6 +1,6 @@
 // What the tiles of a frame say about its shift, by the sums over each that tile_sums.cu leaves: which agree and which
 // differ (xcorr_app/registration/parts/tiles.py, _judged), what share of them resembles the reference at all, and by how much
-// turning, scale and shear move the edge of the frame against its centre (xcorr_app/registration/parts/linear_motion.py,
+// turning, scale and shear move the edge of the frame against its centre (xcorr_app/registration/parts/tile_agreement.py,
 // edge_offsets). Those files say why. A block takes one frame, a thread every THREADS-th of its tiles; all in double
 // precision and in a fixed order. Floor: one read of the sums; the time of a launch, as frames looked at are few.
 // Document: none; Lucas and Kanade 1981 for displacements by slopes.
@@ -8,7 +8,7 @@
 #include "numbers.cuh"
 #include "warp.cuh"
 
-#ifndef UNSHARED  // the callers define them, xcorr_app/registration/parts/tiles.py and linear_motion.py
+#ifndef UNSHARED  // the callers define them, xcorr_app/registration/parts/tiles.py and tile_agreement.py
 #define UNSHARED 0.3
 #define DEVIATIONS 6.0
 #define MIN_SHOWN 0.02

@@ -9,7 +9,6 @@ frames as they are prefer (``parts/tile_votes.py``), each of which counts as muc
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,8 +17,8 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.measuring.measured import Measured, taken
-from xcorr_app.registration.parts.tile_bins import binned
+from xcorr_app.registration.measuring.measured import Measured, Trial, taken
+from xcorr_app.registration.parts.tile_bins import binned, evenness
 from xcorr_app.registration.parts.tile_votes import MIN_VOTES, moved_by, smoothed, votes
 from xcorr_app.registration.reference.reference_names import by_frames, compares_neighbours
 from xcorr_app.registration.settings import Roi, Settings
@@ -32,8 +31,8 @@ _MIN_SIDE = 96
 """Rows and columns below which there is nothing local about a Gaussian of the default width."""
 _BINNED_FROM = 320
 """Rows and columns from which bins of 2 x 2 pixels are enough to try on."""
-_EVEN, _TILE = 0.95, 16
-"""Square of the mean power of tiles over their mean square, above which none outvotes the others; their sides."""
+_EVEN = 0.95
+"""Evenness of an image above which no part outvotes the others."""
 _AGREE_WITHIN = 0.15
 """Shifts agree that differ by less than this, for what the rims of local contrast do, and three standard errors."""
 _MAX_ERROR = 1.0
@@ -51,10 +50,6 @@ NOTE = (
     f"Measured by local contrast ({LOCAL}): on the frames tried, it is surer than the frames as they are, or more "
     "parts of the picture agree with what it finds."
 )
-
-
-Measure = Callable[..., Measured]
-"""Measures frames against a reference by settings, with or without a look at their tiles: `StackMeasurement.trial`."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +76,7 @@ class BinnedFrames(FramesOver):
 
 
 def by_local_contrast(
-    frames: Frames, reference: str | int | Array, settings: Settings, measure: Measure, measured: Measured
+    frames: Frames, reference: str | int | Array, settings: Settings, measure: Trial, measured: Measured
 ) -> bool:
     """Whether the stack is better measured by local contrast; tried on a few frames spread over it.
 
@@ -107,7 +102,8 @@ def by_local_contrast(
     first, others = int(numbers[0]), spread if by_image else numbers[1:]
     against: Any = reference if by_image else frames.read(first, first + 1).frames[0]
     part = settings.roi or (slice(None), slice(None))
-    if _is_even(against[*part]):
+    # Where all parts show about as much, local contrast would count them as they count now.
+    if evenness(against[*part]) > _EVEN:
         return False
     sample: Frames = HeldFrames.of(PickedFrames(frames, tuple(others.tolist())))
     trial, local, pixels = replace(settings, engine="fft", contrast=Contrast(), smooth_time=1), LOCAL, 1
@@ -144,14 +140,6 @@ def by_local_contrast(
             return bool(better > worse)
     error = [float(np.median(sigma[rows].max(axis=1))) for sigma in (sigma, found.sigma)]
     return error[1] < (_MAX_SIGMA_RATIO_APART if is_apart else _MAX_SIGMA_RATIO) * error[0]
-
-
-def _is_even(image: Array) -> bool:
-    """Whether all parts of an image (h, w) show about as much: local contrast would count them as they count now."""
-    rows, columns = (size // _TILE for size in image.shape)
-    values = image[: rows * _TILE, : columns * _TILE].astype(np.float64)
-    power = ((values - values.mean()) ** 2).reshape(rows, _TILE, columns, _TILE).mean(axis=(1, 3))
-    return bool(power.mean() ** 2 > _EVEN * (power * power).mean())
 
 
 def agree(one: Measured, other: Measured) -> NDArray[np.bool_]:

@@ -21,8 +21,8 @@ from xcorr_app.registration.field.window_match import (
 from xcorr_app.registration.solver.sampling import coefficients
 from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
+from xcorr_app.registration.warping.device_warp import ndimage_of
 from xcorr_app.registration.warping.grid import Grid, pixel_bases, with_edges
-from xcorr_app.registration.warping.ndimage import ndimage_of
 from xcorr_app.registration.warping.warp import at_every_pixel, places_of
 
 Floats = NDArray[np.float64]

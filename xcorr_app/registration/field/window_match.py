@@ -25,8 +25,8 @@ from xcorr_app.registration.solver.gauss_newton import FARTHEST, Fits, Solver
 from xcorr_app.registration.solver.sampling import Numbers, coefficients, shifted_windows, views_of, windows_of
 from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.registration.standard_error.significance import significance
+from xcorr_app.registration.warping.device_warp import ndimage_of
 from xcorr_app.registration.warping.matrices import Matrix
-from xcorr_app.registration.warping.ndimage import ndimage_of
 
 _MIN_VARIANCE = 1e-12
 """Share of the square of the largest value below which a window holds nothing but rounding."""

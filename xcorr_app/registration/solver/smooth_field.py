@@ -28,9 +28,8 @@ from xcorr_app.gpu.resample.warping import warp_on_device
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.solver.basis import slopes_of
 from xcorr_app.registration.solver.gauss_newton import FEWEST, compared, dots
-from xcorr_app.registration.warping.device_warp import splines_of
+from xcorr_app.registration.warping.device_warp import ndimage_of, splines_of
 from xcorr_app.registration.warping.grid import pixel_bases
-from xcorr_app.registration.warping.ndimage import ndimage_of
 from xcorr_app.registration.warping.warp import at_every_pixel, inside_frame, linear_at, places_of
 
 Floats = NDArray[np.float64]

@@ -11,8 +11,8 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.solver.basis import Basis, slopes_of
 from xcorr_app.registration.solver.gauss_newton import Fits, Numbers, Solver, compared
 from xcorr_app.registration.solver.sampling import coefficients, seen_through, shifted_windows
+from xcorr_app.registration.warping.device_warp import ndimage_of
 from xcorr_app.registration.warping.matrices import Matrix
-from xcorr_app.registration.warping.ndimage import ndimage_of
 
 Floats = NDArray[np.float64]
 
