@@ -35,7 +35,7 @@ LAYERS = (
 """From the lowest to the highest; a module imports from its own layer and those before it."""
 LARGEST = {
     "xcorr_app/arrays": 230,
-    "xcorr_app/batch": 2705,
+    "xcorr_app/batch": 2704,
     "xcorr_app/cli": 778,
     "xcorr_app/cluster": 227,
     "xcorr_app/correlation": 2021,
@@ -44,10 +44,10 @@ LARGEST = {
     "xcorr_app/io": 4562,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1137,
-    "xcorr_app/registration": 10814,
+    "xcorr_app/registration": 10811,
     "xcorr_app/report": 1070,
     "benchmarks": 4452,
-    "tests": 21126,
+    "tests": 21117,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
