@@ -41,7 +41,7 @@ LARGEST = {
     "xcorr_app/correlation": 2021,
     "xcorr_app/filtering": 1587,
     "xcorr_app/gpu": 4989,
-    "xcorr_app/io": 4564,
+    "xcorr_app/io": 4562,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1137,
     "xcorr_app/registration": 10951,

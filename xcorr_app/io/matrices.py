@@ -153,17 +153,14 @@ def scan_matrices(path: Path, channel: Channel | None = None, limits: Limits | N
     limits = limits or Limits()
     if not is_zarr(path) and _is_npy(split_inner(path)[0]):
         array = npy.read_header(path)
-        if not (channel is not None and _is_coloured(array.shape)):
+        in_colour = len(array.shape) in (3, 4) and array.shape[-1] == 3
+        if channel is None or not in_colour:
             return _scan_npy(path, array, limits)
     if channel is None:
         file = scan_file(path, limits)
         return _of_image(file, file.metadata.sizes["C"])
     file = scan_channel(path, limits, channel=channel, lenient=True)
     return _of_image(file, file.file.metadata.sizes["C"] if isinstance(file, PickedImage) else 1)
-
-
-def _is_coloured(shape: tuple[int, ...]) -> bool:
-    return len(shape) in (3, 4) and shape[-1] == 3
 
 
 def _is_npy(path: Path) -> bool:
@@ -185,7 +182,9 @@ def _of_image(file: ImageFile, channels: int) -> MatrixFile:
 
 
 def _scan_npy(path: Path, array: npy.NpyArray, limits: Limits) -> MatrixFile:
-    shape, dtype = _without_ones(array.shape), array.dtype.newbyteorder("=")
+    # Leading axes of size one are left out.
+    shape = (*(size for size in array.shape[:-2] if size != 1), *array.shape[-2:])
+    dtype = array.dtype.newbyteorder("=")
     if not 2 <= len(shape) <= 4 or 0 in shape:
         raise InputError(
             f"{path}: holds an array of shape {array.shape}; matrices are (H, W), (K, H, W) or (N, M, H, W) "
@@ -196,8 +195,3 @@ def _scan_npy(path: Path, array: npy.NpyArray, limits: Limits) -> MatrixFile:
     limits.check_plane(path, shape[-2], shape[-1], dtype)
     limits.check_pages(path, math.prod(shape[:-2]))
     return MatrixFile(path, shape, dtype, lambda: np.array(npy.map_array(path, array), dtype, order="C"))
-
-
-def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Shape without the leading axes of size one, of which rows and columns are none."""
-    return (*(size for size in shape[:-2] if size != 1), *shape[-2:])
