@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import reprlib
-import warnings
 from numbers import Real
 from typing import Any
 
@@ -24,18 +23,6 @@ def as_number(value: Any, name: str) -> float:
     if not is_number(value):
         raise ArgumentError(f"{name} is {reprlib.repr(value)}: give a number")
     return float(value)
-
-
-def renamed(value: Any, name: str, old_value: Any, old_name: str, calls: int = 1) -> Any:
-    """Return an argument, or what came by the name that it had before this release.
-
-    That is warned of at the line that called, so many `calls` above the one that asks.
-    """
-    if old_value is None:
-        return value
-    note = f"{old_name} is {name} now: {name}={old_value!r}; {old_name} goes next"
-    warnings.warn(note, FutureWarning, stacklevel=2 + calls)
-    return old_value
 
 
 def check_image(value: Any, name: str) -> None:

@@ -24,22 +24,6 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP)
     const Left* left = left_of(p, lefts, pair);
     const Right* right = right_of(p, rights_of_all, pair);
     const Span ys = overlap(p.left_height, p.right_height, dy);
-    const Span xs = overlap_of_any(p.left_width, p.right_width, dx, WARP);
-
-    Sum sum = 0;
-    for (int y = ys.first; y < ys.last; ++y) {
-        const Row<Left> left_row = row_of(left, p.left_height, p.left_width, y + dy);
-        const Row<Right> right_row = row_of(right, p.right_height, p.right_width, y);
-        for (int x = xs.first; x < xs.last; x += WARP) {
-            SlidingRow sliding;
-            sliding.load(left_row, x + dx, lane);
-            const Sum right_elements = right_row.at(x + lane);
-#pragma unroll
-            for (int k = 0; k < WARP; ++k) {
-                sum += sliding.here * broadcast(right_elements, k);
-                sliding.slide(lane);
-            }
-        }
-    }
+    const Sum sum = slid_rows(p, left, right, dy, dx, ys.first, ys.last, lane);
     if (ix + lane < p.shifts_x) plane_of(p, planes, pair)[(long long)iy * p.shifts_x + ix + lane] = sum;
 }

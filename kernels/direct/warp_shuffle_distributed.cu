@@ -35,23 +35,7 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP)
     const Left* left = left_of(p, lefts, pair);
     const Right* right = right_of(p, rights_of_all, pair);
     const int first_row = overlap(p.left_height, p.right_height, dy).first;
-    const Span xs = overlap_of_any(p.left_width, p.right_width, dx, WARP);
-
-    Sum sum = 0;
-    for (int y = first_row + task.first; y < first_row + task.last; ++y) {
-        const Row<Left> left_row = row_of(left, p.left_height, p.left_width, y + dy);
-        const Row<Right> right_row = row_of(right, p.right_height, p.right_width, y);
-        for (int x = xs.first; x < xs.last; x += WARP) {
-            SlidingRow sliding;
-            sliding.load(left_row, x + dx, lane);
-            const Sum right_elements = right_row.at(x + lane);
-#pragma unroll
-            for (int k = 0; k < WARP; ++k) {
-                sum += sliding.here * broadcast(right_elements, k);
-                sliding.slide(lane);
-            }
-        }
-    }
+    const Sum sum = slid_rows(p, left, right, dy, dx, first_row + task.first, first_row + task.last, lane);
     if (ix + lane < p.shifts_x)
         atomicAdd(plane_of(p, planes, pair) + (long long)task.iy * p.shifts_x + ix + lane, sum);
 }

@@ -6,6 +6,7 @@
 // are an argument of the kernel: constant memory of that launch, so other taps need no recompilation. Integer results
 // that did not fit their type are counted: a thread adds its count to `*clipped` once (null: nowhere).
 #pragma once
+#include "lanes.cuh"
 
 #ifndef IMAGE_TYPE
 #define IMAGE_TYPE float
@@ -46,9 +47,6 @@
 #else
 #define TAKES_MORE 0
 #endif
-
-#define WARP 32
-#define ALL_LANES 0xffffffffu
 
 typedef IMAGE_TYPE Image;    // unsigned char, unsigned short, short, float or double
 typedef RESULT_TYPE Result;  // one of the same; integers are rounded half to even and clipped

@@ -1,11 +1,7 @@
 // Shared-memory tiles: conversion on load, zero outside the matrix, 16-byte reads.
 #pragma once
 #include "async_copy.cuh"
-
-// Dynamic shared memory of the block as floats: every input type is exact in float. A host build defines its own.
-#ifndef SHARED_FLOATS
-#define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]
-#endif
+#include "lanes.cuh"
 
 struct __align__(16) Four {
     float at[4];

@@ -1,8 +1,6 @@
 // Exchange between the 32 lanes of a warp.
 #pragma once
-
-#define WARP 32
-#define ALL_LANES 0xffffffffu
+#include "lanes.cuh"
 
 // 32 consecutive elements of a left row, one a lane, that slide to the left by one element a step (two registers: the
 // elements at hand and the 32 that follow). A step costs two shuffles.
@@ -23,8 +21,24 @@ struct SlidingRow {
 
 __device__ __forceinline__ Sum broadcast(Sum value, int lane) { return __shfl_sync(ALL_LANES, value, lane); }
 
-__device__ __forceinline__ Sum warp_sum(Sum value) {
+// Sums rows first ... last of the right, at 32 dx from `dx` on, a lane each: left values slide, right ones are broadcast.
+__device__ __forceinline__ Sum slid_rows(const Problem& p, const Left* left, const Right* right, int dy, int dx, int first,
+                                         int last, int lane) {
+    const Span xs = overlap_of_any(p.left_width, p.right_width, dx, WARP);
+    Sum sum = 0;
+    for (int y = first; y < last; ++y) {
+        const Row<Left> left_row = row_of(left, p.left_height, p.left_width, y + dy);
+        const Row<Right> right_row = row_of(right, p.right_height, p.right_width, y);
+        for (int x = xs.first; x < xs.last; x += WARP) {
+            SlidingRow sliding;
+            sliding.load(left_row, x + dx, lane);
+            const Sum right_elements = right_row.at(x + lane);
 #pragma unroll
-    for (int distance = WARP / 2; distance > 0; distance /= 2) value += __shfl_xor_sync(ALL_LANES, value, distance);
-    return value;
+            for (int k = 0; k < WARP; ++k) {
+                sum += sliding.here * broadcast(right_elements, k);
+                sliding.slide(lane);
+            }
+        }
+    }
+    return sum;
 }

@@ -3,9 +3,6 @@
 #include "problem.cuh"
 #include "warp.cuh"
 
-#ifndef SHARED_FLOATS  // a host build defines its own
-#define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]
-#endif
 #define THREADS 128
 #define MOST 8  // images that are looked at together
 
@@ -40,15 +37,7 @@ __device__ __forceinline__ Complex turned(Complex value, double turns) {
 // Sums over a block of COUNT values of each thread, to `out`.
 template <int COUNT>
 __device__ __forceinline__ void sum_over_block(double (&values)[COUNT], double* of_warps, double* out) {
-    const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
-#pragma unroll
-    for (int k = 0; k < COUNT; ++k) {
-#pragma unroll
-        for (int distance = WARP / 2; distance > 0; distance /= 2)
-            values[k] += __shfl_xor_sync(ALL_LANES, values[k], distance);
-        if (lane == 0) of_warps[warp * COUNT + k] = values[k];
-    }
-    __syncthreads();
+    sums_of_warps(values, of_warps);
     for (int k = (int)threadIdx.x; k < COUNT; k += THREADS) {
         double total = 0.0;
         for (int w = 0; w < THREADS / WARP; ++w) total += of_warps[w * COUNT + k];

@@ -15,9 +15,6 @@
 #ifndef WARPS
 #define WARPS 4
 #endif
-#ifndef SHARED_FLOATS  // a host build defines its own
-#define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]
-#endif
 #define SIDE 5
 #define REACH (SIDE / 2)
 #define SHIFTS (SIDE * SIDE)
@@ -91,8 +88,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
 #pragma unroll
     for (int k = 0; k < SUMS; ++k) {
         double sum = k < SHIFTS ? product[k / SIDE % SIDE][k % SIDE] : common[k < SHIFTS ? 0 : k - SHIFTS];
-#pragma unroll
-        for (int distance = WARP / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, distance);
+        sum = warp_sum(sum);
         if (thread % WARP == 0) of_warps[thread / WARP][k] = sum;
     }
 

@@ -7,7 +7,7 @@
 // Document: none.
 #include "problem.cuh"
 #include "clean_fraction.cuh"
-#include "no_number.cuh"
+#include "numbers.cuh"
 #include "tile_scatter.cuh"
 
 #define WARPS 4

@@ -6,9 +6,6 @@
 #include "problem.cuh"
 #include "warp.cuh"
 
-#ifndef SHARED_FLOATS  // a host build defines its own
-#define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]
-#endif
 #define THREADS 256
 #define IMAGES 3
 #define EDGES 4
@@ -18,7 +15,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     held_pixels(const Right* one, const Right* two, const Right* three, int* counts, int height, int width, int blocks) {
     SHARED_FLOATS(shared);
     int* of_warps = reinterpret_cast<int*>(shared);  // [THREADS / WARP][KINDS]
-    const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
     const double first_a = (double)one[0], first_b = (double)two[0], first_c = (double)three[0];
     int number[KINDS] = {0, 0, 0, 0, 0};
     for (int k = (int)blockIdx.x * THREADS + (int)threadIdx.x; k < height * width; k += blocks * THREADS) {
@@ -39,14 +35,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         for (int k = (int)threadIdx.x; k < (is_row ? width : height); k += THREADS)
             number[KINDS - 1] += !((double)image[begin + k * step] == value);
     }
-#pragma unroll
-    for (int kind = 0; kind < KINDS; ++kind) {
-#pragma unroll
-        for (int distance = WARP / 2; distance > 0; distance /= 2)
-            number[kind] += __shfl_xor_sync(ALL_LANES, number[kind], distance);
-        if (lane == 0) of_warps[KINDS * warp + kind] = number[kind];
-    }
-    __syncthreads();
+    sums_of_warps(number, of_warps);
     if (threadIdx.x >= KINDS) return;
     int total = 0;
     for (int w = 0; w < THREADS / WARP; ++w) total += of_warps[KINDS * w + threadIdx.x];

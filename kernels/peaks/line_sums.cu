@@ -1,4 +1,4 @@
-// What lines of images tell at a glance (xcorr_app/registration/artefacts/line_glance.py), in double precision. Of rows first, first
+// What lines of images tell at a glance (xcorr_app/registration/weights/line_offsets.py), in double precision. Of rows first, first
 // + 2, ... of two images: sums of slope times difference, and of the slope squared, where each odd row is compared with
 // the mean of the two beside it: a block takes one such row, and leaves two numbers. Of a third image: means of GROUPS
 // parts of every row, then of every column; a thread of the blocks that follow takes a part of a line. Floor: one read of
@@ -7,9 +7,6 @@
 #include "problem.cuh"
 #include "warp.cuh"
 
-#ifndef SHARED_FLOATS  // a host build defines its own
-#define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]
-#endif
 #define THREADS 128
 #define GROUPS 16
 

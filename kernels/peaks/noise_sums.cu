@@ -6,9 +6,6 @@
 #include "problem.cuh"
 #include "warp.cuh"
 
-#ifndef SHARED_FLOATS  // a host build defines its own
-#define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]
-#endif
 #define THREADS 256
 #define LAGS 3
 #define SUMS (2 * (2 * LAGS + 1))  // products and factors: of no lag, then of lags down, then across
@@ -18,7 +15,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                int parts) {
     SHARED_FLOATS(shared);
     double* of_warps = reinterpret_cast<double*>(shared);  // [THREADS / WARP][SUMS]
-    const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
     const int number = (int)blockIdx.x / parts, part = (int)blockIdx.x - number * parts;
     const Right* image = images + (long long)number * height * width;
     const double level = (double)image[0];
@@ -49,14 +45,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             }
         }
     }
-#pragma unroll
-    for (int kind = 0; kind < SUMS; ++kind) {
-#pragma unroll
-        for (int distance = WARP / 2; distance > 0; distance /= 2)
-            sum[kind] += __shfl_xor_sync(ALL_LANES, sum[kind], distance);
-        if (lane == 0) of_warps[warp * SUMS + kind] = sum[kind];
-    }
-    __syncthreads();
+    sums_of_warps(sum, of_warps);
     if (threadIdx.x >= SUMS) return;
     double total = 0.0;
     for (int w = 0; w < THREADS / WARP; ++w) total += of_warps[w * SUMS + threadIdx.x];

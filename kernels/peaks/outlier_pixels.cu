@@ -1,18 +1,15 @@
 // By how much the pixel that stands out most lies beyond all eight around it, above the highest or below the lowest
-// (xcorr_app/registration/weights/outliers.py): one number a block, in double precision, of every BLOCKS-th stretch of pixels;
+// (xcorr_app/registration/weights/filling.py): one number a block, in double precision, of every BLOCKS-th stretch of pixels;
 // zero where none does. Neighbours of the rim are mirrored there; a value that is no number counts as zero for its
 // neighbours, and does not stand out itself. A thread takes a pixel at a time. Floor: one read of the image.
 // Document: none.
 #include "problem.cuh"
+#include "numbers.cuh"
 #include "warp.cuh"
 
-#ifndef SHARED_FLOATS  // a host build defines its own
-#define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]
-#endif
 #define THREADS 256
 
 __device__ __forceinline__ bool is_number(double value) { return value - value == 0.0; }
-__device__ __forceinline__ int mirrored(int i, int size) { return i < 0 ? -i : i < size ? i : 2 * size - 2 - i; }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     outlier_pixels(const Right* image, double* max_of_blocks, int height, int width, int blocks) {

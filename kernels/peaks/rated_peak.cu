@@ -12,9 +12,8 @@
 // no value is moved. `scores` are another plane of the same shifts, `margin` larger on every side, whose 5 x 5 values
 // around the peak are written too; `workspace` takes the transformed planes. Floor: one read of the planes; the medians take 64 reads of the samples from the cache.
 // Document: none.
-#ifndef SHARED_FLOATS  // a host build defines its own
-#define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]
-#endif
+#include "lanes.cuh"
+
 #ifndef FISHER
 #define FISHER 0
 #endif
@@ -24,7 +23,6 @@
 
 #define THREADS 256
 #define LANES 32
-#define ALL 0xffffffffu
 #define RIVAL_DISTANCE 3
 #define TIE 1e-6
 #define RECORD 49  // row, column, value, rival, climbs, samples; 25 scores; 9 values; 4 medians, 4 and value of FISHER
@@ -52,7 +50,7 @@ __device__ __forceinline__ Best better(Best a, Best b) {
 __device__ __forceinline__ Best best_of_block(Best own, Best* of_warps) {
 #pragma unroll
     for (int distance = LANES / 2; distance > 0; distance /= 2) {
-        const Best other = {__shfl_xor_sync(ALL, own.value, distance), __shfl_xor_sync(ALL, own.index, distance)};
+        const Best other = {__shfl_xor_sync(ALL_LANES, own.value, distance), __shfl_xor_sync(ALL_LANES, own.index, distance)};
         own = better(own, other);
     }
     __syncthreads();
@@ -115,7 +113,7 @@ __device__ __forceinline__ double number_of(Bits key) {
 
 __device__ __forceinline__ int sum_of_warp(int own) {
 #pragma unroll
-    for (int distance = LANES / 2; distance > 0; distance /= 2) own += __shfl_xor_sync(ALL, own, distance);
+    for (int distance = LANES / 2; distance > 0; distance /= 2) own += __shfl_xor_sync(ALL_LANES, own, distance);
     return own;
 }
 
@@ -137,7 +135,7 @@ __device__ __forceinline__ int up_to(const Values& values, Bits key, Bits* next)
     if (next) {
 #pragma unroll
         for (int distance = LANES / 2; distance > 0; distance /= 2) {
-            const Bits other = __shfl_xor_sync(ALL, above, distance);
+            const Bits other = __shfl_xor_sync(ALL_LANES, above, distance);
             above = other < above ? other : above;
         }
         *next = above;

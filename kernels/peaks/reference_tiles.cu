@@ -8,9 +8,6 @@
 #include "problem.cuh"
 #include "warp.cuh"
 
-#ifndef SHARED_FLOATS  // a host build defines its own
-#define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]
-#endif
 #define THREADS 128
 #define KINDS 12
 #define RIM 2  // pixels that smoothed strips have around their tiles
@@ -32,7 +29,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                     int tile_width, int first_row, int row_pitch, int left) {
     SHARED_FLOATS(shared);
     double* of_warps = reinterpret_cast<double*>(shared);  // [THREADS / WARP][KINDS]
-    const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
     const int tiles = rows * columns, image = (int)blockIdx.x / tiles, tile = (int)blockIdx.x - image * tiles;
     const int row = tile / columns, column = tile - row * columns, all = columns * tile_width;
     const Image g = {images + (long long)image * height * width, (float)means[image], height, width};
@@ -76,14 +72,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         sum[10] += wx * gy;
         sum[11] += wx * gx;
     }
-#pragma unroll
-    for (int kind = 0; kind < KINDS; ++kind) {
-#pragma unroll
-        for (int distance = WARP / 2; distance > 0; distance /= 2)
-            sum[kind] += __shfl_xor_sync(ALL_LANES, sum[kind], distance);
-        if (lane == 0) of_warps[warp * KINDS + kind] = sum[kind];
-    }
-    __syncthreads();
+    sums_of_warps(sum, of_warps);
     if (threadIdx.x >= KINDS) return;
     double total = 0.0;
     for (int w = 0; w < THREADS / WARP; ++w) total += of_warps[w * KINDS + threadIdx.x];

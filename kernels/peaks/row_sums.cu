@@ -4,9 +4,6 @@
 #include "problem.cuh"
 #include "warp.cuh"
 
-#ifndef SHARED_FLOATS  // a host build defines its own
-#define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]
-#endif
 #define THREADS 128
 
 extern "C" __global__ void __launch_bounds__(THREADS)

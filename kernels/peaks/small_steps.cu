@@ -1,24 +1,17 @@
 // How many steps between neighbours along every fourth row of an image are smaller than LIMIT times what
 // peaks/outlier_pixels.cu found, and how many are zero: two numbers a block, of every BLOCKS-th stretch of steps. They tell
-// whether the median step is so small that something stands out (xcorr_app/registration/weights/outliers.py), without sorting. A
+// whether the median step is so small that something stands out (xcorr_app/registration/weights/filling.py), without sorting. A
 // value that is no number counts as zero. Floor: one read of these rows.
 // Document: none.
 #include "problem.cuh"
+#include "numbers.cuh"
 #include "warp.cuh"
 
 #ifndef LIMIT
 #define LIMIT 1.0
 #endif
-#ifndef SHARED_FLOATS  // a host build defines its own
-#define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]
-#endif
 #define THREADS 256
 #define PERIOD 4
-
-__device__ __forceinline__ double number_of(Right element) {
-    const double value = (double)element;
-    return value - value == 0.0 ? value : 0.0;
-}
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     small_steps(const Right* image, const double* max_of_blocks, int* counts, int height, int width, int blocks) {

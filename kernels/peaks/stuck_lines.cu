@@ -6,23 +6,15 @@
 // line at a time. Floor: one read of 72 pixels a line.
 // Document: none.
 #include "problem.cuh"
+#include "numbers.cuh"
 #include "warp.cuh"
 
 #ifndef LIMIT
 #define LIMIT 1.0
 #endif
-#ifndef SHARED_FLOATS  // a host build defines its own
-#define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]
-#endif
 #define THREADS 1024
 #define PARTS 8
 #define OF_PART 9
-
-__device__ __forceinline__ double number_of(Right element) {
-    const double value = (double)element;
-    return value - value == 0.0 ? value : 0.0;
-}
-__device__ __forceinline__ int mirrored(int i, int size) { return i < 0 ? -i : i < size ? i : 2 * size - 2 - i; }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     stuck_lines(const Right* image, double* of_axes, int* found, int height, int width) {
@@ -64,9 +56,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         const double* at = means + k / (lines - 1) * lines + k % (lines - 1);
         smaller += LIMIT * fabs(at[1] - at[0]) < most;
     }
-#pragma unroll
-    for (int distance = WARP / 2; distance > 0; distance /= 2)
-        smaller += __shfl_xor_sync(ALL_LANES, smaller, distance);
+    smaller = warp_sum(smaller);
     if (lane == 0) smaller_of_warps[warp] = smaller;
     __syncthreads();
     if (threadIdx.x > 0) return;

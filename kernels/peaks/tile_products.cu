@@ -46,9 +46,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * WARP)
     }
 #pragma unroll
     for (int kind = 0; kind < FROM_FRAME; ++kind) {
-#pragma unroll
-        for (int distance = WARP / 2; distance > 0; distance /= 2)
-            sum[kind] += __shfl_xor_sync(ALL_LANES, sum[kind], distance);
+        sum[kind] = warp_sum(sum[kind]);
         if (lane == 0)
             products[(long long)number * FROM_FRAME + kind] =
                 kind == 0 && !whole ? (double)__int_as_float(0x7fffffff) : sum[kind];

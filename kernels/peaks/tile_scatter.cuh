@@ -20,8 +20,7 @@ struct OfReference {
 };
 
 __device__ __forceinline__ double sum_of_lanes(double value) {
-#pragma unroll
-    for (int distance = WARP / 2; distance > 0; distance /= 2) value += __shfl_xor_sync(ALL_LANES, value, distance);
+    value = warp_sum(value);
     return value;
 }
 

@@ -1,17 +1,14 @@
 // What the tiles of a frame say about its shift, by the sums over each that tile_sums.cu leaves: which agree and which
 // differ (xcorr_app/registration/parts/tiles.py, _judged), what share of them resembles the reference at all, and by how much
-// turning, scale and shear move the edge of the frame against its centre (xcorr_app/registration/parts/linear_motion.py,
+// turning, scale and shear move the edge of the frame against its centre (xcorr_app/registration/parts/tile_agreement.py,
 // edge_offsets). Those files say why. A block takes one frame, a thread every THREADS-th of its tiles; all in double
 // precision and in a fixed order. Floor: one read of the sums; the time of a launch, as frames looked at are few.
 // Document: none; Lucas and Kanade 1981 for displacements by slopes.
 #include "problem.cuh"
-#include "no_number.cuh"
+#include "numbers.cuh"
 #include "warp.cuh"
 
-#ifndef SHARED_FLOATS  // a host build defines its own
-#define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]
-#endif
-#ifndef UNSHARED  // the callers define them, xcorr_app/registration/parts/tiles.py and linear_motion.py
+#ifndef UNSHARED  // the callers define them, xcorr_app/registration/parts/tiles.py and tile_agreement.py
 #define UNSHARED 0.3
 #define DEVIATIONS 6.0
 #define MIN_SHOWN 0.02
@@ -46,8 +43,7 @@ __device__ __forceinline__ void sum_of_block(const double* own, double* of_warps
 #pragma unroll
     for (int k = 0; k < COUNT; ++k) {
         double sum = own[k];
-#pragma unroll
-        for (int distance = WARP / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, distance);
+        sum = warp_sum(sum);
         if (thread % WARP == 0) of_warps[thread / WARP * MAX_SUMS + k] = sum;
     }
     __syncthreads();

@@ -1,5 +1,6 @@
 // What channel mixing reads and writes: types, optical density on load, rounding on store.
 #pragma once
+#include "lanes.cuh"
 
 #ifndef IMAGE_TYPE
 #define IMAGE_TYPE float
@@ -20,7 +21,6 @@
 #define COUNT_CLIPPED 0
 #endif
 
-#define WARP 32
 #define DARKEST 1e-6f
 #define COUNTERS 256  // to which the warps add: one would be a queue
 

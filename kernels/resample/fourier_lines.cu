@@ -12,11 +12,7 @@
 #ifndef MOVED
 #define MOVED 0
 #endif
-#ifndef SHARED_FLOATS
-#define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]
-#endif
 
-#define WARP 32
 #define TILE 64  // samples of a line
 #define THREADS 256
 #define PITCH (WARP + 1)

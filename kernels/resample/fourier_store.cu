@@ -11,9 +11,6 @@
 #ifndef COUNTS
 #define COUNTS 0
 #endif
-#ifndef SHARED_FLOATS
-#define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]
-#endif
 
 #define THREADS 256
 

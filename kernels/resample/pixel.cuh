@@ -3,6 +3,7 @@
 // Integers become floats by their bits (see magic_number.cuh, which knows fewer types), since conversion instructions have
 // a quarter of the throughput of others; results are rounded half to even and clipped to their type by one instruction.
 #pragma once
+#include "lanes.cuh"
 
 struct Half {  // float16
     unsigned short bits;

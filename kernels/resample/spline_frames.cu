@@ -6,12 +6,10 @@
 // Floor: 512 x 512 of uint16 on an H200 (4.1 TB/s): 0.13 us to read, 0.26 us to write a frame.
 // Document: Unser 1999, doi:10.1109/79.799930 (coefficients of splines, there by recursion).
 #include "problem.cuh"
+#include "lanes.cuh"
 
 #ifndef RADIUS
 #define RADIUS 12
-#endif
-#ifndef SHARED_FLOATS  // a host build defines its own
-#define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]
 #endif
 #define THREADS 256
 #define TILE_WIDTH 64

@@ -43,12 +43,8 @@
 #define BLOCKS 7
 #endif
 #endif
-#ifndef SHARED_FLOATS
-#define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]
-#endif
 
 #define PIECE (STORE_BYTES / (int)sizeof(Pixel))  // pixels written at once
-#define ALL_LANES 0xffffffffu
 static_assert(COLUMNS % PIECE == 0 && PIECE > 0, "a thread writes whole pieces");
 
 struct Frames {

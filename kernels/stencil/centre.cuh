@@ -53,8 +53,7 @@ __device__ __forceinline__ Level level_of(int mean, double weight) {
 
 // Mean of one element a lane.
 __device__ __forceinline__ int mean_of(int element) {
-#pragma unroll
-    for (int distance = WARP / 2; distance > 0; distance /= 2) element += __shfl_xor_sync(ALL_LANES, element, distance);
+    element = warp_sum(element);
     return element / WARP;
 }
 

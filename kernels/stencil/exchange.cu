@@ -31,9 +31,6 @@
 #ifndef WARPS
 #define WARPS 4
 #endif
-#ifndef SHARED_FLOATS
-#define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]
-#endif
 
 #define EDGE_SHARE 256  // elements of a warp at the edges; also in stencil/exchange.py
 

@@ -14,11 +14,6 @@
 #include "filter.cuh"
 #include "vector_access.cuh"  // COLUMNS: of a lane, side by side
 
-// Dynamic shared memory of the block; a host build defines its own.
-#ifndef SHARED_FLOATS
-#define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]
-#endif
-
 #ifndef GROUPS  // of such columns, 32 * COLUMNS apart
 #define GROUPS 1
 #endif

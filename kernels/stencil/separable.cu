@@ -247,8 +247,7 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, MIN_BLOCKS)
         }
     }
     if (IsInteger<Result>::VALUE && CLIPS && clipped) {
-#pragma unroll
-        for (int distance = WARP / 2; distance > 0; distance /= 2) lost += __shfl_xor_sync(ALL_LANES, lost, distance);
+        lost = warp_sum(lost);
         if (lane == 0 && lost) atomicAdd(clipped, (unsigned long long)lost);
     }
 }

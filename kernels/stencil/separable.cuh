@@ -38,11 +38,6 @@
 #define STAGED_PITCH ((STAGED_VEC4S | 1) * VEC4)
 #define PASSED_PITCH ((STRIP / VEC4 | 1) * VEC4)
 
-// Dynamic shared memory of the block as floats. A host build defines its own.
-#ifndef SHARED_FLOATS
-#define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]
-#endif
-
 struct WarpMemory {
     Sum staged[STEP_ROWS * STAGED_PITCH];         // rows of the image, converted, with what the row taps reach
     Sum passed[TERMS * STEP_ROWS * PASSED_PITCH];  // the same rows behind the row taps

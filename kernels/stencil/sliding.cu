@@ -29,9 +29,6 @@
 #ifndef START_FLUSH  // rows whose products are summed in float before they are added up in double: a multiple of 32
 #define START_FLUSH 128
 #endif
-#ifndef SHARED_FLOATS
-#define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]
-#endif
 
 #define TILE_PITCH (WARP + 1)
 #define START_COLUMNS START_WEIGHTS         // neighbouring columns that a lane works on for the first sums: 4, 2 of double

@@ -24,20 +24,18 @@ from xcorr_app.gpu.peaks import (
     tile_verdict,
 )
 from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration.artefacts import line_offsets
-from xcorr_app.registration.artefacts.line_glance import middle_rows
 from xcorr_app.registration.parts import tiles
-from xcorr_app.registration.parts.linear_motion import edge_offsets
-from xcorr_app.registration.parts.tile_agreement import DIFFERS, LIMITS, judged
+from xcorr_app.registration.parts.tile_agreement import DIFFERS, LIMITS, edge_offsets, judged
 from xcorr_app.registration.parts.tile_bins import binned, covered_by, sums_over_tiles
 from xcorr_app.registration.pattern import one_layer
 from xcorr_app.registration.quality import NOISE_PERIOD, _mean_products, signal_fraction_of
 from xcorr_app.registration.stack.frames import ArrayFrames
 from xcorr_app.registration.standard_error import reference_slopes
 from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes
-from xcorr_app.registration.weights import alternating
+from xcorr_app.registration.weights import alternating, line_offsets
+from xcorr_app.registration.weights.filling import DEVIATIONS, NOISE_OF_STEPS, stands_out
+from xcorr_app.registration.weights.line_offsets import middle_rows
 from xcorr_app.registration.weights.lines import GLANCE_STEPS, may_be_stuck
-from xcorr_app.registration.weights.outliers import DEVIATIONS, NOISE_OF_STEPS, stands_out
 
 
 def stored(values, dtype):

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from xcorr_app.registration.channel_planes import Channel, measured_together
-from xcorr_app.registration.channels import combined, together
+from xcorr_app.registration.channels import Channel, combined, measured_together, together
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.common_overlap import on_common_overlap
-from xcorr_app.correlation.overlap import OverlapSums, overlap_counts
+from xcorr_app.correlation.overlap import overlap_counts, overlap_sums
 from xcorr_app.correlation.peaks import neighbourhoods_of
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.direct.problem import Problem
@@ -93,17 +93,13 @@ class ZNCC:
         row, column = divmod(int(counts.argmax()), counts.shape[1])
         return int(counts[row, column]), (row, column)
 
-    @cached_property
-    def _sums(self) -> OverlapSums:
-        return OverlapSums(*self._problem)
-
     def left(self, matrices: Array) -> Overlaps:
         """Return overlap sums and centred sums of squares of left matrices (..., H, W), to be reused."""
-        return self._centred(matrices, *self._sums.of_left(matrices))
+        return self._centred(matrices, *overlap_sums(matrices, *self._problem, of_right=False))
 
     def right(self, matrices: Array) -> Overlaps:
         """Return overlap sums and centred sums of squares of right matrices (..., H', W')."""
-        return self._centred(matrices, *self._sums.of_right(matrices))
+        return self._centred(matrices, *overlap_sums(matrices, *self._problem, of_right=True))
 
     def __call__(self, sums: Array, left: Overlaps, right: Overlaps) -> Array:
         """Return scores in [-1, 1] as float64, shape of `sums`; NaN where the overlap is too small or constant."""

@@ -47,26 +47,14 @@ def _counts_along(left_size: int, right_size: int, first: int, last: int) -> NDA
     return (stop - start).astype(np.float64)
 
 
-class OverlapSums:
-    """Sums of an image on the host and of its square over the overlap at every shift of a window.
+def overlap_sums(
+    images: Floats, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, *, of_right: bool
+) -> tuple[Floats, Floats]:
+    """Sums of left or right matrices (..., H, W) on the host, and of their squares, over the overlap at every shift.
 
-    Parameters
-    ----------
-    left_shape, right_shape : tuple of int
-        Shapes of the two matrices, (rows, columns).
-    window : ShiftWindow
+    Two float64 arrays (..., ny, nx).
     """
-
-    def __init__(self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow) -> None:
-        self._problem = left_shape, right_shape, window
-
-    def of_left(self, images: Floats) -> tuple[Floats, Floats]:
-        """Return sums and sums of squares of left matrices (..., H, W): two float64 arrays (..., ny, nx)."""
-        return sums_by_tables(images, *_collapsed(*self._problem)[0])
-
-    def of_right(self, images: Floats) -> tuple[Floats, Floats]:
-        """Return sums and sums of squares of right matrices (..., H', W'): two float64 arrays (..., ny, nx)."""
-        return sums_by_tables(images, *_collapsed(*self._problem)[1])
+    return sums_by_tables(images, *_collapsed(left_shape, right_shape, window)[of_right])
 
 
 @functools.lru_cache(maxsize=64)

@@ -15,7 +15,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.correlation.engines.fft_blocks import cut
+from xcorr_app.correlation.engines.fft_whole import WholeFFTCorrelator
 from xcorr_app.correlation.plane import cross_correlate
+from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
 
 LAGS = 16
@@ -45,10 +48,11 @@ def autocorrelations(images: Array, *, many: bool = False) -> NDArray[np.float64
         images = images[:, rows, columns]
     # Of large ones a host keeps the transforms of one alone; of small ones every call takes as long as an image.
     step = max(1, _PIXELS_AT_ONCE // math.prod(images.shape[1:])) if array_namespace(images) is np else len(images)
-    parts = [images[i : i + step] for i in range(0, len(images), step)]
-    planes = [cross_correlate(part, part[:, None], "n-to-mn", max_shift=LAGS, check_finite=False) for part in parts]
-    found: NDArray[np.float64] = np.concatenate([to_host(plane)[:, 0] for plane in planes]).astype(np.float64)
-    return found
+    planes = [
+        cross_correlate(part, part[:, None], "n-to-mn", max_shift=LAGS, check_finite=False)
+        for part in (images[i : i + step] for i in range(0, len(images), step))
+    ]
+    return np.concatenate([to_host(plane)[:, 0] for plane in planes]).astype(np.float64)
 
 
 def noise_share(autocorrelation: NDArray[np.float64]) -> float:
@@ -117,12 +121,20 @@ def smooth(planes: Array, kernel: NDArray[np.float64]) -> Array:
     """
     xp, fft = array_namespace(planes), fft_namespace(planes)
     invalid = xp.isnan(planes)
-    size = [fft.next_fast_len(n, real=True) for n in planes.shape[-2:]]
-    spectrum = fft.rfft2(xp.where(invalid, 0.0, planes), size) * fft.rfft2(xp.asarray(kernel), size)
-    inner = slice(RADIUS, -RADIUS)
-    # What wraps around only meets the rim that is cut off.
-    smoothed = fft.irfft2(spectrum, size)[..., 2 * RADIUS : planes.shape[-2], 2 * RADIUS : planes.shape[-1]]
-    return xp.where(invalid[..., inner, inner], np.nan, smoothed)
+    known = xp.where(invalid, 0.0, planes)
+    window = ShiftWindow(kernel.shape[0] - planes.shape[-2], 0, kernel.shape[1] - planes.shape[-1], 0)
+    rows = cut(kernel.shape[0], planes.shape[-2], window.dy_min, 0, 1)
+    columns = cut(kernel.shape[1], planes.shape[-1], window.dx_min, 0, 1)
+    if xp is np and rows is not None and columns is not None:
+        # Correlation of the kernel, equal under reflection, with planes: the same, from the last shift to the first.
+        transforms = WholeFFTCorrelator(window, (rows, columns))
+        smoothed = transforms.sums(transforms.left(kernel[None, None]), known[None])[0, :, ::-1, ::-1]
+    else:
+        size = [fft.next_fast_len(n, real=True) for n in planes.shape[-2:]]
+        spectrum = fft.rfft2(known, size) * fft.rfft2(xp.asarray(kernel), size)
+        # What wraps around only meets the rim that is cut off.
+        smoothed = fft.irfft2(spectrum, size)[..., 2 * RADIUS : planes.shape[-2], 2 * RADIUS : planes.shape[-1]]
+    return xp.where(invalid[..., RADIUS:-RADIUS, RADIUS:-RADIUS], np.nan, smoothed)
 
 
 def _scene_spectrum(autocorrelation: NDArray[np.float64], noise: float) -> NDArray[np.float64]:

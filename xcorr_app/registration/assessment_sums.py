@@ -220,7 +220,7 @@ class AssessmentSums:
         *,
         masked: bool = False,
     ) -> None:
-        self._shared, self._seen, self.masked = shared, 0, masked
+        self._shared, self._done, self.masked = shared, 0, masked
         self._defects, self._shifts = defects, shifts
         self._before, self._after = Side(is_before=True), Side(is_before=False)
         members = np.flatnonzero(shared.members)
@@ -232,8 +232,8 @@ class AssessmentSums:
 
     def add(self, before: Array, after: Array) -> None:
         """Take in the next frames (n, Y, X), before and after they are moved."""
-        start, stop = self._seen, self._seen + int(before.shape[0])
-        self._seen = stop
+        start, stop = self._done, self._done + int(before.shape[0])
+        self._done = stop
         if self._defects is not None and self._shifts is not None:
             shifts = self._shifts[start:stop]
             before = _without(before, self._defects + 0 * shifts[:, None], 0)

@@ -9,7 +9,6 @@ frames as they are prefer (``parts/tile_votes.py``), each of which counts as muc
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,8 +17,8 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.measuring.measured import Measured, taken
-from xcorr_app.registration.parts.tile_bins import binned
+from xcorr_app.registration.measuring.measured import Measured, Trial, taken
+from xcorr_app.registration.parts.tile_bins import binned, evenness
 from xcorr_app.registration.parts.tile_votes import MIN_VOTES, moved_by, smoothed, votes
 from xcorr_app.registration.reference.reference_names import by_frames, compares_neighbours
 from xcorr_app.registration.settings import Roi, Settings
@@ -32,8 +31,8 @@ _MIN_SIDE = 96
 """Rows and columns below which there is nothing local about a Gaussian of the default width."""
 _BINNED_FROM = 320
 """Rows and columns from which bins of 2 x 2 pixels are enough to try on."""
-_EVEN, _TILE = 0.95, 16
-"""Square of the mean power of tiles over their mean square, above which none outvotes the others; their sides."""
+_EVEN = 0.95
+"""Evenness of an image above which no part outvotes the others."""
 _AGREE_WITHIN = 0.15
 """Shifts agree that differ by less than this, for what the rims of local contrast do, and three standard errors."""
 _MAX_ERROR = 1.0
@@ -51,10 +50,6 @@ NOTE = (
     f"Measured by local contrast ({LOCAL}): on the frames tried, it is surer than the frames as they are, or more "
     "parts of the picture agree with what it finds."
 )
-
-
-Measure = Callable[..., Measured]
-"""Measures frames against a reference by settings, with or without a look at their tiles: `StackMeasurement.trial`."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +76,7 @@ class BinnedFrames(FramesOver):
 
 
 def by_local_contrast(
-    frames: Frames, reference: str | int | Array, settings: Settings, measure: Measure, measured: Measured
+    frames: Frames, reference: str | int | Array, settings: Settings, measure: Trial, measured: Measured
 ) -> bool:
     """Whether the stack is better measured by local contrast; tried on a few frames spread over it.
 
@@ -96,44 +91,45 @@ def by_local_contrast(
     if compares_neighbours(reference):
         # Of the middle of the stack, each beside the one before it that it shares no averaged frames with.
         numbers = frames.count // 2 + (1 + settings.apart) * np.arange(-1, _TRIED)
-        numbers = numbers[(numbers >= 0) & (numbers < frames.count)]
+        numbers = np.intersect1d(numbers, usable)
     else:
         first = int(usable[0] if one is None or by_image else one) % frames.count
         spread = np.linspace(0, frames.count - 1, _TRIED + 1).round().astype(int)
         spread = np.unique(np.delete(spread, np.abs(spread - first).argmin()))
-        numbers = spread if by_image else np.concatenate([[first], spread[spread != first]])
-    sample: Frames = HeldFrames.of(PickedFrames(frames, tuple(numbers.tolist())))
-    if _is_even(sample.read(0, 1).frames[0, *(settings.roi or ())]):
+        numbers = np.concatenate([[first], spread[spread != first]])
+    if len(numbers) < 2:
         return False
+    first, others = int(numbers[0]), spread if by_image else numbers[1:]
+    against: Any = reference if by_image else frames.read(first, first + 1).frames[0]
+    part = settings.roi or (slice(None), slice(None))
+    # Where all parts show about as much, local contrast would count them as they count now.
+    if evenness(against[*part]) > _EVEN:
+        return False
+    sample: Frames = HeldFrames.of(PickedFrames(frames, tuple(others.tolist())))
     trial, local, pixels = replace(settings, engine="fft", contrast=Contrast(), smooth_time=1), LOCAL, 1
-    against: Any = reference if by_image else "first"
     if min(settings.measured_shape(frames.shape)) >= _BINNED_FROM:
-        part = settings.roi or (slice(None), slice(None))
         sample, local, pixels = HeldFrames.of(BinnedFrames(sample, part)), Contrast(DEFAULT_SIGMA / 2), 2
-        against = binned(against[None, *part])[0] if by_image else against
+        against = binned(against[None, *part])[0]
         window = settings.window(frames.shape)
         reach = (max(window.dy_max, -window.dy_min) / 2, max(window.dx_max, -window.dx_min) / 2)
         trial = replace(trial, roi=None, max_shift=reach)
     found = measure(sample, against, replace(trial, contrast=local), tiles=False)
-    plain = measured.of(numbers)
+    plain, origin = measured.of(others), 0.0 if by_image else measured.shifts[first]
     if compares_neighbours(reference):
         # Sums of steps say nothing of how sure one is.
-        plain, pixels = measure(sample, against, trial, tiles=False), 1
-    shifts, sigma = plain.shifts / pixels, np.nan_to_num(plain.sigma, nan=np.inf, posinf=np.inf) / pixels
-    if not by_image:
-        shifts = shifts - shifts[0]
+        plain, origin, pixels = measure(sample, against, trial, tiles=False), 0.0, 1
+    shifts = (plain.shifts - origin) / pixels
+    sigma = np.nan_to_num(plain.sigma, nan=np.inf, posinf=np.inf) / pixels
     with np.errstate(invalid="ignore"):
         off = np.abs(found.shifts - shifts)
         apart = (off > _APART * np.hypot(found.sigma, sigma)).any(axis=1)
     rows = found.trusted(trial) & plain.usable & np.isfinite(off).all(axis=1)
-    tried = len(numbers) if by_image else len(numbers) - 1
-    rows[0] &= by_image
-    if not 2 * rows.sum() > tried:
+    if not 2 * rows.sum() > len(others):
         return False
     is_apart = bool(2 * (rows & apart).sum() > rows.sum())
     if is_apart:
         images = smoothed(taken(sample, np.arange(sample.count), trial))
-        image = smoothed(taken(ArrayFrames(against[None]), np.arange(1), trial))[0] if by_image else images[0]
+        image = smoothed(taken(ArrayFrames(against[None]), np.arange(1), trial))[0]
         both = np.stack([found.shifts, shifts], axis=1)
         each = [votes(image, moved_by(images[row], both[row]), both[row]) for row in np.flatnonzero(rows & apart)]
         better, worse = np.sum(each, axis=0)
@@ -144,14 +140,6 @@ def by_local_contrast(
             return bool(better > worse)
     error = [float(np.median(sigma[rows].max(axis=1))) for sigma in (sigma, found.sigma)]
     return error[1] < (_MAX_SIGMA_RATIO_APART if is_apart else _MAX_SIGMA_RATIO) * error[0]
-
-
-def _is_even(image: Array) -> bool:
-    """Whether all parts of an image (h, w) show about as much: local contrast would count them as they count now."""
-    rows, columns = (size // _TILE for size in image.shape)
-    values = image[: rows * _TILE, : columns * _TILE].astype(np.float64)
-    power = ((values - values.mean()) ** 2).reshape(rows, _TILE, columns, _TILE).mean(axis=(1, 3))
-    return bool(power.mean() ** 2 > _EVEN * (power * power).mean())
 
 
 def agree(one: Measured, other: Measured) -> NDArray[np.bool_]:

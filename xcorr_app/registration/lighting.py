@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import array_namespace
-from xcorr_app.registration.contrast_choice import Measure
 from xcorr_app.registration.light.even_light import EvenlyLitFrames
 from xcorr_app.registration.light.light_field import Light, ReferenceLight
-from xcorr_app.registration.measuring.measured import Measured, spread
+from xcorr_app.registration.measuring.measured import Measured, Trial, spread
 from xcorr_app.registration.parts.tiles import Grid
 from xcorr_app.registration.pattern.one_layer import Residual
 from xcorr_app.registration.quality import AMBIGUOUS_RATIO
@@ -49,7 +48,7 @@ pixels that differ counted less before: of light that bends shifts, such errors 
 
 
 def evenly_lit(
-    frames: Frames, measured: Measured, settings: Settings, measure: Measure, rest: Residual
+    frames: Frames, measured: Measured, settings: Settings, measure: Trial, rest: Residual
 ) -> EvenlyLitFrames | None:
     """Frames under even light; None where their light does not change, or is not all that changes.
 
@@ -97,7 +96,7 @@ def _lit(
     return EvenlyLitFrames(frames, everywhere(gain), everywhere(offset), everywhere(shifts[known]), reference.noise)
 
 
-def _once_more(lit: EvenlyLitFrames, middle: int, settings: Settings, measure: Measure) -> NDArray[np.float64]:
+def _once_more(lit: EvenlyLitFrames, middle: int, settings: Settings, measure: Trial) -> NDArray[np.float64]:
     """Shifts (T, 2) onto the middle frame, measured under even light; as they were where others are found."""
     shifts = measure(lit, middle, settings).shifts
     shifts = shifts - shifts[middle]

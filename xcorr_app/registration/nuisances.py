@@ -1,4 +1,4 @@
-"""What is looked for once a stack was measured, one after the other: `without_nuisances`.
+"""What is looked for once a stack was measured, one after the other.
 
 A step takes the series as it was found so far, and returns it as it is, or measured without what it found: the shifts
 have to be known to tell it from the scene.
@@ -9,23 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeAlias
 
 import numpy as np
 
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration import correlated_errors
-from xcorr_app.registration.artefacts.line_offsets import (
-    LevelledFrames,
-    is_better,
-    levelled,
-    may_stand_still,
-    stand_still,
-)
 from xcorr_app.registration.contrast_choice import NOTE, agree
 from xcorr_app.registration.light.even_light import EvenlyLitFrames
 from xcorr_app.registration.lighting import as_sure, evenly_lit, is_nearer
-from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measured import Measured, Trial
 from xcorr_app.registration.pattern.static_pattern import PatternFit, without_pattern
 from xcorr_app.registration.reference.lone_reference import TEMPLATE, other_reference
 from xcorr_app.registration.reference.lone_reference import note as note_on_reference
@@ -36,7 +28,17 @@ from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack_measurement import Findings, StackMeasurement
 from xcorr_app.registration.weights import borders
 from xcorr_app.registration.weights.alternating import EvenedFrames, even_mosaic, evened_rows
+from xcorr_app.registration.weights.line_offsets import (
+    LevelledFrames,
+    is_better,
+    levelled,
+    may_stand_still,
+    stand_still,
+)
 from xcorr_app.registration.weights.weighing import Weighted
+
+_MAJORITY = 0.5
+Cleaned = EvenedFrames | EvenlyLitFrames | LevelledFrames | UnshadedFrames
 
 
 @dataclass(frozen=True)
@@ -70,21 +72,26 @@ class Series:
         return self.measurement.settings
 
     @property
-    def is_open(self) -> bool:
+    def is_shifted_alone(self) -> bool:
         """Whether frames are shifted, and no more.
 
-        A scene that something large
-        crosses is a still layer below a moving one, too, and would be taken off.
+        A scene that something large crosses is a still layer below a moving one, too, and would be taken off.
         """
         return self.measured.linear is None and not self.measured.occluded
 
-    def without(self, frames: EvenedFrames | LevelledFrames | EvenlyLitFrames | UnshadedFrames) -> Series:
-        """Measure it again by other frames."""
+    @property
+    def trial(self) -> Trial:
+        """Measures a few frames, as a whole."""
+        return partial(self.measurement.trial, whole=True)
+
+    def without(self, frames: Cleaned | None, is_better: Callable[[Measured], bool] = lambda _: True) -> Series:
+        """Measure it again by frames without a nuisance, if there is one, and take that if it `is_better`."""
+        if frames is None:
+            return self
         found = self.measurement.measure(frames, self.reference)
+        if not is_better(found.measured):
+            return self
         return replace(self, frames=frames, found=found, notes=(*self.notes, frames.note))
-
-
-Step: TypeAlias = Callable[[Series], Series]
 
 
 def lone_reference(series: Series) -> Series:
@@ -121,27 +128,21 @@ def rims_without_values(series: Series) -> Series:
 
 def mosaic(series: Series) -> Series:
     """Has the camera a mosaic of colours, which allows even shifts alone? It is evened, if no fewer frames are sure."""
-    rest = series.found.rest
-    if rest.is_little and rest.is_sure:
+    if series.found.rest.leaves_nothing:
         return series
-    even = even_mosaic(series.frames, series.measured, series.settings)
-    if even is None:
-        return series
-    found = series.without(even)
-    sure, sure_before = (one.measured.valid(series.settings).sum() for one in (found, series))
-    return found if sure >= sure_before else series
+    sure = series.measured.valid(series.settings).sum()
+    even = even_mosaic(series.frames, series.measured)
+    return series.without(even, lambda after: bool(after.valid(series.settings).sum() >= sure))
 
 
 def still_shading(series: Series) -> Series:
     """Does light that stands still outshine what moves? Frames lose the shading that they share."""
-    without = unshaded(series.frames, series.measured, series.settings, partial(series.measurement.trial, whole=True))
-    return series if without is None else series.without(without)
+    return series.without(unshaded(series.frames, series.measured, series.settings, series.trial))
 
 
 def bidirectional_rows(series: Series) -> Series:
     """Do odd rows lie beside the others (a scan in both directions, half frames)? They are joined."""
-    joined = evened_rows(series.frames, series.measured, series.settings)
-    return series if joined is None else series.without(joined)
+    return series.without(evened_rows(series.frames, series.measured, series.settings))
 
 
 def changing_lines(series: Series) -> Series:
@@ -161,25 +162,26 @@ def changing_lines(series: Series) -> Series:
 
 def uneven_light(series: Series) -> Series:
     """Does the light change from place to place? Frames are lit alike, if that is as sure."""
-    rest = series.found.rest
-    if not series.is_open or (rest.is_little and rest.is_sure):
+    rest, before = series.found.rest, series.measured
+    if not series.is_shifted_alone or rest.leaves_nothing:
         return series
-    trial = partial(series.measurement.trial, whole=True)
-    even = evenly_lit(series.frames, series.measured, series.settings, trial, rest)
-    if even is None:
-        return series
-    lit = series.without(even)
+    even = evenly_lit(series.frames, before, series.settings, series.trial, rest)
     # Light is little to local contrast: where that was the better measure, it is right about where frames lie.
-    taken = NOTE not in series.found.notes or agree(series.measured, lit.measured).mean() > 0.5
-    taken = taken and as_sure(series.measured, lit.measured) and is_nearer(even, series.measured, lit.measured)
-    return lit if taken else series
+    by_contrast = NOTE in series.found.notes
+
+    def taken(after: Measured) -> bool:
+        if even is None or (by_contrast and not agree(before, after).mean() > _MAJORITY):
+            return False
+        return as_sure(before, after) and is_nearer(even, before, after)
+
+    return series.without(even, taken)
 
 
 def fixed_pattern(series: Series) -> Series:
     """Does a pattern stand still? It is taken off, or fitted together with the scene, or all is doubted."""
     found = series.found
     fit = without_pattern(series.frames, found.measured, series.settings, series.measurement.trial, found.rest)
-    if not series.is_open and not fit.leaves_nothing:
+    if not series.is_shifted_alone and not fit.leaves_nothing:
         return series
     if fit.joint is not None:
         found = replace(found, measured=fit.joint.replacing(found.measured))
@@ -193,16 +195,17 @@ def fixed_pattern(series: Series) -> Series:
 
 def still_lines(series: Series) -> Series:
     """Have rows or columns offsets that stand still, and are no pattern? They are levelled, if they bent the shifts."""
-    lines = series.lines
-    if not series.is_open or lines is None or lines.kind == "changing" or series.pattern != PatternFit():
+    lines, settings = series.lines, series.settings
+    if not series.is_shifted_alone or lines is None or lines.kind == "changing" or series.pattern != PatternFit():
         return series
     lines = replace(lines, source=series.frames)
-    trial = partial(series.measurement.trial, whole=True)
-    if not may_stand_still(lines, series.measured, series.settings, trial):
+    if not may_stand_still(lines, series.measured, settings, series.trial):
         return series
-    level = series.without(replace(lines, kind="still"))
-    before, after, settings = series.measured, level.measured, series.settings
-    return level if stand_still(lines, after, settings) and is_better(before, after, settings, "still") else series
+
+    def bent(after: Measured) -> bool:
+        return stand_still(lines, after, settings) and is_better(series.measured, after, settings, "still")
+
+    return series.without(replace(lines, kind="still"), bent)
 
 
 def correlated_errors_of_tiles(series: Series) -> Series:
@@ -212,23 +215,21 @@ def correlated_errors_of_tiles(series: Series) -> Series:
     together with the scene. Where parts were left out and the rest is still off alike, as through moving air, they were
     no second motion: all parts of a picture together lie nearer to where it belongs than those that happen to agree.
     """
-    rest, fit = series.found.rest, series.pattern
-    leaves_nothing = rest.is_little and rest.is_sure and not np.nan_to_num(series.measured.edges).any()
+    fit, measured = series.pattern, series.measured
+    leaves_nothing = series.found.rest.leaves_nothing and not np.nan_to_num(measured.edges).any()
     if leaves_nothing or fit.joint or fit.ambiguous:
         return series
-    by_default = series.settings.contrast.auto and series.settings.normalization == "zncc"
-    if by_default and by_frames(series.reference):
-        # Sums of values at the limits of their type are infinite: then nothing is known.
-        with np.errstate(over="ignore", invalid="ignore"):
-            by = correlated_errors.excess(series.found.by, series.reference, series.measured)
-            if not by.any():
-                return series
-            series.measured.shared = by
-            # All else is as sure as before: a frame that is far less so shows something that the others do not.
-            alone = by > np.maximum(series.settings.sure_sigma, 2 * np.median(by, axis=0))
-            series.measured.inconsistent |= alone.any(axis=1)
-            if 2 * series.measured.partial.sum() > by.shape[0] - 1 and not series.measured.occluded:
-                return _with_all_parts(series)
+    # Sums of values at the limits of their type are infinite: then nothing is known.
+    with np.errstate(over="ignore", invalid="ignore"):
+        by = correlated_errors.excess(series.found.by, series.reference, measured)
+        if not by.any():
+            return series
+        measured.shared = by
+        # All else is as sure as before: a frame that is far less so shows something that the others do not.
+        alone = by > np.maximum(series.settings.sure_sigma, 2 * np.median(by, axis=0))
+        measured.inconsistent |= alone.any(axis=1)
+        if 2 * measured.partial.sum() > by.shape[0] - 1 and not measured.occluded:
+            return _with_all_parts(series)
     return series
 
 
@@ -243,9 +244,8 @@ def _with_all_parts(series: Series) -> Series:
     return replace(series, found=replace(series.found, measured=whole))
 
 
-_OF_FRAMES: tuple[Step, ...] = (
-    lone_reference,
-    rims_without_values,
+_OF_ANY_REFERENCE: tuple[Callable[[Series], Series], ...] = (lone_reference, rims_without_values)
+_AMONG_FRAMES: tuple[Callable[[Series], Series], ...] = (
     mosaic,
     still_shading,
     bidirectional_rows,
@@ -255,15 +255,11 @@ _OF_FRAMES: tuple[Step, ...] = (
     still_lines,
     correlated_errors_of_tiles,
 )
-"""Where frames are compared with each other."""
 
 
 def without_nuisances(series: Series) -> Series:
-    """What a series is found to be once all of these were looked for.
-
-    An image of the user's may hold the pattern or not, and has a light of its own: of frames that are compared with it
-    nothing is removed.
-    """
-    for step in _OF_FRAMES if by_frames(series.reference) else (rims_without_values,):
+    """Take each step in turn; with an image of the user's, which may hold a nuisance or not, few of them."""
+    is_open = by_frames(series.reference) and series.settings.finds_nuisances
+    for step in (*_OF_ANY_REFERENCE, *(_AMONG_FRAMES if is_open else ())):
         series = step(series)
     return series

@@ -116,13 +116,14 @@ class Settings:
         return max(DEFAULT_MAX_SIGMA, OF_MOTION * float(np.ptp(shifts, axis=0).max()))
 
     @property
+    def finds_nuisances(self) -> bool:
+        """Whether what is no scene is looked for: how frames are compared is left to the program."""
+        return self.contrast.auto and self.normalization == "zncc" and self.kernel_options is None
+
+    @property
     def by_default(self) -> bool:
         """Whether nothing was asked for that would change what nuisances show."""
-        return self.contrast.auto and (self.normalization, self.prefilter.name, self.kernel_options) == (
-            "zncc",
-            None,
-            None,
-        )
+        return self.finds_nuisances and self.prefilter.name is None
 
     @property
     def of_peak(self) -> str:

@@ -93,7 +93,7 @@ class StackMeasurement:
         rest = residual_of(frames, measured, settings)
         # What frames look like once they are moved says more than a trial, unless a few bright things are most of that.
         # An image of the user's is none of them.
-        if by_frames(reference) and rest.is_little and rest.is_sure and masks.most_tell(measured.tiles):
+        if by_frames(reference) and rest.leaves_nothing and masks.most_tell(measured.tiles):
             return Findings(measured, job, described, notes, rest)
         trial = partial(self.trial, whole=True)
         if by_local_contrast(frames, reference, settings, trial, measured):

@@ -133,6 +133,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        auto_reload=False,  # or every section asks the disk whether its template is a new one
     )
     known = {"decimals": _decimals, "error": _error, "scientific": _scientific, "count": count, "grouped": grouped}
     environment.filters |= known | {"address": _address, "own_page": own_page}

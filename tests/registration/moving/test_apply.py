@@ -218,14 +218,3 @@ def test_borders_are_those_of_scipy(xp, border, theirs, shift):
     out = xp.empty((1, 13, 11))
     assert shift_frames(xp.asarray(frame[None]), [shift], mode=border, out=out)[0] is out
     assert np.array_equal(host(out)[0], moved)
-
-
-def test_the_former_names_are_warned_of():
-    frame = random_frame((8, 9), "uint8")
-    with pytest.warns(FutureWarning, match="order is interpolation now"):
-        moved = apply_shifts(frame, (0.5, 1), order=3)
-    assert np.array_equal(moved, apply_shifts(frame, (0.5, 1), "cubic"))
-    with pytest.warns(FutureWarning, match="mode is border now") as warned:
-        moved = apply_shifts(frame, (0.5, 1), mode="nearest")
-    assert np.array_equal(moved, apply_shifts(frame, (0.5, 1), border="nearest"))
-    assert warned[0].filename == __file__

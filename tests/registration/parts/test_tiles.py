@@ -8,7 +8,7 @@ import pytest
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.registration.parts import masks
-from xcorr_app.registration.parts.linear_motion import edge_offsets
+from xcorr_app.registration.parts.tile_agreement import edge_offsets
 from xcorr_app.registration.parts.tiles import Grid, look
 
 DRIFT = np.array([(0, 0), (1.5, -2.25), (3.25, 1), (-4.5, 4), (2, 5.75), (-1, -3.5)])

@@ -69,7 +69,7 @@ def test_the_shift_is_that_of_the_centre(scene, linear, model, deviation, limit,
     result = estimate_shifts(stack, "first", 16)
     assert result.trusted.all()
     assert np.abs(result.shifts + PATH).max() < limit
-    assert [f"--motion {model} " in note for note in result.notes] == [True]
+    assert sum(f"--motion {model} " in note for note in result.notes) == 1
     assert np.nanmax(result.sigma) < limit
     # It is what the correlation of whole frames does not give.
     monkeypatch.setattr("xcorr_app.registration.measuring.measurement.MIN_EDGE", np.inf)

@@ -31,8 +31,7 @@ from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.work import Finished, Work
 from xcorr_app.registration.advice import advise
 from xcorr_app.registration.assessment import Assessment, assessment_of
-from xcorr_app.registration.channel_planes import Channel
-from xcorr_app.registration.channels import together
+from xcorr_app.registration.channels import Channel, together
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.parts.masks import two_motions

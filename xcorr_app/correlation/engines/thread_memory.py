@@ -7,7 +7,7 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
-_SHAPES = 2
+_SHAPES = 3
 """Of which arrays are kept in a thread: those of single and of double precision, where frames are checked."""
 
 _Key = tuple[tuple[int, ...], str]

@@ -36,10 +36,17 @@ def prepare_filter(
     clips = not stays_in_range(float(weights.min()), float(weights.sum()), image_type, result_type, value)
     parts = _bound_parts(current_device(), problem, kernel, image_type, result_type, double_sums, clips, macros)
     values = as_struct(taps_argument(taps, outside, image_type, double_sums=double_sums))
+    return over_parts(problem, parts, values, alignment=16)
+
+
+def over_parts(
+    problem: FilterProblem, parts: tuple[BoundPart, ...], values: Any, *, alignment: int = 1
+) -> Callable[[Any, Any, Any], None]:
+    """Return what starts the launches of all parts; images that are not dense and aligned are copied first."""
     uncounted = null_pointer()
 
     def run(images: Any, out: Any, clipped: Any) -> None:
-        if not images.flags.c_contiguous or _address(images) % 16:
+        if not images.flags.c_contiguous or _address(images) % alignment:
             images = images.copy()
         count = uncounted if clipped is None else clipped
         if len(parts) > 1:
@@ -72,11 +79,8 @@ def _bound_parts(
         "device": device_limits(device),
     }
     chosen = filter_launch(problem, kernel, **options).entry
-    parts = []
-    for image, part in filter_parts(problem, chosen):
-        launch = filter_launch(part, chosen, **options)
-        parts.append(BoundPart(image, BoundLaunch.of(launch, launch.extra)))
-    return tuple(parts)
+    launches = ((image, filter_launch(part, chosen, **options)) for image, part in filter_parts(problem, chosen))
+    return tuple(BoundPart(image, BoundLaunch.of(launch, launch.extra)) for image, launch in launches)
 
 
 def _address(images: Any) -> int:

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.runtime.binder import BoundLaunch, BoundPart, as_struct, null_pointer
+from xcorr_app.gpu.runtime.binder import BoundLaunch, BoundPart, as_struct
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
+from xcorr_app.gpu.stencil.reuse_run import over_parts
 from xcorr_app.gpu.stencil.separable import (
     SeparableProblem,
     Vector,
@@ -49,18 +50,7 @@ def prepare_separable(
     values = as_struct(terms_argument(terms, value or 0.0, image_type))
     clips = not never_clips(terms, image_type, result_type, value)
     parts = _bound_parts(current_device(), problem, image_type, result_type, clips, macros)
-    uncounted = null_pointer()
-
-    def run(images: Any, out: Any, clipped: Any) -> None:
-        images = _dense(images)
-        count = uncounted if clipped is None else clipped
-        if len(parts) > 1:
-            images, out = images.reshape(-1, *problem.image_shape), out.reshape(-1, *problem.result_shape)
-        for first, launch in parts:
-            arrays = (images[first:], out[first:]) if first else (images, out)
-            launch(*arrays, count, values)
-
-    return run
+    return over_parts(problem, parts, values)
 
 
 def _dense(images: Any) -> Any:
@@ -77,10 +67,7 @@ def _bound_parts(
     macros: tuple[tuple[str, int], ...],
 ) -> tuple[BoundPart, ...]:
     """Choose and compile once for a problem: that takes longer than a launch."""
-    limits = device_limits(device)
     options: dict[str, Any] = {"image_type": image_type, "result_type": result_type, "clips": clips}
-    parts = []
-    for image, part in problem.parts():
-        launch = separable_launch(part, **options, device=limits, tuning=dict(macros))
-        parts.append(BoundPart(image, BoundLaunch.of(launch, launch.extra)))
-    return tuple(parts)
+    options |= {"device": device_limits(device), "tuning": dict(macros)}
+    launches = ((image, separable_launch(part, **options)) for image, part in problem.parts())
+    return tuple(BoundPart(image, BoundLaunch.of(launch, launch.extra)) for image, launch in launches)

@@ -94,22 +94,22 @@ def displacement_field(
     first, second = as_array(first, "first"), as_array(second, "second")
     reach = _checked(first, second, window, step, passes, max_displacement, median_threshold, refine)
     with on_device_of(first, second):
-        seen = None
+        valid = None
         if mask is not None:
             mask = as_array(mask, "mask")
             if mask.shape != first.shape:
                 raise ShapeError(f"the mask has shape {mask.shape}: the images are {first.shape}")
-            seen = array_namespace(first).asarray(mask) != 0
-        images = [_prepared(image, seen, name) for image, name in ((first, "first"), (second, "second"))]
+            valid = array_namespace(first).asarray(mask) != 0
+        images = [_prepared(image, valid, name) for image, name in ((first, "first"), (second, "second"))]
         sizes = [window] if passes == 1 else [min(2 * window, *first.shape), *[window] * (passes - 1)]
         found: DisplacementField | None = None
         for number, size in enumerate(sizes):
             grid = Grid.of(first.shape, size, step * size / window)
             within = reach if number == 0 else max(3, window // 4)
-            found = compared(images, grid, within, found, seen, median_threshold)
+            found = compared(images, grid, within, found, valid, median_threshold)
         assert found is not None  # noqa: S101 - there is at least one pass
         how = "shift" if passes == 1 and refine == "none" else refine
-        return refined(images, Grid.of(first.shape, window, step), found, seen, median_threshold, how)
+        return refined(images, Grid.of(first.shape, window, step), found, valid, median_threshold, how)
 
 
 def _checked(
@@ -149,15 +149,15 @@ def _checked(
     return int(np.ceil(max_displacement))
 
 
-def _prepared(image: Array, seen: Array | None, name: str) -> Array:
+def _prepared(image: Array, valid: Array | None, name: str) -> Array:
     """An image as float32 without its mean; what is masked is zero."""
-    if seen is not None and not bool(seen.any()):
+    if valid is not None and not bool(valid.any()):
         raise ArgumentError("the mask leaves nothing to see: it is zero everywhere")
     # Beyond the mask there may be anything, in the second image too.
-    values, damaged = centred(image[None], None if seen is None else seen[None])
+    values, damaged = centred(image[None], None if valid is None else valid[None])
     if bool(damaged[0]):
         raise ArgumentError(f"the {name} image holds NaN or infinite values: mask them, or replace them")
-    level = max(abs(float(image.max())), abs(float(image.min()))) if seen is None else 0.0
+    level = max(abs(float(image.max())), abs(float(image.min()))) if valid is None else 0.0
     if not float(abs(values).max()) > _FLATTEST * level:
         raise ArgumentError(f"the {name} image is flat: there is no pattern to follow")
     return values[0]

@@ -21,8 +21,8 @@ from xcorr_app.registration.field.window_match import (
 from xcorr_app.registration.solver.sampling import coefficients
 from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
+from xcorr_app.registration.warping.device_warp import ndimage_of
 from xcorr_app.registration.warping.grid import Grid, pixel_bases, with_edges
-from xcorr_app.registration.warping.ndimage import ndimage_of
 from xcorr_app.registration.warping.warp import at_every_pixel, places_of
 
 Floats = NDArray[np.float64]
@@ -46,7 +46,7 @@ def compared(
     grid: Grid,
     reach: int,
     before: DisplacementField | None,
-    seen: Array | None,
+    valid: Array | None,
     threshold: float,
 ) -> DisplacementField:
     """Compare all windows of a grid, the second image seen through what was found before."""
@@ -58,12 +58,12 @@ def compared(
         second = ndimage_of(xp).map_coordinates(splines, places, order=3, mode="nearest", prefilter=False)
         predicted = _at_points(pixels, grid)
     place, window = grid.firsts, grid.rows.window
-    masked = np.zeros(grid.shape, dtype=bool) if seen is None else _share(seen, grid) < MIN_SEEN
+    masked = np.zeros(grid.shape, dtype=bool) if valid is None else _share(valid, grid) < MIN_SEEN
 
     def job(start: int, stop: int) -> WindowMatch:
         part = place[start:stop]
-        windows = Windows(first, part, window, reach, seen)
-        back = None if before is None else Windows(second, part, window, reach, seen)
+        windows = Windows(first, part, window, reach, valid)
+        back = None if before is None else Windows(second, part, window, reach, valid)
         return match_windows([Search(windows, second, np.zeros_like(part))], back)
 
     walk = Pass(len(place), (window + 2 * reach) ** 2, xp is not np)
@@ -96,7 +96,7 @@ def _replaced(field: DisplacementField, threshold: float) -> DisplacementField:
 
 
 def refined(
-    images: list[Array], grid: Grid, field: DisplacementField, seen: Array | None, threshold: float, how: str
+    images: list[Array], grid: Grid, field: DisplacementField, valid: Array | None, threshold: float, how: str
 ) -> DisplacementField:
     """Vectors fitted to the pixels of their windows, and their standard errors.
 
@@ -109,7 +109,7 @@ def refined(
         start = _filled(field, np.asarray(np.isfinite(field.displacement).all(axis=2)))
         slopes = slopes_of(start, field.rows, field.columns).reshape(-1, 2, 2)
     window = grid.rows.window
-    found = refine_windows(images, grid.firsts, window, start.reshape(-1, 2), slopes, seen, moves=how != "none")
+    found = refine_windows(images, grid.firsts, window, start.reshape(-1, 2), slopes, valid, moves=how != "none")
     converged = found.converged.reshape(shape) & ~field.masked
     vectors = np.where(converged[..., None], found.motion[:, :2, 2].reshape(*shape, 2), field.displacement)
     score = np.where(converged, found.score.reshape(shape), field.score)
@@ -164,11 +164,11 @@ def _spacing(field: DisplacementField) -> float:
     return max(steps, default=1.0)
 
 
-def _share(seen: Array, grid: Grid) -> Floats:
+def _share(valid: Array, grid: Grid) -> Floats:
     """Share (gy, gx) of each window that is not masked."""
-    pixels, (rows, columns) = np.arange(max(seen.shape)), (grid.rows, grid.columns)
+    pixels, (rows, columns) = np.arange(max(valid.shape)), (grid.rows, grid.columns)
     within = [np.abs(pixels[: axis.size] - axis.middles[:, None]) < axis.window / 2 for axis in (rows, columns)]
-    return np.asarray(within[0] @ to_host(seen).astype(np.float64) @ within[1].T / (rows.window * columns.window))
+    return np.asarray(within[0] @ to_host(valid).astype(np.float64) @ within[1].T / (rows.window * columns.window))
 
 
 def normalised_median(vectors: Floats, known: NDArray[np.bool_], noise: float = _NOISE_PX) -> Floats:

@@ -25,8 +25,8 @@ from xcorr_app.registration.solver.gauss_newton import FARTHEST, Fits, Solver
 from xcorr_app.registration.solver.sampling import Numbers, coefficients, shifted_windows, views_of, windows_of
 from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.registration.standard_error.significance import significance
+from xcorr_app.registration.warping.device_warp import ndimage_of
 from xcorr_app.registration.warping.matrices import Matrix
-from xcorr_app.registration.warping.ndimage import ndimage_of
 
 _MIN_VARIANCE = 1e-12
 """Share of the square of the largest value below which a window holds nothing but rounding."""
@@ -61,14 +61,14 @@ class Windows:
     """Windows of an image (Y, X), to be looked for in other images.
 
     They have `size` pixels a side, begin at places (n, 2), and are looked for up to `reach` pixels away, 1 or more.
-    Pixels that are not `seen` (Y, X) take no part.
+    Pixels that are not `valid` (Y, X) take no part.
     """
 
-    def __init__(self, image: Array, place: Numbers, size: int, reach: int, seen: Array | None = None) -> None:
+    def __init__(self, image: Array, place: Numbers, size: int, reach: int, valid: Array | None = None) -> None:
         xp = array_namespace(image)
         cut = place[:, 0], place[:, 1], (size, size)
         self.place, self.size, self.reach, self.image = place, size, reach, image
-        self.values = _without_means(windows_of(image, *cut), None if seen is None else windows_of(seen, *cut))
+        self.values = _without_means(windows_of(image, *cut), None if valid is None else windows_of(valid, *cut))
         """(n, size, size) less their means."""
         power = (self.values * self.values).sum(axis=(1, 2))
         self.flat = power <= _MIN_VARIANCE * size**2 * xp.abs(image).max() ** 2
@@ -180,7 +180,7 @@ class _Windows:
         weight = inside[0] & inside[1]
         return (weight if self._counts is None else weight & self._counts[xp.asarray(items)]).astype(np.float32)
 
-    def seen(self, motions: Matrix, items: Numbers) -> Array:
+    def warped(self, motions: Matrix, items: Numbers) -> Array:
         """Windows of the second image."""
         xp = array_namespace(self.reference)
         if self._shifts:

@@ -28,7 +28,7 @@ from xcorr_app.gpu.runtime.download import Arriving
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 from xcorr_app.gpu.tensor.sums import FP16_ERROR
-from xcorr_app.registration.measuring.match import Compared, Match
+from xcorr_app.registration.measuring.match import Comparison, Match
 from xcorr_app.registration.quality import AMBIGUOUS_RATIO
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
@@ -151,7 +151,7 @@ class DeviceMatcher:
         slopes_of: tuple[Callable[[], None], Callable[[], ReferenceSlopes]],
         pending: PendingFrames,
         values: Array,
-    ) -> Compared:
+    ) -> Comparison:
         """Match frames (n, h, w) with one reference or each with its own.
 
         `pending` is what :meth:`begin` made of them, `values` are the frames as they count for standard errors. The
@@ -185,7 +185,7 @@ class DeviceMatcher:
         scatter = found.scatter * slopes.widening(bends())[:, None, None]
         shapes = PeakShapes(scatter, found.hessian, found.height, found.quartic)
         is_open = found.is_open if found.flat is None else found.is_open & ~found.flat
-        return Compared(match, found.clean, values, shapes, found.flat, np.flatnonzero(is_open))
+        return Comparison(match, found.clean, values, shapes, found.flat, np.flatnonzero(is_open))
 
     def _on_common_overlap(
         self,

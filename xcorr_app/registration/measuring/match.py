@@ -53,7 +53,7 @@ class Match(Columns):
 
 
 @dataclass(frozen=True)
-class Compared:
+class Comparison:
     """Frames that were compared with their reference."""
 
     match: Match
@@ -68,11 +68,11 @@ class Compared:
     others: NDArray[np.intp] | None = None
     """Frames that a device left to other means."""
 
-    def of(self, rows: NDArray[np.intp]) -> Compared:
+    def of(self, rows: NDArray[np.intp]) -> Comparison:
         """Some of the frames."""
         if rows.size == self.signal_fractions.size:
             return self
-        return Compared(self.match.of(rows), self.signal_fractions[rows], self.values[rows], self.shapes.of(rows))
+        return Comparison(self.match.of(rows), self.signal_fractions[rows], self.values[rows], self.shapes.of(rows))
 
 
 @dataclass
@@ -96,7 +96,7 @@ class ChunkResult:
     def fill(
         self,
         rows: NDArray[np.intp],
-        found: Compared,
+        found: Comparison,
         signal_fractions: NDArray[np.float64],
         shape: tuple[int, ...],
         window: ShiftWindow,

@@ -26,7 +26,7 @@ from xcorr_app.gpu.peaks.noise_sums import RowsAndProducts
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
 from xcorr_app.registration.choice import why_planes
 from xcorr_app.registration.measuring.device_matcher import DeviceMatcher, PendingFrames
-from xcorr_app.registration.measuring.match import Compared, Match, Planes, find_rated_peaks
+from xcorr_app.registration.measuring.match import Comparison, Match, Planes, find_rated_peaks
 from xcorr_app.registration.quality import signal_fraction
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
@@ -174,7 +174,7 @@ class Matcher:
         reference: PreparedReference,
         frames: Array,
         pending: PendingFrames | None = None,
-    ) -> Compared:
+    ) -> Comparison:
         """Match frames (n, h, w) with one reference image or each with its own.
 
         `pending` is what :meth:`begin` returned for these frames, if it was called.
@@ -184,7 +184,7 @@ class Matcher:
         if self.on_device is None or pending is None:
             planes = self.planes(reference, frames)
             match = self.match(planes)
-            return Compared(
+            return Comparison(
                 match, signal_fraction(planes.values), planes.values, _shapes(reference, planes.values, match)
             )
         values = frames if frames.dtype.kind in "iu" else self._standard(frames)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -218,6 +219,10 @@ class Measured(Columns):
     def valid(self, settings: Settings) -> NDArray[np.bool_]:
         """(T,) whether nothing speaks against a frame."""
         return ~_any_of(self._words(settings), quality.DOUBTFUL | quality.FAILED)
+
+
+Trial = Callable[..., Measured]
+"""Measures some frames against a reference by settings; as a whole, whatever moves in them, without a look at tiles."""
 
 
 def _any_of(words: dict[str, NDArray[np.bool_]], which: frozenset[str]) -> NDArray[np.bool_]:

@@ -18,7 +18,7 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.memory import attempt
 from xcorr_app.gpu.runtime.types import name_of
 from xcorr_app.registration.choice import decide_registration
-from xcorr_app.registration.light.lit_pairs import LitImage
+from xcorr_app.registration.light.even_light import LitImage
 from xcorr_app.registration.measuring.device_matcher import PendingFrames
 from xcorr_app.registration.measuring.match import ChunkResult
 from xcorr_app.registration.measuring.matcher import Matcher

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
 from xcorr_app.registration.columns import FineShifts
-from xcorr_app.registration.measuring.match import Compared
+from xcorr_app.registration.measuring.match import Comparison
 
 Floats = NDArray[np.float64]
 
@@ -88,7 +88,7 @@ def refine(lefts: Array, rights: Array, start: Floats, *, layers: bool = False) 
     return found
 
 
-def with_phase_ramps(compared: Compared, images: Array) -> Compared:
+def with_phase_ramps(compared: Comparison, images: Array) -> Comparison:
     """Refine the shifts of frames, and their standard errors, against reference images (1 or n, h, w)."""
     found = refine(images, compared.values, compared.match.shift)
     match, shapes = replace(compared.match, shift=found.shift), replace(compared.shapes, refined=found.sigma)

@@ -60,10 +60,10 @@ class _Reweighted(FrameView):
     weights: Array = np.float32(1)
     _last: tuple[Matrix, Array] | None = None
 
-    def seen(self, motions: Matrix, items: Numbers) -> Array:
+    def warped(self, motions: Matrix, items: Numbers) -> Array:
         """The frame through a motion, kept until there is another."""
         if self._last is None or not np.array_equal(self._last[0], motions):
-            self._last = motions.copy(), super().seen(motions, items)
+            self._last = motions.copy(), super().warped(motions, items)
         return self._last[1]
 
     def weight(self, motions: Matrix, items: Numbers) -> Array:
@@ -122,11 +122,11 @@ def _fitted(
     motion[0, :2, 2] = -shift
     inside = view.weight(motion, one)
     for number in range(_MAX_STEPS):
-        weight, seen = view.weight(motion, one), view.seen(motion, one)
-        total, gain = float(weight.sum()), float(compared(view.reference, seen, weight).gain[0])
+        weight, warped = view.weight(motion, one), view.warped(motion, one)
+        total, gain = float(weight.sum()), float(compared(view.reference, warped, weight).gain[0])
         if not (total >= solver.fewest and np.isfinite(gain)):
             break
-        values = _smoothed(gain * seen)
+        values = _smoothed(gain * warped)
         level_of = float((weight * (values - smooth_reference)).sum()) / total
         rest = values - level_of - smooth_reference
         weights = _weights(rest, values - level_of + smooth_reference, inside, smooth_reference)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.peaks.around_peak import started_scores
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
-from xcorr_app.registration.measuring.match import Compared
+from xcorr_app.registration.measuring.match import Comparison
 from xcorr_app.registration.measuring.matcher import Matcher, PreparedReference
 from xcorr_app.registration.measuring.phase_ramp import refine
 from xcorr_app.registration.settings import Settings
@@ -32,7 +32,7 @@ SCORE_TOLERANCE = 1e-3
 
 
 def verify(
-    verifier: Matcher, found: Compared, reference: PreparedReference, frames: Array, settings: Settings
+    verifier: Matcher, found: Comparison, reference: PreparedReference, frames: Array, settings: Settings
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Shifts (n, 2) of frames (n, h, w) by the exact comparison, and where what was `found` is not what it should be.
 

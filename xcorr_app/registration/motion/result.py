@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.arguments import renamed
 from xcorr_app.arrays.kinds import as_array, labelled_like
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array
@@ -143,9 +142,6 @@ class MotionResult(FrameResult):
         interpolation: OrderName | Order = "linear",
         border: Mode = "constant",
         cval: float = 0.0,
-        *,
-        order: OrderName | Order | None = None,
-        mode: Mode | None = None,
     ) -> Array:
         """Warp a stack, of this measurement or another channel, onto the reference.
 
@@ -159,8 +155,6 @@ class MotionResult(FrameResult):
             What samples from outside the frame become: `cval`, or the nearest pixel.
         cval : float
             In the units of `stack`.
-        order, mode
-            What `interpolation` and `border` were called.
 
         Returns
         -------
@@ -172,8 +166,7 @@ class MotionResult(FrameResult):
         ShapeError
             There are more or fewer frames than were measured, or frames of another size.
         """
-        how: Any = order_of(renamed(interpolation, "interpolation", order, "order"))
-        mode = renamed(border, "border", mode, "mode")
+        how: Any = order_of(interpolation)
         given, stack = stack, as_array(stack, "stack")
         if tuple(stack.shape) != (len(self.flags), *self.shape):
             raise ShapeError(
@@ -182,12 +175,12 @@ class MotionResult(FrameResult):
             )
         if self.field is None:
             matrices = self.applied()
-            moved = in_threads(lambda part: warp_frames(stack[part], matrices[part], how, mode, cval), stack)
+            moved = in_threads(lambda part: warp_frames(stack[part], matrices[part], how, border, cval), stack)
             return labelled_like(given, moved)
         # The shape is kept, so no frame can be dropped.
         policy = DEFAULT_POLICY if self.doubtful == "drop" else self.doubtful
         fields, nodes = self.field.applied(self.trusted, policy), (self.field.rows, self.field.columns)
-        moved = in_threads(lambda part: warp_by_fields(stack[part], fields[part], nodes, how, mode, cval), stack)
+        moved = in_threads(lambda part: warp_by_fields(stack[part], fields[part], nodes, how, border, cval), stack)
         return labelled_like(given, moved)
 
     def save(self, path: Path | str) -> None:

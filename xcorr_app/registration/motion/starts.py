@@ -19,8 +19,8 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.solver.basis import Basis, corner_moves
 from xcorr_app.registration.solver.sampling import seen_through
 from xcorr_app.registration.solver.whole_frames import Level
+from xcorr_app.registration.warping.device_warp import ndimage_of
 from xcorr_app.registration.warping.matrices import Matrix, turned
-from xcorr_app.registration.warping.ndimage import ndimage_of
 
 _ANGLES, _RADII = 360, 128
 """Over half a turn; from the inner frequency to the outer one."""

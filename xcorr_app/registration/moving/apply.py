@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from xcorr_app.arguments import as_number, renamed
+from xcorr_app.arguments import as_number
 from xcorr_app.arrays.axes import Axes, named_axes
 from xcorr_app.arrays.kinds import as_array, exact_float64, is_lazy, keeps_labels, rounded_to
 from xcorr_app.arrays.lazy import moved_by_frame
@@ -63,8 +63,6 @@ def apply_shifts(
     cval: float = 0.0,
     *,
     axes: str | None = None,
-    order: OrderName | Order | None = None,
-    mode: Border | None = None,
 ) -> Array:
     """Move each frame by its shift: whole pixels are copied, fractions interpolated.
 
@@ -87,8 +85,6 @@ def apply_shifts(
     axes : str, optional
         A letter for each axis of a stack that is not (T, Y, X): T, Z, C, Y, X, such as ``"TCYX"``; the dimensions of an
         xarray name theirs. All planes of a frame, along T or, with only one time point, along Z, are moved alike.
-    order, mode
-        What `interpolation` and `border` were called.
 
     Returns
     -------
@@ -115,16 +111,15 @@ def apply_shifts(
     stack, axes = named_axes(stack, axes)
     if isinstance(shifts, ShiftResult):
         shifts = shifts.applied()
-    order = order_of(renamed(interpolation, "interpolation", order, "order", calls=2))
-    mode = renamed(border, "border", mode, "mode", calls=2)
+    order = order_of(interpolation)
     if is_lazy(stack):
-        return _lazily(stack, shifts, order, mode, cval, axes)
+        return _lazily(stack, shifts, order, border, cval, axes)
     is_mask = getattr(getattr(stack, "dtype", None), "kind", "") == "b"
     stack = as_array(stack, "stack")
     if axes is not None and axes not in ("TYX", "YX"):
-        moved = _moved_planes(stack, shifts, order, mode, cval, Axes(axes, stack.shape))
+        moved = _moved_planes(stack, shifts, order, border, cval, Axes(axes, stack.shape))
     else:
-        moved = _moved(stack, shifts, order, mode, cval)
+        moved = _moved(stack, shifts, order, border, cval)
     return moved.view(bool) if is_mask else moved
 
 

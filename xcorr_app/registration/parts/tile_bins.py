@@ -12,6 +12,8 @@ from xcorr_app.registration.quality import signal_fraction
 SAMPLED = 4
 """One of so many rows tells the mean and the variance of an image."""
 MIN_CLEAN = 1e-3
+_TILE = 16
+"""Pixels along the sides of tiles of which the power is compared."""
 
 
 def both_standard(
@@ -78,6 +80,14 @@ def binned(images: Array) -> Array:
     part, xp = images[:, :rows, :columns], array_namespace(images)
     pairs = xp.add(part[:, ::2], part[:, 1::2], dtype=working_dtype(images))
     return (pairs[:, :, ::2] + pairs[:, :, 1::2]) / 4
+
+
+def evenness(image: Array) -> float:
+    """Square of the mean power of tiles of an image (h, w) over their mean square: 1 where all parts show as much."""
+    rows, columns = (size // _TILE for size in image.shape)
+    values = image[: rows * _TILE, : columns * _TILE].astype(np.float64)
+    power = ((values - values.mean()) ** 2).reshape(rows, _TILE, columns, _TILE).mean(axis=(1, 3))
+    return float(power.mean() ** 2 / array_namespace(image).maximum((power * power).mean(), np.finfo(np.float64).tiny))
 
 
 def slopes(images: Array, axis: int) -> Array:

@@ -25,8 +25,7 @@ from xcorr_app.gpu.peaks.tile_sums import tile_bins, tile_levels, tile_sums
 from xcorr_app.gpu.peaks.tile_verdict import MAX_TILES, Verdict, started_verdict
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
-from xcorr_app.registration.parts.linear_motion import edge_offsets
-from xcorr_app.registration.parts.tile_agreement import CORRELATED, LIMITS, NOISY, SIGMA, judged
+from xcorr_app.registration.parts.tile_agreement import CORRELATED, LIMITS, NOISY, SIGMA, edge_offsets, judged
 from xcorr_app.registration.parts.tile_bins import MIN_CLEAN, SAMPLED, both_standard, covered_by, sums_over_tiles
 from xcorr_app.registration.quality import NOISE_PERIOD
 

@@ -2,7 +2,7 @@
 
 A frame that turns has no one shift. The peak of its correlation lies at a mean of the shifts of its parts, weighted by
 what they show, which may be a pixel from that of its centre. So where the tiles of a few frames move their edges
-against their centres (``parts/linear_motion.py``), a linear motion is fitted to all frames, from their
+against their centres (``parts/tile_agreement.py``), a linear motion is fitted to all frames, from their
 shifts on. It holds where tiles that differed agree under it, or most of what was not shared is: of things that move by
 themselves neither is true.
 """

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
-from xcorr_app.registration.pattern.layers import gains
 
 RIM = 0.15
 """Share of each side over which frames fade."""
@@ -27,6 +26,8 @@ _THINNED, _MIN_FREQUENCIES = 8, 250
 
 _SURE, _ROUNDS = 3.0, 6
 """Times the largest part that chance has from which something moves, and rounds in which it is found."""
+
+_GAIN_ROUNDS, _MIN_GAIN = 12, 1e-6
 
 Complex = NDArray[np.complex128]
 Floats = NDArray[np.float64]
@@ -195,3 +196,23 @@ def fading(size: int) -> Floats:
     to_end = np.minimum(place, 1 - place)
     weights: Floats = np.sin(np.pi / 2 * np.minimum(to_end / RIM, 1)) ** 2
     return weights
+
+
+def gains(products: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How bright the one scene is in each of n frames, in the mean 1, from their products (n, n) with each other.
+
+    What a frame has with itself counts for nothing, since noise is part of it.
+    """
+    limits = np.finfo(np.float64)
+    products = products / max(float(np.diag(products).mean()), limits.tiny)
+    own = np.diag(products)
+    others = products - np.diag(own)
+    # That of frames without noise, from which few rounds are enough however much they differ.
+    gain = np.sqrt(own)
+    for _ in range(_GAIN_ROUNDS):
+        total = float(gain @ gain)  # of one frame that outshines all others no digit is left without it
+        gain = others @ gain / np.maximum(total - gain**2, max(float(limits.eps) * total, float(limits.tiny)))
+        if not gain.mean() > 0:
+            return np.ones(len(products))
+        gain = np.maximum(gain / gain.mean(), _MIN_GAIN)
+    return gain

@@ -19,8 +19,7 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, 
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 from xcorr_app.registration.measuring.measured import Measured, near_each_other, spread, taken
 from xcorr_app.registration.parts.tile_bins import binned
-from xcorr_app.registration.pattern.layer_spectra import RIM, fading
-from xcorr_app.registration.pattern.layers import Canvas, common_parts, gains
+from xcorr_app.registration.pattern.layer_spectra import RIM, fading, gains
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames, Frames
 from xcorr_app.registration.stack.prefilter import Contrast, Prefilter
@@ -54,8 +53,18 @@ class Residual:
     """What of it the frames share where they were, noise of pixels as well, and"""
     static_chance: float = 0.0
     """standard error of that."""
+    shared: float = 0.0
+    """That power, in units of `largest` squared."""
+    largest: float = 1.0
+    """What frames differ from their means by at most: its square may lie beyond what a float holds."""
     is_sure: bool = False
     """Whether nothing else speaks against the frames that were looked at."""
+
+    def times(self, other: Residual) -> float:
+        """How much stronger the frames are than others in what they share; 1 where either share nothing."""
+        if not (self.shared > 0 and other.shared > 0):
+            return 1.0
+        return self.shared / other.shared * (self.largest / other.largest) ** 2
 
     @property
     def is_little(self) -> bool:
@@ -68,6 +77,11 @@ class Residual:
         return not self.static < max(_MIN_SHARE, _MAX_DEVIATIONS * self.static_chance)
 
     @property
+    def leaves_nothing(self) -> bool:
+        """Whether there is nothing to explain: frames that are sure leave little."""
+        return self.is_little and self.is_sure
+
+    @property
     def is_noise(self) -> bool:
         """Whether there is nothing, of a layer that hardly moves against the other as well."""
         return self.is_little and self.share < max(_MIN_SHARE_IN_BINS, self.chance)
@@ -78,7 +92,7 @@ UNKNOWN = Residual(np.inf, 0.0)
 
 def residual_of(frames: Frames, measured: Measured, settings: Settings) -> Residual:
     """Look at a few frames that were measured without more than the default options."""
-    if not settings.contrast.auto or settings.normalization != "zncc" or settings.prefilter.name is not None:
+    if not settings.finds_nuisances or settings.prefilter.name is not None:
         return UNKNOWN
     usable = near_each_other(measured, settings.measured_shape(frames.shape))
     if usable.size < 2:
@@ -102,18 +116,19 @@ def left_over(images: Array, shifts: NDArray[np.float64]) -> Residual:
     A change of the light from frame to frame is none of what is left.
     """
     xp = array_namespace(images)
-    canvas = Canvas((int(images.shape[1]), int(images.shape[2])), shifts)
-    aligned = xp.stack([images[t][part] for t, part in enumerate(common_parts(canvas))])
+    parts = _common_parts(images.shape[1:], shifts)
+    aligned = xp.stack([image[part] for image, part in zip(images, parts, strict=True)])
     count, height, width = aligned.shape
     if count < 2 or min(height, width) < _MIN_OVERLAP:
         return UNKNOWN
     window = fading(height)[:, None] * fading(width)
     # Of magnitude one, squares keep their digits.
     aligned = aligned - aligned.mean(axis=(1, 2), keepdims=True)
-    aligned /= xp.maximum(xp.maximum(aligned.max(), -aligned.min()), np.finfo(aligned.dtype).tiny)
+    largest = xp.maximum(xp.maximum(aligned.max(), -aligned.min()), np.finfo(aligned.dtype).tiny)
+    aligned /= largest
     spectra = _spectra(aligned * xp.asarray(window.astype(aligned.dtype)))
     y, x = np.fft.fftfreq(height), np.fft.rfftfreq(width)
-    _move(spectra, canvas.whole - shifts, y, x)
+    _move(spectra, np.rint(shifts) - shifts, y, x)
     # By numbers and a slice: a device would count a mask's elements, and be waited for.
     slow = np.flatnonzero(abs(y) < _LOW), slice(np.count_nonzero(x < _LOW))
     gain = np.maximum(gains(_products(spectra[:, slow[0]][:, :, slow[1]])), _MIN_GAIN)
@@ -134,7 +149,7 @@ def left_over(images: Array, shifts: NDArray[np.float64]) -> Residual:
         float((seen.low * rest).sum()),
         float((seen.halves * products).sum()),
     )
-    return _of_sums(sums, gain, seen)
+    return replace(_of_sums(sums, gain, seen), largest=float(largest))
 
 
 def residual_in_place(frames: Frames, few: NDArray[np.intp], shifts: NDArray[np.float64]) -> Residual | None:
@@ -150,19 +165,28 @@ def residual_in_place(frames: Frames, few: NDArray[np.intp], shifts: NDArray[np.
     if not stack.flags.c_contiguous:
         return None
     side = 2 if min(frames.shape) >= _BINNED_FROM else 1
-    canvas = Canvas((frames.shape[0] // side, frames.shape[1] // side), shifts / side)
-    parts = common_parts(canvas)
+    shifts = shifts / side
+    parts = _common_parts((frames.shape[0] // side, frames.shape[1] // side), shifts)
     height, width = (part.stop - part.start for part in parts[0])
     if len(few) < 2 or min(height, width) < _MIN_OVERLAP:
         return UNKNOWN
     corners = [(rows.start, columns.start) for rows, columns in parts]
-    on_host = np.column_stack([few, corners, canvas.whole - canvas.shifts, canvas.shifts])
+    on_host = np.column_stack([few, corners, np.rint(shifts) - shifts, shifts])
     xp = array_namespace(stack)
     places = xp.asarray(on_host.astype(np.float64))
     faded = faded_parts(stack, places, (height, width), side, RIM)
     spectra = xp.ascontiguousarray(fft_namespace(faded).rfft2(faded))
     gain = np.maximum(gains(aligned_products(spectra, places, width, _LOW)), _MIN_GAIN)
     return _of_sums(left_sums(spectra, places, gain, width, (_LOW, _HIGH, _ON_AXIS)), gain, _seen(height, width))
+
+
+def _common_parts(shape: tuple[int, int], shifts: NDArray[np.float64]) -> list[tuple[slice, slice]]:
+    """Rows and columns of each frame that show what all of them show; of frames that share nothing their first."""
+    whole = np.rint(shifts).astype(np.intp)
+    low = whole.max(axis=0)
+    first = low - whole
+    last = first + np.maximum(whole.min(axis=0) + shape - low, 1)
+    return [(slice(*rows), slice(*columns)) for rows, columns in np.stack([first, last], axis=2).tolist()]
 
 
 class _Seen(NamedTuple):
@@ -202,7 +226,9 @@ def _of_sums(sums: LeftSums, gain: NDArray[np.float64], seen: _Seen) -> Residual
     scatter = noise * np.sqrt(seen.overlap * squared * count / (count - 1) * (number + number**2 / beyond))
     of_products = noise * np.sqrt(seen.overlap * (1 - squared) / (count - 1) ** 2 * seen.halves.sum())
     share, shared = sums.rest - number * noise, sums.shared
-    return Residual(share / shared, float(scatter) / shared, sums.products / shared, float(of_products) / shared)
+    return Residual(
+        share / shared, scatter / shared, sums.products / shared, of_products / shared, shared / seen.low.size**2
+    )
 
 
 def _spectra(images: Array) -> Array:

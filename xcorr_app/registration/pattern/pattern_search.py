@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measured import Measured, Trial
 from xcorr_app.registration.model.two_layers import TwoLayers
 from xcorr_app.registration.parts.tile_bins import binned
-from xcorr_app.registration.pattern.layers import Shares, shares
+from xcorr_app.registration.pattern.one_layer import Residual, left_over
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack.frames import ArrayFrames, Frames
+from xcorr_app.registration.stack.frames import ArrayFrames
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
 
 BINNED_FROM = 384
@@ -23,7 +22,8 @@ _MIN_MOTION = 3.0
 """Pixels by which the scene moves at least."""
 _MIN_SHARE = 0.004
 """Of the variance that aligned frames share, which a pattern has at least; less bends nothing."""
-_DEVIATIONS = 6.0
+_DEVIATIONS, _OF_REST = 6.0, 0.25
+"""Standard errors of that, and share of all that such frames leave: of what moves or changes, less comes back."""
 _MAX_ITERATIONS = 4
 _AT_FIRST, _ALL = 5, 1.0
 """Frames that are measured before others are, and the share of them that must be lost for these to be spared."""
@@ -31,38 +31,22 @@ _CONVERGED = 0.3
 """Change of the shifts, in pixels, from which the likelihood of both layers finds the rest."""
 
 
-class Measure(Protocol):
-    """Measures frames against a reference; as a whole, whatever moves in them, where that is asked for."""
-
-    def __call__(
-        self,
-        frames: Frames,
-        reference: str | int | Array,
-        settings: Settings,
-        *,
-        whole: bool = False,
-        tiles: bool = True,
-    ) -> Measured:
-        """Columns, one entry a frame."""
-        ...
-
-
 def moves(shifts: NDArray[np.float64]) -> bool:
     """Whether shifts (n, 2) are those of a scene that moves far enough."""
     return float(np.ptp(shifts, axis=0).max()) >= _MIN_MOTION
 
 
-def stands_still(found: Shares) -> bool:
+def stands_still(found: Residual) -> bool:
     """Whether frames share something where they are."""
-    return found.static > _MIN_SHARE and found.static > _DEVIATIONS * found.chance
+    return max(_MIN_SHARE, _DEVIATIONS * found.static_chance, _OF_REST * found.share) < found.static < np.inf
 
 
-def has_pattern(found: Shares, shifts: NDArray[np.float64]) -> bool:
+def has_pattern(found: Residual, shifts: NDArray[np.float64]) -> bool:
     """Whether something stands still while the scene moves."""
     return moves(shifts) and stands_still(found)
 
 
-def search_pattern(stack: Array, settings: Settings, measure: Measure) -> NDArray[np.float64] | None:
+def search_pattern(stack: Array, settings: Settings, measure: Trial) -> NDArray[np.float64] | None:
     """Shifts (n, 2) of what moves in float frames (n, h, w), begun with no idea of them; None where nothing does."""
     scale = 1
     if min(stack.shape[1:]) >= BINNED_FROM and settings.roi is None:
@@ -74,14 +58,16 @@ def search_pattern(stack: Array, settings: Settings, measure: Measure) -> NDArra
     few = moving[:: max(1, len(moving) // _AT_FIRST)]
     lost = len(few) < len(moving) and _of_scene(few, settings, measure, _ALL) is None
     found = None if lost else _of_scene(moving, settings, measure)
-    if found is None or not has_pattern(shares(stack, found.shifts), scale * found.shifts):
+    if found is None or not has_pattern(rest := left_over(stack, found.shifts), scale * found.shifts):
+        return None
+    if rest.share > 2 * rest.static:  # once what moves is found, what stands still is most of the rest
         return None
     shifts = in_turns(stack, found.shifts, settings, measure)
     return None if shifts is None else scale * shifts
 
 
 def in_turns(
-    stack: Array, shifts: NDArray[np.float64], settings: Settings, measure: Measure
+    stack: Array, shifts: NDArray[np.float64], settings: Settings, measure: Trial
 ) -> NDArray[np.float64] | None:
     """Shifts (n, 2) of the scene of float frames (n, h, w) to half a pixel, from shifts to begin with."""
     for _ in range(_MAX_ITERATIONS):
@@ -90,12 +76,12 @@ def in_turns(
         step, shifts = np.abs(found.shifts - (shifts - shifts[0])).max(), found.shifts
         if step < _CONVERGED:
             break
-        if not stands_still(shares(stack, shifts)):
+        if not stands_still(left_over(stack, shifts)):
             return None
     return shifts
 
 
-def _of_scene(frames: Array, settings: Settings, measure: Measure, most: float = 0.5) -> Measured | None:
+def _of_scene(frames: Array, settings: Settings, measure: Trial, most: float = 0.5) -> Measured | None:
     """Measurement of frames without pattern; None where the shifts of that share of them may be chance."""
     found = measure(ArrayFrames(frames), "first", settings, whole=True, tiles=False)
     if not np.isfinite(found.shifts).all():

@@ -19,9 +19,10 @@ from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.measuring.measured import Measured, near_each_other, spread, taken
+from xcorr_app.registration.measuring.measured import Measured, Trial, near_each_other, spread, taken
 from xcorr_app.registration.model.still_layer import StillLayer
 from xcorr_app.registration.model.two_layers import TwoLayers
+from xcorr_app.registration.parts.tile_bins import evenness
 from xcorr_app.registration.pattern.joint_shifts import (
     DOUBTED,
     FIRST_SIGN,
@@ -32,11 +33,9 @@ from xcorr_app.registration.pattern.joint_shifts import (
     hardly_moves,
     signs_of_two_layers,
 )
-from xcorr_app.registration.pattern.layers import shares
 from xcorr_app.registration.pattern.one_layer import Residual, left_over, residual_of
 from xcorr_app.registration.pattern.pattern_search import (
     BINNED_FROM,
-    Measure,
     has_pattern,
     in_turns,
     moves,
@@ -61,10 +60,9 @@ _UNEXPLAINED = 0.005
 """Share from which the shifts measured may be those of the pattern, by whole pixels and by fractions of them."""
 _BY_CHANCE = 3.0
 """Standard errors by which it is beyond chance."""
-_MUST_EXPLAIN, _MAX_REMAINDER = 0.5, 5.0
-"""Two layers leave less than this share of what one leaves unexplained, or less than so many times the pattern."""
-_LEFT_AT_LEAST_LESS = 0.8
-"""Share beyond which two layers explain no more than one does: something else changes, by blinking or moving apart."""
+_EVEN = 1 / 3
+"""Evenness of a pattern at least: fewer bright things that stand still bend no shift, once the scene moves, as columns,
+dust or uneven pixels do."""
 _CLOSE = 0.3
 """Pixels (standard deviation) up to which shifts without the pattern confirm those measured."""
 _MUST_LEAVE_LESS = 0.3
@@ -148,7 +146,7 @@ class PatternFit:
 
 
 def without_pattern(
-    frames: Frames, measured: Measured, settings: Settings, measure: Measure, rest: Residual
+    frames: Frames, measured: Measured, settings: Settings, measure: Trial, rest: Residual
 ) -> PatternFit:
     """Look for a fixed pattern in frames, `measured` as they are, and take it away; `measure` measures them anew."""
     is_open = settings.by_default and min(settings.measured_shape(frames.shape)) >= _MIN_SIDE
@@ -192,10 +190,10 @@ def without_pattern(
         return PatternFit(ambiguous=doubted or led)
     few = spread(usable, _SAMPLED_FRAMES)
     shifts = measured.shifts[few]
-    one = shares(taken(frames, few, middle), shifts)
+    one = left_over(taken(frames, few, middle), shifts)
     # A pattern that did not hold the shifts is left where it was.
     unexplained = rest.stands_still or _hold_still(measured, usable) or signs > SURE or moves_otherwise
-    unexplained &= one.unexplained > _UNEXPLAINED and rest.share > max(_UNEXPLAINED, _BY_CHANCE * rest.chance)
+    unexplained &= one.share > _UNEXPLAINED and rest.share > max(_UNEXPLAINED, _BY_CHANCE * rest.chance)
     is_seen = has_pattern(one, shifts)
     if not (is_seen or unexplained):
         return PatternFit(ambiguous=doubted or led)
@@ -207,7 +205,7 @@ def _by_layers(
     frames: Frames,
     measured: Measured,
     settings: Settings,
-    measure: Measure,
+    measure: Trial,
     many: NDArray[np.intp],
     *,
     is_seen: bool,
@@ -236,22 +234,16 @@ def _by_layers(
         layers = TwoLayers(stack, shifts, int(np.argmin(np.abs(measured.shifts[many]).max(axis=1))))
         sigma, shifts = layers.fit(), layers.shifts
     pattern, scene = layers.pattern, layers.scene(shifts[0])
-    found = shares(stack, shifts)
+    if evenness(pattern) < _EVEN:
+        return PatternFit(ambiguous=led)
+    found = left_over(stack, shifts)
     if not (has_pattern(found, shifts) if is_seen else stands_still(found)):
         return PatternFit(ambiguous=led)
-    as_measured = shares(stack, measured.shifts[many])
+    as_measured, without = left_over(stack, measured.shifts[many]), left_over(stack - pattern, shifts)
     # In units of what moves: of shifts that followed the pattern frames share that, which may be far stronger.
-    stronger = as_measured.times(found)
-    before = stronger * as_measured.unexplained
-    after = shares(stack - pattern, shifts).unexplained
-    # A pattern that was not seen at the shifts measured must explain why these were wrong.
-    left = _MAX_REMAINDER * found.static if is_seen else _LEFT_AT_LEAST_LESS * before
-    allowed = max(_MUST_EXPLAIN * before, min(_MAX_REMAINDER * found.static, left))
-    if after > allowed:
-        return PatternFit(ambiguous=led)
+    before = as_measured.times(found) * as_measured.share
     # By fractions of pixels: a scene that blurs or grows, or light that turns, leaves as much beside a "pattern".
-    with_it, without = left_over(stack, measured.shifts[many]), left_over(stack - pattern, shifts)
-    if without.share > max(_MUST_LEAVE_LESS * min(stronger * with_it.share, 1.0), _BY_CHANCE * without.chance):
+    if without.share > max(_MUST_LEAVE_LESS * min(before, 1.0), _BY_CHANCE * without.chance):
         return PatternFit(ambiguous=led)
     larger = _largest(pattern, scene)
     # Shifts measured that the scene without the pattern confirms did not follow it.
@@ -317,25 +309,18 @@ def _led_by_pattern(
 def _shows_more(stack: Array, shifts: NDArray[np.float64]) -> tuple[bool, bool]:
     """Whether what stands still is the scene: what optics draws, and stronger than what moves by shifts (n, 2).
 
-    Of float frames (n, h, w). Pixels and lines are the camera's, and a glow is coarse. Noise is no part of the product
-    of what two halves of the frames show. And whether it is stronger in a few places alone, as the edge of a stop or
-    of a detector is, which outshines a scene that fills the frame: most of the tiles show more of what moves, by the
-    sign test.
+    Of float frames (n, h, w). Noise is no part of the product of what two halves of the frames show. And whether it is
+    stronger in a few places alone, as the edge of a stop or of a detector is, which outshines a scene that fills the
+    frame: most of the tiles show more of what moves, by the sign test.
     """
     xp, both = array_namespace(stack), []
     for half in (slice(0, None, 2), slice(1, None, 2)):
         layers = TwoLayers(stack[half], shifts[half])
         both.append(_without_lines(xp.stack([layers.pattern, layers.scene(shifts[0])])))
-    if float(signal_fraction(both[0][:1] + both[1][:1])[0]) < _WHITE:
+    if _is_white(both[0][0] + both[1][0]):
         return False, False
-    bands = []
-    for layers in both:
-        fine, coarse = (
-            filter_frames(layers, named.gaussian(s), dtype="same", count=False)[0] for s in (_FINE, _COARSE)
-        )
-        bands.append(fine - coarse)
     ny, nx = (side // _TILE for side in stack.shape[1:])
-    products = (bands[0] * bands[1])[:, : ny * _TILE, : nx * _TILE]
+    products = (_bands(both[0]) * _bands(both[1]))[:, : ny * _TILE, : nx * _TILE]
     pattern, scene = to_host(products.reshape(2, ny, _TILE, nx, _TILE).mean(axis=(2, 4)))
     moving = float((scene > pattern).mean())
     return bool(pattern.mean() > scene.mean()), bool(moving > 0.5 + _BY_CHANCE * 0.5 / np.sqrt(ny * nx))
@@ -344,6 +329,20 @@ def _shows_more(stack: Array, shifts: NDArray[np.float64]) -> tuple[bool, bool]:
 def _without_lines(images: Array) -> Array:
     rows, columns = images.mean(axis=2, keepdims=True), images.mean(axis=1, keepdims=True)
     return images - rows - columns + images.mean(axis=(1, 2), keepdims=True)
+
+
+def _is_white(pattern: Array) -> bool:
+    """Whether a still layer (h, w) without lines is the camera's: no optics draws pixels."""
+    return float(signal_fraction(pattern[None])[0]) < _WHITE
+
+
+def _smoothed(images: Array, sigma: float) -> Array:
+    return filter_frames(images, named.gaussian(sigma), dtype="same", count=False)[0]
+
+
+def _bands(images: Array) -> Array:
+    """What images (n, h, w) show that is neither noise of pixels nor a gradient of brightness."""
+    return _smoothed(images, _FINE) - _smoothed(images, _COARSE)
 
 
 def _some_leave_nothing(frames: Frames, measured: Measured, settings: Settings) -> bool:
@@ -370,10 +369,8 @@ def _middle(shape: tuple[int, int]) -> Roi | None:
 
 def _largest(pattern: Array, scene: Array) -> float:
     """Share of the frame where the static layer, apart from rows and columns, shows more than the moving one."""
-    pattern = pattern - pattern.mean(axis=0) - pattern.mean(axis=1)[:, None] + pattern.mean()
-    if float(signal_fraction(pattern[None])[0]) < _WHITE:
+    layers = array_namespace(pattern).stack([_without_lines(pattern[None])[0], scene])
+    if _is_white(layers[0]):
         return 0.0
-    layers = array_namespace(pattern).stack([pattern, scene])
-    fine, coarse = (filter_frames(layers, named.gaussian(s), dtype="same", count=False)[0] for s in (_FINE, _COARSE))
-    power = filter_frames((fine - coarse) ** 2, named.gaussian(_FINE), dtype="same", count=False)[0]
+    power = _smoothed(_bands(layers) ** 2, _FINE)
     return float((power[0] > power[1]).mean())

@@ -20,8 +20,54 @@ import scipy  # whose parts are loaded when they are asked for
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.pattern.joint_scatter import scatter_over_white
 from xcorr_app.registration.pattern.layer_spectra import Complex, Floats, LayerSpectra
+
+_BLOCK = 16
+"""Rows and columns of a block."""
+_MIN_BLOCKS = 4
+"""Blocks along an axis below which their scatter says nothing."""
+
+
+def scatter_over_white(
+    slopes: Complex, left: Complex, places: tuple[NDArray[np.intp], ...], shape: tuple[int, int], noise: float
+) -> float | None:
+    """Variance of sums over images (h, w) of slopes times what is left, over that by white noise; None of small ones.
+
+    The slope of the likelihood of a shift is such a sum. Where noise is stronger on bright parts, or frames fade to
+    their rim, it scatters otherwise than the likelihood takes it: sums over blocks, larger than noise is correlated,
+    show by how much (White 1980, doi 10.2307/1912934, with blocks as clusters).
+
+    Parameters
+    ----------
+    slopes : ndarray, shape (n, 2, K)
+        Spectra along rows and columns, at these places of a half plane.
+    left : ndarray, shape (n, K)
+        Spectra of what is left.
+    places : tuple of ndarray, each of shape (K,)
+    shape : tuple of int
+    noise : float
+        Mean square of a coefficient of the noise.
+    """
+    rows, columns = (size // _BLOCK for size in shape)
+    if min(rows, columns) < _MIN_BLOCKS:
+        return None
+    found = expected = 0.0
+    for along, rest in zip(slopes, left, strict=True):
+        residual = _image(rest, places, shape)
+        for slope in along:
+            image = _image(slope, places, shape)
+            part = (image * residual)[: rows * _BLOCK, : columns * _BLOCK]
+            sums = part.reshape(rows, _BLOCK, columns, _BLOCK).sum(axis=(1, 3))
+            found += float((sums**2).sum())
+            expected += float((image**2).sum()) * noise / (shape[0] * shape[1])
+    return found / expected if expected > 0 else None
+
+
+def _image(values: Complex, places: tuple[NDArray[np.intp], ...], shape: tuple[int, int]) -> NDArray[np.float64]:
+    half = np.zeros((shape[0], shape[1] // 2 + 1), dtype=np.complex128)
+    half[places] = values
+    return np.asarray(scipy.fft.irfft2(half, shape))
+
 
 _AT_RIM = 6.0
 """Error in pixels, for each pixel of a shift, times the square of the pixels over which frames fade.

@@ -6,12 +6,11 @@ the first that is found is the better reference; one as lost as the others is ke
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measured import Measured, Trial
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames, HeldFrames, PickedFrames
 from xcorr_app.registration.stack.prefilter import Contrast
@@ -25,8 +24,6 @@ _NEXT_TO_IT, _SPREAD, _CANDIDATES = 4, 9, 3
 
 TEMPLATE = "template"
 """Which is begun with the first frame."""
-
-Trial = Callable[[Frames, int, Settings], Measured]
 
 
 def other_reference(

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
-from xcorr_app.registration.light.even_light import EvenlyLitFrames
-from xcorr_app.registration.light.lit_pairs import LitImage
+from xcorr_app.registration.light.even_light import EvenlyLitFrames, LitImage
 from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.measuring.references import FixedImage, Reference
 from xcorr_app.registration.reference.neighbours import against_neighbours

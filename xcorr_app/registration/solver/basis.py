@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.warping.device_warp import ndimage_of
 from xcorr_app.registration.warping.matrices import Matrix, turned
-from xcorr_app.registration.warping.ndimage import ndimage_of
 
 Floats = NDArray[np.float64]
 

@@ -47,12 +47,12 @@ class View(Protocol):
         """Weights (m, h, w) of 0 and 1, float32, of some of the items: of the pixels that count in both."""
         ...
 
-    def seen(self, motions: Matrix, items: Numbers) -> Array:
+    def warped(self, motions: Matrix, items: Numbers) -> Array:
         """Some of the items (m, h, w) as they are seen through motions (m, 3, 3)."""
         ...
 
 
-class Compared(NamedTuple):
+class Residuals(NamedTuple):
     """What images and their references do not share, of n items."""
 
     residual: Array
@@ -88,13 +88,13 @@ def dots(one: Array, other: Array) -> Floats:
     return np.asarray(to_host((one * other).sum(axis=(1, 2), dtype=np.float64)))
 
 
-def compared(reference: Array, seen: Array, weight: Array, *, attenuated: bool = False) -> Compared:
+def compared(reference: Array, warped: Array, weight: Array, *, attenuated: bool = False) -> Residuals:
     """Compare images (n, h, w) with references (n or 1, h, w) by their weights.
 
     The gain is that of their deviations, or `attenuated` by the noise of the references as their slopes are by it: then
     steps are as long as they should be, whatever the noise, and far from the solution they are too long.
     """
-    xp = array_namespace(seen)
+    xp = array_namespace(warped)
     pixels = to_host(weight.sum(axis=(1, 2), dtype=np.float64))
 
     def centred(image: Array) -> Array:
@@ -103,7 +103,7 @@ def compared(reference: Array, seen: Array, weight: Array, *, attenuated: bool =
         found *= weight
         return found
 
-    one, other = centred(seen), centred(reference)
+    one, other = centred(warped), centred(reference)
     both, own, power = dots(one, other), dots(one, one), dots(other, other)
     score = np.where((own > 0) & (power > 0), both / np.sqrt(np.maximum(own * power, 1e-300)), np.nan)
     gain = np.sqrt(power / np.maximum(own, 1e-300))
@@ -111,7 +111,7 @@ def compared(reference: Array, seen: Array, weight: Array, *, attenuated: bool =
         gain = gain / np.maximum(score, _MIN_SCORE)
     one *= xp.asarray(np.nan_to_num(gain, nan=1.0).astype(np.float32))[:, None, None]
     one -= other
-    return Compared(one, score, gain, pixels)
+    return Residuals(one, score, gain, pixels)
 
 
 @dataclass
@@ -139,16 +139,16 @@ class Solver:
         weight = self.view.weight(motion, np.arange(count))
         normal = self._normal(weight)
         pixels = to_host(weight.sum(axis=(1, 2), dtype=np.float64))
-        seen = (pixels >= self.fewest) & np.isfinite(start).all(axis=(1, 2))
+        comparable = (pixels >= self.fewest) & np.isfinite(start).all(axis=(1, 2))
         eigenvalues = np.linalg.eigvalsh(np.where(np.isfinite(normal).all(axis=(1, 2), keepdims=True), normal, 0.0))
-        definite = seen & (eigenvalues[:, 0] > _CONDITION * eigenvalues[:, -1])
+        definite = comparable & (eigenvalues[:, 0] > _CONDITION * eigenvalues[:, -1])
         inverse = np.linalg.inv(np.where(definite[:, None, None], normal, np.eye(len(self._scale))))
         score, power, converged = np.full(count, np.nan), np.full(count, np.nan), np.zeros(count, dtype=bool)
-        going, step = seen.copy(), 0
+        going, step = comparable.copy(), 0
         while going.any():
             items = self._looked_at(going)
             found = compared(
-                rows_of(self.view.reference, items), self.view.seen(motion[items], items), rows_of(weight, items)
+                rows_of(self.view.reference, items), self.view.warped(motion[items], items), rows_of(weight, items)
             )
             right = to_host(rows_of(self.view.changes, items) @ found.residual.reshape(len(items), -1, 1))[:, :, 0]
             left = dots(found.residual, found.residual)
@@ -167,7 +167,7 @@ class Solver:
         variance = power / np.maximum(pixels - len(self._scale) - 2, 1)
         covariance = inverse * np.outer(self._scale, self._scale) * variance[:, None, None]
         covariance[~definite] = np.nan
-        return Fits(motion, score, converged, definite, np.where(seen, pixels, 0.0), covariance)
+        return Fits(motion, score, converged, definite, np.where(comparable, pixels, 0.0), covariance)
 
     def _looked_at(self, going: NDArray[np.bool_]) -> Numbers:
         """Items that are looked at; of frames on a device all are, so that what comes of one depends on no other."""
@@ -181,10 +181,10 @@ class Solver:
         squares of the reference's. Sums over tiles show how much the sum of all scatters (White 1980, doi
         10.2307/1912934, with tiles as clusters).
         """
-        seen, weight = self.view.seen(motion, items), self.view.weight(motion, items)
+        warped, weight = self.view.warped(motion, items), self.view.weight(motion, items)
         reference = rows_of(self.view.reference, items)
-        found = compared(reference, seen, weight)
-        changes = rows_of(self.view.changes, items), self.basis.changes(slopes_of(seen))
+        found = compared(reference, warped, weight)
+        changes = rows_of(self.view.changes, items), self.basis.changes(slopes_of(warped))
         own, other = (_weighted(each, weight) for each in changes)
         shared = to_host(own @ other.transpose(0, 2, 1)).astype(np.float64) * found.gain[:, None, None]
         shared = (shared + shared.transpose(0, 2, 1)) / 2

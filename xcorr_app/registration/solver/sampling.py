@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.resample.warping import warp_on_device
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
-from xcorr_app.registration.warping.device_warp import spline_coefficients
+from xcorr_app.registration.warping.device_warp import ndimage_of, spline_coefficients
 from xcorr_app.registration.warping.matrices import Matrix, about_corner
-from xcorr_app.registration.warping.ndimage import ndimage_of
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.intp]

@@ -28,9 +28,8 @@ from xcorr_app.gpu.resample.warping import warp_on_device
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.solver.basis import slopes_of
 from xcorr_app.registration.solver.gauss_newton import FEWEST, compared, dots
-from xcorr_app.registration.warping.device_warp import splines_of
+from xcorr_app.registration.warping.device_warp import ndimage_of, splines_of
 from xcorr_app.registration.warping.grid import pixel_bases
-from xcorr_app.registration.warping.ndimage import ndimage_of
 from xcorr_app.registration.warping.warp import at_every_pixel, inside_frame, linear_at, places_of
 
 Floats = NDArray[np.float64]
@@ -90,16 +89,16 @@ class Nodes:
         sums = to_host(self.bases[0].T @ images @ self.bases[1])
         return np.asarray(sums.reshape(len(images), -1), np.float64)
 
-    def seen(self, frames: Array, field: Floats) -> tuple[Array, Array]:
+    def warped(self, frames: Array, field: Floats) -> tuple[Array, Array]:
         """Frames (n, Y, X) through fields (n, 2, gy, gx), and which of their pixels lie in the frame."""
         xp = array_namespace(frames)
         places = places_of(at_every_pixel(xp.asarray(field, dtype=np.float32), (self.bases[0], self.bases[1])))
         weight = inside_frame(places, self.shape, _RIM).astype(np.float32)
         if xp is np:
-            seen = np.empty_like(frames)
-            for each in zip(frames, places, seen, strict=True):
+            warped = np.empty_like(frames)
+            for each in zip(frames, places, warped, strict=True):
                 linear_at(*each)
-            return seen, weight
+            return warped, weight
         splines = splines_of(xp.asarray(-np.moveaxis(field, 1, 3)), (self.rows, self.columns), self.shape)
         return warp_on_device(frames, splines, np.dtype(np.float32), "linear"), weight
 
@@ -247,8 +246,8 @@ def _stepped(
 def _residual(reference: FieldReference, frames: Array, field: Floats) -> tuple[Array, Floats, Floats]:
     """What frames and references do not share (T, Y, X), zero where not compared; scores; pixels compared."""
     xp, (rows, columns) = array_namespace(frames), reference.nodes.hats
-    seen, weight = reference.nodes.seen(frames, field)
-    found = compared(reference.images, seen, weight, attenuated=True)
+    warped, weight = reference.nodes.warped(frames, field)
+    found = compared(reference.images, warped, weight, attenuated=True)
     local = rows.T @ found.residual @ columns / xp.maximum(rows.T @ weight @ columns, 1.0)
     residual = found.residual
     residual -= weight * (rows @ local @ columns.T)

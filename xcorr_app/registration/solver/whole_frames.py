@@ -11,8 +11,8 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.solver.basis import Basis, slopes_of
 from xcorr_app.registration.solver.gauss_newton import Fits, Numbers, Solver, compared
 from xcorr_app.registration.solver.sampling import coefficients, seen_through, shifted_windows
+from xcorr_app.registration.warping.device_warp import ndimage_of
 from xcorr_app.registration.warping.matrices import Matrix
-from xcorr_app.registration.warping.ndimage import ndimage_of
 
 Floats = NDArray[np.float64]
 
@@ -165,7 +165,7 @@ class FrameView:
             inside &= self._counts[xp.asarray(self._numbers[items])[:, None, None], at[0], at[1]]
         return inside.astype(np.float32)
 
-    def seen(self, motions: Matrix, items: Numbers) -> Array:
+    def warped(self, motions: Matrix, items: Numbers) -> Array:
         """Frames through motions."""
         numbers = self._numbers[items]
         if self._shifts:
@@ -217,8 +217,8 @@ class Pyramid:
         for number in range(len(self.levels) - 1, -1, -1):
             level, fine = self.levels[number], number == 0
             motions[:, :2, 2] /= level.factor
-            seen = None if counts is None else all_counts[number]
-            view = FrameView(level, sizes[number], numbers, seen, shifts=self._basis.is_shift)
+            counted = None if counts is None else all_counts[number]
+            view = FrameView(level, sizes[number], numbers, counted, shifts=self._basis.is_shift)
             solver = Solver(view, self._basis, _CONVERGED * (1 if fine else _COARSE))
             fits = solver.fitted(motions, steps if fine else np.minimum(steps, most_steps // 2))
             motions = fits.motion
@@ -254,4 +254,4 @@ def score_of(level: Level, frames: Array, motions: Matrix) -> Floats:
     """Correlation (n,) of frames (n, h, w) of that size with the reference over their overlap under motions."""
     items = np.arange(len(frames))
     view = FrameView(level, frames, items)
-    return compared(view.reference, view.seen(motions, items), view.weight(motions, items)).score
+    return compared(view.reference, view.warped(motions, items), view.weight(motions, items)).score

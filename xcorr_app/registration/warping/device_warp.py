@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,17 @@ from xcorr_app.gpu.runtime.memory import in_parts
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.runtime.types import name_of
 from xcorr_app.registration.warping.grid import local_splines
-from xcorr_app.registration.warping.ndimage import ndimage_of
+
+
+def ndimage_of(xp: Any) -> ModuleType:
+    """Return ``scipy.ndimage`` or its twin for device arrays."""
+    if xp is np:
+        from scipy import ndimage
+    else:
+        from cupyx.scipy import ndimage
+    module: ModuleType = ndimage
+    return module
+
 
 _METHODS = {0: "nearest", 1: "linear", 3: "cubic"}
 _COEFFICIENT_BYTES = 1 << 29

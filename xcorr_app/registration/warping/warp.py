@@ -17,9 +17,8 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.moving.interpolation import EDGE_TOLERANCE
 from xcorr_app.registration.one_blas_thread import one_blas_thread
 from xcorr_app.registration.stack.passes import Pass
-from xcorr_app.registration.warping.device_warp import splines_of, takes, warped
+from xcorr_app.registration.warping.device_warp import ndimage_of, splines_of, takes, warped
 from xcorr_app.registration.warping.grid import pixel_bases
-from xcorr_app.registration.warping.ndimage import ndimage_of
 
 Floats = NDArray[np.float64]
 Mode = Literal["constant", "nearest"]

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.artefacts.line_glance import OF_SWEPT, glance, middle_rows
 from xcorr_app.registration.measuring.measured import Measured, near_each_other, spread, taken
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Chunk, FloatFramesOver, Frames
+from xcorr_app.registration.weights.line_offsets import OF_SWEPT, glance, middle_rows
 
 _SAMPLED_FRAMES, _MIN_SIDE = 5, 32
 """Frames; and rows and columns below which nothing is looked for."""
@@ -46,10 +46,10 @@ class EvenedFrames(FloatFramesOver):
         return (rows[..., :-2] + 2 * rows[..., 1:-1] + rows[..., 2:]) / 4 if self.columns else rows[..., 1:-1]
 
 
-def even_mosaic(frames: Frames, measured: Measured, settings: Settings) -> EvenedFrames | None:
+def even_mosaic(frames: Frames, measured: Measured) -> EvenedFrames | None:
     """Frames without a mosaic; None where there is none."""
     usable = np.flatnonzero(measured.usable)
-    if not settings.contrast.auto or min(frames.shape) < _MIN_SIDE or usable.size < 2:
+    if min(frames.shape) < _MIN_SIDE or usable.size < 2:
         return None
     for number in spread(usable, _SAMPLED_FRAMES).tolist():
         if not has_mosaic(to_host(frames.read(number, number + 1).frames[0]).astype(np.float64)):
@@ -74,8 +74,6 @@ def has_mosaic(image: NDArray[np.float64]) -> bool:
 
 def evened_rows(frames: Frames, measured: Measured, settings: Settings) -> EvenedFrames | None:
     """Frames whose rows are joined; None where odd rows lie where the others do."""
-    if not settings.contrast.auto or settings.normalization != "zncc" or settings.kernel_options is not None:
-        return None
     usable = near_each_other(measured, frames.shape)
     if usable.size < 2 or min(settings.measured_shape(frames.shape)) < _MIN_SIDE:
         return None

@@ -14,8 +14,7 @@ import scipy  # whose parts are loaded when they are asked for
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, to_host
-from xcorr_app.registration.weights.filling import filled
-from xcorr_app.registration.weights.outliers import DEVIATIONS, NOISE_OF_STEPS, outliers, relief
+from xcorr_app.registration.weights.filling import DEVIATIONS, NOISE_OF_STEPS, filled, outliers, relief
 
 _AGAIN = 0.2
 """Share of the frames looked at in which a pixel of the camera stands out, twice at least."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.weights.outliers import NOISE_OF_STEPS
+from xcorr_app.registration.weights.filling import NOISE_OF_STEPS
 
 MIN_SIDE = 64
 """Rows and columns below which a part of a line is too short to tell."""

@@ -18,9 +18,8 @@ from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.stack.frames import ArrayFrames, Frames, HeldFrames, held_if_few, smoothed_in_time
 from xcorr_app.registration.weights.borders import SURE, in_borders, without_rims
 from xcorr_app.registration.weights.defects import defects, hits
-from xcorr_app.registration.weights.filling import FilledFrames, filled
+from xcorr_app.registration.weights.filling import DEVIATIONS, NOISE_OF_STEPS, FilledFrames, filled, stands_out
 from xcorr_app.registration.weights.lines import GLANCE_STEPS, MIN_SIDE, in_words, may_be_stuck, stuck_lines
-from xcorr_app.registration.weights.outliers import DEVIATIONS, NOISE_OF_STEPS, stands_out
 from xcorr_app.registration.weights.overlay import MIN_SHARE, overlay
 
 _SAMPLED_FRAMES, _GLANCED_FRAMES = 16, 3
