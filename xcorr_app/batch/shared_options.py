@@ -222,7 +222,7 @@ class MovingOptions(StackOptions):
     border: Literal["constant", "nearest", "reflect", "mirror", "wrap", "crop"] = option(
         "constant",
         "Beyond the frame: zero, the nearest pixel, as SciPy's filters name it, or cut to what every frame covers.",
-        OneOf(choices.BORDERS),
+        OneOf(("constant", "nearest", "reflect", "mirror", "wrap", "crop")),
         group="Results",
     )
     axis: Axis | None = axis()

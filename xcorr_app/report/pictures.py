@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 _MAX_VALUES = 1 << 15
+_PERCENTILES = (0.2, 99.8)
+"""Of the values, which are drawn black and white."""
 _PNG_LEVEL = 3
 """Projections are noise to zlib: more effort does not make them smaller."""
 
@@ -40,7 +42,7 @@ class ScaleBar:
     label: str
 
 
-def grey_scale(*images: NDArray[Any], percentile: float = 0.2) -> GreyScale:
+def grey_scale(*images: NDArray[Any]) -> GreyScale:
     """One scale for all of `images`: from a low to a high percentile of all their finite values together.
 
     Of large images every so many values are looked at.
@@ -52,7 +54,7 @@ def grey_scale(*images: NDArray[Any], percentile: float = 0.2) -> GreyScale:
         values = np.concatenate([image[np.isfinite(image)].astype(np.float64) for image in images])
     if not values.size:
         return GreyScale(0.0, 1.0)
-    black, white = (float(value) for value in np.percentile(values, (percentile, 100 - percentile)))
+    black, white = (float(value) for value in np.percentile(values, _PERCENTILES))
     if black == white:  # half of the values or more are equal: show them mid-grey, and the rest about them
         half = max(float(np.ptp(values)) / 2, 0.5, abs(black) * 1e-6)
         return GreyScale(black - half, white + half)
@@ -137,8 +139,8 @@ class Pictures:
             if image.ndim != 2 or image.size == 0:
                 raise ShapeError(f"{name} has shape {image.shape}; give a 2-D array with at least one element")
 
-    def shrunk(self, side: int = 512, thumbnail_side: int = THUMBNAIL_SIDE) -> Pictures:
-        """Average over blocks, so that no picture is longer than `side` pixels (thumbnails: `thumbnail_side`).
+    def shrunk(self, side: int = 512) -> Pictures:
+        """Average over blocks, so that no picture is longer than `side` pixels, and no thumbnail than it is shown.
 
         Pixels that are not finite are left out of the means. Projections keep their proportions; the two
         sides of a kymograph are reduced apart.
@@ -152,7 +154,7 @@ class Pictures:
 
         images = {name: getattr(self, name) for name in _NAMES}
         small: dict[str, Any] = {name: block_mean(image, *steps(name, image.shape)) for name, image in images.items()}
-        sides = {frame: block_side(max(image.shape), thumbnail_side) for frame, image in self.thumbnails.items()}
+        sides = {frame: block_side(max(image.shape), THUMBNAIL_SIDE) for frame, image in self.thumbnails.items()}
         thumbnails = {frame: block_mean(image, sides[frame], sides[frame]) for frame, image in self.thumbnails.items()}
         return replace(self, **small, thumbnails=thumbnails, reduction=self.reduction * factor)
 

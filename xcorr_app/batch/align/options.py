@@ -152,7 +152,7 @@ class AlignOptions(MovingOptions):
     report: Literal["none", "quick", "full"] = option(
         "full",
         "The page that shows the run: full; quick, without pictures and figures of before and after; or none.",
-        OneOf(choices.REPORTS),
+        OneOf(("none", "quick", "full")),
         group="Run",
     )
     format: str = option(

@@ -66,11 +66,6 @@ def say(console: Console, text: str, style: str = "") -> None:
     console.print(Text(one_line(text), style=style), soft_wrap=True)
 
 
-def say_of(console: Console, name: str, text: str) -> None:
-    """Print a remark on a stack; errors of a file name it already."""
-    say(console, f"  {_named(name, text)}")
-
-
 def print_failures(failures: Iterable[tuple[str, str]]) -> None:
     """What ``-q`` leaves of a run: a line on standard error for each stack that failed."""
     for name, reason in failures:
@@ -190,4 +185,4 @@ def say_once(console: Console, remarks: Iterable[tuple[str, str]]) -> None:
     for line, names in names_of.items():
         others = len(names) - _MAX_NAMES
         named = ", ".join(names[:_MAX_NAMES]) + (f" and {count(others, 'other')}" if others > 0 else "")
-        say_of(console, named, line)
+        say(console, f"  {_named(named, line)}")
