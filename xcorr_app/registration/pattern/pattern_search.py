@@ -22,7 +22,7 @@ _MIN_MOTION = 3.0
 """Pixels by which the scene moves at least."""
 _MIN_SHARE = 0.004
 """Of the variance that aligned frames share, which a pattern has at least; less bends nothing."""
-_DEVIATIONS, _OF_REST = 6.0, 0.25
+_DEVIATIONS, _OF_REST = 6.0, 0.15
 """Standard errors of that, and share of all that such frames leave: of what moves or changes, less comes back."""
 _MAX_ITERATIONS = 4
 _AT_FIRST, _ALL = 5, 1.0
