@@ -82,7 +82,7 @@ def test_figures_of_the_readme_are_those_of_the_results() -> None:
     assert of_fields[:3] == [errors[tool] for tool in ("xcorr", "suite2p", "jnormcorre")]
     device = json.loads((results / "calls.json").read_text(encoding="utf-8"))["estimate_shifts"]
     rate = {row["call"]: 1e6 / row["us_a_frame"] for row in device if row["side"] == 512}
-    assert int(rows["frames/s, one H200 <sup>3</sup>"][0]) == pytest.approx(rate["defaults"], rel=0.005)
+    assert int(rows["frames/s, one H100 <sup>3</sup>"][0]) == pytest.approx(rate["defaults"], rel=0.005)
     (checked,) = re.findall(r"\(unchecked\);\s+(\d+)\s+when every", text)
     assert int(checked) == pytest.approx(rate["every frame checked"], rel=0.005)
 
