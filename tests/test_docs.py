@@ -18,8 +18,9 @@ PAGES = (ROOT / "README.md", ROOT / "kernels" / "README.md", *sorted((ROOT / "do
 
 
 def test_the_table_of_options_is_what_the_commands_declare() -> None:
-    script = module_at(ROOT / "docs" / "write_options.py")
-    assert script.page() == (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
+    assert module_at(ROOT / "docs" / "write_options.py").page() == (ROOT / "docs" / "options.md").read_text(
+        encoding="utf-8"
+    )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -32,8 +33,7 @@ def test_links_lead_to_files(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_to_headings(page: Path) -> None:
     links = re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text(encoding="utf-8"))
-    lost = [f"{link}#{anchor}" for link, anchor in links if anchor not in anchors(page.parent / link if link else page)]
-    assert lost == []
+    assert [each for each in links if each[1] not in anchors(page.parent / each[0] if each[0] else page)] == []
 
 
 def anchors(page: Path) -> set[str]:
@@ -70,8 +70,7 @@ def test_figures_of_the_readme_are_those_of_the_results() -> None:
     assert int(skimage.split()[0]) == round(speed["scikit-image, loop"]["frames_per_second"])
     real = json.loads((results / "real.json").read_text(encoding="utf-8"))["rows"].values()
     ours, _, _, _, skimage, _ = rows["nine real sets, 126 frames, CPU s <sup>5</sup>"]
-    assert len(real) == 9
-    assert sum(each["frames"] for each in real) == 126
+    assert (len(real), sum(each["frames"] for each in real)) == (9, 126)
     assert float(ours) == pytest.approx(sum(each["call"]["cpu_s"] for each in real), abs=0.05)
     assert float(re.findall(r"[\d.]+", skimage)[0]) == pytest.approx(
         sum(r["scikit-image"]["cpu_s"] for r in real), abs=0.05
@@ -80,8 +79,8 @@ def test_figures_of_the_readme_are_those_of_the_results() -> None:
     errors = {row["tool"]: f"{row['rms_px']:.3f}" for row in bent if (row["periods"], row["snr"]) == (1.0, 2.0)}
     of_fields = rows["rms error of a field to 5 px, SNR 2, px <sup>4</sup>"]
     assert of_fields[:3] == [errors[tool] for tool in ("xcorr", "suite2p", "jnormcorre")]
-    device = json.loads((results / "calls.json").read_text(encoding="utf-8"))["estimate_shifts"]
-    rate = {row["call"]: 1e6 / row["us_a_frame"] for row in device if row["side"] == 512}
+    calls = (results / "calls.json").read_text(encoding="utf-8")
+    rate = {r["call"]: 1e6 / r["us_a_frame"] for r in json.loads(calls)["estimate_shifts"] if r["side"] == 512}
     assert int(rows["frames/s, one H100 <sup>3</sup>"][0]) == pytest.approx(rate["defaults"], rel=0.005)
     (checked,) = re.findall(r"\(unchecked\);\s+(\d+)\s+when every", text)
     assert int(checked) == pytest.approx(rate["every frame checked"], rel=0.005)

@@ -40,7 +40,7 @@ LARGEST = {
     "xcorr_app/cluster": 227,
     "xcorr_app/correlation": 2021,
     "xcorr_app/filtering": 1587,
-    "xcorr_app/gpu": 4977,
+    "xcorr_app/gpu": 4972,
     "xcorr_app/io": 4562,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1137,

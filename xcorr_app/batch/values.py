@@ -65,7 +65,8 @@ def _reference(text: str) -> str | int | Path:
     if os.path.exists(text):  # noqa: PTH110 - unlike Path.exists, takes names that are too long
         return Path(text)
     raise ArgumentError(
-        f"{text!r} is neither {', '.join(choices.REFERENCES)}, pairs:K, nor a frame number, nor an existing file"
+        f"{text!r} is neither {', '.join(choices.REFERENCES)}, pairs:K, nor a frame number, nor an existing file; "
+        "median is template or mean now, rolling:N is pairs:N"
     )
 
 

@@ -259,7 +259,9 @@ _AMONG_FRAMES: tuple[Callable[[Series], Series], ...] = (
 
 def without_nuisances(series: Series) -> Series:
     """Take each step in turn; with an image of the user's, which may hold a nuisance or not, few of them."""
-    is_open = by_frames(series.reference) and series.settings.finds_nuisances
-    for step in (*_OF_ANY_REFERENCE, *(_AMONG_FRAMES if is_open else ())):
+    is_open = by_frames(series.reference) and replace(series.settings, kernel_options=None).finds_nuisances
+    # With a kernel that was asked for, what needs no other measurement: errors and their size are not the kernel's.
+    among = _AMONG_FRAMES if series.settings.finds_nuisances else (mosaic, correlated_errors_of_tiles)
+    for step in (*_OF_ANY_REFERENCE, *among) if is_open else _OF_ANY_REFERENCE:
         series = step(series)
     return series

@@ -31,8 +31,7 @@ def blob(shape, hole=True):
 
 
 def definition(image, counts, frame, own, window, min_overlap):
-    scores = np.full(window.shape, np.nan)
-    numbers = np.zeros(window.shape)
+    scores, numbers = np.full(window.shape, np.nan), np.zeros(window.shape)
     for i, dy in enumerate(window.dys):
         for j, dx in enumerate(window.dxs):
             values, weight = np.zeros_like(image), np.zeros(image.shape, bool)

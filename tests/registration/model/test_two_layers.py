@@ -19,8 +19,8 @@ def views(seed, path):
     y, x = np.fft.fftfreq(side)[:, None], np.fft.rfftfreq(side)[None]
     spectrum = np.fft.rfft2(np.random.default_rng(seed).normal(size=(side, side))) * np.exp(-(y**2 + x**2) / 0.0128)
     spectrum /= np.fft.irfft2(spectrum, (side, side)).std()
-    moved = [np.fft.irfft2(spectrum * np.exp(-2j * np.pi * (y * dy + x * dx)), (side, side)) for dy, dx in path]
-    return np.stack(moved)[:, MARGIN:-MARGIN, MARGIN:-MARGIN]
+    moved = (np.fft.irfft2(spectrum * np.exp(-2j * np.pi * (y * dy + x * dx)), (side, side)) for dy, dx in path)
+    return np.stack([each[MARGIN:-MARGIN, MARGIN:-MARGIN] for each in moved])
 
 
 def camera(seed):
@@ -31,7 +31,7 @@ def camera(seed):
 
 def recorded(seed, path=PATH):
     frames = views(seed, path) + camera(seed + 100)
-    frames = frames + np.random.default_rng(seed + 200).normal(0, 0.2, frames.shape)
+    frames += np.random.default_rng(seed + 200).normal(0, 0.2, frames.shape)
     return frames.astype(np.float32) - frames.mean(axis=(1, 2), keepdims=True, dtype=np.float32)
 
 

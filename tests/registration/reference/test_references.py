@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.ndimage import fourier_shift, gaussian_filter
 
 from tests.registration.scenes import UnreliableFrames, drifting, noise
 from xcorr_app import estimate_shifts
@@ -17,8 +18,7 @@ from xcorr_app.registration.stack.preparation import prepare
 
 
 def noisy_stack(count, dtype="float64"):
-    drift = np.random.default_rng(3).uniform(-4, 4, (count, 2))
-    clean = drifting(drift, shape=(40, 44), contrast=20, offset=100)
+    clean = drifting(np.random.default_rng(3).uniform(-4, 4, (count, 2)), shape=(40, 44), contrast=20, offset=100)
     return (clean + noise(clean, 5)).astype(dtype)
 
 
@@ -83,6 +83,13 @@ def test_means_leave_out_frames_averaged_with_the_one_measured(xp, size):
         for t, image in zip(range(start, stop), images, strict=True):
             others = [j for j in range(9) if abs(j - t) > 2]
             np.testing.assert_allclose(image, at_one_level(stack)[others].mean(axis=0), atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", [2, 5, 6, 7])
+def test_a_small_clean_scene_has_a_mean(seed):
+    spectrum = np.fft.fft2(gaussian_filter(np.random.default_rng(seed).normal(size=(64, 64)), 2, mode="wrap"))
+    frames = [np.fft.ifft2(fourier_shift(spectrum, (0.7 * t, -0.4 * t))).real for t in range(6)]
+    assert estimate_shifts(np.array(frames, np.float32), "mean").trusted.all()
 
 
 def test_previous_is_the_sum_of_steps(xp):

@@ -109,8 +109,3 @@ class TranslationProblem:
     def overshoots(self) -> bool:
         """Whether results can leave the range of integers: some weights are negative."""
         return self.taps > 2 and np.dtype(self.dtype).kind != "f"
-
-    @property
-    def moved_bytes(self) -> int:
-        """Bytes read and written, each pixel once."""
-        return 2 * self.count * self.frame_shape[0] * self.frame_shape[1] * self.itemsize

@@ -66,12 +66,6 @@ class WarpProblem:
             return self.dtype
         return {"float": "float32", "double": "float64"}[sum_type(self.dtype)]
 
-    @property
-    def moved_bytes(self) -> int:
-        """Bytes read and written, each pixel once."""
-        pixels = self.count * self.frame_shape[0] * self.frame_shape[1]
-        return pixels * (np.dtype(self.source_dtype).itemsize + np.dtype(self.dtype).itemsize)
-
 
 @dataclass(frozen=True)
 class FieldSplines:

@@ -73,7 +73,7 @@ def described_others(paths: Iterable[Path]) -> str:
     """Say what lies where no image was found; empty where nothing does."""
     found = Counter(path.suffix.lower() for path in paths if path.suffix)
     listed = ", ".join(f"{number} {suffix}" for suffix, number in found.most_common(_SHOWN))
-    return f"; what it holds ({listed}) is not read: {_MICROSCOPE}" if listed else ""
+    return f"; what it holds ({listed}) is not read; if it is of a microscope, {_MICROSCOPE}" if listed else ""
 
 
 _DESCRIPTION = 270

@@ -123,7 +123,7 @@ def scan_bmp(path: Path, limits: Limits, *, colour: bool = False) -> FormatImage
 
 JPEG_END = b"\xff\xd9"
 _TAIL = 1 << 12
-_HEAD = 1 << 22
+_HEAD = 1 << 24
 """Bytes that previews, colour profiles and notes may take before the header of the image itself."""
 
 

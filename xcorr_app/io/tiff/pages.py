@@ -250,8 +250,8 @@ def _check_storage(where: str, compression: int, predictor: int, dtype: np.dtype
     """Refuse what the format forbids, or readers disagree about."""
     if compression not in READ_HERE:
         raise InputError(
-            f"{where} has compression {_COMPRESSION_NAMES.get(compression, compression)}, which is not read for pixels "
-            f"of {dtype}; save it with deflate (zlib), LZW, Zstandard or none"
+            f"{where} has compression {_COMPRESSION_NAMES.get(compression, compression)}, which is not read; "
+            f"save it with deflate (zlib), LZW, Zstandard or none"
         )
     allowed = {NO_PREDICTOR, HORIZONTAL}
     if dtype.kind == "f":

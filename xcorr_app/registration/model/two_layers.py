@@ -83,6 +83,7 @@ class TwoLayers:
         mean = self._at.mean((xp.abs(self._at.spectra(self._frames)) ** 2).mean(axis=0))
         mean += np.finfo(frames.dtype).tiny
         self._of_scene, self._of_pattern, self._noise = mean, mean, _FIRST_NOISE * mean
+        self._rounding = np.finfo(frames.dtype).eps ** 2 * mean.mean()
         self._scene = xp.zeros(mean.shape, dtype=np.result_type(mean.dtype, np.complex64))
         self._pattern = xp.zeros_like(self._scene)
         for _ in range(_APART):
@@ -215,7 +216,7 @@ class TwoLayers:
         left, found = self._left_of(self._frames - at.images(self._pattern), moved, gain, fit_gain=fit_gain)
         self._gain = found / found[self._held]
         power = at.mean((xp.abs(left) ** 2).sum(axis=0)) / (self._seen * max(n - 1, 1))
-        self._noise = xp.maximum(power, 1e-6 * self._of_scene + np.finfo(power.dtype).tiny)
+        self._noise = xp.maximum(power, 1e-6 * self._of_scene + self._rounding)
         scene = float((gain**2).sum()) / self._noise + 1 / self._of_scene
         pattern = n / self._noise + 1 / self._of_pattern
         both = moved.conj().sum(axis=0) / self._noise

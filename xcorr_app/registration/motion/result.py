@@ -44,7 +44,8 @@ class MotionResult(FrameResult):
     """(T, 2) standard error of the shift of the frame's middle in pixels; infinite of a fit that has not settled,
     NaN of the frame that is the reference."""
     sigma_angle: NDArray[np.float64]
-    """(T,) standard error of the angle in degrees; zero where frames do not turn, NaN of affine motions."""
+    """(T,) standard error of the angle in degrees; zero where frames do not turn, NaN of affine motions and of the
+    reference frame."""
     overlap: NDArray[np.float64]
     """(T,) share of the reference that the frame shows."""
     flags: tuple[tuple[str, ...], ...]

@@ -153,8 +153,7 @@ def fitted_together(
     The fit starts from these, or where they are of no use, from others. Returns the shifts of all frames, `taken` by
     number, or None; and whether two layers were found whose motion against each other is not known.
     """
-    layers = TwoLayers(stack)
-    held = _held(measured, numbers)
+    layers, held = TwoLayers(stack), _held(measured, numbers)
     elsewhere = start is not None
     start = begin if start is None else start
     for model in (layers.thinned(), layers):
@@ -171,8 +170,9 @@ def fitted_together(
     of_measured, _ = layers.unexplained(begin - begin[held])
     if elsewhere and not _is_farther(fit.shifts, begin):
         return None, False
-    is_more = abs(left) > max(_BY_RIM, _BY_CHANCE * chance)
-    if is_more and of_measured - left < _BETTER * max(abs(of_measured), abs(left)):
+    if abs(left) > max(_BY_RIM, _BY_CHANCE * chance) and of_measured - left < _BETTER * max(
+        abs(of_measured), abs(left)
+    ):
         return None, False
     reach, before = (float(np.ptp(each, axis=0).max()) for each in (fit.shifts, begin))
     if fit.scale_error > _UNKNOWN_SCALE or (reach > _MAX_CHANGE * before and not elsewhere):
@@ -181,8 +181,7 @@ def fitted_together(
     if reach >= _largest_motion(stack.shape[1:]) or not (off > _SURELY_OFF * fit.sigma).any():
         return None, bool((off > np.maximum(_PERHAPS_OFF * fit.sigma, _LARGE)).any())
     pattern, scene = layers.strengths(fit.shifts)
-    count = measured.shifts.shape[0]
-    shifts, sigma = np.full((count, 2), np.nan), np.full((count, 2), np.nan)
+    shifts, sigma = np.full((2, *measured.shifts.shape), np.nan)
     shifts[numbers], sigma[numbers] = fit.shifts, fit.sigma
     nearer = _to_the_rim(stack, fit.shifts, held) if reach >= _FAR else None
     if nearer is not None:
@@ -207,10 +206,12 @@ def fitted_together(
 
 
 def _to_the_rim(stack: Array, shifts: NDArray[np.float64], held: int) -> tuple[WholeFrames, NDArray[np.float64]] | None:
-    """Both layers by all of the frames, not only what does not fade; None where these lead elsewhere."""
+    """Both layers by all of the frames, not only what does not fade; None where these lead elsewhere, or nowhere."""
     layers = WholeFrames(stack, shifts, held)
-    sigma = layers.fit()
-    return (layers, sigma) if np.abs(layers.shifts - shifts).max() < _NEAR else None
+    with suppress(np.linalg.LinAlgError):
+        sigma = layers.fit()
+        return (layers, sigma) if np.abs(layers.shifts - shifts).max() < _NEAR else None
+    return None
 
 
 def _is_contradicted(fitted: NDArray[np.float64], measured: NDArray[np.float64], sigma: NDArray[np.float64]) -> bool:

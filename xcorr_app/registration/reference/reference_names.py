@@ -24,9 +24,9 @@ def parse_reference(text: str) -> tuple[str, int]:
         if number.isdecimal() and 1 <= int(number) <= _MAX_NUMBER:
             return name, int(number)
         raise ArgumentError(f"reference {text!r}: write {name}:N with a number of frames from 1 to {_MAX_NUMBER}")
-    numbered = ", ".join(f"{name}:N" for name in NUMBERED_REFERENCES)
     raise ArgumentError(
-        f"unknown reference {text!r}: use {', '.join(REFERENCES)}, {numbered}, a frame number or an image"
+        f"unknown reference {text!r}: use {', '.join((*REFERENCES, *(f'{each}:N' for each in NUMBERED_REFERENCES)))}"
+        ", a frame number or an image; median is template or mean now, rolling:N is pairs:N"
     )
 
 
