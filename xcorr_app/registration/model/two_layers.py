@@ -83,7 +83,7 @@ class TwoLayers:
         mean = self._at.mean((xp.abs(self._at.spectra(self._frames)) ** 2).mean(axis=0))
         mean += np.finfo(frames.dtype).tiny
         self._of_scene, self._of_pattern, self._noise = mean, mean, _FIRST_NOISE * mean
-        self._rounding = np.finfo(frames.dtype).eps ** 2 * mean.mean()
+        self._rounding = np.finfo(frames.dtype).eps ** 2 * mean.mean() + np.finfo(frames.dtype).tiny
         self._scene = xp.zeros(mean.shape, dtype=np.result_type(mean.dtype, np.complex64))
         self._pattern = xp.zeros_like(self._scene)
         for _ in range(_APART):
