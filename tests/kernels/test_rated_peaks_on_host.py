@@ -240,7 +240,7 @@ def test_scatter_among_tiles(host_builds, monkeypatch, rng, shape, dtype, each, 
     references = ReferenceSlopes(images, kernel, rng.uniform(0.3, 0.9, count))
     shifts = peaks + rng.uniform(-0.5, 0.5, peaks.shape)
     near = np.tile(NEAR, (len(peaks), 1, 1))
-    widening = references.widening()[:, None, None]
+    widening = references.few_tiles()[0][:, None, None]
     expected = peak_shapes(references, frames, peaks, shifts, near).scatter / widening - of_edges(shape, near)
     inside = references.tiles.inside(peaks, shape).sum(axis=(1, 2))
 
@@ -336,7 +336,7 @@ def test_what_is_said_of_frames(host_builds, monkeypatch, rng, fit, dtype, each)
     np.testing.assert_allclose(found.hessian, shapes.hessian, atol=1e-12)
     np.testing.assert_allclose(found.quartic, shapes.quartic, rtol=1e-9, atol=1e-12)
     np.testing.assert_array_equal(found.height, shapes.height)
-    expected = shapes.scatter / slopes.widening()[:, None, None]
+    expected = shapes.scatter / slopes.few_tiles()[0][:, None, None]
     usable = valid & np.isfinite(expected).all(axis=(1, 2))
     assert usable.sum() >= 7
     scale = np.abs(expected[usable]).max()

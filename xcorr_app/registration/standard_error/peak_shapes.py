@@ -14,6 +14,11 @@ _STEADY = 20.0
 """Significance from which a peak's own curvature is steady enough."""
 _MIN_PEAKS = 4
 """Peaks of a stack whose median shape is better than the shape of one that is noisy."""
+_OF_MANY = 2 / 3
+"""Of the variance v of a logarithm, by which the median of many is taken for less: log d / (d - 2) of Student's
+distribution for one, less 2 / 3 d by which the median of chi squared lies below its mean."""
+_DEVIATION = 1.4826
+"""Standard deviation of normal values over their median absolute deviation."""
 _OF_QUARTIC = 0.00966
 """Root mean square of d (4 d^2 + 4 e^2 - 1) / 12 for d, e between -1/2 and 1/2."""
 _FOURTH = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
@@ -34,6 +39,8 @@ class PeakShapes(Columns):
     """(T,) of the peak, in the units of the Hessian."""
     quartic: NDArray[np.float64]
     """(T, 2) fourth over second derivative of the logarithm of the plane at its peak, per square pixel."""
+    freedom: NDArray[np.float64]
+    """(T,) degrees of freedom of the scatter."""
     refined: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 2)))
     """(T, 2) standard errors in pixels of shifts that were found by phase ramps; NaN of all others."""
 
@@ -44,7 +51,7 @@ class PeakShapes(Columns):
     @classmethod
     def empty(cls, count: int) -> PeakShapes:
         """Nothing known yet."""
-        sizes = (count, 2, 2), (count, 2, 2), (count,), (count, 2)
+        sizes = (count, 2, 2), (count, 2, 2), (count,), (count, 2), (count,)
         return cls(*(np.full(size, np.nan) for size in sizes))
 
     def standard_errors(self, significance: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -53,32 +60,17 @@ class PeakShapes(Columns):
         Frames of one stack have peaks of one shape. Where peaks hardly stand out (`significance` (T,)), their own
         curvatures are mostly noise, and the median of the stack takes their place.
         """
-        hessian = self.hessian
-        positive, is_peak = self.height > 0, _is_peak(hessian)
-        good = positive & is_peak
-        if np.count_nonzero(good) >= _MIN_PEAKS:
-            with np.errstate(invalid="ignore"):
-                noisy = positive & (significance < _STEADY)
-            if noisy.any() and _is_peak(typical := _typical(hessian[good], self.height[good]))[0]:
-                noisy &= np.isfinite(hessian).all(axis=(1, 2))
-                hessian = np.where(noisy[:, None, None], typical * self.height[:, None, None], hessian)
-                is_peak = _is_peak(hessian)
-        a, b, _, c = hessian.reshape(-1, 4).T
+        a, b, _, c = self.hessian.reshape(-1, 4).T
         p, q, _, r = self.scatter.reshape(-1, 4).T
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
             # The diagonal of H^-1 S H^-1.
             determinant = a * c - b * b
             of_rows, of_columns = c * c * p - 2 * b * c * q + b * b * r, b * b * p - 2 * a * b * q + a * a * r
             variance = np.stack([of_rows, of_columns], axis=1) / (determinant * determinant)[:, None]
-            sigma = np.sqrt(variance + self._interpolation_error() ** 2)
-        refined = np.isfinite(self.refined)
-        if refined.any():
-            sigma = np.where(refined, self.refined, sigma)
-        if is_peak.all() and np.isfinite(sigma).all():
-            return np.asarray(sigma)
-        is_peak = (is_peak & ~(np.isinf(p) | np.isinf(q) | np.isinf(r))) | refined.all(axis=1)
-        unknown = np.isnan(a) | np.isnan(b) | np.isnan(c) | np.isnan(p) | np.isnan(q) | np.isnan(r)
-        return np.where(is_peak[:, None], sigma, np.where(unknown, np.nan, np.inf)[:, None])
+            sigma = np.sqrt(_pooled(variance, self.freedom) + self._interpolation_error() ** 2)
+            is_none = (a >= 0) | (determinant <= 0) | np.isinf(self.scatter).any(axis=(1, 2))
+        sigma[is_none] = np.inf
+        return np.where(np.isfinite(self.refined), self.refined, sigma)
 
     def _interpolation_error(self) -> NDArray[np.float64]:
         """(2,) root mean square error in pixels of the Gaussian through 3 x 3 values of the plane.
@@ -93,6 +85,28 @@ class PeakShapes(Columns):
             quartic = median_of(quartic)
         # Noise of a frame on itself is a spike: of a few peaks the smoothest is taken.
         return np.asarray(_OF_QUARTIC * np.abs(quartic).min(axis=0, initial=_SHARPEST))
+
+
+def _pooled(variance: NDArray[np.float64], freedom: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Variances (T, 2) of shifts, as far as those of frames of one stack are known to differ from their median.
+
+    That of few tiles is itself uncertain: its logarithm scatters by the variance v = 2 / d + 2 / d^2 of d degrees of
+    freedom. What frames differ by is kept by the share t / (t + v), with t what the logarithms of all scatter by beyond
+    v, or what those of a frame say alone, if that is more (shrunk variances of Smyth 2004, doi 10.2202/1544-6115.1027,
+    where one frame that is out of focus does not count for the others, nor they for it).
+    """
+    known = np.isfinite(variance).all(axis=1) & (variance > 0).all(axis=1) & (freedom > 0)
+    if np.count_nonzero(known) < _MIN_PEAKS:
+        return variance
+    logarithm, unsure = np.log(variance[known]), (2 / freedom + 2 / freedom**2)[known, None]
+    # The median of the distribution of chi squared lies below the mean; what many frames say together need not be
+    # wider for Student's distribution, as that of one alone is.
+    apart = logarithm - median_of(logarithm - _OF_MANY * unsure)
+    spread = (_DEVIATION * median_of(np.abs(apart))) ** 2
+    beyond = np.maximum(np.maximum(spread, apart**2) - unsure, 0.0)
+    pooled = variance.copy()
+    pooled[known] = np.exp(logarithm - apart * unsure / (beyond + unsure))
+    return pooled
 
 
 def _typical(hessian: NDArray[np.float64], height: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -148,15 +148,18 @@ class ReferenceSlopes:
         some.signal_fractions = self.signal_fractions[part]
         return some
 
-    def widening(self, bends: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """(1 or n,) by which the scatter among tiles is larger where few of them find the shift, 1 to 4.
+    def few_tiles(self, bends: NDArray[np.float64] | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(1 or n,) by which the scatter among tiles is larger where few of them find the shift, and its degrees of
+        freedom.
 
-        Of K tiles that hold as much of the scene's slopes as E alike, 1 + 3 (1 / E - 1 / K). `bends` are their sums of
-        G D of rows with rows and of columns with columns, `sums[8:12:3]`, where they are on the host already.
+        Of K tiles that hold as much of the scene's slopes as E alike, 1 + 3 (1 / E - 1 / K), and E less as many parts as
+        three of K. `bends` are their sums of G D of rows with rows and of columns with columns, `sums[8:12:3]`, where
+        they are on the host already.
         """
         slopes = np.abs(to_host(self.sums[8:12:3]) if bends is None else bends).reshape(2, self.sums.shape[1], -1)
         slopes /= np.maximum(slopes.sum(axis=2, keepdims=True), np.finfo(np.float64).tiny)
-        return np.asarray(1 + 3 * np.maximum((slopes**2).sum(axis=2).mean(axis=0) - 1 / slopes.shape[2], 0.0))
+        one, tiles = (slopes**2).sum(axis=2).mean(axis=0), slopes.shape[2]
+        return 1 + 3 * np.maximum(one - 1 / tiles, 0.0), (1 - 3 / tiles) / np.maximum(one, 1 / tiles)
 
     def _by_kernels(
         self,

@@ -91,9 +91,10 @@ def peak_shapes(
     d, e, f = quadratic_terms(near)[:, 3:].T
     hessian = np.stack([2 * d, e, e, 2 * f], axis=1).reshape(-1, 2, 2)
     scatter += hessian @ np.diag(AT_EDGES / np.array(shape)) ** 2 @ hessian
-    scatter *= reference.widening()[:, None, None]
+    widening, freedom = reference.few_tiles()
+    scatter *= widening[:, None, None]
     quartic = np.full((len(near), 2), np.nan) if around is None else quartic_of(around)
-    return PeakShapes(scatter, hessian, near[:, 1, 1].astype(np.float64), quartic)
+    return PeakShapes(scatter, hessian, near[:, 1, 1].astype(np.float64), quartic, np.resize(freedom, len(near)))
 
 
 def _scatter(sums: Array, reference: ReferenceSlopes, inside: Array, offset: Array, pixels: Array) -> Array:
