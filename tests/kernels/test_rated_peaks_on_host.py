@@ -240,6 +240,7 @@ def test_scatter_among_tiles(host_builds, monkeypatch, rng, shape, dtype, each, 
     references = ReferenceSlopes(images, kernel, rng.uniform(0.3, 0.9, count))
     shifts = peaks + rng.uniform(-0.5, 0.5, peaks.shape)
     near = np.tile(NEAR, (len(peaks), 1, 1))
+    rise = 1 - quadratic_terms(near)[:, 3] * ((shifts - peaks) ** 2).sum(axis=1)
     widening = references.few_tiles()[0][:, None, None]
     expected = peak_shapes(references, frames, peaks, shifts, near).scatter / widening - of_edges(shape, near)
     inside = references.tiles.inside(peaks, shape).sum(axis=(1, 2))
@@ -247,7 +248,8 @@ def test_scatter_among_tiles(host_builds, monkeypatch, rng, shape, dtype, each, 
     run_on_host(monkeypatch, host_builds, tile_scatter)
     of_reference = tuple(guarded(np.asarray(each)) for each in (references.factors, references.sums, references.noise))
     grid = references.tiles.grid
-    scatter = tile_scatter.tile_scatter(guarded(frames), of_reference, grid, peaks, shifts - peaks)
+    offsets = np.column_stack([shifts - peaks, rise])
+    scatter = tile_scatter.tile_scatter(guarded(frames), of_reference, grid, peaks, offsets, plain=not weighted)
     known = inside >= 6
     assert known.sum() >= 3
     np.testing.assert_allclose(scatter[known], expected[known], rtol=2e-3, atol=2e-4 * np.abs(expected[0]).max())

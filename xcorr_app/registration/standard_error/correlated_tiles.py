@@ -100,7 +100,7 @@ def contributions_of(
         reference = ReferenceSlopes(images, kernel, every_row=True) if image is not before else reference
         before, peak = image, _whole(at)
         sums = frame_sums(frames, reference, peak)
-        slopes, bends, gains, _ = unshared(sums, reference, np.broadcast_to(inside, sums.shape[1:]), at - peak)
+        slopes, bends, gains, _ = unshared(sums, reference, np.broadcast_to(inside, sums.shape[1:]), at - peak, np.ones(len(at)))
         # How slopes change from one whole shift to the next: of a noisy image, G D holds the noise as well.
         near = [
             frame_sums(frames[:1], reference.of(slice(1)), peak[:1] + step, 3)[:, 0, inside].sum(axis=1)
