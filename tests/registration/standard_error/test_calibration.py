@@ -32,9 +32,10 @@ def texture(kind, rng):
         frequency[0, 0] = np.inf
         spectrum = np.fft.fft2(rng.normal(size=size)) * frequency**-1.2 * np.exp(-((frequency / 0.22) ** 4))
         image = np.fft.ifft2(np.where(np.isfinite(frequency), spectrum, 0)).real
-    elif kind == "beads":
-        np.add.at(image, tuple(rng.integers(0, n, 80) for n in size), rng.uniform(0.2, 1, 80))
-        image = gaussian_filter(image, 1.4, mode="wrap")
+    else:
+        count, width = {"beads": (80, 1.4), "stars": (14, 1.8)}[kind]
+        np.add.at(image, tuple(rng.integers(0, n, count) for n in size), rng.uniform(0.2, 1, count))
+        image = gaussian_filter(image, width, mode="wrap")
     image -= image.mean()
     return image / image.std()
 
@@ -73,6 +74,23 @@ def test_errors_are_within_their_standard_errors_as_often_as_normal_ones(noise, 
     assert 0.5 < np.mean(ratio < 1) < 0.86
     assert np.mean(ratio < 2) > 0.84
     assert trusted[np.abs(error).max(axis=1) < 0.5].mean() > 0.97
+
+
+@pytest.mark.share(3)
+@pytest.mark.parametrize("snr", [5.0, 1.0, 0.3])
+def test_errors_are_as_large_as_their_standard_errors_say(snr):
+    """Of frames with a reference each, which are independent."""
+    pairs = [measured("filaments", "white", snr, seed, frames=2) for seed in range(60)]
+    ratio = np.abs([error[0] / sigma[0] for error, sigma, _ in pairs])
+    assert np.mean(ratio < 1) == pytest.approx(0.68, abs=0.12)
+    assert np.mean(ratio < 2) > 0.89
+
+
+@pytest.mark.parametrize(("snr", "least"), [(30.0, 0.5), (8.0, 0.6), (2.0, 0.85)])
+def test_a_few_things_have_errors_as_large_as_said(snr, least):
+    """Tiles cut them in two, and most show noise alone, which bends no peak. The clearer, the fewer of them tell."""
+    series = [measured("stars", "white", snr, seed, frames=12)[:2] for seed in range(10)]
+    assert least < np.sqrt(np.mean([np.mean(error**2) / np.mean(sigma**2) for error, sigma in series])) < 1.2
 
 
 @pytest.mark.share(4)

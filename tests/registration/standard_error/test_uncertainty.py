@@ -13,27 +13,6 @@ from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlop
 from xcorr_app.registration.standard_error.uncertainty import peak_shapes
 
 
-def errors(snr, seeds, shape=(128, 144), width=0.05, **options):
-    """Errors and standard errors of single frames against a reference as noisy, (seeds, 2) each."""
-    found, sigma = [], []
-    for seed in range(seeds):
-        drift = np.array([(0, 0), np.random.default_rng(seed).uniform(-6, 6, 2)])
-        clean = drifting(drift, shape=shape, width=width, seed=seed)
-        result = estimate_shifts(clean + noise(clean, 1 / snr, seed + 1), "first", 10, contrast="none", **options)
-        found.append((result.shifts + drift)[1])
-        sigma.append(result.sigma[1])
-    return np.array(found), np.array(sigma)
-
-
-@pytest.mark.share(3)
-@pytest.mark.parametrize("snr", [5.0, 1.0, 0.3])
-def test_errors_are_as_large_as_their_standard_errors_say(snr):
-    error, sigma = errors(snr, 60)
-    ratio = np.abs(error / sigma)
-    assert np.mean(ratio < 1) == pytest.approx(0.68, abs=0.12)
-    assert np.mean(ratio < 2) > 0.89
-
-
 @pytest.mark.share(3)
 @pytest.mark.parametrize(("width", "largest"), [(0.05, 0.002), (0.15, 0.01), (0.2, 0.02)])
 def test_without_noise_the_error_is_of_interpolation(width, largest):

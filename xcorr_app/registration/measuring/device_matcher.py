@@ -183,8 +183,8 @@ class DeviceMatcher:
         around, unknown, inside = found.around, np.full((2, count), np.nan), np.zeros(count, dtype=bool)
         match = Match(found.peak, found.shift, found.score, found.ratio, inside, around, around[:, 1:4, 1:4], *unknown)
         widening, freedom = slopes.few_tiles(bends())
-        scatter = found.scatter * widening[:, None, None]
-        shapes = PeakShapes(scatter, found.hessian, found.height, found.quartic, np.resize(freedom, count))
+        of_tiles = found.scatter * widening[:, None, None], found.hessian, found.height, found.quartic
+        shapes = PeakShapes(*of_tiles, np.resize(freedom, count), np.full((count, 2), np.nan))
         is_open = found.is_open if found.flat is None else found.is_open & ~found.flat
         return Comparison(match, found.clean, values, shapes, found.flat, np.flatnonzero(is_open))
 

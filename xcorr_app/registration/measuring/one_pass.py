@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from xcorr_app.correlation.engines import choose_engine, limits_of
+from xcorr_app.correlation.standardize import standardize
 from xcorr_app.correlation.weighting import LAGS, QUIET, WEIGHED_FRAMES, autocorrelations, weighting_kernel
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.decision import Decision
@@ -28,6 +29,7 @@ from xcorr_app.registration.measuring.references import FixedImage, Reference
 from xcorr_app.registration.measuring.verification import verify
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tiles import Grid, Judged, started_look
+from xcorr_app.registration.quality import signal_fraction
 from xcorr_app.registration.settings import PHASE, Settings
 from xcorr_app.registration.stack.frames import Chunk, Frames
 from xcorr_app.registration.stack.passes import Pass
@@ -123,7 +125,7 @@ class OnePass:
             shapes.put(frames, result.shapes)
             columns.reasons.update(result.columns.reasons)
             looks += [] if result.look is None else [result.look]
-        columns.sigma = shapes.standard_errors(columns.significance)
+        columns.sigma = shapes.standard_errors()
         if min(shape) == 1:
             # Of a single line nothing is known of errors, nor of how far peaks stand out.
             columns.false_alarm = np.where(columns.usable, 1.0, columns.false_alarm)
@@ -141,6 +143,14 @@ class OnePass:
             return None
         numbers = spread(np.arange(self.frames.count), WEIGHED_FRAMES[reference.is_stored]).tolist()
         image = reference.image[None] if isinstance(reference, FixedImage) else None
+        if image is not None and self.xp is np:
+            # A few rows tell whether images are surely quiet.
+            clean = [
+                signal_fraction(standardize(each, np.float32).values)[0]
+                for each in [image, *self.prepared.usable(tuple(numbers))]
+            ]
+            if min(clean) > 1 - quiet / 2:
+                return None
         own, right = self._autocorrelations(image, tuple(numbers))
         if right is None:
             return None

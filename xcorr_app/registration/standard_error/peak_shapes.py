@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.subpixel import MIN_LOGARITHM
 from xcorr_app.registration.columns import Columns
+from xcorr_app.registration.standard_error.significance import DEVIATION
 
-_STEADY = 20.0
-"""Significance from which a peak's own curvature is steady enough."""
 _MIN_PEAKS = 4
 """Peaks of a stack whose median shape is better than the shape of one that is noisy."""
 _OF_MANY = 2 / 3
 """Of the variance v of a logarithm, by which the median of many is taken for less: log d / (d - 2) of Student's
 distribution for one, less 2 / 3 d by which the median of chi squared lies below its mean."""
-_DEVIATION = 1.4826
-"""Standard deviation of normal values over their median absolute deviation."""
 _OF_QUARTIC = 0.00966
 """Root mean square of d (4 d^2 + 4 e^2 - 1) / 12 for d, e between -1/2 and 1/2."""
 _FOURTH = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
@@ -41,25 +38,17 @@ class PeakShapes(Columns):
     """(T, 2) fourth over second derivative of the logarithm of the plane at its peak, per square pixel."""
     freedom: NDArray[np.float64]
     """(T,) degrees of freedom of the scatter."""
-    refined: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 2)))
+    refined: NDArray[np.float64]
     """(T, 2) standard errors in pixels of shifts that were found by phase ramps; NaN of all others."""
-
-    def __post_init__(self) -> None:
-        if len(self.refined) != len(self.height):
-            self.refined = np.full((len(self.height), 2), np.nan)
 
     @classmethod
     def empty(cls, count: int) -> PeakShapes:
         """Nothing known yet."""
-        sizes = (count, 2, 2), (count, 2, 2), (count,), (count, 2), (count,)
+        sizes = (count, 2, 2), (count, 2, 2), (count,), (count, 2), (count,), (count, 2)
         return cls(*(np.full(size, np.nan) for size in sizes))
 
-    def standard_errors(self, significance: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(T, 2) in pixels; infinite where a peak is none.
-
-        Frames of one stack have peaks of one shape. Where peaks hardly stand out (`significance` (T,)), their own
-        curvatures are mostly noise, and the median of the stack takes their place.
-        """
+    def standard_errors(self) -> NDArray[np.float64]:
+        """(T, 2) in pixels; infinite where a peak is none."""
         a, b, _, c = self.hessian.reshape(-1, 4).T
         p, q, _, r = self.scatter.reshape(-1, 4).T
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
@@ -79,8 +68,7 @@ class PeakShapes(Columns):
         fit is off by ``q / a * d (4 d^2 + 4 e^2 - 1) / 12``, d and e being the place of the peak between whole shifts.
         """
         # A sum is not finite where one of the two is not, and made several times as fast as `all` of them.
-        known = np.isfinite(self.quartic[:, 0] + self.quartic[:, 1])
-        quartic = self.quartic if known.all() else self.quartic[known]
+        quartic = self.quartic[np.isfinite(self.quartic[:, 0] + self.quartic[:, 1])]
         if len(quartic) >= _MIN_PEAKS:
             quartic = median_of(quartic)
         # Noise of a frame on itself is a spike: of a few peaks the smoothest is taken.
@@ -102,16 +90,11 @@ def _pooled(variance: NDArray[np.float64], freedom: NDArray[np.float64]) -> NDAr
     # The median of the distribution of chi squared lies below the mean; what many frames say together need not be
     # wider for Student's distribution, as that of one alone is.
     apart = logarithm - median_of(logarithm - _OF_MANY * unsure)
-    spread = (_DEVIATION * median_of(np.abs(apart))) ** 2
+    spread = (DEVIATION * median_of(np.abs(apart))) ** 2
     beyond = np.maximum(np.maximum(spread, apart**2) - unsure, 0.0)
     pooled = variance.copy()
     pooled[known] = np.exp(logarithm - apart * unsure / (beyond + unsure))
     return pooled
-
-
-def _typical(hessian: NDArray[np.float64], height: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Median shape (1, 2, 2) of peaks."""
-    return median_of(hessian / height[:, None, None])
 
 
 def median_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -120,13 +103,6 @@ def median_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
     ordered = np.partition(values.reshape(len(values), -1).T, middle, axis=1)
     median: NDArray[np.float64] = (ordered[:, middle[0]] + ordered[:, middle[1]]) / 2
     return median.reshape(1, *values.shape[1:])
-
-
-def _is_peak(hessian: NDArray[np.float64]) -> NDArray[np.bool_]:
-    a, b, c = hessian[:, 0, 0], hessian[:, 0, 1], hessian[:, 1, 1]
-    with np.errstate(invalid="ignore"):
-        found: NDArray[np.bool_] = (a < 0) & (a * c - b * b > 0)
-    return found
 
 
 def narrowness_of(around: NDArray[np.float64]) -> NDArray[np.float64]:

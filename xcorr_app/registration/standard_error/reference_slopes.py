@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -109,7 +108,7 @@ class ReferenceSlopes:
         every_row: bool = False,
     ) -> None:
         xp = array_namespace(values)
-        self.plain, of_noise = kernel is None, np.array([1.0, *_noise_bends(kernel)])[:, None]
+        self.plain, of_noise = kernel is None, _of_noise(kernel)
         values = values.astype(working_dtype(values), copy=False)
         if is_device_array(values) and values.dtype == np.float32:
             self._by_kernels(
@@ -142,15 +141,6 @@ class ReferenceSlopes:
         pairs += tuple((slope, curve) for slope in (wy, wx) for curve in curves)
         self.sums = xp.stack([tiles.sums(*pair) for pair in pairs])
         """(18, 1 or n, rows, columns) over tiles: of all products that frames have no part in."""
-
-    def of(self, part: slice) -> ReferenceSlopes:
-        """Return those of some of the images; of a single one, its own."""
-        if self.factors.shape[1] == 1:
-            return self
-        some = copy(self)
-        some.noise, some.factors, some.sums = self.noise[:, part], self.factors[:, part], self.sums[:, part]
-        some.signal_fractions = self.signal_fractions[part]
-        return some
 
     def few_tiles(self, bends: NDArray[np.float64] | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(1 or n,) by which the scatter among tiles is larger where few of them find the shift, and its degrees of
@@ -204,12 +194,11 @@ def started_slopes(values: Array, *, noisy: bool) -> Callable[[], RowsAndProduct
     return started_rows_and_products(values, min(NOISE_PERIOD, height) if noisy and min(height, width) > LAGS else 0)
 
 
-def _noise_bends(kernel: NDArray[np.float64] | None) -> tuple[float, float]:
-    """Mean of G D along rows and along columns in white noise of unit variance."""
-    near = np.zeros((5, 5)) if kernel is None else kernel[RADIUS - 2 : RADIUS + 3, RADIUS - 2 : RADIUS + 3].copy()
-    near[2, 2] = 1.0
+def _of_noise(kernel: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """(3, 1) variance of white noise, one, and the means of its G D along rows and along columns."""
+    near = np.pad([[1.0]], 2) if kernel is None else kernel[RADIUS - 2 : RADIUS + 3, RADIUS - 2 : RADIUS + 3]
     weights = np.outer((-0.25, 0.0, 0.5, 0.0, -0.25), (0.0, 1.0, 1.0, 1.0, 0.0)) / 3
-    return float((near * weights).sum()), float((near * weights.T).sum())
+    return np.array([[1.0], [(near * weights).sum()], [(near * weights.T).sum()]])
 
 
 def _is_uneven(share: float) -> bool:

@@ -86,8 +86,8 @@ def peak_shapes(
     rise = 1 + np.maximum(fall, 0.0) / np.where(height > 0, height, np.inf)
     if is_device_array(frames) and reference.factors.dtype == np.float32 and name_of(frames.dtype) in INPUT_TYPES:
         of_reference = reference.factors, reference.sums, reference.noise
-        places = np.column_stack([offset, rise])
-        scatter = tile_scatter(frames, of_reference, tiles.grid, peak, places, plain=reference.plain)
+        risen = np.column_stack([offset, rise])
+        scatter = tile_scatter(frames, of_reference, tiles.grid, peak, risen, plain=reference.plain)
     else:
         sums = frame_sums(frames, reference, peak)
         pixels = np.prod(np.maximum(np.array(shape) - np.abs(peak), 0), axis=1).astype(np.float64)
@@ -97,8 +97,9 @@ def peak_shapes(
     scatter += hessian @ np.diag(AT_EDGES / np.array(shape)) ** 2 @ hessian
     widening, freedom = reference.few_tiles()
     scatter *= widening[:, None, None]
-    quartic = np.full((len(near), 2), np.nan) if around is None else quartic_of(around)
-    return PeakShapes(scatter, hessian, height, quartic, np.resize(freedom, len(near)))
+    none = np.full((len(near), 2), np.nan)
+    quartic = none if around is None else quartic_of(around)
+    return PeakShapes(scatter, hessian, height, quartic, np.resize(freedom, len(near)), none)
 
 
 def _scatter(sums: Array, reference: ReferenceSlopes, inside: Array, offset: Array, rise: Array, pixels: Array) -> Array:
@@ -113,7 +114,7 @@ def _scatter(sums: Array, reference: ReferenceSlopes, inside: Array, offset: Arr
 
 
 def unshared(
-    sums: Array, reference: ReferenceSlopes, inside: Array, offset: Array, rise: Array
+    sums: Array, reference: ReferenceSlopes, inside: Array, offset: Array, rise: Array | float = 1.0
 ) -> tuple[Array, Array, Array, Array]:
     """Slopes t (n, 2, tiles) from `frame_sums`, zero beyond the overlap and in all; and what they belong to.
 
@@ -133,10 +134,9 @@ def unshared(
     product = (smoothed_f.sum(axis=1) - n * mean * total) * rise
     white, *of_white = reference.noise
     noise, own = n * white, smoothed_g.sum(axis=1) - n * level * total
-    if reference.plain:
-        # Fine structure passes for noise: there is no more of it than frame and reference do not share.
-        shared = product**2 / xp.where(of_frame > 0, of_frame, np.inf)
-        noise = xp.maximum(xp.minimum(noise, of_image - shared), 0.0)
+    # Fine structure passes for noise: there is no more of it than frame and reference, if not smoothed, do not share.
+    common = product**2 / xp.where(of_frame > 0, of_frame, np.inf) if reference.plain else 0.0
+    noise = xp.maximum(xp.minimum(noise, of_image - common), 0.0)
     clean = xp.maximum(own - noise, _MIN_CLEAN * own)
     gains = xp.where(clean > 0, product / xp.where(clean > 0, clean, 1.0), 0.0)
     # A tile that was filled holds none, and no tile more than what it varies by.
@@ -164,11 +164,11 @@ def unshared(
     return xp.stack(rest, axis=1), xp.stack(bends), gains, of_frame * of_image / n
 
 
-def frame_sums(frames: Array, reference: ReferenceSlopes, peak: NDArray[np.intp], first: int = 0) -> Array:
-    """F, Q, S and both T (5, n, rows, columns), or the later of them, of frames (n, h, w) at whole shifts."""
+def frame_sums(frames: Array, reference: ReferenceSlopes, peak: NDArray[np.intp]) -> Array:
+    """F, Q, S and both T (5, n, rows, columns) of frames (n, h, w) at whole shifts."""
     moved = _moved(frames, reference.tiles, peak)
     kinds = [(moved,), (moved, moved), *((moved, factor) for factor in reference.factors)]
-    return array_namespace(frames).stack([reference.tiles.sums(*kind) for kind in kinds[first:]])
+    return array_namespace(frames).stack([reference.tiles.sums(*kind) for kind in kinds])
 
 
 def _moved(frames: Array, tiles: Tiles, peak: NDArray[np.intp]) -> Array:
