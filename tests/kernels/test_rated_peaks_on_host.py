@@ -217,13 +217,6 @@ def test_scores_of_every_overlap(host_builds, rng, shape, one_left, share, warps
 NEAR = np.array([[0.5, 0.7, 0.5], [0.7, 1.0, 0.7], [0.5, 0.7, 0.5]])
 
 
-def of_edges(shape, near):
-    """What is added to the scatter afterwards."""
-    d, e, f = quadratic_terms(near)[:, 3:].T
-    hessian = np.stack([2 * d, e, e, 2 * f], axis=1).reshape(-1, 2, 2)
-    return hessian @ np.diag(AT_EDGES / np.array(shape)) ** 2 @ hessian
-
-
 @pytest.mark.parametrize("shape", [(61, 97), (233, 50)])
 @pytest.mark.parametrize("dtype", ["float32", "uint16"])
 @pytest.mark.parametrize("each", [False, True])
@@ -241,8 +234,9 @@ def test_scatter_among_tiles(host_builds, monkeypatch, rng, shape, dtype, each, 
     shifts = peaks + rng.uniform(-0.5, 0.5, peaks.shape)
     near = np.tile(NEAR, (len(peaks), 1, 1))
     rise = 1 - quadratic_terms(near)[:, 3] * ((shifts - peaks) ** 2).sum(axis=1)
-    widening = references.few_tiles()[0][:, None, None]
-    expected = peak_shapes(references, frames, peaks, shifts, near).scatter / widening - of_edges(shape, near)
+    shapes, widening = peak_shapes(references, frames, peaks, shifts, near), references.few_tiles()[0][:, None, None]
+    of_edges = shapes.hessian @ np.diag(AT_EDGES / np.array(shape)) ** 2 @ shapes.hessian
+    expected = shapes.scatter / widening - of_edges
     inside = references.tiles.inside(peaks, shape).sum(axis=(1, 2))
 
     run_on_host(monkeypatch, host_builds, tile_scatter)

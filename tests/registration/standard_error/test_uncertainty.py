@@ -73,22 +73,15 @@ def test_shifts_less_certain_than_asked_for_are_flagged():
         estimate_shifts(stack, "first", 8, max_sigma=0)
 
 
-@pytest.fixture
-def pair(xp):
-    """A noisy reference, frames that lie elsewhere, and where: two of them the same."""
-    places = np.array([(0, 0), (12, -3), (-9, 14), (12, -3)])
-    clean = drifting(-places, shape=(400, 410), width=0.05)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_frames_with_a_reference_each_are_as_certain_as_with_one_for_all(xp, weighted):
+    """A noisy reference, and frames that lie elsewhere, two of them the same."""
+    peak, kernel = np.array([(0, 0), (12, -3), (-9, 14), (12, -3)]), None
+    clean = drifting(-peak, shape=(400, 410), width=0.05)
     images = (clean + noise(clean, 0.5)).astype(np.float32)
     images[3] = images[1]
-    images -= images.mean(axis=(1, 2), keepdims=True)
+    images = xp.asarray(images - images.mean(axis=(1, 2), keepdims=True))
     near = np.tile([[0.8, 0.9, 0.8], [0.9, 1, 0.9], [0.8, 0.9, 0.8]], (4, 1, 1))
-    return xp.asarray(images), places, near
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_frames_with_a_reference_each_are_as_certain_as_with_one_for_all(xp, pair, weighted):
-    images, peak, near = pair
-    kernel = None
     if weighted:
         y, x = np.mgrid[-RADIUS : RADIUS + 1, -RADIUS : RADIUS + 1]
         kernel = np.exp(-(y**2 + x**2) / 8)
@@ -107,9 +100,7 @@ def test_a_single_bright_thing_is_looked_at_wherever_it_is(xp, rng):
     rows = []
     for row in (50, 90, 150, 215):
         image = 30 * np.exp(-((y - row) ** 2 + (x - 40) ** 2) / 18) + rng.normal(size=y.shape)
-        clean = np.array([1 - 1 / image.var()])
-        slopes = ReferenceSlopes(xp.asarray(image[None]), None, clean)
-        tiles = slopes.tiles
+        tiles = ReferenceSlopes(xp.asarray(image[None]), None, np.array([1 - 1 / image.var()])).tiles
         assert any(first <= row < first + tiles.shape[0] for first in tiles.first_rows)
         rows.append(len(tiles.first_rows))
     assert max(rows) == 12

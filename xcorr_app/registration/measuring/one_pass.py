@@ -125,7 +125,7 @@ class OnePass:
             shapes.put(frames, result.shapes)
             columns.reasons.update(result.columns.reasons)
             looks += [] if result.look is None else [result.look]
-        columns.sigma = shapes.standard_errors()
+        columns.sigma = shapes.standard_errors(columns.significance)
         if min(shape) == 1:
             # Of a single line nothing is known of errors, nor of how far peaks stand out.
             columns.false_alarm = np.where(columns.usable, 1.0, columns.false_alarm)

@@ -13,6 +13,8 @@ from xcorr_app.registration.standard_error.significance import DEVIATION
 
 _MIN_PEAKS = 4
 """Peaks of a stack whose median shape is better than the shape of one that is noisy."""
+_STEADY = 20.0
+"""Significance from which a peak's own curvature is steady enough."""
 _OF_MANY = 2 / 3
 """Of the variance v of a logarithm, by which the median of many is taken for less: log d / (d - 2) of Student's
 distribution for one, less 2 / 3 d by which the median of chi squared lies below its mean."""
@@ -47,9 +49,19 @@ class PeakShapes(Columns):
         sizes = (count, 2, 2), (count, 2, 2), (count,), (count, 2), (count,), (count, 2)
         return cls(*(np.full(size, np.nan) for size in sizes))
 
-    def standard_errors(self) -> NDArray[np.float64]:
-        """(T, 2) in pixels; infinite where a peak is none."""
-        a, b, _, c = self.hessian.reshape(-1, 4).T
+    def standard_errors(self, significance: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(T, 2) in pixels; infinite where a peak is none.
+
+        Where peaks hardly stand out (`significance` (T,)), their own curvatures are mostly noise, and the median shape
+        of those of the stack takes their place.
+        """
+        hessian, height, (a, b, _, c) = self.hessian, self.height[:, None, None], self.hessian.reshape(-1, 4).T
+        with np.errstate(invalid="ignore"):
+            good, noisy = (self.height > 0) & (a < 0) & (a * c > b * b), significance < _STEADY
+        if np.count_nonzero(good) >= _MIN_PEAKS:
+            noisy &= (self.height > 0) & np.isfinite(a + b + c)
+            hessian = np.where(noisy[:, None, None], median_of((hessian / height)[good]) * height, hessian)
+        a, b, _, c = hessian.reshape(-1, 4).T
         p, q, _, r = self.scatter.reshape(-1, 4).T
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
             # The diagonal of H^-1 S H^-1.

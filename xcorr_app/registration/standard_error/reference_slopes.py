@@ -130,25 +130,22 @@ class ReferenceSlopes:
         """(3, 1 or n) variance of their white noise, and what a pixel of it adds to sums of G D along rows, columns."""
         self.tiles = tiles = Tiles.of(values.shape[1:], every_row=every_row)
         if len(images) == 1 and not every_row:
-            part = tiles.cut(images).astype(np.float64)
-            share = float(((part * part).mean() - noise[0]) / xp.maximum(power[0] - noise[0], 1e-300))
-            if _is_uneven(share):
+            of_part = (tiles.cut(images).astype(np.float64) ** 2).mean()
+            if _is_uneven(float((of_part - noise[0]) / xp.maximum(power[0] - noise[0], 1e-300))):
                 self.tiles = tiles = Tiles.of(values.shape[1:], every_row=True)
         g, s, wy, wx, gy, gx, *curves = found = _on_tiles(images, tiles, kernel)
         self.factors = found[1:4]
         """Smoothed images and their slopes along rows and columns, (3, 1 or n, rows, height, width)."""
-        pairs = (g,), (g, g), (s,), (s, g), (wy,), (wx,), (wy, g), (wx, g), (wy, gy), (wy, gx), (wx, gy), (wx, gx)
-        pairs += tuple((slope, curve) for slope in (wy, wx) for curve in curves)
+        both = tuple((slope, other) for others in ((gy, gx), curves) for slope in (wy, wx) for other in others)
+        pairs: tuple[tuple[Array, ...], ...] = (g,), (g, g), (s,), (s, g), (wy,), (wx,), (wy, g), (wx, g), *both
         self.sums = xp.stack([tiles.sums(*pair) for pair in pairs])
         """(18, 1 or n, rows, columns) over tiles: of all products that frames have no part in."""
 
     def few_tiles(self, bends: NDArray[np.float64] | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """(1 or n,) by which the scatter among tiles is larger where few of them find the shift, and its degrees of
-        freedom.
+        """(1 or n,) by how much the scatter is larger where few tiles find the shift, and its degrees of freedom.
 
-        Of K tiles that hold as much of the scene's slopes as E alike, 1 + 3 (1 / E - 1 / K), and E less as many parts as
-        three of K. `bends` are their sums of G D of rows with rows and of columns with columns, `sums[8:12:3]`, where
-        they are on the host already.
+        Of K tiles that hold as much of the scene's slopes as E alike, 1 + 3 (1 / E - 1 / K), and E (1 - 3 / K).
+        `bends` are sums of G D of rows with rows and of columns with columns, `sums[8:12:3]`, if on the host already.
         """
         slopes = np.abs(to_host(self.sums[8:12:3]) if bends is None else bends).reshape(2, self.sums.shape[1], -1)
         slopes /= np.maximum(slopes.sum(axis=2, keepdims=True), np.finfo(np.float64).tiny)

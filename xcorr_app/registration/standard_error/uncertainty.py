@@ -102,7 +102,9 @@ def peak_shapes(
     return PeakShapes(scatter, hessian, height, quartic, np.resize(freedom, len(near)), none)
 
 
-def _scatter(sums: Array, reference: ReferenceSlopes, inside: Array, offset: Array, rise: Array, pixels: Array) -> Array:
+def _scatter(
+    sums: Array, reference: ReferenceSlopes, inside: Array, offset: Array, rise: Array, pixels: Array
+) -> Array:
     """Covariance (n, 2, 2) of the slope of the normalised correlation at its peak, from sums over tiles."""
     xp = array_namespace(sums)
     slopes, _, _, varied = unshared(sums, reference, inside, offset, rise)
