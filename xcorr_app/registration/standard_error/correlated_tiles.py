@@ -5,10 +5,10 @@ larger than a tile of :mod:`xcorr_app.registration.standard_error.uncertainty`. 
 average out, and the sum of their scatter says too little.
 
 Definition. The contribution of tile k to the error of the shift is u_k = H^-1 t_k, with its slope t_k and the sum H of
-what all tiles bend, of G D less what noise adds to it. Its weight w_k,
-along either axis, is the share of that sum that is its own; the shift found takes sum u to zero, so that u is seen
-less w times the true sum: P u, P = 1 - w 1^T. Let tiles k and l be displaced by C rho_kl in common, rho of one of
-`_patterns`: discs of several sizes, or bands of rows or columns. With R_kl = rho_kl for k != l, 0 for k = l, the sum
+what all tiles bend, of G D less what noise adds to it. Its weight w_k, along either axis, is the share of that sum that
+is its own; the shift found takes sum u to zero, so that u is seen less w times the true sum: P u, P = 1 - w 1^T. Let
+tiles k and l be displaced by C rho_kl in common, rho of one of `_patterns`: discs of several sizes, or bands of rows or
+columns. With R_kl = rho_kl for k != l, 0 for k = l, the sum
 
     Q = sum over frames and pairs of R_kl u_k u_l
 

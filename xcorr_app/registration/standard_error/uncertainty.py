@@ -16,27 +16,31 @@ white noise this is the matched filter's error propagation, and with the weighti
 Definition. Tiles (`reference_slopes.py`) are fixed to the reference; of large images every fourth or second row of them
 is taken, unless the scene of a single reference is uneven. Of the reference, once, with zero mean: s is g convolved
 with the weighting's kernel (g itself without one), G the central differences of s along an axis, averaged over three
-neighbours along the other, and D the central differences of g, which is constant beyond its rim. Of every frame,
-f'(x) = f(x - p) with p the whole shift, over each tile that lies in the overlap:
+neighbours along the other, D the central differences of g, which is constant beyond its rim, and C its second ones. Of
+every frame, f'(x) = f(x - p) with p the whole shift, over each tile that lies in the overlap:
 
     F = sum f',    Q = sum f'^2,    S = sum s f',    T = sum G f'  (two components).
 
-With m and l the means of f' and g over these n pixels, v the variance of the white noise of g, which would take the
-gain for less than it is, b = sum s (f' - m) / (sum s (g - l) - n v), and o the shift less p,
+With m and l the means of f' and g over these n pixels, o the shift less p, h the height of the peak over that of the
+plane at p, v the variance of the white noise of g, which would take the gain for less than it is, and
+b = h sum s (f' - m) / (sum s (g - l) - n v),
 
-    t = T - m sum G - b (sum G (g - l) + sum G D o)        for each tile.
+    t = T - m sum G - b (sum G (g - l) + sum G D o + sum G C o o / 2)        for each tile.
 
+Fine structure passes for noise: without a kernel, v is at most what the peak's height leaves of g. Sums of G D are less
+what v makes of them: noise has slopes, which move no frame, where little of the scene is seen most of all.
 What bends between whole shifts is no change: a further offset o' is solved for that takes the sum of
 t - (sum G D) o' over all tiles to zero. Of the K tiles, the scatter is
 
     K / (K - 3) sum over tiles t t^T / (n N var f' var g),    N the pixels of the whole overlap,
 
 K / (K - 1) for the mean that was taken off, (K - 1) / (K - 3) for Student's distribution being wider than the normal
-one; and the covariance of the shift is H^-1 scatter H^-1, H being the Hessian of the plane at its peak. Where few tiles
-hold most of the slopes, as those with bright stars do, the scatter has fewer degrees of freedom (Satterthwaite 1946,
-doi 10.2307/3002019): it is larger by 1 + 3 (1 / E - 1 / K), with E = (sum of G D)^2 / sum of (G D)^2. Two errors that
-no residual shows are added: of the plane's interpolation between whole shifts (`_interpolation_error`), and of what
-enters and leaves at the edges of the overlap where a frame moved by a fraction of a pixel (`AT_EDGES`).
+one, of which frames of one stack take less (`peak_shapes.py`); and the covariance of the shift is H^-1 scatter H^-1, H
+being the Hessian of the plane at its peak. Where few tiles hold most of the slopes, as those with bright stars do, the
+scatter has fewer degrees of freedom (Satterthwaite 1946, doi 10.2307/3002019): it is larger by 1 + 3 (1 / E - 1 / K),
+with E = (sum of G D)^2 / sum of (G D)^2. Two errors that no residual shows are added: of the plane's interpolation
+between whole shifts (`_interpolation_error`), and of what enters and leaves at the edges of the overlap where a frame
+moved by a fraction of a pixel (`AT_EDGES`).
 """
 
 from __future__ import annotations
