@@ -88,8 +88,11 @@ def _found_through_air(
     seeds: range, amplitude: float, some: list[list[int]]
 ) -> tuple[list[xc.ShiftResult], Floats, Floats]:
     """Results of some of the frames, their errors, and these over standard errors."""
-    seen = [_seen_through_air(seed, amplitude) for seed in seeds]
-    parts = [(xc.estimate_shifts(frames[few], verify="all"), shifts[few]) for frames, shifts in seen for few in some]
+    parts = [
+        (xc.estimate_shifts(frames[few], verify="all"), shifts[few])
+        for frames, shifts in (_seen_through_air(seed, amplitude) for seed in seeds)
+        for few in some
+    ]
     errors = np.concatenate([(result.shifts - shifts)[1:] for result, shifts in parts])
     return [part[0] for part in parts], errors, np.abs(errors / np.concatenate([part[0].sigma[1:] for part in parts]))
 

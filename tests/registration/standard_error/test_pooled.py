@@ -19,11 +19,11 @@ def logarithms(seed, noisier=(), noise=1.0, blur=0.0):
 
     Those that are marked have so much noise, or are out of focus.
     """
-    rng, marked = np.random.default_rng(seed), np.isin(np.arange(COUNT), noisier)
-    places = rng.uniform(-3, 3, (COUNT, 2)) * (np.arange(COUNT) > 0)[:, None]
-    stack = drifting(places, shape=(64, 72), seed=seed)
-    blurred = np.where(marked[:, None, None], gaussian_filter(stack, (0, blur, blur)), stack)
-    stack = blurred + rng.normal(size=stack.shape) * stack.std() / SNR * np.where(marked, noise, 1)[:, None, None]
+    rng, numbers = np.random.default_rng(seed), np.arange(COUNT)
+    places, marked = rng.uniform(-3, 3, (COUNT, 2)) * (numbers > 0)[:, None], np.isin(numbers, noisier)
+    clean, of_frame = drifting(places, shape=(64, 72), seed=seed), marked[:, None, None]
+    noise = rng.normal(size=clean.shape) * clean.std() / SNR * np.where(of_frame, noise, 1)
+    stack = np.where(of_frame, gaussian_filter(clean, (0, blur, blur)), clean) + noise
     one, *pairs = (estimate_shifts(each, "first", 6, contrast="none").sigma[1:] for each in (stack, *stack[MATES]))
     return np.log([one, np.concatenate(pairs)])
 
