@@ -180,8 +180,9 @@ class DeviceMatcher:
         found = finished()
         around, unknown, inside = found.around, np.full((2, count), np.nan), np.zeros(count, dtype=bool)
         match = Match(found.peak, found.shift, found.score, found.ratio, inside, around, around[:, 1:4, 1:4], *unknown)
-        scatter = found.scatter * slopes.widening(bends())[:, None, None]
-        shapes = PeakShapes(scatter, found.hessian, found.height, found.quartic)
+        widening, freedom = slopes.few_tiles(bends())
+        of_tiles = found.scatter * widening[:, None, None], found.hessian, found.height, found.quartic
+        shapes = PeakShapes(*of_tiles, np.resize(freedom, count), np.full((count, 2), np.nan))
         is_open = found.is_open if found.flat is None else found.is_open & ~found.flat
         return Comparison(match, found.clean, values, shapes, found.flat, np.flatnonzero(is_open))
 
