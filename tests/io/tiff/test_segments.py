@@ -156,13 +156,6 @@ def test_the_same_is_found(tmp_path, in_full, kind):
     np.testing.assert_array_equal(read_stack(path).data, data)
 
 
-def test_a_second_series_is_found(tmp_path, in_full):
-    path = tmp_path / "a.tif"
-    for _ in range(2):
-        tifffile.imwrite(path, noise((30, 5, 7)), append=True, photometric="minisblack")
-    assert found(path) == in_full(path)
-
-
 def test_a_chain_that_leads_back(tmp_path, in_full):
     path = tmp_path / "a.tif"
     write_stack(path, noise((60, 5, 7)))
