@@ -15,7 +15,7 @@ import click
 from click.core import ParameterSource
 
 from xcorr_app.batch import values
-from xcorr_app.batch.option import GROUPS, CommandOptions, OneOf, Option, Text, Within, options_of
+from xcorr_app.batch.option import GONE, GROUPS, CommandOptions, OneOf, Option, Text, Within, options_of
 from xcorr_app.cli.process import WRONG_USAGE, one_line_failures
 from xcorr_app.errors import XcorrError
 
@@ -135,6 +135,7 @@ def command(
             if not known.argument:
                 made.append(_click_option(each, known))
                 made += [_former_option(old, form) for old, form in known.former.items()]
+        made += [_former_option(old, "") for old in GONE]
         text = inspect.cleandoc(function.__doc__ or "")
         return GroupedCommand(name, params=[*own, *arguments, *made], callback=callback, help=text)
 

@@ -130,7 +130,9 @@ class Work(Generic[OptionsT]):
 
     def on_cpu(self, note: str) -> Self:
         """The same where the CPU computes in the place of a device, and a note that says so."""
-        return replace(self, device=Device(np, "CPU"), notes=(*self.notes, note))
+        moved = replace(self, device=Device(np, "CPU"), notes=(*self.notes, note))
+        vars(moved)["checksums"] = self.checksums
+        return moved
 
     @property
     def parameters(self) -> dict[str, Any]:

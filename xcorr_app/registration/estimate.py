@@ -25,6 +25,7 @@ from xcorr_app.registration.settings import (
     Roi,
     Settings,
     Subpixel,
+    check_reach,
 )
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Progress, shown
@@ -181,6 +182,7 @@ def estimate_shifts(
     array([[ 0.,  0.],
            [ 3., -2.]])
     """
+    check_reach(max_shift)
     masks = None if mask is None else _masks(mask, moves=mask_moves)
     settings = Settings(
         max_shift=max_shift,

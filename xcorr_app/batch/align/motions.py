@@ -36,6 +36,8 @@ class Warped:
     """Content of the files that tell of it, by name."""
     common: tuple[slice, slice]
     """Part of the reference that every frame shows."""
+    back: Warp | None = None
+    """Warps what the reference shows to where the frames have it, where that is known."""
     bends: Bends | None = None
     """What the report shows of frames whose parts move otherwise."""
     turns: tuple[tuple[float, float], ...] | None = None
@@ -107,7 +109,8 @@ _ENGINE = "gauss-newton"
 
 def measured_by_motion(frames: SourceFrames, options: AlignOptions, resources: StackResources) -> Measured:
     """Measure motions of whole frames."""
-    measure = partial(motion_against, basis=basis_of(options.model), max_sigma=options.settings.sure_sigma)
+    how: Any = {"max_sigma": options.settings.sure_sigma, "masks": options.settings.masks}
+    measure = partial(motion_against, basis=basis_of(options.model), **how)
     result, correction = _measured(measure, frames, options, resources)
     applied, shape = result.applied(options.policy), frames.shape
     matrices = np.round(applied, 9)
@@ -122,6 +125,7 @@ def measured_by_motion(frames: SourceFrames, options: AlignOptions, resources: S
             by_matrices(matrices),
             {"motion.csv": motion_csv(frames, result, matrices)},
             warped_common_area(matrices, shape),
+            by_matrices(np.linalg.inv(matrices).astype(np.float64)),
             turns=turns,
         ),
     )
@@ -170,7 +174,7 @@ def measured_by_patches(frames: SourceFrames, options: AlignOptions, resources: 
     kept = replace(result, doubtful=options.policy)
     files = {"motion.npz": kept.archive(), "patches.csv": _frames_csv(frames, result, field)}
     warp = by_fields(applied, (field.rows, field.columns))
-    warped = Warped(warp, files, _fields_common_area(applied, shape), _bends(field, result.trusted))
+    warped = Warped(warp, files, _fields_common_area(applied, shape), bends=_bends(field, result.trusted))
     return Measured(as_shifts(result, PATCHES, _NOTE, settings.window(shape)), correction, warped=warped)
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import imagecodecs
 
 from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io.names import inner_path
 from xcorr_app.io.opened import library
 
 if TYPE_CHECKING:
@@ -117,10 +118,16 @@ def node_at(path: Path, file: Any, name: str) -> Any:
 def check_storage(path: Path, array: Any, limits: Limits) -> None:
     """Refuse an array of other files' values, of chunks that are too large, or of an encoding that is not bounded."""
     sources = array.virtual_sources() if array.is_virtual else ()
-    others = [str(name) for name, *_ in array.external or ()] + [str(source.file_name) for source in sources]
+    others = [name for name, *_ in array.external or ()] + [each.file_name for each in sources if each.file_name != "."]
     if others:
-        files = ", ".join(dict.fromkeys(others))
+        files = ", ".join(dict.fromkeys(map(str, others)))
         raise InputError(f"{path}: {array.name} is made of values in other files ({files[:200]}); {_OTHERS}")
+    if sources:
+        names = ", ".join(dict.fromkeys(str(inner_path(path, each.dset_name.lstrip("/"))) for each in sources))
+        raise InputError(
+            f"{path}: {array.name} is a virtual array of others in this file; name those ({names[:200]}), or copy the "
+            "values into one array"
+        )
     if array.chunks is None:
         return
     limits.check_chunk(path, array.chunks, array.shape, array.dtype)
