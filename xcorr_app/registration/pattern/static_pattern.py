@@ -60,7 +60,7 @@ _UNEXPLAINED = 0.005
 """Share from which the shifts measured may be those of the pattern, by whole pixels and by fractions of them."""
 _BY_CHANCE = 3.0
 """Standard errors by which it is beyond chance."""
-_EVEN = 1 / 3
+_EVEN = 0.0
 """Evenness of a pattern at least: fewer bright things that stand still bend no shift, once the scene moves, as columns,
 dust or uneven pixels do."""
 _CLOSE = 0.3
