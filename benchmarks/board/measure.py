@@ -152,7 +152,9 @@ def seconds_of(work: Callable[..., Any], *arguments: Any) -> float:
 def base_alone(series: Series, reference: str) -> Any:
     """Measure by correlation, sub-pixel fit and standard error alone, and look for nothing else."""
     frames, settings = ArrayFrames(series.frames), Settings(**series.options | {"contrast": Contrast()})
-    return StackMeasurement.of(frames, settings, np, "none", None).as_a_whole(frames, reference, settings)
+    return StackMeasurement.of(frames, settings, np, "none", None).trial(
+        frames, reference, settings, whole=True, tiles=False
+    )
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -47,7 +47,6 @@ DEFAULT_MIN_OVERLAP = 0.25
 _Ranges: TypeAlias = tuple[Array, Array]
 """Of lefts and rights, None where they are not known."""
 _UNKNOWN: _Ranges = (None, None)
-_AS_IT_IS: AbstractContextManager[Any] = nullcontext()
 
 
 def cross_correlate(
@@ -229,13 +228,10 @@ def check_range(planes: Array, left: Array, right: Array) -> None:
 
 
 def _plain_sums(lefts: Array, rights: Array, how: Arrangement, correlator: Correlator) -> Array:
-    if lefts.dtype != how.left_type:
-        lefts = lefts.astype(how.left_type)
-    if rights.dtype != how.right_type:
-        rights = rights.astype(how.right_type)
+    left, right = lefts.astype(how.left_type, copy=False), rights.astype(how.right_type, copy=False)
     # NumPy would warn of sums that overflow; `check_range` tells it in words.
-    with np.errstate(over="ignore", invalid="ignore") if isinstance(lefts, np.ndarray) else _AS_IT_IS:
-        sums = correlator.sums(correlator.left(lefts), correlator.right(rights))
+    with np.errstate(over="ignore", invalid="ignore") if isinstance(lefts, np.ndarray) else nullcontext():
+        sums = correlator.sums(correlator.left(left), correlator.right(right))
         return sums if sums.dtype == how.dtype else sums.astype(how.dtype)
 
 
@@ -243,12 +239,16 @@ def _scores(
     lefts: Array, rights: Array, how: Arrangement, correlator: Correlator, min_overlap: float, ranges: _Ranges
 ) -> Array:
     zncc = zncc_for(lefts.shape[-2:], rights.shape[-2:], how.window, min_overlap, array_namespace(lefts))
-    lefts, rights = (
+    # Of an image with itself, what overlaps on one side at a shift does so on the other at the opposite one.
+    is_same = getattr(lefts, "__array_interface__", None) == getattr(rights, "__array_interface__", ())
+    values = [
         standardize(side, how.standard_type, _of_all(side, known)).values
-        for side, known in zip((lefts, rights), ranges, strict=True)
-    )
-    sums = correlator.sums(correlator.left(lefts), correlator.right(rights))
-    return zncc(sums, zncc.left(lefts), zncc.right(rights))
+        for side, known in zip((lefts, rights)[: 2 - is_same], ranges, strict=False)
+    ]
+    sums = correlator.sums(correlator.left(values[0]), correlator.right(values[-1]))
+    left = zncc.left(values[0])
+    is_mirrored = is_same and how.window == ShiftWindow.symmetric(how.window.dy_max, how.window.dx_max)
+    return zncc(sums, left, tuple(part[..., ::-1, ::-1] for part in left) if is_mirrored else zncc.right(values[-1]))
 
 
 def _of_all(matrices: Array, ranges: Array) -> Array:

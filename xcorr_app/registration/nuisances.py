@@ -236,7 +236,9 @@ def correlated_errors_of_tiles(series: Series) -> Series:
 def _with_all_parts(series: Series) -> Series:
     """Measure frames with the parts that were left out, if their shifts are no others."""
     measured, by = series.measured, series.found.by
-    found = series.measurement.as_a_whole(series.frames, series.reference, by.settings)
+    found = series.measurement.trial(
+        series.frames, series.reference, by.settings, whole=True, tiles=False, checked=True
+    )
     whole = measured.with_all_parts(found)
     whole.shared = correlated_errors.excess(by, series.reference, whole, in_parts=False)
     if not correlated_errors.same_shifts(measured, whole):

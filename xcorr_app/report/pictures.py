@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 _MAX_VALUES = 1 << 15
 _PERCENTILES = (0.2, 99.8)
 """Of the values, which are drawn black and white."""
-_PNG_LEVEL = 3
-"""Projections are noise to zlib: more effort does not make them smaller."""
+_PNG = {"level": 1, "filter": imagecodecs.PNG.FILTER.PAETH, "strategy": imagecodecs.PNG.STRATEGY.RLE}
+"""Projections are noise to zlib: to look for what repeats, or for the best filter of every line, takes three times as
+long, and makes them larger."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def png(image: NDArray[Any], scale: GreyScale) -> bytes:
     grey = shades(np.where(finite, image, scale.black), scale)
     if not finite.all():
         grey = np.stack([grey, np.where(finite, 255, 0).astype(np.uint8)], axis=-1)
-    return bytes(imagecodecs.png_encode(np.ascontiguousarray(grey), level=_PNG_LEVEL))
+    return bytes(imagecodecs.png_encode(np.ascontiguousarray(grey), **_PNG))
 
 
 def shades(values: NDArray[Any], scale: GreyScale) -> NDArray[np.uint8]:
@@ -140,11 +141,14 @@ class Pictures:
                 raise ShapeError(f"{name} has shape {image.shape}; give a 2-D array with at least one element")
 
     def shrunk(self, side: int = 512) -> Pictures:
-        """Average over blocks, so that no picture is longer than `side` pixels, and no thumbnail than it is shown.
+        """Average over blocks, so that no picture is longer than `side` pixels.
 
         Pixels that are not finite are left out of the means. Projections keep their proportions; the two
         sides of a kymograph are reduced apart.
         """
+        images = {name: getattr(self, name) for name in _NAMES}
+        if all(max(image.shape) <= side for image in images.values()):
+            return self
         factor = block_side(max(self.mean_before.shape), side)
 
         def steps(name: str, shape: tuple[int, ...]) -> tuple[int, int]:
@@ -152,11 +156,8 @@ class Pictures:
                 return factor, factor
             return block_side(shape[0], side), block_side(shape[1], side)
 
-        images = {name: getattr(self, name) for name in _NAMES}
         small: dict[str, Any] = {name: block_mean(image, *steps(name, image.shape)) for name, image in images.items()}
-        sides = {frame: block_side(max(image.shape), THUMBNAIL_SIDE) for frame, image in self.thumbnails.items()}
-        thumbnails = {frame: block_mean(image, sides[frame], sides[frame]) for frame, image in self.thumbnails.items()}
-        return replace(self, **small, thumbnails=thumbnails, reduction=self.reduction * factor)
+        return replace(self, **small, reduction=self.reduction * factor)
 
 
 def block_mean(image: NDArray[Any], rows: int, columns: int, part: tuple[slice, slice] | None = None) -> FloatImage:

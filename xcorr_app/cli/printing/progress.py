@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import accumulate, pairwise
 
 from rich.console import Console
 from rich.progress import (
@@ -46,26 +47,26 @@ class RunCount:
     """
 
     def __init__(self, frames: Mapping[str, int], *, halves: bool) -> None:
-        self._frames, self._halves, self._names = frames, halves, list(frames)
+        self._frames, self._halves, self.total = frames, halves, sum(frames.values())
+        self._before = dict(zip(frames, accumulate(frames.values(), initial=0), strict=False))
+        self._previous = {name: earlier for earlier, name in pairwise(frames)}
         self._shares: dict[str, float] = {}
-        self.total = sum(frames.values())
 
     def begin(self, name: str) -> Callable[[str, int, int], int]:
         """Begin a stack; what is returned takes in how far a stage of it is, and returns the frames done in the run."""
-        before = self._names[: self._names.index(name)] if name in self._frames else []
-        # The last one before it may still be moved, unless it never began: an earlier run had finished it.
-        self._shares |= dict.fromkeys(before[:-1], 1.0)
-        if before:
-            self._shares.setdefault(before[-1], 1.0)
-        self._shares[name] = 0.0
+        earlier = self._previous.get(name, name)
+        # The one before it may still be moved, unless it never began: an earlier run had finished it.
+        self._shares = {earlier: self._shares.get(earlier, 1.0), name: 0.0}
 
         def advance(stage: str, done: int, total: int) -> int:
             share = done / max(total, 1)
             if self._halves:
                 share = 0.5 + share / 2 if stage in _LAST_STAGES else share / 2
-            self._shares[name] = max(self._shares[name], share)
-            known = list(self._shares.items())
-            return round(sum(of_stack * self._frames.get(of_name, total) for of_name, of_stack in known) - 1e-6)
+            # Of those before these two, all is done.
+            if name in self._shares:
+                self._shares[name] = max(self._shares[name], share)
+            here = sum(share * self._frames.get(each, total) for each, share in self._shares.items())
+            return round(self._before.get(next(iter(self._shares)), 0) + here - 1e-6)
 
         return advance
 

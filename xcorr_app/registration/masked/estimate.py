@@ -66,13 +66,15 @@ def estimate_masked(
     """
     check_masks(reference, settings)
     masks.check(frames.count, frames.shape)
-    image, counts, described = _reference(frames, reference, masks, xp)
+    image, number, described = read_reference(frames, reference, _REFUSAL.format(reference))
+    counts = masks.of_reference(image, number)
     if not bool(counts.any()):
         raise ArgumentError("mask: no pixel of the reference counts; choose another reference, or another mask")
-    rows, columns = settings.roi or (slice(None), slice(None))
-    counts = counts[rows, columns]
+    part = settings.roi or (slice(None), slice(None))
+    share, (rows, columns) = float(counts[part].mean()), masks.rectangle(part, frames.shape)
+    image, counts = image[rows, columns], counts[rows, columns]
     window = settings.window(frames.shape)
-    image = standardised(image[rows, columns][None], counts[None])
+    image = standardised(xp.where(counts, image, 0.0).astype(np.float64)[None], counts[None])
     against = MaskedPlanes(image[0], counts, window, settings.min_overlap)
     refining = _Refining(image, counts, settings.subpixel, frames.count)
     alike = pixels_alike(image[0], counts)
@@ -83,12 +85,11 @@ def estimate_masked(
         chunk = frames.read(start, stop)
         unreadable.update(chunk.unreadable)
         own = masks.of_frames(chunk.frames, start)[:, rows, columns]
-        seen = chunk.frames[:, rows, columns]
-        values = standardised(seen, own)
-        part, beside = _rated(*against.planes(values, own), window, alike)
-        part["non_finite"] = to_host((~xp.isfinite(seen)).sum(axis=(1, 2)))
-        part["shifts"], part["sigma"] = refining.of(values, own, part, beside)
-        return part
+        values = standardised(chunk.frames[:, rows, columns], own)
+        found, beside = _rated(*against.planes(values, own), window, alike)
+        found["non_finite"] = to_host((~xp.isfinite(chunk.frames[:, *part])).sum(axis=(1, 2)))
+        found["shifts"], found["sigma"] = refining.of(values, own, found, beside)
+        return found
 
     parts = list(walk.over("measure", job))
     found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -109,7 +110,7 @@ def estimate_masked(
         window=window,
         engine=_ENGINE,
         reference=described,
-        notes=(masks.note(float(counts.mean())),),
+        notes=(masks.note(share),),
         unreadable=unreadable,
         wrong=1 - right,
         tiles=np.full((frames.count, 0, 0), np.nan, np.float32),
@@ -207,10 +208,3 @@ def _problem(reference: object, settings: Settings) -> str | None:
         _REFUSAL.format(name): name not in SINGLE,
     }
     return next((problem for problem, holds in refused.items() if holds), None)
-
-
-def _reference(frames: Frames, reference: str | int | Array, masks: Masks, xp: Any) -> tuple[Array, Array, str]:
-    """Image (Y, X) in float64, which of its pixels count, and what it is in words."""
-    image, number, described = read_reference(frames, reference, _REFUSAL.format(reference))
-    counts = masks.of_reference(image, number)
-    return xp.where(counts, image, 0.0).astype(np.float64), counts, described

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.stack.frames import Frames
 
 _GAPS = 1e-3
@@ -64,6 +64,15 @@ class Masks:
         if self.given.shape not in wanted:
             sizes = " x ".join(map(str, self.given.shape))
             raise ShapeError(f"mask is {sizes}: the frames are {shape[0]} x {shape[1]}, {count} of them")
+
+    def rectangle(self, part: tuple[slice, slice], shape: tuple[int, int]) -> tuple[slice, slice]:
+        """Rows and columns of a part of the frames, within which all lies that one mask lets count."""
+        if self.given is None or self.given.ndim > len(shape) or self.moves:
+            return part
+        counts = np.zeros(shape, dtype=bool)
+        counts[part] = to_host(self.given[part])
+        rows, columns = (np.flatnonzero(counts.any(axis=across)) for across in (1, 0))
+        return (slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)) if rows.size else part
 
     def note(self, share: float) -> str:
         """Say what was measured, and which share of the reference that is."""

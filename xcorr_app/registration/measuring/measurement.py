@@ -159,8 +159,8 @@ class Measurement(OnePass):
         if self.settings.subpixel != "gaussian" or self.settings.normalization != "zncc":
             return np.zeros(self._count, dtype=bool)
         # Halfway between two pixels a narrow peak is no polynomial at all, of which nothing is sure.
-        known = replace(columns, sigma=np.zeros_like(columns.sigma))
-        return known.trusted(self.settings) & (columns.score < _ITSELF)
+        surely = replace(columns, sigma=np.zeros_like(columns.sigma)).trusted(self.settings)
+        return surely & (columns.score < _ITSELF)
 
     def _phases(
         self,
@@ -315,26 +315,18 @@ class Measurement(OnePass):
         if self.settings.of_peak != "gaussian" or 2 * trusted.sum() < self._count:
             return columns
 
-        # The reference itself has nothing to gain.
-        itself = trusted & (columns.score >= _ITSELF)
-        trusted = trusted & ~itself
-
-        def is_surer(chosen: NDArray[np.bool_]) -> bool:
+        def pays(chosen: NDArray[np.bool_], *, once: bool) -> bool:
+            # Those of the first few are not fitted again for the next.
+            self._fit(fit, reference, columns.shifts, chosen & ~(once & np.isfinite(fit.sigma[:, 0])), once=once)
             known = chosen & np.isfinite(fit.shift).all(axis=1)
             return bool(known.any()) and masks.surer(columns.sigma, fit.sigma, known, _WORTH_A_FIT)
 
+        # The reference itself has nothing to gain.
+        itself = trusted & (columns.score >= _ITSELF)
+        trusted = trusted & ~itself
+        fit, less_sure = FineShifts.empty(self._count), _less_sure(columns.sigma, trusted, self._few)
         # A mask may have been made for the frames whose tiles were looked at: they alone are no measure.
-        fit, fitted = FineShifts.empty(self._count), np.zeros_like(trusted)
-        for few in (trusted & seen, _less_sure(columns.sigma, trusted, self._few)):
-            self._fit(fit, reference, columns.shifts, few & ~fitted, once=True)
-            fitted |= few
-            if is_surer(few):
-                break
-        else:
-            return columns
-        fit = FineShifts.empty(self._count)
-        self._fit(fit, reference, columns.shifts, trusted, once=False)
-        if not is_surer(trusted):
+        if not ((pays(trusted & seen, once=True) or pays(less_sure, once=True)) and pays(trusted, once=False)):
             return columns
         trusted |= itself
         fit.shift[itself], fit.sigma[itself] = columns.shifts[itself], columns.sigma[itself]
@@ -351,8 +343,7 @@ class Measurement(OnePass):
         """Mark frames whose tiles are looked at: a few, spread over the stack, the last among them."""
         chosen = np.zeros(self._count, dtype=bool)
         # A mean of frames that were not aligned is blurred: it differs everywhere.
-        is_blurred = isinstance(reference, MeanOfOthers)
-        if self._tiles and self.settings.normalization == "zncc" and not is_blurred:
+        if self._tiles and self.settings.normalization == "zncc" and not isinstance(reference, MeanOfOthers):
             chosen[np.linspace(0, chosen.size - 1, self._few + 1)[1:].round().astype(int)] = True
         return chosen
 

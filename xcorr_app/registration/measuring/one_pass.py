@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from xcorr_app.correlation.engines import choose_engine, limits_of
+from xcorr_app.correlation.standardize import standardize
 from xcorr_app.correlation.weighting import LAGS, QUIET, WEIGHED_FRAMES, autocorrelations, weighting_kernel
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.decision import Decision
@@ -28,6 +29,7 @@ from xcorr_app.registration.measuring.references import FixedImage, Reference
 from xcorr_app.registration.measuring.verification import verify
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tiles import Grid, Judged, started_look
+from xcorr_app.registration.quality import signal_fraction
 from xcorr_app.registration.settings import PHASE, Settings
 from xcorr_app.registration.stack.frames import Chunk, Frames
 from xcorr_app.registration.stack.passes import Pass
@@ -141,6 +143,14 @@ class OnePass:
             return None
         numbers = spread(np.arange(self.frames.count), WEIGHED_FRAMES[reference.is_stored]).tolist()
         image = reference.image[None] if isinstance(reference, FixedImage) else None
+        if image is not None and self.xp is np:
+            # A few rows tell whether images are surely quiet.
+            clean = [
+                signal_fraction(standardize(each, np.float32).values)[0]
+                for each in [image, *self.prepared.usable(tuple(numbers))]
+            ]
+            if min(clean) > 1 - quiet / 2:
+                return None
         own, right = self._autocorrelations(image, tuple(numbers))
         if right is None:
             return None
@@ -168,12 +178,13 @@ class OnePass:
                 usable = self.prepared.usable(numbers[i : i + AT_ONCE])
                 # Every step costs as much time as a small image, so that this one takes its place among the frames.
                 beside = image is not None and bool(usable) and usable[0].dtype == image.dtype and not many
-                if beside:
-                    usable.append(image)
+                # A frame that all are compared with is often one of them; a device would be waited for to tell.
+                is_known = beside and image is not None and self.xp is np and np.array_equal(usable[0], image)
+                own_too = [image] if beside and not is_known else []
                 if usable:
-                    found.extend(autocorrelations(self.xp.concatenate(usable), many=many))
+                    found.extend(autocorrelations(self.xp.concatenate([*usable, *own_too]), many=many))
                 if beside:
-                    own = found.pop()
+                    own = found[0] if is_known else found.pop()
             self._autocorrelation[numbers] = np.median(found, axis=0) if found else None
         right = self._autocorrelation[numbers]
         if own is None and image is not None and right is not None:

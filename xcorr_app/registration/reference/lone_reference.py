@@ -47,9 +47,14 @@ def other_reference(
     sample = HeldFrames.of(PickedFrames(frames, tuple(numbers.tolist())))
     plain = replace(settings, contrast=Contrast()) if settings.contrast.auto else settings
     for place in np.unique(np.linspace(1, len(numbers) - 1, _CANDIDATES + 2).round().astype(int))[1:-1].tolist():
-        found = trial(sample, place, plain).trusted(plain)
-        found[place] = True
-        if not found[0] and 2 * found.sum() > found.size:
+        found, others = np.ones(len(numbers), dtype=bool), np.delete(np.arange(len(numbers)), place)
+        # Half of them first: the rest is measured where it may yet make a majority.
+        for part in np.split(others, [others.size // 2 + 1]):
+            some = PickedFrames(sample, tuple(part.tolist()))
+            found[part] = trial(some, sample.chunk.frames[place], plain).trusted(plain)
+            if found[0] or 2 * found.sum() <= found.size:
+                break
+        else:
             return int(numbers[np.flatnonzero(found)[0]])
     return None
 

@@ -176,10 +176,10 @@ class PickedFrames(FramesOver):
         return Chunk(start, frames, unreadable)
 
 
-def held_if_few(frames: Frames) -> Frames:
-    """Hold frames of a host, if they are few, which several passes over a stack and looks at some would make anew."""
+def held_if_few(frames: Frames, some: Array) -> Frames:
+    """Hold frames of a host, as `some` of them are, if they are few: several passes and looks would make them anew."""
     few = frames.count * math.prod(frames.shape) * frames.dtype.itemsize <= MAX_HELD
-    return HeldFrames.of(frames) if few and isinstance(frames.read(0, 1).frames, np.ndarray) else frames
+    return HeldFrames.of(frames) if few and isinstance(some, np.ndarray) else frames
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ class PeakShapes(Columns):
         if np.count_nonzero(good) >= _MIN_PEAKS:
             with np.errstate(invalid="ignore"):
                 noisy = positive & (significance < _STEADY)
-            if noisy.any() and _is_peak(typical := _typical(hessian[good], self.height[good]))[0]:
+            if noisy.any() and _is_peak(typical := median_of(hessian[good] / self.height[good][:, None, None]))[0]:
                 noisy &= np.isfinite(hessian).all(axis=(1, 2))
                 hessian = np.where(noisy[:, None, None], typical * self.height[:, None, None], hessian)
                 is_peak = _is_peak(hessian)
@@ -93,11 +93,6 @@ class PeakShapes(Columns):
             quartic = median_of(quartic)
         # Noise of a frame on itself is a spike: of a few peaks the smoothest is taken.
         return np.asarray(_OF_QUARTIC * np.abs(quartic).min(axis=0, initial=_SHARPEST))
-
-
-def _typical(hessian: NDArray[np.float64], height: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Median shape (1, 2, 2) of peaks."""
-    return median_of(hessian / height[:, None, None])
 
 
 def median_of(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -146,7 +146,7 @@ def _looked_at(given: Weighted, chosen: dict[int, Array], seen: Glance, settings
             "with."
         )
     still = FilledFrames(given.frames, hidden, borders)
-    frames = held_if_few(still) if notes else given.frames
+    frames = held_if_few(still, images) if notes else given.frames
     if notes:
         images = frames.chunk.frames[list(chosen)] if isinstance(frames, HeldFrames) else still.filled(images)
         if not isinstance(reference, (str, int, np.integer)):
@@ -164,5 +164,5 @@ def _looked_at(given: Weighted, chosen: dict[int, Array], seen: Glance, settings
             "were replaced by their neighbours for measuring."
         )
     if notes and (number or (places | (hidden ^ still.hidden)).any()):
-        frames = held_if_few(FilledFrames(given.frames, hidden | places, borders, hits=number > 0))
+        frames = held_if_few(FilledFrames(given.frames, hidden | places, borders, hits=number > 0), images)
     return Weighted(frames, reference, tuple(notes), drawn, masks, inner, found if len(found) else None)
