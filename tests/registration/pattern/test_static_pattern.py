@@ -22,6 +22,7 @@ def pattern(kind, seed=3, shape=SHAPE):
         "rows": np.broadcast_to(rng.normal(size=shape[0])[:, None], shape),
         "pixels": rng.normal(size=shape),
         "dust": gaussian_filter((rng.random(shape) < 0.002).astype(float), 2.5),
+        "few specks": gaussian_filter((rng.random(shape) < 0.0005).astype(float), 3.0),
     }
     return (parts[kind] - parts[kind].mean()) / parts[kind].std()
 
@@ -32,7 +33,7 @@ def scene(deviation, drift=DRIFT, seed=1):
 
 
 @pytest.mark.share(2)
-@pytest.mark.parametrize("kind", ["columns", "rows", "pixels", "dust"])
+@pytest.mark.parametrize("kind", ["columns", "rows", "pixels", "dust", "few specks"])
 @pytest.mark.parametrize(("deviation", "limit"), [(0.05, 0.02), (0.7, 0.06)])
 def test_a_fixed_pattern_does_not_pin_the_shifts(xp, kind, deviation, limit):
     stack = (500 + 40 * (scene(deviation) + pattern(kind))).astype(np.float32)

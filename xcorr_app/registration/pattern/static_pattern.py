@@ -22,7 +22,6 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.measuring.measured import Measured, Trial, near_each_other, spread, taken
 from xcorr_app.registration.model.still_layer import StillLayer
 from xcorr_app.registration.model.two_layers import TwoLayers
-from xcorr_app.registration.parts.tile_bins import evenness
 from xcorr_app.registration.pattern.joint_shifts import (
     DOUBTED,
     FIRST_SIGN,
@@ -60,15 +59,14 @@ _UNEXPLAINED = 0.005
 """Share from which the shifts measured may be those of the pattern, by whole pixels and by fractions of them."""
 _BY_CHANCE = 3.0
 """Standard errors by which it is beyond chance."""
-_EVEN = 0.0
-"""Evenness of a pattern at least: fewer bright things that stand still bend no shift, once the scene moves, as columns,
-dust or uneven pixels do."""
 _CLOSE = 0.3
 """Pixels (standard deviation) up to which shifts without the pattern confirm those measured."""
 _MUST_LEAVE_LESS = 0.3
 """Share of what aligned frames left with the pattern, or of the scene, which they leave without it at most."""
 _MAX_LAYER = 0.65
 """Share of the frame where the static layer shows more than the moving one beyond which it is the scene."""
+_MAJORITY = 0.5
+"""The same where parts were seen to move by themselves."""
 _EITHER = 0.72
 """Share up to which it may be the scene or not, and the shifts measured are those of either."""
 _CLEARLY_LARGER = 0.85
@@ -234,8 +232,6 @@ def _by_layers(
         layers = TwoLayers(stack, shifts, int(np.argmin(np.abs(measured.shifts[many]).max(axis=1))))
         sigma, shifts = layers.fit(), layers.shifts
     pattern, scene = layers.pattern, layers.scene(shifts[0])
-    if evenness(pattern) < _EVEN:
-        return PatternFit(ambiguous=led)
     found = left_over(stack, shifts)
     if not (has_pattern(found, shifts) if is_seen else stands_still(found)):
         return PatternFit(ambiguous=led)
@@ -251,7 +247,8 @@ def _by_layers(
     moves_little = float(np.ptp(shifts, axis=0).max()) < _TOLD_APART
     # What is white from pixel to pixel is the camera's, whatever was followed.
     ambiguous = not is_seen and followed and 0 < larger < (_CLEARLY_LARGER if moves_little else _EITHER)
-    if larger > _MAX_LAYER or not moves(shifts):
+    # Of parts beside each other, which are layers as well, the larger is the scene.
+    if larger > (_MAJORITY if measured.occluded else _MAX_LAYER) or not moves(shifts):
         return PatternFit(ambiguous=ambiguous or led)
     ambiguous &= moves_little
     strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
