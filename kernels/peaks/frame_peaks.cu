@@ -115,9 +115,17 @@ extern "C" __global__ void __launch_bounds__(WARPS * WARP)
     double oy, ox, top;
     refine(nearest + 9 * (long long)frame, method, &oy, &ox, &top);
     const double overlap = (double)max(height - (dy < 0 ? -dy : dy), 0) * max(width - (dx < 0 ? -dx : dx), 0);
-    const OfReference reference = {of_tiles, noise, references, references > 1 ? frame : 0};
+    const OfReference reference = {of_tiles, noise, references, references > 1 ? frame : 0, true};
+    const double* around = record + 4;
+    double near[9];
+    for (int k = 0; k < 9; ++k) near[k] = around[(k / 3 + 1) * SIDE + k % 3 + 1];
+    const Polynomial fit(near);
+    const double a = 2 * fit.d, b = fit.e, c = 2 * fit.f;
+    if (!valid) oy = ox = 0.0;
+    const double fall = -(oy * (a * oy + b * ox) + ox * (b * oy + c * ox)) / 2;
+    const double rise = near[4] > 0 ? 1 + fmax(fall, 0.0) / near[4] : 1.0;
     const Scatter scatter = scatter_of(products + (long long)frame * tiles * FROM_FRAME, reference, tiles, tile_pixels, overlap,
-                                       valid ? oy : 0.0, valid ? ox : 0.0, lane);
+                                       oy, ox, rise, lane);
     const double* whole = tables + ((long long)frame + 1) * table_size - 2;  // sum and sum of squares come last
     const double pixels = (double)height * width, level = whole[0] / pixels, power = whole[1] / pixels;
     const double variance = power - level * level;
@@ -146,11 +154,6 @@ extern "C" __global__ void __launch_bounds__(WARPS * WARP)
     said[OPEN] = open;
     said[CLEAN] = clean;
 
-    const double* around = record + 4;
-    double near[9];
-    for (int k = 0; k < 9; ++k) near[k] = around[(k / 3 + 1) * SIDE + k % 3 + 1];
-    const Polynomial fit(near);
-    const double a = 2 * fit.d, b = fit.e, c = 2 * fit.f;
     const double of_rows = AT_EDGES / height * (AT_EDGES / height), of_columns = AT_EDGES / width * (AT_EDGES / width);
     const bool known = scatter.tiles >= FEWEST_TILES;
     said[HESSIAN] = a;

@@ -1,7 +1,7 @@
 // What standard errors need of reference images on tiles (xcorr_app/registration/standard_error/uncertainty.py): the images s, smoothed as
 // planes were, or as they are; the slopes of s along both axes, central differences averaged over three neighbours along
-// the other axis; and twelve sums over each tile of these, of the image g, of its own slopes and of their products, in
-// double precision. g is less `mean` of the image and constant beyond its rim. A block takes one tile of one image, a
+// the other axis; and eighteen sums over each tile of these, of the image g, of its own slopes and second slopes and of their
+// products, in double precision. g is less `mean` of the image and constant beyond its rim. A block takes one tile of one image, a
 // thread every THREADS-th of its pixels; the order is fixed. Floor: one read of the images, one write of three floats a
 // pixel of the tiles.
 // Document: none; Huber 1967 and White 1980 (doi 10.2307/1912934) for the estimator.
@@ -9,7 +9,7 @@
 #include "warp.cuh"
 
 #define THREADS 128
-#define KINDS 12
+#define KINDS 18
 #define RIM 2  // pixels that smoothed strips have around their tiles
 
 struct Image {  // as it is
@@ -57,8 +57,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         s_of[every + at] = wy;
         s_of[2 * every + at] = wx;
         const double v = (double)g.at(top, first);
-        const double gy = (double)(g.at(top + 1, first) - g.at(top - 1, first)) / 2;
-        const double gx = (double)(g.at(top, first + 1) - g.at(top, first - 1)) / 2;
+        const double above = g.at(top - 1, first), below = g.at(top + 1, first);
+        const double before = g.at(top, first - 1), after = g.at(top, first + 1);
+        const double gy = (below - above) / 2, gx = (after - before) / 2;
+        const double gyy = below + above - 2 * v, gxx = after + before - 2 * v;
+        const double gyx = ((double)g.at(top + 1, first + 1) - (double)g.at(top + 1, first - 1) -
+                            (double)g.at(top - 1, first + 1) + (double)g.at(top - 1, first - 1)) / 4;
         sum[0] += v;
         sum[1] += v * v;
         sum[2] += s;
@@ -71,6 +75,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         sum[9] += wy * gx;
         sum[10] += wx * gy;
         sum[11] += wx * gx;
+        sum[12] += wy * gyy;
+        sum[13] += wy * gyx;
+        sum[14] += wy * gxx;
+        sum[15] += wx * gyy;
+        sum[16] += wx * gyx;
+        sum[17] += wx * gxx;
     }
     sums_of_warps(sum, of_warps);
     if (threadIdx.x >= KINDS) return;

@@ -129,9 +129,11 @@ def test_slopes_of_references(kernels_of, rng, shape, count, weighted, uneven):
     assert found.tiles == expected.tiles
     np.testing.assert_allclose(to_host(found.noise), expected.noise, rtol=1e-5)
     # A device filters the slopes by another engine.
-    for ours, exact, on_host in ((found.factors, expected.factors, 2e-6), (found.sums, expected.sums, 2e-5)):
+    # Products of slopes with second slopes all but cancel in sums: little of them is left to be scaled by.
+    sums = (found.sums[:12], expected.sums[:12], 2e-5), (found.sums[12:], expected.sums[12:], 2e-4)
+    for ours, exact, on_host in ((found.factors, expected.factors, 2e-6), *sums):
         scale = np.abs(exact).max(axis=tuple(range(1, exact.ndim)), keepdims=True)
-        atol = on_host if put is np.asarray else 2e-5
+        atol = on_host if put is np.asarray else max(on_host, 2e-5)
         np.testing.assert_allclose(to_host(ours) / scale, exact / scale, atol=atol)
 
 

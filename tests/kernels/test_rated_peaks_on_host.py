@@ -217,13 +217,6 @@ def test_scores_of_every_overlap(host_builds, rng, shape, one_left, share, warps
 NEAR = np.array([[0.5, 0.7, 0.5], [0.7, 1.0, 0.7], [0.5, 0.7, 0.5]])
 
 
-def of_edges(shape, near):
-    """What is added to the scatter afterwards."""
-    d, e, f = quadratic_terms(near)[:, 3:].T
-    hessian = np.stack([2 * d, e, e, 2 * f], axis=1).reshape(-1, 2, 2)
-    return hessian @ np.diag(AT_EDGES / np.array(shape)) ** 2 @ hessian
-
-
 @pytest.mark.parametrize("shape", [(61, 97), (233, 50)])
 @pytest.mark.parametrize("dtype", ["float32", "uint16"])
 @pytest.mark.parametrize("each", [False, True])
@@ -240,14 +233,17 @@ def test_scatter_among_tiles(host_builds, monkeypatch, rng, shape, dtype, each, 
     references = ReferenceSlopes(images, kernel, rng.uniform(0.3, 0.9, count))
     shifts = peaks + rng.uniform(-0.5, 0.5, peaks.shape)
     near = np.tile(NEAR, (len(peaks), 1, 1))
-    widening = references.widening()[:, None, None]
-    expected = peak_shapes(references, frames, peaks, shifts, near).scatter / widening - of_edges(shape, near)
+    rise = 1 - quadratic_terms(near)[:, 3] * ((shifts - peaks) ** 2).sum(axis=1)
+    shapes, widening = peak_shapes(references, frames, peaks, shifts, near), references.few_tiles()[0][:, None, None]
+    of_edges = shapes.hessian @ np.diag(AT_EDGES / np.array(shape)) ** 2 @ shapes.hessian
+    expected = shapes.scatter / widening - of_edges
     inside = references.tiles.inside(peaks, shape).sum(axis=(1, 2))
 
     run_on_host(monkeypatch, host_builds, tile_scatter)
     of_reference = tuple(guarded(np.asarray(each)) for each in (references.factors, references.sums, references.noise))
     grid = references.tiles.grid
-    scatter = tile_scatter.tile_scatter(guarded(frames), of_reference, grid, peaks, shifts - peaks)
+    offsets = np.column_stack([shifts - peaks, rise])
+    scatter = tile_scatter.tile_scatter(guarded(frames), of_reference, grid, peaks, offsets, plain=not weighted)
     known = inside >= 6
     assert known.sum() >= 3
     np.testing.assert_allclose(scatter[known], expected[known], rtol=2e-3, atol=2e-4 * np.abs(expected[0]).max())
@@ -336,7 +332,7 @@ def test_what_is_said_of_frames(host_builds, monkeypatch, rng, fit, dtype, each)
     np.testing.assert_allclose(found.hessian, shapes.hessian, atol=1e-12)
     np.testing.assert_allclose(found.quartic, shapes.quartic, rtol=1e-9, atol=1e-12)
     np.testing.assert_array_equal(found.height, shapes.height)
-    expected = shapes.scatter / slopes.widening()[:, None, None]
+    expected = shapes.scatter / slopes.few_tiles()[0][:, None, None]
     usable = valid & np.isfinite(expected).all(axis=(1, 2))
     assert usable.sum() >= 7
     scale = np.abs(expected[usable]).max()

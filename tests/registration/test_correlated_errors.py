@@ -84,19 +84,25 @@ def _seen_through_air(seed: int, amplitude: float) -> tuple[NDArray[np.uint16], 
     return (1000 + 200 * np.array(frames)).round().astype(np.uint16), -places
 
 
+def _found_through_air(
+    seeds: range, amplitude: float, some: list[list[int]]
+) -> tuple[list[xc.ShiftResult], Floats, Floats]:
+    """Results of some of the frames, their errors, and these over standard errors."""
+    parts = [
+        (xc.estimate_shifts(frames[few], verify="all"), shifts[few])
+        for frames, shifts in (_seen_through_air(seed, amplitude) for seed in seeds)
+        for few in some
+    ]
+    errors = np.concatenate([(result.shifts - shifts)[1:] for result, shifts in parts])
+    return [part[0] for part in parts], errors, np.abs(errors / np.concatenate([part[0].sigma[1:] for part in parts]))
+
+
 @pytest.mark.parametrize(
     ("some", "most"), [([list(range(9))], 0.85), ([[0, t] for t in range(1, 6)], 0.8)], ids=["series", "pairs"]
 )
 def test_standard_errors_through_air(some: list[list[int]], most: float) -> None:
     """Errors of frames seen through air are of the size that is told; without air nothing is added."""
-    errors, told = [], []
-    for seed in range(6):
-        frames, shifts = _seen_through_air(seed, 0.4)
-        for numbers in some:
-            result = xc.estimate_shifts(frames[numbers], verify="none")
-            errors += list((result.shifts - shifts[numbers])[1:])
-            told += list(result.sigma[1:])
-    deviates = np.abs(np.array(errors) / np.array(told))
+    _, _, deviates = _found_through_air(range(6), 0.4, some)
     assert 0.5 < (deviates < 1).mean() < 0.9
     assert (deviates < 2).mean() > most
     assert xc.estimate_shifts(_seen_through_air(7, 0.0)[0], verify="none").sigma.max() < 0.01
@@ -104,16 +110,11 @@ def test_standard_errors_through_air(some: list[list[int]], most: float) -> None
 
 def test_parts_that_air_displaces_are_no_second_motion() -> None:
     """Without those that air displaces most, frames would be where the others lie by chance, and too sure of it."""
-    errors, told = [], []
-    for seed in range(20, 25):
-        frames, shifts = _seen_through_air(seed, 0.7)
-        result = xc.estimate_shifts(frames, verify="all")
+    results, errors, deviates = _found_through_air(range(20, 25), 0.7, [list(range(9))])
+    for result in results:
         assert result.trusted.all()
         assert not any("a part of the picture" in note for note in result.notes)
         assert np.abs(result.shifts - result.fft_shifts)[1:].max() < 0.01
-        errors.append((result.shifts - shifts)[1:])
-        told.append(result.sigma[1:])
-    deviates = np.abs(np.array(errors) / np.array(told))
     assert np.sqrt(np.mean(np.square(errors))) < 0.205
     assert (deviates < 1).mean() > 0.55
     assert (deviates < 2).mean() > 0.85

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 import tifffile
 
 from xcorr_app import estimate_shifts
+from xcorr_app.io.names import natural_path_key
 from xcorr_app.registration.quality import is_trusted
-
-
-def in_natural_order(folder, pattern):
-    def number(path):
-        return int(re.search(r"(\d+)\.tif$", path.name).group(1))
-
-    return sorted(folder.glob(pattern), key=number)
 
 
 def read(paths):
@@ -30,7 +22,7 @@ def read(paths):
 )
 def test_speckle_moved_by_whole_pixels(xp, shared_data, method, tolerance, max_shift):
     folder = shared_data / "dice_pixel_shift"
-    paths = in_natural_order(folder, "def_*.tif")
+    paths = sorted(folder.glob("def_*.tif"), key=natural_path_key)
     stack = xp.asarray(read([folder / "ref.tif", *paths]))
     result = estimate_shifts(stack, "first", max_shift, subpixel=method, verify="all")
     k = np.arange(len(paths) + 1)
@@ -58,7 +50,7 @@ def test_cells_within_a_third_of_a_pixel_of_turboreg(shared_data):
 
 
 def test_a_dividing_cell_is_not_followed_with_confidence(shared_data):
-    paths = in_natural_order(shared_data / "mitosis_folder", "*_t*.tif")
+    paths = sorted((shared_data / "mitosis_folder").glob("*_t*.tif"), key=natural_path_key)
     assert [int(path.stem.rpartition("_t")[2]) for path in paths] == list(range(51))
     result = estimate_shifts(read(paths), "first")
     moved = np.hypot(*result.shifts.T) > 2

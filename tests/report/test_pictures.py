@@ -8,7 +8,6 @@ import pytest
 from scipy.ndimage import gaussian_filter
 
 from tests.report.builders import pictures, preview
-from xcorr_app.errors import ArgumentError
 from xcorr_app.report.encoding import Film, film, picture_file
 from xcorr_app.report.pictures import GreyScale, block_mean, grey_scale, png, preview_of, scale_bar
 
@@ -88,11 +87,6 @@ def test_png_is_transparent_where_there_is_no_data() -> None:
     decoded = imagecodecs.png_decode(png(image, GreyScale(0, 1)))
     np.testing.assert_array_equal(decoded[..., 1], [[255, 0], [0, 255]])
     assert decoded[1, 1, 0] == 255
-
-
-def test_scale_without_extent_is_refused() -> None:
-    with pytest.raises(ArgumentError, match="black below white"):
-        png(np.ones((2, 2)), GreyScale(1, 1))
 
 
 @pytest.mark.parametrize(

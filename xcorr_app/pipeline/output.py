@@ -92,20 +92,13 @@ def _take(descriptor: int, out: Path) -> None:
         raise OutputError(f"{out}: {_who(descriptor)} is at work in it; wait until it ends, or choose another -o")
 
 
-def _holder(descriptor: int) -> dict[str, object]:
-    """What the holder wrote; nothing where it has just begun, or another wrote."""
-    try:
-        written = json.loads(read_at(descriptor, _LONGEST, 0))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return written if isinstance(written, dict) else {}
-
-
 def _who(descriptor: int) -> str:
-    holder = _holder(descriptor)
-    if not holder:
+    """What the holder wrote; it may have just begun, or be another program."""
+    try:
+        holder = json.loads(read_at(descriptor, _LONGEST, 0))
+        return f"process {holder['process']} on {holder['host']}, since {holder['since']},"
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return "another run"
-    return f"process {holder.get('process')} on {holder.get('host')}, since {holder.get('since')},"
 
 
 _OF_NO_RESULT = (LOCK, ASKED)

@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -34,14 +34,6 @@ class Stopped(BaseException):
     """The run was interrupted, and this thread with it; no `Exception`, so that nobody takes it for a failure."""
 
 
-class _Job(NamedTuple):
-    """What a thread does, what undoes what has begun if nobody does it, and its outcome."""
-
-    do: Callable[[], object]
-    abandon: Callable[[], None]
-    outcome: Future[object]
-
-
 class Finisher:
     """Threads that finish stacks; as a context, it ends when all are finished, or at once where an error comes out.
 
@@ -54,7 +46,8 @@ class Finisher:
     """
 
     def __init__(self, threads: int, at_once: int | None = None) -> None:
-        self._queue: queue.Queue[_Job | None] = queue.Queue()
+        # What a thread does, what undoes what has begun if nobody does it, and its outcome.
+        self._queue: queue.Queue[tuple[Callable[[], Any], Callable[[], None], Future[Any]] | None] = queue.Queue()
         self._free = threading.Semaphore(2 * threads if at_once is None else at_once)
         self._stopped, self._lock = False, threading.Lock()
         # No pool of the library, which lets a process end only when all of its threads have: see below.
@@ -72,7 +65,7 @@ class Finisher:
             self.check()
         with self._lock:
             self.check()
-            self._queue.put(_Job(do, abandon, outcome))  # type: ignore[arg-type]  # it holds outcomes of all kinds
+            self._queue.put((do, abandon, outcome))
         return outcome
 
     def check(self) -> None:
@@ -109,13 +102,14 @@ class Finisher:
         job = self._queue.get(wait)
         if job is None:
             return False
+        do, abandon, outcome = job
         try:
             if self._stopped:
-                job.abandon()
+                abandon()
             self.check()
-            job.outcome.set_result(job.do())
+            outcome.set_result(do())
         except BaseException as error:  # noqa: BLE001 - it is raised where the outcome is asked for
-            job.outcome.set_exception(error)
+            outcome.set_exception(error)
         return True
 
 

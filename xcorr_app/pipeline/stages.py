@@ -47,18 +47,13 @@ def own_version() -> str:
 @functools.cache
 def processor() -> str:
     """Name of the processor and the number of cores this process may use."""
-    # Python's own answer starts another program.
-    name = _model_name() or platform.processor() or platform.machine()
-    return f"{name}, {worker_count()} of {os.cpu_count()} cores"
-
-
-def _model_name() -> str | None:
-    """What Linux calls the processor."""
+    lines: list[str] = []
     with suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return None
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    # Python's own answer starts another program.
+    name = names[0] if names else platform.processor() or platform.machine()
+    return f"{name}, {worker_count()} of {os.cpu_count()} cores"
 
 
 STEPS = ("start", "measure", "move", "assess", "filter", "unmix")

@@ -37,7 +37,7 @@ ASKED = "run"
 """Name, in that folder, of what a run was asked to do."""
 LOCK = "lock"
 """Name, in that folder, of the file by which a run holds the output folder."""
-_NAMES = ("shifts.csv", "motion.csv", "motion.npz", "patches.csv", REPORT)
+RESULTS = ("shifts.csv", "motion.csv", "motion.npz", "patches.csv", REPORT)
 _OUTPUTS, _CHECKSUM = "outputs", "checksum"
 _LONGEST = 1 << 28
 """Bytes of a record that are read."""
@@ -237,7 +237,7 @@ def _is_whole(record: dict[str, Any]) -> bool:
 
 def _is_result(output: Path, out: Path, name: str) -> bool:
     """Whether a file of an output folder is called as results of a stack are."""
-    folder, whole = out / name, (f"{name}_aligned.", f"{name}_filtered.", f"{name}_unmixed.", "field", *_NAMES)
+    folder, whole = out / name, (f"{name}_aligned.", f"{name}_filtered.", f"{name}_unmixed.", "field", *RESULTS)
     return folder in output.parents and output.relative_to(folder).parts[0].startswith(whole)
 
 

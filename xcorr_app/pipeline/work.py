@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 
 from xcorr_app.decision import Decision
-from xcorr_app.errors import LimitError, XcorrError
+from xcorr_app.errors import XcorrError
 from xcorr_app.gpu.runtime.select import OF_WORKERS, Device, select_device
 from xcorr_app.io import Checksums, Discovery, SeriesSpec, discover, make_folder
 from xcorr_app.pipeline.output import check_output
@@ -73,17 +72,6 @@ def reason_of(error: Exception, less_memory: str) -> str:
     if isinstance(error, MemoryError):
         return f"needs more memory than there is; {less_memory}"
     return f"the program failed with {type(error).__name__}: {error}; this is a defect, --debug shows where it is"
-
-
-@contextmanager
-def memory_as_limit(message: str) -> Iterator[None]:
-    """Turn memory that runs out on the host into a `LimitError` with this message."""
-    try:
-        yield
-    except MemoryError as error:
-        if isinstance(error, XcorrError):
-            raise
-        raise LimitError(message) from None
 
 
 Watcher = Callable[[str], Progress | None]
@@ -185,16 +173,6 @@ class Work(Generic[OptionsT]):
     def decide(self, spec: SeriesSpec) -> Decision:
         """Say what would compute the results of a stack, and why."""
         raise NotImplementedError
-
-    def explain(self) -> list[tuple[str, Decision | str]]:
-        """Name of every stack, with what decided for it, or why it would fail; nothing is computed."""
-        explained: list[tuple[str, Decision | str]] = []
-        for spec in self.discovery.series:
-            try:
-                explained.append((spec.name, self.decide(spec)))
-            except XcorrError as error:
-                explained.append((spec.name, str(error)))
-        return explained
 
     def begin(self, spec: SeriesSpec, resources: StackResources, *, ahead: bool = False) -> Any:
         """Open a stack and begin to read it; None where that is not to be done `ahead`, while another is computed."""

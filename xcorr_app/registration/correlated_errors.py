@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from xcorr_app.registration.measuring.references import FixedImage
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.turned_frames import edges
 from xcorr_app.registration.reference.reference_names import frame_number
-from xcorr_app.registration.standard_error.correlated_tiles import Contributions, contributions_of, excess_variance
+from xcorr_app.registration.standard_error.correlated_tiles import contributions_of, excess_variance
 
 _SAMPLED_FRAMES, _AT_ONCE = 12, 4
 """Frames."""
@@ -70,19 +69,8 @@ def excess(
     found = contributions_of(pairs(), measurement.kernel(FixedImage(images[0])), images.shape[1:], shifts[few])
     if found is None:
         return by
-    of_all = _variance(found)
+    # Of frames that grow or turn a little tiles are off alike, and the middle is not; most share nothing beyond that.
+    beyond = excess_variance(found, linear=True)
+    of_all = np.minimum(beyond, excess_variance(found)) if beyond.any() else beyond
     shares = measured.sigma**2 > _OF_ANOTHER_LAYER * (found.errors**2).sum(axis=2).mean(axis=0)
-    by[:] = np.where(shares & (np.arange(count) != number)[:, None], of_all, 0.0)
-    squares = (found.errors**2).sum(axis=(1, 2))
-    alone = squares.argmax()
-    if of_all.any() and few.size > 2 and 2 * squares[alone] > squares.sum():
-        # What one frame alone shows is no scatter of all: it lies elsewhere.
-        by = np.where(by > 0, _variance(replace(found, errors=np.delete(found.errors, alone, axis=0))), 0.0)
-        by[few[alone]] = np.maximum(by[few[alone]], len(few) * of_all)
-    return np.sqrt(by)
-
-
-def _variance(found: Contributions) -> NDArray[np.float64]:
-    """Of frames that grow or turn a little tiles are off alike, and the middle is not."""
-    # Most have none beyond what is linear.
-    return np.minimum(by, excess_variance(found)) if (by := excess_variance(found, linear=True)).any() else by
+    return np.where(shares & (np.arange(count) != number)[:, None], np.sqrt(of_all), 0.0)

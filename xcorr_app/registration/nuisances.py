@@ -225,9 +225,6 @@ def correlated_errors_of_tiles(series: Series) -> Series:
         if not by.any():
             return series
         measured.shared = by
-        # All else is as sure as before: a frame that is far less so shows something that the others do not.
-        alone = by > np.maximum(series.settings.sure_sigma, 2 * np.median(by, axis=0))
-        measured.inconsistent |= alone.any(axis=1)
         if 2 * measured.partial.sum() > by.shape[0] - 1 and not measured.occluded:
             return _with_all_parts(series)
     return series

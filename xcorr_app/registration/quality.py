@@ -43,8 +43,8 @@ which reach any."""
 
 AMBIGUOUS_RATIO = 1.1
 """First peak over second peak below which the second is as likely."""
-NOISE_PERIOD = 8
-"""Rows of which four are looked at for noise."""
+NOISE_PERIOD, PERIOD_OF_QUIET = 8, 32
+"""Rows of which four are looked at for noise; and of frames whose frequencies are not weighted, which have little."""
 _SIGNIFICANCE = 3.0
 """Deviations above the highest score that noise is expected to reach."""
 _MAX_BY_CHANCE = 0.8
@@ -88,19 +88,21 @@ def wrong_if_inconsistent(inlier_fraction: NDArray[np.float64]) -> NDArray[np.fl
     return found
 
 
-def signal_fraction(images: Array, variance: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+def signal_fraction(
+    images: Array, variance: NDArray[np.float64] | None = None, period: int = NOISE_PERIOD
+) -> NDArray[np.float64]:
     """Fraction of each image's variance that is not white noise, in [0, 1]; 1 for images smaller than 4 x 4.
 
     White noise is what the autocorrelation at zero shift, c(0), stands above the even polynomial of sixth order through
     its values at shifts of 1, 2 and 3 pixels, (15 c(1) - 6 c(2) + c(3)) / 10, the mean of both axes, as in
-    :func:`xcorr_app.correlation.weighting.noise_share`; here of four rows in every eight. Structure as fine as a
+    :func:`xcorr_app.correlation.weighting.noise_share`; here of four rows in every `period`. Structure as fine as a
     pixel passes for noise. Images (n, h, w) are integers, or floats of zero mean; of images as stored, of any mean, the
     `variance` (n,) is given, which takes the place of that of the rows looked at.
     """
     count, height, width = images.shape
     if min(height, width) < _LAGS + 1:
         return np.ones(count)
-    period = min(NOISE_PERIOD, height)
+    period = min(period, height)
     if is_device_array(images) and name_of(images.dtype) in READ:
         products = noise_sums(images, period, height // period)
     else:

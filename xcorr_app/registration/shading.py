@@ -30,8 +30,8 @@ _MAX_SHARE = 0.5
 """Of the variance of binned frames: a smooth part that is less bends shifts by little."""
 _SAMPLED_FRAMES = 9
 _OFF, _MAX_SIGMA_RATIO = 3.0, 0.8
-"""Standard errors by which shifts without it are larger than those measured, all together; or their standard errors over
-those before, from which they are better in any case."""
+"""Standard errors by which shifts without it are larger than those measured, all together; or their standard errors
+over those before, from which they are better in any case."""
 _NEARER = 0.02
 """Of the shifts without it, the share by which those before may be larger."""
 _HELD = 3.0

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     import jinja2
 
-PAGE = "report.html"
-"""Page of a run in its output folder, and of a stack in the folder of its own."""
 MANY = 12  # stacks beyond which those that are not good come first
 _NEXT = {
     "good": "play the movie and look at the mean; where nothing is blurred, use the aligned stack.",
@@ -97,12 +95,8 @@ def render_section(
     return _visible(load_template("stack.html.j2").render(named | shown))
 
 
-def own_page(name: str) -> str:
-    """Address of a stack's own page on that of all."""
-    return f"{quote(os.fsencode(name))}/{PAGE}"
-
-
-def _address(name: str) -> str:
+def address(name: str) -> str:
+    """Name of a file or a folder as links have it."""
     return quote(os.fsencode(name))
 
 
@@ -136,7 +130,7 @@ def _environment() -> jinja2.Environment:
         auto_reload=False,  # or every section asks the disk whether its template is a new one
     )
     known = {"decimals": _decimals, "error": _error, "scientific": _scientific, "count": count, "grouped": grouped}
-    environment.filters |= known | {"address": _address, "own_page": own_page}
+    environment.filters |= known | {"address": address}
     return environment
 
 

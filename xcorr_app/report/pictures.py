@@ -11,8 +11,6 @@ import imagecodecs
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.errors import ArgumentError, ShapeError
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -64,8 +62,6 @@ def grey_scale(*images: NDArray[Any]) -> GreyScale:
 
 def png(image: NDArray[Any], scale: GreyScale) -> bytes:
     """`image` (2-D) as an 8-bit grey PNG; pixels that are not finite are transparent."""
-    if not scale.black < scale.white:
-        raise ArgumentError(f"grey scale from {scale.black} to {scale.white}; give black below white")
     finite = np.isfinite(image)
     grey = shades(np.where(finite, image, scale.black), scale)
     if not finite.all():
@@ -75,7 +71,8 @@ def png(image: NDArray[Any], scale: GreyScale) -> bytes:
 
 def shades(values: NDArray[Any], scale: GreyScale) -> NDArray[np.uint8]:
     """Finite values as 0 (black or darker) to 255 (white or brighter)."""
-    share = np.clip(values.astype(np.float64), scale.black, scale.white)
+    share = values.astype(np.float64)
+    np.clip(share, scale.black, scale.white, out=share)
     share -= scale.black
     share /= scale.white - scale.black
     share *= 255
@@ -133,13 +130,6 @@ class Pictures:
     reduction: int = 1
     preview: NDArray[np.uint8] | None = None
 
-    def __post_init__(self) -> None:
-        named = {name: getattr(self, name) for name in _NAMES}
-        named |= {f"thumbnails[{frame}]": image for frame, image in self.thumbnails.items()}
-        for name, image in named.items():
-            if image.ndim != 2 or image.size == 0:
-                raise ShapeError(f"{name} has shape {image.shape}; give a 2-D array with at least one element")
-
     def shrunk(self, side: int = 512) -> Pictures:
         """Average over blocks, so that no picture is longer than `side` pixels.
 
@@ -166,8 +156,6 @@ def block_mean(image: NDArray[Any], rows: int, columns: int, part: tuple[slice, 
     Blocks at the far edges may be smaller. Values beyond the range of float32 are clipped to it: this is for
     looking at only.
     """
-    if rows < 1 or columns < 1:
-        raise ArgumentError(f"blocks of {rows} x {columns} pixels; give at least 1 x 1")
     (height, width), steps = image.shape, (rows, columns)
     inside = part or (slice(0, height), slice(0, width))
     blocks = [-(-size // step) for size, step in zip(image.shape, steps, strict=True)]
@@ -211,7 +199,8 @@ def preview_of(before: Sequence[NDArray[Any]], after: Sequence[NDArray[Any]]) ->
         return None
     frames = np.stack([np.stack(before), np.stack(after)], axis=1)
     scale = grey_scale(frames[:, 0])
-    return shades(np.where(np.isfinite(frames), frames, scale.black), scale)
+    frames[~np.isfinite(frames)] = scale.black
+    return shades(frames, scale)
 
 
 def block_side(length: int, limit: int) -> int:

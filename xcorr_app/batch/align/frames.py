@@ -48,27 +48,20 @@ def frames_along(source: Source, axis: Literal["T", "Z"], channel: int, xp: Any)
 
 
 def frames_of(source: Source, options: Any, xp: Any, channel: int = 0) -> SourceFrames:
-    """Frames of a channel along the axis that options name, or the usual one."""
-    return frames_along(source, choose_axis(source, options.axis), channel, xp)
+    """Frames of a channel along the axis that options name, else T, else Z where there is no T."""
+    sizes, wanted = source.sizes, options.axis
+    usual: Literal["T", "Z"] = "Z" if sizes["T"] == 1 and sizes["Z"] > 1 else "T"
+    if wanted is not None and wanted != usual and sizes[wanted] == 1 and sizes[usual] > 1:
+        raise InputError(
+            f"{source.paths[0]}: has one plane along {wanted} and {sizes[usual]} along {usual}; "
+            f"leave --axis out or use --axis {usual}"
+        )
+    return frames_along(source, wanted or usual, channel, xp)
 
 
 def settled(frames: Frames) -> Frames:
     """Frames as an array on the device, once all of a stack that fits there has arrived; else as they are."""
     return frames.settled() if isinstance(frames, StackUpload) else frames
-
-
-def choose_axis(source: Source, wanted: Literal["T", "Z"] | None) -> Literal["T", "Z"]:
-    """Axis to align along: the one asked for, else T, else Z where there is no T."""
-    sizes = source.sizes
-    if wanted is not None:
-        other: Literal["T", "Z"] = "Z" if wanted == "T" else "T"
-        if sizes[wanted] == 1 and sizes[other] > 1:
-            raise InputError(
-                f"{source.paths[0]}: has one plane along {wanted} and {sizes[other]} along {other}; "
-                f"leave --axis out or use --axis {other}"
-            )
-        return wanted
-    return "Z" if sizes["T"] == 1 and sizes["Z"] > 1 else "T"
 
 
 def correction_of(options: AlignOptions, frames: Frames) -> Correction | None:

@@ -20,7 +20,7 @@ from xcorr_app.registration.motion.series import motion_against
 from xcorr_app.registration.patches.patches import patches_of
 from xcorr_app.registration.results.frame_table import csv_text
 from xcorr_app.registration.results.results import ShiftResult
-from xcorr_app.registration.solver.basis import basis_of
+from xcorr_app.registration.solver.basis import PATCHES, basis_of
 from xcorr_app.registration.warping.field import Field
 from xcorr_app.registration.warping.matrices import angle_of, scale_of
 from xcorr_app.registration.warping.warp import Warp, by_fields, by_matrices
@@ -152,9 +152,6 @@ def warped_common_area(matrices: NDArray[np.float64], shape: tuple[int, int]) ->
     return slice(int(first[0]), int(last[0]) + 1), slice(int(first[1]), int(last[1]) + 1)
 
 
-FILES = ("motion.npz", "patches.csv")
-"""In the folder of a stack's results."""
-ENGINE = "patches"
 _NOTE = (
     "Measured by patches; shifts are the means of each frame's field (see patches.csv for its size, motion.npz for the "
     "field)."
@@ -174,7 +171,7 @@ def measured_by_patches(frames: SourceFrames, options: AlignOptions, resources: 
     files = {"motion.npz": kept.archive(), "patches.csv": _frames_csv(frames, result, field)}
     warp = by_fields(applied, (field.rows, field.columns))
     warped = Warped(warp, files, _fields_common_area(applied, shape), _bends(field, result.trusted))
-    return Measured(as_shifts(result, ENGINE, _NOTE, settings.window(shape)), correction, warped=warped)
+    return Measured(as_shifts(result, PATCHES, _NOTE, settings.window(shape)), correction, warped=warped)
 
 
 def _frames_csv(frames: SourceFrames, result: MotionResult, field: Field) -> bytes:

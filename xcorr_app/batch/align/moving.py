@@ -68,10 +68,14 @@ def move_stack(
         shifts, kept = np.zeros_like(shifts), np.ones_like(kept)
     metadata = source.metadata.with_frames(frames.axis, np.flatnonzero(kept).tolist())
     area = common_area(frames.shape, shifts[kept]) if options.border == "crop" else None
-    planes = [p for p in _planes(frames, only_measured=target is None) if kept[p[frames.axis.lower()]]]
+    along = frames.axis.lower()
+    planes = [
+        each
+        for each in plane_positions(source.metadata)
+        if kept[each[along]] and (target is not None or _is_shown(frames, each))
+    ]
     order: Any = INTERPOLATIONS[options.interpolation]
     mode: Any = "constant" if options.border == "crop" else options.border
-    along = frames.axis.lower()
     notes = list[str]()
 
     def read(start: int, stop: int) -> NDArray[Any]:
@@ -83,8 +87,9 @@ def move_stack(
 
     def job(start: int, stop: int, xp: Any) -> tuple[int, Array, Array, int]:
         numbers = [position[along] for position in planes[start:stop]]
-        if frames.uploaded is not None and xp is not np and _are_those_measured(frames, planes[start:stop]):
-            chunk = frames.uploaded.read(numbers[0], numbers[-1] + 1)
+        uploaded = frames.uploaded if frames.averaged == 1 and xp is not np else None
+        if uploaded is not None and all(each["c"] == frames.channel for each in planes[start:stop]):
+            chunk = uploaded.read(numbers[0], numbers[-1] + 1)
             if new := (chunk.unreadable.keys() & set(numbers)) - set(unreadable):
                 raise InputError(chunk.unreadable[min(new)])
             together = len(numbers) == len(chunk.frames)
@@ -123,17 +128,6 @@ def move_stack(
     limits = None if frames.xp is np or notes else device_limits(current_device())
     decision = decide_moving(frames.shape, len(planes), metadata.dtype.name, order, limits)
     return Moved(clipped, area, decision, tuple(notes))
-
-
-def _planes(frames: SourceFrames, *, only_measured: bool) -> list[dict[str, int]]:
-    """Positions of the planes in the order of the file."""
-    positions = plane_positions(frames.source.metadata)
-    return [p for p in positions if _is_shown(frames, p)] if only_measured else positions
-
-
-def _are_those_measured(frames: SourceFrames, positions: list[dict[str, int]]) -> bool:
-    """Whether planes are frames as they were measured."""
-    return frames.averaged == 1 and all(position["c"] == frames.channel for position in positions)
 
 
 def _is_shown(frames: SourceFrames, position: dict[str, int]) -> bool:

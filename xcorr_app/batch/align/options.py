@@ -183,11 +183,11 @@ class AlignOptions(MovingOptions):
             raise ArgumentError("--correct needs an image to correct by: --flat, --dark or --background")
         if self.motion != "translation":
             self._check_motion()
+            _ = self.patches  # which checks its values, as settings do
         if self.first_channel < 0:
             raise ArgumentError(f"channel {self.first_channel} does not exist: channels count from 0")
         if self.max_shift in (0, (0, 0)):
             raise ArgumentError(f"max_shift is {self.max_shift}, so that no frame could move: give pixels above 0")
-        _ = self.patches  # which checks its values, as settings do
         if self.settings.masks is not None:
             from xcorr_app.registration.masked.estimate import check_masks
 
@@ -248,11 +248,6 @@ class AlignOptions(MovingOptions):
     def tolerance(self) -> float:
         """Largest accepted difference from the check, in pixels."""
         return float(str(self.verify).partition(":")[2] or choices.TOLERANCE)
-
-    @property
-    def file_format(self) -> str:
-        """Format of what is written, by its name alone."""
-        return self.format.partition(":")[0]
 
     @property
     def pyramid(self) -> int:

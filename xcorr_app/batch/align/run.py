@@ -15,8 +15,6 @@ from typing import Any, Self
 import numpy as np
 
 from xcorr_app.batch.align.frames import SourceFrames, frames_of, scan_reference
-from xcorr_app.batch.align.motions import ENGINE as PATCHES_ENGINE
-from xcorr_app.batch.align.motions import FILES
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.stack import align_stack
 from xcorr_app.batch.shared_options import explains_another, limits_for
@@ -29,7 +27,7 @@ from xcorr_app.io.outputs import ENDINGS
 from xcorr_app.io.source import timed
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.stages import Stages, StageTime, own_version, processor, versions
-from xcorr_app.pipeline.state import REPORT, State
+from xcorr_app.pipeline.state import REPORT, RESULTS, State
 from xcorr_app.pipeline.work import Finished, Outcome, Work
 from xcorr_app.registration import quality
 from xcorr_app.registration.choice import decide_registration
@@ -37,7 +35,7 @@ from xcorr_app.registration.results.frame_table import parse_shifts_csv
 from xcorr_app.registration.solver.basis import PATCHES, is_more_than_a_shift
 from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.report.encoding import ALONE, MAX_SECTIONS, room_for
-from xcorr_app.report.html import load_template, own_page, render_report, render_section
+from xcorr_app.report.html import address, load_template, render_report, render_section
 from xcorr_app.report.records import RunReport, StackReport
 from xcorr_app.report.summary import summarise
 
@@ -86,7 +84,7 @@ class Align(Work[AlignOptions]):
     def outputs(self, name: str) -> list[Path]:
         """See `Work`."""
         stacks = [f"{name}_aligned{ending}" for ending in ENDINGS.values()]
-        files = [self.out / name / file for file in ("shifts.csv", "motion.csv", *FILES, REPORT, *stacks)]
+        files = [self.out / name / file for file in (*RESULTS, *stacks)]
         return [*files, self.state.attachment(name, SECTION)]
 
     def decide(self, spec: SeriesSpec) -> Decision:
@@ -95,7 +93,7 @@ class Align(Work[AlignOptions]):
         if options.model == PATCHES:
             cut = f"{options.patches.patch} x {options.patches.patch} pixels"
             why = f"from the shift of each frame, patches of {cut} are matched, and one smooth field is fitted to all"
-            return Decision(PATCHES_ENGINE, reason=why)
+            return Decision(PATCHES, reason=why)
         if is_more_than_a_shift(options.model):
             why = "frames that turn are found by the Fourier-Mellin transform and refined by Gauss-Newton"
             return Decision("gauss-newton", reason=why)
@@ -138,8 +136,8 @@ class Align(Work[AlignOptions]):
             shown = None if done.pictures is None else done.pictures.pictures()
             report = replace(report, files=tuple(path.name for path in done.outputs), pictures=shown)
             if kind != "none" and self.stacks <= MAX_SECTIONS:
-                page = own_page(report.name) if has_page else ""
-                base = own_page(report.name).removesuffix(REPORT)
+                base = f"{address(report.name)}/"
+                page = f"{base}{REPORT}" if has_page else ""
                 section = render_section(report, room, page, base, is_alone=self.stacks == 1)
                 files[self.state.attachment(report.name, SECTION)] = section
             if has_page:

@@ -134,7 +134,7 @@ def _moved(
     moves = np.array([(row.applied_dy, row.applied_dx) for row in rows])
     if options.apply and not np.isfinite(moves).any():
         raise InputError(_NOTHING_KEPT.format(name=spec.name, frames=frames.count))
-    ending = output_ending(options.file_format, frames.source.metadata)
+    ending = output_ending(options.format.partition(":")[0], frames.source.metadata)
     target = folder / f"{spec.name}_aligned{ending}" if options.apply else None
     covers, common, defects = moves, None, result.defects
     if warped is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,11 +17,11 @@ from xcorr_app.correlation.find_shifts import find_shifts
 from xcorr_app.correlation.forms import Form
 from xcorr_app.correlation.plane import check_range, cross_correlate
 from xcorr_app.correlation.plane_peaks import Agreement, PlanePeaks, compare_peaks, fft_reference, peaks_of_planes
+from xcorr_app.errors import LimitError, XcorrError
 from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.io.writing.atomic import atomic_path, atomic_write_text, remove_abandoned
 from xcorr_app.io.writing.plane_file import Write, plane_writer
 from xcorr_app.pipeline.stages import own_version, versions
-from xcorr_app.pipeline.work import memory_as_limit
 from xcorr_app.registration.results.frame_table import csv_text
 from xcorr_app.registration.stack.passes import Progress
 
@@ -80,27 +80,27 @@ def run_correlation(plan: CorrelationPlan, progress: Progress | None = None) -> 
     records: list[PlaneRecord] = []
     total = math.prod(plan.shape[:-2])
     report = progress or (lambda _stage, _done, _total: None)
-    too_large = (
-        f"{plan.left.path}, {plan.right.path}: their planes need more memory than there is; "
-        "limit the shifts with --max-shift, or use a machine with more"
-    )
-    with memory_as_limit(too_large), _writer(plan) as write:
-        lefts = plan.left.read().reshape(plan.left_shape)
-        rights = plan.right.read().reshape(plan.right_shape)
-        report("correlate", 0, total)
-        for some_lefts, some_rights in blocks(plan.left_shape, plan.right_shape, plan.pairs_at_once):
-            peaks, agreement = _correlate(plan, lefts[some_lefts], rights[some_rights], write)
-            numbers = _numbers(some_lefts, some_rights, plan.right_shape)
-            records += _records(numbers, peaks, agreement, plan.options.settings.tolerance)
-            report("correlate", len(records), total)
+    planes = nullcontext() if plan.options.peaks else plane_writer(plan.out, plan.shape, plan.dtype, _facts(plan))
+    try:
+        with planes as write:
+            lefts = plan.left.read().reshape(plan.left_shape)
+            rights = plan.right.read().reshape(plan.right_shape)
+            report("correlate", 0, total)
+            for some_lefts, some_rights in blocks(plan.left_shape, plan.right_shape, plan.pairs_at_once):
+                peaks, agreement = _correlate(plan, lefts[some_lefts], rights[some_rights], write)
+                numbers = _numbers(some_lefts, some_rights, plan.right_shape)
+                records += _records(numbers, peaks, agreement, plan.options.settings.tolerance)
+                report("correlate", len(records), total)
+    except MemoryError as error:
+        if isinstance(error, XcorrError):
+            raise
+        raise LimitError(
+            f"{plan.left.path}, {plan.right.path}: their planes need more memory than there is; "
+            "limit the shifts with --max-shift, or use a machine with more"
+        ) from None
     if plan.options.peaks:
         write_peaks(plan.out, records, plan.shape[:-2], _facts(plan))
     return records
-
-
-def _writer(plan: CorrelationPlan) -> AbstractContextManager[Write | None]:
-    """The file for planes; None where peaks alone are wanted."""
-    return nullcontext() if plan.options.peaks else plane_writer(plan.out, plan.shape, plan.dtype, _facts(plan))
 
 
 def _correlate(

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from xcorr_app.cli.process import LastingOutput, one_line
 from xcorr_app.decision import Decision
+from xcorr_app.errors import XcorrError
 from xcorr_app.io import Discovery
 from xcorr_app.pipeline.stages import Stages
 from xcorr_app.pipeline.work import Outcome, Run, Work
@@ -100,11 +101,8 @@ def print_found(console: Console, discovery: Discovery, note: str | None) -> Non
             say(console, f"{spec.name}: {count(len(spec.paths), 'file')} put together by name: {sizes}.")
 
 
-def print_decision(console: Console, name: str, decision: Decision | str) -> None:
-    """What would compute a stack and what else could, or why it would fail."""
-    if isinstance(decision, str):
-        say(console, f"{name}: cannot be done: {decision}")
-        return
+def print_decision(console: Console, name: str, decision: Decision) -> None:
+    """What would compute a stack and what else could."""
     first, *others = decision.described().splitlines()
     say(console, f"{name}: {first}")
     for line in others:
@@ -114,12 +112,15 @@ def print_decision(console: Console, name: str, decision: Decision | str) -> Non
 def print_explained(console: Console, work: Work[Any]) -> None:
     """What a run would do with each stack, and what would compute it."""
     print_found(console, work.discovery, f"Device: {work.device.description}. Output: {work.out}")
-    for spec, (name, decision) in zip(work.discovery.series, work.explain(), strict=True):
+    for spec in work.discovery.series:
         with spec.open() as source:
             known = source.metadata
         shape = " x ".join(map(str, known.shape))
         say(console, f"{count(len(spec.paths), 'file')}, {known.axes} {shape} {known.dtype}:")
-        print_decision(console, name, decision)
+        try:
+            print_decision(console, spec.name, work.decide(spec))
+        except XcorrError as error:
+            say(console, f"{spec.name}: cannot be done: {error}")
     for failure in work.discovery.failures:
         say(console, f"cannot be used: {failure.message}")
 
@@ -172,17 +173,14 @@ def print_stacks(console: Console, run: Run, headings: Iterable[str], lines: Seq
             table.add_row(Text(one_line(line.name)), *line.cells, Text(line.level, style=STYLES[line.level]))
     if table.row_count:
         console.print(table)
-    say_once(console, ((line.name, remark) for line in lines for remark in line.remarks))
-    if run.resumed:
-        say(console, f"Finished before: {', '.join(run.resumed)}")
-
-
-def say_once(console: Console, remarks: Iterable[tuple[str, str]]) -> None:
-    """Say what is said of stacks, given as names and lines; once what is said of several."""
-    names_of: dict[str, list[str]] = {}
-    for name, line in remarks:
-        names_of.setdefault(line, []).append(name)
-    for line, names in names_of.items():
+    stacks_of: dict[str, list[str]] = {}
+    for line in lines:
+        for remark in line.remarks:
+            stacks_of.setdefault(remark, []).append(line.name)
+    # Once what is said of several.
+    for remark, names in stacks_of.items():
         others = len(names) - _MAX_NAMES
         named = ", ".join(names[:_MAX_NAMES]) + (f" and {count(others, 'other')}" if others > 0 else "")
-        say(console, f"  {_named(named, line)}")
+        say(console, f"  {_named(named, remark)}")
+    if run.resumed:
+        say(console, f"Finished before: {', '.join(run.resumed)}")

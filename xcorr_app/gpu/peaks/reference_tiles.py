@@ -13,7 +13,7 @@ from xcorr_app.gpu.runtime.binder import null_pointer, start
 from xcorr_app.gpu.runtime.launch import WARP, Launch
 
 _THREADS = 128
-_KINDS, _FACTORS = 12, 3
+_KINDS, _FACTORS = 18, 3
 
 
 @functools.lru_cache(maxsize=256)
@@ -23,7 +23,7 @@ def reference_tiles_launch(tiles: int) -> Launch:
 
 
 def reference_tiles(images: Any, means: Any, strips: Any, grid: TileGrid) -> tuple[Any, Any]:
-    """Factors (3, n, rows, height, width) and sums (12, n, rows, columns) of images (n, h, w) with `means` (n,).
+    """Factors (3, n, rows, height, width) and sums (18, n, rows, columns) of images (n, h, w) with `means` (n,).
 
     As `tile_scatter` takes them, float32 and float64; the means are float64. The smoothed `strips`
     (n, rows, height + 4, width + 4), without means, are those of the tiles with two pixels around them; None where the

@@ -67,18 +67,22 @@ def tile_scatter(
     grid: TileGrid,
     peaks: NDArray[np.integer],
     offsets: NDArray[np.float64],
+    *,
+    plain: bool,
 ) -> NDArray[np.float64]:
     """Covariances (n, 2, 2) of frames (n, h, w) at whole shifts (n, 2), `offsets` less than their shifts.
 
-    Of the references, m of them, 1 or n: the smoothed images and their slopes on the tiles (3, m, rows, height, width),
-    float32; their sums (12, m, rows, columns), float64; the variances (m,) of their white noise, float64.
+    Those are (n, 3): the third is how many times as high planes are at their peaks as at whole shifts. Of the
+    references, m of them, 1 or n: the smoothed images and their slopes on the tiles (3, m, rows, height, width),
+    float32; their sums (18, m, rows, columns), float64; the variances of their white noise, and what a pixel of it adds
+    to sums of slopes with slopes along rows and along columns (3, m), float64. `plain` ones are not smoothed.
     """
     cupy = importlib.import_module("cupy")
     count, height, width = frames.shape
     factors, sums, noise = of_reference
     scatters, places = cupy.empty((count, 2, 2)), cupy.asarray(np.ascontiguousarray(peaks, dtype=np.int32))
     products = start_tile_products(frames, factors, grid, places)
-    numbers = count, height, width, factors.shape[1], grid.tiles, grid.height * grid.width
+    numbers = count, height, width, factors.shape[1], grid.tiles, grid.height * grid.width, int(plain)
     start(tile_scatter_launch(count), (products, sums, noise, places, cupy.asarray(offsets), scatters), numbers)
     found: NDArray[np.float64] = to_host(scatters)
     return found

@@ -29,7 +29,7 @@ from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 from xcorr_app.gpu.tensor.sums import FP16_ERROR
 from xcorr_app.registration.measuring.match import Comparison, Match
-from xcorr_app.registration.quality import AMBIGUOUS_RATIO
+from xcorr_app.registration.quality import AMBIGUOUS_RATIO, PERIOD_OF_QUIET
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
 from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes
@@ -41,8 +41,6 @@ _FROM_EDGE = 2
 """Shifts that the 5 x 5 values around a peak reach to each side."""
 _MAX_OFFSET = 1e3
 """Mean over standard deviation up to which products with unshifted values lose less than 1e-5 of the correlation."""
-_DEVICE_NOISE_PERIOD = 32
-"""Rows of which four are looked at for noise: frames that need no planes have little."""
 _TIE = 1e-6
 """Share of a peak's height by which a rival that is equal may differ in single precision."""
 _PLAIN_RANGE = (1e-12, 1e12)
@@ -140,7 +138,7 @@ class DeviceMatcher:
     def begin(self, frames: Array, references: int, xp: Any) -> PendingFrames:
         """Begin with what is asked of frames (n, h, w) whatever they are compared with: 1 reference or n."""
         frames = xp.ascontiguousarray(frames)
-        noise = frame_noise(frames, _DEVICE_NOISE_PERIOD)
+        noise = frame_noise(frames, PERIOD_OF_QUIET)
         per_reference = frames.shape[0] // references
         return PendingFrames(frames, self._finder.right_tables(references, frames, per_reference, "float32"), noise)
 
@@ -175,15 +173,16 @@ class DeviceMatcher:
             values,
             of_references,
             (*first, *window.shape),
-            _DEVICE_NOISE_PERIOD,
+            PERIOD_OF_QUIET,
             self._settings.of_peak,
             self._rules,
         )
         found = finished()
         around, unknown, inside = found.around, np.full((2, count), np.nan), np.zeros(count, dtype=bool)
         match = Match(found.peak, found.shift, found.score, found.ratio, inside, around, around[:, 1:4, 1:4], *unknown)
-        scatter = found.scatter * slopes.widening(bends())[:, None, None]
-        shapes = PeakShapes(scatter, found.hessian, found.height, found.quartic)
+        widening, freedom = slopes.few_tiles(bends())
+        of_tiles = found.scatter * widening[:, None, None], found.hessian, found.height, found.quartic
+        shapes = PeakShapes(*of_tiles, np.resize(freedom, count), np.full((count, 2), np.nan))
         is_open = found.is_open if found.flat is None else found.is_open & ~found.flat
         return Comparison(match, found.clean, values, shapes, found.flat, np.flatnonzero(is_open))
 

@@ -27,7 +27,7 @@ from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
 from xcorr_app.registration.choice import why_planes
 from xcorr_app.registration.measuring.device_matcher import DeviceMatcher, PendingFrames
 from xcorr_app.registration.measuring.match import Comparison, Match, Planes, find_rated_peaks
-from xcorr_app.registration.quality import signal_fraction
+from xcorr_app.registration.quality import NOISE_PERIOD, PERIOD_OF_QUIET, signal_fraction
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
 from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes, started_slopes
@@ -130,11 +130,13 @@ class Matcher:
         chosen_as: tuple[int, int] | None = None,
     ) -> None:
         near = window.grown(max(radius_of(settings.of_peak), 2))
-        self.kernel = kernel
+        self.kernel, weighted = kernel, kernel is not None
         self._shape = shape
         self._window = near if kernel is None else near.grown(RADIUS)
         self._searched = near
         self._inside = window.inside(near)
+        # Of frames that are quiet few rows tell their noise: sixteen groups at least.
+        self._noise_period = min(max(NOISE_PERIOD, shape[0] // 16), NOISE_PERIOD if weighted else PERIOD_OF_QUIET)
         self._has_ties = min(shape) >= _MIN_SIDE_WITH_TIES
         self._settings, self._dtype, self._xp = settings, dtype, xp
         options = settings.kernel_options
@@ -144,9 +146,11 @@ class Matcher:
         self.engine = choose_engine(engine, xp, kernel_options=options)
         self.on_device = None
         limits, name = limits_of(xp), self.engine.name
-        weighted = kernel is not None
-        by_kernels = name in ("direct", "tensor")
-        if limits is not None and by_kernels and why_planes(settings, window.shape, limits, weighted=weighted) is None:
+        if (
+            limits is not None
+            and name in ("direct", "tensor")
+            and why_planes(settings, window.shape, limits, weighted=weighted) is None
+        ):
             self.on_device = DeviceMatcher(shape, window, settings, engine=name, chosen_as=chosen_as)
 
     @cached_property
@@ -184,9 +188,8 @@ class Matcher:
         if self.on_device is None or pending is None:
             planes = self.planes(reference, frames)
             match = self.match(planes)
-            return Comparison(
-                match, signal_fraction(planes.values), planes.values, _shapes(reference, planes.values, match)
-            )
+            clean = signal_fraction(planes.values, None, self._noise_period)
+            return Comparison(match, clean, planes.values, _shapes(reference, planes.values, match))
         values = frames if frames.dtype.kind in "iu" else self._standard(frames)
         found = self.on_device.match(
             reference.values,

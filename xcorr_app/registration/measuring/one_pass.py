@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -138,18 +139,15 @@ class OnePass:
 
         None where less than the share `quiet` of their variance is noise.
         """
-        settings = self.settings
-        if settings.weighting == "none" or settings.normalization != "zncc" or min(self.shape) <= 2 * LAGS:
+        is_open = self.settings.weighting != "none" and self.settings.normalization == "zncc"
+        if not is_open or min(self.shape) <= 2 * LAGS:
             return None
         numbers = spread(np.arange(self.frames.count), WEIGHED_FRAMES[reference.is_stored]).tolist()
         image = reference.image[None] if isinstance(reference, FixedImage) else None
         if image is not None and self.xp is np:
-            # A few rows tell whether images are surely quiet.
-            clean = [
-                signal_fraction(standardize(each, np.float32).values)[0]
-                for each in [image, *self.prepared.usable(tuple(numbers))]
-            ]
-            if min(clean) > 1 - quiet / 2:
+            images = [standardize(each, np.float32).values for each in [image, *self.prepared.usable(tuple(numbers))]]
+            # Half of the rows tell whether all are quiet, but for three deviations of chance.
+            if max(1 - signal_fraction(each)[0] for each in images) < quiet - 3 / math.sqrt(image.size / 2):
                 return None
         own, right = self._autocorrelations(image, tuple(numbers))
         if right is None:

@@ -99,11 +99,6 @@ class FrameRow:
         """It is moved by more than a rounding error of the table."""
         return max(abs(self.applied_dy), abs(self.applied_dx)) >= _UNMOVED
 
-    def __post_init__(self) -> None:
-        for flag in (*self.flags, *self.remarks):
-            if not flag.strip() or set(flag) & set("|\r\n"):
-                raise ArgumentError(f"frame {self.frame}: flag {flag!r} must be a word without '|'; rename it")
-
 
 def rows_of(
     result: Any, policy: str = DEFAULT_POLICY, origins: Sequence[tuple[str, int]] | None = None
@@ -200,7 +195,10 @@ def _words(words: tuple[str, ...]) -> str:
 
 
 def _words_in(cell: str) -> tuple[str, ...]:
-    return tuple(cell.split("|")) if cell else ()
+    words = tuple(cell.split("|")) if cell else ()
+    if set(cell) & set("\r\n") or not all(word.strip() for word in words):
+        raise ArgumentError(f"{cell!r} are not flags, which are words with '|' between them")
+    return words
 
 
 def _quoted(field: str) -> str:

@@ -5,10 +5,10 @@ larger than a tile of :mod:`xcorr_app.registration.standard_error.uncertainty`. 
 average out, and the sum of their scatter says too little.
 
 Definition. The contribution of tile k to the error of the shift is u_k = H^-1 t_k, with its slope t_k and the sum H of
-what all tiles bend (of G and the slopes of frames, whose noises have nothing to do with each other). Its weight w_k,
-along either axis, is the share of that sum that is its own; the shift found takes sum u to zero, so that u is seen
-less w times the true sum: P u, P = 1 - w 1^T. Let tiles k and l be displaced by C rho_kl in common, rho of one of
-`_patterns`: discs of several sizes, or bands of rows or columns. With R_kl = rho_kl for k != l, 0 for k = l, the sum
+what all tiles bend, of G D less what noise adds to it. Its weight w_k, along either axis, is the share of that sum that
+is its own; the shift found takes sum u to zero, so that u is seen less w times the true sum: P u, P = 1 - w 1^T. Let
+tiles k and l be displaced by C rho_kl in common, rho of one of `_patterns`: discs of several sizes, or bands of rows or
+columns. With R_kl = rho_kl for k != l, 0 for k = l, the sum
 
     Q = sum over frames and pairs of R_kl u_k u_l
 
@@ -51,7 +51,6 @@ _DISCS = 0.6, 1.0, 1.5, 2.0, 3.0
 """Standard deviations of the Gaussian by which displacements are alike, in tiles; wider ones are a motion of all."""
 _BANDS = 0.3, 1.0
 """The same of bands, across."""
-_STEPS = np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])
 
 Floats = NDArray[np.float64]
 
@@ -88,8 +87,8 @@ def contributions_of(
     The frames are the second of each of the pairs, (m, h, w), compared with the first, (1 or m, h, w), at shifts (m, 2)
     that are the third; the kernel weights frequencies.
     """
-    grid, found = Tiles.of(shape, every_row=True), list[tuple[Floats, Floats, Floats]]()
-    inside = grid.inside(_whole(shifts), shape).all(axis=0)
+    grid, found = Tiles.of(shape, every_row=True), list[tuple[Floats, Floats]]()
+    inside = grid.inside(np.rint(shifts).astype(np.intp), shape).all(axis=0)
     if inside.sum() < _FEWEST:
         return None
     reference: Array = None
@@ -98,32 +97,22 @@ def contributions_of(
         # On the host: seldom, of a few frames, and the same wherever frames are.
         images, frames = (standardize(to_host(each), working_dtype(each)).values for each in (image, frame))
         reference = ReferenceSlopes(images, kernel, every_row=True) if image is not before else reference
-        before, peak = image, _whole(at)
+        before, peak = image, np.rint(at).astype(np.intp)
         sums = frame_sums(frames, reference, peak)
         slopes, bends, gains, _ = unshared(sums, reference, np.broadcast_to(inside, sums.shape[1:]), at - peak)
-        # How slopes change from one whole shift to the next: of a noisy image, G D holds the noise as well.
-        near = [
-            frame_sums(frames[:1], reference.of(slice(1)), peak[:1] + step, 3)[:, 0, inside].sum(axis=1)
-            for step in _STEPS
-        ]
-        bent = np.stack([near[1] - near[0], near[3] - near[2]], axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             errors = (slopes / gains[:, None, None])[:, :, inside.ravel()]
-            found.append((errors, bends[..., inside.ravel()], (bent + bent.T) / 4 / gains[0]))
+            found.append((errors, bends[..., inside.ravel()]))
     errors = np.concatenate([each[0] for each in found])
     bends = np.concatenate([each[1] for each in found], axis=1).mean(axis=1).reshape(2, 2, -1)
-    total, curvature = bends.sum(axis=2), np.median([each[2] for each in found], axis=0)
-    known = np.isfinite(errors).all() and np.isfinite(curvature).all()
-    if not (known and np.linalg.det(curvature) > 0 and np.linalg.det(total) > 0):
+    total = bends.sum(axis=2)
+    if not (np.isfinite(errors).all() and total[0, 0] > 0 and np.linalg.det(total) > 0):
         return None
-    weights = np.einsum("ij,jik->ik", np.linalg.inv(total), bends)
+    of_all = np.linalg.inv(total)
     (row, column), size = np.nonzero(inside), np.array(grid.shape)
     corner = np.stack([np.array(grid.first_rows)[row], grid.left + size[1] * column], axis=1)
-    return Contributions(np.linalg.inv(curvature) @ errors, weights, corner / size + 0.5 - np.array(shape) / (2 * size))
-
-
-def _whole(shifts: Floats) -> NDArray[np.intp]:
-    return np.rint(shifts).astype(np.intp)
+    weights = np.einsum("ij,jik->ik", of_all, bends)
+    return Contributions(of_all @ errors, weights, corner / size + 0.5 - np.array(shape) / (2 * size))
 
 
 def excess_variance(found: Contributions, *, linear: bool = False) -> Floats:

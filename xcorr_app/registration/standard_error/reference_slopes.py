@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -109,6 +108,7 @@ class ReferenceSlopes:
         every_row: bool = False,
     ) -> None:
         xp = array_namespace(values)
+        self.plain, of_noise = kernel is None, _of_noise(kernel)
         values = values.astype(working_dtype(values), copy=False)
         if is_device_array(values) and values.dtype == np.float32:
             self._by_kernels(
@@ -117,6 +117,7 @@ class ReferenceSlopes:
                 signal_fractions,
                 started or started_slopes(values, noisy=signal_fractions is None),
                 every_row,
+                of_noise,
             )
             return
         self.signal_fractions = signal_fractions = (
@@ -124,39 +125,32 @@ class ReferenceSlopes:
         )
         images = values - values.mean(axis=(1, 2), keepdims=True)
         power = (images * images).mean(axis=(1, 2), dtype=np.float64)
-        self.noise = power * (1 - xp.asarray(signal_fractions))
-        """(1 or n,) variance of their white noise."""
+        noise = power * (1 - xp.asarray(signal_fractions))
+        self.noise = xp.asarray(of_noise) * noise
+        """(3, 1 or n) variance of their white noise, and what a pixel of it adds to sums of G D along rows, columns."""
         self.tiles = tiles = Tiles.of(values.shape[1:], every_row=every_row)
         if len(images) == 1 and not every_row:
-            part = tiles.cut(images).astype(np.float64)
-            share = float(((part * part).mean() - self.noise[0]) / xp.maximum(power[0] - self.noise[0], 1e-300))
-            if _is_uneven(share):
+            of_part = (tiles.cut(images).astype(np.float64) ** 2).mean()
+            if _is_uneven(float((of_part - noise[0]) / xp.maximum(power[0] - noise[0], 1e-300))):
                 self.tiles = tiles = Tiles.of(values.shape[1:], every_row=True)
-        g, s, wy, wx, gy, gx = found = _on_tiles(images, tiles, kernel)
+        g, s, wy, wx, gy, gx, *curves = found = _on_tiles(images, tiles, kernel)
         self.factors = found[1:4]
         """Smoothed images and their slopes along rows and columns, (3, 1 or n, rows, height, width)."""
-        pairs = (g,), (g, g), (s,), (s, g), (wy,), (wx,), (wy, g), (wx, g), (wy, gy), (wy, gx), (wx, gy), (wx, gx)
+        both = tuple((slope, other) for others in ((gy, gx), curves) for slope in (wy, wx) for other in others)
+        pairs: tuple[tuple[Array, ...], ...] = (g,), (g, g), (s,), (s, g), (wy,), (wx,), (wy, g), (wx, g), *both
         self.sums = xp.stack([tiles.sums(*pair) for pair in pairs])
-        """(12, 1 or n, rows, columns) over tiles: of all products that frames have no part in."""
+        """(18, 1 or n, rows, columns) over tiles: of all products that frames have no part in."""
 
-    def of(self, part: slice) -> ReferenceSlopes:
-        """Return those of some of the images; of a single one, its own."""
-        if self.factors.shape[1] == 1:
-            return self
-        some = copy(self)
-        some.noise, some.factors, some.sums = self.noise[part], self.factors[:, part], self.sums[:, part]
-        some.signal_fractions = self.signal_fractions[part]
-        return some
+    def few_tiles(self, bends: NDArray[np.float64] | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(1 or n,) by how much the scatter is larger where few tiles find the shift, and its degrees of freedom.
 
-    def widening(self, bends: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """(1 or n,) by which the scatter among tiles is larger where few of them find the shift, 1 to 4.
-
-        Of K tiles that hold as much of the scene's slopes as E alike, 1 + 3 (1 / E - 1 / K). `bends` are their sums of
-        G D of rows with rows and of columns with columns, `sums[8:12:3]`, where they are on the host already.
+        Of K tiles that hold as much of the scene's slopes as E alike, 1 + 3 (1 / E - 1 / K), and E (1 - 3 / K).
+        `bends` are sums of G D of rows with rows and of columns with columns, `sums[8:12:3]`, if on the host already.
         """
         slopes = np.abs(to_host(self.sums[8:12:3]) if bends is None else bends).reshape(2, self.sums.shape[1], -1)
         slopes /= np.maximum(slopes.sum(axis=2, keepdims=True), np.finfo(np.float64).tiny)
-        return np.asarray(1 + 3 * np.maximum((slopes**2).sum(axis=2).mean(axis=0) - 1 / slopes.shape[2], 0.0))
+        one, tiles = (slopes**2).sum(axis=2).mean(axis=0), slopes.shape[2]
+        return 1 + 3 * np.maximum(one - 1 / tiles, 0.0), (1 - 3 / tiles) / np.maximum(one, 1 / tiles)
 
     def _by_kernels(
         self,
@@ -165,6 +159,7 @@ class ReferenceSlopes:
         signal_fractions: NDArray[np.float64] | None,
         started: Callable[[], RowsAndProducts],
         every_row: bool,
+        of_noise: NDArray[np.float64],
     ) -> None:
         xp, (height, width) = array_namespace(values), values.shape[1:]
         of_rows, products = started()
@@ -174,8 +169,8 @@ class ReferenceSlopes:
         mean, power = (of_rows.sum(axis=1) / (height * width)).T
         power -= mean * mean
         noise = power * (1 - signal_fractions)
-        on_device = xp.asarray(np.stack([mean, noise]))
-        self.noise = on_device[1]
+        on_device = xp.asarray(np.vstack([mean, of_noise * noise]))
+        self.noise = on_device[1:]
         self.tiles = tiles = Tiles.of((height, width), every_row=every_row)
         if len(values) == 1 and not every_row:
             rows = (np.array(tiles.first_rows)[:, None] + np.arange(tiles.shape[0])).ravel()
@@ -196,6 +191,13 @@ def started_slopes(values: Array, *, noisy: bool) -> Callable[[], RowsAndProduct
     return started_rows_and_products(values, min(NOISE_PERIOD, height) if noisy and min(height, width) > LAGS else 0)
 
 
+def _of_noise(kernel: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """(3, 1) variance of white noise, one, and the means of its G D along rows and along columns."""
+    near = np.pad([[1.0]], 2) if kernel is None else kernel[RADIUS - 2 : RADIUS + 3, RADIUS - 2 : RADIUS + 3]
+    weights = np.outer((-0.25, 0.0, 0.5, 0.0, -0.25), (0.0, 1.0, 1.0, 1.0, 0.0)) / 3
+    return np.array([[1.0], [(near * weights).sum()], [(near * weights.T).sum()]])
+
+
 def _is_uneven(share: float) -> bool:
     """Whether some rows of a single image have so different a `share` of its variance that every row is needed."""
     # Of a few bright things those rows may hold none, or all.
@@ -210,7 +212,7 @@ def _strips(images: Array, tiles: Tiles) -> Array:
 
 
 def _on_tiles(images: Array, tiles: Tiles, kernel: NDArray[np.float64] | None) -> Array:
-    """What `_slopes` returns (6, n, rows, height, width), of images smoothed as the plane was.
+    """What `_slopes` returns (9, n, rows, height, width), of images smoothed as the plane was.
 
     They are smoothed on few rows of tiles by themselves, for more as a whole, which is less.
     """
@@ -225,7 +227,7 @@ def _on_tiles(images: Array, tiles: Tiles, kernel: NDArray[np.float64] | None) -
     if kernel is not None:
         smoothed = smooth(parts, kernel.astype(images.dtype)).astype(images.dtype)[:, 1:-1, 1:-1]
         parts = parts[:, RADIUS + 1 : -RADIUS - 1, RADIUS + 1 : -RADIUS - 1]
-    found = xp.empty((6, len(images), rows, height, tiles.width), images.dtype)
+    found = xp.empty((9, len(images), rows, height, tiles.width), images.dtype)
     for row, first in enumerate(tiles.first_rows):
         part = slice(row, None, rows), slice(None), slice(None)
         if is_whole:
@@ -236,7 +238,7 @@ def _on_tiles(images: Array, tiles: Tiles, kernel: NDArray[np.float64] | None) -
 
 
 def _slopes(images: Array, smoothed: Array) -> tuple[Array, ...]:
-    """Images (n, h, w) and the smoothed; the slopes of the smoothed; those of the images, all without their rims.
+    """Images (n, h, w) and the smoothed; slopes of the smoothed, and of the images; second slopes; without their rims.
 
     The slope of the smoothed is that of the polynomial through 3 x 3 values, which the sub-pixel fit is.
     """
@@ -245,4 +247,7 @@ def _slopes(images: Array, smoothed: Array) -> tuple[Array, ...]:
     down = (smoothed[:, :-2] + smoothed[:, 1:-1] + smoothed[:, 2:]) / 3
     of_smoothed = (along_rows[:, 2:] - along_rows[:, :-2]) / 2, (down[:, :, 2:] - down[:, :, :-2]) / 2
     of_images = (images[:, 2:, 1:-1] - images[:, :-2, 1:-1]) / 2, (images[:, 1:-1, 2:] - images[:, 1:-1, :-2]) / 2
-    return images[inner], smoothed[inner], *of_smoothed, *of_images
+    down = images[:, 2:, 1:-1] + images[:, :-2, 1:-1] - 2 * images[inner]
+    across = images[:, 1:-1, 2:] + images[:, 1:-1, :-2] - 2 * images[inner]
+    twist = (images[:, 2:, 2:] - images[:, 2:, :-2] - images[:, :-2, 2:] + images[:, :-2, :-2]) / 4
+    return images[inner], smoothed[inner], *of_smoothed, *of_images, down, twist, across

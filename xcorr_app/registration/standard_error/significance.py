@@ -25,7 +25,7 @@ MAX_FALSE_ALARM = 0.01
 
 _SAMPLES = 48
 """Values along each axis of a plane that its spread is taken from."""
-_DEVIATION = 1.4826
+DEVIATION = 1.4826
 """Standard deviation of normal values over their median absolute deviation."""
 
 
@@ -126,12 +126,12 @@ def _height(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
     """Height of each peak in deviations of its plane, the plane's area over that of a cell, and its valid shifts."""
     strides = strides_of(shape)
-    deviation = _DEVIATION * spread.distance
+    deviation = DEVIATION * spread.distance
     known = deviation > 0
     safe = np.where(known, deviation, 1.0)
     valid = spread.samples * (strides[0] * strides[1])
     cells = valid.astype(np.float64)
-    for size, step in zip(shape, _DEVIATION * spread.steps, strict=True):
+    for size, step in zip(shape, DEVIATION * spread.steps, strict=True):
         # Of white values steps have twice the variance; more than that is no noise.
         rate = np.minimum(np.where(known, step, 0.0) / safe, np.sqrt(2.0))
         # A window of one hump holds nothing to compare it with.
