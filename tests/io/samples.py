@@ -98,6 +98,9 @@ WRITERS = {
     "lzw": partial(write_plain, compression="lzw"),
     "zstd-tiles": partial(write_plain, compression="zstd", tile=(16, 16)),
     "shaped": write_shaped,
+    "shaped-series": lambda path, data: [
+        write_shaped(path, half, append=True) for half in (data[: len(data) // 2], data[len(data) // 2 :])
+    ],
     "shaped-one-directory": partial(write_shaped, truncate=True),
     "imagej": partial(write_imagej, axes="TYX"),
     "ome": partial(write_ome, axes="TYX"),

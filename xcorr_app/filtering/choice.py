@@ -68,7 +68,8 @@ def decide_filter(
             raise ArgumentError(f"{refusal}: use 'auto'")
         return _decided(of_table, asked, task, limits)
     check_device_engine(kernel, engine)
-    if engine == "auto" and slides(taps, request, image_type) and _slides_fast(request, limits):
+    sums_are_fast = request.target.itemsize != 2 or limits.has_fast_float64  # of 16 bits they are in float64
+    if engine == "auto" and slides(taps, request, image_type) and sums_are_fast:
         task = filter_task(request, taps, image_shape, image_type, "sliding")
         if not _takes_less_by_taps(task):
             why = "a Gaussian so wide that sliding sums, which take the same for any width, take less than its taps"
@@ -162,11 +163,6 @@ def _family(kernel: Kernel, pixel_bytes: int) -> tuple[str, str]:
     if height * width <= DENSE_AREA[pixel_bytes]:
         return "reuse", f"{size} take about as long as the copy of the image"
     return "reuse", f"{size} of rank above {MAX_TERMS}" if not _has_terms(kernel) else f"{size} cost no more at once"
-
-
-def _slides_fast(request: Request, limits: DeviceLimits) -> bool:
-    """Whether sums of the type that the result needs are fast: of 16 bits in float64."""
-    return request.target.itemsize != 2 or limits.has_fast_float64
 
 
 def _takes_less_by_taps(task: FilterTask) -> bool:

@@ -215,8 +215,15 @@ def filter_frames(
     if engine == "reuse" or named != "auto":
         if named != "auto":
             require_gpu(named)
-        how: Any = {"mode": mode, "cval": cval, "origin": origin, "dtype": dtype, "flip": flip}
-        how |= {"engine": engine, "kernel": kernel}
+        how: Any = {
+            "mode": mode,
+            "cval": cval,
+            "origin": origin,
+            "dtype": dtype,
+            "flip": flip,
+            "engine": engine,
+            "kernel": kernel,
+        }
         return out, filter_through_device(images, taps, out, how, lambda some, to: _on_host(request, "auto", some, to))
     return out, _on_host(request, engine, images, out)
 

@@ -6,6 +6,7 @@ them costs ``F_H + F_W`` products a pixel each, where dense taps cost ``F_H * F_
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Sequence
@@ -139,6 +140,12 @@ def low_rank(taps: Matrix, tolerance: float) -> tuple[Term, ...]:
     return ()
 
 
+@functools.lru_cache(maxsize=64)
+def _split(taps: bytes, shape: tuple[int, int], tolerance: float) -> tuple[Term, ...]:
+    """`low_rank` of the bytes of taps, kept: it takes as long as a small image is filtered."""
+    return low_rank(np.frombuffer(taps).reshape(shape), tolerance)
+
+
 def correlation_kernel(taps: npt.ArrayLike | Filter, origin: Origin, *, flip: bool, tolerance: float) -> Kernel:
     """Check taps and origin and bring them into correlation form."""
     if isinstance(taps, Filter):
@@ -148,22 +155,19 @@ def correlation_kernel(taps: npt.ArrayLike | Filter, origin: Origin, *, flip: bo
     else:
         dense, terms = _checked(taps), ()
         shape = dense.shape[0], dense.shape[1]
-    exponent = math.frexp(_largest(terms) if dense is None else float(np.abs(dense).max()))[1]
+    sizes = (float(np.abs(column).max() * np.abs(row).max()) for column, row in terms)
+    exponent = math.frexp(max(sizes) if dense is None else float(np.abs(dense).max()))[1]
     if dense is None:
         terms = tuple((np.ldexp(column, -exponent), row) for column, row in terms)
         weight = sum(float(np.abs(column).sum() * np.abs(row).sum()) for column, row in terms)
     else:
         dense = np.ldexp(dense, -exponent)
-        terms = low_rank(dense, tolerance)
+        terms = _split(dense.tobytes(), shape, tolerance)
         weight = float(np.abs(dense).sum())
     if flip:
         dense = None if dense is None else np.ascontiguousarray(dense[::-1, ::-1])
         terms = tuple((column[::-1].copy(), row[::-1].copy()) for column, row in terms)
     return Kernel(shape, _centre(shape, origin, flip=flip), exponent, dense, terms, weight)
-
-
-def _largest(terms: tuple[Term, ...]) -> float:
-    return max(float(np.abs(column).max() * np.abs(row).max()) for column, row in terms)
 
 
 def _vector(taps: Matrix) -> Matrix:

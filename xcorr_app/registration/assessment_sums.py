@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.measuring.measured import spread
-from xcorr_app.registration.moving.interpolation import inside
+from xcorr_app.registration.moving.interpolation import inside_each
 from xcorr_app.registration.moving.translation import working_type
 
 _LEFT_OUT = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
@@ -63,11 +63,10 @@ def extents_of(shape: tuple[int, int], shifts: NDArray[np.float64]) -> NDArray[n
 
     Nothing where the shift is NaN: such a frame is left out.
     """
-    covered = [
-        (*inside(shape[0], dy), *inside(shape[1], dx)) if math.isfinite(dy + dx) else (0, 0, 0, 0)
-        for dy, dx in shifts.tolist()
-    ]
-    return np.array(covered, dtype=np.int64).reshape(-1, 4)
+    known = np.isfinite(shifts).all(axis=1)
+    sides = [inside_each(size, along) for size, along in zip(shape, np.where(known, shifts.T, 0.0), strict=True)]
+    ends = np.stack([np.where(known & (first < stop), (first, stop), 0) for first, stop in sides])
+    return ends.reshape(4, -1).T.astype(np.int64)
 
 
 def shared_area(shape: tuple[int, int], extents: NDArray[np.int64]) -> SharedArea | None:

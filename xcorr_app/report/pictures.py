@@ -14,9 +14,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-
 _MAX_VALUES = 1 << 15
 _PERCENTILES = (0.2, 99.8)
 """Of the values, which are drawn black and white."""

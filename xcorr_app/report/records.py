@@ -144,7 +144,7 @@ class StackReport:
     @cached_property
     def replaced(self) -> frozenset[int]:
         """Frames that are not moved by their measured shift."""
-        return frozenset(row.frame for row in self.rows if not row.as_measured)
+        return frozenset([row.frame for row in self.rows if (row.applied_dy, row.applied_dx) != (row.dy, row.dx)])
 
     @cached_property
     def remarked(self) -> bool:

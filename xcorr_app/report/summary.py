@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from xcorr_app.registration.quality import LOW_SCORE, UNREADABLE, is_trusted
+from xcorr_app.registration.results.frame_table import array_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -190,24 +192,30 @@ class StackSummary:
 
 def summarise(stack: StackReport) -> StackSummary:
     """Count and rank the rows of one stack."""
-    lengths = [math.hypot(row.applied_dy, row.applied_dx) for row in stack.rows if not math.isnan(row.dy)]
-    differences, scores = (_finite([getattr(row, name) for row in stack.rows]) for name in ("difference", "score"))
-    others = [row for row in stack.rows if row.frame != stack.reference_frame]
+    rows, flags = stack.rows, [row.flags for row in stack.rows]
+    number, dy, *applied, difference, score = array_of(
+        rows, "frame", "dy", "applied_dy", "applied_dx", "difference", "score"
+    ).T
+    lost, others = np.isnan(dy), number != stack.reference_frame
+    doubted = lost | np.array([bool(words) and not is_trusted(words) for words in flags], dtype=bool)
+    lengths, differences, scores = (
+        values[np.isfinite(values)] for values in (np.hypot(*applied)[~lost], difference, score)
+    )
     return StackSummary(
         stack=stack,
-        frames=len(stack.rows),
-        compared=len(others),
-        unlike=sum(LOW_SCORE in row.remarks for row in others),
-        flagged=sum(row.is_flagged for row in stack.rows),
-        unmeasured=sum(math.isnan(row.dy) for row in stack.rows),
-        unreadable=sum(UNREADABLE in row.flags for row in stack.rows),
-        untrusted=sum(math.isnan(row.dy) or not is_trusted(row.flags) for row in others),
+        frames=len(rows),
+        compared=int(others.sum()),
+        unlike=sum(LOW_SCORE in row.remarks and row.frame != stack.reference_frame for row in rows if row.remarks),
+        flagged=len(flags) - flags.count(()),
+        unmeasured=int(lost.sum()),
+        unreadable=sum(UNREADABLE in words for words in flags if words),
+        untrusted=int((others & doubted).sum()),
         replaced=len(stack.replaced),
-        verified=len(differences),
-        disagreeing=sum("disagrees" in row.flags for row in stack.rows),
-        largest_shift=max(_finite(lengths), default=None),
-        median_score=statistics.median(scores) if scores else None,
-        max_difference=max(differences, default=None),
+        verified=differences.size,
+        disagreeing=sum("disagrees" in words for words in flags if words),
+        largest_shift=float(lengths.max()) if lengths.size else None,
+        median_score=float(np.median(scores)) if scores.size else None,
+        max_difference=float(differences.max()) if differences.size else None,
         largest_turn=None if stack.turns is None else max((abs(a) for a, _ in stack.turns if a == a), default=None),
     )
 
@@ -275,7 +283,3 @@ def count(number: int, thing: str) -> str:
 def grouped(number: int) -> str:
     """Write a whole number with its thousands apart."""
     return f"{number:,}".replace(",", "\N{NO-BREAK SPACE}")
-
-
-def _finite(values: Sequence[float]) -> list[float]:
-    return [value for value in values if math.isfinite(value)]

@@ -50,8 +50,8 @@ def failures_of(run: Run) -> list[tuple[str, str]]:
 def print_frames(console: Console, stack: StackReport) -> None:
     """Every frame of a stack, as its table has them."""
     table = new_table(*_OF_FRAMES[:-2], last=_OF_FRAMES[-2:])
-    for row in stack.rows:
-        table.add_row(*cells_of(row, _OF_FRAMES))
+    for cells in cells_of(stack.rows, _OF_FRAMES):
+        table.add_row(*cells)
     say(console, stack.name, "bold")
     console.print(table)
 

@@ -104,7 +104,13 @@ def walk_pages(reader: DirectoryReader, limits: Limits, *, colour: bool = False)
                 pages.descriptions[directory.index] = text
         pages.directory_offsets.append(directory.offset)
         pages.data_offsets.append(page.data_offset)
-        if directory.index > 0 and page.data_offset >= 0 and not colour and not is_shaped(pages.tags.description):
+        # Of a file that tifffile wrote, a page that is described begins another series.
+        if (
+            directory.index > 0
+            and page.data_offset >= 0
+            and not colour
+            and (_DESCRIPTION not in directory.tags or not is_shaped(pages.tags.description))
+        ):
             reader.repeat(directory)
     if pages is None:
         raise DamagedFileError(f"{reader.path}: holds no image")

@@ -122,9 +122,8 @@ class _Refining:
 
     def __init__(self, image: Array, counts: Array, method: str, count: int) -> None:
         self._method, self._sigma = method, smoothing_for(float(quality.signal_fraction(image)[0]))
-        basis = BASES["translation"]
-        levels = levels_of(smoothed(image, self._sigma)[0], basis, counts, full_size_alone=True)
-        self._pyramid = Pyramid(levels, basis, count)
+        levels = levels_of(smoothed(image, self._sigma)[0], BASES["translation"], counts, full_size_alone=True)
+        self._pyramid = Pyramid(levels, BASES["translation"], count)
 
     def of(
         self, frames: Array, counts: Array, part: _Columns, beside: NDArray[np.float64]

@@ -246,8 +246,9 @@ class Measurement(OnePass):
         if not seen.any():
             return None
         # A turn makes peaks wide, and their places uncertain. Of a lattice any of its own turns fits, on little of it.
-        known = replace(columns, sigma=np.zeros_like(columns.sigma), disambiguated=np.zeros_like(columns.disambiguated))
-        trusted = known.valid(self.settings)
+        trusted = replace(
+            columns, sigma=np.zeros_like(columns.sigma), disambiguated=np.zeros_like(columns.disambiguated)
+        ).valid(self.settings)
         seen &= trusted
         if not seen.any():
             return None
@@ -313,18 +314,20 @@ class Measurement(OnePass):
         if self.settings.of_peak != "gaussian" or 2 * trusted.sum() < self._count:
             return columns
 
-        def pays(chosen: NDArray[np.bool_], *, once: bool) -> bool:
-            # Those of the first few are not fitted again for the next.
-            self._fit(fit, reference, columns.shifts, chosen & ~(once & np.isfinite(fit.sigma[:, 0])), once=once)
+        def is_surer(chosen: NDArray[np.bool_]) -> bool:
             known = chosen & np.isfinite(fit.shift).all(axis=1)
             return bool(known.any()) and masks.surer(columns.sigma, fit.sigma, known, _WORTH_A_FIT)
 
         # The reference itself has nothing to gain.
         itself = trusted & (columns.score >= _ITSELF)
         trusted = trusted & ~itself
-        fit, less_sure = FineShifts.empty(self._count), _less_sure(columns.sigma, trusted, self._few)
         # A mask may have been made for the frames whose tiles were looked at: they alone are no measure.
-        if not ((pays(trusted & seen, once=True) or pays(less_sure, once=True)) and pays(trusted, once=False)):
+        fit, few = FineShifts.empty(self._count), (trusted & seen, _less_sure(columns.sigma, trusted, self._few))
+        self._fit(fit, reference, columns.shifts, few[0] | few[1], once=True)
+        if not any(map(is_surer, few)):
+            return columns
+        self._fit(fit, reference, columns.shifts, trusted, once=False)
+        if not is_surer(trusted):
             return columns
         trusted |= itself
         fit.shift[itself], fit.sigma[itself] = columns.shifts[itself], columns.sigma[itself]

@@ -139,8 +139,7 @@ class OnePass:
 
         None where less than the share `quiet` of their variance is noise.
         """
-        is_open = self.settings.weighting != "none" and self.settings.normalization == "zncc"
-        if not is_open or min(self.shape) <= 2 * LAGS:
+        if self.settings.weighting == "none" or self.settings.normalization != "zncc" or min(self.shape) <= 2 * LAGS:
             return None
         numbers = spread(np.arange(self.frames.count), WEIGHED_FRAMES[reference.is_stored]).tolist()
         image = reference.image[None] if isinstance(reference, FixedImage) else None

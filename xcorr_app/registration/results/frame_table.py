@@ -18,7 +18,7 @@ from xcorr_app.registration.quality import without_remarks
 from xcorr_app.registration.results.doubtful_frames import DEFAULT_POLICY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -123,15 +123,15 @@ def columns_of(rows: Sequence[FrameRow]) -> dict[str, Any]:
     return columns | {name: ["|".join(words) for words in columns[name]] for name in ("flags", "remarks")}
 
 
-def cells_of(row: FrameRow, names: Iterable[str]) -> list[str]:
-    """Cells of some columns as files have them."""
-    return [_KINDS[name][0](getattr(row, name)) for name in names]
+def cells_of(rows: Sequence[FrameRow], names: Iterable[str]) -> Iterator[tuple[str, ...]]:
+    """Cells of some columns, line by line, as files have them."""
+    columns = [_KINDS[name][0](list(map(attrgetter(name), rows))) for name in names]
+    return zip(*columns, strict=True)
 
 
 def array_of(rows: Sequence[FrameRow], *names: str) -> NDArray[np.float64]:
     """Array (T, number of names) of columns of numbers."""
-    values = [[getattr(row, name) for name in names] for row in rows]
-    return np.array(values, np.float64).reshape(-1, len(names))
+    return np.array(list(map(attrgetter(*names), rows)), np.float64).reshape(-1, len(names))
 
 
 def shifts_csv(rows: Iterable[FrameRow]) -> str:
@@ -142,9 +142,7 @@ def shifts_csv(rows: Iterable[FrameRow]) -> str:
     file name that are not valid text appear as escapes such as ``\udc80``, so that the table is always UTF-8. Names
     that a spreadsheet would take for a formula (``=1+2.tif``) have an apostrophe before them, which it does not show.
     """
-    values, writers = attrgetter(*_KINDS), [write for write, _ in _KINDS.values()]
-    lines = (",".join([write(value) for write, value in zip(writers, values(row), strict=True)]) for row in rows)
-    text = "\n".join([COLUMNS, *lines]) + "\n"
+    text = "\n".join([COLUMNS, *map(",".join, cells_of(list(rows), _KINDS))]) + "\n"
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -183,15 +181,13 @@ def _name_in(cell: str) -> str:
     return cell[1:] if cell.startswith("'") and _MARKED.match(cell) else cell
 
 
-def _number(value: float) -> str:
-    if math.isnan(value):
-        return ""
-    text = f"{value:.6f}"
-    return "0.000000" if text == "-0.000000" else text
+def _numbers(column: Sequence[float]) -> list[str]:
+    text = "%.6f\n" * len(column) % tuple(column)  # all at once: there may be many
+    return text.replace("-0.000000\n", "0.000000\n").replace("nan\n", "\n").split("\n")[:-1]
 
 
-def _words(words: tuple[str, ...]) -> str:
-    return _quoted("|".join(words)) if words else ""
+def _flags(column: Sequence[tuple[str, ...]]) -> list[str]:
+    return [_quoted("|".join(words)) if words else "" for words in column]
 
 
 def _words_in(cell: str) -> tuple[str, ...]:
@@ -209,12 +205,12 @@ def _quoted(field: str) -> str:
     return field
 
 
-_OF_TYPES: dict[Any, tuple[Callable[[Any], str], Callable[[str], Any]]] = {
-    "int": (str, int),
-    "str": (_name, _name_in),
-    "float": (_number, lambda cell: float(cell or "nan")),
-    "tuple[str, ...]": (_words, _words_in),
+_OF_TYPES: dict[Any, tuple[Callable[[Sequence[Any]], Iterable[str]], Callable[[str], Any]]] = {
+    "int": (functools.partial(map, str), int),
+    "str": (functools.partial(map, _name), _name_in),
+    "float": (_numbers, lambda cell: float(cell or "nan")),
+    "tuple[str, ...]": (_flags, _words_in),
 }
-"""How values of a type are written into a cell, and read from it."""
+"""How values of a type are written into the cells of a column, and read from one."""
 _KINDS = {each.name: _OF_TYPES[each.type] for each in fields(FrameRow)}
 COLUMNS = ",".join(_KINDS)
