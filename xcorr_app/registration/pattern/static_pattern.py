@@ -65,8 +65,6 @@ _MUST_LEAVE_LESS = 0.3
 """Share of what aligned frames left with the pattern, or of the scene, which they leave without it at most."""
 _MAX_LAYER = 0.65
 """Share of the frame where the static layer shows more than the moving one beyond which it is the scene."""
-_MAJORITY = 0.5
-"""The same where parts were seen to move by themselves."""
 _EITHER = 0.72
 """Share up to which it may be the scene or not, and the shifts measured are those of either."""
 _CLEARLY_LARGER = 0.85
@@ -247,8 +245,7 @@ def _by_layers(
     moves_little = float(np.ptp(shifts, axis=0).max()) < _TOLD_APART
     # What is white from pixel to pixel is the camera's, whatever was followed.
     ambiguous = not is_seen and followed and 0 < larger < (_CLEARLY_LARGER if moves_little else _EITHER)
-    # Of parts beside each other, which are layers as well, the larger is the scene.
-    if larger > (_MAJORITY if measured.occluded else _MAX_LAYER) or not moves(shifts):
+    if larger > _MAX_LAYER or not moves(shifts):
         return PatternFit(ambiguous=ambiguous or led)
     ambiguous &= moves_little
     strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
@@ -365,9 +362,15 @@ def _middle(shape: tuple[int, int]) -> Roi | None:
 
 
 def _largest(pattern: Array, scene: Array) -> float:
-    """Share of the frame where the static layer, apart from rows and columns, shows more than the moving one."""
+    """Share of the frame where the static layer, apart from rows and columns, shows more than the moving one.
+
+    All of it, where the two lie beside each other, and the static one fills more: parts are no layers.
+    """
     layers = array_namespace(pattern).stack([_without_lines(pattern[None])[0], scene])
     if _is_white(layers[0]):
         return 0.0
     power = _smoothed(_bands(layers) ** 2, _FINE)
-    return float((power[0] > power[1]).mean())
+    share = float((power[0] > power[1]).mean())
+    shown = to_host(_smoothed(power, _COARSE)).reshape(2, -1)
+    beside = np.corrcoef(shown)[0, 1] < -_BY_CHANCE * _TILE / np.sqrt(shown.shape[1])
+    return 1.0 if beside and share > 0.5 else share
