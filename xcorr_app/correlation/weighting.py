@@ -119,17 +119,20 @@ def smooth(planes: Array, kernel: NDArray[np.float64]) -> Array:
 
     Invalid shifts (NaN) count as zero for their neighbours and stay invalid.
     """
-    xp, fft = array_namespace(planes), fft_namespace(planes)
+    xp = array_namespace(planes)
     invalid = xp.isnan(planes)
     known = xp.where(invalid, 0.0, planes)
     window = ShiftWindow(kernel.shape[0] - planes.shape[-2], 0, kernel.shape[1] - planes.shape[-1], 0)
-    rows = cut(kernel.shape[0], planes.shape[-2], window.dy_min, 0, 1)
-    columns = cut(kernel.shape[1], planes.shape[-1], window.dx_min, 0, 1)
+    rows, columns = (
+        cut(taps, size, first, 0, 1)
+        for taps, size, first in zip(kernel.shape, planes.shape[-2:], (window.dy_min, window.dx_min), strict=True)
+    )
     if xp is np and rows is not None and columns is not None:
         # Correlation of the kernel, equal under reflection, with planes: the same, from the last shift to the first.
         transforms = WholeFFTCorrelator(window, (rows, columns))
         smoothed = transforms.sums(transforms.left(kernel[None, None]), known[None])[0, :, ::-1, ::-1]
     else:
+        fft = fft_namespace(planes)
         size = [fft.next_fast_len(n, real=True) for n in planes.shape[-2:]]
         spectrum = fft.rfft2(known, size) * fft.rfft2(xp.asarray(kernel), size)
         # What wraps around only meets the rim that is cut off.

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import cv2
 import numpy as np
-import scipy  # whose parts are loaded when they are asked for
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, to_host
@@ -53,7 +53,9 @@ def _come_back(points: list[NDArray[np.intp]], always: NDArray[np.bool_]) -> NDA
     number = np.zeros(always.shape, dtype=np.int8)
     for of_image in points:
         number[tuple(of_image.T)] += 1
-    by_itself = (number > 0) & (scipy.ndimage.uniform_filter(9.0 * (number > 0), 3, mode="constant") < 1.5)
+    by_itself = (number > 0) & (
+        cv2.boxFilter((number > 0).astype(np.uint8), -1, (3, 3), normalize=False, borderType=cv2.BORDER_CONSTANT) == 1
+    )
     again = by_itself & (number >= max(2.0, _AGAIN * len(points)))
     # Where most come back, the others have not been seen twice by chance.
     found: NDArray[np.bool_] = by_itself if 2 * again.sum() >= by_itself.sum() else again
