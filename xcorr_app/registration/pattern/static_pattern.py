@@ -371,6 +371,5 @@ def _largest(pattern: Array, scene: Array) -> float:
         return 0.0
     power = _smoothed(_bands(layers) ** 2, _FINE)
     share = float((power[0] > power[1]).mean())
-    shown = to_host(_smoothed(power, _COARSE)).reshape(2, -1)
-    beside = np.corrcoef(shown)[0, 1] < -_BY_CHANCE * _TILE / np.sqrt(shown.shape[1])
-    return 1.0 if beside and share > 0.5 else share
+    alike = np.corrcoef(to_host(_smoothed(power, _COARSE)).reshape(2, -1))[0, 1]
+    return 1.0 if alike < -_BY_CHANCE * _TILE / np.sqrt(scene.size) and share > 0.5 else share
