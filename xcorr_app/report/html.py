@@ -72,9 +72,14 @@ def render_report(run: RunReport, sections: Mapping[str, str] | None = None) -> 
     script = load_template("report.js").render()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     named: dict[str, Any] = {"run": run, "summaries": summaries, "sections": drawn, "level": level}
-    named |= {"heading": heading, "verdict": first}
-    named |= {"details": f"{rest[:1].upper()}{rest[1:]}." if rest else "", "next": following}
-    named |= {"script": script, "script_hash": f"sha256-{digest}"}
+    named |= {
+        "heading": heading,
+        "verdict": first,
+        "details": f"{rest[:1].upper()}{rest[1:]}." if rest else "",
+        "next": following,
+        "script": script,
+        "script_hash": f"sha256-{digest}",
+    }
     return _visible(load_template("report.html.j2").render(named))
 
 

@@ -22,7 +22,6 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.measuring.measured import Measured, Trial, near_each_other, spread, taken
 from xcorr_app.registration.model.still_layer import StillLayer
 from xcorr_app.registration.model.two_layers import TwoLayers
-from xcorr_app.registration.parts.tile_bins import evenness
 from xcorr_app.registration.pattern.joint_shifts import (
     DOUBTED,
     FIRST_SIGN,
@@ -60,9 +59,6 @@ _UNEXPLAINED = 0.005
 """Share from which the shifts measured may be those of the pattern, by whole pixels and by fractions of them."""
 _BY_CHANCE = 3.0
 """Standard errors by which it is beyond chance."""
-_EVEN = 1 / 3
-"""Evenness of a pattern at least: fewer bright things that stand still bend no shift, once the scene moves, as columns,
-dust or uneven pixels do."""
 _CLOSE = 0.3
 """Pixels (standard deviation) up to which shifts without the pattern confirm those measured."""
 _MUST_LEAVE_LESS = 0.3
@@ -234,8 +230,6 @@ def _by_layers(
         layers = TwoLayers(stack, shifts, int(np.argmin(np.abs(measured.shifts[many]).max(axis=1))))
         sigma, shifts = layers.fit(), layers.shifts
     pattern, scene = layers.pattern, layers.scene(shifts[0])
-    if evenness(pattern) < _EVEN:
-        return PatternFit(ambiguous=led)
     found = left_over(stack, shifts)
     if not (has_pattern(found, shifts) if is_seen else stands_still(found)):
         return PatternFit(ambiguous=led)
@@ -368,9 +362,14 @@ def _middle(shape: tuple[int, int]) -> Roi | None:
 
 
 def _largest(pattern: Array, scene: Array) -> float:
-    """Share of the frame where the static layer, apart from rows and columns, shows more than the moving one."""
+    """Share of the frame where the static layer, apart from rows and columns, shows more than the moving one.
+
+    All of it, where the two lie beside each other, and the static one fills more: parts are no layers.
+    """
     layers = array_namespace(pattern).stack([_without_lines(pattern[None])[0], scene])
     if _is_white(layers[0]):
         return 0.0
     power = _smoothed(_bands(layers) ** 2, _FINE)
-    return float((power[0] > power[1]).mean())
+    share = float((power[0] > power[1]).mean())
+    alike = np.corrcoef(to_host(_smoothed(power, _COARSE)).reshape(2, -1))[0, 1]
+    return 1.0 if alike < -_BY_CHANCE * _TILE / np.sqrt(scene.size) and share > 0.5 else share
