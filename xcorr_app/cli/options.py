@@ -130,12 +130,11 @@ def command(
             ctx.exit(function(options, *places))
 
         own = [argument(each.name) for each, known in options_of(kind) if known.argument]
-        made: list[click.Parameter] = []
+        made: list[click.Parameter] = [_former_option(old, "") for old in GONE]
         for each, known in options_of(kind):
             if not known.argument:
                 made.append(_click_option(each, known))
                 made += [_former_option(old, form) for old, form in known.former.items()]
-        made += [_former_option(old, "") for old in GONE]
         text = inspect.cleandoc(function.__doc__ or "")
         return GroupedCommand(name, params=[*own, *arguments, *made], callback=callback, help=text)
 

@@ -103,9 +103,10 @@ class ShiftTable:
         absent = np.setdiff1d(np.arange(count), frames)
         known = np.sort(frames[np.isfinite(values).all(axis=1)])
         if absent.size and (missing == "refuse" or known.size == 0):
-            interpolated = "interpolate them (--missing interpolate, in Python missing='interpolate')"
-            hint = "" if known.size == 0 else f": take a table of this stack, or {interpolated}"
-            raise ShapeError(f"the table lacks frames {runs_of(absent.tolist())} of {count}{hint}")
+            raise ShapeError(
+                f"the table lacks frames {runs_of(absent.tolist())} of {count}"
+                f"{': take a table of this stack, or interpolate them (missing, interpolate)' if known.size else ''}"
+            )
         for column in placed.T:
             column[absent] = np.interp(absent, known, column[known]) if absent.size else column[absent]
         return placed if self.matrices is None else placed.reshape(-1, 3, 3)

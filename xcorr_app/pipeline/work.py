@@ -130,9 +130,7 @@ class Work(Generic[OptionsT]):
 
     def on_cpu(self, note: str) -> Self:
         """The same where the CPU computes in the place of a device, and a note that says so."""
-        moved = replace(self, device=Device(np, "CPU"), notes=(*self.notes, note))
-        vars(moved)["checksums"] = self.checksums
-        return moved
+        return replace(self, device=Device(np, "CPU"), notes=(*self.notes, note))
 
     @property
     def parameters(self) -> dict[str, Any]:

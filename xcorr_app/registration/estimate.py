@@ -25,7 +25,6 @@ from xcorr_app.registration.settings import (
     Roi,
     Settings,
     Subpixel,
-    check_reach,
 )
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Progress, shown
@@ -182,7 +181,6 @@ def estimate_shifts(
     array([[ 0.,  0.],
            [ 3., -2.]])
     """
-    check_reach(max_shift)
     masks = None if mask is None else _masks(mask, moves=mask_moves)
     settings = Settings(
         max_shift=max_shift,

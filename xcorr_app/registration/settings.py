@@ -165,12 +165,6 @@ class Settings:
             return as_window(self.max_shift, shape, shape)
 
 
-def check_reach(max_shift: float | tuple[float, float] | None) -> None:
-    """Refuse a largest shift by which no frame could move."""
-    if max_shift is not None and not np.any(max_shift):
-        raise ArgumentError(f"max_shift is {max_shift}, so that no frame could move: give pixels above 0")
-
-
 @functools.lru_cache(maxsize=16)
 def _window(max_shift: float | tuple[float, float], shape: tuple[int, int]) -> ShiftWindow:
     """Asked for several times in a call."""

@@ -8,7 +8,6 @@ import hashlib
 import math
 import os
 import threading
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -36,7 +35,6 @@ _NEXT = {
     "doubtful": "look at the flagged frames; what each flag means, and what helps, stands beside it.",
     "failed": "do not use these results as they are; what to try stands with each stack.",
 }
-_HEADINGS = {"good": "Good", "doubtful": "Needs a look", "failed": "Failed"}
 _CONTROLS = (*range(0x09), *range(0x0B, 0x0D), *range(0x0E, 0x20), *range(0x7F, 0xA0))
 _DIRECTIONS = (0x061C, 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A), 0xFEFF)
 _UNSEEN = {chr(code): f"\\u{code:04x}" for code in (*_CONTROLS, *_DIRECTIONS)}
@@ -62,21 +60,14 @@ def render_report(run: RunReport, sections: Mapping[str, str] | None = None) -> 
     if len(summaries) > MANY:
         summaries.sort(key=lambda summary: ("failed", "doubtful", "good").index(summary.level))
     level, sentence = verdict(summaries)
-    heading, following = _HEADINGS[level], _NEXT[level]
-    levels = Counter[str](summary.level for summary in summaries)
-    if len(levels) > 1:
-        words = {each: f"{levels[each]} {text.lower()}" for each, text in _HEADINGS.items() if each in levels}
-        heading, following = ", ".join(words.values()), " ".join(f"{words[each]}: {_NEXT[each]}" for each in words)
-        level = "doubtful"
     first, _, rest = sentence.removesuffix(".").partition("; ")
     script = load_template("report.js").render()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     named: dict[str, Any] = {"run": run, "summaries": summaries, "sections": drawn, "level": level}
     named |= {
-        "heading": heading,
         "verdict": first,
         "details": f"{rest[:1].upper()}{rest[1:]}." if rest else "",
-        "next": following,
+        "next": _NEXT,
         "script": script,
         "script_hash": f"sha256-{digest}",
     }

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
+import scipy.sparse
 
 from tests.registration.scenes import UnreliableFrames, drifting, noise, walk
 from xcorr_app import estimate_shifts
@@ -123,22 +122,9 @@ def test_robust_least_squares_against_dense_algebra(rng):
 
 @pytest.mark.parametrize(("count", "reach"), [(1, 1), (5, 3), (64, 4), (65, 4), (200, 90), (300, 1)])
 def test_the_diagonal_of_an_inverse_is_that_of_dense_algebra(rng, count, reach):
-    factor = np.zeros((count, count + reach))
-    for column in range(count):
-        factor[column, column : column + reach + 1] = rng.uniform(-1, 1, reach + 1)
-        factor[column, column] = 1 + reach
-    lower = factor[:, :count].T
-    band = np.stack([np.append(np.diagonal(lower, -depth), np.zeros(min(depth, count))) for depth in range(reach + 1)])
+    band = rng.uniform(-1, 1, (reach + 1, count)) + (1 + reach) * np.eye(reach + 1)[:, :1]
+    lower = scipy.sparse.dia_array((band, -np.arange(reach + 1)), shape=(count, count)).toarray()
     np.testing.assert_allclose(_inverse_diagonal(band), np.diag(np.linalg.inv(lower @ lower.T)), rtol=1e-9)
-
-
-def test_the_errors_of_many_pairs_take_time_as_frames_do(rng):
-    """Of 50 000 frames they took a minute as columns of a whole inverse."""
-    count = 50_000
-    band = np.stack([np.full(count, 2.0), rng.uniform(-1, 1, count)])
-    began = time.process_time()
-    assert _inverse_diagonal(band).min() > 0
-    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize("length", [2, 3, 6])

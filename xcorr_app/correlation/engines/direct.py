@@ -62,8 +62,9 @@ class DirectCorrelator(ConvertsOnLoad):
         window: ShiftWindow,
         options: KernelOptions,
     ) -> None:
-        sums = options.sums or "float32, and in float64 where asked"
-        super().__init__(_READ[options.sum_type], f"engine 'direct' sums in {sums}")
+        super().__init__(
+            _READ[options.sum_type], f"engine 'direct' sums in {options.sums or 'float32, and in float64 where asked'}"
+        )
         self._shapes, self._window, self._options = (left_shape, right_shape), window, options
         # A stack's last chunk is smaller than the others: two plans at a time, rarely more.
         self._plan = functools.lru_cache(maxsize=8)(self._make_plan)
