@@ -44,7 +44,7 @@ LARGEST = {
     "xcorr_app/io": 4562,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1113,
-    "xcorr_app/registration": 10922,
+    "xcorr_app/registration": 10925,
     "xcorr_app/report": 1058,
     "benchmarks": 4452,
     "tests": 21150,

@@ -22,7 +22,6 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.measuring.measured import Measured, Trial, near_each_other, spread, taken
 from xcorr_app.registration.model.still_layer import StillLayer
 from xcorr_app.registration.model.two_layers import TwoLayers
-from xcorr_app.registration.parts.tile_bins import evenness
 from xcorr_app.registration.pattern.joint_shifts import (
     DOUBTED,
     FIRST_SIGN,
@@ -58,15 +57,14 @@ _UNEXPLAINED = 0.005
 """Share from which the shifts measured may be those of the pattern, by whole pixels and by fractions of them."""
 _BY_CHANCE = 3.0
 """Standard errors by which it is beyond chance."""
-_EVEN = 1 / 3
-"""Evenness of a pattern at least: fewer bright things that stand still bend no shift, once the scene moves, as columns,
-dust or uneven pixels do."""
 _MUST_LEAVE_LESS = 0.3
 """Share of what aligned frames left with the pattern, or of the scene, which they leave without it at most."""
 _MAX_LAYER = 0.65
 """Share of the frame where the static layer shows more than the moving one beyond which it is the scene."""
 _WHITE = 0.25
 """Share of a still layer, lines aside, that is not white below which it is the camera's: no optics draws pixels."""
+_TILE = 16
+"""Pixels along the sides of tiles of which the two are compared, and"""
 _FINE, _COARSE = 1.5, 6.0
 """widths in pixels between which they are: noise of pixels and gradients of brightness are no scene."""
 
@@ -252,7 +250,7 @@ def _by_layers(
         sigma, shifts = layers.fit(), layers.shifts
     pattern, scene = layers.pattern, layers.scene(shifts[0])
     found = left_over(stack, shifts)
-    if evenness(pattern) < _EVEN or not has_pattern(found, shifts):
+    if not has_pattern(found, shifts):
         return PatternFit()
     as_measured, without = left_over(stack, measured.shifts[many]), left_over(stack - pattern, shifts)
     # In units of what moves: of shifts that followed the pattern frames share that, which may be far stronger.
@@ -328,9 +326,14 @@ def _middle(shape: tuple[int, int]) -> Roi | None:
 
 
 def _largest(pattern: Array, scene: Array) -> float:
-    """Share of the frame where the static layer, apart from rows and columns, shows more than the moving one."""
+    """Share of the frame where the static layer, apart from rows and columns, shows more than the moving one.
+
+    All of it, where the two lie beside each other, and the static one fills more: parts are no layers.
+    """
     layers = array_namespace(pattern).stack([_without_lines(pattern[None])[0], scene])
     if _is_white(layers[0]):
         return 0.0
     power = _smoothed(_bands(layers) ** 2, _FINE)
-    return float((power[0] > power[1]).mean())
+    share = float((power[0] > power[1]).mean())
+    alike = np.corrcoef(to_host(_smoothed(power, _COARSE)).reshape(2, -1))[0, 1]
+    return 1.0 if alike < -_BY_CHANCE * _TILE / np.sqrt(scene.size) and share > 0.5 else share
