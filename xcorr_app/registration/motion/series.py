@@ -16,7 +16,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy  # whose parts are loaded when they are asked for
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
@@ -153,9 +152,11 @@ def _sure(found: list[FrameMotion]) -> list[Matrix]:
 
 
 def _mean(motions: list[Matrix]) -> Matrix:
-    """Mean of motions, one of their kind: of turns, by their angles."""
-    logarithms = [scipy.linalg.logm(motion).real for motion in motions]
-    return np.asarray(scipy.linalg.expm(np.mean(logarithms, axis=0)))
+    """Mean of motions, one of their kind: that of turns alone would shrink, if it were not scaled as they are."""
+    mean = np.mean(motions, axis=0)
+    scale = np.exp(np.log(np.linalg.det(motions)).mean()) / np.linalg.det(mean)
+    mean[:2, :2] *= np.sqrt(scale)
+    return np.asarray(mean)
 
 
 def _round(measuring: MotionMeasurement, found: list[FrameMotion], known: list[int], number: int) -> list[FrameMotion]:
