@@ -89,7 +89,7 @@ def test_motions_to_the_mean_count_from_the_mean_of_all(model):
 def test_the_mean_finds_faint_frames_that_one_of_them_does_not():
     (scene, *_), _ = series("rigid", 1e6, 3, count=2)
     rng = np.random.default_rng(7)
-    still = scene + 4 * scene.std() * rng.normal(size=(40, *scene.shape))
+    still = scene + 9 * scene.std() * rng.normal(size=(40, *scene.shape))
     found, template = (xc.estimate_motion(still, "rigid", each) for each in ("mean", "template"))
     assert found.trusted.sum() > template.trusted.sum()
     assert np.abs(found.shifts[found.trusted]).max() < 1.5
