@@ -77,8 +77,8 @@ def estimate_shifts(
     reference : {'first', 'last', 'mean', 'template', 'previous', 'pairs:K'}, int or ndarray
         What frames are compared with. ``template`` starts from the first frame, then repeats: mean of all aligned
         frames but the one measured, each brought to one gain and offset and only where it was seen, until no shift
-        changes by more than 0.0005 px; the first usable frame has shift zero, and `max_shift` counts from the middle of all frames.
-        ``mean`` is the same, but shifts count from the mean place of all frames.
+        changes by more than 0.0005 px; the first usable frame has shift zero, and `max_shift` counts from the middle
+        of all frames. ``mean`` is the same, but shifts count from the mean place of all frames.
         Frames whose shift is not to be trusted take no part in these. For series whose look changes: ``previous`` sums
         shifts from frame to frame; ``pairs:K`` compares with each of the K frames before, and places all by robust
         least squares. An int is a frame number, an ndarray
