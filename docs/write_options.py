@@ -27,7 +27,7 @@ HEAD = """# Options
 Every option of the [commands](commands.md), as `--help-all` shows it (written by `docs/write_options.py`); those that
 several commands have are [at the end](#options-of-several-commands). `run.json` records those that decide the results,
 with underscores, and `--resume` compares them. `xc.align` takes those of `align` as keywords, except those marked with
-*, which are for the terminal alone. An option that would change nothing beside the others is refused.
+*, which are for the terminal alone. An option that is not used beside the others is refused.
 """
 TABLE = ["", "| option | default | |", "|---|---|---|"]
 
@@ -72,7 +72,8 @@ def _row(name: str, option: Option, default: Any) -> str:
     if default is True:
         flags += f", --no-{name}"
     shown = option.unit or ("" if any(default is each for each in (None, MISSING, False, ())) else _shown(default))
-    cells = (f"`{flags}{_values(option.kind)}`{mark}", shown, option.text)
+    written = name.upper() if option.argument else flags + _values(option.kind)
+    cells = (f"`{written}`{mark}", shown, option.text)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

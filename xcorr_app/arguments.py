@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+import functools
 import reprlib
+from collections.abc import Callable
 from numbers import Real
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, DataTypeError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def renamed(**now: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Let a function say what keywords of earlier releases are called now."""
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        @functools.wraps(function)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+            for old in now.keys() & kwargs.keys():
+                raise ArgumentError(f"{function.__name__}: {old!r} is {now[old]!r} now, and takes the same values")
+            return function(*args, **kwargs)
+
+        return checked
+
+    return decorate
 
 
 def is_number(value: Any) -> bool:

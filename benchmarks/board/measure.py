@@ -80,8 +80,12 @@ def measure(way: str, many: list[Series]) -> dict[str, Any]:
 
 def _some_frames(series: Series, numbers: list[int]) -> Series:
     foreign = None if series.foreign is None else series.foreign[numbers]
-    shifts = series.shifts[numbers] - series.shifts[numbers[0]]
-    return replace(series, frames=series.frames[numbers], shifts=shifts, foreign=foreign)
+    return replace(
+        series,
+        frames=series.frames[numbers],
+        shifts=series.shifts[numbers] - series.shifts[numbers[0]],
+        foreign=foreign,
+    )
 
 
 def judged(series: Series, result: xc.ShiftResult | None) -> Found:
@@ -93,11 +97,12 @@ def judged(series: Series, result: xc.ShiftResult | None) -> Found:
     if result is not None:
         shifts, applied = result.shifts, result.applied()
         sigma, flagged = np.asarray(result.sigma, dtype=float), ~result.trusted
-    errors = [each - series.shifts for each in (shifts, applied)]
-    errors = [each - (np.nanmedian(each, axis=0) if series.zero is None else each[series.zero]) for each in errors]
-    others, moves = np.arange(count) != series.zero, series.shifts[np.isfinite(series.shifts).all(axis=1)]
-    limit = np.full(count, Settings().sigma_limit(moves))
-    return Found(*(each[others] for each in (*errors, sigma, flagged, foreign, limit)))
+    surest = int(np.where(foreign[:, None], np.inf, np.nan_to_num(sigma, nan=np.inf)).max(axis=1).argmin())
+    zero = surest if series.zero is None else series.zero
+    errors = [each - series.shifts - (each - series.shifts)[zero] for each in (shifts, applied)]
+    moves, others = series.shifts[np.isfinite(series.shifts).all(axis=1)], np.arange(count) != zero
+    columns = *errors, sigma, flagged, foreign, np.full(count, Settings().sigma_limit(moves))
+    return Found(*(each[others] for each in columns))
 
 
 def figures(found: Found) -> dict[str, float]:

@@ -37,7 +37,7 @@ class Series:
     foreign: NDArray[np.bool_] | None = None
     """(T,) frames that do not show the scene, and should be flagged."""
     zero: int | None = 0
-    """Frame by which errors are counted; None: their median, where the reference may be any frame."""
+    """Frame by which errors are counted; None: the surest, where the reference may be any frame."""
     bound: float = np.nan
     """Smallest rms error per axis of a pair of frames, where it is known."""
     options: dict[str, Any] = field(default_factory=dict)

@@ -88,6 +88,14 @@ def test_small_planes(xp, rng, shape):
     assert value[0] == plane.max()
 
 
+@pytest.mark.parametrize("count", [0, 2])
+def test_no_planes_and_planes_of_half_precision(xp, rng, count):
+    planes = rng.uniform(-1, 1, (count, 9, 11)).astype(np.float16)
+    half, single = (find_peaks(xp.asarray(each), EVERYWHERE) for each in (planes, planes.astype(np.float32)))
+    np.testing.assert_array_equal(to_host(half.row), to_host(single.row))
+    assert half.value.shape == (count,)
+
+
 @pytest.mark.parametrize("zero", [(11, 13), (2, 3), (30, -7)])
 def test_of_equal_peaks_the_one_nearest_to_shift_zero(xp, rng, zero):
     planes = rng.uniform(-1, 0.9, (5, 23, 27))

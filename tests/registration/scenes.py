@@ -33,6 +33,16 @@ def drifting(displacements, shape=(64, 72), width=0.05, seed=1, contrast=1.0, of
     return offset + contrast * np.stack(views) / deviation
 
 
+def particles(displacements, shape, seed):
+    """Views (T, Y, X) of 25 bright particles that are displaced together by (T, 2) pixels."""
+    y, x = np.mgrid[: shape[0], : shape[1]]
+    views = np.zeros((len(displacements), *shape))
+    for cy, cx in np.random.default_rng(seed).uniform(-20, max(shape) + 20, (25, 2)):
+        for view, (dy, dx) in zip(views, displacements, strict=True):
+            view += np.exp(-((y - cy - dy) ** 2 + (x - cx - dx) ** 2) / 18)
+    return views
+
+
 def walk(seed, count, step):
     """Displacements (T, 2) of a random walk with normal steps of so many pixels; the first frame's are zero."""
     path = np.cumsum(np.random.default_rng(seed).normal(0, step, (count, 2)), axis=0)

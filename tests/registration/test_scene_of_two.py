@@ -46,6 +46,29 @@ def test_a_pattern_that_stands_still_is_not_taken_for_something_that_crosses():
     assert result.trusted.all()
 
 
+@pytest.mark.share(2)
+@pytest.mark.parametrize("seed", [3, 7])
+def test_the_larger_of_two_parts_is_the_scene_and_no_pattern(seed):
+    """Of two parts beside each other the one that hardly moves is a still layer as well, and leaves nothing."""
+    way = np.arange(12)[:, None] * np.array([0.02, -0.02, 1.0, 0.3])
+    stack, right = (drifting(drift, SHAPE, 0.12, 10 * seed + k) for k, drift in enumerate((way[:, :2], way[:, 2:])))
+    stack[:, :, 106:] = right[:, :, 106:]
+    result = estimate_shifts(100 + 30 * stack + noise(stack, 10.0, seed))
+    assert np.abs(result.shifts + way[:, :2])[result.trusted].max() < 0.1
+    assert result.trusted.mean() > 0.6
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_sections_that_differ_everywhere_move_as_one(seed):
+    """A quarter of what each shows is its own: no part of it moves by itself, and all of it is sure."""
+    drift = np.random.default_rng(seed).uniform(-20, 20, (6, 2))
+    own = np.concatenate([drifting([(0, 0)], (200, 260), 0.1, 100 * seed + t) for t in range(6)])
+    stack = drifting(drift, (200, 260), 0.06, 10 * seed) + 0.6 * own
+    result = estimate_shifts(100 + 30 * stack + noise(stack, 1.0, seed))
+    assert result.trusted.all()
+    assert (np.abs(result.shifts + drift - drift[0]) < 4 * result.sigma + 1e-6).all()
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_template_is_not_blurred_by_what_moves_otherwise(seed):
     """The mean of frames that are aligned by the scene bent the shifts by tenths of a pixel, without a flag."""

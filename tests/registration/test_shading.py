@@ -1,9 +1,11 @@
 """Vignetting and other shading that stands still, brighter than the scene that moves over it."""
 
 import numpy as np
+import pytest
 from scipy import ndimage
 
 import xcorr_app as xc
+from tests.registration.scenes import drifting, rms
 from xcorr_app.registration import shading
 
 
@@ -46,6 +48,16 @@ def test_a_camera_with_shading_and_a_pattern_of_its_pixels():
     found = xc.estimate_shifts(stack, max_shift=16)
     assert np.abs(found.shifts - truth)[found.trusted].max() < 0.3
     assert found.trusted.mean() > 0.9
+
+
+@pytest.mark.parametrize("seed", [36, 37])
+def test_shading_that_no_frame_alone_tells(seed):
+    """It holds shifts of half a pixel by a fifth, less than three standard errors of any: all together tell."""
+    rng, shape = np.random.default_rng(seed), (80, 214)
+    drift = np.concatenate([[[0, 0]], rng.uniform(-0.8, 0.8, (9, 2))])
+    light = 250 * (1 - 0.35 * radius(shape) ** 2)
+    found = xc.estimate_shifts(rng.poisson(light * (1 + 0.1 * drifting(drift, shape, seed=seed))).astype(np.uint16))
+    assert rms(found.shifts + drift) < 0.06
 
 
 def test_a_smooth_thing_that_moves_is_the_scene():

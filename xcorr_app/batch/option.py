@@ -28,6 +28,8 @@ GROUPS = (
     "What is printed",
 )
 """Headings of help, in their order."""
+GONE = {"external_files": "name the files that hold the values, as frames of one movie by --layout frames"}
+"""Options of the last release that nothing has become, and what to do instead."""
 Role = Literal["result", "run", "terminal"]
 """What an option decides: the results; how they are come by, which are the same; what the command line shows."""
 
@@ -94,7 +96,7 @@ class Option:
     bare: str | None = None
     """What the option means alone; a value then follows it after an equals sign."""
     needs: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    """Values that another option must have; else this one would change nothing, and is refused."""
+    """Values that another option must have; else this one is not used, and is refused."""
     excludes: tuple[str, ...] = ()
     """Options beside which it makes no sense."""
     former: Mapping[str, str] = field(default_factory=dict)
@@ -133,7 +135,7 @@ class CommandOptions:
     Raises
     ------
     ArgumentError
-        A value is unknown or out of range, or an option would change nothing beside the others.
+        A value is unknown or out of range, or an option is not used beside the others.
     """
 
     def __post_init__(self) -> None:
@@ -155,7 +157,7 @@ class CommandOptions:
             if getattr(self, other, values[0]) not in values:
                 flag = f"--{other.replace('_', '-')}"
                 words = [flag if value is True else f"{flag} {value}" for value in values if value is not None]
-                raise ArgumentError(f"{own} goes with {' or '.join(words)}: it would change nothing here; leave it out")
+                raise ArgumentError(f"{own} goes with {' or '.join(words)}: it is not used here; leave it out")
         for other in known.excludes:
             if other in given:
                 raise ArgumentError(f"{own} and {given[other].flag(other)} exclude each other: give one of them")
@@ -180,6 +182,9 @@ class CommandOptions:
     def renewed(cls, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
         """Values by the names that options have now, and what to say of those that had others in the last release."""
         values, notes = dict(given), []
+        for old in GONE:
+            if values.pop(old, None):
+                raise ArgumentError(f"--{old.replace('_', '-')} is gone: {GONE[old]}")
         for each, known in options_of(cls):
             for old, form in known.former.items():
                 value = values.pop(old, None)

@@ -15,7 +15,7 @@ import click
 from click.core import ParameterSource
 
 from xcorr_app.batch import values
-from xcorr_app.batch.option import GROUPS, CommandOptions, OneOf, Option, Text, Within, options_of
+from xcorr_app.batch.option import GONE, GROUPS, CommandOptions, OneOf, Option, Text, Within, options_of
 from xcorr_app.cli.process import WRONG_USAGE, one_line_failures
 from xcorr_app.errors import XcorrError
 
@@ -130,7 +130,7 @@ def command(
             ctx.exit(function(options, *places))
 
         own = [argument(each.name) for each, known in options_of(kind) if known.argument]
-        made: list[click.Parameter] = []
+        made: list[click.Parameter] = [_former_option(old, "") for old in GONE]
         for each, known in options_of(kind):
             if not known.argument:
                 made.append(_click_option(each, known))

@@ -48,7 +48,7 @@ def shares(count: int) -> list[list[int]]:
     return [cores[number::count] or [cores[number % len(cores)]] for number in range(count)]
 
 
-STARTED = "xcorr-begun"
+STARTED = "xcorr-started"
 """Topic of the event by which a worker says that it begins a task: of one that dies nothing else is known."""
 
 _ONE_AT_A_TIME = threading.Lock()

@@ -77,7 +77,10 @@ class ShiftTable:
         """
         beyond = self.frames[self.frames >= count]
         if beyond.size:
-            raise ShapeError(f"the table has frames {runs_of(sorted(beyond.tolist()))}, the stack {count} in all")
+            raise ShapeError(
+                f"the table has frames {runs_of(sorted(beyond.tolist()))}, the stack {count} in all: take a table of "
+                "this stack, or leave those lines out"
+            )
         return self._placed(self.frames, count, missing)
 
     def for_files(self, names: Sequence[str], missing: Missing = "refuse") -> NDArray[np.float64]:
@@ -86,7 +89,7 @@ class ShiftTable:
         Raises ShapeError as `for_frames` does.
         """
         if len(set(self.files)) < len(self.files) or len(set(names)) < len(names):
-            raise ShapeError("several frames come from one file: match them by number")
+            raise ShapeError("several frames come from one file")
         at = {name: i for i, name in enumerate(names)}
         unknown = [name for name in self.files if name not in at]
         if unknown:
@@ -100,8 +103,10 @@ class ShiftTable:
         absent = np.setdiff1d(np.arange(count), frames)
         known = np.sort(frames[np.isfinite(values).all(axis=1)])
         if absent.size and (missing == "refuse" or known.size == 0):
-            hint = "" if known.size == 0 else ": take a table of this stack, or interpolate them"
-            raise ShapeError(f"the table lacks frames {runs_of(absent.tolist())} of {count}{hint}")
+            raise ShapeError(
+                f"the table lacks frames {runs_of(absent.tolist())} of {count}"
+                f"{': take a table of this stack, or interpolate them (missing, interpolate)' if known.size else ''}"
+            )
         for column in placed.T:
             column[absent] = np.interp(absent, known, column[known]) if absent.size else column[absent]
         return placed if self.matrices is None else placed.reshape(-1, 3, 3)

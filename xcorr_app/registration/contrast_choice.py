@@ -29,8 +29,9 @@ _TRIED = 3
 """Frames that both are compared on, beside the one that these are compared with."""
 _MIN_SIDE = 96
 """Rows and columns below which there is nothing local about a Gaussian of the default width."""
-_BINNED_FROM = 2 * _MIN_SIDE
-"""The same of bins of 2 x 2 pixels, which are enough to try on."""
+_BINNED_FROM = 320
+"""Rows and columns from which bins of 2 x 2 pixels are enough to try on: a soft scene of 192 behind a still rim is lost
+in them."""
 _EVEN = 0.95
 """Evenness of an image above which no part outvotes the others."""
 _AGREE_WITHIN = 0.15

@@ -33,10 +33,10 @@ def same_shifts(one: Measured, other: Measured) -> bool:
 
     The other's own errors do not count: a part with a motion of its own makes them as large as what it changes.
     """
-    known = one.partial & np.isfinite(one.shifts + other.shifts).all(axis=1)
+    known = one.partial & np.isfinite(one.shifts + other.shifts).all(axis=1) & (one.sigma > 0).all(axis=1)
     errors = np.hypot(one.sigma, 0.0 if one.shared is None else one.shared)[known]
-    off = np.abs(one.shifts - other.shifts)[known] / errors
-    return bool(known.any() and np.median(off.max(axis=1)) < _SAME)
+    beyond = np.abs(one.shifts - other.shifts)[known] - _SAME * errors
+    return bool(known.any() and np.median(beyond.max(axis=1)) < 0)
 
 
 def excess(

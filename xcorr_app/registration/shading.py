@@ -30,8 +30,8 @@ _MAX_SHARE = 0.5
 """Of the variance of binned frames: a smooth part that is less bends shifts by little."""
 _SAMPLED_FRAMES = 9
 _OFF, _MAX_SIGMA_RATIO = 3.0, 0.8
-"""Standard errors by which shifts without it differ from those measured, as a rule; or their standard errors over those
-before, from which they are better in any case."""
+"""Standard errors by which shifts without it are larger than those measured, all together; or their standard errors
+over those before, from which they are better in any case."""
 _NEARER = 0.02
 """Of the shifts without it, the share by which those before may be larger."""
 _HELD = 3.0
@@ -93,13 +93,16 @@ def unshaded(frames: Frames, measured: Measured, settings: Settings, measure: Tr
     sure = found.valid(settings)[1:]
     if 2 * sure.sum() <= sure.size:
         return None
-    sigma, sigma_before = found.sigma[1:][sure], measured.sigma[some[1:]][sure]
-    off = (np.abs(shifts - before)[sure] / np.hypot(sigma, sigma_before)).max(axis=1)
+    shifts, before, sigma, sigma_before = (
+        each[sure] for each in (shifts, before, found.sigma[1:], measured.sigma[some[1:]])
+    )
     # What stands still holds shifts near zero: without it they are larger, or else it was not that.
-    nearer_zero = (shifts * before)[sure].sum() > (1 + _NEARER) * (shifts**2)[sure].sum()
-    if nearer_zero or not (np.median(off) > _OFF or np.median(sigma) < _MAX_SIGMA_RATIO * np.median(sigma_before)):
+    larger = float((shifts * (shifts - before) - sigma**2).sum())
+    beyond_chance = larger > _OFF * np.sqrt((shifts**2 * sigma**2).sum())
+    nearer_zero = larger < -_NEARER * float((shifts**2).sum())
+    if nearer_zero or not (beyond_chance or np.median(sigma) < _MAX_SIGMA_RATIO * np.median(sigma_before)):
         return None
-    still = _stands_still(images[0], images[1:][sure], shifts[sure], frames.shape)
+    still = _stands_still(images[0], images[1:][sure], shifts, frames.shape)
     return UnshadedFrames(frames, shading) if still else None
 
 

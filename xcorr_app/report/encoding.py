@@ -136,15 +136,17 @@ def film(frames: NDArray[np.uint8], limit: int) -> Film:
     most `limit` bytes or is as small as can be.
     """
     while True:
-        gap = np.full((len(frames), frames.shape[2], _GAP), 128, np.uint8)
-        strip = np.concatenate([frames[:, 0], gap, frames[:, 1]], axis=2)
+        before = np.pad(frames[:, 0], ((0, 0), (0, 0), (0, _GAP)), constant_values=128)
+        strip = np.concatenate([before, frames[:, 1]], axis=2)
         for quality in _FILM_QUALITIES:
             data = jpeg(strip.reshape(-1, strip.shape[2]), quality)
             if len(data) <= limit:
                 return Film(data, len(frames), strip.shape[1:])
-            if len(data) > _HOPELESS * limit and _smaller(frames) is not None:
+            if len(data) > _HOPELESS * limit and (smaller := _smaller(frames)) is not None:
                 break
-        if (smaller := _smaller(frames)) is None:
+        else:
+            smaller = _smaller(frames)
+        if smaller is None:
             return Film(data, len(frames), strip.shape[1:])
         frames = smaller
 

@@ -63,9 +63,14 @@ def render_report(run: RunReport, sections: Mapping[str, str] | None = None) -> 
     first, _, rest = sentence.removesuffix(".").partition("; ")
     script = load_template("report.js").render()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    named: dict[str, Any] = {"run": run, "summaries": summaries, "sections": drawn, "level": level, "verdict": first}
-    named |= {"details": f"{rest[:1].upper()}{rest[1:]}." if rest else "", "next": _NEXT[level]}
-    named |= {"script": script, "script_hash": f"sha256-{digest}"}
+    named: dict[str, Any] = {"run": run, "summaries": summaries, "sections": drawn, "level": level}
+    named |= {
+        "verdict": first,
+        "details": f"{rest[:1].upper()}{rest[1:]}." if rest else "",
+        "next": _NEXT,
+        "script": script,
+        "script_hash": f"sha256-{digest}",
+    }
     return _visible(load_template("report.html.j2").render(named))
 
 

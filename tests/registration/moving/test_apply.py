@@ -218,3 +218,8 @@ def test_borders_are_those_of_scipy(xp, border, theirs, shift):
     out = xp.empty((1, 13, 11))
     assert shift_frames(xp.asarray(frame[None]), [shift], mode=border, out=out)[0] is out
     assert np.array_equal(host(out)[0], moved)
+
+
+def test_keywords_of_earlier_releases_are_told_by_their_names_now():
+    with pytest.raises(ArgumentError, match="'order' is 'interpolation' now"):
+        apply_shifts(np.zeros((1, 8, 8)), (0, 0), order=1)  # type: ignore[call-arg]

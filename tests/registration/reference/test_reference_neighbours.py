@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from tests.registration.scenes import UnreliableFrames, drifting, noise, walk
 from xcorr_app import estimate_shifts
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.reference.earlier_frames import EarlierUsable, GivenFrames, earlier
-from xcorr_app.registration.reference.pair_shifts import solve_pairs
+from xcorr_app.registration.reference.pair_shifts import _inverse_diagonal, solve_pairs
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames, SmoothedFrames
 from xcorr_app.registration.stack.preparation import prepare
@@ -117,6 +118,13 @@ def test_robust_least_squares_against_dense_algebra(rng):
     variance = np.diag(np.linalg.inv(normal[1:, 1:])) * weights.mean() * found.scatter**2
     np.testing.assert_allclose(found.variance[1:], variance, rtol=0.35)
     assert found.variance[0] < 1e-9
+
+
+@pytest.mark.parametrize(("count", "reach"), [(1, 1), (5, 3), (64, 4), (65, 4), (200, 90), (300, 1)])
+def test_the_diagonal_of_an_inverse_is_that_of_dense_algebra(rng, count, reach):
+    band = rng.uniform(-1, 1, (reach + 1, count)) + (1 + reach) * np.eye(reach + 1)[:, :1]
+    lower = scipy.sparse.dia_array((band, -np.arange(reach + 1)), shape=(count, count)).toarray()
+    np.testing.assert_allclose(_inverse_diagonal(band), np.diag(np.linalg.inv(lower @ lower.T)), rtol=1e-9)
 
 
 @pytest.mark.parametrize("length", [2, 3, 6])

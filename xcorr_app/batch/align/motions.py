@@ -34,8 +34,8 @@ class Warped:
     warp: Warp
     files: dict[str, bytes]
     """Content of the files that tell of it, by name."""
-    common: tuple[slice, slice]
-    """Part of the reference that every frame shows."""
+    back: Warp | None = None
+    """Warps what the reference shows to where the frames have it, where that is known."""
     bends: Bends | None = None
     """What the report shows of frames whose parts move otherwise."""
     turns: tuple[tuple[float, float], ...] | None = None
@@ -107,7 +107,8 @@ _ENGINE = "gauss-newton"
 
 def measured_by_motion(frames: SourceFrames, options: AlignOptions, resources: StackResources) -> Measured:
     """Measure motions of whole frames."""
-    measure = partial(motion_against, basis=basis_of(options.model), max_sigma=options.settings.sure_sigma)
+    how: Any = {"max_sigma": options.settings.sure_sigma, "masks": options.settings.masks}
+    measure = partial(motion_against, basis=basis_of(options.model), **how)
     result, correction = _measured(measure, frames, options, resources)
     applied, shape = result.applied(options.policy), frames.shape
     matrices = np.round(applied, 9)
@@ -121,7 +122,7 @@ def measured_by_motion(frames: SourceFrames, options: AlignOptions, resources: S
         warped=Warped(
             by_matrices(matrices),
             {"motion.csv": motion_csv(frames, result, matrices)},
-            warped_common_area(matrices, shape),
+            by_matrices(np.linalg.inv(matrices).astype(np.float64)),
             turns=turns,
         ),
     )
@@ -136,20 +137,6 @@ def motion_csv(frames: SourceFrames, result: MotionResult, applied: NDArray[np.f
     measured |= {"applied_angle": angle_of(applied), "applied_scale": scale_of(applied)}
     elements = {f"m{row}{column}": applied[:, row, column] for row in range(2) for column in range(3)}
     return frames_csv(frames, result.flags, measured, elements)
-
-
-def warped_common_area(matrices: NDArray[np.float64], shape: tuple[int, int]) -> tuple[slice, slice]:
-    """The largest part of the reference, of its shape and about its middle, that every frame shows."""
-    half = (np.array(shape) - 1) / 2
-    kept = matrices[np.isfinite(matrices).all(axis=(1, 2))]
-    for share in np.arange(1.0, 0.04, -0.02):
-        corners = np.array([[*(half * (1 + share * np.array([y, x]))), 1.0] for y in (-1, 1) for x in (-1, 1)])
-        places = np.einsum("tij,cj->tci", kept, corners)[..., :2]
-        if ((places >= -1e-3) & (places <= np.array(shape) - 1 + 1e-3)).all():
-            break
-    first = np.ceil(half - share * half).astype(int)
-    last = np.floor(half + share * half).astype(int)
-    return slice(int(first[0]), int(last[0]) + 1), slice(int(first[1]), int(last[1]) + 1)
 
 
 _NOTE = (
@@ -170,7 +157,7 @@ def measured_by_patches(frames: SourceFrames, options: AlignOptions, resources: 
     kept = replace(result, doubtful=options.policy)
     files = {"motion.npz": kept.archive(), "patches.csv": _frames_csv(frames, result, field)}
     warp = by_fields(applied, (field.rows, field.columns))
-    warped = Warped(warp, files, _fields_common_area(applied, shape), _bends(field, result.trusted))
+    warped = Warped(warp, files, bends=_bends(field, result.trusted))
     return Measured(as_shifts(result, PATCHES, _NOTE, settings.window(shape)), correction, warped=warped)
 
 
@@ -217,14 +204,3 @@ def _bends(field: Field, trusted: NDArray[np.bool_]) -> Bends | None:
         arrows=tuple(tuple((float(dy), float(dx)) for dy, dx in line) for line in away[most].round(4)),
         size=tuple(map(tuple, np.median(size[trusted], axis=0).round(4).tolist())),
     )
-
-
-def _fields_common_area(shifts: NDArray[np.float64], shape: tuple[int, int]) -> tuple[slice, slice]:
-    """A part of the reference that every frame shows; the middle where there is none."""
-    kept = shifts[np.isfinite(shifts).all(axis=(1, 2, 3))]
-    parts = []
-    for axis, size in enumerate(shape):
-        along = kept[..., axis] if len(kept) else np.zeros(1)
-        first, last = int(np.ceil(max(along.max(), 0.0))), size - int(np.ceil(max(-along.min(), 0.0)))
-        parts.append(slice(first, last) if last - first > 1 else slice(size // 2, size // 2 + 1))
-    return parts[0], parts[1]

@@ -25,6 +25,8 @@ MOTION_INTERPOLATIONS: dict[str, int] = {"nearest": 0, "linear": 1, "cubic": 3}
 """Those by which frames are turned; cubic is a spline here."""
 _SHIFTS = {"motion": ("translation",)}
 """What only goes with shifts."""
+_WHOLE_FRAMES = {"motion": tuple(name for name in choices.MOTIONS if name != "patches")}
+"""What goes with motions of whole frames, too."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class AlignOptions(MovingOptions):
         values.MASK,
         group="Measuring",
         brief=True,
-        needs=_SHIFTS,
+        needs=_WHOLE_FRAMES,
         former={"mask_moves": "moving:{new}"},
     )
     roi: Roi | None = option(
@@ -146,6 +148,7 @@ class AlignOptions(MovingOptions):
         "auto: all on a GPU, 32 of a stack on a CPU, which measures by an FFT itself.",
         values.VERIFY,
         group="Checks",
+        needs=_SHIFTS,
         former={"tolerance": "{new}:{old}"},
     )
     apply: bool = flag("Write the aligned stacks, or only measure.", on=True, group="Run")
@@ -188,7 +191,7 @@ class AlignOptions(MovingOptions):
             raise ArgumentError(f"channel {self.first_channel} does not exist: channels count from 0")
         if self.max_shift in (0, (0, 0)):
             raise ArgumentError(f"max_shift is {self.max_shift}, so that no frame could move: give pixels above 0")
-        if self.settings.masks is not None:
+        if self.settings.masks is not None and self.model == "translation":
             from xcorr_app.registration.masked.estimate import check_masks
 
             check_masks(self.reference, self.settings)

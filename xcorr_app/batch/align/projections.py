@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.memory import attempt, bytes_within_limit, release_unused
 from xcorr_app.registration.assessment_sums import AssessmentSums, SharedArea, Side, extents_of, shared_area
-from xcorr_app.registration.masked.assessment import MaskedFrames
+from xcorr_app.registration.masked.assessment import MaskedFrames, by_shifts
 from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.moving.translation import working_type
 from xcorr_app.registration.settings import Roi
+from xcorr_app.registration.warping.warp import Warp
 from xcorr_app.report.pictures import PREVIEW_SIDE, THUMBNAIL_SIDE, Pictures, block_mean, block_side, preview_of
 
 _BAND = 5
@@ -133,12 +134,13 @@ class Projections:
         Frames of which the first few are kept as thumbnails.
     roi : (slice, slice), optional
         Part of the frame that is measured.
-    common : (slice, slice), optional
-        Part that all frames cover once they are moved, where that does not follow from their shifts.
     defects : (n, 2) array, optional
         Hot and dead pixels, which say nothing of how good the result is.
     masks : Masks, optional
         Pixels that count: others are in no figure and in no picture.
+    warps : (Warp, Warp), optional
+        What moves frames that are not only shifted, and moves back what counts after: what a frame does not show then
+        is in no figure and in no picture.
     """
 
     def __init__(
@@ -147,18 +149,18 @@ class Projections:
         shifts: NDArray[np.float64],
         flagged: list[int],
         roi: Roi | None = None,
-        common: tuple[slice, slice] | None = None,
         defects: NDArray[np.intp] | None = None,
         masks: Masks | None = None,
+        warps: tuple[Warp, Warp] | None = None,
     ) -> None:
         self._extents = extents_of(shape, shifts)
         kept = np.isfinite(shifts).all(axis=1)
         shared = shared_area(shape, self._extents[kept])
-        if masks is not None:
-            common = slice(0, shape[0]), slice(0, shape[1])
-        if common is not None:
-            shared = SharedArea(common, np.ones(int(kept.sum()), dtype=bool)) if kept.sum() > 1 else None
-        self._masked = None if masks is None else MaskedFrames(masks, shifts)
+        self._masked: MaskedFrames | None = None
+        if masks is not None or warps is not None:
+            whole = slice(0, shape[0]), slice(0, shape[1])
+            shared = SharedArea(whole, np.ones(int(kept.sum()), dtype=bool)) if kept.sum() > 1 else None
+            self._masked = MaskedFrames(masks or Masks("finite"), warps or (by_shifts(shifts), by_shifts(-shifts)))
         middle = shape[0] // 2
         self._band = slice(max(0, middle - _BAND // 2), min(shape[0], middle + _BAND // 2 + 1))
         self._shape = shape
@@ -168,7 +170,7 @@ class Projections:
         self.sums: AssessmentSums | None = None
         """For :func:`xcorr_app.registration.assessment.assessment_of`."""
         if shared is not None:
-            self.sums = AssessmentSums(shared, roi, defects, shifts[kept], masked=masks is not None)
+            self.sums = AssessmentSums(shared, roi, defects, shifts[kept], masked=self._masked is not None)
         self._before, self._after = PixelSums(self._band), PixelSums(self._band)
         self._numbers: list[int] = []
         self._thumbnails: dict[int, NDArray[np.float32]] = {}
@@ -200,7 +202,7 @@ class Projections:
         extents = self._extents[list(numbers)]
         # Values near the limit of float64 may overflow: a picture is for looking at only.
         with np.errstate(over="ignore", invalid="ignore"), _beside(self.sums, before, after):
-            if self._before.are_exact_with(before):
+            if self._masked is None and self._before.are_exact_with(before):
                 self._before.add_exactly(before, None)
                 self._after.add_exactly(after, extents)
             else:

@@ -203,6 +203,7 @@ def _title(work: Work[AlignOptions]) -> str:
 def _facts(work: Work[AlignOptions], engines: str) -> tuple[tuple[str, str], ...]:
     """What ran on what; nothing that differs between a run and the same run resumed."""
     options, s = work.options, work.options.settings
+    of_shifts = options.model == "translation"
     measured = f"{s.normalization}, sub-pixel {s.subpixel}" + (f" (1/{s.upsample} px)" if s.subpixel == "dft" else "")
     extras = [f"prefilter {s.prefilter}"] if s.prefilter.name else []
     if s.roi is not None:
@@ -221,8 +222,8 @@ def _facts(work: Work[AlignOptions], engines: str) -> tuple[tuple[str, str], ...
         ("Input", ", ".join(str(path) for path in work.inputs)),
         ("Device", f"{work.device.description}; {processor()}"),
         ("Engine", engines),
-        ("Measured by", "; ".join([measured, *extras])),
-        ("Checked against the float64 FFT", checked),
+        ("Measured by", "; ".join([measured, *extras]) if of_shifts else f"motion {options.motion}"),
+        ("Checked against the float64 FFT", checked if of_shifts else "not checked: only shifts are"),
         ("Output", written),
         ("Versions", ", ".join(f"{name} {version}" for name, version in versions().items() if name != "xcorr-app")),
     )

@@ -136,14 +136,15 @@ def _moved(
         raise InputError(_NOTHING_KEPT.format(name=spec.name, frames=frames.count))
     ending = output_ending(options.format.partition(":")[0], frames.source.metadata)
     target = folder / f"{spec.name}_aligned{ending}" if options.apply else None
-    covers, common, defects = moves, None, result.defects
+    covers, defects, warps = moves, result.defects, None
     if warped is not None:
-        covers, common, defects = np.where(np.isfinite(moves), 0.0, np.nan), warped.common, None
+        covers, defects = np.where(np.isfinite(moves), 0.0, np.nan), None
+        warps = warped.warp, warped.back or warped.warp
     flagged, settings = [row.frame for row in rows if row.is_flagged], options.settings
     projections = None
     if options.report == "full":
         masks = settings.masks if result.counted is None else Masks.of(result.counted)
-        projections = Projections(frames.shape, covers, flagged, settings.roi, common, defects, masks)
+        projections = Projections(frames.shape, covers, flagged, settings.roi, defects, masks, warps)
     moved = Moved(0, None, None)
     if projections is not None or target is not None:
         with resources.step("move"):

@@ -75,6 +75,11 @@ class Apply(OneFile[ApplyOptions]):
         notes = [*spec.notes, *resources.notes, *moved.notes]
         if not moves.kept.all():
             notes.append(f"Without a shift and left out: frames {runs_of(np.flatnonzero(~moves.kept).tolist())}.")
+        if moves.lacking:
+            notes.append(
+                f"Not in the table: frames {runs_of(moves.lacking)}; interpolated between its lines, moved as the "
+                "first or last of them beyond."
+            )
         if moved.area is not None:
             rows, columns = moved.area
             notes.append(f"Cropped to rows {rows.start}:{rows.stop} and columns {columns.start}:{columns.stop}.")

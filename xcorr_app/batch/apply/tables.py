@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -37,6 +37,8 @@ class Moves:
     """Pixels that a frame, its middle where it turns, or a part of it is moved by; NaN where none is."""
     warp: Warp | None = None
     """Warps frames that do not move as a whole; `shifts` only say then which are left out."""
+    lacking: tuple[int, ...] = ()
+    """Frames that the table does not have."""
 
     @property
     def kept(self) -> NDArray[np.bool_]:
@@ -122,13 +124,18 @@ def moves_of(table_file: Path | InputError, frames: SourceFrames, options: Apply
     by_name = options.match == "name" or (options.match == "auto" and _names_agree(table, names))
     try:
         if by_name and not table.files:
-            raise ShapeError("the table names no files: match by number")
+            raise ShapeError("the table names no files")
         if by_name:
-            return of_table(table.for_files(names, options.missing), "by file name", frames.shape)
-        return of_table(table.for_frames(frames.count, options.missing), "by frame number", frames.shape)
+            moves, listed = table.for_files(names, options.missing), set(table.files)
+            lacking = [number for number, name in enumerate(names) if name not in listed]
+        else:
+            moves = table.for_frames(frames.count, options.missing)
+            lacking = np.setdiff1d(np.arange(frames.count), table.frames).tolist()
     except ShapeError as error:
-        hint = f" (--missing interpolate), or try --match {'number' if by_name else 'name'}"
+        hint = "; --match number goes by the numbers of frames" if by_name else ""
         raise InputError(f"{table_file}: {error}{hint}") from error
+    matched = "by file name" if by_name else "by frame number"
+    return replace(of_table(moves, matched, frames.shape), lacking=tuple(lacking))
 
 
 def _paired(given: Path, series: Sequence[SeriesSpec]) -> Tables:

@@ -35,10 +35,13 @@ class FieldOptions(StackOptions):
         group="Results",
         brief=True,
     )
-    window: int = _measuring(32, "Rows and columns of a window, in pixels.", int)
-    step: int = _measuring(16, "Pixels, at most, from one window to the next.", int)
+    window: int = _measuring(32, "Rows and columns of a window, in pixels.", Within(8))
+    step: int = _measuring(16, "Pixels, at most, from one window to the next.", Within(1))
     max_displacement: float | None = _measuring(
-        None, "Largest displacement in pixels along each axis.", float, unit="half a window"
+        None,
+        "Largest displacement in pixels along each axis.",
+        Within(0, above=True, whole=False),
+        unit="half a window",
     )
     refine: Literal["none", "icgn"] = _measuring(
         "none",
@@ -58,7 +61,7 @@ class FieldOptions(StackOptions):
     median_threshold: float = option(
         3.0,
         "Residual of the normalised median test above which a vector is interpolated from its neighbours.",
-        float,
+        Within(0, above=True, whole=False),
     )
     axis: Axis | None = shared_options.axis()
     channel: str | int | None = shared_options.channel(unit="the first")

@@ -116,7 +116,7 @@ class Fields(Work[FieldOptions]):
     @classmethod
     def found(cls, inputs: Sequence[Path], options: FieldOptions) -> Discovery:
         """Two images A and B in the order in which they were named, which their names need not sort into; or stacks."""
-        if len(inputs) != 2 or not all(path.is_file() for path in inputs):
+        if len(inputs) != 2 or any(path.is_dir() for path in inputs):
             return super().found(inputs, options)
         series = [each for path in inputs for each in super(Fields, cls).found([path], options).series]
         sizes = [each.open().metadata.sizes for each in series]

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.errors import DataTypeError
 from xcorr_app.gpu.runtime.arrays import Array
 
 
@@ -43,6 +44,23 @@ class AsTheyAre:
     def right(self, matrices: Array) -> Array:
         """Return right matrices ``(..., H', W')``."""
         return matrices
+
+
+class ConvertsOnLoad:
+    """Base of correlators whose kernels take matrices as they are, of the types that they `read`."""
+
+    def __init__(self, read: frozenset[np.dtype[Any]], refusal: str) -> None:
+        self._read, self._refusal = read, refusal
+
+    def left(self, matrices: Array) -> Array:
+        """Return matrices as they are, unless the kernels do not read their type."""
+        if matrices.dtype not in self._read:
+            raise DataTypeError(
+                f"{self._refusal}, the matrices are {matrices.dtype}: convert them to float32, or use engine 'fft'"
+            )
+        return matrices
+
+    right = left
 
 
 class Engine(Protocol):

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.correlation.choice import decide_planes
+from xcorr_app.correlation.engines.base import ConvertsOnLoad
 from xcorr_app.correlation.problem import problem_of
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.errors import DataTypeError
 from xcorr_app.gpu.direct.kernels import ELEMENTS
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.plan import Plan, plan_of
@@ -52,7 +52,7 @@ class DirectEngine:
         return DirectCorrelator(left_shape, right_shape, window, self._options)
 
 
-class DirectCorrelator:
+class DirectCorrelator(ConvertsOnLoad):
     """The kernels for fixed shapes and a fixed window."""
 
     def __init__(
@@ -62,20 +62,12 @@ class DirectCorrelator:
         window: ShiftWindow,
         options: KernelOptions,
     ) -> None:
+        super().__init__(
+            _READ[options.sum_type], f"engine 'direct' sums in {options.sums or 'float32, and in float64 where asked'}"
+        )
         self._shapes, self._window, self._options = (left_shape, right_shape), window, options
         # A stack's last chunk is smaller than the others: two plans at a time, rarely more.
         self._plan = functools.lru_cache(maxsize=8)(self._make_plan)
-
-    def left(self, matrices: Array) -> Array:
-        """Return matrices as they are, unless the kernels do not read their type."""
-        if matrices.dtype not in _READ[self._options.sum_type]:
-            raise DataTypeError(
-                f"engine 'direct' sums in {self._options.sums or 'float32'}, the matrices are {matrices.dtype}: "
-                "convert them to float32, ask for sums of float64, or use engine 'fft'"
-            )
-        return matrices
-
-    right = left
 
     def sums(self, left: Array, right: Array) -> Array:
         """Plain sums of every pair, shape ``(N, M, ny, nx)``, of the type that is summed in."""

@@ -169,24 +169,23 @@ class BlockFFTCorrelator(AsTheyAre):
 
     def sums(self, left: Array, right: Array) -> NDArray[np.floating]:
         """Multiply the spectra and transform back, shape ``(N, M, ny, nx)``."""
-        lefts, rights = left, right
-        batch = np.broadcast_shapes(lefts.shape[:2], rights.shape[:2])
-        planes = np.empty((*batch, *self._plane), rights.dtype)
-        sets = batch[0] if rights.shape[0] == 1 else 1
-        values, spectrum, total = thread_memory(3, (*self._size, 2), rights.dtype)
+        batch = np.broadcast_shapes(left.shape[:2], right.shape[:2])
+        planes = np.empty((*batch, *self._plane), right.dtype)
+        sets = batch[0] if right.shape[0] == 1 else 1
+        values, spectrum, total = thread_memory(3, (*self._size, 2), right.dtype)
         values[:] = 0
         totals = [total, *(np.empty_like(total) for _ in range(sets - 1))]
         complex_spectrum, *complex_totals = (_as_complex(pairs) for pairs in (spectrum, *totals))
         # Each step writes over what is not needed any more: the less memory, the more of it is cached.
         complex_product = complex_spectrum if sets == 1 else np.empty_like(complex_spectrum)
-        for n, m in np.ndindex(rights.shape[:2]):
-            of_lefts = lefts[n : n + 1] if 1 < lefts.shape[0] == rights.shape[0] else lefts
-            of_lefts = of_lefts[:, min(m, lefts.shape[1] - 1)]
+        for n, m in np.ndindex(right.shape[:2]):
+            of_lefts = left[n : n + 1] if 1 < left.shape[0] == right.shape[0] else left
+            of_lefts = of_lefts[:, min(m, left.shape[1] - 1)]
             for block, parts in enumerate(self._rights):
                 if block in self._shorter:
                     values[:] = 0
                 for component, part in enumerate(parts):
-                    of_part = rights[n, m][part]
+                    of_part = right[n, m][part]
                     values[: of_part.shape[0], : of_part.shape[1], component] = of_part
                 cv2.dft(values, spectrum)
                 for total, of_left in zip(complex_totals, of_lefts, strict=True):

@@ -42,20 +42,19 @@ class WholeFFTCorrelator(AsTheyAre):
 
     def sums(self, left: Array, right: Array) -> NDArray[np.floating]:
         """Multiply the spectra and transform back, shape ``(N, M, ny, nx)``."""
-        lefts, rights = left, right
-        batch = np.broadcast_shapes(lefts.shape[:2], rights.shape[:2])
-        planes = np.empty((*batch, *self._plane), rights.dtype)
-        rows, columns = rights.shape[-2:]
+        batch = np.broadcast_shapes(left.shape[:2], right.shape[:2])
+        planes = np.empty((*batch, *self._plane), right.dtype)
+        rows, columns = right.shape[-2:]
         # In single precision OpenCV transforms all rows at once in less time than a part of them; 0 is all.
-        known, wanted = (0, 0) if rights.dtype == np.float32 else (rows, self._plane[0])
-        values, spectrum, product, inverse = thread_memory(4, self._size, rights.dtype)
+        known, wanted = (0, 0) if right.dtype == np.float32 else (rows, self._plane[0])
+        values, spectrum, product, inverse = thread_memory(4, self._size, right.dtype)
         values[rows:] = 0
         values[:rows, columns:] = 0
-        for n, m in np.ndindex(rights.shape[:2]):
-            values[:rows, :columns] = rights[n, m]
+        for n, m in np.ndindex(right.shape[:2]):
+            values[:rows, :columns] = right[n, m]
             cv2.dft(values, spectrum, nonzeroRows=known)
-            for i in range(batch[0]) if rights.shape[0] == 1 else (n,):
-                of_left = lefts[min(i, lefts.shape[0] - 1), min(m, lefts.shape[1] - 1)]
+            for i in range(batch[0]) if right.shape[0] == 1 else (n,):
+                of_left = left[min(i, left.shape[0] - 1), min(m, left.shape[1] - 1)]
                 cv2.mulSpectrums(of_left, spectrum, 0, product, conjB=True)
                 cv2.dft(product, inverse, cv2.DFT_INVERSE | cv2.DFT_REAL_OUTPUT, nonzeroRows=wanted)
                 planes[i, m] = inverse[: self._plane[0], : self._plane[1]]

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.correlation.choice import decide_planes
-from xcorr_app.correlation.engines.base import Correlator
+from xcorr_app.correlation.engines.base import ConvertsOnLoad, Correlator
 from xcorr_app.correlation.problem import problem_of
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.errors import DataTypeError
 from xcorr_app.gpu.direct.kernels import max_pairs
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.problem import Problem
@@ -55,26 +54,16 @@ class TensorEngine:
         return TensorCorrelator(left_shape, right_shape, window, self._options)
 
 
-class TensorCorrelator:
+class TensorCorrelator(ConvertsOnLoad):
     """The kernels for fixed shapes, a fixed window and a precision."""
 
     def __init__(
         self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, options: KernelOptions
     ) -> None:
+        super().__init__(_READ, "engine 'tensor' reads integers of at most 16 bits and float32")
         self._shapes, self._window, self._options = (left_shape, right_shape), window, options
         self._split = 1 if options.precision == "fp16" else 2
         self._tables = tables_for(self._problem(1, 1, 1))
-
-    def left(self, matrices: Array) -> Array:
-        """Return matrices as they are, unless the kernels do not read their type."""
-        if matrices.dtype not in _READ:
-            raise DataTypeError(
-                f"engine 'tensor' reads integers of at most 16 bits and float32, the matrices are {matrices.dtype}: "
-                "convert them to float32, or use engine 'fft'"
-            )
-        return matrices
-
-    right = left
 
     def sums(self, left: Array, right: Array) -> Array:
         """Plain sums of every pair, shape ``(N, M, ny, nx)``, float32."""

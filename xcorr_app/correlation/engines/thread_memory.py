@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _SHAPES = 3
-"""Of which arrays are kept in a thread: those of single and of double precision, where frames are checked."""
+"""Pairs of shape and type whose arrays a thread keeps: of the measurement, of its check in float64, and one more."""
 
 _Key = tuple[tuple[int, ...], str]
 _OF_THREAD = threading.local()

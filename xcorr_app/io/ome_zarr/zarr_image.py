@@ -106,6 +106,10 @@ class ZarrImage:
     """The array, where its chunks are read without the zarr library."""
     samples: int = 1
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the planes that are kept."""
+        return {name: value for name, value in vars(self).items() if name != "_block"}
+
     @property
     def page_count(self) -> int:
         """Number of planes."""

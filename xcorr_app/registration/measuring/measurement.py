@@ -287,7 +287,8 @@ class Measurement(OnePass):
         taken: NDArray[np.bool_] = trusted & parts.out.any(axis=(1, 2)) & np.isfinite(without.shifts).all(axis=1)
         taken &= masks.surer(columns.sigma, without.sigma, taken)
         scene = scene_of_two(self, reference, verified, columns, without, taken)
-        return columns.replaced(without, taken) if scene is None else scene
+        # Of a scene that changes everywhere, what tiles differ by tells no other motion: all of it is surer.
+        return scene or (columns.replaced(without, taken) if taken.any() else columns)
 
     def _may_pay(self, columns: Measured, trusted: NDArray[np.bool_], parts: masks.Parts, reference: Reference) -> bool:
         """Ask a few frames of a longer stack whether they are surer without parts, or these are a second scene."""

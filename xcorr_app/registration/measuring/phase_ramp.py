@@ -18,23 +18,21 @@ structures move differently, as over the fixed pattern of a camera's pixels: not
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
-import scipy  # whose parts are loaded when they are asked for
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.columns import FineShifts
 from xcorr_app.registration.measuring.match import Comparison
+from xcorr_app.registration.measuring.spectral_cells import CELLS, Lattice, lattice_of, sums_over_cells
 
 Floats = NDArray[np.float64]
 
 _FLANK = 12
 """Pixels over which a window rises."""
-_CELLS = 64
-"""Cells of the frequency plane per cycle and pixel, along each axis."""
 _WIDE = (8, 2, 0)
 """Rings averaged on either side of one, from coarse to fine."""
 _DOUBT = 4.0
@@ -100,7 +98,7 @@ def _refined(
 ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     """Shifts and standard errors of some frames, and which windows were too far from the shift found."""
     shape = (int(rights.shape[1]), int(rights.shape[2]))
-    lattice = _lattice(*shape)
+    lattice = lattice_of(*shape)
     at_once = max(1, _PIXELS_AT_ONCE[array_namespace(rights) is not np] // (shape[0] * shape[1]))
     parts = [slice(first, first + at_once) for first in range(0, rows.size, at_once)]
     if not parts:
@@ -123,92 +121,6 @@ def _refined(
     return start + found.step, sigma, late
 
 
-@dataclass(frozen=True)
-class _Lattice:
-    """Frequencies of padded images, and cells of them."""
-
-    shape: tuple[int, int]
-    axes: tuple[Floats, Floats]
-    """Frequencies in cycles per pixel of rows, and of columns up to below the Nyquist frequency."""
-    order: NDArray[np.intp]
-    """(m,) cells from inner rings outwards, in which all else counts them."""
-    y: Floats
-    x: Floats
-    """(m,) angular frequencies of their middles."""
-    ring: NDArray[np.intp]
-    """(m,)"""
-    starts: NDArray[np.intp]
-    """Where rings begin."""
-    count: Floats
-    """Real values of a ring."""
-    doubts: tuple[Floats, ...]
-    """Of `_doubts`."""
-
-    def summed(self, values: Array) -> Array:
-        """Sums over cells (n, m) of values (n, rows, columns)."""
-        rows = values.reshape(len(values), _CELLS, -1, values.shape[2]).sum(axis=2)
-        sums = rows.reshape(len(values), _CELLS * _CELLS // 2, -1).sum(axis=2)
-        return 2 * sums[:, array_namespace(values).asarray(self.order)]
-
-    def of_rings(self, values: Array) -> Array:
-        """Sums over rings (n, rings) of values (n, m); on a host what comes of a frame depends on no other."""
-        xp = array_namespace(values)
-        if xp is np:
-            return np.add.reduceat(values, self.starts, axis=1)
-        return values @ xp.asarray((self.ring[:, None] == np.arange(self.count.size)).astype(np.float64))
-
-
-@functools.lru_cache(maxsize=8)
-def _lattice(height: int, width: int) -> _Lattice:
-    shape = (_whole_cells(height), _whole_cells(width))
-    y: Floats = (np.fft.fftfreq(_CELLS, 1 / _CELLS)[:, None] + 0.5) / _CELLS - 0.5 / shape[0]
-    x: Floats = (np.arange(_CELLS // 2)[None] + 0.5) / _CELLS - 0.5 / shape[1]
-    ring = np.rint(np.hypot(y, x) * _CELLS).astype(np.intp).ravel()
-    order = np.argsort(ring, kind="stable")
-    count = np.bincount(ring) * 2.0 * height * width / _CELLS**2
-    y, x = (2 * np.pi * each.ravel()[order] for each in np.broadcast_arrays(y, x))
-    starts = np.searchsorted(ring[order], np.arange(count.size))
-    axes: tuple[Any, Any] = np.fft.fftfreq(shape[0]), np.fft.fftfreq(shape[1])[: shape[1] // 2]
-    return _Lattice(shape, axes, order, y, x, ring[order], starts, count, _doubts(count))
-
-
-def _whole_cells(size: int) -> int:
-    """A length that is padded to cells, and transformed fast."""
-    return _CELLS * int(scipy.fft.next_fast_len(-(-size // _CELLS), real=True))
-
-
-def _windows(shape: tuple[int, ...], start: Floats) -> tuple[list[NDArray[np.float32]], list[NDArray[np.float32]]]:
-    """Windows (n, h) and (n, w) of reference images, and of frames, over what overlaps at shifts (n, 2)."""
-    whole = np.rint(start)
-    rest = start - whole
-    sides: list[list[NDArray[np.float32]]] = []
-    for first, offset in ((np.maximum(whole, 0), rest / 2), (np.maximum(-whole, 0), -rest / 2)):
-        along = []
-        for axis, size in enumerate(shape):
-            length = size - np.abs(whole[:, axis, None])
-            within = np.arange(size) - first[:, axis, None]
-            inner = (within >= 0) & (within < length)
-            place = within - offset[:, axis, None]
-            rise = np.clip((np.minimum(place, length - 1 - place) - 0.5) / _FLANK, 0, 1)
-            along.append(np.where(inner, np.sin(rise * np.pi / 2) ** 2, 0).astype(np.float32))
-        sides.append(along)
-    return sides[0], sides[1]
-
-
-def _spectra(images: Array, windows: list[NDArray[np.float32]], lattice: _Lattice) -> Array:
-    """Half spectra of images under windows, without the means of lines and the Nyquist frequencies."""
-    xp, fft = array_namespace(images), fft_namespace(images)
-    y, x = (xp.asarray(each) for each in windows)
-    y, x = y[:, :, None], x[:, None, :]
-    seen = images.astype(xp.float32) * y
-    seen = (seen - seen.sum(axis=1, keepdims=True) / y.sum(axis=1, keepdims=True) * y) * x
-    seen -= seen.sum(axis=2, keepdims=True) / x.sum(axis=2, keepdims=True) * x
-    spectra = fft.rfft2(seen, s=lattice.shape)[:, :, :-1]
-    spectra[:, :, 0] *= np.float32(0.5**0.5)  # the other columns stand for two
-    spectra[:, lattice.shape[0] // 2] = 0
-    return spectra
-
-
 class _Cells(NamedTuple):
     """Of n frames, where they live."""
 
@@ -227,20 +139,15 @@ class _Cells(NamedTuple):
         return _Cells(*(each[at] for each in self))
 
 
-def _cells(lefts: Array, rights: Array, rows: NDArray[np.intp], start: Floats, lattice: _Lattice) -> _Cells:
+def _cells(lefts: Array, rights: Array, rows: NDArray[np.intp], start: Floats, lattice: Lattice) -> _Cells:
     """Transform images of frames under their windows, moved by where they start."""
     xp = array_namespace(rights)
-    of_left, of_right = _windows(rights.shape[1:], start)
-    a = _spectra(lefts if lefts.shape[0] == 1 else lefts[rows], of_left, lattice)
-    b = _spectra(rights[rows], of_right, lattice)
-    ramps = [np.exp(-2j * np.pi * start[:, i, None] * f).astype(np.complex64) for i, f in enumerate(lattice.axes)]
-    cross = xp.conj(a) * b
-    cross *= xp.asarray(ramps[0])[:, :, None]
-    cross *= xp.asarray(ramps[1])[:, None, :]
-    left, right = (lattice.of_rings(lattice.summed(each.real**2 + each.imag**2).astype(np.float64)) for each in (a, b))
+    lefts = lefts if lefts.shape[0] == 1 else lefts[rows]
+    left, right, cross = sums_over_cells(lefts, rights[rows], start, lattice, _FLANK)
+    left, right = lattice.of_rings(left), lattice.of_rings(right)
     pairs = xp.stack([_near(left, wide) * _near(right, wide) for wide in _WIDE], axis=1)
     power = xp.sqrt(xp.maximum(left * right, 1e-300)) / xp.asarray(np.maximum(lattice.count, 1))
-    return _Cells(lattice.summed(cross).astype(np.complex128), power, xp.sqrt(xp.maximum(pairs, 1e-300)))
+    return _Cells(cross, power, xp.sqrt(xp.maximum(pairs, 1e-300)))
 
 
 class _Solved(NamedTuple):
@@ -269,7 +176,7 @@ def _some_band_differs(found: _Solved) -> NDArray[np.bool_]:
         return np.asarray((move**2 > _DIFFER * doubt).any(axis=(1, 2)))
 
 
-def _by_bands(cells: _Cells, lattice: _Lattice, step: Floats, bands: tuple[float, ...]) -> _Solved:
+def _by_bands(cells: _Cells, lattice: Lattice, step: Floats, bands: tuple[float, ...]) -> _Solved:
     """Of one frame, by the highest band that no lower one contradicts; NaN where very low ones do."""
     found = _solved(cells, lattice, step[None], _BANDS[0])
     for band in bands:
@@ -296,9 +203,10 @@ def _near(values: Array, wide: int) -> Array:
     return found / (wide + 1)
 
 
-def _doubts(count: Floats) -> tuple[Floats, ...]:
+@functools.lru_cache(maxsize=8)
+def _doubts(lattice: Lattice) -> tuple[Floats, ...]:
     """(rings,) for every width of averages: the variance of a coherence near zero, times `_DOUBT`."""
-    doubts = []
+    doubts, count = [], lattice.count
     for wide in _WIDE:
         kernel = 1 - np.abs(np.arange(-wide, wide + 1)) / (wide + 1)
         spread = np.convolve(count, kernel**2)[wide : wide + count.size]
@@ -307,18 +215,18 @@ def _doubts(count: Floats) -> tuple[Floats, ...]:
     return tuple(doubts)
 
 
-def _coherence(cross: Array, cells: _Cells, lattice: _Lattice) -> Array:
+def _coherence(cross: Array, cells: _Cells, lattice: Lattice) -> Array:
     """Coherence of rings (n, rings): of many together, and of fewer where these surely say something else."""
     xp = array_namespace(cross)
     sums, coherence = lattice.of_rings(cross), xp.zeros_like(cells.power)
-    for i, (wide, doubt) in enumerate(zip(_WIDE, lattice.doubts, strict=True)):
+    for i, (wide, doubt) in enumerate(zip(_WIDE, _doubts(lattice), strict=True)):
         apart = _near(sums, wide) / cells.averaged[:, i] - coherence
         unsure = xp.asarray(doubt) * (1 - xp.clip(coherence, 0, 1) ** 2) ** 2
         coherence = coherence + apart * xp.clip(1 - unsure / xp.maximum(apart**2, 1e-300), 0, 1)
     return xp.clip(coherence, 0, 1 - 1e-7)
 
 
-def _weighted(cells: _Cells, lattice: _Lattice, step: Floats) -> tuple[Array, Array]:
+def _weighted(cells: _Cells, lattice: Lattice, step: Floats) -> tuple[Array, Array]:
     """What cells (n, m) contribute at steps (n, 2): real and imaginary parts of the cross-spectrum, weighted."""
     xp = array_namespace(cells.cross)
     y, x, steps = xp.asarray(lattice.y), xp.asarray(lattice.x), xp.asarray(step)
@@ -331,7 +239,7 @@ def _weighted(cells: _Cells, lattice: _Lattice, step: Floats) -> tuple[Array, Ar
     return weight * even, weight * side
 
 
-def _sums(even: Array, side: Array, lattice: _Lattice) -> tuple[Floats, Floats]:
+def _sums(even: Array, side: Array, lattice: Lattice) -> tuple[Floats, Floats]:
     """Hessians (n, rings, 3) and slopes (n, rings, 2) of what cells contribute, from the middle to each ring."""
     xp = array_namespace(even)
     y, x = xp.asarray(lattice.y), xp.asarray(lattice.x)
@@ -340,9 +248,9 @@ def _sums(even: Array, side: Array, lattice: _Lattice) -> tuple[Floats, Floats]:
     return sums[..., :3], sums[..., 3:]
 
 
-def _last(band: float, lattice: _Lattice) -> int:
+def _last(band: float, lattice: Lattice) -> int:
     """The last ring of a band."""
-    return min(int(band * _CELLS), lattice.count.size - 1)
+    return min(int(band * CELLS), lattice.count.size - 1)
 
 
 def _newton(hessian: Floats, slope: Floats) -> tuple[Floats, Floats]:
@@ -357,7 +265,7 @@ def _newton(hessian: Floats, slope: Floats) -> tuple[Floats, Floats]:
     return step, inverse
 
 
-def _solved(cells: _Cells, lattice: _Lattice, start: Floats, band: float) -> _Solved:
+def _solved(cells: _Cells, lattice: Lattice, start: Floats, band: float) -> _Solved:
     """Steps from where the cells were computed, by frequencies of a band."""
     step, going, last = start.copy(), np.arange(len(start)), _last(band, lattice)
     for _ in range(_STEPS):
@@ -383,7 +291,7 @@ def _solved(cells: _Cells, lattice: _Lattice, start: Floats, band: float) -> _So
     return _Solved(step, variance, information, power, hessian[:, rings], slope[:, rings])
 
 
-def _scatter(side: Array, lattice: _Lattice) -> Floats:
+def _scatter(side: Array, lattice: Lattice) -> Floats:
     """Covariance (n, 2, 2) of sums of slopes, by products of each cell with itself and its neighbours.
 
     Windows and padding make neighbours alike.
@@ -391,7 +299,7 @@ def _scatter(side: Array, lattice: _Lattice) -> Floats:
     xp = array_namespace(side)
     back = np.argsort(lattice.order)
     ty, tx = (
-        (side * xp.asarray(each))[:, xp.asarray(back)].reshape(len(side), _CELLS, -1) for each in (lattice.y, lattice.x)
+        (side * xp.asarray(each))[:, xp.asarray(back)].reshape(len(side), CELLS, -1) for each in (lattice.y, lattice.x)
     )
     around_y, around_x = _around(ty), _around(tx)
     p, q, r = ((one * near).sum(axis=(1, 2)) for one, near in ((ty, around_y), (ty, around_x), (tx, around_x)))

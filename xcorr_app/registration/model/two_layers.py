@@ -46,8 +46,8 @@ _UNDETERMINED = 0.05
 _MIN_GAIN = 0.1
 _GAUGE = 1e-9
 """Share of the largest curvature below which shifts are those of all frames and the scene together."""
-_BLOCK, _MIN_BLOCKS = 16, 3
-"""Rows and columns of a block, whose sums of scores tell how they scatter; so many of them along an axis at least."""
+_BLOCK = 16
+"""Rows and columns of a block, whose sums of scores tell how they scatter."""
 
 Floats = NDArray[np.float64]
 
@@ -278,8 +278,6 @@ class TwoLayers:
         """
         at = self._at
         rows, columns = (side // _BLOCK for side in at.shape)
-        if min(rows, columns) < _MIN_BLOCKS:
-            return np.ones((len(moved), 2))
         part = np.s_[:, : rows * _BLOCK, : columns * _BLOCK]
         rest, over = at.images(left / self._noise)[part], []
         for k in at.slopes:

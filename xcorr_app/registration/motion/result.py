@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.arguments import renamed
 from xcorr_app.arrays.kinds import as_array, labelled_like
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array
@@ -137,6 +138,7 @@ class MotionResult(FrameResult):
         found[:, :2, 2] = between(matrices[:, :2, 2], taken)
         return np.where(taken[:, None, None], self.matrices, about_corner(found, self.shape))
 
+    @renamed(order="interpolation", mode="border")
     def apply(
         self,
         stack: Array,

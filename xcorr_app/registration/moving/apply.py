@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from xcorr_app.arguments import as_number
+from xcorr_app.arguments import as_number, renamed
 from xcorr_app.arrays.axes import Axes, named_axes
 from xcorr_app.arrays.kinds import as_array, exact_float64, is_lazy, keeps_labels, rounded_to
 from xcorr_app.arrays.lazy import moved_by_frame
@@ -54,6 +54,7 @@ _SUPPORTED = tuple(
 )
 
 
+@renamed(order="interpolation", mode="border")
 @keeps_labels
 def apply_shifts(
     stack: Array,

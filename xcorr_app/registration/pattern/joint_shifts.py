@@ -49,10 +49,6 @@ _ROUNDING = 1e-4
 _AT_ONCE = 16
 _FAR, _NEAR = 3.0, 0.5
 """Pixels of motion from which rims tell more than they confuse, and by which shifts then change at most."""
-_FOLLOWED, _MIN_REACH = 0.5, 1.0
-"""Share of the scene's motion below which shifts measured are none of it, and pixels that it moves by at least."""
-_NOT_MEASURED = 0.3
-"""Share of the changes that shifts which followed a pattern leave at least, with both layers."""
 
 Taken = Callable[[NDArray[np.intp]], Array]
 
@@ -73,6 +69,10 @@ class JointShifts:
             "A fixed pattern, which stands still while the scene moves by a few pixels (camera or illumination; "
             f"{100 * self.strength:.0f} % of the scene's contrast), was fitted together with the shifts."
         )
+
+    def is_near(self, others: NDArray[np.float64]) -> bool:
+        """Whether shifts are next to others."""
+        return bool(np.nanmax(np.abs(self.shifts - others) - _PERHAPS_OFF * self.sigma) < _LARGE)
 
     def replacing(self, measured: Measured) -> Measured:
         """Shifts measured, replaced by these; what an engine and its check differ by stays so."""
@@ -105,57 +105,19 @@ def signs_of_two_layers(images: Array, shifts: NDArray[np.float64]) -> float:
     return deviations if _MIN_SHARE < share < _MAX_SHARE else 0.0
 
 
-def followed_pattern(stack: Array, shifts: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Shifts (n, 2) to begin with, from what changes in a stack (n, h, w); None where those measured explain it.
-
-    A pattern that outshines the scene holds all shifts near zero, which are then no beginning for anything.
-    """
-    layers = TwoLayers(_of_one_gain(stack)).thinned()
-    left, chance = layers.unexplained(shifts - shifts[0])
-    if not left > max(_NOT_MEASURED, _BY_CHANCE * chance):
-        return None
-    if (slow := layers.slow_motion()) is None:
-        return None
-    found = []
-    for sign in (1.0, -1.0):  # to first order, both explain the same
-        with suppress(np.linalg.LinAlgError):
-            fit = layers.fit(sign * slow)
-            found.append((layers.cost(fit.shifts), fit.shifts))
-    if not found:
-        return None
-    begin = min(found, key=lambda fit: fit[0])[1]
-    return begin if _is_farther(begin, shifts) else None
-
-
-def _is_farther(found: NDArray[np.float64], shifts: NDArray[np.float64]) -> bool:
-    reach, before = (float(np.linalg.norm(each - each.mean(axis=0))) for each in (found, shifts))
-    return before < _FOLLOWED * reach and float(np.ptp(found, axis=0).max()) > _MIN_REACH
-
-
-def _of_one_gain(stack: Array) -> Array:
-    """Frames (n, h, w) that show what they share alike: a scene that bleaches is no motion."""
-    stack = stack - stack.mean(axis=(1, 2), keepdims=True)
-    mean = stack.mean(axis=0)
-    gain = (stack * mean).sum(axis=(1, 2)) / (mean * mean).sum()
-    return stack - (gain - 1)[:, None, None] * mean
-
-
 def fitted_together(
     stack: Array,
     numbers: NDArray[np.intp],
     begin: NDArray[np.float64],
     measured: Measured,
     taken: Taken,
-    start: NDArray[np.float64] | None = None,
 ) -> tuple[JointShifts | None, bool]:
     """Fit both layers to a stack (n, h, w) of the frames with these numbers, whose shifts (n, 2) were measured.
 
-    The fit starts from these, or where they are of no use, from others. Returns the shifts of all frames, `taken` by
+    Returns the shifts of all frames, `taken` by
     number, or None; and whether two layers were found whose motion against each other is not known.
     """
-    layers, held = TwoLayers(stack), _held(measured, numbers)
-    elsewhere = start is not None
-    start = begin if start is None else start
+    layers, held, start = TwoLayers(stack), _held(measured, numbers), begin
     for model in (layers.thinned(), layers):
         try:
             fit = model.fit(start, held)
@@ -168,14 +130,12 @@ def fitted_together(
     if _is_contradicted(fit.shifts, begin - begin[held], np.hypot(fit.sigma, measured.sigma[numbers])):
         return None, False
     of_measured, _ = layers.unexplained(begin - begin[held])
-    if elsewhere and not _is_farther(fit.shifts, begin):
-        return None, False
     if abs(left) > max(_BY_RIM, _BY_CHANCE * chance) and of_measured - left < _BETTER * max(
         abs(of_measured), abs(left)
     ):
         return None, False
     reach, before = (float(np.ptp(each, axis=0).max()) for each in (fit.shifts, begin))
-    if fit.scale_error > _UNKNOWN_SCALE or (reach > _MAX_CHANGE * before and not elsewhere):
+    if fit.scale_error > _UNKNOWN_SCALE or reach > _MAX_CHANGE * before:
         return None, True
     off = np.abs(fit.shifts - (begin - begin[held]))
     if reach >= _largest_motion(stack.shape[1:]) or not (off > _SURELY_OFF * fit.sigma).any():
@@ -193,8 +153,6 @@ def fitted_together(
     for first in range(0, others.size, _AT_ONCE):
         some = others[first : first + _AT_ONCE]
         about = (measured.shifts[some] - centre) @ longer + of_fit
-        if elsewhere:
-            about = np.stack([np.interp(some, numbers, axis) for axis in fit.shifts.T], axis=1)
         try:
             placed = layers.placed(taken(some), about, fit) if nearer is None else nearer[0].placed(taken(some), about)
             shifts[some], sigma[some] = placed

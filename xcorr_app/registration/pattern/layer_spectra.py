@@ -24,8 +24,6 @@ _LOWEST_LIMIT, _HIGHEST_LIMIT = 0.05, 0.3
 _THINNED, _MIN_FREQUENCIES = 8, 250
 """Of so many frequencies one is enough for a first fit, if there are as many of these."""
 
-_SURE, _ROUNDS = 3.0, 6
-"""Times the largest part that chance has from which something moves, and rounds in which it is found."""
 
 _GAIN_ROUNDS, _MIN_GAIN = 12, 1e-6
 
@@ -120,35 +118,6 @@ class LayerSpectra:
         deviations = float((weight * excess).sum() / np.sqrt(max((weight**2).sum() * self._overlap, 1e-300)))
         return float((one - two - left).sum() / max(signal.sum(), 1e-300)), deviations
 
-    def slow_motion(self) -> Floats | None:
-        """Shifts (T, 2) of what changes, but for their length and sign; None where no more than noise does.
-
-        To first order a scene S that moves changes by ``i k d S``: the products of frames are those of their motions,
-        along rows or along columns where frequencies along these alone are looked at. Noise is no part of the products
-        of different frames.
-        """
-        direction = self._k / np.maximum(np.hypot(*self._k), 1e-12)
-        weights = np.stack([direction[0] ** 2, direction[1] ** 2, direction[0] * direction[1]])
-        # Of their mean, each frame's noise is a part.
-        of_mean = [float((weight * self._noise).sum()) / self.count for weight in weights]
-        products = [
-            ((self._rest * weight) @ self._rest.conj().T).real + part
-            for weight, part in zip(weights, of_mean, strict=True)
-        ]
-        chance = [float(np.sqrt((weight**2 * self._noise**2).sum() * self._overlap / 2)) for weight in weights]
-        parts = [_largest_part(product) for product in products[:2]]
-        sure = [
-            float(np.dot(part, part)) > _SURE * least * np.sqrt(self.count)
-            for part, least in zip(parts, chance, strict=False)
-        ]
-        if not any(sure):
-            return None
-        y, x = (part if known else 0 * part for part, known in zip(parts, sure, strict=True))
-        together = np.outer(y, x) + np.outer(x, y)
-        np.fill_diagonal(together, 0)
-        found = np.stack([y, x if float((together * products[2]).sum()) >= 0 else -x], axis=1)
-        return found / float(np.abs(found).max())
-
     def _phases(self, shifts: Floats) -> Complex:
         of_rows, of_columns = (
             np.exp(1j * shift[:, None] * grid)[:, place]
@@ -156,16 +125,6 @@ class LayerSpectra:
         )
         phases: Complex = of_rows * of_columns
         return phases
-
-
-def _largest_part(products: Floats) -> Floats:
-    """Vector (n,) whose products with itself are next to those (n, n) of frames, whatever each has with itself."""
-    products = products.copy()
-    for _ in range(_ROUNDS):
-        values, vectors = np.linalg.eigh(products)
-        part: Floats = vectors[:, -1] * np.sqrt(max(values[-1], 0.0))
-        np.fill_diagonal(products, part**2)
-    return part
 
 
 class Rings:

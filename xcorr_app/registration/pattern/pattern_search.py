@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.measuring.measured import Measured, Trial
 from xcorr_app.registration.model.two_layers import TwoLayers
-from xcorr_app.registration.parts.tile_bins import binned
 from xcorr_app.registration.pattern.one_layer import Residual, left_over
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames
@@ -25,8 +22,6 @@ _MIN_SHARE = 0.004
 _DEVIATIONS, _OF_REST = 6.0, 0.15
 """Standard errors of that, and share of all that such frames leave: of what moves or changes, less comes back."""
 _MAX_ITERATIONS = 4
-_AT_FIRST, _ALL = 5, 1.0
-"""Frames that are measured before others are, and the share of them that must be lost for these to be spared."""
 _CONVERGED = 0.3
 """Change of the shifts, in pixels, from which the likelihood of both layers finds the rest."""
 
@@ -44,26 +39,6 @@ def stands_still(found: Residual) -> bool:
 def has_pattern(found: Residual, shifts: NDArray[np.float64]) -> bool:
     """Whether something stands still while the scene moves."""
     return moves(shifts) and stands_still(found)
-
-
-def search_pattern(stack: Array, settings: Settings, measure: Trial) -> NDArray[np.float64] | None:
-    """Shifts (n, 2) of what moves in float frames (n, h, w), begun with no idea of them; None where nothing does."""
-    scale = 1
-    if min(stack.shape[1:]) >= BINNED_FROM and settings.roi is None:
-        window = settings.window((int(stack.shape[1]), int(stack.shape[2])))
-        reach = (max(window.dy_max, -window.dy_min) / 2, max(window.dx_max, -window.dx_min) / 2)
-        stack, settings, scale = binned(stack), replace(settings, max_shift=reach), 2
-    moving = stack - stack.mean(axis=0)
-    # A few frames of which none finds the first hold no second scene: all others are not measured for that.
-    few = moving[:: max(1, len(moving) // _AT_FIRST)]
-    lost = len(few) < len(moving) and _of_scene(few, settings, measure, _ALL) is None
-    found = None if lost else _of_scene(moving, settings, measure)
-    if found is None or not has_pattern(rest := left_over(stack, found.shifts), scale * found.shifts):
-        return None
-    if rest.share > 2 * rest.static:  # once what moves is found, what stands still is most of the rest
-        return None
-    shifts = in_turns(stack, found.shifts, settings, measure)
-    return None if shifts is None else scale * shifts
 
 
 def in_turns(

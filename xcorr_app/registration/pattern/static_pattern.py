@@ -22,25 +22,22 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.measuring.measured import Measured, Trial, near_each_other, spread, taken
 from xcorr_app.registration.model.still_layer import StillLayer
 from xcorr_app.registration.model.two_layers import TwoLayers
-from xcorr_app.registration.parts.tile_bins import evenness
 from xcorr_app.registration.pattern.joint_shifts import (
     DOUBTED,
     FIRST_SIGN,
     SURE,
     JointShifts,
     fitted_together,
-    followed_pattern,
     hardly_moves,
     signs_of_two_layers,
 )
 from xcorr_app.registration.pattern.one_layer import Residual, left_over, residual_of
+from xcorr_app.registration.pattern.pair_layers import over_still_layer
 from xcorr_app.registration.pattern.pattern_search import (
     BINNED_FROM,
     has_pattern,
     in_turns,
     moves,
-    search_pattern,
-    stands_still,
 )
 from xcorr_app.registration.quality import on_edge, signal_fraction
 from xcorr_app.registration.settings import Roi, Settings
@@ -60,26 +57,12 @@ _UNEXPLAINED = 0.005
 """Share from which the shifts measured may be those of the pattern, by whole pixels and by fractions of them."""
 _BY_CHANCE = 3.0
 """Standard errors by which it is beyond chance."""
-_EVEN = 1 / 3
-"""Evenness of a pattern at least: fewer bright things that stand still bend no shift, once the scene moves, as columns,
-dust or uneven pixels do."""
-_CLOSE = 0.3
-"""Pixels (standard deviation) up to which shifts without the pattern confirm those measured."""
 _MUST_LEAVE_LESS = 0.3
 """Share of what aligned frames left with the pattern, or of the scene, which they leave without it at most."""
 _MAX_LAYER = 0.65
 """Share of the frame where the static layer shows more than the moving one beyond which it is the scene."""
-_EITHER = 0.72
-"""Share up to which it may be the scene or not, and the shifts measured are those of either."""
-_CLEARLY_LARGER = 0.85
-"""Share beyond which it is the scene, however little the other layer moves."""
-_TOLD_APART = 10.0
-"""Pixels of motion from which a pattern that the first shifts followed is told from the scene to 0.2 pixels."""
 _WHITE = 0.25
 """Share of a still layer, lines aside, that is not white below which it is the camera's: no optics draws pixels."""
-_LED, _MIN_LED = 1.5, 16
-"""Pixels of motion below which shifts may be those of a pattern that outshines the scene; frames that are enough to
-tell it from chance, a lamp or focus that changes."""
 _TILE = 16
 """Pixels along the sides of tiles of which the two are compared, and"""
 _FINE, _COARSE = 1.5, 6.0
@@ -151,24 +134,54 @@ def without_pattern(
     """Look for a fixed pattern in frames, `measured` as they are, and take it away; `measure` measures them anew."""
     is_open = settings.by_default and min(settings.measured_shape(frames.shape)) >= _MIN_SIDE
     usable = near_each_other(measured, frames.shape) if is_open else np.zeros(0, np.intp)
-    may_be_led = usable.size >= _MIN_LED and _hold_still(measured, usable)
-    is_little = usable.size < _MIN_FRAMES or (rest.is_noise and not may_be_led)
-    if is_little or _some_leave_nothing(frames, measured, settings):
+    few = PatternFit()
+    # Averages of the same frames share their noise, which stands still.
+    may_lie_over = usable.size > 1 and measured.linear is None and settings.smooth_time == 1
+    if may_lie_over and not replace(rest, share=abs(rest.share)).is_little:
+        sure = usable[~measured.lost(settings)[usable]]
+        few = _by_pairs(frames, spread(sure, _MIN_FRAMES), measured, settings)
+    if usable.size < _MIN_FRAMES:
+        return few
+    if few.joint is not None and few.joint.is_near(np.zeros(2)):
         return PatternFit()
-    plain = replace(settings, roi=None, prefilter=Prefilter(), contrast=Contrast())
-    middle = replace(plain, roi=_middle(frames.shape))
     pixels = frames.shape[0] * frames.shape[1]
     many = spread(usable, min(_MAX_FRAMES, max(_MIN_FRAMES_TAKEN, _PIXELS // pixels)))
+    plain = replace(settings, roi=None, prefilter=Prefilter(), contrast=Contrast())
+    fit = _by_stack(frames, usable, many, measured, plain, settings, measure, rest)
+    # What does not bend the shifts of a few frames bends those of no other.
+    if few.joint is None or fit.joint is not None or fit.frames is not None or few.joint.is_near(measured.shifts):
+        return fit
+    led = _by_pairs(frames, sure, measured, settings)
+    if led.joint is None:
+        return led
+    # All frames together say it better, if both layers are all that they show.
+    fit = _by_layers(frames, led.joint.replacing(measured), replace(plain, roi=settings.roi), measure, many)
+    return fit if fit.leaves_nothing else led
+
+
+def _by_stack(
+    frames: Frames,
+    usable: NDArray[np.intp],
+    many: NDArray[np.intp],
+    measured: Measured,
+    plain: Settings,
+    settings: Settings,
+    measure: Trial,
+    rest: Residual,
+) -> PatternFit:
+    """The same of frames that are enough to take a pattern off."""
+    if rest.is_noise or _some_leave_nothing(frames, measured, settings):
+        return PatternFit()
+    middle, within = replace(plain, roi=_middle(frames.shape)), replace(plain, roi=settings.roi)
     doubted, signs = False, 0.0
     first = spread(usable, _FIRST_LOOK)
     # Parts that move otherwise, or frames that turn: only what explains these as well is a better word for them.
     moves_otherwise = measured.occluded or measured.linear is not None
     if (
-        not (rest.is_noise or moves_otherwise)
+        not moves_otherwise
         and hardly_moves(frames.shape, measured.shifts[first])
         and signs_of_two_layers(taken(frames, first, middle), measured.shifts[first]) > FIRST_SIGN
     ):
-        within = replace(plain, roi=settings.roi)
         reference = usable[np.argmin(np.abs(measured.shifts[usable]).max(axis=1))]
         chosen = np.union1d(many, reference)
         stack = taken(frames, chosen, within)
@@ -180,86 +193,78 @@ def without_pattern(
             )
             if together is not None:
                 return PatternFit(joint=together)
-    # Two layers for certain, though not the shifts of one against the other.
-    led = signs > SURE and doubted
-    if may_be_led and not moves_otherwise:
-        together, led = _led_by_pattern(frames, measured, replace(plain, roi=settings.roi), many)
-        if together is not None:
-            return PatternFit(joint=together)
     if rest.is_little:
-        return PatternFit(ambiguous=doubted or led)
+        return PatternFit(ambiguous=doubted)
     few = spread(usable, _SAMPLED_FRAMES)
     shifts = measured.shifts[few]
-    one = left_over(taken(frames, few, middle), shifts)
-    # A pattern that did not hold the shifts is left where it was.
-    unexplained = rest.stands_still or _hold_still(measured, usable) or signs > SURE or moves_otherwise
-    unexplained &= one.share > _UNEXPLAINED and rest.share > max(_UNEXPLAINED, _BY_CHANCE * rest.chance)
-    is_seen = has_pattern(one, shifts)
-    if not (is_seen or unexplained):
-        return PatternFit(ambiguous=doubted or led)
-    plain = replace(plain, roi=settings.roi)
-    return _by_layers(frames, measured, plain, measure, many, is_seen=is_seen, doubted=doubted or led, led=led)
+    if not has_pattern(left_over(taken(frames, few, middle), shifts), shifts):
+        return PatternFit(ambiguous=doubted)
+    fit = _by_layers(frames, measured, within, measure, many)
+    # Two layers for certain, though not the shifts of one against the other.
+    return replace(fit, ambiguous=fit.frames is None and signs > SURE and doubted)
+
+
+def _by_pairs(frames: Frames, usable: NDArray[np.intp], measured: Measured, settings: Settings) -> PatternFit:
+    """Shifts of frames of which each, and one of them, say by themselves that something stands still."""
+    if usable.size < 2:
+        return PatternFit()
+    stack = taken(frames, usable, replace(settings, prefilter=Prefilter(), contrast=Contrast()))
+    # Of magnitude one, squares keep their digits.
+    stack = stack / array_namespace(stack).abs(stack).max()
+    first = int(np.argmin(np.abs(measured.shifts[usable]).max(axis=1)))
+    begin = measured.shifts[usable[first]]
+    shifts, sigma = np.full((2, *measured.shifts.shape), np.nan)
+    strengths = []
+    for i in np.delete(np.arange(usable.size), first):
+        both, number = array_namespace(stack).stack([stack[first], stack[i]]), usable[i]
+        found = over_still_layer(both, measured.shifts[number] - begin, measured.sigma[number])
+        if found is not None:
+            shifts[number], sigma[number] = found[0] + begin, found[1]
+            strengths.append(found[2])
+    if not strengths:
+        return PatternFit()
+    if np.isinf(sigma).any():
+        return PatternFit(ambiguous=True, leaves_nothing=True)
+    return PatternFit(joint=JointShifts(shifts, sigma, float(np.sqrt(np.mean(strengths)))), leaves_nothing=True)
 
 
 def _by_layers(
-    frames: Frames,
-    measured: Measured,
-    settings: Settings,
-    measure: Trial,
-    many: NDArray[np.intp],
-    *,
-    is_seen: bool,
-    doubted: bool,
-    led: bool,
+    frames: Frames, measured: Measured, settings: Settings, measure: Trial, many: NDArray[np.intp]
 ) -> PatternFit:
-    """Tell a pattern by both layers, of frames of these numbers.
-
-    It `is_seen` where a few frames share something where they are, aligned by what was measured.
-    """
+    """Tell a pattern by both layers, of frames of these numbers, aligned by what was measured."""
     window = settings.window(frames.shape)
     plain = replace(settings, max_shift=(max(window.dy_max, -window.dy_min), max(window.dx_max, -window.dx_min)))
     stack, trial = taken(frames, many, plain), replace(plain, roi=None, engine="fft")
-    begin = measured.shifts[many] if is_seen else search_pattern(stack, trial, measure)
-    begin = None if begin is None else in_turns(stack, begin, trial, measure)
+    begin = in_turns(stack, measured.shifts[many], trial, measure)
     if begin is None:
-        return PatternFit(ambiguous=doubted)
+        return PatternFit()
     layers = TwoLayers(stack, begin, int(np.argmin(np.abs(measured.shifts[many]).max(axis=1))))
     sigma, shifts = layers.fit(), layers.shifts
     # What frames show that went to the edge of the window, which is no peak, stood still while "the scene" went.
     inside = np.flatnonzero(~_at_edge(shifts, window))
     if inside.size < len(shifts):
         if inside.size < _MIN_FRAMES:
-            return PatternFit(ambiguous=doubted)
+            return PatternFit()
         many, shifts, stack = many[inside], shifts[inside], stack[array_namespace(stack).asarray(inside)]
         layers = TwoLayers(stack, shifts, int(np.argmin(np.abs(measured.shifts[many]).max(axis=1))))
         sigma, shifts = layers.fit(), layers.shifts
     pattern, scene = layers.pattern, layers.scene(shifts[0])
-    if evenness(pattern) < _EVEN:
-        return PatternFit(ambiguous=led)
     found = left_over(stack, shifts)
-    if not (has_pattern(found, shifts) if is_seen else stands_still(found)):
-        return PatternFit(ambiguous=led)
+    if not has_pattern(found, shifts):
+        return PatternFit()
     as_measured, without = left_over(stack, measured.shifts[many]), left_over(stack - pattern, shifts)
     # In units of what moves: of shifts that followed the pattern frames share that, which may be far stronger.
     before = as_measured.times(found) * as_measured.share
     # By fractions of pixels: a scene that blurs or grows, or light that turns, leaves as much beside a "pattern".
     if without.share > max(_MUST_LEAVE_LESS * min(before, 1.0), _BY_CHANCE * without.chance):
-        return PatternFit(ambiguous=led)
-    larger = _largest(pattern, scene)
-    # Shifts measured that the scene without the pattern confirms did not follow it.
-    followed = float((shifts - measured.shifts[many]).std(axis=0).max()) > _CLOSE
-    moves_little = float(np.ptp(shifts, axis=0).max()) < _TOLD_APART
-    # What is white from pixel to pixel is the camera's, whatever was followed.
-    ambiguous = not is_seen and followed and 0 < larger < (_CLEARLY_LARGER if moves_little else _EITHER)
-    if larger > _MAX_LAYER or not moves(shifts):
-        return PatternFit(ambiguous=ambiguous or led)
-    ambiguous &= moves_little
+        return PatternFit()
+    if _largest(pattern, scene) > _MAX_LAYER or not moves(shifts):
+        return PatternFit()
     strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
     still = StillLayer(layers, many, sigma, plain)
     return PatternFit(
         PatternFreeFrames(frames, _of_frame(pattern, frames, settings.roi), strength),
         still,
-        ambiguous=ambiguous,
         leaves_nothing=without.share < max(_UNEXPLAINED, _BY_CHANCE * without.chance),
     )
 
@@ -277,53 +282,6 @@ def _at_edge(shifts: NDArray[np.float64], window: ShiftWindow) -> NDArray[np.boo
     """(n,) whether shifts (n, 2), which turns may lead beyond the window, are not inside it."""
     low, high = (window.dy_min, window.dx_min), (window.dy_max, window.dx_max)
     return on_edge(np.clip(np.rint(shifts).astype(np.intp), low, high), window)
-
-
-def _hold_still(measured: Measured, usable: NDArray[np.intp]) -> bool:
-    return float(np.ptp(measured.shifts[usable], axis=0).max()) < _LED
-
-
-def _led_by_pattern(
-    frames: Frames, measured: Measured, settings: Settings, many: NDArray[np.intp]
-) -> tuple[JointShifts | None, bool]:
-    """Shifts of a scene over a pattern that outshines it, and holds all frames; and whether they are in doubt."""
-    if many.size < _MIN_FRAMES_TAKEN:
-        return None, False
-    reference = many[np.argmin(np.abs(measured.shifts[many]).max(axis=1))]
-    chosen = np.union1d(many, reference)
-    stack = taken(frames, chosen, settings)
-    # Of magnitude one, squares keep their digits.
-    size = array_namespace(stack).abs(stack).max()
-    stack = stack / size
-    start = followed_pattern(stack, measured.shifts[chosen])
-    if start is None:
-        return None, False
-    shows_more, in_places = _shows_more(stack, start)
-    if shows_more:
-        return None, in_places
-    return fitted_together(
-        stack, chosen, measured.shifts[chosen], measured, lambda some: taken(frames, some, settings) / size, start
-    )
-
-
-def _shows_more(stack: Array, shifts: NDArray[np.float64]) -> tuple[bool, bool]:
-    """Whether what stands still is the scene: what optics draws, and stronger than what moves by shifts (n, 2).
-
-    Of float frames (n, h, w). Noise is no part of the product of what two halves of the frames show. And whether it is
-    stronger in a few places alone, as the edge of a stop or of a detector is, which outshines a scene that fills the
-    frame: most of the tiles show more of what moves, by the sign test.
-    """
-    xp, both = array_namespace(stack), []
-    for half in (slice(0, None, 2), slice(1, None, 2)):
-        layers = TwoLayers(stack[half], shifts[half])
-        both.append(_without_lines(xp.stack([layers.pattern, layers.scene(shifts[0])])))
-    if _is_white(both[0][0] + both[1][0]):
-        return False, False
-    ny, nx = (side // _TILE for side in stack.shape[1:])
-    products = (_bands(both[0]) * _bands(both[1]))[:, : ny * _TILE, : nx * _TILE]
-    pattern, scene = to_host(products.reshape(2, ny, _TILE, nx, _TILE).mean(axis=(2, 4)))
-    moving = float((scene > pattern).mean())
-    return bool(pattern.mean() > scene.mean()), bool(moving > 0.5 + _BY_CHANCE * 0.5 / np.sqrt(ny * nx))
 
 
 def _without_lines(images: Array) -> Array:
@@ -368,9 +326,14 @@ def _middle(shape: tuple[int, int]) -> Roi | None:
 
 
 def _largest(pattern: Array, scene: Array) -> float:
-    """Share of the frame where the static layer, apart from rows and columns, shows more than the moving one."""
+    """Share of the frame where the static layer, apart from rows and columns, shows more than the moving one.
+
+    All of it, where the two lie beside each other, and the static one fills more: parts are no layers.
+    """
     layers = array_namespace(pattern).stack([_without_lines(pattern[None])[0], scene])
     if _is_white(layers[0]):
         return 0.0
     power = _smoothed(_bands(layers) ** 2, _FINE)
-    return float((power[0] > power[1]).mean())
+    share = float((power[0] > power[1]).mean())
+    alike = np.corrcoef(to_host(_smoothed(power, _COARSE)).reshape(2, -1))[0, 1]
+    return 1.0 if alike < -_BY_CHANCE * _TILE / np.sqrt(scene.size) and share > 0.5 else share

@@ -24,7 +24,7 @@ _BRIDGE = 1e-6
 """Weight, as a share of the others, of pairs that only join what nothing else joins."""
 _HOLD = 1e-9
 """The same of what holds a frame in place that no pair reaches."""
-_SOLVED_TOGETHER = 256
+_MIN_BLOCK = 64
 """Columns of the inverse that are computed, and forgotten, at a time."""
 
 
@@ -119,11 +119,20 @@ def _fit(
 
 
 def _inverse_diagonal(factor: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Diagonal (n,) of the inverse of a matrix from its lower Cholesky factor in band form (b + 1, n)."""
-    count = factor.shape[1]
-    parts = []
-    for first in range(0, count, _SOLVED_TOGETHER):
-        columns = np.arange(first, min(first + _SOLVED_TOGETHER, count))
-        unit = (np.arange(count)[:, None] == columns).astype(np.float64)
-        parts.append(scipy.linalg.cho_solve_banded((factor, True), unit)[columns, columns - first])
-    return np.concatenate(parts)
+    """Diagonal (n,) of the inverse of a matrix from its lower Cholesky factor in band form (b + 1, n).
+
+    From the last block on: that of the inverse follows from the factor's block, what stands below it, and the block of
+    the inverse after it (Takahashi, Fagan and Chen 1973), so that the work grows as n.
+    """
+    reach, count = len(factor) - 1, factor.shape[1]
+    size = max(reach, _MIN_BLOCK)
+    diagonal, inverse = np.empty(count), np.zeros((0, 0))
+    for first in reversed(range(0, count, size)):
+        columns = np.arange(first, min(first + size, count))
+        depth = np.arange(first, min(first + size + reach, count))[:, None] - columns
+        block = np.where((depth >= 0) & (depth <= reach), factor[np.clip(depth, 0, reach), columns], 0.0)
+        root = scipy.linalg.solve_triangular(block[: columns.size], np.eye(columns.size), lower=True)
+        below = block[columns.size :] @ root
+        inverse = root.T @ root + below.T @ inverse[: len(below), : len(below)] @ below
+        diagonal[columns] = inverse.diagonal()
+    return diagonal

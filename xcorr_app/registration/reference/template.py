@@ -97,6 +97,8 @@ def against_template(
         if change <= _CONVERGED and (part == before).all():
             break
         image, known = template.mean()
+        # Gains are fitted to the last mean, whose noise makes the next one larger; powers of two change no digit.
+        image *= np.exp2(-np.rint(np.log2(np.maximum(image.std(), np.finfo(image.dtype).tiny))))
         if part.any():
             last, centre = centre, _centre(shifts[part], measurement.window)
             if np.abs(last - centre).max() > _MAX_OFFSET:

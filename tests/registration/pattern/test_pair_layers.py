@@ -1,0 +1,63 @@
+"""Two images of a scene over a layer that stands still: the shift of the scene."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import xcorr_app as xc
+from benchmarks.board import scenes
+from tests.registration.scenes import drifting, noise
+from xcorr_app.registration.pattern.pair_layers import PairCells
+
+SHAPE, SHIFTS = (150, 163), np.array([(3.2, -2.4), (-1.8, 3.1), (4.6, 0.7)])
+
+
+def pair(seed, layer, width=0.08):
+    """Two noisy images that differ by a shift, over a still texture, or pixels, of so many times the contrast."""
+    scene = drifting(np.stack([np.zeros(2), -SHIFTS[seed]]), SHAPE, width=0.07, seed=seed)
+    pixels = np.random.default_rng(seed + 99).normal(size=SHAPE)
+    still = pixels if width is None else drifting(np.zeros((1, 2)), SHAPE, width=width, seed=seed + 50)
+    return 1000 + 100 * (scene + layer * still + noise(scene, 0.2, seed))
+
+
+def test_slopes_are_those_of_the_cost():
+    cells = PairCells.of(pair(0, 0.7) / 1000 - 1, SHIFTS[0])
+    at = cells.begun(SHIFTS[0] + 0.3)
+    at = replace(at, s=0.7 * at.s, p=0.8 * at.p)
+    slopes = cells._normal(at, layer=True, moves=True)[0].sum(axis=1)
+    for found, name, along in zip(slopes[[0, 1, 2, 5]], "spde", (1, 1, [1, 0], [0, 1]), strict=True):
+        low, high = (replace(at, **{name: getattr(at, name) + step * np.array(along)}) for step in (-1e-5, 1e-5))
+        assert found == pytest.approx((cells._cost(high) - cells._cost(low)).sum() / 2e-5, rel=1e-3, abs=0.1)
+
+
+@pytest.mark.parametrize(("layer", "width"), [(0.8, 0.08), (2.0, None)])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_layer_does_not_hold_the_scene_back(seed, layer, width):
+    """By one layer, shifts are held back by a fifth to a half; by single pixels, which no optics draws, by all."""
+    found = xc.estimate_shifts(pair(seed, layer, width))
+    assert found.trusted.all()
+    assert any("fitted together" in note for note in found.notes)
+    assert np.abs(found.shifts[1] - SHIFTS[seed]).max() < min(0.25, 4 * found.sigma[1].max())
+
+
+def test_without_a_layer_nothing_changes():
+    found = xc.estimate_shifts(pair(1, 0.0))
+    assert found.trusted.all()
+    assert not found.notes
+    np.testing.assert_allclose(found.shifts[1], SHIFTS[1], atol=0.03)
+
+
+@pytest.mark.parametrize("frames", [[0, 7], [0, 13], range(20)])
+def test_particles_that_drift_over_a_scene_do_not_move_it(frames):
+    found = xc.estimate_shifts(scenes.still(np.random.default_rng(0), "particles", 5.0).frames[frames])
+    assert found.trusted.all()
+    assert np.abs(found.shifts).max() < 0.1
+
+
+def test_a_rim_that_stands_still_is_not_followed():
+    """A third of the picture, brighter than the scene, which moves by 20 to 30 pixels."""
+    series = scenes.framed(np.random.default_rng([3, 0]), 12, 10.0)
+    np.testing.assert_allclose(xc.estimate_shifts(series.frames).shifts, series.shifts, atol=0.2)
