@@ -31,7 +31,7 @@ def at_one_level(stack):
 def against_the_mean(frames, xp=np, **options):
     """All frames, each against the mean of the others as they lie: as a template may be begun."""
     settings = Settings(max_shift=8, weighting="none", **options)
-    measurement = Measurement(frames, Pass(frames.count, 40 * 44, on_device=False), settings, xp)
+    measurement = Measurement(frames, Pass(frames.count, 40 * 44, on_device=xp is not np), settings, xp)
     return measurement.run(mean_of_others(measurement), np.zeros(frames.count, dtype=bool))
 
 

@@ -169,10 +169,9 @@ def _origin(measured: Measured, began: NDArray[np.float64], origin: int, setting
 
 
 def _mean_place(measured: Measured, settings: Settings) -> NDArray[np.float64]:
-    """Mean shift (2,) of the frames to be trusted, or of all where none are."""
+    """Mean shift (2,) of the frames to be trusted, zero where none are."""
     trusted = measured.trusted(settings)
-    known = measured.shifts[trusted] if trusted.any() else measured.shifts
-    return np.asarray(np.nanmean(known, axis=0))
+    return np.asarray(measured.shifts[trusted].sum(axis=0) / max(int(trusted.sum()), 1))
 
 
 def _move_origin(measured: Measured, origin: NDArray[np.float64]) -> None:
