@@ -227,3 +227,12 @@ def test_how_good_the_result_is_stands_in_the_record_and_in_the_table(tmp_path, 
     assert (found["corrected"], found["sampled"], found["registered_again"]) == (1.0, 2, 2)
     assert f"{found['correlation']['before']:.3f} > {found['correlation']['after']:.3f}" in run.stdout
     assert f"{found['crispness']['before']:.3f} > {found['crispness']['after']:.3f}" in run.stdout
+
+
+def test_what_a_frame_does_not_show_is_no_scene_under_a_mask_that_moves(tmp_path):
+    frames, mask = movie(), np.ones(movie().shape[1:], np.uint8)
+    mask[:9, :9] = 0
+    tifffile.imwrite(tmp_path / "m.tif", frames, photometric="minisblack")
+    tifffile.imwrite(tmp_path / "mask.tif", mask)
+    assert align(tmp_path / "m.tif", "-o", tmp_path / "out", "--mask", f"moving:{tmp_path / 'mask.tif'}").code == 0
+    assert record(tmp_path / "out")["stacks"]["m"]["assessment"]["correlation"]["after"] > 0.95

@@ -47,7 +47,7 @@ def test_drift_against_a_mean_or_template_of_a_stack_that_mostly_stands_still(xp
     displacements = np.zeros((12, 2))
     displacements[[4, 9]] = (3, -2), (-4.5, 1.5)
     result = estimate_shifts(xp.asarray(drifting(displacements)), reference, 12)
-    np.testing.assert_allclose(relative(result.shifts, 0), -displacements, atol=0.7 if reference == "mean" else 0.15)
+    np.testing.assert_allclose(relative(result.shifts, 0), -displacements, atol=0.15)
 
 
 def test_drift_against_an_image(xp):

@@ -59,16 +59,15 @@ def find_peaks(planes: Array, search: tuple[slice, slice], zero: tuple[int, int]
     """
     if planes.dtype == np.float16:
         planes = planes.astype(np.float32)
-    if is_device_array(planes):
+    if is_device_array(planes) and len(planes):
         ends = (part.indices(size)[:2] for part, size in zip(search, planes.shape[1:], strict=True))
         rows, columns = (slice(*each) for each in ends)
-        found = rate_peaks(planes, planes, (rows, columns), (1, 1), None, zero, fisher=False, rate=False)
-        return Peaks(found.row, found.column, found.value, found.rival)
+        rated = rate_peaks(planes, planes, (rows, columns), (1, 1), None, zero, fisher=False, rate=False)
+        return Peaks(rated.row, rated.column, rated.value, rated.rival)
     kind = np.dtype(f"intp, intp, {planes.dtype.str}, {planes.dtype.str}")
-    peaks = Peaks(
-        *map(np.array([_peak_on_host(plane, search) for plane in planes], kind).__getitem__, kind.names or ())
-    )
-    tied = None if zero is None else _nearest_of_equals(planes, search, zero, peaks)
+    found = np.array([_peak_on_host(plane, search) for plane in planes], kind)
+    peaks = Peaks(*(found[name] for name in kind.names or ()))
+    tied = None if zero is None or not len(planes) else _nearest_of_equals(planes, search, zero, peaks)
     return peaks if tied is None else prefer(peaks, planes, tied)
 
 

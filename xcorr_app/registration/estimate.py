@@ -75,11 +75,10 @@ def estimate_shifts(
         as by `mask`. NaN and infinite pixels are replaced by the mean of
         the others for measuring.
     reference : {'first', 'last', 'mean', 'template', 'previous', 'pairs:K'}, int or ndarray
-        What frames are compared with. ``mean`` (of frames at one gain and offset) leaves out the frame
-        that is measured, so that shifts of n frames that drift come out n / (n - 1) times too large, or more: it is for
-        many that hardly move. ``template`` starts from the first frame, then repeats: mean of all aligned frames but
-        the one measured, each brought to one gain and offset and only where it was seen, until no shift changes by more
-        than 0.0005 px; the first usable frame has shift zero, and `max_shift` counts from the middle of all frames.
+        What frames are compared with. ``template`` starts from the first frame, then repeats: mean of all aligned
+        frames but the one measured, each brought to one gain and offset and only where it was seen, until no shift
+        changes by more than 0.0005 px; the first usable frame has shift zero, and `max_shift` counts from the middle
+        of all frames. ``mean`` is the same, but shifts count from the mean place of all frames.
         Frames whose shift is not to be trusted take no part in these. For series whose look changes: ``previous`` sums
         shifts from frame to frame; ``pairs:K`` compares with each of the K frames before, and places all by robust
         least squares. An int is a frame number, an ndarray

@@ -59,10 +59,10 @@ def estimate_motion(
         is faster; a smooth field of shifts.
     reference : {'first', 'last', 'previous', 'mean', 'template'}, int or ndarray
         Frame that the others are compared with, or an image (Y, X). ``previous``: motions are summed from frame to
-        frame, for series whose look changes. ``mean``: the mean of the other frames as they are; ``template``: of the
-        other frames as they were aligned, in rounds, which is less noisy than one frame. ``patches`` do not
-        take ``previous``: the shifts of whole frames are found against the reference, their patches against the mean of
-        all frames so aligned but the one measured.
+        frame, for series whose look changes. ``template``: the mean of the other frames as they were
+        aligned, in rounds, which is less noisy than one frame; ``mean``: the same, but from the mean motion of all.
+        ``patches`` do not take ``previous``: the shifts of whole frames are found against the reference, their patches
+        against the mean of all frames so aligned but the one measured.
     mask, mask_moves
         Which pixels count, as for :func:`xcorr_app.estimate_shifts`; ``patches`` take none.
     patch : int

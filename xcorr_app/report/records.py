@@ -26,7 +26,7 @@ FLAG_MEANINGS: dict[str, str] = {
     "true one may lie beyond it. Measure again with a larger --max-shift, or a smaller --min-overlap.",
     "low-score": "Even at its best shift the frame resembles the reference little. A remark: noise alone can cause it.",
     "uncertain": "The predicted standard error of the shift is too large, or its peak is no higher than chance would "
-    "make it. In movies with few photons try --smooth-time 5 or --reference template.",
+    "make it. In movies with few photons try --reference template, or, where the scene moves slowly, --smooth-time 5.",
     "inconsistent": "Most of the frame moves differently from the shift that was found, or shows something else. Look "
     "at the frame before you trust it.",
     "ambiguous": "A second shift fits almost as well as the best one, as in a periodic pattern. Measure again with "

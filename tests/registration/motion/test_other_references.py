@@ -72,13 +72,27 @@ def test_flat_frames_are_stepped_over():
         assert corner_errors(found.matrices[known], truth[known], frames.shape[1:]).max() < 0.1
 
 
-def test_the_mean_of_frames_as_they_are_serves_those_that_hardly_move():
-    (scene, *_), _ = series("rigid", 5, 3, count=2)
-    still = np.stack([scene + 0.2 * np.random.default_rng(t).normal(size=scene.shape) for t in range(5)])
-    found = xc.estimate_motion(still, "rigid", "mean")
+@pytest.mark.parametrize("model", ["rigid", "affine"])
+def test_motions_to_the_mean_count_from_the_mean_of_all(model):
+    frames, truth = series(model, 5, 3, count=6, turn=0.3)
+    found, template = (xc.estimate_motion(frames, model, each) for each in ("mean", "template"))
     assert found.trusted.all()
-    assert np.abs(found.angle).max() < 0.1
-    assert np.abs(found.shifts).max() < 0.05
+    if model == "rigid":
+        assert np.sin(np.radians(found.angle)).mean() == pytest.approx(0, abs=1e-6)
+    np.testing.assert_allclose(found.shifts.mean(axis=0), 0, atol=0.1)
+    # Between frames the same, whatever they count from.
+    steps, same, true = (each[1:] @ np.linalg.inv(each[:-1]) for each in (found.matrices, template.matrices, truth))
+    assert corner_errors(steps, same, frames.shape[1:]).max() < 1e-6
+    assert corner_errors(steps, true, frames.shape[1:]).max() < 0.1
+
+
+def test_the_mean_finds_faint_frames_that_one_of_them_does_not():
+    (scene, *_), _ = series("rigid", 1e6, 3, count=2)
+    rng = np.random.default_rng(7)
+    still = scene + 9 * scene.std() * rng.normal(size=(40, *scene.shape))
+    found, template = (xc.estimate_motion(still, "rigid", each) for each in ("mean", "template"))
+    assert found.trusted.sum() > template.trusted.sum()
+    assert np.abs(found.shifts[found.trusted]).max() < 1.5
 
 
 def test_a_reference_that_cannot_be_read_is_refused(rng):

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy.ndimage import fourier_shift, gaussian_filter
 
-from tests.registration.scenes import UnreliableFrames, drifting, noise
+from tests.registration.scenes import UnreliableFrames, drifting, noise, rms
 from xcorr_app import estimate_shifts
-from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.reference.stack_statistics import mean_of_others
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames
 from xcorr_app.registration.stack.passes import Pass
+from xcorr_app.registration.stack.prefilter import Prefilter
 from xcorr_app.registration.stack.preparation import prepare
 
 
@@ -28,6 +28,13 @@ def at_one_level(stack):
     return (values - values.mean(axis=(1, 2), keepdims=True)) / values.std(axis=(1, 2), keepdims=True)
 
 
+def against_the_mean(frames, xp=np, **options):
+    """All frames, each against the mean of the others as they lie: as a template may be begun."""
+    settings = Settings(max_shift=8, weighting="none", **options)
+    measurement = Measurement(frames, Pass(frames.count, 40 * 44, on_device=xp is not np), settings, xp)
+    return measurement.run(mean_of_others(measurement), np.zeros(frames.count, dtype=bool))
+
+
 def by_hand(stack, t, image, **options):
     """Frame t against one image, measured alone."""
     return estimate_shifts(stack[t : t + 1], np.asarray(image, dtype=float), 8, weighting="none", **options)
@@ -38,7 +45,7 @@ def by_hand(stack, t, image, **options):
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64"])
 def test_each_frame_meets_the_statistic_of_the_others(xp, count, dtype):
     stack = noisy_stack(count, dtype)
-    result = estimate_shifts(xp.asarray(stack), "mean", 8, weighting="none")
+    result = against_the_mean(ArrayFrames(xp.asarray(stack)), xp)
     for t in range(count):
         others = np.delete(at_one_level(stack), t, axis=0)
         alone = by_hand(stack, t, others.mean(axis=0))
@@ -49,7 +56,7 @@ def test_each_frame_meets_the_statistic_of_the_others(xp, count, dtype):
 def test_unreadable_frames_are_not_among_the_others():
     stack = noisy_stack(6)
     frames = UnreliableFrames(stack, {1: "damaged"})
-    result = estimate_from(frames, "mean", Settings(max_shift=8, weighting="none"), xp=np)
+    result = against_the_mean(frames)
     for t in (0, 2, 5):
         alone = by_hand(stack, t, np.delete(at_one_level(stack), [1, t], axis=0).mean(axis=0))
         np.testing.assert_allclose(result.shifts[t], alone.shifts[0], atol=2e-3)
@@ -57,8 +64,7 @@ def test_unreadable_frames_are_not_among_the_others():
 
 def test_the_prefilter_comes_before_the_statistic():
     stack = noisy_stack(5)
-    options = {"prefilter": "median:3", "weighting": "none"}
-    result = estimate_shifts(stack, "mean", 8, **options)
+    result = against_the_mean(ArrayFrames(stack), prefilter=Prefilter.parse("median:3"))
     filtered = np.stack([_median_of_nine(frame) for frame in stack])
     for t in range(5):
         alone = by_hand(filtered, t, np.delete(at_one_level(filtered), t, axis=0).mean(axis=0))
@@ -90,6 +96,31 @@ def test_a_small_clean_scene_has_a_mean(seed):
     spectrum = np.fft.fft2(gaussian_filter(np.random.default_rng(seed).normal(size=(64, 64)), 2, mode="wrap"))
     frames = [np.fft.ifft2(fourier_shift(spectrum, (0.7 * t, -0.4 * t))).real for t in range(6)]
     assert np.isfinite(estimate_shifts(np.array(frames, np.float32), "mean").shifts).all()
+
+
+@pytest.mark.parametrize(("step", "deviation"), [(0.2, 0.5), (2.0, 0.5), (4.0, 0.05)])
+@pytest.mark.parametrize("count", [2, 5, 12])
+def test_shifts_to_the_mean_count_from_the_mean_place_however_far_frames_drift(xp, count, step, deviation):
+    """A frame has no part in its mean, which so lies on its other side: shifts were n / (n - 1) too large, or more."""
+    places = (np.arange(count) - (count - 1) / 2)[:, None] * step * np.array([0.8, -0.6])
+    clean = drifting(places, shape=(128, 128), seed=count)
+    result = estimate_shifts(xp.asarray(clean + noise(clean, deviation)), "mean", 32)
+    errors = result.shifts + places
+    assert result.trusted.all()
+    np.testing.assert_allclose(result.shifts.mean(axis=0), 0, atol=1e-9)
+    assert rms(errors) < 2 * np.sqrt((result.sigma**2).mean()) + 0.003
+    assert rms(errors) < 0.03
+
+
+def test_faint_frames_are_found_by_their_mean_where_one_of_them_shows_too_little():
+    places = np.random.default_rng(5).normal(size=(60, 2))
+    clean = drifting(places, shape=(96, 96), width=0.02, seed=5)
+    stack = clean + noise(clean, 2.5)
+    result = estimate_shifts(stack, "mean", 16)
+    assert "begun with their mean" in result.reference
+    assert result.trusted.sum() > max(40, estimate_shifts(stack, "template", 16).trusted.sum())
+    errors = result.shifts + places
+    assert rms((errors - errors[result.trusted].mean(axis=0))[result.trusted]) < 0.5
 
 
 def test_previous_is_the_sum_of_steps(xp):

@@ -33,7 +33,9 @@ class MaskedFrames:
         pairs = []
         for number, was, is_now in zip(numbers, before, after, strict=True):
             if self._masks.moves:
-                there = self._masks.of_frames(is_now[None], number, reference=True)[0]
+                # What a frame does not show, once it is moved, is filled.
+                shown = moved(xp.ones(was.shape, dtype=bool), number, self._warp)
+                there = self._masks.of_frames(is_now[None], number, reference=True)[0] & shown
                 here = moved(there, number, self._back)
             else:
                 here = self._masks.of_frames(was[None], number)[0]

@@ -3,7 +3,8 @@
 ``previous``: the motions of the steps, one after the other; for series whose look changes. Their covariances add up.
 ``template``: from the motions against the first frame, the mean of all frames so aligned but the one measured, until
 no corner moves any more; noise of the first frame is in all motions against it, and not in these.
-``mean``: the mean of all frames as they are but the one measured, for frames that hardly move.
+``mean``: the same, but motions count from the mean of all, so that these have no mean shift, turn or scale; begun with
+the mean of the frames as they lie where that finds more of them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from xcorr_app.registration.motion.whole_frames import OTHERS, FrameMotion, Moti
 from xcorr_app.registration.solver.basis import corner_moves
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Pass
-from xcorr_app.registration.warping.matrices import about_corner
+from xcorr_app.registration.warping.matrices import Matrix, about_corner
 from xcorr_app.registration.warping.warp import warp_frames
 
 _ROUNDS = 4
@@ -76,7 +77,7 @@ def motion_against(frames: Frames, basis: Any, reference: str | int | Array, **h
         raise ArgumentError(f"reference {reference!r}: fewer than two frames can be read")
     if reference == "previous":
         return _in_steps(measuring, found, known)
-    return _against_others(measuring, found, known, aligned=reference == "template")
+    return _against_others(measuring, found, known, from_mean=reference == "mean")
 
 
 def _unmoved(measuring: MotionMeasurement) -> tuple[list[FrameMotion], list[int]]:
@@ -120,24 +121,42 @@ def _in_steps(measuring: MotionMeasurement, found: list[FrameMotion], known: lis
 
 
 def _against_others(
-    measuring: MotionMeasurement, found: list[FrameMotion], known: list[int], *, aligned: bool
+    measuring: MotionMeasurement, found: list[FrameMotion], known: list[int], *, from_mean: bool
 ) -> MotionResult:
-    """Motions against the mean of the other frames, aligned with the first or as they are."""
-    first, shape = known[0], measuring.frames.shape
-    if aligned:
-        against = measuring.against(*_image(measuring, first))
-        for t in known[1:]:
-            (found[t],) = measuring.of(against, [t], lambda _: [])
-    for number in range(_ROUNDS if aligned else 1):
+    """Motions against the mean of the other frames, aligned with the first or with the mean of their motions."""
+    first, shape, unmoved = known[0], measuring.frames.shape, found.copy()
+    against = measuring.against(*_image(measuring, first))
+    for t in known[1:]:
+        (found[t],) = measuring.of(against, [t], lambda _: [])
+    if from_mean and len(_sure(found)) < len(known):
+        found = max(found, _round(measuring, unmoved, known, 0), key=lambda each: len(_sure(each)))
+    for number in range(_ROUNDS):
         before, found = found, _round(measuring, found, known, number)
         pairs = [(now.motion, was.motion) for now, was in zip(found, before, strict=True)]
         moved = [corner_moves(now - was, shape) for now, was in pairs if now is not None and was is not None]
         if max(moved, default=0.0) < _CONVERGED:
             break
-    if aligned and (own := found[first].motion) is not None:
-        back = np.linalg.inv(own)
+    origin = found[first].motion
+    if from_mean and (sure := _sure(found)):
+        origin = _mean(sure)
+    if origin is not None:
+        back = np.linalg.inv(origin)
         found = [one if one.motion is None else replace(one, motion=one.motion @ back) for one in found]
-    return measuring.result(found, f"the mean of the other frames, {'aligned' if aligned else 'as they are'}")
+    return measuring.result(found, "the mean of the other frames, aligned")
+
+
+def _sure(found: list[FrameMotion]) -> list[Matrix]:
+    """Motions of the frames that nothing speaks against."""
+    doubtful = quality.DOUBTFUL | quality.FAILED
+    return [one.motion for one in found if one.motion is not None and not set(one.flags) & doubtful]
+
+
+def _mean(motions: list[Matrix]) -> Matrix:
+    """Mean of motions, one of their kind: that of turns alone would shrink, if it were not scaled as they are."""
+    mean = np.mean(motions, axis=0)
+    scale = np.exp(np.log(np.linalg.det(motions)).mean()) / np.linalg.det(mean)
+    mean[:2, :2] *= np.sqrt(scale)
+    return np.asarray(mean)
 
 
 def _round(measuring: MotionMeasurement, found: list[FrameMotion], known: list[int], number: int) -> list[FrameMotion]:

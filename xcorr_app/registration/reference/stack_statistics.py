@@ -22,13 +22,12 @@ _IN_ONE_THREAD = 1 << 18
 """Multiplications of a product of matrices that OpenBLAS does not divide among threads."""
 
 
-def mean_of_others(of: OnePass, takes_part: NDArray[np.bool_] | None = None) -> MeanOfOthers:
+def mean_of_others(of: OnePass) -> MeanOfOthers:
     """Sum of the usable frames, each of zero mean and unit deviation, ready to leave some out."""
 
     def job(start: int, stop: int) -> _Sum:
         prepared = prepare(of.frames.read(start, stop), of.settings)
-        part = prepared.usable if takes_part is None else prepared.usable & takes_part[start:stop]
-        placement = Placement.in_place(prepared.frames, part)
+        placement = Placement.in_place(prepared.frames, prepared.usable)
         return (placement,), *_sums(entering(prepared.frames, placement), placement)
 
     return _summed(of, "mean", job)

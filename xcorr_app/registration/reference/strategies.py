@@ -13,15 +13,9 @@ from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.measuring.references import FixedImage, Reference
 from xcorr_app.registration.reference.neighbours import against_neighbours
 from xcorr_app.registration.reference.reference_names import parse_reference
-from xcorr_app.registration.reference.stack_statistics import mean_of_others
-from xcorr_app.registration.reference.template import Outcome, against_template, frames_to_average, instead
+from xcorr_app.registration.reference.template import Outcome, against_template, instead
 from xcorr_app.registration.stack.frames import Chunk
 from xcorr_app.registration.stack.preparation import NoUsableFrameError, prepare
-
-_NOT_ALIGNED = (
-    "The reference is made of frames as they are, blurred by their drift: shifts are relative to that blur. "
-    "The reference 'template' aligns the frames first."
-)
 
 
 def measured_against(
@@ -41,12 +35,9 @@ def measured_against(
     try:
         if name in ("first", "last"):
             return _one_frame(measurement, name, everything if name == "first" else everything[::-1], verified)
-        if name == "mean":
-            found = _mean(measurement, verified)
-        elif name == "template":
-            found = against_template(measurement, begin, verified)
-        else:
+        if name not in ("mean", "template"):
             return against_neighbours(measurement, name, number, verified)
+        found = against_template(measurement, begin, verified, from_mean=name == "mean")
         if found is not None:
             return found
         measured, described, notes = _one_frame(measurement, "only", everything, verified)
@@ -88,17 +79,3 @@ def _image(measurement: Measurement, image: Array, verified: NDArray[np.bool_]) 
     if not prepared.usable[0]:
         raise ArgumentError("the reference image has the same value everywhere, or no finite value")
     return measurement.run(FixedImage(prepared.frames[0]), verified), "image", ()
-
-
-def _mean(measurement: Measurement, verified: NDArray[np.bool_]) -> Outcome | None:
-    """Against the mean of the others as they are; None where there are none."""
-    reference = mean_of_others(measurement)
-    if reference.count < 2:
-        return None
-    measured = measurement.run(reference, verified)
-    kept = frames_to_average(measured, measurement.settings)
-    described = "usable frames"
-    if 2 <= kept.sum() < reference.count:
-        reference = mean_of_others(measurement, kept)
-        measured, described = measurement.run(reference, verified), "frames to be trusted"
-    return measured, f"mean of all {described} ({reference.count}) but the one measured", (_NOT_ALIGNED,)

@@ -18,7 +18,7 @@ from xcorr_app.registration.measuring.measured import Measured
 from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.measuring.placement import at_level, levels, moved
 from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers
-from xcorr_app.registration.reference.stack_statistics import aligned_mean_of_others
+from xcorr_app.registration.reference.stack_statistics import aligned_mean_of_others, mean_of_others
 from xcorr_app.registration.settings import Settings
 
 _MAX_ROUNDS = 12
@@ -45,25 +45,39 @@ Outcome: TypeAlias = tuple[Measured, str, tuple[str, ...]]
 """What was measured, the reference in words, and notes on the whole stack."""
 
 
-def against_template(measurement: Measurement, begin: int, verified: NDArray[np.bool_]) -> Outcome | None:
+def against_template(
+    measurement: Measurement, begin: int, verified: NDArray[np.bool_], *, from_mean: bool = False
+) -> Outcome | None:
     """Measure all frames against the template; None where fewer than two take part in it.
 
     It is begun with frame `begin`, or the next one that can be, whose shift is zero. Where parts of most frames move
-    otherwise, or come and go, all are compared with that one frame instead.
+    otherwise, or come and go, all are compared with that one frame instead. With `from_mean` shifts count from the mean
+    place of the frames, and where their mean as they lie finds more of them than one frame does, it is begun with that.
     """
     none, settings = np.zeros_like(verified), measurement.settings
     origin, image = measurement.prepared.first_usable(range(begin, measurement.frames.count))
     begun_with, notes = f"frame {origin}" if begin else f"first frame ({origin})", instead(begin, origin)
-    measured = measurement.run(FixedImage(image), none)
+    measured, known = measurement.run(FixedImage(image), none), measurement.xp.ones(image.shape, dtype=bool)
     if 2 * (measured.partial | measured.reweighted).sum() > measured.usable.sum() >= 2:
         # Aligned by the scene, the mean shows whatever else moves as a blur that no shift explains.
         if verified.any():
             measured = measurement.run(FixedImage(image), verified)
+        if from_mean:
+            others = np.arange(verified.size) != origin
+            measured.sigma[origin] = np.nanmedian(measured.sigma[others], axis=0)
+            _move_origin(measured, _mean_place(measured, settings))
         return measured, f"{begun_with}, for a template", (*notes, _WOULD_BLUR)
-    began, known = measured.shifts.copy(), measurement.xp.ones(image.shape, dtype=bool)
-    shifts = measured.shifts
     # Of zero mean and unit deviation, so that the template is, too.
     image = at_level(image[None], *levels(image[None]))[0]
+    sure = measured.trusted(settings).sum()
+    if from_mean and sure < measured.usable.sum():
+        mean = mean_of_others(measurement)
+        by_mean = measurement.run(mean, none)
+        if by_mean.trusted(settings).sum() > sure:
+            # Without a frame, the mean of all lies on its other side, and so seems farther by n / (n - 1).
+            by_mean.shifts = by_mean.shifts * (1 - 1 / mean.count)
+            measured, begun_with, (image, known) = by_mean, "their mean as they lie", mean.mean()
+    began = shifts = measured.shifts.copy()
     part = frames_to_average(measured, settings)
     centre = np.zeros(2)
     change, rounds = np.inf, 0
@@ -93,13 +107,16 @@ def against_template(measurement: Measurement, begin: int, verified: NDArray[np.
         return None
     if verified.any():
         measured = measurement.run(template, verified)
-    offset = _origin(measured, began, origin, settings)
-    # Shifts count from the frame begun with, whose own place in the template is as uncertain as any.
-    own = measured.sigma[origin]
-    measured.sigma = np.hypot(measured.sigma, np.where(np.isfinite(own), own, 0.0))
-    measured.sigma[origin] = np.where(np.isfinite(own), 0.0, own)
-    measured.shifts = measured.shifts - offset
-    measured.fft_shifts = measured.fft_shifts - offset
+    if from_mean:
+        # As far from the others as it seems, a frame is from the mean of all by so much less, and its error, too.
+        measured.sigma = measured.sigma * (1 - 1 / template.count)
+        _move_origin(measured, _mean_place(measured, settings))
+    else:
+        # Shifts count from the frame begun with, whose own place in the template is as uncertain as any.
+        own = measured.sigma[origin]
+        measured.sigma = np.hypot(measured.sigma, np.where(np.isfinite(own), own, 0.0))
+        measured.sigma[origin] = np.where(np.isfinite(own), 0.0, own)
+        _move_origin(measured, _origin(measured, began, origin, settings))
     described = (
         f"mean of {template.count} aligned frames but the one measured, rounds: {rounds}, begun with {begun_with}"
     )
@@ -149,6 +166,18 @@ def _origin(measured: Measured, began: NDArray[np.float64], origin: int, setting
     if trusted[origin] or not trusted.any():
         return np.asarray(np.nan_to_num(measured.shifts[origin]))
     return _median((measured.shifts - began)[trusted])
+
+
+def _mean_place(measured: Measured, settings: Settings) -> NDArray[np.float64]:
+    """Mean shift (2,) of the frames to be trusted, zero where none are."""
+    trusted = measured.trusted(settings)
+    return np.asarray(measured.shifts[trusted].sum(axis=0) / max(int(trusted.sum()), 1))
+
+
+def _move_origin(measured: Measured, origin: NDArray[np.float64]) -> None:
+    """Count shifts from there."""
+    measured.shifts = measured.shifts - origin
+    measured.fft_shifts = measured.fft_shifts - origin
 
 
 def _median(values: NDArray[np.float64]) -> NDArray[np.float64]:
