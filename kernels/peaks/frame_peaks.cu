@@ -99,7 +99,7 @@ __device__ __forceinline__ double quartic(const double* values, int step) {
     return bend < 0 ? (ends - 4 * beside + 6 * logarithm[2]) / bend : no_number();
 }
 
-extern "C" __global__ void __launch_bounds__(WARPS * WARP)
+extern "C" __global__ void __launch_bounds__(WARPS * WARP, 1)
     frame_peaks(const double* records, const int* peaks, const double* nearest, const double* products,
                 const double* of_tiles, const double* noise, const double* tables, const double* noise_sums,
                 double* written, int count, int height, int width, int references, int tiles, int tile_pixels,

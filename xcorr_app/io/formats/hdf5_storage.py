@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _MOST_LINKS = 16
 _DEFLATE, _SHUFFLE, _FLETCHER32, _LZF = 1, 2, 3, 32000
 _BYTES_OF_FLETCHER32 = 4
-_OTHERS = "name those arrays or files, as frames of one movie by --layout frames, or copy the values into one file"
+_OTHERS = "name those files, as frames of one movie by --layout frames, or arrays, or copy the values into one"
 _HEAP = b"GCOL\x01\0\0\0"
 _HEADER = 16
 """Bytes of a heap, and of each object in it, before what it holds: its size from the eighth on."""
@@ -119,7 +119,7 @@ def check_storage(path: Path, array: Any, limits: Limits) -> None:
     sources = array.virtual_sources() if array.is_virtual else ()
     others = [each.dset_name if each.file_name == "." else str(each.file_name) for each in sources]
     if names := ", ".join(dict.fromkeys([str(name) for name, *_ in array.external or ()] + others)):
-        raise InputError(f"{path}: {array.name} is made of values elsewhere ({names[:200]}); {_OTHERS}")
+        raise InputError(f"{path}: {array.name} is made of values in other files or arrays ({names[:200]}); {_OTHERS}")
     if array.chunks is None:
         return
     limits.check_chunk(path, array.chunks, array.shape, array.dtype)
