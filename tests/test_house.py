@@ -47,7 +47,7 @@ LARGEST = {
     "xcorr_app/registration": 10946,
     "xcorr_app/report": 1058,
     "benchmarks": 4452,
-    "tests": 21202,
+    "tests": 21201,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
