@@ -44,10 +44,10 @@ LARGEST = {
     "xcorr_app/io": 4562,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1113,
-    "xcorr_app/registration": 10945,
+    "xcorr_app/registration": 10946,
     "xcorr_app/report": 1058,
     "benchmarks": 4452,
-    "tests": 21202,
+    "tests": 21201,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")

@@ -151,16 +151,24 @@ def test_a_smooth_drift_says_more_than_a_shift_that_is_hardly_known(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_shifts_that_follow_a_path_are_right_and_others_are_not(seed):
-    """Of a blinking scene all frames are flagged, and a third of the peaks are others."""
+@pytest.mark.parametrize(
+    ("sure", "trusted", "doubt"),
+    [
+        (np.arange(30) % 15 == 0, np.arange(30) % 15 == 0, 0.5),
+        (np.arange(30) % 15 == 0, only_the_reference(30), 0.5),
+        (only_the_reference(30), only_the_reference(30), 0.45),
+    ],
+)
+def test_shifts_that_follow_a_path_are_right_and_others_are_not(sure, trusted, doubt, seed):
+    """Of a blinking scene nearly all frames are flagged, and a third of the peaks are others."""
     rng = np.random.default_rng(seed)
     truth = np.cumsum(rng.normal(0, 0.7, (30, 2)), axis=0)
     truth -= truth[0]
-    other = (rng.random(30) < 0.33) & ~only_the_reference(30)
+    other = (rng.random(30) < 0.33) & ~sure
     measured = np.where(other[:, None], rng.uniform(-64, 64, (30, 2)), truth + rng.normal(0, 0.1, (30, 2)))
     measured[0] = 0
-    wrong = np.where(only_the_reference(30), 0, 0.5)
-    applied = applied_shifts(measured, only_the_reference(30), "interpolate", np.full((30, 2), 0.2), wrong, WINDOW)
+    wrong = np.where(sure, 0, doubt)
+    applied = applied_shifts(measured, trusted, "interpolate", np.full((30, 2), 0.2), wrong, WINDOW)
     assert rms((applied - truth)[~other]) < 0.3
     assert rms(applied - truth) < 2
 
@@ -171,19 +179,20 @@ def test_where_all_is_chance_no_frame_is_moved(seed):
     measured, trusted = rng.uniform(-64, 64, (20, 2)), only_the_reference(20)
     measured[0] = 0
     lucky = trusted | (np.arange(20) == 11)  # one peak in twenty is as high as noise reaches in a hundred
-    wrong = np.where(trusted, 0, np.where(lucky, 0.23, 0.9))
-    for sure in (trusted, lucky):
+    for sure, luck in ((trusted, 0.23), (lucky, 0.23), (trusted, 0.004)):
+        wrong = np.where(trusted, 0, np.where(lucky, luck, 0.9))
         found = applied_shifts(measured, sure, "interpolate", np.full((20, 2), 0.6), wrong, WINDOW)
         # A peak that lies within a pixel of the reference, as one of these does, is more probably right than chance.
         assert not found.any() or (seed == 4 and abs(found).max() < 1)
 
 
 @pytest.mark.parametrize(("wrong", "moved"), [(0.55, False), (0.1, True)])
-def test_frames_that_agree_with_each_other_but_with_no_sure_one_stand_or_fall_together(wrong, moved):
+@pytest.mark.parametrize("trusted", [np.zeros(12, dtype=bool), only_the_reference(12)])
+def test_frames_that_agree_with_each_other_but_with_no_sure_one_move_only_if_most_are_right(wrong, moved, trusted):
     measured = np.array([20, -15]) + np.cumsum(np.random.default_rng(0).integers(-1, 2, (12, 2)), axis=0)
-    chance = wrong + np.linspace(-0.1, 0.1, 12)  # against another scene, a few of them seem likely
-    nobody = np.zeros(12, dtype=bool)
-    applied = applied_shifts(measured.astype(float), nobody, "interpolate", np.full((12, 2), 0.8), chance, WINDOW)
+    # Against another scene, a few of them seem likely.
+    chance = np.where(trusted, 0, wrong + np.linspace(-0.1, 0.1, 12))
+    applied = applied_shifts(measured.astype(float), trusted, "interpolate", np.full((12, 2), 0.8), chance, WINDOW)
     assert applied.any(axis=1).all() == applied.any() == moved
 
 
