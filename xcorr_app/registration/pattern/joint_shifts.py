@@ -114,8 +114,8 @@ def fitted_together(
 ) -> tuple[JointShifts | None, bool]:
     """Fit both layers to a stack (n, h, w) of the frames with these numbers, whose shifts (n, 2) were measured.
 
-    Returns the shifts of all frames, `taken` by
-    number, or None; and whether two layers were found whose motion against each other is not known.
+    Returns the shifts of all frames, `taken` by number, or None; and whether two layers were found whose motion against
+    each other is not known.
     """
     layers, held, start = TwoLayers(stack), _held(measured, numbers), begin
     for model in (layers.thinned(), layers):

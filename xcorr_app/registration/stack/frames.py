@@ -177,7 +177,7 @@ class PickedFrames(FramesOver):
 
 
 def held_if_few(frames: Frames, some: Array) -> Frames:
-    """Hold frames of a host, as `some` of them are, if they are few: several passes and looks would make them anew."""
+    """Hold frames of a host, as `some` of them are, if they are few: several passes and looks would make them again."""
     few = frames.count * math.prod(frames.shape) * frames.dtype.itemsize <= MAX_HELD
     return HeldFrames.of(frames) if few and isinstance(some, np.ndarray) else frames
 
