@@ -11,7 +11,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-versi
 # that they start, which would otherwise compile all that they import, each of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install compiled demo test full-test portable-test windows-test fuzz chaos golden mutate slow-test compile-test kernel-test oldest-test docs lint gpu-test clean
+.PHONY: install compiled demo test full-test portable-test windows-test fuzz chaos golden slow-test compile-test kernel-test oldest-test docs lint gpu-test clean
 
 # In the environment in which xcorr is installed; where there is none, in one of its own.
 INSTALLED := $(dir $(shell command -v xcorr))
@@ -52,11 +52,6 @@ chaos: $(VENV)/.test-installed
 # GOLDEN='align shifts-pairs' writes the records whose names begin so.
 golden: $(VENV)/.test-installed
 	$(BIN)/python -m tests.golden $(GOLDEN)
-
-# Random single faults put into copies of the program: which do the tests that run their lines not notice?
-# MUTATE='--count 20 --seed 7' takes others; '--minutes 8 --json FILE' ends by then and writes what was judged.
-mutate: $(VENV)/.test-installed
-	$(BIN)/python -m tests.mutate $(MUTATE)
 
 # What `make test` leaves out because it takes minutes: kills at random moments.
 slow-test: $(VENV)/.test-installed
