@@ -54,6 +54,16 @@ def test_pixels_that_flicker_do_not_pin_the_shifts(xp, count):
     assert any("hot or dead pixels" in note for note in result.notes)
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_pixels_that_flicker_next_to_each_other_are_found(xp, seed):
+    """Among many some are neighbours by chance, and stand out in those frames alone in which the other does not."""
+    rng, (stack, places) = np.random.default_rng(seed), (camera()[np.zeros(16, int)], np.zeros((96, 104), bool))
+    places[8::16, 4::16], places[25, 36] = True, True
+    stack[(rng.random(stack.shape) < 0.5) & places] = 30_000
+    found = weighted(ArrayFrames(xp.asarray(stack)), "first", Settings())
+    np.testing.assert_array_equal(found.defects, np.argwhere(places))
+
+
 def test_points_of_light_that_blink_are_kept(rng):
     stack = rng.normal(10, 1, (16, 64, 64))
     y, x = np.mgrid[:64, :64]
