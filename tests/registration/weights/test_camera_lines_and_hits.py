@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import ndimage
 
 from tests.registration.scenes import drifting, noise, walk
 from xcorr_app import estimate_shifts
@@ -33,12 +32,14 @@ def stars(seed=1, shape=(144, 137), faintest=60):
     return rng.poisson(sky).astype(float) + rng.normal(0, 4, sky.shape)
 
 
-def test_stuck_lines_do_not_pin_the_shifts(xp):
+@pytest.mark.parametrize("begin", [1, 64, 70, 80])
+def test_stuck_lines_do_not_pin_the_shifts(xp, begin):
+    """Parts of 18 pixels are looked at: what is less than half of one belongs to the next."""
     stack = camera()
-    stack[:, :, 40], stack[:, :, 90:92], stack[:, 70:, 20] = 0, 65535, 3000
-    stack[:, 55] = 9000
+    stack[:, :, 40], stack[:, :, 90:92], stack[:, begin:, 20], stack[:, 55] = 0, 65535, 3000, 9000
     result = estimate_shifts(xp.asarray(stack), "first", 20)
-    np.testing.assert_allclose(result.shifts, -DRIFT, atol=0.1)
+    np.testing.assert_allclose(result.shifts, -DRIFT, atol=0.08)
+    assert stuck_lines(xp.asarray(stack))[begin:, 20].all()
     assert any("row 55 and columns 20, 40, 90, 91" in note for note in result.notes)
 
 
@@ -47,17 +48,6 @@ def test_stuck_lines_at_a_rim_are_found(line):
     for images in (camera(), camera().transpose(0, 2, 1)):
         images[:, line] = 5000
         assert np.flatnonzero(stuck_lines(images).mean(axis=1) > 0.5).tolist() == [line % images.shape[1]]
-
-
-@pytest.mark.parametrize("begin", [1, 40, 70, 80])
-def test_parts_of_stuck_lines_are_found_to_their_ends(xp, begin):
-    """And no farther than one part and a half, of 18 pixels."""
-    stack, stuck = camera(), np.zeros((144, 137), bool)
-    stuck[begin:, 20], stuck[30, : begin + 30], stuck[begin:, 50:52] = True, True, True
-    stack[:, stuck] = 9000
-    found = stuck_lines(xp.asarray(stack))
-    assert found[stuck].all()
-    assert not found[~ndimage.binary_dilation(stuck, iterations=27)].any()
 
 
 @pytest.mark.parametrize("other", [5, 9])
