@@ -155,8 +155,6 @@ def folder(tmp_path_factory):
         ("align", "--mask moving:nowhere.tif", "nowhere.tif: cannot be read"),
         ("align", "--mask nonzero --reference template", "takes no mask"),
         ("align", "--mask nonzero --subpixel phase", "takes no mask"),
-        ("align", "--max-shift 0", "give pixels above 0"),
-        ("align", "--max-shift 0,0", "give pixels above 0"),
         ("align", "--motion rigid --patch 64", "--patch goes with --motion patches:64, not rigid"),
         ("align", "--format ome-tiff --pyramid 3", "--pyramid goes with --format ome-zarr:3, not ome-tiff"),
         ("align", "--channel R --align-channel 1", "--align-channel goes with --channel 1, not R"),

@@ -83,6 +83,12 @@ def test_wrong_arguments_are_named(arguments, error, message):
         estimate_shifts(**{"stack": STACK, **arguments})
 
 
+def test_true_is_no_number_of_pixels_though_it_equals_one():
+    assert estimate_shifts(STACK, max_shift=1).window.shape == (3, 3)
+    with pytest.raises(ArgumentError, match="max_shift is True"):
+        estimate_shifts(STACK, max_shift=True)
+
+
 def test_what_is_no_number_is_a_type_error_too():
     for arguments in ({"max_shift": "5"}, {"tolerance": "x"}, {"roi": 3}):
         with pytest.raises(TypeError):
