@@ -232,8 +232,8 @@ def folder(tmp_path_factory):
         ("filter", "--box 3 --kernel exchange --kernel-option rows=0", "takes 1 to"),
         (
             "unmix",
-            "--matrix m.csv --kernel shallow",
-            "kernel 'shallow' runs on a GPU (--device cpu was given); --kernel auto gives the same",
+            "--matrix m.csv --kernel mix",
+            "kernel 'mix' runs on a GPU (--device cpu was given); --kernel auto gives the same",
         ),
         ("unmix", "--matrix m.csv --kernel blocking --kernel-option staging=shared", "takes async, registers"),
         (
