@@ -13,7 +13,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import xcorr_app as xc
 from tests.batch.movies import DRIFT, content, write_movie, xcorr
-from tests.registration.scenes import drifting
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.errors import ArgumentError, OutputError
 from xcorr_app.registration.patches.patch_fit import PatchOptions
@@ -36,14 +35,6 @@ def test_it_writes_what_the_command_writes(folder, tmp_path):
     assert content(tmp_path / "a") == content(tmp_path / "b")
     assert found.record == tmp_path / "b" / "run.json"
     assert found.report == tmp_path / "b" / "report.html"
-
-
-def test_a_largest_shift_of_zero_leaves_fractions_of_a_pixel(tmp_path):
-    drift = np.array([(0, 0), (0.3, -0.2), (3, -2)])
-    np.save(tmp_path / "slow.npy", drifting(-drift, shape=(96, 96)))
-    (slow,) = xc.align(tmp_path / "slow.npy", tmp_path / "out", max_shift=0, device="cpu").values()
-    np.testing.assert_allclose(slow.shifts[:2], drift[:2], atol=0.02)
-    assert slow.trusted.tolist() == [True, True, False]
 
 
 def test_its_result_is_what_was_written(folder, tmp_path):
