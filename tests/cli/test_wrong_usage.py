@@ -153,8 +153,6 @@ def folder(tmp_path_factory):
         ("align", "--mask moving:nowhere.tif", "nowhere.tif: cannot be read"),
         ("align", "--mask nonzero --reference template", "takes no mask"),
         ("align", "--mask nonzero --subpixel phase", "takes no mask"),
-        ("align", "--max-shift 0", "give pixels above 0"),
-        ("align", "--max-shift 0,0", "give pixels above 0"),
         ("align", "--device tpu", "use auto, cpu, cuda or cuda:N"),
         ("align", "--device cuda:x", "use auto, cpu, cuda or cuda:N"),
         ("align", "--device cuda:", "use auto, cpu, cuda or cuda:N"),

@@ -94,9 +94,7 @@ class Settings:
                 raise ArgumentError(f"{name} is {value!r}: it is a fraction in [0, 1]")
         for name in ("tolerance", "max_sigma"):
             value = getattr(self, name)
-            if name == "max_sigma" and value is None:
-                continue
-            if not is_number(value) or not value > 0:
+            if (value is not None or name == "tolerance") and not (is_number(value) and value > 0):
                 raise ArgumentError(f"{name} is {value!r}: give a positive number of pixels")
 
     @staticmethod
@@ -165,7 +163,7 @@ class Settings:
             return as_window(self.max_shift, shape, shape)
 
 
-@functools.lru_cache(maxsize=16)
+@functools.lru_cache(maxsize=16, typed=True)  # True is no number of pixels, and equal to 1
 def _window(max_shift: float | tuple[float, float], shape: tuple[int, int]) -> ShiftWindow:
     """Asked for several times in a call."""
     return as_window(max_shift, shape, shape)

@@ -7,7 +7,6 @@ import pytest
 from scipy import ndimage
 
 import xcorr_app as xc
-from xcorr_app.errors import ArgumentError
 from xcorr_app.registration.solver.basis import BASES
 from xcorr_app.registration.warping.matrices import turned
 from xcorr_app.registration.warping.warp import warp_frames
@@ -174,8 +173,6 @@ def test_what_is_masked_takes_no_part(model):
     held = xc.estimate_motion(np.ma.array(frames, mask=np.broadcast_to(~mask, frames.shape)), model, "template")
     assert corner_errors(held.matrices, truth, mask.shape).max() < 0.06
     assert "mask: given" in held.notes[0]
-    with pytest.raises(ArgumentError, match="patches take none"):
-        xc.estimate_motion(frames, "patches", mask=mask)
 
 
 def test_frames_that_cannot_be_trusted_are_interpolated():

@@ -182,8 +182,6 @@ class AlignOptions(MovingOptions):
             _ = self.patches  # which checks its values, as settings do
         if self.first_channel < 0:
             raise ArgumentError(f"channel {self.first_channel} does not exist: channels count from 0")
-        if self.max_shift in (0, (0, 0)):
-            raise ArgumentError(f"max_shift is {self.max_shift}, so that no frame could move: give pixels above 0")
         if self.settings.masks is not None and self.model == "translation":
             from xcorr_app.registration.masked.estimate import check_masks
 
