@@ -44,10 +44,10 @@ LARGEST = {
     "xcorr_app/io": 4498,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1113,
-    "xcorr_app/registration": 10941,
+    "xcorr_app/registration": 10909,
     "xcorr_app/report": 1035,
-    "benchmarks": 4159,
-    "tests": 20663,
+    "benchmarks": 4080,
+    "tests": 20634,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
