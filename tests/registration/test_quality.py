@@ -41,11 +41,9 @@ def test_least_score_follows_what_noise_allows_but_not_below_chance():
 
 
 def test_trust():
-    assert is_trusted(())
-    assert is_trusted((quality.NON_FINITE,))
-    assert is_trusted((quality.LOW_SCORE,))
-    for word in ("edge", "uncertain", "ambiguous", "disagrees", "inherited", "flat", "unreadable"):
-        assert not is_trusted(("non-finite", word))
+    assert all(map(is_trusted, [(), (quality.NON_FINITE,), (quality.LOW_SCORE,)]))
+    doubtful = "edge", "uncertain", "ambiguous", "disagrees", "inherited", "flat", "unreadable"
+    assert not any(is_trusted(("non-finite", word)) for word in doubtful)
 
 
 def test_scores_are_in_range_for_scenes_of_any_kind(rng):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
@@ -157,16 +156,7 @@ class Settings:
         shape = self.measured_shape(frame_shape)
         if self.max_shift is None:
             return ShiftWindow.symmetric(*(int(np.ceil(size / 4)) if size > 1 else 0 for size in shape))
-        try:
-            return _window(self.max_shift, shape)
-        except TypeError:  # a list, which cannot be kept
-            return as_window(self.max_shift, shape, shape)
-
-
-@functools.lru_cache(maxsize=16, typed=True)  # True is no number of pixels, and equal to 1
-def _window(max_shift: float | tuple[float, float], shape: tuple[int, int]) -> ShiftWindow:
-    """Asked for several times in a call."""
-    return as_window(max_shift, shape, shape)
+        return as_window(self.max_shift, shape, shape)
 
 
 def _check_roi(roi: Roi) -> None:

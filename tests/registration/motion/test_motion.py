@@ -157,6 +157,21 @@ def test_doubt_is_told_apart():
     assert {"uncertain", "ambiguous"} & set(discs.flags[1])
 
 
+@pytest.mark.parametrize(
+    "measured",
+    [
+        lambda frames: xc.estimate_motion(frames, "affine").matrices,
+        lambda frames: xc.estimate_motion(frames, "patches", patch=48).sigma,
+        lambda frames: xc.displacement_field(frames[0], frames[1], window=32).displacement,
+        lambda frames: xc.estimate_shifts(frames, mask=np.ones(frames.shape[1:])).sigma,
+    ],
+)
+@pytest.mark.parametrize("scale", [1e-100, 1e-9, 1e25])
+def test_values_of_any_magnitude(measured, scale):
+    frames = series("affine", 20, 3, shape=(128, 130), count=3, turn=0.01)[0]
+    np.testing.assert_allclose(measured(scale * frames), measured(frames), rtol=1e-3, atol=1e-3)
+
+
 @pytest.mark.parametrize("model", ["rigid", "affine"])
 def test_what_is_masked_takes_no_part(model):
     """A bright thing that stands still in front of a scene that turns, whatever it looks like."""
