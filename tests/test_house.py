@@ -46,8 +46,8 @@ LARGEST = {
     "xcorr_app/pipeline": 1113,
     "xcorr_app/registration": 10909,
     "xcorr_app/report": 1035,
-    "benchmarks": 4080,
-    "tests": 20634,
+    "benchmarks": 4042,
+    "tests": 20551,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
