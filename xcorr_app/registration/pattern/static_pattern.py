@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
@@ -32,7 +31,7 @@ from xcorr_app.registration.pattern.pattern_search import (
     moves,
     stands_still,
 )
-from xcorr_app.registration.quality import on_edge, signal_fraction
+from xcorr_app.registration.quality import signal_fraction
 from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.stack.frames import Chunk, Frames, FramesOver
 from xcorr_app.registration.stack.prefilter import Contrast, Prefilter
@@ -141,10 +140,13 @@ def without_pattern(
     pixels = frames.shape[0] * frames.shape[1]
     many = spread(usable, min(_MAX_FRAMES, max(_MIN_FRAMES_TAKEN, _PIXELS // pixels)))
     plain = replace(settings, prefilter=Prefilter(), contrast=Contrast())
-    led = begin is not None and not near
-    if led:
-        _, begin = _by_pairs(frames, many, measured, settings)
+    pairs = few
+    if begin is not None and not near:
+        pairs, begin = _by_pairs(frames, many if few.joint is None else sure, measured, settings)
+        if few.joint is not None and pairs.joint is None:
+            return pairs
     else:
+        begin = None
         if rest.is_little or _some_leave_nothing(frames, measured, settings):
             return PatternFit()
         some = spread(usable, _SAMPLED_FRAMES)
@@ -152,12 +154,12 @@ def without_pattern(
         middle = replace(plain, roi=_middle(frames.shape))
         if not has_pattern(left_over(taken(frames, some, middle), shifts), shifts):
             return PatternFit()
-    fit = _by_layers(frames, measured, plain, measure, many, begin[many] if led and begin is not None else None)
+    fit = _by_layers(frames, measured, plain, measure, many, None if begin is None else begin[many])
     # What does not bend the shifts of a few frames bends those of no other. All frames together say it better, if both
     # layers are all that they show.
     if few.joint is None or near or fit.leaves_nothing:
         return fit
-    return _by_pairs(frames, sure, measured, settings)[0]
+    return pairs
 
 
 def _by_pairs(
@@ -209,14 +211,6 @@ def _by_layers(
         return PatternFit()
     layers = TwoLayers(stack, begin, int(np.argmin(np.abs(measured.shifts[many]).max(axis=1))))
     sigma, shifts = layers.fit(), layers.shifts
-    # What frames show that went to the edge of the window, which is no peak, stood still while "the scene" went.
-    inside = np.flatnonzero(~_at_edge(shifts, window))
-    if inside.size < len(shifts):
-        if inside.size < _MIN_FRAMES:
-            return PatternFit()
-        many, shifts, stack = many[inside], shifts[inside], stack[array_namespace(stack).asarray(inside)]
-        layers = TwoLayers(stack, shifts, int(np.argmin(np.abs(measured.shifts[many]).max(axis=1))))
-        sigma, shifts = layers.fit(), layers.shifts
     pattern, scene = layers.pattern, layers.scene(shifts[0])
     found = left_over(stack, shifts)
     if not stands_still(found) or not (led or moves(shifts)):
@@ -245,12 +239,6 @@ def _of_frame(pattern: Array, frames: Frames, part: Roi | None) -> Array:
     whole = array_namespace(pattern).zeros(frames.shape, dtype=pattern.dtype)
     whole[part] = pattern
     return whole
-
-
-def _at_edge(shifts: NDArray[np.float64], window: ShiftWindow) -> NDArray[np.bool_]:
-    """(n,) whether shifts (n, 2), which turns may lead beyond the window, are not inside it."""
-    low, high = (window.dy_min, window.dx_min), (window.dy_max, window.dx_max)
-    return on_edge(np.clip(np.rint(shifts).astype(np.intp), low, high), window)
 
 
 def _without_lines(images: Array) -> Array:
