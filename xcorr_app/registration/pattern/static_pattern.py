@@ -2,9 +2,9 @@
 
 Columns, rows, dust: what stays where it is while the scene moves correlates at zero shift, with a ridge along its
 columns, and pins the shifts there. It is told from the scene by the motion of the scene: a few frames, aligned by what
-was measured, or where that explains them badly by what is left of them without their mean, must share something as
-they are (`layers.shares`), must be two layers and nothing else, and the moving layer must fill the frame as the
-pattern does: bright things that move over a scene that stands still are no scene.
+was measured, or by what pairs of them say of two layers, must share something as they are, must be two layers and
+nothing else, and the moving layer must fill the frame as the pattern does: bright things that move over a scene that
+stands still are no scene.
 """
 
 from __future__ import annotations
@@ -140,26 +140,20 @@ def without_pattern(
     pixels = frames.shape[0] * frames.shape[1]
     many = spread(usable, min(_MAX_FRAMES, max(_MIN_FRAMES_TAKEN, _PIXELS // pixels)))
     plain = replace(settings, prefilter=Prefilter(), contrast=Contrast())
-    pairs = few
-    if begin is not None and not near:
-        pairs, begin = _by_pairs(frames, many if few.joint is None else sure, measured, settings)
-        if few.joint is not None and pairs.joint is None:
-            return pairs
-    else:
-        begin = None
-        if rest.is_little or _some_leave_nothing(frames, measured, settings):
-            return PatternFit()
-        some = spread(usable, _SAMPLED_FRAMES)
-        shifts = measured.shifts[some]
-        middle = replace(plain, roi=_middle(frames.shape))
-        if not has_pattern(left_over(taken(frames, some, middle), shifts), shifts):
-            return PatternFit()
-    fit = _by_layers(frames, measured, plain, measure, many, None if begin is None else begin[many])
-    # What does not bend the shifts of a few frames bends those of no other. All frames together say it better, if both
-    # layers are all that they show.
-    if few.joint is None or near or fit.leaves_nothing:
+    fit, some = PatternFit(), spread(usable, _SAMPLED_FRAMES)
+    if not (rest.is_little or _some_leave_nothing(frames, measured, settings)):
+        images = taken(frames, some, replace(plain, roi=_middle(frames.shape)))
+        if has_pattern(left_over(images, measured.shifts[some]), measured.shifts[some]):
+            fit = _by_layers(frames, measured, plain, measure, many, None)
+    # What does not bend the shifts of a few frames bends those of no other.
+    if fit.frames is not None or begin is None or near:
         return fit
-    return pairs
+    pairs, begin = _by_pairs(frames, many if few.joint is None else sure, measured, settings)
+    if begin is None or (few.joint is not None and pairs.joint is None):
+        return pairs
+    # All frames together say it better, if both layers are all that they show.
+    fit = _by_layers(frames, measured, plain, measure, many, begin[many])
+    return fit if few.joint is None or fit.leaves_nothing else pairs
 
 
 def _by_pairs(
@@ -216,8 +210,9 @@ def _by_layers(
     if not stands_still(found) or not (led or moves(shifts)):
         return PatternFit()
     as_measured, without = left_over(stack, measured.shifts[many]), left_over(stack - pattern, shifts)
-    # In units of what moves: of shifts that followed the pattern frames share that, which may be far stronger.
-    before = as_measured.times(without) * as_measured.share
+    # In units of what moves: of shifts that followed the pattern frames share that, which may be far stronger; and so
+    # do those of a scene that hardly moves.
+    before = as_measured.share * max(as_measured.times(found), as_measured.times(without))
     # By fractions of pixels: a scene that blurs or grows, or light that turns, leaves as much beside a "pattern".
     if without.share > max(_MUST_LEAVE_LESS * min(before, 1.0), _BY_CHANCE * without.chance):
         return PatternFit()
