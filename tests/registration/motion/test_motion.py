@@ -8,6 +8,7 @@ from scipy import ndimage
 
 import xcorr_app as xc
 from xcorr_app.registration.solver.basis import BASES
+from xcorr_app.registration.solver.gauss_newton import compared
 from xcorr_app.registration.warping.matrices import turned
 from xcorr_app.registration.warping.warp import warp_frames
 
@@ -155,6 +156,7 @@ def test_doubt_is_told_apart():
     smooth = ndimage.gaussian_filter(disc, 2)
     discs = xc.estimate_motion(np.stack([smooth, ndimage.shift(smooth, (3, -2))]), "rigid")
     assert {"uncertain", "ambiguous"} & set(discs.flags[1])
+    assert compared(frames[:1], np.zeros_like(frames[:1]), np.ones_like(frames[:1])).gain == 0  # of an image of nothing
 
 
 @pytest.mark.parametrize(
