@@ -147,10 +147,8 @@ def test_doubt_is_told_apart():
     nan = frames[1].copy()
     nan[10:14, 20:24] = np.nan
     result = xc.estimate_motion(np.stack([*frames[:2], noise, np.zeros((96, 96)), nan]), "rigid")
-    assert result.flags[:2] == ((), ())
     assert "uncertain" in result.flags[2]
-    assert result.flags[3] == ("flat",)
-    assert result.flags[4] == ("non-finite",)
+    assert (*result.flags[:2], *result.flags[3:]) == ((), (), ("flat",), ("non-finite",))
     assert np.abs(result.matrices[4] - result.matrices[1]).max() < 0.05
     np.testing.assert_array_equal(result.trusted, [True, True, False, False, True])
     smooth = ndimage.gaussian_filter(disc, 2)
