@@ -104,9 +104,8 @@ class Strips:
 def _edges(bounds: Bounds, size: int, longest: int) -> NDArray[np.int32]:
     """All bounds in order, with further edges where a gap is longer than `longest`."""
     edges = np.unique(np.concatenate([*bounds, [0, size]]))
-    starts, gaps = edges[:-1], np.diff(edges)
-    pieces = [
-        start + gap * np.arange(count) // count
-        for start, gap, count in zip(starts, gaps, -(-gaps // longest), strict=True)
-    ]
-    return np.concatenate([*pieces, [size]]).astype(np.int32)
+    gaps = np.diff(edges)
+    counts = -(-gaps // longest)
+    starts, gaps, pieces = (np.repeat(values, counts) for values in (edges[:-1], gaps, counts))
+    number = np.arange(pieces.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.append(starts + gaps * number // pieces, size).astype(np.int32)
