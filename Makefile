@@ -11,7 +11,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-versi
 # that they start, which would otherwise compile all that they import, each of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install compiled demo test full-test portable-test windows-test fuzz chaos golden mutate slow-test compile-test kernel-test oldest-test docs lint gpu-test clean
+.PHONY: install compiled demo test full-test portable-test windows-test fuzz golden slow-test compile-test kernel-test oldest-test docs lint gpu-test clean
 
 # In the environment in which xcorr is installed; where there is none, in one of its own.
 INSTALLED := $(dir $(shell command -v xcorr))
@@ -43,20 +43,10 @@ windows-test: $(VENV)/.test-installed
 fuzz: $(VENV)/.test-installed
 	$(BIN)/python -m tests.fuzz $(FUZZ)
 
-# Runs that are killed, doubled, refused by the system and robbed of their inputs, of two commands: a hundred kills each,
-# 25 pairs, every step. `make test` takes a few; XCORR_CHAOS_SEED=7 chooses other moments.
-chaos: $(VENV)/.test-installed
-	XCORR_TEST_SHARE=all XCORR_CHAOS=$${XCORR_CHAOS:-100} $(PYTEST) $(PARALLEL) tests/chaos
-
 # After a change that was meant: what the program finds today becomes what tests/golden expects; read the difference.
 # GOLDEN='align shifts-pairs' writes the records whose names begin so.
 golden: $(VENV)/.test-installed
 	$(BIN)/python -m tests.golden $(GOLDEN)
-
-# Random single faults put into copies of the program: which do the tests that run their lines not notice?
-# MUTATE='--count 20 --seed 7' takes others; '--minutes 8 --json FILE' ends by then and writes what was judged.
-mutate: $(VENV)/.test-installed
-	$(BIN)/python -m tests.mutate $(MUTATE)
 
 # What `make test` leaves out because it takes minutes: kills at random moments.
 slow-test: $(VENV)/.test-installed

@@ -1,12 +1,12 @@
 """Motion that is more than a shift beside the public tools, on synthetic series with known motion: errors and times.
 
 Run: ``python -m benchmarks.motion [--frames 4] [--seeds 2] [SECTION...]``. Without one, all sections are written to
-``results/motion.json``; those that are named, to ``motion_SECTION.json``: `models` (rotation, scale, affine), `masks`,
-`patches` and `pairs` (displacement fields).
+``results/motion.json``; those that are named, to ``motion_SECTION.json``: `models` (rotation, scale, affine), `patches`
+and `pairs` (displacement fields).
 
-Of `models` turns are at most 3 degrees, because StackReg and elastix follow intensities from where the frame lies;
-shifts are at most 12 px. Scales of 0.8 to 1.25, in the rows of ``similarity`` and ``affine``, are beyond what they
-follow in part of the frames: there the median says more than the rms, and only ``rigid`` compares precision.
+Of `models` turns are at most 3 degrees, because StackReg follows intensities from where the frame lies;
+shifts are at most 12 px. Scales of 0.8 to 1.25, in the rows of ``similarity`` and ``affine``, are beyond what it
+follows in part of the frames: there the median says more than the rms, and only ``rigid`` compares precision.
 """
 
 from __future__ import annotations
@@ -17,21 +17,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from skimage.registration import phase_cross_correlation
 
 import xcorr_app as xc
 from benchmarks import fields
 from benchmarks.harness.record import write_result
-from benchmarks.motion_peers import Floats, elastix, log_polar, rms, stackreg, timed
-from tests.registration.masked.test_masked import blob, moving
+from benchmarks.motion_peers import log_polar, rms, stackreg, timed
 from tests.registration.motion.test_motion import corner_errors, series
 
 _SHAPE = (256, 256)
 _SNRS = (20.0, 5.0, 2.0, 1.0, 0.5)
 _LARGEST_TURN = np.radians(3)
-_LARGEST = 14.0
-_OUTSIDE = 1000.0
-"""Counts behind a mask."""
 
 
 def _ours(frames: NDArray[np.float64], model: str) -> NDArray[np.float64]:
@@ -41,7 +36,6 @@ def _ours(frames: NDArray[np.float64], model: str) -> NDArray[np.float64]:
 _TOOLS: dict[str, tuple[Callable[[NDArray[np.float64], str], NDArray[np.float64]], tuple[str, ...]]] = {
     "xcorr": (_ours, ("rigid", "similarity", "affine")),
     "pystackreg": (stackreg, ("rigid", "similarity", "affine")),
-    "elastix": (elastix, ("affine",)),
     "scikit-image": (log_polar, ("rigid",)),
 }
 
@@ -75,45 +69,8 @@ def models(seeds: int, frames: int) -> list[dict[str, Any]]:
     return rows
 
 
-def _masked(frames: Floats, mask: NDArray[np.bool_]) -> Floats:
-    return xc.estimate_shifts(frames, mask=mask, max_shift=_LARGEST).shifts
-
-
-def _unmasked(frames: Floats, _mask: NDArray[np.bool_]) -> Floats:
-    return xc.estimate_shifts(frames, max_shift=_LARGEST).shifts
-
-
-def _by_skimage(frames: Floats, mask: NDArray[np.bool_]) -> Floats:
-    found = [phase_cross_correlation(frames[0], each, reference_mask=mask, moving_mask=mask)[0] for each in frames]
-    return np.array(found)
-
-
-def masks(seeds: int, frames: int) -> list[dict[str, Any]]:
-    """Print and return the rms errors of shifts to 14 px by the pixels that count.
-
-    Speckle moves behind a window that stands still, round and with a hole; what lies outside is brighter by far and
-    does not move. All get the frames and the mask; scikit-image's answer is a whole pixel.
-    """
-    measured, mask = [], blob(_SHAPE)
-    for snr in _SNRS:
-        known, stacks = [], []
-        for seed in range(seeds):
-            rng = np.random.default_rng(seed)
-            known.append(np.concatenate([np.zeros((1, 2)), rng.uniform(1 - _LARGEST, _LARGEST - 1, (frames - 1, 2))]))
-            scenes = moving(_SHAPE, seed, known[-1])
-            scenes += rng.normal(size=scenes.shape) * scenes.std() / snr
-            stacks.append(np.where(mask, scenes, _OUTSIDE))
-        for name, tool in (("xcorr", _masked), ("xcorr without the mask", _unmasked), ("scikit-image", _by_skimage)):
-            found, each = timed(tool, stacks, mask)
-            error = rms(np.subtract(found, known)[:, 1:])
-            measured.append({"snr": snr, "tool": name, "rms_px": error, "ms_a_frame": each})
-            print(f"mask SNR {snr:4g} {name:22} rms {error:8.4f} px {each:8.1f} ms", flush=True)
-    return measured
-
-
 _SECTIONS: dict[str, Callable[[int, int], list[dict[str, Any]]]] = {
     "models": models,
-    "masks": masks,
     "patches": fields.patches,
     "pairs": lambda _seeds, _frames: fields.pairs(),
 }

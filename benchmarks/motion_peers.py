@@ -48,40 +48,6 @@ def stackreg(frames: Floats, model: str) -> Floats:
     return _rows_first(found)
 
 
-def elastix(frames: Floats, model: str) -> Floats:
-    """Elastix: mutual information over four resolutions."""
-    import itk
-
-    asked = itk.ParameterObject.New()
-    parameters = asked.GetDefaultParameterMap("affine" if model == "affine" else "rigid")
-    if model == "similarity":
-        parameters["Transform"] = ["SimilarityTransform"]
-    asked.AddParameterMap(parameters)
-    first, found = _itk_image(frames[0]), [np.eye(3)]
-    for frame in frames[1:]:
-        _, solved = itk.elastix_registration_method(
-            first, _itk_image(frame), parameter_object=asked, log_to_console=False
-        )
-        solution = solved.GetParameterMap(0)
-        *numbers, dx, dy = (float(word) for word in solution["TransformParameters"])
-        centre = np.array([float(word) for word in solution["CenterOfRotationPoint"]])
-        if model == "affine":
-            turn = np.array(numbers).reshape(2, 2)
-        else:
-            scale, angle = (1.0, *numbers)[-2:]
-            turn = scale * np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-        matrix = np.eye(3)
-        matrix[:2, :2], matrix[:2, 2] = turn, np.array([dx, dy]) + centre - turn @ centre
-        found.append(matrix)
-    return _rows_first(np.stack(found))
-
-
-def _itk_image(frame: Floats) -> Any:
-    import itk
-
-    return itk.image_view_from_array(frame.astype(np.float32))
-
-
 def _rows_first(matrices: Floats) -> Floats:
     """Matrices of (row, column, 1) from those of (column, row, 1)."""
     return matrices[:, [1, 0, 2]][:, :, [1, 0, 2]]

@@ -1,12 +1,11 @@
-"""Moving frames: time of a frame that is shifted, or warped by a matrix or a field, and of measuring one that bends.
+"""Moving frames: time of a frame that is shifted, or warped by a matrix or a field.
 
 Run ``python -m benchmarks.warping [--device cpu] [--json FILE]``; frames are of 512 x 512 uint16. On a GPU, of 512,
 microseconds a frame: the launch alone (replayed from a graph, coefficients on the device), the whole call from frames
 on the device and motions on the host by calls in a row, a copy of the same bytes, ``cupyx.scipy.ndimage`` one call a
 frame; and the host's share of a call in microseconds. Cubic warping has the spline's two filters in its call, not in
 its launch. Every answer is first compared with the CPU's. On the CPU, milliseconds a frame: shifts on one core beside
-SciPy and OpenCV; and frames that are measured by patches and warped, by the clock and of processor time of all threads,
-the least of several calls.
+SciPy and OpenCV, the least of five calls.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from __future__ import annotations
 import importlib
 import statistics
 import time
+import timeit
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -24,11 +24,9 @@ import cv2
 import numpy as np
 import scipy.ndimage
 
-import xcorr_app as xc
 from benchmarks.harness.clock import Clock
 from benchmarks.harness.environment import environment
 from benchmarks.harness.record import require_device, write_json
-from tests.registration.patches.test_motion_patches import bent
 from xcorr_app.gpu.resample.run import translate_on_device
 from xcorr_app.gpu.resample.warping import warp_on_device
 from xcorr_app.registration.moving.apply import apply_shifts, shift_frames
@@ -134,22 +132,9 @@ def _calls(cupy: Any, run: Callable[[], Any], frames: int, repeats: int = 20) ->
     return whole / frames * 1e6, statistics.median(hosts) * 1e6
 
 
-def bending(count: int) -> Any:
-    """Frames of a camera at SNR 2, the first of them the reference, that bend by up to 5 px."""
-    frames, _ = bent(1, 2.0, amplitude=5.0, count=8, shape=(_SIDE, _SIDE), periods=0.7)
-    frames = ((frames - frames.min()) * 200).astype(_TYPE)
-    return np.concatenate([frames[:1], np.resize(frames[1:], (count - 1, *frames.shape[1:]))])
-
-
-def min_ms(run: Callable[[], Any], frames: int, repeats: int = 5) -> tuple[float, float]:
-    """Least time of a call by the clock, and least processor time, for each frame."""
-    times = []
-    for _ in range(repeats):
-        began = time.perf_counter(), time.process_time()
-        run()
-        times.append((time.perf_counter() - began[0], time.process_time() - began[1]))
-    wall, processor = np.min(times, axis=0) / frames * 1e3
-    return float(wall), float(processor)
+def min_ms(run: Callable[[], Any], frames: int) -> float:
+    """Least time of a call by the clock, for each frame."""
+    return min(timeit.repeat(run, number=1)) / frames * 1e3
 
 
 def shifted_on_cpu(order: Order, count: int = _CPU_FRAMES, side: int = _SIDE) -> dict[str, Any]:
@@ -157,10 +142,10 @@ def shifted_on_cpu(order: Order, count: int = _CPU_FRAMES, side: int = _SIDE) ->
     frames, shifts = scene(count, side), shifts_of(count)
     out, some = np.empty_like(frames), list(zip(frames, shifts, strict=True))[:_PEER_FRAMES]
     row: dict[str, Any] = {"kind": "shift", "order": order, "scipy": None, "opencv": None}
-    row["one_core"] = min_ms(lambda: shift_frames(frames, shifts, order=order, out=out, workers=1), count)[0]
+    row["one_core"] = min_ms(lambda: shift_frames(frames, shifts, order=order, out=out, workers=1), count)
     if order in _SPLINES:
         spline = _SPLINES[order]
-        row["scipy"] = min_ms(lambda: [scipy.ndimage.shift(f, s, order=spline) for f, s in some], len(some))[0]
+        row["scipy"] = min_ms(lambda: [scipy.ndimage.shift(f, s, order=spline) for f, s in some], len(some))
     if order in _OPENCV:
         threads, flag = cv2.getNumThreads(), _OPENCV[order]
         cv2.setNumThreads(1)
@@ -168,20 +153,9 @@ def shifted_on_cpu(order: Order, count: int = _CPU_FRAMES, side: int = _SIDE) ->
         warps = [
             partial(cv2.warpAffine, f, m, f.shape[::-1], flags=flag) for (f, _), m in zip(some, matrices, strict=True)
         ]
-        row["opencv"] = min_ms(lambda: [warp() for warp in warps], len(some))[0]
+        row["opencv"] = min_ms(lambda: [warp() for warp in warps], len(some))
         cv2.setNumThreads(threads)
     return row
-
-
-def patches_on_cpu(patch: int, overlap: float) -> dict[str, Any]:
-    """Milliseconds a frame, measured by patches of a size and warped by the fields found."""
-    frames = bending(_CPU_FRAMES)
-    measure = partial(xc.estimate_motion, frames, "patches", patch=patch, patch_overlap=overlap)
-    found, row = measure(), {"kind": "patches", "patch": patch, "overlap": overlap}
-    row["measured"], row["measured_cpu"] = min_ms(measure, len(frames))
-    for order, method in _WARPED.items():
-        row[method], row[f"{method}_cpu"] = min_ms(partial(found.apply, frames, order), len(frames))
-    return row | {"frames_a_second": 1e3 / (row["measured"] + row["linear"])}
 
 
 @click.command()
@@ -192,7 +166,6 @@ def main(device: str, path: Path | None) -> None:
     works: list[Callable[[], dict[str, Any]]]
     if device == "cpu":
         works = [partial(shifted_on_cpu, order) for order in SHIFTED]
-        works += [partial(patches_on_cpu, *how) for how in ((_PATCH, 0.0), (128, 0.5))]
     else:
         require_device()
         row, ways = partial(on_device_row, importlib.import_module("cupy"), Clock()), [("shift", o) for o in SHIFTED]
