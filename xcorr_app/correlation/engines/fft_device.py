@@ -12,7 +12,7 @@ from typing import Any
 
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.direct.fft_size import fast_length, smallest_size
-from xcorr_app.gpu.runtime.arrays import Array, device_ffts
+from xcorr_app.gpu.runtime.arrays import Array
 
 _Piece = tuple[slice, slice]
 
@@ -21,7 +21,7 @@ class DeviceFFTCorrelator:
     """Correlation theorem for CuPy arrays at a fixed transform size."""
 
     def __init__(self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow) -> None:
-        self._fft = device_ffts()
+        self._fft = importlib.import_module("cupyx.scipy.fft")
         self._cupy = importlib.import_module("cupy")
         self._window = window
         rows = smallest_size(left_shape[0], right_shape[0], window.dy_min, window.dy_max)

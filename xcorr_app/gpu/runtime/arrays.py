@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-import threading
-import warnings
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -21,9 +19,6 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = Any
 """A ``numpy.ndarray`` or a ``cupy.ndarray``."""
-_KEPT_PLANS = 64
-_PLANS = threading.local()
-"""Devices whose cache of plans is as large as that: CuPy has one for each thread and device."""
 
 
 def is_device_array(x: object) -> bool:
@@ -76,24 +71,7 @@ def fft_namespace(x: object) -> ModuleType:
     DataTypeError
         As `array_namespace`.
     """
-    return importlib.import_module("scipy.fft") if array_namespace(x) is np else device_ffts()
-
-
-def device_ffts() -> ModuleType:
-    """Return ``cupyx.scipy.fft``, which keeps the plans of this thread's transforms on the current device.
-
-    A stack takes some twenty of them, more than the 16 that CuPy keeps: each would be made again for every stack.
-    """
-    module = importlib.import_module("cupyx.scipy.fft")
-    device = sys.modules["cupy"].cuda.runtime.getDevice()
-    if device not in vars(_PLANS).setdefault("devices", set()):
-        _PLANS.devices.add(device)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # CuPy calls the function experimental
-            plans = sys.modules["cupy"].fft.config.get_plan_cache()
-        if 0 < plans.get_size() < _KEPT_PLANS:
-            plans.set_size(_KEPT_PLANS)
-    return module
+    return importlib.import_module("scipy.fft" if array_namespace(x) is np else "cupyx.scipy.fft")
 
 
 def to_host(array: Array) -> Any:
