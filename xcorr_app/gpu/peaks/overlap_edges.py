@@ -103,4 +103,4 @@ def _edges(bounds: Bounds, size: int, longest: int) -> NDArray[np.int32]:
     """All bounds in order, with further edges where a gap is longer than `longest`."""
     edges = np.unique(np.concatenate([*bounds, [0, size]]))
     pieces = np.append(0, np.cumsum(-(-np.diff(edges) // longest)))
-    return (np.interp(np.arange(pieces[-1] + 1), pieces, edges) + 1e-6).astype(np.int32)
+    return np.asarray(np.interp(np.arange(pieces[-1] + 1), pieces, edges) + 1e-6, dtype=np.int32)
