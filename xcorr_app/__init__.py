@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from xcorr_app.correlation.plane import cross_correlate
     from xcorr_app.correlation.window import ShiftWindow
     from xcorr_app.filtering import named as filters
-    from xcorr_app.filtering.conv2d import conv2d
     from xcorr_app.filtering.convolve import convolve, filter_taps
     from xcorr_app.filtering.filter_bank import filter_bank
     from xcorr_app.filtering.stains import stain_matrix
@@ -58,7 +57,6 @@ __all__ = [
     "align",
     "apply_shifts",
     "assess",
-    "conv2d",
     "convolve",
     "correct_frames",
     "cross_correlate",
@@ -96,7 +94,6 @@ _MODULES = {
     "align": "batch.align.call",
     "apply_shifts": "registration.moving.apply",
     "assess": "registration.assessment",
-    "conv2d": "filtering.conv2d",
     "correct_frames": "registration.correction",
     "convolve": "filtering.convolve",
     "cross_correlate": "correlation.plane",

@@ -10,19 +10,14 @@ from benchmarks.harness.contender import Attempt, Contender, rotating
 from benchmarks.im2win.cases import Im2winCase
 from benchmarks.im2win.data import Expected, LayerData
 from xcorr_app.gpu.im2win.run import FORMS, im2win_on_device
-from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem, is_shallow
 
 
-def own_contenders(case: Im2winCase) -> Iterator[Contender]:
+def own_contenders(_: Im2winCase) -> Iterator[Contender]:
     """Yield what the product can do a layer with."""
     yield Contender("im2win_on_device", layer_attempts({}), choice="auto")
     for form in FORMS:
-        if form not in ("im2win-basic", "shallow") or (form == "shallow" and _is_shallow(case)):
+        if form != "im2win-basic":
             yield Contender(f"kernel {form}", layer_attempts({"form": form}), choice=form)
-
-
-def _is_shallow(case: Im2winCase) -> bool:
-    return is_shallow(ShallowProblem.of_bank(case.problem))
 
 
 def layer_attempts(options: dict[str, Any]) -> Callable[[Im2winCase, LayerData], Iterator[Attempt]]:

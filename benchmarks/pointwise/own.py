@@ -14,22 +14,17 @@ from benchmarks.pointwise.cases import PointwiseCase
 from benchmarks.pointwise.data import Expected, MixingData
 from xcorr_app.filtering.mixing import mix
 from xcorr_app.gpu.pointwise.blocking import stored_matrix
-from xcorr_app.gpu.pointwise.kernels import MixingTask, kernel_for
+from xcorr_app.gpu.pointwise.kernels import kernel_for
 from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.pointwise.run import pointwise_on_device
-
-_FEW_CHANNELS = (9, 64)
-"""Where `shallow` is set beside the kernel that is its neighbour."""
 
 
 def own_contenders(case: PointwiseCase) -> Iterator[Contender]:
     """Yield what the product can do a case with."""
     yield Contender("pointwise_on_device", mixing_attempts("auto", {}), choice="auto")
-    if _FEW_CHANNELS[0] <= case.channels <= _FEW_CHANNELS[1]:
-        other = "mix" if max(case.channels, case.filters) <= MIX_CHANNELS else "blocking"
-        for kernel in ("shallow", other):
-            yield Contender(f"kernel {kernel}", mixing_attempts(kernel, {}), choice=kernel)
+    if max(case.channels, case.filters) > MIX_CHANNELS:
+        yield Contender("kernel blocking", mixing_attempts("blocking", {}), choice="blocking")
 
 
 def mixing_attempts(kernel: str, tuning: Mapping[str, int]) -> Callable[[PointwiseCase, MixingData], Iterator[Attempt]]:
@@ -39,7 +34,7 @@ def mixing_attempts(kernel: str, tuning: Mapping[str, int]) -> Callable[[Pointwi
         cupy = importlib.import_module("cupy")
         shape = (case.images, case.filters, case.side, case.side)
         nonsense: Any = np.nan if case.result == "float32" else 0xABAB
-        if kernel == "auto" and kernel_for(MixingTask(_problem(case))) is None:
+        if kernel == "auto" and kernel_for(_problem(case)) is None:
             works = [
                 partial(_by_library, stack, matrix) for stack, matrix in zip(data.stacks, data.matrices, strict=True)
             ]
@@ -65,7 +60,7 @@ def _by_library(stack: Any, matrix: Any) -> Any:
 
 def _takes_argument(case: PointwiseCase, kernel: str) -> bool:
     """Whether the matrix is an argument of the kernel, from host memory."""
-    return (kernel_for(MixingTask(_problem(case))) if kernel == "auto" else kernel) == "mix"
+    return (kernel_for(_problem(case)) if kernel == "auto" else kernel) == "mix"
 
 
 def _problem(case: PointwiseCase) -> PointwiseProblem:

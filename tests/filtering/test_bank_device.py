@@ -80,7 +80,6 @@ METHODS = {
     "im2win-basic": ["im2win_pad", "im2win_transform", "im2win_basic"],
     "implicit": ["im2win_pad", "im2win_convolve"],
     "implicit-basic": ["im2win_pad", "im2win_basic"],
-    "shallow": ["im2win_pad", "shallow"],
 }
 
 

@@ -1,4 +1,4 @@
-"""Banks of filters and batched convolution against their definition, a float64 einsum over windows."""
+"""Banks of filters against their definition, a float64 einsum over windows."""
 
 from __future__ import annotations
 
@@ -99,59 +99,12 @@ def test_images_smaller_than_the_filters(rng, mode):
             np.testing.assert_allclose(found[j], expected, atol=1e-9)
 
 
-def convolution(images, filters, stride):
-    windows = sliding_window_view(images.astype(np.float64), filters.shape[2:], axis=(2, 3))
-    return np.einsum("irmnuv,jruv->ijmn", windows[:, :, ::stride, ::stride], filters)
-
-
-@pytest.mark.parametrize("stride", [1, 2, 3, 7])
-@pytest.mark.parametrize("dtype", ["uint16", "float32", "float64"])
-@pytest.mark.parametrize("size", [(1, 1), (3, 5), (11, 12)])
-def test_strides_and_layouts(rng, stride, dtype, size):
-    images, filters = noise(rng, (2, 3, 17, 19), dtype), rng.normal(size=(5, 3, *size))
-    expected = convolution(images, filters, stride)
-    found = xc.conv2d(images, filters, stride)
-    assert found.shape == expected.shape
-    assert found.dtype == (np.float64 if dtype == "float64" else np.float32)
-    atol = (1e-12 if dtype == "float64" else 1e-6) * np.abs(expected).max()
-    np.testing.assert_allclose(found, expected, rtol=0, atol=atol)
-    last = xc.conv2d(np.ascontiguousarray(images.transpose(0, 2, 3, 1)), filters, stride, "NHWC")
-    np.testing.assert_array_equal(last, found.transpose(0, 2, 3, 1))
-
-
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("stride", [2, 5, 40])
 def test_strided_banks_take_every_nth_output(rng, mode, stride):
     images, bank = noise(rng, (2, 3, 19, 23), "float64"), rng.normal(size=(4, 3, 4, 7))
     expected = by_definition(images, bank, mode, 7)[..., ::stride, ::stride]
     np.testing.assert_allclose(xc.filter_bank(images, bank, mode=mode, cval=7, stride=stride), expected, atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("options", "pads"),
-    [
-        ({"padding": 1}, ((1, 1), (1, 1))),
-        ({"padding": (2, 0)}, ((2, 2), (0, 0))),
-        ({"padding": "same"}, ((1, 1), (1, 2))),
-        ({"padding": "same", "dilation": (2, 3)}, ((2, 2), (4, 5))),
-        ({"dilation": 2, "stride": (2, 3)}, ((0, 0), (0, 0))),
-        ({"stride": (2, 4), "groups": 2}, ((0, 0), (0, 0))),
-        ({"groups": 4, "padding": "valid", "bias": [1, -2, 3, 0]}, ((0, 0), (0, 0))),
-    ],
-)
-@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
-def test_the_options_of_networks(rng, options, pads, layout):
-    images, groups = rng.normal(size=(2, 4, 17, 19)), options.get("groups", 1)
-    filters, bias = rng.normal(size=(4, 4 // groups, 3, 4)), np.array(options.get("bias", [0] * 4))
-    (down, across), (dy, dx) = (np.broadcast_to(options.get(name, 1), 2) for name in ("stride", "dilation"))
-    wide = np.pad(images, ((0, 0), (0, 0), *pads))
-    windows = sliding_window_view(wide, (2 * dy + 1, 3 * dx + 1), axis=(2, 3))[:, :, ::down, ::across, ::dy, ::dx]
-    split = windows.reshape(2, groups, -1, *windows.shape[2:])
-    expected = np.einsum("igrmnuv,gjruv->igjmn", split, filters.reshape(groups, -1, *filters.shape[1:]))
-    expected = expected.reshape(2, 4, *windows.shape[2:4]) + bias[:, None, None]
-    given = images if layout == "NCHW" else images.transpose(0, 2, 3, 1)
-    found = xc.conv2d(given, filters, layout=layout, **options)
-    np.testing.assert_allclose(found if layout == "NCHW" else found.transpose(0, 3, 1, 2), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("frequency", [0.1, 0.3])

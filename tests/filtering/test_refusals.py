@@ -160,17 +160,7 @@ OF_FILTERS = [
         ArgumentError,
         "im2win-basic, implicit",
     ),
-    (lambda: xc.conv2d(IMAGES, FILTERS, layout="CHWN"), ArgumentError, "NCHW, NHWC"),
-    (lambda: xc.conv2d(IMAGES[0], FILTERS), ShapeError, "four axes"),
-    (lambda: xc.conv2d(IMAGES, FILTERS[:, :1]), ShapeError, "do not fit filters of 1"),
-    (lambda: xc.conv2d(IMAGES, np.ones((3, 2, 6, 3))), ShapeError, "do not fit"),
-    *all_of(
-        ArgumentError, "whole number of 1 or more", *(lambda s=s: xc.conv2d(IMAGES, FILTERS, s) for s in (0, 1.5, True))
-    ),
-    *(
-        (lambda how=how: xc.conv2d(IMAGES, FILTERS, **how), ArgumentError, next(iter(how)))
-        for how in ({"padding": "full"}, {"padding": -1}, {"dilation": 0}, {"groups": 2}, {"bias": [1]})
-    ),
+    *all_of(ArgumentError, "stride", *(lambda s=s: xc.filter_bank(SMALL, BANK, stride=s) for s in (0, 1.5, True))),
     # Channels and stains.
     (lambda: xc.unmix(EYE, np.eye(2)), ShapeError, "2 columns, stack has 3 channels along axis -3"),
     (lambda: xc.unmix(EYE, np.eye(3)[0]), ShapeError, "matrix has shape"),
@@ -212,11 +202,6 @@ OF_A_DEVICE = [
     (lambda: xc.filter_bank(SMALL, np.ones((1, 9, 3)), mode="valid"), ShapeError, "do not fit"),
     (lambda: xc.filter_bank(SMALL, BANK, mode="edge"), ArgumentError, "take one of reflect"),  # type: ignore[arg-type]
     (lambda: xc.filter_bank(SMALL, BANK, method="im2win"), ArgumentError, "sums in float32, images of float64"),
-    (
-        lambda: xc.filter_bank(np.ones((64, 8, 8), np.float32), np.ones((1, 64, 3, 3)), method="shallow"),
-        ArgumentError,
-        "use 'auto'",
-    ),
 ]
 
 

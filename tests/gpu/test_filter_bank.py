@@ -9,7 +9,7 @@ import xcorr_app as xc
 from tests.batch.movies import record, xcorr
 from tests.device import NEEDS_DEVICE
 from tests.filtering.oracle import assert_same_pixels, convolved, largest_sum, random_image
-from tests.filtering.test_filter_bank import by_definition, convolution, noise
+from tests.filtering.test_filter_bank import by_definition, noise
 from tests.gpu.test_memory import Allocator, allocations
 from tests.io.samples import noise as pixels
 from tests.io.samples import write_ome, write_shaped
@@ -118,7 +118,7 @@ def test_where_the_nth_allocation_fails(cupy, rng, filters, channels):
 
 
 METHODS = [
-    *("auto", "im2win", "im2win-basic", "implicit", "implicit-basic", "shallow"),
+    *("auto", "im2win", "im2win-basic", "implicit", "implicit-basic"),
     xc.Im2winOptions(micro_kernel=False, double_buffer=False),
     xc.Im2winOptions(vector_loads=False, prefetch=False, tile_filters=32),
     xc.Im2winOptions(window_tensor=False, prefetch_registers=False, tile_depth=16),
@@ -176,21 +176,6 @@ def test_banks(cupy, rng, method, mode, stride):
         np.testing.assert_array_equal(there_and_back, found.get())
 
 
-@pytest.mark.parametrize("stride", [1, 3])
-@pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
-@pytest.mark.parametrize("method", METHODS, ids=str)
-def test_conv2d(cupy, rng, method, dtype, stride):
-    if dtype == "float64" and method != "auto":
-        pytest.skip("sums of float64 images have no such kernel")
-    images, filters = noise(rng, (4, 3, 31, 29), dtype), rng.normal(size=(10, 3, 5, 4))
-    expected = convolution(images, filters, stride)
-    atol = 3e-6 * np.abs(filters).sum(axis=(1, 2, 3)).max() * np.abs(images.astype(float)).max()
-    found = xc.conv2d(cupy.asarray(images), filters, stride, method=method)
-    np.testing.assert_allclose(found.get(), expected, rtol=0, atol=atol)
-    last = xc.conv2d(cupy.asarray(images.transpose(0, 2, 3, 1)), filters, stride, "NHWC", method=method)
-    np.testing.assert_array_equal(last.get(), found.get().transpose(0, 2, 3, 1))
-
-
 @pytest.mark.parametrize("shape", [(2, 37, 45, 33), (3, 20, 67, 11)])
 @pytest.mark.parametrize("kernel", ["auto", "blocking", *BLOCKINGS], ids=str)
 def test_mixing_many_channels(cupy, kernel, shape):
@@ -199,7 +184,7 @@ def test_mixing_many_channels(cupy, kernel, shape):
     assert_mixed(xc.unmix(stack, matrix, channel_axis=1, kernel=kernel), stack, matrix, 1)
 
 
-@pytest.mark.parametrize("kernel", ["mix", "blocking", "shallow"])
+@pytest.mark.parametrize("kernel", ["mix", "blocking"])
 def test_mixing_few_channels(cupy, kernel):
     stack, matrix = random_stack((2, 9, 32, 48), "float32"), random_matrix(11, 9)
     assert_mixed(xc.unmix(cupy.asarray(stack), matrix, channel_axis=1, kernel=kernel).get(), stack, matrix, 1)

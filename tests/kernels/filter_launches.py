@@ -11,13 +11,11 @@ from tests.kernels.sweep import possible, sweep
 from xcorr_app.gpu.im2win import launches
 from xcorr_app.gpu.im2win.bank import BankPart, BankProblem, pad_launch
 from xcorr_app.gpu.im2win.options import ABLATION, STEPS
-from xcorr_app.gpu.im2win.problem import LAYERS, Im2winProblem
+from xcorr_app.gpu.im2win.problem import LAYERS
 from xcorr_app.gpu.im2win.tiles import TILE_DEPTHS, TILES
 from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
 from xcorr_app.gpu.pointwise.kernels import pointwise_launch
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
-from xcorr_app.gpu.pointwise.shallow import shallow_launch
-from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem
 from xcorr_app.gpu.resample.fourier import FourierProblem, fourier_launches
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES, TAPS, TranslationProblem
 from xcorr_app.gpu.resample.splines import READ, spline_launch
@@ -181,34 +179,6 @@ _MIXED = (("uint8", "uint8"), ("int16", "int16"), ("uint8", "float32"), ("uint16
 _CHANNELS = ((1, 1), (1, 32), (32, 1), (5, 7), (9, 24), (31, 17), (32, 32))
 
 
-def _shallow(channels, filters, inner, types=("float32", "float32"), alignment=None, **options):
-    problem = PointwiseProblem(32, channels, filters, inner, *types, **options)
-    how = {} if alignment is None else {"alignment": alignment}
-    return shallow_launch(ShallowProblem.of_pixels(problem), **how)
-
-
-def _types_of_shallow(channels, types):
-    ways = [(784, {"count": True, "clip": True}), (49, {"count": True}), (784, {"density": True, "alignment": 4})]
-    return [_shallow(channels, 40, inner, types, **way) for inner, way in ways]
-
-
-def _windows(size, channels, side, stride):
-    return shallow_launch(ShallowProblem.of_bank(Im2winProblem(8, channels, size, size, 64, side, side, stride)))
-
-
-_SHALLOW_CHANNELS = (16, 24, 32, 40, 48)
-_SHALLOW_TUNINGS = (
-    {},
-    {"PIXELS_Y": 1},
-    {"PIXELS_X": 1, "PIXELS_Y": 8},
-    {"GROUP": 8, "PIXELS_Y": 2},
-    {"THREADS": 64},
-)
-_SEVENTH = [
-    shallow_launch(ShallowProblem.of_bank(LAYERS[7]), **({"tuning": each} if each else {})) for each in _SHALLOW_TUNINGS
-]
-
-
 def _translation(dtype, method, shape=(512, 512), count=512, counts=True, **options):
     return translation_launch(TranslationProblem(shape, count, dtype, method, counts=counts), **options)
 
@@ -244,10 +214,6 @@ OF_FILTERS = [
     # Both passes of sliding sums.
     *sweep(_sliding, [("float32", "float32"), ("uint8", "float32"), ("float32", "uint8"), ("float32", "uint16")]),
     _sliding(("uint16", "float32"), sum_for="uint16"),
-    # The seventh layer, layers of networks with few channels, unmixing of 32 channels.
-    _SEVENTH[0],
-    *(_shallow(channels, 6 * channels, 784) for channels in _SHALLOW_CHANNELS),
-    *(_shallow(32, 32, _PLANES, (element, element), count=element != "float32") for element in _TYPES),
     # Camera frames moved by every method, counted or not.
     *(_translation(dtype, method, counts=counts) for dtype in _FRAMES for method in TAPS for counts in _BOTH),
     *sweep(_warp, _FRAMES, ("linear", "cubic"), _GRIDS),
@@ -300,11 +266,6 @@ OTHERS_OF_FILTERS = [
     # Sliding sums at every boundary, and the first pass of every type.
     *sweep(_sliding, [("float32", "float32"), ("float32", "int16")], SLIDING_BOUNDARIES),
     *sweep(_sliding, [(each, "float32") for each in ("float32", "uint8", "int16")], SLIDING_BOUNDARIES, ("int16",)),
-    # Few values a result: planes and arrays that allow no vectors, windows of many sizes, to the last register.
-    *sweep(_shallow, (1, 5, 9, *_SHALLOW_CHANNELS, 64, 100, 150, 200), (96,), (784, 1250, 49)),
-    *sweep(_types_of_shallow, (20, 48, 96), (*_MIXED[:3], ("float32", "uint16"))),
-    *sweep(possible(_windows), (64, 66, 65), (1, 2, 3, 4, 5, 7, 9, 14, 20), (1, 2, 3, 4, 5, 7), (1, 2)),
-    *_SEVENTH[1:],
     # Widths and addresses that allow no vectors, small frames.
     *(spline_launch((511, 513), 64, dtype) for dtype in READ),
     *sweep(_small, PIXEL_TYPES, TAPS),

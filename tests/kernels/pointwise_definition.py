@@ -9,8 +9,6 @@ from xcorr_app.gpu.pointwise.blocking import pointwise_argument, stored_matrix
 from xcorr_app.gpu.pointwise.kernels import pointwise_launch
 from xcorr_app.gpu.pointwise.mix import mixing_argument, sums_in_double
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
-from xcorr_app.gpu.pointwise.shallow import shallow_argument
-from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 
 COUNTERS = 256
@@ -115,8 +113,6 @@ def mixed_on_host(
     else:
         values = guarded(stored_matrix(matrix, np, density=problem.density).values)
         argument = pointwise_argument(problem, white or 1.0)
-        if launch.entry == "shallow":
-            argument = shallow_argument(ShallowProblem.of_pixels(problem), launch, white or 1.0)
         run_kernel(folder, launch, (images, results, counters, values, argument), launch.extra)
     assert surroundings_are_whole(results)
     assert guards_are_whole(counters)

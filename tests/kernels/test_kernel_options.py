@@ -226,4 +226,4 @@ def test_kernels_say_why_they_do_not_take_a_problem():
     assert "reach 8 pixels" in accepts["sliding"](gaussian_task(1.0), H200)
     floats = MixingTask(PointwiseProblem(16, 48, 48, 2**16, density=True))
     refused = {name: entry.accepts(floats, H200) for name, entry in pointwise.KERNELS.items()}
-    assert {name for name, why in refused.items() if why is None} == {"shallow", "blocking"}
+    assert {name for name, why in refused.items() if why is None} == {"blocking"}

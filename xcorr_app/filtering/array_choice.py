@@ -14,7 +14,6 @@ from xcorr_app.decision import Candidate, Decision
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.im2win.bank import PADDED_BYTES, BankProblem
 from xcorr_app.gpu.im2win.kernels import KERNELS as BANK_KERNELS
-from xcorr_app.gpu.im2win.kernels import form_for
 from xcorr_app.gpu.pointwise.kernels import KERNELS as MIXING_KERNELS
 from xcorr_app.gpu.pointwise.kernels import MixingTask, kernel_for
 from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS
@@ -57,34 +56,20 @@ def decide_bank(
             raise ArgumentError(f"method {method!r} sums in float32, images of {image_type} in float64: use 'auto'")
         return Decision("filters", "", "sums are float64: one filter after the other", (apart,))
     problem = BankProblem(*shape, filters, rows, columns, mode, stride)
-    part = next(problem.parts(PADDED_BYTES // 4))
-    layer = problem.convolution(part)
-    whole = part.rows == problem.result_shape[0]
-    found = [
-        Candidate("im2win", name)
-        for name, entry in BANK_KERNELS.items()
-        if entry.accepts(layer, limits) is None and (whole or name != "shallow")
-    ]
+    layer = problem.convolution(next(problem.parts(PADDED_BYTES // 4)))
+    found = [Candidate("im2win", name) for name, entry in BANK_KERNELS.items() if entry.accepts(layer, limits) is None]
     candidates = (*found, apart)
     if method != "auto":
-        refusal = BANK_KERNELS[method].accepts(layer, limits)
-        if method == "shallow" and not whole:
-            refusal = "shallow writes whole planes, and one of these images fills a part of the memory"
-        if refusal:
+        if refusal := BANK_KERNELS[method].accepts(layer, limits):
             raise ArgumentError(f"{refusal}: use 'auto'")
         return Decision("im2win", method, "it was asked for", candidates)
-    # Bands of rows of one image leave gaps between the planes of a result, which the other kernel writes.
-    kernel = "shallow" if whole and form_for(layer) == "shallow" else "implicit"
     taps, several = rows * columns, int(channels > 1)
     work = shape[0] * math.prod(shape[2:]) * taps
     is_long = stride == 1 and taps >= _TAPS[several] and work >= _PIXELS_TIMES_TAPS[several]
-    if kernel == "implicit" and filters <= _FEW_FILTERS and is_long:
+    if filters <= _FEW_FILTERS and is_long:
         return Decision("filters", "", f"{filters} filters leave most of a tile of filters empty", candidates)
-    reasons = {
-        "shallow": f"{layer.depth} products a result: all values stay in registers",
-        "implicit": f"{filters} filters of {channels} channels share what is read of the images",
-    }
-    return Decision("im2win", kernel, reasons[kernel], candidates)
+    why = f"{filters} filters of {channels} channels share what is read of the images"
+    return Decision("im2win", "implicit", why, candidates)
 
 
 def is_wide(dtype: np.dtype) -> bool:
@@ -130,12 +115,11 @@ def decide_mixing(
         if refusal := MIXING_KERNELS[named].accepts(task, limits):
             raise ArgumentError(f"{refusal}: use 'auto'")
         return Decision("pointwise", named, "it was asked for", candidates)
-    kernel = kernel_for(task, limits)
+    kernel = kernel_for(task.problem)
     if kernel is None:
         return Decision("matmul", "", f"{size}: the library's matrix product", candidates)
     reasons = {
         "mix": "a thread keeps all results of its pixels, at the rate of the copy",
-        "shallow": "all channels of a few pixels stay in registers",
         "blocking": "so few sums that a call of the library's matrix product takes longer",
     }
     return Decision("pointwise", kernel, f"{size}: {reasons[kernel]}", candidates)

@@ -14,7 +14,7 @@ from xcorr_app.filtering.array_choice import is_wide
 from xcorr_app.filtering.boundary import MODES, Mode
 from xcorr_app.gpu.im2win.options import Im2winOptions, kernel_and_macros
 
-BankMethod: TypeAlias = Literal["auto", "im2win", "im2win-basic", "implicit", "implicit-basic", "shallow"]
+BankMethod: TypeAlias = Literal["auto", "im2win", "im2win-basic", "implicit", "implicit-basic"]
 BANK_METHODS: tuple[BankMethod, ...] = get_args(BankMethod)
 
 _TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float32", "float64")

@@ -56,11 +56,11 @@ def filter_bank(
         Value outside under ``constant``, in the units of `images`.
     stride : int
         Pixels from one output to the next, along both axes: what is computed is ``out[..., ::stride, ::stride]``.
-    method : {"auto", "im2win", "im2win-basic", "implicit", "implicit-basic", "shallow"} or Im2winOptions
+    method : {"auto", "im2win", "im2win-basic", "implicit", "implicit-basic"} or Im2winOptions
         A kernel by name, which needs a GPU and sums in float32; NumPy arrays go there and come back. ``"im2win"``
         makes the window tensor and multiplies it by tiles (`Im2winOptions` has them, and its steps),
         ``"im2win-basic"`` by a thread a result; ``"implicit"`` and ``"implicit-basic"`` take the tensor's elements
-        from the images; ``"shallow"`` keeps all values of a few results in registers, where there are few.
+        from the images.
 
     Returns
     -------

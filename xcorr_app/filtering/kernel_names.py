@@ -11,7 +11,7 @@ from xcorr_app.gpu.stencil.exchange import ExchangeOptions
 
 FilterKernel: TypeAlias = Literal["auto", "reuse", "exchange", "separable", "sliding"]
 FILTER_KERNELS: tuple[FilterKernel, ...] = get_args(FilterKernel)
-MixingKernel: TypeAlias = Literal["auto", "mix", "shallow", "blocking"]
+MixingKernel: TypeAlias = Literal["auto", "mix", "blocking"]
 MIXING_KERNELS: tuple[MixingKernel, ...] = get_args(MixingKernel)
 
 

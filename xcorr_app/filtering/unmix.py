@@ -67,10 +67,10 @@ def unmix(
     dtype : {"same", "float32"}, optional
         Of the result. ``same`` keeps the type; integers are rounded half to even and clipped to their range. By
         default ``same``; with `from_log`, densities being small fractions, integers give float32.
-    kernel : {"auto", "mix", "shallow", "blocking"} or BlockingOptions
+    kernel : {"auto", "mix", "blocking"} or BlockingOptions
         A kernel by name, which needs a GPU; NumPy arrays go there and come back. ``"blocking"`` is the published
-        dynamic blocking (`BlockingOptions` has the constants of its planner); ``"mix"`` and ``"shallow"`` keep all
-        results, or channels, of a few pixels in registers.
+        dynamic blocking (`BlockingOptions` has the constants of its planner); ``"mix"`` keeps all results of a
+        few pixels in registers.
 
     Returns
     -------

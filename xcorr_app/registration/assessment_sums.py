@@ -178,7 +178,7 @@ class Side:
 
     def crispness(self, shape: tuple[int, int]) -> float:
         """Root of the gradient energy of the mean of all frames, a pixel, without what noise adds."""
-        if self.sums is None:
+        if self.sums is None or min(shape) < 2:  # a line has no gradient across
             return math.nan
         xp = array_namespace(self.sums)
         even, odd = (xp.gradient(mean) for mean in self.means().reshape(2, *shape))

@@ -59,7 +59,7 @@ class UnmixOptions(NamedKernelOptions):
     )
     kernel: Any = shared_options.kernel(
         text="A kernel by name; needs a GPU. blocking is dynamic blocking as published but for asynchronous copies "
-        "(--kernel-option staging=registers), mix and shallow keep channels in registers.",
+        "(--kernel-option staging=registers), mix keeps results in registers.",
         kind=OneOf(choices.MIXING_KERNELS),
     )
     kernel_options: tuple[str, ...] = shared_options.kernel_words(

@@ -13,17 +13,9 @@ import numpy.typing as npt
 
 from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.gpu.im2win.bank import LARGEST_KEPT, PADDED_BYTES, BankPart, BankProblem, pad_launch
-from xcorr_app.gpu.im2win.filters import Im2winFilters
 from xcorr_app.gpu.im2win.options import Im2winOptions, kernel_and_macros
 from xcorr_app.gpu.im2win.problem import stored_filters
-from xcorr_app.gpu.im2win.run import (
-    address_of,
-    bound_convolution,
-    bound_plain,
-    bound_shallow,
-    bound_windows,
-    lowest_bit,
-)
+from xcorr_app.gpu.im2win.run import bound_convolution, bound_plain, bound_windows
 from xcorr_app.gpu.runtime.binder import BoundLaunch, bound
 from xcorr_app.gpu.runtime.constants import constants
 from xcorr_app.gpu.runtime.memory import with_smaller
@@ -100,15 +92,14 @@ def _run(
     elements: int,
 ) -> None:
     dense = images if images.flags.c_contiguous else sys.modules["cupy"].ascontiguousarray(images)
-    alignment = lowest_bit(address_of(out) | 16)
-    how: _How = (current_device(), problem, kernel, name_of(images.dtype), outside, elements, alignment)
+    how: _How = (current_device(), problem, kernel, name_of(images.dtype), outside, elements)
     parts = _kept_parts(how, bank.content) if bank.values.size <= LARGEST_KEPT else _parts(how, bank.values, kept=False)
     for part in parts:
         part(dense, out)
 
 
-_How: TypeAlias = tuple[int, BankProblem, str | Im2winOptions, str, float, int, int]
-"""Device, problem, kernel, type of the images, value outside, elements of a part's padded images, alignment."""
+_How: TypeAlias = tuple[int, BankProblem, str | Im2winOptions, str, float, int]
+"""Device, problem, kernel, type of the images, value outside, elements of a part's padded images."""
 
 
 @functools.lru_cache(maxsize=64)
@@ -121,14 +112,11 @@ def _kept_parts(how: _How, content: bytes) -> tuple[_BoundPart, ...]:
 
 
 def _parts(how: _How, bank: npt.NDArray[np.float32], *, kept: bool) -> tuple[_BoundPart, ...]:
-    _, problem, asked, image_type, outside, elements, alignment = how
+    _, problem, asked, image_type, outside, elements = how
     kernel, macros = kernel_and_macros(asked)
     cupy = sys.modules["cupy"]  # whose arrays the images are
-
-    def there(filters: npt.NDArray[np.float32]) -> Any:
-        return constants(cupy, lambda: cupy.asarray(filters)) if kept else cupy.asarray(filters)
-
-    both = Im2winFilters(lambda: there(bank), lambda: there(stored_filters(bank)))
+    stored = stored_filters(bank)
+    taps = constants(cupy, lambda: cupy.asarray(stored)) if kept else cupy.asarray(stored)
     rows, columns = problem.result_shape
     found = []
     for part in problem.parts(elements):
@@ -137,14 +125,11 @@ def _parts(how: _How, bank: npt.NDArray[np.float32], *, kept: bool) -> tuple[_Bo
         pitch = rows * columns if part.rows < rows else None  # of a band's planes, which lie apart
         if kernel in ("im2win", "im2win-basic"):
             how_cut: Any = {"plane_pitch": pitch, "window_bytes": 4 * elements, "tuning": macros}
-            product = bound_windows(layer, both, basic=kernel == "im2win-basic", **how_cut)
+            product = bound_windows(layer, taps, basic=kernel == "im2win-basic", **how_cut)
         elif kernel == "implicit-basic":
-            product = bound_plain(layer, both, plane_pitch=pitch)
-        elif kernel == "shallow" and not pitch:
-            offset = 4 * part.first_image * problem.filters * rows * columns
-            product = bound_shallow(layer, both, alignment=lowest_bit(alignment | offset))
+            product = bound_plain(layer, taps, plane_pitch=pitch)
         else:
-            product = bound_convolution(layer, both, plane_pitch=pitch, tuning=macros)
+            product = bound_convolution(layer, taps, plane_pitch=pitch, tuning=macros)
         padded_shape = (part.images, *problem.padded_shape(part.rows))
         found.append(_BoundPart(part, padded_shape, bound(pad, pad.extra), product))
     return tuple(found)

@@ -7,8 +7,6 @@ from functools import partial
 
 from xcorr_app.gpu.im2win import launches
 from xcorr_app.gpu.im2win.problem import MAX_ELEMENTS, Im2winProblem
-from xcorr_app.gpu.pointwise import shallow
-from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem, is_shallow, why_not_shallow
 from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.launch import Launch, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
@@ -21,13 +19,10 @@ Tuning = Mapping[str, int] | None
 def form_for(problem: Im2winProblem) -> str:
     """Choose between the kernels that take a window tensor and the images.
 
-    Where a thread's registers hold all values of a few outputs, the kernel that keeps them there is taken. Else the
-    lanes of a warp read neighbouring columns of the output from the images, `stride` pixels apart, and the same lines
-    of the cache again for the next element of the filter. The window tensor costs a pass over it, as many times the
-    images as the filters have rows, divided by the stride, and is read in pieces of 32 bytes at any stride.
+    The lanes of a warp read neighbouring columns of the output from the images, `stride` pixels apart, and the same
+    lines of the cache again for the next element of the filter. The window tensor costs a pass over it, as many times
+    the images as the filters have rows, divided by the stride, and is read in pieces of 32 bytes at any stride.
     """
-    if is_shallow(ShallowProblem.of_bank(problem)):
-        return "shallow"
     tensor_is_small = problem.filter_height <= problem.stride
     return "im2win" if problem.stride >= _STRIDE_FOR_WINDOW and tensor_is_small else "implicit"
 
@@ -36,10 +31,6 @@ def _why_no_window(problem: Im2winProblem, _: DeviceLimits) -> str | None:
     if problem.window_elements // problem.images > MAX_ELEMENTS:
         return f"one image's window tensor has more than {MAX_ELEMENTS} elements"
     return None
-
-
-def _why_not_shallow(problem: Im2winProblem, limits: DeviceLimits) -> str | None:
-    return why_not_shallow(ShallowProblem.of_bank(problem), limits)
 
 
 def _basic_launch(problem: Im2winProblem, _: DeviceLimits, tuning: Tuning = None, *, implicit: bool = False) -> Launch:
@@ -51,10 +42,6 @@ def _product_launch(
     problem: Im2winProblem, limits: DeviceLimits, tuning: Tuning = None, *, implicit: bool = False
 ) -> Launch:
     return launches.convolve_launch(problem, implicit=implicit, device=limits, tuning=tuning)
-
-
-def _shallow_launch(problem: Im2winProblem, limits: DeviceLimits, tuning: Tuning = None) -> Launch:
-    return shallow.shallow_launch(ShallowProblem.of_bank(problem), device=limits, tuning=tuning)
 
 
 _PRODUCT = ("im2win/im2win_filters", "im2win/im2win_convolve", "im2win/add_segments")
@@ -87,13 +74,6 @@ KERNELS: Mapping[str, KernelEntry[Im2winProblem]] = {
             lambda *_: None,
             partial(_product_launch, implicit=True),
             tunables=launches.TUNABLES,
-        ),
-        KernelEntry(
-            "shallow",
-            ("pointwise/shallow",),
-            _why_not_shallow,
-            _shallow_launch,
-            tunables=shallow.TUNABLES,
         ),
     )
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import astuple, dataclass, replace
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.pointwise.convolution import Convolution
 from xcorr_app.gpu.pointwise.problem import MAX_ELEMENTS
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 
@@ -17,8 +16,34 @@ MAX_TILE_DEPTH = 32
 
 
 @dataclass(frozen=True)
-class Im2winProblem(Convolution):
-    """A convolution that launches can address, and the shapes of its window tensor and stored filters."""
+class Im2winProblem:
+    """Sizes of a batch of images and a bank of filters that have as many channels (no flip, no padding).
+
+    ``output[i, j, m, n] = sum over r, u, v of image[i, r, m * stride + u, n * stride + v] * filter[j, r, u, v]``.
+
+    Attributes
+    ----------
+    images, channels, height, width : int
+        Shape of the images.
+    filters, filter_height, filter_width : int
+        Number and size of the filters.
+    stride : int
+        Step between neighbouring outputs, in pixels, along both axes.
+
+    Raises
+    ------
+    ShapeError, ArgumentError
+        No launch can address it.
+    """
+
+    images: int
+    channels: int
+    height: int
+    width: int
+    filters: int
+    filter_height: int
+    filter_width: int
+    stride: int = 1
 
     def __post_init__(self) -> None:
         if min(astuple(self)) < 1:
@@ -34,6 +59,36 @@ class Im2winProblem(Convolution):
                 f"one image or the filters have more than {MAX_ELEMENTS} elements: "
                 f"cut the images or the bank into parts ({self})"
             )
+
+    @property
+    def out_height(self) -> int:
+        """Rows of an output plane."""
+        return (self.height - self.filter_height) // self.stride + 1
+
+    @property
+    def out_width(self) -> int:
+        """Columns of an output plane."""
+        return (self.width - self.filter_width) // self.stride + 1
+
+    @property
+    def out_shape(self) -> tuple[int, int, int, int]:
+        """Shape of the output: images, filters, rows, columns."""
+        return (self.images, self.filters, self.out_height, self.out_width)
+
+    @property
+    def columns(self) -> int:
+        """Columns of the matrix product: output elements of one filter over all images."""
+        return self.images * self.out_height * self.out_width
+
+    @property
+    def depth(self) -> int:
+        """Products in an output element."""
+        return self.channels * self.filter_height * self.filter_width
+
+    @property
+    def products(self) -> int:
+        """Multiply-adds of the whole convolution."""
+        return self.filters * self.columns * self.depth
 
     @property
     def stored_shape(self) -> tuple[int, int]:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
-from xcorr_app.gpu.im2win.filters import Im2winFilters
 from xcorr_app.gpu.im2win.kernels import KERNELS, form_for
 from xcorr_app.gpu.im2win.launches import (
     add_segments_launch,
@@ -19,9 +18,7 @@ from xcorr_app.gpu.im2win.launches import (
 )
 from xcorr_app.gpu.im2win.options import Im2winOptions, kernel_and_macros
 from xcorr_app.gpu.im2win.problem import Im2winProblem
-from xcorr_app.gpu.pointwise.shallow import shallow_argument, shallow_launch
-from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem
-from xcorr_app.gpu.runtime.binder import as_struct, bound, start
+from xcorr_app.gpu.runtime.binder import bound, start
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.memory import with_second_try
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
@@ -51,28 +48,23 @@ def im2win_on_device(
         raise ArgumentError(f"form must be auto, {', '.join(FORMS)}, not {form!r}")
     if form == "auto":
         form = form_for(problem)
-        form = "implicit" if form == "shallow" and (segments or tuning) else form
-    takes_images = form in ("implicit", "implicit-basic", "shallow")
+    takes_images = form in ("implicit", "implicit-basic")
     step = problem.images_per_part() if takes_images else problem.images
     cupy = sys.modules["cupy"]  # whose arrays these are
 
     def run() -> Any:
         result = cupy.empty(problem.out_shape, cupy.float32) if out is None else out
-        dense, bank = cupy.ascontiguousarray(images), cupy.ascontiguousarray(filters)
-        both = Im2winFilters(lambda: bank, lambda: _stored(problem, bank))
+        dense, taps = cupy.ascontiguousarray(images), _stored(problem, cupy.ascontiguousarray(filters))
         options: dict[str, Any] = {"segments": segments, "tuning": tuning}
         for first in range(0, problem.images, step):
             part, source = problem.with_images(min(step, problem.images - first)), dense[first:]
-            if form == "shallow":
-                alignment = lowest_bit(address_of(source) | address_of(result[first:]) | 16)
-                convolve = bound_shallow(part, both, alignment=alignment, tuning=tuning)
-            elif form == "implicit":
-                convolve = bound_convolution(part, both, **options)
+            if form == "implicit":
+                convolve = bound_convolution(part, taps, **options)
             elif form == "implicit-basic":
-                convolve = bound_plain(part, both)
+                convolve = bound_plain(part, taps)
             else:
                 how: dict[str, Any] = {"window_bytes": window_bytes, "vector": vector, **options}
-                convolve = bound_windows(part, both, basic=form == "im2win-basic", **how)
+                convolve = bound_windows(part, taps, basic=form == "im2win-basic", **how)
             convolve(source, result[first:])
         return result
 
@@ -82,18 +74,18 @@ def im2win_on_device(
 
 def bound_convolution(
     part: Im2winProblem,
-    filters: Im2winFilters,
+    taps: Any,
     *,
     plane_pitch: int | None = None,
     implicit: bool = True,
     segments: int | None = None,
     tuning: Mapping[str, int] | None = None,
 ) -> Callable[[Any, Any], None]:
-    """Bind the high-performance kernel to its filters on the current device; the result takes source and output."""
+    """Bind the high-performance kernel to filters as `_stored` makes them; the result takes source and output."""
     shared_by = 1 if plane_pitch is not None else segments
     limits = device_limits(current_device())
     launch = convolve_launch(part, implicit=implicit, segments=shared_by, tuning=tuning, device=limits)
-    taps, further = filters.stored, launch.segments - 1
+    further = launch.segments - 1
     product = bound(launch, (*part.arguments(plane_pitch), *launch.extra))
     add = add_segments_launch(part.filters * part.columns, launch.segments) if further else None
     adds = None if add is None else bound(add, add.extra)
@@ -111,7 +103,7 @@ def bound_convolution(
 
 def bound_windows(
     part: Im2winProblem,
-    filters: Im2winFilters,
+    taps: Any,
     *,
     basic: bool = False,
     plane_pitch: int | None = None,
@@ -131,8 +123,8 @@ def bound_windows(
         piece = part.with_images(images)
         transform = bound(transform_launch(piece, vector=vector), piece.arguments())
         if not basic:
-            return transform, bound_convolution(piece, filters, implicit=False, **options)
-        product, taps = bound(basic_launch(piece), piece.arguments(plane_pitch)), filters.stored
+            return transform, bound_convolution(piece, taps, implicit=False, **options)
+        product = bound(basic_launch(piece), piece.arguments(plane_pitch))
         return transform, lambda window, output: product(window, taps, output)
 
     def run(source: Any, output: Any) -> None:
@@ -145,11 +137,9 @@ def bound_windows(
     return run
 
 
-def bound_plain(
-    part: Im2winProblem, filters: Im2winFilters, *, plane_pitch: int | None = None
-) -> Callable[[Any, Any], None]:
+def bound_plain(part: Im2winProblem, taps: Any, *, plane_pitch: int | None = None) -> Callable[[Any, Any], None]:
     """Bind the kernel of which a thread sums one output element from the images; as `bound_convolution`."""
-    product, taps = bound(basic_launch(part, implicit=True), part.arguments(plane_pitch)), filters.stored
+    product = bound(basic_launch(part, implicit=True), part.arguments(plane_pitch))
     return lambda source, output: product(source, taps, output)
 
 
@@ -157,28 +147,6 @@ def _stored(problem: Im2winProblem, bank: Any) -> Any:
     stored, launch = sys.modules["cupy"].empty(problem.stored_shape, "float32"), filters_launch(problem)
     start(launch, (bank, stored), launch.extra)
     return stored
-
-
-def bound_shallow(
-    part: Im2winProblem, filters: Im2winFilters, *, alignment: int, tuning: Mapping[str, int] | None = None
-) -> Callable[[Any, Any], None]:
-    """Bind the kernel for few products in an output element on the current device, as `bound_convolution` does."""
-    problem, limits = ShallowProblem.of_bank(part), device_limits(current_device())
-    launch = shallow_launch(problem, alignment=alignment, device=limits, tuning=tuning)
-    taps, sizes, product = filters.bank, as_struct(shallow_argument(problem, launch)), bound(launch, launch.extra)
-    # It counts nothing here: the counters' place is never written to.
-    return lambda images, output: product(images, output, output, taps, sizes)
-
-
-def address_of(array: Any) -> int:
-    """Where an array begins, in its device's or the host's memory."""
-    pointer = getattr(array.data, "ptr", None)
-    return int(array.ctypes.data if pointer is None else pointer)
-
-
-def lowest_bit(number: int) -> int:
-    """Power of two that divides a number."""
-    return number & -number
 
 
 def _checked_problem(images: Any, filters: Any, stride: int, out: Any) -> Im2winProblem:

@@ -6,19 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.pointwise import blocking, mix, shallow
+from xcorr_app.gpu.pointwise import blocking, mix
 from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS
 from xcorr_app.gpu.pointwise.problem import MAX_ELEMENTS, PointwiseProblem
-from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem, why_not_pixels, why_not_shallow
 from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.launch import Launch, ceil_div
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES, DeviceLimits
 
-_CHANNELS_OF_MIX, _FILTERS_OF_MIX = 16, 8
-"""`mix` takes up to so many channels, or so few results: of more, a thread waits for one channel after the other, and
-`shallow` takes two thirds of its time (32 to 32 channels of 16 images of 2048 x 2048: 4.4 ms for 6.3, 3.7 for 5.9)."""
-_CHANNELS_OF_SHALLOW = 64
-"""Of more, the library's matrix product takes less than `shallow`."""
 _FMA_OF_BLOCKING, _PIXELS_OF_BLOCKING = 1e8, 1024
 """Up to so many multiply-adds, of so many pixels or more, `blocking` takes .15 to .76 of the time of CuPy's ``matmul``
 in all 19 layers of `ablation_pointwise.json` with more than 64 channels (three networks, batch 1 to 128, one H200)."""
@@ -50,18 +44,8 @@ def _why_not_mix(task: MixingTask, _: DeviceLimits) -> str | None:
     return None if few else f"mix computes up to {MIX_CHANNELS} channels, not {p.channels} to {p.filters}"
 
 
-def _why_not_shallow(task: MixingTask, limits: DeviceLimits) -> str | None:
-    refusal = why_not_pixels(task.problem)
-    return refusal or why_not_shallow(ShallowProblem.of_pixels(task.problem), limits, task.alignment)
-
-
 def _mix_launch(task: MixingTask, _: DeviceLimits, tuning: Tuning = None) -> Launch:
     return mix.mix_launch(task.problem, alignment=task.alignment, tuning=tuning)
-
-
-def _shallow_launch(task: MixingTask, limits: DeviceLimits, tuning: Tuning = None) -> Launch:
-    problem = ShallowProblem.of_pixels(task.problem)
-    return shallow.shallow_launch(problem, alignment=task.alignment, device=limits, tuning=tuning)
 
 
 def _blocking_launch(task: MixingTask, limits: DeviceLimits, tuning: Tuning = None) -> Launch:
@@ -79,13 +63,6 @@ KERNELS: Mapping[str, KernelEntry[MixingTask]] = {
             tunables=mix.TUNABLES,
         ),
         KernelEntry(
-            "shallow",
-            ("pointwise/shallow",),
-            _why_not_shallow,
-            _shallow_launch,
-            tunables=shallow.TUNABLES,
-        ),
-        KernelEntry(
             "blocking",
             ("pointwise/pointwise",),
             lambda *_: None,
@@ -97,31 +74,21 @@ KERNELS: Mapping[str, KernelEntry[MixingTask]] = {
 """By the name under which a user asks for it."""
 
 
-def kernel_for(task: MixingTask, limits: DeviceLimits = KNOWN_DEVICES["h200"]) -> str | None:
+def kernel_for(problem: PointwiseProblem) -> str | None:
     """Choose the kernel: the rule that measurements set; None where the library's matrix product takes less.
 
     Examples
     --------
-    >>> kernel_for(MixingTask(PointwiseProblem(16, 8, 8, 2048 * 2048)))
+    >>> kernel_for(PointwiseProblem(16, 8, 8, 2048 * 2048))
     'mix'
-    >>> kernel_for(MixingTask(PointwiseProblem(16, 32, 32, 2048 * 2048)))
-    'shallow'
-    >>> kernel_for(MixingTask(PointwiseProblem(32, 24, 144, 56 * 56)))
-    'shallow'
-    >>> kernel_for(MixingTask(PointwiseProblem(8, 192, 64, 14 * 14)))
+    >>> kernel_for(PointwiseProblem(8, 192, 64, 14 * 14))
     'blocking'
-    >>> kernel_for(MixingTask(PointwiseProblem(32, 512, 512, 14 * 14))) is None
+    >>> kernel_for(PointwiseProblem(32, 512, 512, 14 * 14)) is None
     True
     """
-    channels, filters = task.problem.channels, task.problem.filters
-    is_few = max(channels, filters) <= MIX_CHANNELS
-    if is_few and (channels <= _CHANNELS_OF_MIX or filters <= _FILTERS_OF_MIX):
+    channels, filters, pixels = problem.channels, problem.filters, problem.outer * problem.inner
+    if max(channels, filters) <= MIX_CHANNELS:
         return "mix"
-    if channels <= _CHANNELS_OF_SHALLOW and _why_not_shallow(task, limits) is None:
-        return "shallow"
-    if is_few:
-        return "mix"
-    pixels = task.problem.outer * task.problem.inner
     is_small = channels * filters * pixels <= _FMA_OF_BLOCKING and pixels >= _PIXELS_OF_BLOCKING
     return "blocking" if is_small else None
 
@@ -146,7 +113,7 @@ def pointwise_launch(
     """Choose grid and defines of a kernel of the table; of ``"auto"`` that of `kernel_for`, else `blocking`."""
     task = MixingTask(problem, alignment)
     if kernel == "auto":
-        kernel = kernel_for(task, limits) or "blocking"
+        kernel = kernel_for(problem) or "blocking"
     if kernel not in KERNELS:
         raise ArgumentError(f"unknown pointwise kernel {kernel!r}; choose from auto, {', '.join(KERNELS)}")
     launch: Launch = KERNELS[kernel].launch(task, limits, tuning)

@@ -14,11 +14,9 @@ import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.pointwise.blocking import StoredMatrix, pointwise_argument, stored_matrix
-from xcorr_app.gpu.pointwise.kernels import MixingTask, kernel_for, parts_of, pointwise_launch
+from xcorr_app.gpu.pointwise.kernels import kernel_for, parts_of, pointwise_launch
 from xcorr_app.gpu.pointwise.mix import LOG2_TO_DENSITY, mixing_argument
 from xcorr_app.gpu.pointwise.problem import LARGEST_KEPT, PointwiseProblem
-from xcorr_app.gpu.pointwise.shallow import shallow_argument
-from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem
 from xcorr_app.gpu.runtime.arrays import is_device_array, to_host
 from xcorr_app.gpu.runtime.binder import BoundLaunch, as_struct
 from xcorr_app.gpu.runtime.constants import constants
@@ -109,18 +107,14 @@ def _launches(how: _How, factors: Any) -> _Launches:
     cupy, problem, stored = sys.modules["cupy"], how[1], None
     found: _Launches = []
     for part in _bound_parts(*how[:5]):
-        entry, piece = part.launch.entry, part.problem
-        if entry == "mix":
+        piece = part.problem
+        if part.launch.entry == "mix":
             matrix, sizes = None, mixing_argument(_on_host(factors, problem), piece, part.launch, white)
         else:
             if stored is None:
                 is_stored = isinstance(factors, StoredMatrix)
                 stored = factors if is_stored else stored_matrix(factors, cupy, density=problem.density)
-            matrix = stored.values
-            if entry == "shallow":
-                sizes = shallow_argument(ShallowProblem.of_pixels(piece), part.launch, white)
-            else:
-                sizes = pointwise_argument(piece, white)
+            matrix, sizes = stored.values, pointwise_argument(piece, white)
         found.append((part, (as_struct(sizes),) if matrix is None else (matrix, as_struct(sizes))))
     return found
 
@@ -154,7 +148,7 @@ def _bound_parts(
     """Choose and compile once for a problem: that takes longer than a launch."""
     limits = device_limits(device)
     if kernel == "auto":
-        kernel = kernel_for(MixingTask(problem, alignment), limits) or "blocking"
+        kernel = kernel_for(problem) or "blocking"
     parts = []
     for first, piece in parts_of(problem, kernel):
         launch = pointwise_launch(piece, kernel, alignment=alignment, limits=limits, tuning=dict(macros))
