@@ -63,7 +63,7 @@ class CorrelateOptions(ComputingOptions):
         needs={"verify": (True,)},
     )
     overwrite: bool = shared_options.overwrite(text="Replace the output file if it exists.")
-    explain: str | None = shared_options.explain()
+    explain: bool = shared_options.explain()
 
     def __post_init__(self) -> None:
         super().__post_init__()
