@@ -11,7 +11,6 @@ from xcorr_app.batch.filter.choice import _BANK_MAKERS, _MAKERS
 from xcorr_app.correlation import engines, forms, plane, subpixel
 from xcorr_app.filtering import bank_request, boundary, kernel_names, rounding, stains
 from xcorr_app.filtering.engines.choice import EVERY_ENGINE
-from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 from xcorr_app.io import Limits
 from xcorr_app.io.writing import written_planes
 from xcorr_app.registration import settings
@@ -62,7 +61,6 @@ def test_short_names(tmp_path, stack):
         (rounding.RESULT_TYPES, choices.FILTER_TYPES),
         (stains.STAINS, choices.STAINS),
         (engines.ENGINES, choices.ENGINES),
-        (KNOWN_DEVICES, choices.DEVICES),
         ([plane.DEFAULT_MIN_OVERLAP, settings.DEFAULT_TOLERANCE], [choices.MIN_OVERLAP, choices.TOLERANCE]),
         ([settings.MAX_SMOOTH_TIME, Limits().max_pixels], [choices.MAX_SMOOTH_TIME, choices.MAX_PIXELS]),
     ],

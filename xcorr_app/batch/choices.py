@@ -27,7 +27,6 @@ BANK_METHODS = ("auto", "im2win", "im2win-basic", "implicit", "implicit-basic")
 MIXING_KERNELS = ("auto", "mix", "blocking")
 FILTER_TYPES = ("same", "float32")
 STAINS = ("he", "hdab", "hed")
-DEVICES = ("h200", "h100", "a100", "rtx4090", "t4")
 
 MIN_OVERLAP = 0.25
 MAX_SMOOTH_TIME = 1000
