@@ -116,7 +116,7 @@ class TwoLayers:
         First with one frame held; then it moves against all others: the scene is theirs, and follows it slowly.
         """
         for _ in range(_FURTHER):
-            self._last = self._layers()
+            self._last = self._layers(fit_gain=True)
         self._converged(held=True)
         variance = self._converged(held=False)
         scatter = self._scatter(self._last.moved, self._last.left)
