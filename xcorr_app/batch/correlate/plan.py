@@ -100,7 +100,7 @@ def plan_correlation(left: Path, right: Path, out: Path, options: CorrelateOptio
     dtype = plane_dtype(np.empty(0, lefts.dtype), np.empty(0, rights.dtype), settings.kernel_options)
     padded = (left_size[0] + right_size[0]) * (left_size[1] + right_size[1])
     at_once = max(1, _ELEMENTS_AT_ONCE // max(math.prod(window.shape), padded))
-    if options.peaks and not options.verify:
+    if options.peaks:
         at_once = max(1, _ELEMENTS_READ_AT_ONCE // max(math.prod(left_size), math.prod(right_size)))
     device = select_device(options.device)
     plan = CorrelationPlan(lefts, rights, left_shape, right_shape, window, dtype, "fft", at_once, device, out, options)

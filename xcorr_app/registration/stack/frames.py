@@ -229,7 +229,7 @@ def smoothed_in_time(frames: Frames, length: int) -> Frames:
     return frames if length == 1 else SmoothedFrames(frames, length)
 
 
-def _shows_something(chunk: Chunk) -> bool:
+def shows_something(chunk: Chunk) -> bool:
     """Whether a single frame could be read and is not flat."""
     shown = chunk.frames[array_namespace(chunk.frames).isfinite(chunk.frames)]
     return not chunk.unreadable and shown.size > 0 and bool(shown.max() > shown.min())
@@ -245,7 +245,7 @@ def read_reference(frames: Frames, reference: str | int | Array, refusal: str) -
         if reference not in SINGLE:
             raise ArgumentError(refusal)
         order = range(frames.count)[:: 1 if reference == "first" else -1]
-        number = next((t for t in order if _shows_something(frames.read(t, t + 1))), order[0])
+        number = next((t for t in order if shows_something(frames.read(t, t + 1))), order[0])
     elif isinstance(reference, (int, np.integer)):
         number = int(reference)
         if not -frames.count <= number < frames.count:
