@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measured import ShiftColumns
 
 _PERHAPS_OFF, _LARGE = 3.0, 0.5
 """Standard errors, and pixels beyond them, by which a shift is another."""
@@ -34,7 +34,7 @@ class JointShifts:
         """Whether shifts are next to others."""
         return bool(np.nanmax(np.abs(self.shifts - others) - _PERHAPS_OFF * self.sigma) < _LARGE)
 
-    def replacing(self, measured: Measured) -> Measured:
+    def replacing(self, measured: ShiftColumns) -> ShiftColumns:
         """Shifts measured, replaced by these; what an engine and its check differ by stays so."""
         difference = measured.fft_shifts - measured.shifts
         known: NDArray[np.bool_] = np.asarray(np.isfinite(self.shifts).all(axis=1))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.measuring.measured import Measured, Trial, near_each_other, spread, taken
+from xcorr_app.registration.measuring.measured import ShiftColumns, Trial, near_each_other, spread, taken
 from xcorr_app.registration.model.still_layer import StillLayer
 from xcorr_app.registration.model.two_layers import TwoLayers
 from xcorr_app.registration.pattern.joint_shifts import JointShifts
@@ -121,7 +121,7 @@ class PatternFit:
 
 
 def without_pattern(
-    frames: Frames, measured: Measured, settings: Settings, measure: Trial, rest: Residual
+    frames: Frames, measured: ShiftColumns, settings: Settings, measure: Trial, rest: Residual
 ) -> PatternFit:
     """Look for a fixed pattern in frames, `measured` as they are, and take it away; `measure` measures them anew."""
     is_open = settings.by_default and min(settings.measured_shape(frames.shape)) >= _MIN_SIDE
@@ -157,7 +157,7 @@ def without_pattern(
 
 
 def _by_pairs(
-    frames: Frames, usable: NDArray[np.intp], measured: Measured, settings: Settings
+    frames: Frames, usable: NDArray[np.intp], measured: ShiftColumns, settings: Settings
 ) -> tuple[PatternFit, NDArray[np.float64] | None]:
     """Shifts of frames of which each, and one of them, say by themselves that something stands still.
 
@@ -189,7 +189,7 @@ def _by_pairs(
 
 def _by_layers(
     frames: Frames,
-    measured: Measured,
+    measured: ShiftColumns,
     settings: Settings,
     measure: Trial,
     many: NDArray[np.intp],
@@ -255,7 +255,7 @@ def _bands(images: Array) -> Array:
     return _smoothed(images, _FINE) - _smoothed(images, _COARSE)
 
 
-def _some_leave_nothing(frames: Frames, measured: Measured, settings: Settings) -> bool:
+def _some_leave_nothing(frames: Frames, measured: ShiftColumns, settings: Settings) -> bool:
     """Whether frames that move, and are trusted where others are not, leave nothing: a pattern would be in all of them.
 
     The others then show another scene, as after a cut, of which two layers make a pattern.
