@@ -7,8 +7,9 @@ conversion from uint16 included, and all cores the process may use. Rounds are i
 and the median of the rounds counts. A peer that is slow runs on fewer frames of the series; the table says how many.
 Without pystackreg its row is left out.
 
-The command `xcorr align` tells the C library to keep freed memory, which a library call must not do behind its caller's
-back; its "measuring" rows are the stage of that name in run.json, reading the file included.
+The command `xcorr align` sets how the C library keeps freed memory, for all threads together, which a library call must
+not do behind its caller's back; that one only frees a large block, as any program with arrays does (`system.py`). The
+command's "measuring" rows are the stage of that name in run.json, reading the file included.
 """
 
 from __future__ import annotations
