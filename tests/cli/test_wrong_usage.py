@@ -356,8 +356,7 @@ def folder(tmp_path_factory):
         ("correlate", "--normalization ncc", "--normalization"),
         ("correlate", "--channel -1", "--channel"),
         ("correlate", "--roi 1", "--roi"),
-        ("correlate", "-o p.npy --peaks", "peaks are written as .csv or .npz"),
-        ("correlate", "-o p.tif --peaks", "peaks are written as .csv or .npz"),
+        ("correlate", "-o p.npy --peaks", "peaks are written as .csv"),
         ("correlate", "-o p.csv", "planes are written as .tif"),
         (
             "correlate",
