@@ -107,11 +107,10 @@ def _right(
     possible = known & ~(wrong >= 1)
     # A few that nothing speaks against, among many that are peaks by chance, may be so, too.
     sure = trusted & ((2 * trusted.sum() >= known.sum()) | (chance < _SURELY))
-    surely = sure | (known & (chance * known.sum() < _SURELY))
-    if surely.sum() < (2 if known.sum() > 2 else 1) and np.median(chance[known & ~surely]) >= 0.5:
-        # Frames of one scene meet another with peaks that move as they do: against an image that none of them surely
-        # resembles but the reference itself, their agreement with each other makes none right, and all fall together.
-        return np.zeros(known.size)
+    if known.any() and chance[known].mean() > 0.5:
+        # Frames of one scene meet another with peaks that move as they do: where fewer than half are expected to be
+        # right, agreement of the others with each other makes none of them so, and these fall together.
+        return np.asarray(sure * float(sure.sum() > 1))
     numbers, anywhere, area = np.flatnonzero(known), _anywhere(window), max(window[0] * window[1], 1)
     smallest = _STILL**2 if numbers.size > _MIN_PAIRS else anywhere
     steps = anywhere * _FINER ** np.arange(np.ceil(np.log(smallest / anywhere) / np.log(_FINER)) + 1)
