@@ -11,7 +11,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-versi
 # that they start, which would otherwise compile all that they import, each of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install compiled demo test full-test portable-test windows-test fuzz chaos golden slow-test compile-test kernel-test oldest-test docs lint gpu-test clean
+.PHONY: install compiled demo test full-test portable-test windows-test fuzz golden slow-test compile-test kernel-test oldest-test docs lint gpu-test clean
 
 # In the environment in which xcorr is installed; where there is none, in one of its own.
 INSTALLED := $(dir $(shell command -v xcorr))
@@ -42,11 +42,6 @@ windows-test: $(VENV)/.test-installed
 # FUZZ='--count 200000 --seed 7 --keep FOLDER' makes others, and keeps those that are met wrongly.
 fuzz: $(VENV)/.test-installed
 	$(BIN)/python -m tests.fuzz $(FUZZ)
-
-# Runs that are killed, doubled, refused by the system and robbed of their inputs, of two commands: a hundred kills each,
-# 25 pairs, every step. `make test` takes a few; XCORR_CHAOS_SEED=7 chooses other moments.
-chaos: $(VENV)/.test-installed
-	XCORR_TEST_SHARE=all XCORR_CHAOS=$${XCORR_CHAOS:-100} $(PYTEST) $(PARALLEL) tests/chaos
 
 # After a change that was meant: what the program finds today becomes what tests/golden expects; read the difference.
 # GOLDEN='align shifts-pairs' writes the records whose names begin so.

@@ -22,7 +22,6 @@ movie = np.stack([stack, stack], axis=1)
 left, right = stack[:2]
 rgb = np.full((8, 8, 3), 200.0)
 taps, matrix, bank = np.ones((3, 3)), np.eye(2, 4), np.ones((2, 3, 3))
-filters = np.ones((2, 4, 3, 3))
 """
 
 

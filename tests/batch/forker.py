@@ -1,8 +1,8 @@
 """Runs ``xcorr`` in children of a process that has everything imported, and kills some of them.
 
-Each line of standard input is JSON: arguments, after how many seconds to send a signal, at which step to send SIGKILL
-(null: never), whether charts are left out of the report, which error the step meets instead, and which signal. Each
-line of output is JSON: seconds the child ran, its exit code (negative: the signal that ended it), and its steps.
+Each line of standard input is JSON: arguments, at which step to send SIGKILL (null: never), whether charts are left
+out of the report, and which error the step meets instead. Each line of output is JSON: seconds the child ran, its exit
+code (negative: the signal that ended it), and its steps.
 """
 
 from __future__ import annotations
@@ -27,11 +27,9 @@ from xcorr_app.cli import main
 
 def run(
     arguments: list[str],
-    kill_after: float | None,
     kill_at: int | None,
     short: bool,
     failing: int | None,
-    number: int,
 ) -> tuple[float, int, int]:
     begin = time.monotonic()
     counted, count = os.pipe()
@@ -52,9 +50,6 @@ def run(
             os.write(count, str(steps.count).encode())
             os._exit(code)
     os.close(count)
-    if kill_after is not None:
-        time.sleep(kill_after)
-        os.kill(child, number)
     _, status = os.waitpid(child, 0)
     with os.fdopen(counted, "rb") as stream:
         return time.monotonic() - begin, os.waitstatus_to_exitcode(status), int(stream.read() or 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -23,9 +22,9 @@ def forking(folder: Path) -> Iterator[Callable[..., Any]]:
     command = [sys.executable, "-m", "tests.batch.forker", str(folder)]
     with subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
 
-        def run(arguments, kill_after=None, kill_at=None, *, short_report=False, failing=None, number=signal.SIGKILL):
+        def run(arguments, kill_at=None, *, short_report=False, failing=None):
             words = [str(argument) for argument in arguments]
-            process.stdin.write(json.dumps([words, kill_after, kill_at, short_report, failing, int(number)]) + "\n")
+            process.stdin.write(json.dumps([words, kill_at, short_report, failing]) + "\n")
             process.stdin.flush()
             seconds, code, run.steps = json.loads(process.stdout.readline())
             return seconds, code

@@ -18,9 +18,11 @@ from tests.batch.movies import align, content, files, rest_beside_what_is_whole,
 from tests.conftest import ROOT
 from xcorr_app.io.writing import atomic, write
 
+COMMANDS = [["align", "--device", "cpu"], ["filter", "--device", "cpu", "--gaussian", "1"]]
+
 
 @pytest.mark.share(2)
-@pytest.mark.parametrize("words", [["align", "--device", "cpu"], ["filter", "--device", "cpu", "--gaussian", "1"]])
+@pytest.mark.parametrize("words", COMMANDS)
 def test_killed_before_any_step_it_resumes_to_the_same_bytes(tmp_path, forker, words):
     for number in range(2):
         write_movie(tmp_path / "in" / f"m{number}.tif", seed=number, shape=(12, 12), drift=((0, 0), (1, 0)))
@@ -46,6 +48,29 @@ def test_killed_before_any_step_it_resumes_to_the_same_bytes(tmp_path, forker, w
     assert half_written > len(killed) / 4
     # Both may come to their names between two of the steps that were tried.
     assert {0, 2} <= finished_before
+
+
+@pytest.mark.share(2)
+@pytest.mark.parametrize("words", COMMANDS)
+def test_whatever_the_system_refuses_nothing_is_lost(tmp_path, forker, words):
+    """Opening, mapping, writing, renaming: what has a final name is whole, and resuming does the rest."""
+    for number in range(2):
+        write_movie(tmp_path / "in" / f"m{number}.tif", seed=number, shape=(12, 12), drift=((0, 0), (1, 0)))
+    out = tmp_path / "out"
+    command = [*words, tmp_path / "in", "-o", out]
+    assert forker(command, short_report=True, failing=errno.EIO)[1] == 0
+    whole, steps = content(out), forker.steps
+    errors = (errno.ENOSPC, errno.EIO, errno.EMFILE, errno.ENOMEM, errno.EDQUOT)
+    for n in share.spread(range(1, steps + 1), 5):
+        shutil.rmtree(out, ignore_errors=True)
+        _, code = forker(command, kill_at=n, short_report=True, failing=errors[n % 5])
+        assert code in (0, 1, 2), n
+        left = content(out) if out.exists() else {}
+        assert not [name for name in left if "partial" in name], n
+        # Of a run in which a stack failed, these speak of it.
+        assert all(left[name] == whole[name] for name in left.keys() - {"run.json", "report.html"}), n
+        assert forker([*command, "--resume"], short_report=True)[1] == 0, n
+        assert content(out) == whole, n
 
 
 def finished(process):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.batch.movies import align, record, write_movie, xcorr
+from tests.batch.movies import align, record, write_movie
 from xcorr_app.batch import choices
 from xcorr_app.batch.align import options as align_options
 from xcorr_app.batch.filter.choice import _BANK_MAKERS, _MAKERS
@@ -30,27 +30,6 @@ def test_extreme_windows(tmp_path, stack, value, code):
     run = align(stack, "-o", tmp_path / "out", "--max-shift", value, "--no-apply")
     assert run.code == code
     assert ("could not be trusted" in run.stdout) == bool(code)  # the frames moved farther than the window
-
-
-@pytest.mark.parametrize(
-    ("words", "now", "parameter", "value"),
-    [
-        ("align --verify all --tolerance 0.5", "--verify all:0.5 now", "verify", "all:0.5"),
-        ("align --max-sigma 0.2", "--doubtful interpolate:0.2 now", "doubtful", "interpolate:0.2"),
-        ("align --pyramid 2", "--format ome-zarr:2 now", "format", "ome-zarr:2"),
-        ("align --pyramid 1", "--pyramid 1 changes nothing: leave it out", "format", "same"),
-        ("align --patch 20", "--motion patches:20 now", "motion", "patches:20"),
-        ("filter --box 3 --cval 5 --mode constant", "--mode is --border constant now", "border", "constant"),
-    ],
-)
-def test_options_of_the_last_release_are_taken_and_said_to_go(tmp_path, stack, words, now, parameter, value):
-    command, *options = words.split()
-    run = xcorr(command, stack, "-o", tmp_path / "out", "--device", "cpu", *options)
-    assert run.code == 0
-    assert now in run.stderr
-    assert record(tmp_path / "out")["parameters"][parameter] == value
-    assert bool(list((tmp_path / "out").glob("*/*.tif"))) == (value != "ome-zarr:2")
-    assert f"{options[-2]} " not in xcorr(command, "--help-all").stdout
 
 
 def test_short_names(tmp_path, stack):

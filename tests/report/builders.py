@@ -44,15 +44,13 @@ def unread(frame: int = 0, **changes: Any) -> FrameRow:
     return row(frame, **empty, fft_dy=NAN, fft_dx=NAN, difference=NAN, flags=("unreadable",), **changes)
 
 
-def pictures(shape: tuple[int, int] = (12, 16), frames: int = 5, flagged: tuple[int, ...] = ()) -> Pictures:
+def pictures(shape: tuple[int, int] = (12, 16), flagged: tuple[int, ...] = ()) -> Pictures:
     random = np.random.default_rng(7)
 
     def image(*size: int) -> np.ndarray[Any, np.dtype[np.float32]]:
         return random.random(size, dtype=np.float32)
 
-    projections = [image(*shape) for _ in range(4)]
-    kymographs = [image(frames, shape[1]) for _ in range(2)]
-    return Pictures(*projections, *kymographs, thumbnails={frame: image(*shape) for frame in flagged})
+    return Pictures(image(*shape), image(*shape), thumbnails={frame: image(*shape) for frame in flagged})
 
 
 def preview(frames: int = 6, shape: tuple[int, int] = (12, 16)) -> np.ndarray[Any, np.dtype[np.uint8]]:

@@ -118,7 +118,7 @@ def test_a_stack_that_could_not_be_registered_says_so() -> None:
     assert "Correlation with the mean −0.250 after equals before" in page.text
     assert page.text.count("after equals before: no frame was moved") == 3
     assert "Failed: 3 of 3 frames could not be trusted; no frame was moved, so after equals before" in page.text
-    assert page.text.count("No frame was moved: after equals before.") == 3
+    assert page.text.count("No frame was moved: after equals before.") == 1
     assert "verdict failed" in [attributes.get("class") for attributes in page.all("p")]
 
 
@@ -227,21 +227,21 @@ def test_the_page_of_very_many_stacks_is_a_table_that_leads_to_their_own_pages()
     assert "href" not in render_report(run(*stacks))
 
 
-def blank(shape: tuple[int, int], frames: int, value: float) -> Pictures:
-    image, kymograph = np.full(shape, value, np.float32), np.full((frames, shape[1]), value, np.float32)
-    return Pictures(image, image, image, image, kymograph, kymograph, {0: image})
+def blank(shape: tuple[int, int], value: float) -> Pictures:
+    image = np.full(shape, value, np.float32)
+    return Pictures(image, image, {0: image})
 
 
 EDGES: dict[str, tuple[StackReport, ...]] = {
     "no stacks": (),
     "no rows": (stack(rows=()),),
     "no rows but pictures": (stack(rows=(), pictures=pictures()),),
-    "one frame": (stack(rows=(row(0),), pictures=pictures(frames=1)),),
-    "all unreadable": (stack(rows=tuple(map(unread, range(4))), pictures=blank((8, 9), 4, np.nan)),),
-    "one pixel": (stack(rows=(), pictures=blank((1, 1), 5, 3.0), pixel_size=(1, 1), unit="nm"),),
-    "one row": (stack(rows=(), pictures=blank((1, 5000), 5, 3.0), pixel_size=(1, 1), unit="nm"),),
-    "one column": (stack(rows=(), pictures=blank((5000, 1), 5, 3.0), pixel_size=(1, 1), unit="nm"),),
-    "infinite pixels": (stack(rows=(), pictures=blank((4, 4), 5, np.inf)),),
+    "one frame": (stack(rows=(row(0),), pictures=pictures()),),
+    "all unreadable": (stack(rows=tuple(map(unread, range(4))), pictures=blank((8, 9), np.nan)),),
+    "one pixel": (stack(rows=(), pictures=blank((1, 1), 3.0), pixel_size=(1, 1), unit="nm"),),
+    "one row": (stack(rows=(), pictures=blank((1, 5000), 3.0), pixel_size=(1, 1), unit="nm"),),
+    "one column": (stack(rows=(), pictures=blank((5000, 1), 3.0), pixel_size=(1, 1), unit="nm"),),
+    "infinite pixels": (stack(rows=(), pictures=blank((4, 4), np.inf)),),
     "senseless pixel size": (stack(rows=(), pictures=pictures(), pixel_size=(0, 0), unit="µm"),),
     "zero tolerance": (stack(tolerance=0.0),),
     "zero window": (stack(max_shift=(0.0, 0.0)),),
@@ -292,7 +292,7 @@ def dump(page: Path, profile: Path, width: int) -> str:
 @pytest.mark.parametrize("width", [1280, 800, 500])
 def test_pictures_load_and_fit(tmp_path: Path, width: int) -> None:
     rows = (row(0), row(1, source="long" * 60 + ".tif", flags=("edge",), remarks=("low-score",)), unread(2))
-    wide = dataclasses.replace(pictures((20, 60), 3, (1,)), preview=preview())
+    wide = dataclasses.replace(pictures((20, 60), (1,)), preview=preview())
     quality = assessment(closure=0.1)
     text = render_report(
         run(
@@ -310,7 +310,7 @@ def test_pictures_load_and_fit(tmp_path: Path, width: int) -> None:
     assert policies == 1
     page.write_text(probed.replace("</body>", PROBE), encoding="utf-8")
     dom = dump(page, tmp_path / "profile", width)
-    expected = 2 * 6 + 1 + 1
+    expected = 2 * 2 + 1 + 1
     assert f'data-images="{expected}"' in dom
     assert f'data-loaded="{expected}"' in dom
     assert 'data-overflow="0"' in dom
@@ -331,6 +331,6 @@ def test_the_page_lets_no_script_run_but_its_own(tmp_path: Path) -> None:
     assert film is not None
     assert re.search(r"<button[^>]*>(Pause|Play)</button>", film[0])
     assert re.search(r"<output>\d+ of \d+</output>", film[0])
-    assert dom.count(">Slide</button>") == 2
+    assert dom.count(">Slide</button>") == 1
     assert 'type="search"' in dom
     assert '<button type="button">residual (px)</button>' in dom

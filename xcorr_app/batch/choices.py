@@ -13,7 +13,7 @@ NUMBERED_REFERENCES = ("pairs",)
 INTERPOLATIONS = ("nearest", "linear", "cubic", "lanczos", "fourier")
 MOTIONS = ("translation", "rigid", "similarity", "affine", "patches")
 COMPRESSIONS = ("zlib", "zstd", "lzw")
-FIELD_FORMATS = ("csv", "vtk", "nc", "npz", "ome-tiff")
+FIELD_FORMATS = ("csv", "npz", "ome-tiff")
 DOUBTFUL = ("interpolate", "apply", "leave", "drop")
 FORMS = ("one-to-one", "one-to-many", "n-to-mn", "n-to-m")
 

@@ -72,7 +72,6 @@ explain = partial(
     bare="here",
     group="Engines and kernels",
     role="terminal",
-    former={"explain_for": "{old}"},
 )
 normalization = partial(
     option,

@@ -15,7 +15,7 @@ import click
 from click.core import ParameterSource
 
 from xcorr_app.batch import values
-from xcorr_app.batch.option import GONE, GROUPS, CommandOptions, OneOf, Option, Text, Within, options_of
+from xcorr_app.batch.option import GROUPS, CommandOptions, OneOf, Option, Text, Within, options_of
 from xcorr_app.cli.process import WRONG_USAGE, one_line_failures
 from xcorr_app.errors import XcorrError
 
@@ -59,7 +59,7 @@ class GroupedCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options in groups."""
-        own = [option for option in self.get_params(ctx) if isinstance(option, GroupedOption) and not option.hidden]
+        own = [option for option in self.get_params(ctx) if isinstance(option, GroupedOption)]
         shown = [option for option in own if option.is_brief or ctx.meta.get(_ALL)]
         for title in GROUPS:
             rows = [option.get_help_record(ctx) for option in shown if option.group == title]
@@ -122,19 +122,12 @@ def command(
         def callback(ctx: click.Context, /, **given: Any) -> None:
             places = [given.pop(argument.name) for argument in arguments]
             with one_line_failures(WRONG_USAGE, debug=given["debug"]):
-                given, renamed = kind.renewed(given)
-                for note in renamed:
-                    click.echo(f"xcorr: {note}", err=True)
                 begin(given)
                 options = kind(**given)
             ctx.exit(function(options, *places))
 
         own = [argument(each.name) for each, known in options_of(kind) if known.argument]
-        made: list[click.Parameter] = [_former_option(old, "") for old in GONE]
-        for each, known in options_of(kind):
-            if not known.argument:
-                made.append(_click_option(each, known))
-                made += [_former_option(old, form) for old, form in known.former.items()]
+        made = [_click_option(each, known) for each, known in options_of(kind) if not known.argument]
         text = inspect.cleandoc(function.__doc__ or "")
         return GroupedCommand(name, params=[*own, *arguments, *made], callback=callback, help=text)
 
@@ -167,12 +160,6 @@ def _click_option(each: Field[Any], known: Option) -> GroupedOption:
     if known.unit:
         how["help"] += f"  [default: {known.unit}]"
     return GroupedOption([*short, flag, each.name], group=known.group, is_brief=known.brief, bare=known.bare, **how)
-
-
-def _former_option(name: str, form: str) -> GroupedOption:
-    """An option of the last release, which is taken and not shown."""
-    how: dict[str, Any] = {"hidden": True, "is_flag": "{old}" not in form, "help": "Gone with the next release."}
-    return GroupedOption([f"--{name.replace('_', '-')}", name], group="", is_brief=False, **how)
 
 
 def _type(kind: Any) -> Any:

@@ -18,7 +18,7 @@ from xcorr_app.report.summary import count, grouped, summarise, verdict
 from xcorr_app.report.views import (
     agreement,
     charts,
-    picture_pairs,
+    means,
     preview,
     quick_charts,
     thumbnails,
@@ -85,12 +85,19 @@ def render_section(
     words = dict.fromkeys(flag for row in flagged for flag in row.flags)
     pictures = None if stack.pictures is None or stack.is_quick else stack.pictures.shrunk(room.side)
     is_plain = stack.is_quick or not (stack.rows or pictures)
-    shown: dict[str, Any] = {"charts": (), "pairs": (), "movie": None, "thumbnails": (), "figures": (), "agreement": ""}
+    shown: dict[str, Any] = {
+        "charts": (),
+        "means": None,
+        "movie": None,
+        "thumbnails": (),
+        "figures": (),
+        "agreement": "",
+    }
     if stack.rows:
         brief = is_plain or room.is_brief
         shown["charts"] = quick_charts(stack, room.points) if brief else charts(stack, summary, room.points)
     if pictures is not None:
-        shown |= {"pairs": picture_pairs(stack, pictures, room), "movie": preview(stack, pictures, room.movie)}
+        shown |= {"means": means(stack, pictures, room), "movie": preview(stack, pictures, room.movie)}
         shown["thumbnails"] = thumbnails(flagged, pictures, room)
     if not is_plain:
         agreed = agreement(stack, summary) if stack.rows else ""

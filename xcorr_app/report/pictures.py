@@ -92,7 +92,6 @@ def scale_bar(width: float, pixel_width: float, unit: str | None) -> ScaleBar | 
 
 FloatImage = NDArray[np.float32]
 
-_NAMES = ("mean_before", "mean_after", "std_before", "std_after", "kymograph_before", "kymograph_after")
 PREVIEW_SIDE = 224
 """Pixels along the longer side of a frame of the preview, at most."""
 THUMBNAIL_SIDE = 128
@@ -100,51 +99,33 @@ THUMBNAIL_SIDE = 128
 
 @dataclass(frozen=True, eq=False)
 class Pictures:
-    """Projections, kymographs and thumbnails of one stack.
+    """Means and thumbnails of one stack.
 
     Attributes
     ----------
-    mean_before, mean_after, std_before, std_after : (Y, X) float32 array
-        Mean and standard deviation over the frames, before and after registration, in the stack's grey
-        values; nan where no frame has a value.
-    kymograph_before, kymograph_after : (T, X) float32 array
-        A band of rows in the middle of the frame, averaged over its rows, one line for each frame.
+    mean_before, mean_after : (Y, X) float32 array
+        Mean over the frames, before and after registration, in the stack's grey values; nan where no frame has a value.
     thumbnails : dict of int to 2-D array
         Small pictures of flagged frames, by frame number.
     reduction : int
-        Pixels of the stack along each side of one pixel of the four projections.
+        Pixels of the stack along each side of one pixel of the means.
     preview : (N, 2, y, x) uint8 array or None
         Some frames spread over the stack, before and after, small, on one grey scale; black where there is no data.
     """
 
     mean_before: FloatImage
     mean_after: FloatImage
-    std_before: FloatImage
-    std_after: FloatImage
-    kymograph_before: FloatImage
-    kymograph_after: FloatImage
     thumbnails: dict[int, NDArray[Any]] = field(default_factory=dict)
     reduction: int = 1
     preview: NDArray[np.uint8] | None = None
 
     def shrunk(self, side: int = 512) -> Pictures:
-        """Average over blocks, so that no picture is longer than `side` pixels.
-
-        Pixels that are not finite are left out of the means. Projections keep their proportions; the two
-        sides of a kymograph are reduced apart.
-        """
-        images = {name: getattr(self, name) for name in _NAMES}
-        if all(max(image.shape) <= side for image in images.values()):
-            return self
+        """Average over blocks, so that no picture is longer than `side` pixels; what is not finite is left out."""
         factor = block_side(max(self.mean_before.shape), side)
-
-        def steps(name: str, shape: tuple[int, ...]) -> tuple[int, int]:
-            if not name.startswith("kymograph"):
-                return factor, factor
-            return block_side(shape[0], side), block_side(shape[1], side)
-
-        small: dict[str, Any] = {name: block_mean(image, *steps(name, image.shape)) for name, image in images.items()}
-        return replace(self, **small, reduction=self.reduction * factor)
+        if factor == 1:
+            return self
+        before, after = (block_mean(image, factor, factor) for image in (self.mean_before, self.mean_after))
+        return replace(self, mean_before=before, mean_after=after, reduction=self.reduction * factor)
 
 
 def block_mean(image: NDArray[Any], rows: int, columns: int, part: tuple[slice, slice] | None = None) -> FloatImage:

@@ -74,7 +74,7 @@ class StackReport:
     rows : tuple of FrameRow
         One for each frame, in order; empty for a failed stack.
     pictures : Pictures or None
-        Projections, kymographs and thumbnails, where they were made.
+        Means and thumbnails, where they were made.
     reference : str
         What the frames were compared with, in words.
     max_shift : tuple of float

@@ -67,7 +67,6 @@ class Pair:
     before: Picture
     after: Picture
     caption: str
-    frames: tuple[int, int] | None = None
 
 
 def charts(stack: StackReport, summary: StackSummary, points: int = ALONE.points) -> tuple[Chart, ...]:
@@ -210,20 +209,23 @@ def _bends(stack: StackReport) -> tuple[Chart, ...]:
     return (Chart("Fields of displacement", bends_chart(stack.bends), caption, caption, "No frame has a field."),)
 
 
-def picture_pairs(stack: StackReport, pictures: Pictures, room: Room = ALONE) -> tuple[Pair, ...]:
-    """Mean, standard deviation and kymograph, each before and after; the means alone where there is little room."""
+def means(stack: StackReport, pictures: Pictures, room: Room = ALONE) -> Pair:
+    """The mean of all frames, before and after."""
+    before, after = pictures.mean_before, pictures.mean_after
+    scale = grey_scale(before, after)
+    caption = f"Both from {scale.black:.5g} (black) to {scale.white:.5g} (white)."
+    if not (np.isfinite(before).all() and np.isfinite(after).all()):
+        caption += " Hatched: no data."
+    if stack.unmoved:
+        caption += _SAME
     pixel_width = None if stack.pixel_size is None else stack.pixel_size[1] * pictures.reduction
-    pairs = []
-    for title, what, before, after in (
-        ("Mean over all frames", "mean of all frames", pictures.mean_before, pictures.mean_after),
-        ("Standard deviation over all frames", "standard deviation", pictures.std_before, pictures.std_after),
-    ):
-        pairs.append(_pair(stack, title, what, before, after, room.picture, pixel_width=pixel_width))
-        if room.is_brief:
-            return tuple(pairs)
-    kymographs = pictures.kymograph_before, pictures.kymograph_after
-    pairs.append(_pair(stack, "Kymograph", "kymograph", *kymographs, room.picture, time=True))
-    return tuple(pairs)
+
+    def side(name: str, image: NDArray[Any]) -> Picture:
+        alt = f"{stack.name}: mean of all frames {name} registration"
+        bar = None if pixel_width is None else scale_bar(image.shape[1], pixel_width, stack.unit)
+        return _picture(name, alt, image, scale, room.picture, bar)
+
+    return Pair("Mean over all frames", side("before", before), side("after", after), caption)
 
 
 def thumbnails(flagged: Sequence[FrameRow], pictures: Pictures, room: Room = ALONE) -> list[tuple[FrameRow, Picture]]:
@@ -237,36 +239,6 @@ def thumbnails(flagged: Sequence[FrameRow], pictures: Pictures, room: Room = ALO
     return shown
 
 
-def _pair(
-    stack: StackReport,
-    title: str,
-    what: str,
-    before: NDArray[Any],
-    after: NDArray[Any],
-    limit: int,
-    *,
-    pixel_width: float | None = None,
-    time: bool = False,
-) -> Pair:
-    scale = grey_scale(before, after)
-    caption = f"Both from {scale.black:.5g} (black) to {scale.white:.5g} (white)."
-    if not (np.isfinite(before).all() and np.isfinite(after).all()):
-        caption += " Hatched: no data."
-    if stack.unmoved:
-        caption += _SAME
-    frames = None
-    if time:
-        caption = f"Rows in the middle of the frame, one line for each frame, time downwards. {caption}"
-        frames = (stack.rows[0].frame, stack.rows[-1].frame) if stack.rows else None
-
-    def side(name: str, image: NDArray[Any]) -> Picture:
-        alt = f"{stack.name}: {what} {name} registration"
-        bar = None if pixel_width is None else scale_bar(image.shape[1], pixel_width, stack.unit)
-        return _picture(name, alt, image, scale, limit, bar, time=time)
-
-    return Pair(title, side("before", before), side("after", after), caption, frames)
-
-
 def _picture(
     title: str,
     alt: str,
@@ -274,13 +246,10 @@ def _picture(
     scale: GreyScale,
     limit: int,
     bar: ScaleBar | None = None,
-    *,
-    time: bool = False,
 ) -> Picture:
     height, width = image.shape
     aspect = width / height
-    # A kymograph's sides are of different kinds, so its proportions are free: near to a square reads best.
-    shown = min(max(aspect, 1.0), 2.0) if time else min(max(aspect, 1 / _THINNEST), _THINNEST)
+    shown = min(max(aspect, 1 / _THINNEST), _THINNEST)
     return Picture(
         title=title,
         source=_data_address(*picture_file(image, scale, limit)),

@@ -17,13 +17,12 @@ from xcorr_app.gpu.runtime.memory import attempt, bytes_within_limit, release_un
 from xcorr_app.registration.assessment_sums import AssessmentSums, SharedArea, Side, extents_of, shared_area
 from xcorr_app.registration.masked.assessment import MaskedFrames, by_shifts
 from xcorr_app.registration.masked.rules import Masks
-from xcorr_app.registration.moving.translation import working_type
 from xcorr_app.registration.settings import Roi
 from xcorr_app.registration.warping.warp import Warp
 from xcorr_app.report.pictures import PREVIEW_SIDE, THUMBNAIL_SIDE, Pictures, block_mean, block_side, preview_of
 
-_BAND = 5
-"""Rows in the middle of the frame that a kymograph averages."""
+_ACCUMULATED = (np.uint8, np.uint16, np.float32, np.float64)
+"""Types of pixels that OpenCV adds up."""
 _MAX_THUMBNAILS = 24
 _ROOM = 24
 """Bytes of a device's memory that the sums of a byte of frames take on the way, at most."""
@@ -34,91 +33,48 @@ _PREVIEWED = 24
 
 
 class PixelSums:
-    """Sums of values and of their squares, pixel by pixel, less a first frame so that float32 is exact enough."""
+    """Sums of values, pixel by pixel."""
 
-    def __init__(self, band: slice) -> None:
-        self._band = band
-        self._base: Any = None
+    def __init__(self) -> None:
         self._sum: Any = None
-        self._squares: Any = None
         self._missing: Any = 0
-        self._is_exact = False
-        self._lines: list[Array] = []
 
-    def add(self, frames: Array, mask: Array | None) -> None:
-        """Take in frames; `mask` (n, Y, X) is where they hold moved pixels."""
+    def add(self, frames: Array, extents: NDArray[np.int64] | None = None) -> None:
+        """Take in frames; `extents` (n, 4) are first row, stop, first column, stop of what they cover."""
         xp = array_namespace(frames)
-        kind = working_type(np.dtype(frames.dtype))
-        if self._base is None:
-            self._base = frames[0].astype(kind)
-            self._sum, self._squares = xp.zeros(self._base.shape), xp.zeros(self._base.shape)
-            if frames.dtype.kind == "f":
-                self._base = xp.where(xp.isfinite(self._base), self._base, 0)
+        shape = frames.shape[1:]
+        if self._sum is None:
+            self._sum = xp.zeros(shape)
         if frames.dtype.kind == "f":
             finite = xp.isfinite(frames)
-            missing = ~finite if mask is None else ~finite & mask
-            self._missing = self._missing + missing.sum(axis=0)
-            values = xp.where(finite, frames - self._base, 0)
-        else:
-            values = xp.subtract(frames, self._base, dtype=kind)
-        if mask is not None:
-            values *= mask
-        # Sums along the frames, not products with a matrix of ones: those would take every core for a moment.
-        self._sum += values.sum(axis=0)
-        xp.square(values, out=values)
-        self._squares += values.sum(axis=0)
-        self._lines.append(frames[:, self._band].mean(axis=1, dtype=np.float64).astype(np.float32))
-
-    def are_exact_with(self, frames: Array) -> bool:
-        """Whether frames are on the host, finite and of so few bits that float64 sums of them need no first frame."""
-        if is_device_array(frames) or frames.dtype not in (np.uint8, np.uint16, np.float32):
-            return False
-        return (self._base is None or self._is_exact) and (frames.dtype.kind == "u" or bool(np.isfinite(frames).all()))
-
-    def add_exactly(self, frames: NDArray[Any], extents: NDArray[np.int64] | None) -> None:
-        """Take in such frames; `extents` (n, 4) are first row, stop, first column, stop of what they cover."""
-        if self._base is None:
-            self._base, self._is_exact = np.zeros(frames.shape[1:]), True
-            self._sum, self._squares = np.zeros(self._base.shape), np.zeros(self._base.shape)
+            if xp is not np or not finite.all():
+                missing = ~finite if extents is None else ~finite & _covered(shape, xp.asarray(extents))
+                self._missing = self._missing + missing.sum(axis=0)
+                frames = xp.where(finite, frames, 0)
+        if xp is not np:
+            values = frames if extents is None else frames * _covered(shape, xp.asarray(extents))
+            self._sum += values.sum(axis=0, dtype=np.float64)
+            return
+        if frames.dtype not in _ACCUMULATED:
+            frames = frames.astype(np.float64)
         for i, frame in enumerate(frames):
-            top, bottom, left, right = (0, *frame.shape[:1], 0, frame.shape[1]) if extents is None else extents[i]
+            top, bottom, left, right = (0, shape[0], 0, shape[1]) if extents is None else extents[i]
             if bottom > top and right > left:
                 part = (slice(top, bottom), slice(left, right))
                 cv2.accumulate(frame[part], self._sum[part])
-                cv2.accumulateSquare(frame[part], self._squares[part])
-        self._lines.append(frames[:, self._band].mean(axis=1, dtype=np.float64).astype(np.float32))
 
     def to_host(self) -> None:
         """Go on with NumPy arrays."""
-        if self._base is not None:
-            self._base, self._sum, self._squares = (to_host(part) for part in (self._base, self._sum, self._squares))
+        if self._sum is not None:
+            self._sum = to_host(self._sum)
         self._missing = self._missing if isinstance(self._missing, int) else to_host(self._missing)
-        self._lines = [to_host(line) for line in self._lines]
 
-    def kymograph(self) -> NDArray[np.float32]:
-        """One line a frame; of what is on the host."""
-        lines: NDArray[np.float32] = np.concatenate(self._lines)
-        return lines
-
-    def projections(self, covered: Any) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Mean and standard deviation over frames that cover every pixel, or each, so many times.
-
-        NaN where none has a value. The sums, which are on the host, are used up.
-        """
+    def mean(self, covered: Any) -> NDArray[np.float32]:
+        """Mean over frames that cover every pixel, or each, so many times; NaN where none has a value."""
         number = covered - self._missing
-        known = np.maximum(number, 1)
-        base, mean, squares = self._base, self._sum, self._squares
-        self._base = self._sum = self._squares = None
         with np.errstate(over="ignore", invalid="ignore"):
-            mean /= known
-            squares /= known
-            squares -= mean**2
-            deviation = np.sqrt(np.maximum(squares, 0.0, out=squares), out=squares).astype(np.float32)
-            mean += base
-            return (
-                np.where(number > 0, mean.astype(np.float32), np.float32(np.nan)),
-                np.where(number > 0, deviation, np.float32(np.nan)),
-            )
+            mean = (self._sum / np.maximum(number, 1)).astype(np.float32)
+        return np.where(number > 0, mean, np.float32(np.nan))
 
 
 class Projections:
@@ -161,8 +117,6 @@ class Projections:
             whole = slice(0, shape[0]), slice(0, shape[1])
             shared = SharedArea(whole, np.ones(int(kept.sum()), dtype=bool)) if kept.sum() > 1 else None
             self._masked = MaskedFrames(masks or Masks("finite"), warps or (by_shifts(shifts), by_shifts(-shifts)))
-        middle = shape[0] // 2
-        self._band = slice(max(0, middle - _BAND // 2), min(shape[0], middle + _BAND // 2 + 1))
         self._shape = shape
         self._wanted = frozenset(flagged[:_MAX_THUMBNAILS])
         count = len(shifts)
@@ -171,7 +125,7 @@ class Projections:
         """For :func:`xcorr_app.registration.assessment.assessment_of`."""
         if shared is not None:
             self.sums = AssessmentSums(shared, roi, defects, shifts[kept], masked=self._masked is not None)
-        self._before, self._after = PixelSums(self._band), PixelSums(self._band)
+        self._before, self._after = PixelSums(), PixelSums()
         self._numbers: list[int] = []
         self._thumbnails: dict[int, NDArray[np.float32]] = {}
         self._preview: list[tuple[NDArray[Any], NDArray[Any]]] = []
@@ -202,14 +156,8 @@ class Projections:
         extents = self._extents[list(numbers)]
         # Values near the limit of float64 may overflow: a picture is for looking at only.
         with np.errstate(over="ignore", invalid="ignore"), _beside(self.sums, before, after):
-            if self._masked is None and self._before.are_exact_with(before):
-                self._before.add_exactly(before, None)
-                self._after.add_exactly(after, extents)
-            else:
-                there = xp.asarray(extents)
-                rows, columns = (_between(there[:, 2 * axis : 2 * axis + 2], self._shape[axis]) for axis in (0, 1))
-                self._before.add(before, None)
-                self._after.add(after, rows[:, :, None] & columns[:, None, :])
+            self._before.add(before)
+            self._after.add(after, extents)
         for i, number in enumerate(numbers):
             if number in self._wanted:
                 image = to_host(before[i])
@@ -244,18 +192,9 @@ class Projections:
             return self._pictures
         self.to_host()
         extents, preview = self._extents[self._numbers], self._preview
-        whole_band = (extents[:, 0] <= self._band.start) & (extents[:, 1] >= self._band.stop)
-        known = _between(extents[:, 2:], self._shape[1]) & whole_band[:, None]
-        kymograph = np.where(known, self._after.kymograph(), np.float32(np.nan))
-        before = self._before.projections(np.float32(len(self._numbers)))
-        after = self._after.projections(_coverage(self._shape, extents))
         return Pictures(
-            mean_before=before[0],
-            mean_after=after[0],
-            std_before=before[1],
-            std_after=after[1],
-            kymograph_before=self._before.kymograph(),
-            kymograph_after=kymograph,
+            mean_before=self._before.mean(np.float32(len(self._numbers))),
+            mean_after=self._after.mean(_coverage(self._shape, extents)),
             thumbnails=self._thumbnails,
             preview=preview_of([pair[0] for pair in preview], [pair[1] for pair in preview]),
         ).shrunk()
@@ -286,10 +225,12 @@ def _copied(sums: Any) -> Any:
     return sums.copy() if isinstance(sums, (np.ndarray, list)) or is_device_array(sums) else sums
 
 
-def _between(limits: Array, length: int) -> Array:
-    """(n, length) which indices are at or after the first and before the second of `limits` (n, 2)."""
-    index = array_namespace(limits).arange(length)
-    return (index >= limits[:, :1]) & (index < limits[:, 1:])
+def _covered(shape: tuple[int, ...], extents: Array) -> Array:
+    """(n, Y, X) which pixels frames cover."""
+    rows, columns = (array_namespace(extents).arange(length) for length in shape)
+    down = (rows >= extents[:, :1]) & (rows < extents[:, 1:2])
+    across = (columns >= extents[:, 2:3]) & (columns < extents[:, 3:])
+    return down[:, :, None] & across[:, None, :]
 
 
 def _coverage(shape: tuple[int, int], extents: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -317,8 +258,7 @@ def _small_on_device(images: Array, extents: NDArray[np.int64] | None, step: int
     """As `block_mean` of each: a few steps for all of them, and little that is brought to the host."""
     xp, (rows, columns) = array_namespace(images), images.shape[1:]
     whole = xp.asarray(np.tile([0, rows, 0, columns], (len(images), 1)) if extents is None else extents)
-    known = [_between(whole[:, 2 * axis : 2 * axis + 2], size) for axis, size in enumerate((rows, columns))]
-    counted = known[0][:, :, None] & known[1][:, None, :]
+    counted = _covered((rows, columns), whole)
     limit = float(np.finfo(np.float32).max)
     values = images.astype(np.float64)
     if images.dtype.kind == "f":

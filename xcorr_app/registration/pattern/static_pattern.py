@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
@@ -39,7 +38,7 @@ from xcorr_app.registration.pattern.pattern_search import (
     in_turns,
     moves,
 )
-from xcorr_app.registration.quality import on_edge, signal_fraction
+from xcorr_app.registration.quality import signal_fraction
 from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.stack.frames import Chunk, Frames, FramesOver
 from xcorr_app.registration.stack.prefilter import Contrast, Prefilter
@@ -240,14 +239,6 @@ def _by_layers(
         return PatternFit()
     layers = TwoLayers(stack, begin, int(np.argmin(np.abs(measured.shifts[many]).max(axis=1))))
     sigma, shifts = layers.fit(), layers.shifts
-    # What frames show that went to the edge of the window, which is no peak, stood still while "the scene" went.
-    inside = np.flatnonzero(~_at_edge(shifts, window))
-    if inside.size < len(shifts):
-        if inside.size < _MIN_FRAMES:
-            return PatternFit()
-        many, shifts, stack = many[inside], shifts[inside], stack[array_namespace(stack).asarray(inside)]
-        layers = TwoLayers(stack, shifts, int(np.argmin(np.abs(measured.shifts[many]).max(axis=1))))
-        sigma, shifts = layers.fit(), layers.shifts
     pattern, scene = layers.pattern, layers.scene(shifts[0])
     found = left_over(stack, shifts)
     if not has_pattern(found, shifts):
@@ -276,12 +267,6 @@ def _of_frame(pattern: Array, frames: Frames, part: Roi | None) -> Array:
     whole = array_namespace(pattern).zeros(frames.shape, dtype=pattern.dtype)
     whole[part] = pattern
     return whole
-
-
-def _at_edge(shifts: NDArray[np.float64], window: ShiftWindow) -> NDArray[np.bool_]:
-    """(n,) whether shifts (n, 2), which turns may lead beyond the window, are not inside it."""
-    low, high = (window.dy_min, window.dx_min), (window.dy_max, window.dx_max)
-    return on_edge(np.clip(np.rint(shifts).astype(np.intp), low, high), window)
 
 
 def _without_lines(images: Array) -> Array:

@@ -27,8 +27,9 @@ b = h sum s (f' - m) / (sum s (g - l) - n v),
 
     t = T - m sum G - b (sum G (g - l) + sum G D o + sum G C o o / 2)        for each tile.
 
-Fine structure passes for noise: without a kernel, v is at most what the peak's height leaves of g. Sums of G D are less
-what v makes of them: noise has slopes, which move no frame, where little of the scene is seen most of all.
+Fine structure passes for noise: v is at most the variance of g over the tiles, and without a kernel what the peak's
+height leaves of it. Sums of G D are less what v makes of them: noise has slopes, which move no frame, where little of
+the scene is seen most of all.
 What bends between whole shifts is no change: a further offset o' is solved for that takes the sum of
 t - (sum G D) o' over all tiles to zero. Of the K tiles, the scatter is
 

@@ -54,7 +54,9 @@ def stuck_lines(images: Array) -> NDArray[np.bool_]:
         if len(images) < _MIN_FRAMES:
             found &= found.all(axis=0) | (pixels == pixels[:1, :, :1]).all(axis=(0, 2))
         if found.mean() <= _MAX_SHARE:
-            lines |= np.repeat(found, np.diff(_ends(len(lines))), axis=0)
+            # What is stuck may end within the next part, of which less than half then is.
+            padded = np.pad(found, ((1, 1), (0, 0)))
+            lines |= np.repeat(padded[:-2] | found | padded[2:], np.diff(_ends(len(lines))), axis=0)
     return stuck
 
 
