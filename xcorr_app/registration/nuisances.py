@@ -236,7 +236,7 @@ def correlated_errors_of_tiles(series: Series) -> Series:
 
 
 def departed_frames(series: Series) -> Series:
-    """Have frames left the window? Where they jump, and steps from frame to frame say that they do not, they are lost.
+    """Have frames left the window? Where they jump, and went less than half as far by their steps, they are lost.
 
     Their own peaks lie outside, and they are found where the scene resembles itself: far from the frames before them,
     resembling the reference less than their noise allows. Of the parts between such jumps that stands which resembles
@@ -251,13 +251,9 @@ def departed_frames(series: Series) -> Series:
         return series
     nobody, before = np.zeros_like(measured.usable), np.arange(measured.usable.size) - 1
     steps = by.compare(GivenFrames(series.frames, by.settings, before), nobody, nobody)
-    path, longest = np.nan_to_num(steps.shifts).cumsum(axis=0), np.abs(steps.shifts).max(axis=1)
-    longest[~steps.trusted(settings)] = np.inf
-    for i in np.flatnonzero(far):
-        first, last = numbers[i], numbers[i + 1]
-        least = np.abs(jump[i]).max() / 2
-        off = np.abs(path[last] - path[first] - jump[i]).max()
-        far[i] = off > least > longest[first + 1 : last + 1].max()
+    walked = np.abs(steps.shifts).max(axis=1)
+    walked[~steps.trusted(settings)] = max(by.window.shape)
+    far &= 2 * np.diff(walked.cumsum()[numbers]) < np.abs(jump).max(axis=1)
     part, explained = np.append(0, far.cumsum()), measured.score[numbers] ** 2
     evidence = np.bincount(part, explained / np.maximum(1 - explained, _OF_ITSELF))
     lost = numbers[part != evidence.argmax()]

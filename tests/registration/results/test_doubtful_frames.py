@@ -193,6 +193,18 @@ def test_frames_that_agree_with_each_other_but_with_no_sure_one_move_only_if_mos
     assert applied.any(axis=1).all() == applied.any() == moved
 
 
+@pytest.mark.parametrize("sure", [(24, 25), (11, 12, 13, 14), (0, 50)])
+def test_where_fewer_than_half_are_expected_right_a_path_makes_none_right(sure):
+    """A cell that divides on a still stage: frames beside the reference are sure, others resemble each other."""
+    measured = np.cumsum(np.random.default_rng(1).normal(0, 1, (51, 2)), axis=0)
+    measured -= measured[sure[-1]]
+    trusted = np.isin(np.arange(51), sure)
+    wrong = np.where(trusted, 0, np.where(np.arange(51) % 3 == 0, 1.0, 0.51))
+    applied = applied_shifts(measured, trusted, "interpolate", np.full((51, 2), 0.3), wrong, WINDOW)
+    lines = [np.interp(np.arange(51), sure, measured[list(sure), axis]) for axis in range(2)]
+    np.testing.assert_allclose(applied, np.transpose(lines), atol=1e-12)
+
+
 def test_what_is_flagged_by_its_error_alone_is_weighed_but_what_is_trusted_stands():
     measured = np.array([(0, 0), (1, 1), (30, 2), (3, 3), (4, 4)], dtype=float)
     trusted = np.array([True, True, False, True, True])
