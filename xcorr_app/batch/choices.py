@@ -21,13 +21,11 @@ ENGINES = ("fft", "direct", "tensor", "definition")
 FILTERS = ("gaussian", "box", "sobel", "laplacian", "log", "dog", "unsharp", "taps", "bank")
 BANKS = ("gabor:ORIENTATIONS,SCALES", "derivatives:SIGMA[,SIGMA...]", "schmid", "leung-malik")
 BOUNDARIES = ("reflect", "constant", "nearest", "mirror", "wrap", "valid")
-FILTER_ENGINES = ("auto", "opencv", "separable", "fft", "reuse")
 FILTER_KERNELS = ("auto", "reuse", "exchange", "separable", "sliding")
 BANK_METHODS = ("auto", "im2win", "im2win-basic", "implicit", "implicit-basic")
 MIXING_KERNELS = ("auto", "mix", "blocking")
 FILTER_TYPES = ("same", "float32")
 STAINS = ("he", "hdab", "hed")
-DEVICES = ("h200", "h100", "a100", "rtx4090", "t4")
 
 MIN_OVERLAP = 0.25
 MAX_SMOOTH_TIME = 1000

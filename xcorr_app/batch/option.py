@@ -90,8 +90,6 @@ class Option:
     gather: Callable[[tuple[Any, ...]], Any] | None = None
     """Makes one value of those of an option that may be given several times."""
     role: Role = "result"
-    bare: str | None = None
-    """What the option means alone; a value then follows it after an equals sign."""
     needs: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     """Values that another option must have; else this one is not used, and is refused."""
     excludes: tuple[str, ...] = ()

@@ -29,9 +29,9 @@ _ALL = "xcorr.help_all"
 class GroupedOption(click.Option):
     """An option that stands in a group of help."""
 
-    def __init__(self, *args: Any, group: str, is_brief: bool, bare: str | None = None, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, group: str, is_brief: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.group, self.is_brief, self.bare = group, is_brief, bare
+        self.group, self.is_brief = group, is_brief
 
 
 class GroupedCommand(click.Command):
@@ -49,13 +49,6 @@ class GroupedCommand(click.Command):
         )
         *own, brief = super().get_params(ctx)
         return [*own, everything, brief]
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Let an option that may stand alone take no word after it for its value."""
-        known = [option for option in self.params if isinstance(option, GroupedOption) and option.bare]
-        alone = {flag: f"{flag}={option.bare}" for option in known for flag in option.opts}
-        until = args.index("--") if "--" in args else len(args)
-        return super().parse_args(ctx, [alone.get(arg, arg) for arg in args[:until]] + args[until:])
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options in groups."""
@@ -159,7 +152,7 @@ def _click_option(each: Field[Any], known: Option) -> GroupedOption:
         how["show_default"] = each.default is not None
     if known.unit:
         how["help"] += f"  [default: {known.unit}]"
-    return GroupedOption([*short, flag, each.name], group=known.group, is_brief=known.brief, bare=known.bare, **how)
+    return GroupedOption([*short, flag, each.name], group=known.group, is_brief=known.brief, **how)
 
 
 def _type(kind: Any) -> Any:

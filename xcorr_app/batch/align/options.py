@@ -171,7 +171,7 @@ class AlignOptions(MovingOptions):
     )
     engine: str = shared_options.engine(needs=_SHIFTS)
     kernel_options: KernelOptions | None = shared_options.kernel_options(needs=_SHIFTS)
-    explain: str | None = shared_options.explain()
+    explain: bool = shared_options.explain()
 
     def __post_init__(self) -> None:
         super().__post_init__()

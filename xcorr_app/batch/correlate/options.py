@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from xcorr_app.batch import choices, shared_options
-from xcorr_app.batch.option import OneOf, Within, flag, option
+from xcorr_app.batch.option import OneOf, flag, option
 from xcorr_app.batch.shared_options import ComputingOptions
-from xcorr_app.errors import ArgumentError
 
 if TYPE_CHECKING:
     from xcorr_app.correlation.forms import Form
@@ -25,9 +23,7 @@ _measuring = partial(option, group="Measuring", brief=True)
 class CorrelateOptions(ComputingOptions):
     """Options of ``xcorr correlate``."""
 
-    output: Path | None = shared_options.output(
-        text="File for the planes: .tif (float32) or .npy; for --peaks .csv or .npz."
-    )
+    output: Path | None = shared_options.output(text="File for the planes: .tif (float32) or .npy; for --peaks .csv.")
     form: Form = _measuring(
         "one-to-one",
         "Which left image is correlated with which right one; n-to-mn gives each left its own group of rights.",
@@ -54,21 +50,11 @@ class CorrelateOptions(ComputingOptions):
     )
     engine: str = shared_options.engine()
     kernel_options: KernelOptions | None = shared_options.kernel_options()
-    verify: bool = flag("Compare every plane's peak with that of the float64 FFT.", on=True, group="Checks")
-    tolerance: float = option(
-        choices.TOLERANCE,
-        "Largest accepted difference from that check, in pixels.",
-        Within(0, above=True, whole=False),
-        group="Checks",
-        needs={"verify": (True,)},
-    )
     overwrite: bool = shared_options.overwrite(text="Replace the output file if it exists.")
-    explain: str | None = shared_options.explain()
+    explain: bool = shared_options.explain()
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not math.isfinite(self.tolerance):
-            raise ArgumentError("tolerance is infinite: give a number of pixels, or use --no-verify")
         _ = self.settings  # which checks its values
 
     @cached_property

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measured import ShiftColumns
 from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.measuring.placement import at_level, levels, moved
 from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers
@@ -44,7 +44,7 @@ _WOULD_BLUR = (
     "each frame was compared with one of them."
 )
 
-Outcome: TypeAlias = tuple[Measured, str, tuple[str, ...]]
+Outcome: TypeAlias = tuple[ShiftColumns, str, tuple[str, ...]]
 """What was measured, the reference in words, and notes on the whole stack."""
 
 
@@ -61,15 +61,19 @@ def against_template(
     origin, image = measurement.prepared.first_usable(range(begin, measurement.frames.count))
     begun_with, notes = f"frame {origin}" if begin else f"first frame ({origin})", instead(begin, origin)
     measured, known = measurement.run(FixedImage(image), none), measurement.xp.ones(image.shape, dtype=bool)
-    if 2 * (measured.partial | measured.reweighted).sum() > measured.usable.sum() >= 2:
-        # Aligned by the scene, the mean shows whatever else moves as a blur that no shift explains.
+    pair = measured.usable.sum() == 2
+    if pair or 2 * (measured.partial | measured.reweighted).sum() > measured.usable.sum() > 2:
+        # Aligned by the scene, the mean shows whatever else moves as a blur that no shift explains. Of two frames it is
+        # one of them, which interpolation would only make worse.
         if verified.any():
             measured = measurement.run(FixedImage(image), verified)
         if from_mean:
-            others = np.arange(verified.size) != origin
-            measured.sigma[origin] = np.nanmedian(measured.sigma[others], axis=0)
+            others = np.delete(measured.sigma, origin, axis=0)
+            known = others[np.isfinite(others).all(axis=1)]
+            measured.sigma[origin] = np.median(known, axis=0) if len(known) else np.nan
+            measured.sigma *= 0.5 if pair else 1.0
             _move_origin(measured, _mean_place(measured, settings))
-        return measured, f"{begun_with}, for a template", (*notes, _WOULD_BLUR)
+        return measured, f"{begun_with}, for a template", notes if pair else (*notes, _WOULD_BLUR)
     # Of zero mean and unit deviation, so that the template is, too.
     image = at_level(image[None], *levels(image[None]))[0]
     sure = measured.trusted(settings).sum()
@@ -82,8 +86,7 @@ def against_template(
             measured, begun_with, (image, known) = by_mean, "their mean as they lie", mean.mean()
     began = shifts = measured.shifts.copy()
     part = frames_to_average(measured, settings)
-    centre = np.zeros(2)
-    change, rounds = np.inf, 0
+    change, rounds, centre = np.inf, 0, np.zeros(2)
     template: MeanOfOthers | None = None
     while rounds < _MAX_ROUNDS and part.sum() >= 2:
         rounds += 1
@@ -94,8 +97,7 @@ def against_template(
         new = measured.shifts + centre
         new = new - _median((new - shifts)[part])
         before, part = part, frames_to_average(measured, settings)
-        both = part & before
-        change = float(np.nanmax(np.abs(new - shifts)[both], initial=0.0))
+        change = float(np.nanmax(np.abs(new - shifts)[part & before], initial=0.0))
         shifts = new
         if change <= _CONVERGED and (part == before).all():
             break
@@ -130,12 +132,11 @@ def against_template(
 
 def instead(wanted: int, number: int) -> tuple[str, ...]:
     """Say that a frame takes the place of the one that was asked for, where it does."""
-    if number == wanted:
-        return ()
-    return (f"Frame {wanted} cannot be a reference (unreadable or flat): frame {number} is used.",)
+    why = f"Frame {wanted} cannot be a reference (unreadable or flat): frame {number} is used."
+    return () if number == wanted else (why,)
 
 
-def frames_to_average(measured: Measured, settings: Settings) -> NDArray[np.bool_]:
+def frames_to_average(measured: ShiftColumns, settings: Settings) -> NDArray[np.bool_]:
     """(T,) which frames take part: those to be trusted; where these may be so by chance, all inside the window.
 
     Others may have left the window: what of them lies alike would be a second copy of the scene.
@@ -166,7 +167,7 @@ def _still_known(known: Array, shift: NDArray[np.float64]) -> Array:
     return inside
 
 
-def _origin(measured: Measured, began: NDArray[np.float64], origin: int, settings: Settings) -> NDArray[np.float64]:
+def _origin(measured: ShiftColumns, began: NDArray[np.float64], origin: int, settings: Settings) -> NDArray[np.float64]:
     """What is taken off all shifts so that the frame begun with has none; where it has no good one, as it was."""
     trusted = measured.trusted(settings)
     if trusted[origin] or not trusted.any():
@@ -174,13 +175,13 @@ def _origin(measured: Measured, began: NDArray[np.float64], origin: int, setting
     return _median((measured.shifts - began)[trusted])
 
 
-def _mean_place(measured: Measured, settings: Settings) -> NDArray[np.float64]:
+def _mean_place(measured: ShiftColumns, settings: Settings) -> NDArray[np.float64]:
     """Mean shift (2,) of the frames to be trusted, zero where none are."""
     trusted = measured.trusted(settings)
     return np.asarray(measured.shifts[trusted].sum(axis=0) / max(int(trusted.sum()), 1))
 
 
-def _move_origin(measured: Measured, origin: NDArray[np.float64]) -> None:
+def _move_origin(measured: ShiftColumns, origin: NDArray[np.float64]) -> None:
     """Count shifts from there."""
     measured.shifts = measured.shifts - origin
     measured.fft_shifts = measured.fft_shifts - origin

@@ -73,8 +73,7 @@ def applied_shifts(
             own = np.where(np.isfinite(sigma), np.maximum(sigma, _EXACT), _UNKNOWN_SIGMA)
             variance = np.minimum((own**2).mean(axis=1), _anywhere(window))
             right, expected = _weighed(measured, taken, known, variance, wrong, window)
-            doubtful, taken = (right > 0.5) & ~taken, right > 0.5
-            shifts[doubtful] = expected[doubtful]
+            shifts, taken = np.where(taken[:, None], measured, expected), right > 0.5
     if policy == "leave" or not taken.any():
         return np.where(np.stack([taken, taken], axis=1), shifts, 0.0)
     frames = np.arange(taken.size)
