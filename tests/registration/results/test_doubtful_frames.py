@@ -176,14 +176,13 @@ def test_frames_that_agree_with_each_other_but_with_no_sure_one_move_only_if_mos
 
 @pytest.mark.parametrize("sure", [(24, 25), (11, 12, 13, 14), (0, 50)])
 def test_where_fewer_than_half_are_expected_right_frames_lie_between_sure_ones(sure):
-    """A cell divides on a still stage: what resembles the reference is sure, others resemble each other, or are dark."""
-    measured = np.cumsum(np.random.default_rng(1).normal(0, 1, (51, 2)), axis=0)
-    trusted = np.isin(np.arange(51), sure)
+    """A cell divides on a still stage: what resembles the reference is sure, others are like each other, or dark."""
+    measured, trusted = np.cumsum(np.random.default_rng(1).normal(0, 1, (51, 2)), axis=0), np.isin(np.arange(51), sure)
     wrong = np.where(trusted, 0, np.where(np.arange(51) % 3 == 0, 1.0, 0.51))
     doubted = applied_shifts(measured, trusted, "interpolate", np.full((51, 2), 0.3), wrong, WINDOW)
-    dark = applied_shifts(np.where(trusted[:, None], measured, np.nan), trusted)
     lines = np.stack([np.interp(np.arange(51), sure, measured[list(sure), axis]) for axis in range(2)], axis=1)
-    np.testing.assert_allclose([doubted, dark], [lines, lines], atol=1e-12)
+    dark = np.where(trusted[:, None], measured, np.nan)
+    np.testing.assert_allclose([doubted, applied_shifts(dark, trusted)], [lines, lines], atol=1e-12)
 
 
 def test_what_is_flagged_by_its_error_alone_is_weighed_but_what_is_trusted_stands():
