@@ -154,7 +154,7 @@ def without_pattern(
     if led.joint is None:
         return led
     # All frames together say it better, if both layers are all that they show.
-    fit = _by_layers(frames, led.joint.replacing(measured), replace(plain, roi=settings.roi), measure, many)
+    fit = _by_layers(frames, led.joint.replacing(measured), replace(plain, roi=settings.roi), measure, many, led=True)
     return fit if fit.leaves_nothing else led
 
 
@@ -222,13 +222,14 @@ def _by_pairs(frames: Frames, usable: NDArray[np.intp], measured: Measured, sett
             strengths.append(found[2])
     if not strengths:
         return PatternFit()
-    if np.isinf(sigma).any():
+    # Which of both is the scene is one question of all frames.
+    if 2 * np.isinf(sigma[:, 0]).sum() >= len(strengths):
         return PatternFit(ambiguous=True, leaves_nothing=True)
     return PatternFit(joint=JointShifts(shifts, sigma, float(np.sqrt(np.mean(strengths)))), leaves_nothing=True)
 
 
 def _by_layers(
-    frames: Frames, measured: Measured, settings: Settings, measure: Trial, many: NDArray[np.intp]
+    frames: Frames, measured: Measured, settings: Settings, measure: Trial, many: NDArray[np.intp], *, led: bool = False
 ) -> PatternFit:
     """Tell a pattern by both layers, of frames of these numbers, aligned by what was measured."""
     window = settings.window(frames.shape)
@@ -249,7 +250,7 @@ def _by_layers(
     # By fractions of pixels: a scene that blurs or grows, or light that turns, leaves as much beside a "pattern".
     if without.share > max(_MUST_LEAVE_LESS * min(before, 1.0), _BY_CHANCE * without.chance):
         return PatternFit()
-    if _largest(pattern, scene) > _MAX_LAYER or not moves(shifts):
+    if not moves(shifts) or (not led and _largest(pattern, scene) > _MAX_LAYER):
         return PatternFit()
     strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
     still = StillLayer(layers, many, sigma, plain)
