@@ -49,13 +49,11 @@ def _own(case: Im2winCase) -> Iterator[Contender]:
     yield Contender("as chosen", layer_attempts({}), choice="auto")
 
 
-def _of_torch(case: Im2winCase, search: bool) -> Iterator[Contender]:
-    if not search:
-        return
+def _of_torch(case: Im2winCase) -> Iterator[Contender]:
     if case.group == _PLAIN:
         yield Contender("MEC, PyTorch", _lowered)
         return
-    yield from torch_contenders(case, search)
+    yield from torch_contenders(case)
     yield Contender("im2col + GEMM, PyTorch", _unfolded)
     for name, number in ALGORITHMS.items():
         yield Contender(f"cuDNN, {name}", _by_cudnn(number))

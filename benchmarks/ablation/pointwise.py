@@ -96,9 +96,9 @@ def _own(case: PointwiseCase) -> Iterator[Contender]:
         yield from cupy_contenders(case)
 
 
-def _of_torch(case: PointwiseCase, search: bool) -> Iterator[Contender]:
+def _of_torch(case: PointwiseCase) -> Iterator[Contender]:
     """The peers, of the larger batches by `python -m benchmarks pointwise`."""
-    return torch_contenders(case, search) if case.group in ("unmixing", "batch 1") else iter(())
+    return torch_contenders(case) if case.group in ("unmixing", "batch 1") else iter(())
 
 
 SUITE = Suite(

@@ -74,9 +74,9 @@ def _own(case: FilterCase) -> Iterator[Contender]:
         yield from cupy_contenders(_ungrouped(case))
 
 
-def _of_torch(case: FilterCase, search: bool) -> Iterator[Contender]:
-    if search and case.group in _IMAGES:
-        yield from torch_contenders(_ungrouped(case), search)
+def _of_torch(case: FilterCase) -> Iterator[Contender]:
+    if case.group in _IMAGES:
+        yield from torch_contenders(_ungrouped(case))
         for name, number in ALGORITHMS.items():
             yield Contender(f"cuDNN, {name}", _by_cudnn(number))
 

@@ -34,9 +34,8 @@ def _contenders(case: Case) -> Iterator[Contender]:
     yield from _CUPY[case.task]
 
 
-def _of_torch(case: Case, search: bool) -> Iterator[Contender]:
-    """Yield PyTorch's contenders once: cuDNN takes no part in them."""
-    return iter(_TORCH[case.task] if search else ())
+def _of_torch(case: Case) -> Iterator[Contender]:
+    return iter(_TORCH[case.task])
 
 
 def _auto(case: Case) -> str:

@@ -23,8 +23,8 @@ FILTERS = Suite(
     """Time the filter kernels, CuPy's ndimage and PyTorch's conv2d (cuDNN).
 
     Square filters of every width from 1 to 63, Gaussians, float32 and uint16, stacks and single images, one Python
-    call. Every answer is checked against float64 before it is timed. PyTorch runs in fresh processes, without TF32,
-    with and without cuDNN's search for its fastest algorithm; the better counts.
+    call. Every answer is checked against float64 before it is timed. PyTorch runs without TF32, with cuDNN's
+    search for its fastest algorithm.
     """,
     CASES,
     random_stack,

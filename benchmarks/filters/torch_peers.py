@@ -18,10 +18,10 @@ from xcorr_app.filtering.named import gaussian
 _LARGEST_SIGMA = 8.0  # beyond it, conv2d takes seconds
 
 
-def torch_contenders(case: FilterCase, search: bool) -> Iterator[Contender]:
+def torch_contenders(case: FilterCase) -> Iterator[Contender]:
     """Yield PyTorch's contender for a case: none where every width is timed, and for wide Gaussians."""
     if not case.group and case.sigma <= _LARGEST_SIGMA:
-        yield Contender("PyTorch conv2d", partial(_attempts, "with cuDNN's search" if search else ""))
+        yield Contender("PyTorch conv2d", _attempts)
 
 
 class TorchFilter:
@@ -74,11 +74,11 @@ def _passes(case: FilterCase, taps: NDArray[np.float32]) -> Sequence[NDArray[Any
     return [column[:, None], row[None, :]]
 
 
-def _attempts(note: str, case: FilterCase, data: FilterData) -> Iterator[Attempt]:
+def _attempts(case: FilterCase, data: FilterData) -> Iterator[Attempt]:
     torch = importlib.import_module("torch")
     filtered = TorchFilter(case, data.taps, "cuda")
     # The same bytes: counts below 2^15 read alike as int16.
     arrays = [stack.view(np.int16) if case.element == "uint16" else stack for stack in data.stacks]
     tensors = [torch.as_tensor(array, device="cuda")[:, None] for array in arrays]
     works: list[Callable[[], Any]] = [partial(filtered, tensor) for tensor in tensors]
-    yield rotating(works, Expected.read_corner, "torch", note)
+    yield rotating(works, Expected.read_corner, "torch")

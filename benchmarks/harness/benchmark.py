@@ -11,17 +11,15 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks.harness.case import Work
 from benchmarks.harness.clock import Clock
 from benchmarks.harness.compile import compile_ahead
 from benchmarks.harness.device_rates import measure_rates
 from benchmarks.harness.environment import environment
-from benchmarks.harness.fastest import Outcome, free_device_memory
+from benchmarks.harness.fastest import free_device_memory
 from benchmarks.harness.record import has_torch, require_device, write_json
 from benchmarks.harness.result import Result
 from benchmarks.harness.suite import Suite
 from benchmarks.harness.tables import print_ceilings, print_lines, print_result, say
-from benchmarks.harness.torch_process import torch_outcomes
 from xcorr_app.gpu.runtime.placement import current_device
 
 _TIMED = ("numpy", "scipy", "cupy", "torch")
@@ -55,25 +53,16 @@ class Benchmark:
         self.status = require_device()
         self._suite, self._clock = suite, clock
         self.rates = measure_rates(clock, self.status.multiprocessors)
+        if has_torch():
+            _prepare_torch()
         free_device_memory()
 
-    def of_torch(self, cases: Sequence[Work]) -> dict[str, list[Outcome]]:
-        """Time what runs in PyTorch, in fresh processes: with cuDNN's search for its fastest algorithm, and without."""
-        found: dict[str, list[Outcome]] = {}
-        for search in (True, False) if has_torch() else ():
-            wanted = [case for case in cases if any(self._suite.of_torch(case, search))]
-            if wanted:
-                timed = torch_outcomes(self._suite.name, wanted, self._clock, current_device(), search=search)
-                for name, outcomes in timed.items():
-                    found[name] = better_of(found.get(name, []), outcomes)
-        return found
-
-    def measure(self, case: Any, of_torch: Sequence[Outcome] = ()) -> Result:
-        """Check and time every contender of a case in this process, beside what PyTorch's processes found."""
-        cupy = importlib.import_module("cupy")
-        outcomes = self._suite.outcomes(case, self._suite.contenders(case), cupy, self._clock)
+    def measure(self, case: Any) -> Result:
+        """Check and time every contender of a case."""
+        contenders = [*self._suite.contenders(case), *(self._suite.of_torch(case) if has_torch() else ())]
+        outcomes = self._suite.outcomes(case, contenders, importlib.import_module("cupy"), self._clock)
         free_device_memory()
-        return Result(case, self.rates, (*outcomes, *of_torch), self._suite.auto(case))
+        return Result(case, self.rates, tuple(outcomes), self._suite.auto(case))
 
     def record(self, results: Sequence[Result]) -> dict[str, Any]:
         """Gather what a file of results holds; with each case, how many readings its times are of, and when taken."""
@@ -108,9 +97,8 @@ def run_suite(console: Console, suite: Suite, only: str, path: Path | None, *, q
     for group in dict.fromkeys(case.group for case in cases):
         members, results = [case for case in cases if case.group == group], []
         say(console, f"{suite.name}{', ' * bool(group)}{group}: {len(members)} cases")
-        of_torch = benchmark.of_torch(members)
         for case in members:
-            results.append(benchmark.measure(case, of_torch.get(case.name, [])))
+            results.append(benchmark.measure(case))
             if not group:
                 print_result(console, results[-1])
         print_lines(console, group, results)
@@ -119,14 +107,13 @@ def run_suite(console: Console, suite: Suite, only: str, path: Path | None, *, q
             say(console, f"Written: {path}")
 
 
-def better_of(first: Sequence[Outcome], second: Sequence[Outcome]) -> list[Outcome]:
-    """Keep the faster outcome of each contender."""
-    best: dict[str, Outcome] = {}
-    for outcome in (*first, *second):
-        known = best.get(outcome.what)
-        if known is None or (not outcome.failure and (known.failure or outcome.seconds < known.seconds)):
-            best[outcome.what] = outcome
-    return list(best.values())
+def _prepare_torch() -> None:
+    """Settings that count only if they are made before the first call: what cuDNN answers then, it keeps."""
+    torch = importlib.import_module("torch")
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    torch.set_grad_enabled(False)
+    torch.cuda.set_device(current_device())
 
 
 def joined(record: dict[str, Any], path: Path, suite: Suite) -> dict[str, Any]:

@@ -31,8 +31,7 @@ class Suite:
     contenders : callable
         Yields the product's own contenders for a case, and CuPy's.
     of_torch : callable
-        Yields PyTorch's contenders for a case; takes the case and whether cuDNN searches for its fastest algorithm:
-        without the search, only those that it matters to. They run in a process of their own.
+        Yields PyTorch's contenders for a case.
     clock : Clock
         How thoroughly times are taken in a run that is not quick.
     quick : Clock
@@ -49,7 +48,7 @@ class Suite:
     data: Callable[[Any, Any, int], Any]
     expected: Callable[[Any, Any], Expectation]
     contenders: Callable[[Any], Iterator[Contender]]
-    of_torch: Callable[[Any, bool], Iterator[Contender]] = lambda _case, _search: iter(())
+    of_torch: Callable[[Any], Iterator[Contender]] = lambda _case: iter(())
     clock: Clock = field(default_factory=lambda: Clock(repeats=7, min_seconds=0.01))
     quick: Clock = field(default_factory=lambda: Clock(repeats=3, min_seconds=0.004, attempts=6))
     measures_memory: bool = False

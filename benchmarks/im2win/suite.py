@@ -13,8 +13,8 @@ IM2WIN = Suite(
     """Time Im2win and cuDNN on the twelve published layers, with the device memory that each takes.
 
     The window transform is part of every time. Every answer is checked against float64 before it is timed. PyTorch runs
-    in fresh processes, without TF32, with and without cuDNN's search for its fastest algorithm; the better counts, and
-    the note says which kind of algorithm it ran. Every step of the kernel: `python -m benchmarks ablation`.
+    without TF32, with cuDNN's search for its fastest algorithm; the note says which kind of algorithm it ran. Every
+    step of the kernel: `python -m benchmarks ablation`.
     """,
     CASES,
     random_layer,

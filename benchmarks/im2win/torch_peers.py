@@ -12,9 +12,9 @@ from benchmarks.im2win.cases import Im2winCase
 from benchmarks.im2win.data import Expected, LayerData
 
 
-def torch_contenders(_: Im2winCase, search: bool) -> Iterator[Contender]:
+def torch_contenders(_: Im2winCase) -> Iterator[Contender]:
     """Yield cuDNN for a layer."""
-    yield Contender("PyTorch conv2d", partial(_attempts, "with cuDNN's search" if search else ""))
+    yield Contender("PyTorch conv2d", _attempts)
 
 
 def algorithm_of(kernels: Iterable[str]) -> str:
@@ -26,14 +26,14 @@ def algorithm_of(kernels: Iterable[str]) -> str:
     return ""
 
 
-def _attempts(note: str, case: Im2winCase, data: LayerData) -> Iterator[Attempt]:
+def _attempts(case: Im2winCase, data: LayerData) -> Iterator[Attempt]:
     torch = importlib.import_module("torch")
     convolved = partial(torch.nn.functional.conv2d, stride=case.problem.stride)
     works: list[Callable[[], Any]] = [
         partial(convolved, *(torch.as_tensor(array, device="cuda") for array in arrays))
         for arrays in zip(data.images, data.filters, strict=True)
     ]
-    yield rotating(works, Expected.read_row, "torch", note, remark=partial(_profiled, works[0]))
+    yield rotating(works, Expected.read_row, "torch", remark=partial(_profiled, works[0]))
 
 
 def _profiled(work: Callable[[], Any]) -> str:

@@ -25,7 +25,7 @@ POINTWISE = Suite(
 
     Unmixing of 2 to 32 channels, and the 41 different layers of MobileNetV1, MobileNetV2 and EfficientNet-B0 at batch
     1, 32 and 128. Every answer is checked against float64 before it is timed. Peers are matmul of CuPy and PyTorch and
-    conv2d in both layouts, without TF32, in fresh processes as for the filters.
+    conv2d in both layouts, without TF32, with cuDNN's search.
     """,
     CASES,
     random_mixing,

@@ -19,16 +19,14 @@ FORMS = {
     "PyTorch conv2d": "conv2d",
     "PyTorch conv2d, channels last": "channels last",
 }
-_BY_CUDNN = ("conv2d", "channels last")
 
 
-def torch_contenders(case: PointwiseCase, search: bool) -> Iterator[Contender]:
+def torch_contenders(case: PointwiseCase) -> Iterator[Contender]:
     """Yield PyTorch's contenders for a case."""
     for name, form in FORMS.items():
         of_layers_only = form in ("interleaved", "channels last")
-        if (case.task == "layer" or not of_layers_only) and (search or form in _BY_CUDNN):
-            note = "with cuDNN's search" if search and form in _BY_CUDNN else ""
-            yield Contender(name, partial(_attempts, form, note))
+        if case.task == "layer" or not of_layers_only:
+            yield Contender(name, partial(_attempts, form))
 
 
 def mixed(form: str, result: str, stack: Any, matrix: Any) -> Any:
@@ -44,7 +42,7 @@ def mixed(form: str, result: str, stack: Any, matrix: Any) -> Any:
     return product if result == "float32" else product.round_().clamp_(0, 32767).to(torch.int16)
 
 
-def _attempts(form: str, note: str, case: PointwiseCase, data: MixingData) -> Iterator[Attempt]:
+def _attempts(form: str, case: PointwiseCase, data: MixingData) -> Iterator[Attempt]:
     torch = importlib.import_module("torch")
     # The same bytes: counts below 2^15 read alike as int16.
     arrays = [stack.view(np.int16) if case.element == "uint16" else stack for stack in data.stacks]
@@ -57,4 +55,4 @@ def _attempts(form: str, note: str, case: PointwiseCase, data: MixingData) -> It
             stack = stack.to(memory_format=torch.channels_last)
         works.append(partial(mixed, form, case.result, stack, matrix))
     read = Expected.read_interleaved if form == "interleaved" else Expected.read_planar
-    yield rotating(works, read, "torch", note)
+    yield rotating(works, read, "torch")

@@ -51,11 +51,8 @@ __device__ Scatter scatter_of(const double* sums, const OfReference& reference, 
     const double norm = of_frame * of_image * overlap / n;
     const double product = (all[2] - n * mean * total) * rise, own = r[SG] - n * level * total;
     const double white = reference.noise[reference.number];
-    double noise = n * white;
-    if (reference.plain) {
-        const double shared = of_frame > 0 ? product * product / of_frame : 0.0;
-        noise = fmax(fmin(noise, of_image - shared), 0.0);
-    }
+    const double shared = reference.plain && of_frame > 0 ? product * product / of_frame : 0.0;
+    const double noise = fmax(fmin(n * white, of_image - shared), 0.0);
     const double clean = fmax(own - noise, MIN_CLEAN * own), gain = clean > 0 ? product / clean : 0.0;
     // A tile that was filled holds no noise, and no tile more than what it varies by.
     const double of_y = white > 0 ? reference.noise[reference.references + reference.number] / white : 0.0;

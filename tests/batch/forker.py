@@ -1,8 +1,8 @@
 """Runs ``xcorr`` in children of a process that has everything imported, and kills some of them.
 
 Each line of standard input is JSON: arguments, at which step to send SIGKILL (null: never), whether charts are left
-out of the report, and which error the step meets instead. Each line of output is JSON: seconds the child ran, its exit
-code (negative: the signal that ended it), and its steps.
+out of the report, which error the step meets instead, and whether all later ones do. Each line of output is JSON:
+seconds the child ran, its exit code (negative: the signal that ended it), and its steps.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ def run(
     kill_at: int | None,
     short: bool,
     failing: int | None,
+    lasting: bool,
 ) -> tuple[float, int, int]:
     begin = time.monotonic()
     counted, count = os.pipe()
@@ -40,7 +41,7 @@ def run(
         os.dup2(silence, 2)
         if short:
             shorten_report(pytest.MonkeyPatch())
-        steps = Steps(sys.argv[1], kill_at, failing)
+        steps = Steps(sys.argv[1], kill_at, failing, lasting=lasting)
         code = 70
         try:
             main(arguments, prog_name="xcorr")

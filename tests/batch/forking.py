@@ -22,9 +22,9 @@ def forking(folder: Path) -> Iterator[Callable[..., Any]]:
     command = [sys.executable, "-m", "tests.batch.forker", str(folder)]
     with subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
 
-        def run(arguments, kill_at=None, *, short_report=False, failing=None):
+        def run(arguments, kill_at=None, *, short_report=False, failing=None, lasting=False):
             words = [str(argument) for argument in arguments]
-            process.stdin.write(json.dumps([words, kill_at, short_report, failing]) + "\n")
+            process.stdin.write(json.dumps([words, kill_at, short_report, failing, lasting]) + "\n")
             process.stdin.flush()
             seconds, code, run.steps = json.loads(process.stdout.readline())
             return seconds, code

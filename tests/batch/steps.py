@@ -15,12 +15,13 @@ _CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os
 class Steps:
     """From now on: opening for writing, writes, fsync, rename, removal and new folder below `folder`.
 
-    With `failing`, the number of a system's error, the step raises it; then opening for reading and mapping files into
-    memory are steps, too.
+    With `failing`, the number of a system's error, the step raises it, and with `lasting` all later ones; then opening
+    for reading and mapping files into memory are steps, too.
     """
 
-    def __init__(self, folder: str, last: int | None, failing: int | None = None) -> None:
+    def __init__(self, folder: str, last: int | None, failing: int | None = None, *, lasting: bool = False) -> None:
         self.count, self._folder, self._last, self._failing = 0, os.path.realpath(folder), last, failing
+        self._lasting = lasting
         self._lock = threading.Lock()
         self._real_open, self._real_sync, self._real_write = io.open, os.fsync, os.pwritev
         sys.addaudithook(self._seen)
@@ -30,7 +31,7 @@ class Steps:
         """SIGKILL, or the error, where this is the last one."""
         with self._lock:
             self.count += 1
-            if self.count != self._last:
+            if self._last is None or self.count < self._last or (self.count > self._last and not self._lasting):
                 return
             if self._failing is None:
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -103,15 +103,6 @@ def test_the_cpu_goes_on_where_no_plane_fits_and_that_is_said_once(tmp_path, sta
     assert found["stacks"]["m"]["engine"] == ("reuse, opencv" if dies else "opencv")
 
 
-def test_a_run_on_another_device_is_not_resumed(tmp_path, stack, gpu, monkeypatch):
-    filtering(stack[0], tmp_path / "out")
-    arguments = ("filter", stack[0], "-o", tmp_path / "out", "--sobel", "y", "--dtype", "same", "--resume", "--device")
-    assert xcorr(*arguments, "cuda").stdout.count("Finished before: m") == 1
-    monkeypatch.setattr(filter_run, "select_device", lambda _: Device(np, "CPU"))
-    assert "Finished before" not in xcorr(*arguments, "cuda").stdout
-    assert len(gpu.ranges) == 3
-
-
 def test_the_engine_of_the_cpu_does_not_go_with_a_gpu(tmp_path, stack, gpu):
     run = xcorr("filter", stack[0], "-o", tmp_path / "out", "--box", "3", "--device", "cuda", "--engine", "opencv")
     assert run.code == 2

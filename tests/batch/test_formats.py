@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import tifffile
 
-import xcorr_app as xc
 from tests.batch.movies import DRIFT, align, files, movie, record, refused, shifts, write_movie, xcorr
 from tests.io.samples import write_ome, write_plain
 from xcorr_app.batch.align import run as align_run
@@ -72,9 +71,6 @@ def test_the_channel_that_is_measured_moves_all_of_them(tmp_path):
     with tifffile.TiffFile(tmp_path / "out" / "m" / "m_aligned.tif") as tif:
         assert tif.series[0].shape == (4, 2, 40, 48)
         assert 'Name="dye 1"' in tif.ome_metadata
-    with pytest.warns(FutureWarning, match="--align-channel is --channel 1 now"):
-        xc.align(tmp_path / "m.ome.tif", tmp_path / "former", align_channel=1, device="cpu", report="none")
-    assert record(tmp_path / "former")["parameters"]["channel"] == 1
 
 
 def numbered(folder, pattern="a_t{t}_c{c}", numbers=range(4), **other):

@@ -9,14 +9,13 @@ import signal
 import subprocess
 import sys
 import time
-from threading import Lock
 
 import pytest
 
 from tests import share
-from tests.batch.movies import align, content, files, rest_beside_what_is_whole, start, write_movie
+from tests.batch.movies import content, rest_beside_what_is_whole, start, write_movie
 from tests.conftest import ROOT
-from xcorr_app.io.writing import atomic, write
+from xcorr_app.io.writing import atomic
 
 COMMANDS = [["align", "--device", "cpu"], ["filter", "--device", "cpu", "--gaussian", "1"]]
 
@@ -51,8 +50,8 @@ def test_killed_before_any_step_it_resumes_to_the_same_bytes(tmp_path, forker, w
 
 
 @pytest.mark.share(2)
-@pytest.mark.parametrize("words", COMMANDS)
-def test_whatever_the_system_refuses_nothing_is_lost(tmp_path, forker, words):
+@pytest.mark.parametrize(("words", "lasting"), [(COMMANDS[0], False), (COMMANDS[0], True), (COMMANDS[1], False)])
+def test_whatever_the_system_refuses_nothing_is_lost(tmp_path, forker, words, lasting):
     """Opening, mapping, writing, renaming: what has a final name is whole, and resuming does the rest."""
     for number in range(2):
         write_movie(tmp_path / "in" / f"m{number}.tif", seed=number, shape=(12, 12), drift=((0, 0), (1, 0)))
@@ -63,7 +62,7 @@ def test_whatever_the_system_refuses_nothing_is_lost(tmp_path, forker, words):
     errors = (errno.ENOSPC, errno.EIO, errno.EMFILE, errno.ENOMEM, errno.EDQUOT)
     for n in share.spread(range(1, steps + 1), 5):
         shutil.rmtree(out, ignore_errors=True)
-        _, code = forker(command, kill_at=n, short_report=True, failing=errors[n % 5])
+        _, code = forker(command, kill_at=n, short_report=True, failing=errors[n % 5], lasting=lasting)
         assert code in (0, 1, 2), n
         left = content(out) if out.exists() else {}
         assert not [name for name in left if "partial" in name], n
@@ -179,79 +178,6 @@ def test_interrupted_while_a_file_is_brought_to_a_slow_disk(tmp_path, seconds, n
     after = content(tmp_path / "out")
     assert left <= set(after)
     assert not [name for name in after if "partial" in name]
-
-
-class Disk:
-    """Counts writes and refuses the n-th, and with `lasting` all that follow."""
-
-    def __init__(self, monkeypatch, fails_at, *, lasting):
-        self.writes, self._fails_at, self._lasting, self._lock = 0, fails_at, lasting, Lock()
-        real_write, real_sync, real_replace = write.write_at, atomic.system.sync, atomic.Path.replace
-        real_mkdir = atomic.Path.mkdir
-        disk = self
-
-        def guarded(real):
-            def call(*args, **options):
-                disk.use()
-                return real(*args, **options)
-
-            return call
-
-        monkeypatch.setattr(write, "write_at", guarded(real_write))
-        monkeypatch.setattr(atomic.system, "sync", guarded(real_sync))
-        monkeypatch.setattr(atomic.Path, "replace", guarded(real_replace))
-        monkeypatch.setattr(atomic.Path, "write_bytes", guarded(atomic.Path.write_bytes))
-        monkeypatch.setattr(atomic.Path, "mkdir", guarded(real_mkdir))
-
-    def use(self):
-        with self._lock:
-            self.writes += 1
-            refused = self.writes == self._fails_at or (self._lasting and self.writes > self._fails_at > 0)
-        if refused:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("disk") / "in"
-    for number, name in enumerate("ab"):
-        write_movie(folder / f"{name}.tif", shape=(12, 12), drift=((0, 0), (1, 0)), seed=number)
-    return folder
-
-
-def writes_of_a_run(tmp_path, folder):
-    with pytest.MonkeyPatch.context() as patch:
-        disk = Disk(patch, 0, lasting=False)
-        assert align(folder, "-o", tmp_path / "counted", "--verify", "none").code in (0, 1)
-    return disk.writes
-
-
-@pytest.mark.usefixtures("short_report")
-@pytest.mark.parametrize("lasting", [False, True])
-def test_any_write_may_fail(tmp_path, folder, lasting):
-    total = writes_of_a_run(tmp_path, folder)
-    whole = files(tmp_path / "counted")
-    assert total > 30
-    # A dozen places from the first to the last; one after the other they take many seconds.
-    for n in sorted({1, 2, total, *range(1 + 3 * lasting, total, total // 9)}):
-        out = tmp_path / f"out{n}"
-        with pytest.MonkeyPatch.context() as patch:
-            Disk(patch, n, lasting=lasting)
-            run = align(folder, "-o", out, "--verify", "none")
-        # Nothing has begun before the folder is made and locked.
-        assert run.code == (2 if n <= 2 else 1), (n, run)
-        assert len(run.lines_of_error) <= 1
-        assert "No space left on device" in run.stdout + run.stderr, (n, run)
-        left = {path.name for path in out.rglob("*") if path.is_file()}
-        assert not [name for name in left if "partial" in name], (n, left)
-        # What has a final name is whole: the same bytes as in the run that nothing happened to.
-        for name in files(out) - {"run.json", "report.html"} if out.exists() else ():
-            assert (out / name).read_bytes() == (tmp_path / "counted" / name).read_bytes(), (n, name)
-        if not lasting and "report.html" in left:
-            assert any((out / name / "shifts.csv").exists() for name in "ab"), n
-        if n in (2, total):
-            assert align(folder, "-o", out, "--verify", "none", "--resume").code in (0, 1)
-            assert files(out) == whole
 
 
 @pytest.mark.usefixtures("short_report")

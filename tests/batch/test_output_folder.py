@@ -197,6 +197,7 @@ def test_a_folder_of_another_run_is_refused_with_what_differs(tmp_path, folder):
     refused(align(other, "-o", out, "--resume"), f"holds a run over {folder}")
     assert align(folder, other, "-o", out, "--resume").code == 0
     assert list(record(out)["stacks"]) == ["a", "b", "c"]
+    refused(xcorr("filter", folder, "-o", out, "--box", "3", "--resume"), "results of `xcorr align`")
 
 
 def test_results_of_an_earlier_run_never_lie_beside_new_ones(tmp_path, folder):

@@ -11,7 +11,7 @@ from benchmarks.correlation import check
 from benchmarks.correlation.check import TOLERANCE, Expected
 from benchmarks.correlation.data import random_data
 from benchmarks.harness import benchmark
-from benchmarks.harness.benchmark import Benchmark, better_of, joined
+from benchmarks.harness.benchmark import Benchmark, joined
 from benchmarks.harness.device_rates import DeviceRates
 from benchmarks.harness.fastest import Outcome
 from benchmarks.harness.result import Result
@@ -47,8 +47,8 @@ def no_device(monkeypatch):
     monkeypatch.setattr(benchmark, "measure_rates", lambda clock, count: RATES)
     monkeypatch.setattr(benchmark, "free_device_memory", lambda: None)
     monkeypatch.setattr(benchmark, "compile_ahead", lambda suite, cases: None)
-    monkeypatch.setattr(Benchmark, "of_torch", lambda self, cases: {})
-    monkeypatch.setattr(Benchmark, "measure", lambda self, case, of_torch: a_result(self._suite, case))
+    monkeypatch.setattr(benchmark, "has_torch", lambda: False)
+    monkeypatch.setattr(Benchmark, "measure", lambda self, case: a_result(self._suite, case))
 
 
 @pytest.mark.usefixtures("no_device")
@@ -87,7 +87,7 @@ def test_a_record_keeps_what_an_earlier_run_has_besides(tmp_path):
     ("command", "only"), [("correlation", "one-to-one 16^2"), ("filter", "one image 4096^2 float32 3x3")]
 )
 def test_a_suite_prints_and_writes(tmp_path, monkeypatch, command, only):
-    monkeypatch.setattr(Benchmark, "measure", lambda self, case, of_torch: Result(case, RATES, OUTCOMES, "auto"))
+    monkeypatch.setattr(Benchmark, "measure", lambda self, case: Result(case, RATES, OUTCOMES, "auto"))
     path = tmp_path / "r.json"
     run = run_benchmarks(command, "--quick", "--only", only, "--json", path)
     assert run.code == 0, run.stderr
@@ -99,12 +99,6 @@ def test_a_suite_prints_and_writes(tmp_path, monkeypatch, command, only):
 
 
 OUTCOMES = (Outcome("ours", True, "auto", 3e-5), Outcome("peer", seconds=6e-5), Outcome("failed", failure="no room"))
-
-
-def test_the_faster_of_two_runs_counts_and_a_failure_never():
-    slow, fast, failed = Outcome("a", seconds=2.0), Outcome("a", seconds=1.0), Outcome("a", failure="no room")
-    assert better_of([slow], [fast]) == better_of([fast], [slow]) == better_of([failed], [fast]) == [fast]
-    assert better_of([failed], [failed]) == [failed]
 
 
 def right_plane(case, data, pair):

@@ -13,8 +13,6 @@ from benchmarks.harness.benchmark import Benchmark
 from benchmarks.harness.contender import Attempt, Contender, plane_at
 from benchmarks.harness.fastest import memory_of
 from benchmarks.harness.record import has_torch
-from benchmarks.harness.torch_process import torch_outcomes
-from benchmarks.im2win.data import Expected as ExpectedLayer
 from benchmarks.suites import SUITES
 from tests.benchmarks.runner import run_benchmarks
 from tests.benchmarks.small_cases import FILTERS, LAYERS, MIXTURES, OTHER_FILTERS, PEAKS, PLANES, REGISTRATIONS
@@ -27,7 +25,7 @@ pytestmark = NEEDS_DEVICE
 def test_every_attempt_of_every_contender_is_right(cupy, case):
     data = random_data(case, cupy)
     expected = Expected(case, data)
-    contenders = [*CORRELATION.contenders(case), *(CORRELATION.of_torch(case, True) if has_torch() else ())]
+    contenders = [*CORRELATION.contenders(case), *(CORRELATION.of_torch(case) if has_torch() else ())]
     assert len({contender.name for contender in contenders}) == len(contenders) >= 2
     for contender in contenders:
         attempts = list(contender.attempts(case, data))
@@ -106,19 +104,6 @@ def test_memory_is_that_of_the_result_at_least(cupy):
     assert memory_of(lambda: cupy.add(array, 1, out=array), "cupy") == 0
 
 
-@pytest.mark.skipif(not has_torch(), reason="PyTorch is not installed")
-@pytest.mark.parametrize("search", [False, True])
-def test_pytorch_in_its_own_process(search):
-    suite = SUITES["im2win"]
-    cases = [suite.cases[11]]
-    ((outcome,),) = torch_outcomes("im2win", cases, suite.quick, 0, search=search).values()
-    assert not outcome.failure
-    assert outcome.how in ("replay", "events")
-    assert outcome.error < ExpectedLayer.tolerance
-    assert outcome.memory_bytes >= 4 * 128 * 512 * 25
-    assert ("cuDNN's search" in outcome.note) is search
-
-
 @pytest.mark.parametrize(
     ("command", "only", "cases"),
     [
@@ -143,9 +128,3 @@ def test_the_commands_on_one_case(tmp_path, command, only, cases):
     assert not [timing for timing in read["timings"] if timing["failure"]]
     peers = [timing["what"] for timing in read["timings"] if not timing["own"]]
     assert any("PyTorch" in what for what in peers) is (has_torch() and only != "width 03")
-
-
-def test_a_benchmark_without_a_case_of_pytorch_starts_no_process(monkeypatch):
-    suite = SUITES["filter"]
-    monkeypatch.setattr("benchmarks.harness.benchmark.torch_outcomes", lambda *_, **__: pytest.fail("started"))
-    assert Benchmark(suite, suite.quick).of_torch([case for case in suite.cases if case.group]) == {}

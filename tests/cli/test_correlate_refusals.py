@@ -13,7 +13,6 @@ from tests.cli.planes import correlate, rows_of
 from tests.io.samples import write_plain
 from xcorr_app.batch.correlate import plan as correlation_plan
 from xcorr_app.batch.correlate import run as batch_correlate
-from xcorr_app.correlation.engines.definition import DefinitionCorrelator
 from xcorr_app.errors import OutputError
 
 
@@ -70,51 +69,6 @@ def test_a_page_that_cannot_be_decoded(tmp_path, stack):
 def test_debug_shows_where(tmp_path, stack):
     with pytest.raises(OSError, match="cannot be read"):
         correlate(stack, tmp_path / "nowhere", tmp_path / "p.npy", "--debug")
-
-
-def with_second_plane(change):
-    """The definition's sums, the second plane spoilt."""
-    honest = DefinitionCorrelator.sums
-
-    def sums(self, left, right):
-        planes = honest(self, left, right)
-        planes[0, 1] = change(planes[0, 1])
-        return planes
-
-    return sums
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda plane: np.roll(plane, 1, axis=1), "px from the FFT reference's, more than --tolerance 0.01"),
-        (lambda plane: plane * 1.01, "differs by 0.01 of its height at the peak"),
-        (lambda plane: plane * np.nan, "has no valid shift, the FFT reference has"),
-    ],
-    ids=["moved", "scaled", "nan"],
-)
-def test_a_wrong_engine_is_told_and_fails(tmp_path, monkeypatch, change, words):
-    stack = write_movie(tmp_path / "movie.tif")
-    write_plain(tmp_path / "first.tif", movie()[:1])
-    arguments = (tmp_path / "first.tif", stack, tmp_path / "p.npy", "--form", "one-to-many", "--max-shift", "5")
-    arguments += ("--engine", "definition", "--normalization", "none", "--overwrite")
-    right = correlate(*arguments)
-    assert right.code == 0
-
-    monkeypatch.setattr(DefinitionCorrelator, "sums", with_second_plane(change))
-    wrong = correlate(*arguments)
-    assert wrong.code == 1
-    said = [line for line in wrong.stdout.splitlines() if line.startswith("left 0, right")]
-    assert len(said) == 1
-    assert said[0].startswith("left 0, right 1: ")
-    assert words in said[0]
-    assert "1 of 4 planes failed." in wrong.stdout
-    assert (tmp_path / "p.npy").exists()
-    # A plane without any peak is a failure by itself; the others need the comparison.
-    unchecked = correlate(*arguments, "--no-verify")
-    assert unchecked.code == (1 if "no valid shift" in words else 0)
-    if unchecked.code == 0:
-        assert "4 planes, not checked against the FFT." in unchecked.stdout
 
 
 def test_a_flat_image_has_no_peak(tmp_path):

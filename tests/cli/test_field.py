@@ -31,12 +31,12 @@ def vectors(path):
 
 
 def test_two_images(tmp_path, images):
-    formats = ("--format", "csv", "--format", "vtk", "--format", "ome-tiff")
+    formats = ("--format", "csv", "--format", "npz", "--format", "ome-tiff")
     run = measuring(images / "a.tif", images / "b.tif", "-o", tmp_path / "out", *formats)
     assert run.code == 0, run.stderr
     (folder,) = (path for path in (tmp_path / "out").iterdir() if path.is_dir() and not path.name.startswith("."))
     pictures = {"quiver", "magnitude", "strain_yy", "strain_xx", "strain_xy", "vorticity"}
-    assert {path.name for path in folder.iterdir()} == {"field.csv", "field.vtk", "field.ome.tif"} | {
+    assert {path.name for path in folder.iterdir()} == {"field.csv", "field.npz", "field.ome.tif"} | {
         f"field_{n}.png" for n in pictures
     }
     np.testing.assert_allclose(np.median(vectors(folder / "field.csv"), axis=0), [1.25, -2.0], atol=0.05)

@@ -70,13 +70,6 @@ def test_version():
     assert xcorr("--version").stdout == f"xcorr, version {__version__}\n"
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_scripts(shell):
-    run = xcorr("completion", shell)
-    assert run.code == 0
-    assert f"_XCORR_COMPLETE={shell}_complete" in run.stdout
-
-
 def test_env_lists_device_versions_cache_and_engines():
     run = xcorr("env")
     assert run.code == 0

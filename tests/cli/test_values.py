@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.batch.movies import align, record, write_movie, xcorr
+from tests.batch.movies import align, record, write_movie
 from xcorr_app.batch import choices
 from xcorr_app.batch.align import options as align_options
 from xcorr_app.batch.filter.choice import _BANK_MAKERS, _MAKERS
 from xcorr_app.correlation import engines, forms, plane, subpixel
 from xcorr_app.filtering import bank_request, boundary, kernel_names, rounding, stains
 from xcorr_app.filtering.engines.choice import EVERY_ENGINE
-from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 from xcorr_app.io import Limits
 from xcorr_app.io.writing import written_planes
 from xcorr_app.registration import settings
@@ -30,27 +29,6 @@ def test_extreme_windows(tmp_path, stack, value, code):
     run = align(stack, "-o", tmp_path / "out", "--max-shift", value, "--no-apply")
     assert run.code == code
     assert ("could not be trusted" in run.stdout) == bool(code)  # the frames moved farther than the window
-
-
-@pytest.mark.parametrize(
-    ("words", "now", "parameter", "value"),
-    [
-        ("align --verify all --tolerance 0.5", "--verify all:0.5 now", "verify", "all:0.5"),
-        ("align --max-sigma 0.2", "--doubtful interpolate:0.2 now", "doubtful", "interpolate:0.2"),
-        ("align --pyramid 2", "--format ome-zarr:2 now", "format", "ome-zarr:2"),
-        ("align --pyramid 1", "--pyramid 1 changes nothing: leave it out", "format", "same"),
-        ("align --patch 20", "--motion patches:20 now", "motion", "patches:20"),
-        ("filter --box 3 --cval 5 --mode constant", "--mode is --border constant now", "border", "constant"),
-    ],
-)
-def test_options_of_the_last_release_are_taken_and_said_to_go(tmp_path, stack, words, now, parameter, value):
-    command, *options = words.split()
-    run = xcorr(command, stack, "-o", tmp_path / "out", "--device", "cpu", *options)
-    assert run.code == 0
-    assert now in run.stderr
-    assert record(tmp_path / "out")["parameters"][parameter] == value
-    assert bool(list((tmp_path / "out").glob("*/*.tif"))) == (value != "ome-zarr:2")
-    assert f"{options[-2]} " not in xcorr(command, "--help-all").stdout
 
 
 def test_short_names(tmp_path, stack):
@@ -83,7 +61,6 @@ def test_short_names(tmp_path, stack):
         (rounding.RESULT_TYPES, choices.FILTER_TYPES),
         (stains.STAINS, choices.STAINS),
         (engines.ENGINES, choices.ENGINES),
-        (KNOWN_DEVICES, choices.DEVICES),
         ([plane.DEFAULT_MIN_OVERLAP, settings.DEFAULT_TOLERANCE], [choices.MIN_OVERLAP, choices.TOLERANCE]),
         ([settings.MAX_SMOOTH_TIME, Limits().max_pixels], [choices.MAX_SMOOTH_TIME, choices.MAX_PIXELS]),
     ],

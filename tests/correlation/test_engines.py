@@ -29,7 +29,7 @@ from xcorr_app.errors import ArgumentError, DeviceError
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
+from xcorr_app.gpu.runtime.limits import H200
 
 ON_THE_HOST = ["fft", "definition"]
 SHAPES = [
@@ -162,7 +162,6 @@ def test_choice_of_engine(xp):
         choose_engine("guess", xp)
 
 
-H200 = KNOWN_DEVICES["h200"]
 FULL = Problem.full_plane
 LEFT_300X200 = Problem((300, 200), (300, 200), (-11, -11), (23, 23), rights=50, rights_per_left=50)
 

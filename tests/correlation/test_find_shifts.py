@@ -18,10 +18,9 @@ from xcorr_app.correlation.plane_peaks import peaks_of_planes
 from xcorr_app.decision import Decision
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
+from xcorr_app.gpu.runtime.limits import H200
 
 WINDOW = ShiftWindow(-5, 4, -6, 7)
-H200 = KNOWN_DEVICES["h200"]
 
 
 def texture(rng, shape):

@@ -5,13 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.correlation import plain
 from xcorr_app import ShiftWindow, cross_correlate
-from xcorr_app.correlation.definition import correlate_by_definition
-from xcorr_app.correlation.forms import FORMS
 from xcorr_app.correlation.peaks import find_peaks
-from xcorr_app.correlation.plane_peaks import compare_peaks, fft_reference, peaks_of_planes
-from xcorr_app.gpu.runtime.arrays import array_namespace, to_host
+from xcorr_app.correlation.plane_peaks import peaks_of_planes
+from xcorr_app.gpu.runtime.arrays import to_host
 
 EVERYWHERE = (slice(None), slice(None))
 
@@ -164,51 +161,20 @@ def test_a_plane_without_a_valid_shift_has_no_peak(xp):
     assert peaks.on_edge.tolist() == [False, False]
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("normalization", ["zncc", "none"])
-def test_reference_is_the_definition(xp, rng, form, normalization):
-    left, right = plain.operands(form, (20, 17), (14, 23), lambda shape: rng.integers(0, 9, shape).astype(np.uint8))
-    reference = fft_reference(xp.asarray(left), xp.asarray(right), form, WINDOW, normalization, 0.3)
-    assert reference.dtype == np.float64
-    assert array_namespace(reference) is xp
-
-    def of_pair(f, g):
-        if normalization == "none":
-            return correlate_by_definition(f, g, WINDOW)
-        return plain.zncc(f, g, WINDOW, 0.3)
-
-    np.testing.assert_allclose(to_host(reference), plain.every_pair(left, right, form, of_pair), rtol=1e-9, atol=1e-9)
-
-
 @pytest.mark.parametrize("normalization", ["zncc", "none", "phase"])
-def test_planes_in_single_precision_agree_with_the_reference(xp, rng, normalization):
-    right = rng.normal(size=(4, 40, 44)).astype(np.float32)
-    left = np.roll(right[2], (3, 5), axis=(0, 1))
-    operands = xp.asarray(left), xp.asarray(right)
-    planes = cross_correlate(*operands, "one-to-many", WINDOW, normalization=normalization)
-    peaks = peaks_of_planes(planes, WINDOW)
-    assert peaks.peak[2].tolist() == [3, 5]
-    agreement = compare_peaks(peaks, fft_reference(*operands, "one-to-many", WINDOW, normalization), WINDOW)
-    assert agreement.holds(0.01).all()
-    assert not agreement.holds(0.0).all()
-    assert 0 < agreement.difference.max() < 1e-4
-    assert agreement.value_error.max() < 1e-5
-
-
-def test_a_plane_that_is_too_high_does_not_agree():
-    planes = np.stack([hill(2, 5), hill(2, 5, height=1.01), -1 - hill(2, 5)])
-    agreement = compare_peaks(peaks_of_planes(planes, WINDOW), np.stack([hill(2, 5)] * 2 + [planes[2]]), WINDOW)
-    np.testing.assert_allclose(agreement.value_error, [0, 0.01, 0], atol=1e-9)
-    assert agreement.holds(0.01).tolist() == [True, False, True]
-
-
-def test_planes_without_a_peak_do_not_agree():
-    nothing = np.full(WINDOW.shape, np.nan)
-    agreement = compare_peaks(
-        peaks_of_planes(np.stack([nothing, hill(2, 5), nothing]), WINDOW),
-        np.stack([hill(2, 5), nothing, nothing]),
-        WINDOW,
+def test_planes_in_single_precision_agree_with_double(xp, rng, normalization):
+    right = rng.normal(size=(4, 40, 44))
+    operands = np.roll(right[2], (3, 5), axis=(0, 1)), right
+    single, double = (
+        peaks_of_planes(
+            cross_correlate(
+                *(xp.asarray(each, dtype) for each in operands), "one-to-many", WINDOW, normalization=normalization
+            ),
+            WINDOW,
+        )
+        for dtype in (np.float32, np.float64)
     )
-    assert not agreement.holds(np.inf).any()
-    for column in (agreement.difference, agreement.value_error, agreement.lead):
-        assert np.isnan(column).all()
+    assert single.peak[2].tolist() == [3, 5]
+    np.testing.assert_array_equal(single.peak, double.peak)
+    np.testing.assert_allclose(single.shift, double.shift, atol=1e-4)
+    np.testing.assert_allclose(single.value, double.value, rtol=1e-5)

@@ -177,12 +177,6 @@ def test_full_window_holds_every_shift_with_a_common_element_and_no_other():
     assert (grown[:, -1] == 0).all()
 
 
-@pytest.mark.parametrize("bounds", [(1, 0, 0, 0), (0, 0, 5, 4)])
-def test_an_empty_window_is_refused(bounds):
-    with pytest.raises(ArgumentError, match="empty shift window"):
-        ShiftWindow(*bounds)
-
-
 @pytest.mark.parametrize("bound", [0.5, -1.0, float("nan"), None, "3"])
 @pytest.mark.parametrize("which", range(4))
 def test_a_window_is_made_of_whole_pixels(bound, which):

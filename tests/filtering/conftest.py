@@ -10,7 +10,7 @@ import pytest
 from tests.kernels.filter_host import forget, numpy_as_device
 from xcorr_app.filtering import device
 from xcorr_app.gpu.runtime import memory
-from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
+from xcorr_app.gpu.runtime.limits import H200
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, host_builds: Any) -> Iterator[list
     """A device whose arrays are NumPy's; names of the kernels that were started."""
     monkeypatch.setattr(device, "current_device", lambda: 0)
     monkeypatch.setattr(memory, "release_unused", lambda: None)
-    monkeypatch.setattr(device, "device_limits", lambda _: KNOWN_DEVICES["h200"])
+    monkeypatch.setattr(device, "device_limits", lambda _: H200)
     device._plan.cache_clear()
     yield numpy_as_device(monkeypatch, host_builds)
     device._plan.cache_clear()

@@ -16,7 +16,7 @@ from xcorr_app.errors import DeviceMemoryError
 from xcorr_app.filtering import bank_device
 from xcorr_app.filtering.boundary import MODES
 from xcorr_app.gpu.runtime import memory
-from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
+from xcorr_app.gpu.runtime.limits import H200
 
 
 class DeviceArray(np.ndarray[Any, Any]):
@@ -37,7 +37,7 @@ def kernels(stand_in: list[Any], host_builds: Any, monkeypatch: pytest.MonkeyPat
     bank_device._kept.cache_clear()
     monkeypatch.setattr(memory, "release_unused", lambda: None)
     monkeypatch.setattr(bank_device, "current_device", lambda: 0)
-    monkeypatch.setattr(bank_device, "device_limits", lambda _: KNOWN_DEVICES["h200"])
+    monkeypatch.setattr(bank_device, "device_limits", lambda _: H200)
     monkeypatch.setattr(sys.modules["xcorr_app.filtering.filter_bank"], "is_device_array", lambda x: True)
     return names
 

@@ -12,9 +12,7 @@ from xcorr_app.decision import Decision
 from xcorr_app.filtering.choice import decide_filter
 from xcorr_app.filtering.precision import needs_double
 from xcorr_app.filtering.request import Request, checked_request
-from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES, DeviceLimits
-
-H200 = KNOWN_DEVICES["h200"]
+from xcorr_app.gpu.runtime.limits import H200, DeviceLimits
 
 
 def request(taps: Any, image_type: str = "float32", **options: Any) -> Request:

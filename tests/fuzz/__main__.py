@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from multiprocessing import get_context
 from pathlib import Path
 
-from tests.fuzz.commands import COMMANDS
 from tests.fuzz.judge import job, limit
 from tests.fuzz.targets import NOT_HERE, TARGETS
 
@@ -25,7 +24,7 @@ def main():
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes; the files are the same")
     parser.add_argument("--keep", type=Path, help="folder for files that were met wrongly")
     parser.add_argument("--json", type=Path, help="file for the results")
-    parser.add_argument("targets", nargs="*", default=[*TARGETS, *COMMANDS], help="kinds of file and commands")
+    parser.add_argument("targets", nargs="*", default=[*TARGETS], help="kinds of file")
     chosen = parser.parse_args()
     if chosen.keep is not None:
         chosen.keep.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.fuzz import commands, rules, targets
+from tests.fuzz import rules, targets
 from tests.fuzz.mutators import mutate
 from tests.fuzz.targets import TARGETS
 from xcorr_app.errors import InputError, XcorrError
@@ -22,8 +22,6 @@ from xcorr_app.errors import InputError, XcorrError
 SECONDS = 5.0
 SLACK = 1 << 24
 """Bytes that reading may take beside twice what a file declares: of libraries, and of a file that declares little."""
-FILES_OF_A_COMMAND = 50
-"""Files of a kind for each that a command is given: it takes so much longer."""
 ADDRESSES = 6 << 30
 """Bytes that a process of ``make fuzz`` may ask for: a file that takes more ends it, and is seen."""
 
@@ -83,7 +81,7 @@ def memory(*, peak=False):
     key = "VmHWM:" if peak else "VmRSS:"
     with contextlib.suppress(OSError):
         if not peak:
-            # What commands keep for the next allocation would hide this one.
+            # What readers keep for the next allocation would hide this one.
             getattr(ctypes.CDLL(None), "malloc_trim", int)(0)
             Path("/proc/self/clear_refs").write_text("5")
         lines = Path("/proc/self/status").read_text().splitlines()
@@ -134,12 +132,7 @@ def limit():
 
 
 def job(arguments):
-    """Judge some files, in a folder of their own: kind or command, count, seed, where to keep what is wrong."""
+    """Judge some files, in a folder of their own: kind, count, seed, where to keep what is wrong."""
     name, count, seed, keep = arguments
     with tempfile.TemporaryDirectory() as folder:
-        if name in TARGETS:
-            return name, *run(name, count, seed, folder, keep)
-        with errors_printed():
-            codes, wrong = commands.run(name, -(-count // FILES_OF_A_COMMAND), seed, folder)
-    findings = [Finding(name, seed, number, (kind,), why) for number, kind, why in wrong]
-    return name, Counter({f"exit code {code}": number for code, number in codes.items()}), findings
+        return name, *run(name, count, seed, folder, keep)

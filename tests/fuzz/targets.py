@@ -17,7 +17,6 @@ from tests.formats.nd2_files import write_nd2
 from tests.fuzz import fields, rules
 from tests.io.formats.test_formats import smooth
 from tests.io.samples import noise, write_imagej, write_ome, write_plain, write_shaped
-from tests.io.tiff.test_sets import write_lsm
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.run import Align
 from xcorr_app.batch.filter.choice import parse_bank, read_taps
@@ -263,7 +262,6 @@ TARGETS = {
     "imagej": tiff(written(write_imagej, noise((3, 2, 6, 5)), "TCYX")),
     "ome": tiff(written(write_ome, noise((3, 2, 6, 5)), "TCYX")),
     "ome-late": tiff(written(ome_behind_a_comment, noise((3, 2, 6, 5)), "TCYX")),
-    "lsm": tiff(written(write_lsm, noise((2, 2, 2, 7, 9))), rules.UNCHECKED | {"tag 34412": rules.same_planes}),
     "rgb": tiff(written(tifffile.imwrite, RGB, photometric="rgb"), read=colours),
     "rgb-ome": tiff(written(tifffile.imwrite, RGB[None], photometric="rgb", ome=True), read=colours),
     "deflate": compressed("zlib", rules.STRUCTURE, predictor=True, rowsperstrip=5),

@@ -150,7 +150,7 @@ OTHERS: dict[str, tuple[str, Callable[[Path], Path], Words]] = {
         ("--taps", "@taps", "--border", "constant", "--cval", "40", "--dtype", "float32"),
     ),
     "filter-bank": ("filter", _odd, ("--bank", "gabor:2,2", "--stride", "3")),
-    "field": ("field", _bent, ("--format", "csv", "--format", "vtk", "--format", "npz", "--pictures", "none")),
+    "field": ("field", _bent, ("--format", "csv", "--format", "npz", "--pictures", "none")),
     "unmix": ("unmix", _colour, ("--matrix", "@matrix", "--dtype", "float32")),
 }
 

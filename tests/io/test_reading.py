@@ -192,12 +192,3 @@ def test_every_byte_of_a_small_file(tmp_path, make):
     # tifffile leaves up to 16 unused bytes behind the last directory; without them a file is still complete.
     assert complete[-1] == len(content)
     assert min(complete) >= len(content) - UNUSED
-
-
-@pytest.mark.parametrize("make", WRITERS.values(), ids=WRITERS)
-def test_a_hundred_points_of_a_larger_file(tmp_path, make):
-    data = noise((20, 64, 80), "uint16")
-    make(tmp_path / "whole.tif", data)
-    content = (tmp_path / "whole.tif").read_bytes()
-    for size in np.linspace(0, len(content) - UNUSED - 1, 100).astype(int):
-        assert not _cut_and_read(tmp_path / "cut.tif", content, size, data)

@@ -9,10 +9,9 @@ from xcorr_app.gpu.pointwise.blocking import pointwise_argument, stored_matrix
 from xcorr_app.gpu.pointwise.kernels import pointwise_launch
 from xcorr_app.gpu.pointwise.mix import mixing_argument, sums_in_double
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
-from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
+from xcorr_app.gpu.runtime.limits import H200
 
 COUNTERS = 256
-H200 = KNOWN_DEVICES["h200"]
 
 
 def random_stack(shape, dtype, seed=1):

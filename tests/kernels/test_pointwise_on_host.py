@@ -13,9 +13,8 @@ from tests.kernels.pointwise_definition import (
     random_matrix,
     random_stack,
 )
-from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
+from xcorr_app.gpu.runtime.limits import H200
 
-H200 = KNOWN_DEVICES["h200"]
 ONE = replace(H200, multiprocessors=1)
 """A device on which blocks get large tiles, and several of them, from few pixels."""
 

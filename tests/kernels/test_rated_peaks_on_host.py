@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.ndimage import gaussian_filter
 
 from tests.correlation import plain
 from tests.kernels.correlation_definition import planes_by_definition
@@ -26,7 +27,7 @@ from xcorr_app.gpu.peaks.rated_peak import RATED_RECORD, RatedPeaks, _ties, rate
 from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
 from xcorr_app.registration.measuring.match import Planes, find_rated_peaks
 from xcorr_app.registration.quality import signal_fraction
-from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes
+from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes, Tiles
 from xcorr_app.registration.standard_error.significance import Spread, rated, strides_of
 from xcorr_app.registration.standard_error.uncertainty import AT_EDGES, MIN_TILES, peak_shapes
 
@@ -226,11 +227,15 @@ def test_scatter_among_tiles(host_builds, monkeypatch, rng, shape, dtype, each, 
     kernel = None
     if weighted:
         kernel = np.outer(*(2 * [np.exp(-(np.arange(-12.0, 13) ** 2) / 9)]))
-    frames = 1000 + 90 * rng.normal(size=(len(peaks), *shape))
-    frames = (np.rint(frames) if dtype == "uint16" else frames - 1000).astype(dtype)
     count = len(peaks) if each else 1
-    images = rng.normal(size=(count, *shape)).astype(np.float32)
-    references = ReferenceSlopes(images, kernel, rng.uniform(0.3, 0.9, count))
+    images = 3 * gaussian_filter(rng.normal(size=(count, *shape)), (0, 1, 1)).astype(np.float32)
+    frames = np.stack([np.roll(images[k % count], -peak, (0, 1)) for k, peak in enumerate(peaks)])
+    frames = 1000 + 90 * (frames + 0.5 * rng.normal(size=frames.shape))
+    frames = (np.rint(frames) if dtype == "uint16" else frames - 1000).astype(dtype)
+    tiles = Tiles.of(shape)
+    if each:  # noise that lies between tiles: none varies by as much
+        images[:, np.setdiff1d(np.arange(shape[0]), tiles.cut(np.arange(shape[0])[None, :, None])[0])] *= 5
+    references = ReferenceSlopes(images, kernel, rng.uniform(0.05, 0.9, count))
     shifts = peaks + rng.uniform(-0.5, 0.5, peaks.shape)
     near = np.tile(NEAR, (len(peaks), 1, 1))
     rise = 1 - quadratic_terms(near)[:, 3] * ((shifts - peaks) ** 2).sum(axis=1)

@@ -8,12 +8,14 @@ import pytest
 
 from tests.batch.movies import align, content, record, write_movie
 from xcorr_app.batch.align import stack as of_stack
+from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.run import Align
 from xcorr_app.errors import InputError
 from xcorr_app.io import HeldSource, StackMetadata
 from xcorr_app.pipeline import stack_steps
 from xcorr_app.pipeline.new_channels import with_new_channels
 from xcorr_app.pipeline.stack_steps import Finisher, StackSteps, Stopped
+from xcorr_app.pipeline.work import plan_stacks
 from xcorr_app.registration.stack import passes
 
 NAMES = ("a", "b", "c")
@@ -217,3 +219,12 @@ def test_the_other_axes_stay_in_their_order(kind, order, axis, count):
     assert (found.pixel_size, found.unit) == ((0.1, 0.2), "µm")
     assert (found.time_increment, found.time_unit) == ((None, None) if axis == "T" else (2.0, "s"))
     assert (found.z_step, found.z_unit) == ((None, None) if axis == "Z" else (0.5, "nm"))
+
+
+def test_the_cpu_goes_on_by_the_files_that_the_run_began_with(tmp_path):
+    write_movie(tmp_path / "in" / "movie.tif")
+    mask = write_movie(tmp_path / "mask.tif", drift=[(0, 0)])
+    work = plan_stacks(Align, [tmp_path / "in"], tmp_path / "out", AlignOptions(mask=mask, device="cpu"))
+    assert work.checksums["mask_file"]
+    mask.write_bytes(b"")
+    assert work.on_cpu("lost").checksums == work.checksums

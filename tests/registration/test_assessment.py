@@ -142,6 +142,8 @@ def test_stacks_without_enough_to_look_at(xp):
         assert (quality.sampled, quality.corrected) == (0, 0.0)
     constant = xp.full((4, 40, 40), 3, dtype=np.uint8)
     assert math.isnan(assess(constant, constant).crispness.before)
+    line = sums_of(xp, constant[:, :1], constant[:, 1:2], (slice(0, 1), slice(0, 40)), (4,))
+    assert np.isnan(line.crispness()).all()
 
 
 def test_a_region_of_interest_is_what_is_registered_again():

@@ -8,6 +8,7 @@ import pytest
 from tests import share
 from tests.registration.scenes import EVERY_REFERENCE, drifting, noise
 from xcorr_app import estimate_shifts
+from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.correlation.subpixel import METHODS
 
 WHOLE = np.array([(0, 0), (1, -2), (3, 1), (5, 4), (2, 6), (-3, 2), (-4, -5)], dtype=float)
@@ -138,6 +139,7 @@ def test_a_shift_beyond_a_window_of_zero_is_no_result_to_trust(xp):
     result = estimate_shifts(xp.asarray(drifting(displacements)), "first", 0)
     assert result.flags[0] == result.flags[1] == ()
     assert "edge" in result.flags[2]
+    assert AlignOptions(max_shift=0).settings.max_shift == 0  # the command measures fractions of a pixel, too
 
 
 PREFILTERS = ["gaussian:1.5", "highpass:6", "dog:1,6", "log:1.5", "median:3", "sobel"]

@@ -24,8 +24,10 @@ def test_signal_fraction_of_integers_is_that_of_floats(xp, rng):
     stack = rng.integers(40_000, 40_300, (3, 40, 50))
     floats = signal_fraction(xp.asarray(stack - stack.mean(axis=(1, 2), keepdims=True)))
     np.testing.assert_allclose(signal_fraction(xp.asarray(stack.astype(np.uint16))), floats, atol=1e-3)
-    stored = xp.asarray(stack.astype(np.float32))
-    np.testing.assert_allclose(signal_fraction(stored, stack.var(axis=(1, 2))), floats, atol=0.05)
+    stored = signal_fraction(xp.asarray(stack.astype(np.float32)), stack.var(axis=(1, 2)))
+    np.testing.assert_allclose(stored, floats, atol=0.05)
+    large = (stack.astype(np.int64) - 40_150) * 50_000_000_000_000_000
+    np.testing.assert_allclose(signal_fraction(xp.asarray(large)), floats, atol=1e-3)
     assert (signal_fraction(xp.asarray(np.full((2, 9, 9), 7, np.uint8))) == 1).all()
 
 
@@ -39,11 +41,9 @@ def test_least_score_follows_what_noise_allows_but_not_below_chance():
 
 
 def test_trust():
-    assert is_trusted(())
-    assert is_trusted((quality.NON_FINITE,))
-    assert is_trusted((quality.LOW_SCORE,))
-    for word in ("edge", "uncertain", "ambiguous", "disagrees", "inherited", "flat", "unreadable"):
-        assert not is_trusted(("non-finite", word))
+    assert all(map(is_trusted, [(), (quality.NON_FINITE,), (quality.LOW_SCORE,)]))
+    doubtful = "edge", "uncertain", "ambiguous", "disagrees", "inherited", "flat", "unreadable"
+    assert not any(is_trusted(("non-finite", word)) for word in doubtful)
 
 
 def test_scores_are_in_range_for_scenes_of_any_kind(rng):

@@ -13,7 +13,7 @@ NUMBERED_REFERENCES = ("pairs",)
 INTERPOLATIONS = ("nearest", "linear", "cubic", "lanczos", "fourier")
 MOTIONS = ("translation", "rigid", "similarity", "affine", "patches")
 COMPRESSIONS = ("zlib", "zstd", "lzw")
-FIELD_FORMATS = ("csv", "vtk", "nc", "npz", "ome-tiff")
+FIELD_FORMATS = ("csv", "npz", "ome-tiff")
 DOUBTFUL = ("interpolate", "apply", "leave", "drop")
 FORMS = ("one-to-one", "one-to-many", "n-to-mn", "n-to-m")
 
@@ -27,7 +27,6 @@ BANK_METHODS = ("auto", "im2win", "im2win-basic", "implicit", "implicit-basic")
 MIXING_KERNELS = ("auto", "mix", "blocking")
 FILTER_TYPES = ("same", "float32")
 STAINS = ("he", "hdab", "hed")
-DEVICES = ("h200", "h100", "a100", "rtx4090", "t4")
 
 MIN_OVERLAP = 0.25
 MAX_SMOOTH_TIME = 1000

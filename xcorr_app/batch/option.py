@@ -7,7 +7,6 @@ compares, the keywords of Python and the table in the documentation. Nothing her
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
@@ -28,8 +27,6 @@ GROUPS = (
     "What is printed",
 )
 """Headings of help, in their order."""
-GONE = {"external_files": "name the files that hold the values, as frames of one movie by --layout frames"}
-"""Options of the last release that nothing has become, and what to do instead."""
 Role = Literal["result", "run", "terminal"]
 """What an option decides: the results; how they are come by, which are the same; what the command line shows."""
 
@@ -93,17 +90,10 @@ class Option:
     gather: Callable[[tuple[Any, ...]], Any] | None = None
     """Makes one value of those of an option that may be given several times."""
     role: Role = "result"
-    bare: str | None = None
-    """What the option means alone; a value then follows it after an equals sign."""
     needs: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     """Values that another option must have; else this one is not used, and is refused."""
     excludes: tuple[str, ...] = ()
     """Options beside which it makes no sense."""
-    former: Mapping[str, str] = field(default_factory=dict)
-    """Options of the last release that it has become, and how their values are written in its own: ``{old}`` is one,
-    ``{new}`` that of this option."""
-    former_default: str = ""
-    """What one of these said that nobody gave: it becomes nothing."""
 
     def flag(self, name: str) -> str:
         """What a user types."""
@@ -170,39 +160,10 @@ class CommandOptions:
     @classmethod
     def of_keywords(cls, given: Mapping[str, Any]) -> Any:
         """Make options of the keywords of a call."""
-        given, renamed = cls.renewed(given)
-        for note in renamed:
-            warnings.warn(note, FutureWarning, stacklevel=3)
         if unknown := sorted(set(given) - set(cls.keywords())):
             known = ", ".join(sorted(cls.keywords()))
             raise ArgumentError(f"unknown option {', '.join(unknown)}: the options are {known}")
         return cls(**given)
-
-    @classmethod
-    def renewed(cls, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-        """Values by the names that options have now, and what to say of those that had others in the last release."""
-        values, notes = dict(given), []
-        for old in GONE:
-            if values.pop(old, None):
-                raise ArgumentError(f"--{old.replace('_', '-')} is gone: {GONE[old]}")
-        for each, known in options_of(cls):
-            for old, form in known.former.items():
-                value = values.pop(old, None)
-                if value in (None, False):
-                    continue
-                kept, flag = values.get(each.name, each.default), f"--{old.replace('_', '-')}"
-                if str(value) == known.former_default:
-                    notes.append(f"{flag} {value} changes nothing: leave it out; it goes with the next release")
-                    continue
-                written = values[each.name] = form.format(old=value, new=kept)
-                if "{new}" in form if kept is None else kept != each.default and not written.startswith(str(kept)):
-                    given_instead = "" if kept is None else f" {written}, not {kept}"
-                    raise ArgumentError(f"{flag} goes with {known.flag(each.name)}{given_instead}")
-                notes.append(
-                    f"{flag} is {known.flag(each.name)}{'=' if known.bare else ' '}{written} now: "
-                    "the old name goes with the next release"
-                )
-        return values, notes
 
     def parameters(self) -> dict[str, Any]:
         """Everything that decides the results, as plain values: part of ``run.json`` and of what a resume compares."""

@@ -12,7 +12,6 @@ from xcorr_app.batch.option import CommandOptions, OneOf, Within, flag, option
 from xcorr_app.errors import DeviceError
 
 if TYPE_CHECKING:
-    from xcorr_app.gpu.runtime.limits import DeviceLimits
     from xcorr_app.gpu.runtime.select import Device
     from xcorr_app.io import Limits
     from xcorr_app.pipeline.resources import Resources
@@ -64,15 +63,10 @@ cluster = partial(
     role="run",
 )
 explain = partial(
-    option,
-    None,
-    text="Print which engine or kernel would process each stack here, or on a GPU that need not be present, why, and "
-    "the alternatives; write nothing.",
-    kind=OneOf(("here", *choices.DEVICES)),
-    bare="here",
+    flag,
+    "Print which engine or kernel would process each stack, why, and the alternatives; write nothing.",
     group="Engines and kernels",
     role="terminal",
-    former={"explain_for": "{old}"},
 )
 normalization = partial(
     option,
@@ -236,14 +230,14 @@ class NamedKernelOptions(StackOptions):
     kernel: Any = kernel()
     kernel_options: tuple[str, ...] = kernel_words()
     compression: str | None = compression()
-    explain: str | None = explain()
+    explain: bool = explain()
 
     def computes_on(self, device: Device, **named: str) -> Device:
         """Return the device; raise DeviceError where what is `named` for a GPU would run on the CPU."""
         import numpy as np
 
         for what, name in {"kernel": self.kernel, **named}.items():
-            if name != "auto" and device.xp is np and not explains_another(self):
+            if name != "auto" and device.xp is np:
                 why = device.note or "--device cpu was given"
                 raise DeviceError(f"{what} {name!r} runs on a GPU ({why}); --{what} auto gives the same on the CPU")
         return device
@@ -252,16 +246,3 @@ class NamedKernelOptions(StackOptions):
     def asked_kernel(self) -> Any:
         """The kernel, with its options."""
         return values.named_kernel(self.kernel, self.kernel_options)
-
-
-def limits_for(options: Any, xp: Any) -> DeviceLimits | None:
-    """Limits of the device that ``--explain`` names, else of the one that computes; None is the CPU."""
-    from xcorr_app.correlation.engines import limits_of
-    from xcorr_app.gpu.runtime.limits import limits_by_name
-
-    return limits_by_name(options.explain) if explains_another(options) else limits_of(xp)
-
-
-def explains_another(options: Any) -> bool:
-    """Whether a device is asked about that need not be present."""
-    return options.explain not in (None, "here")

@@ -30,7 +30,6 @@ GROUPS = {
     },
     "Help": {
         "help": "Show the help of a command: xcorr help align.",
-        "completion": "Print the script that completes xcorr's commands and options in a shell.",
     },
 }
 """First line of each command's help; the command ``NAME`` is ``command`` in the module ``NAME``."""

@@ -37,6 +37,6 @@ def command() -> None:
     \b
     Examples:
       xcorr field a.bmp b.bmp -o out
-      xcorr field reference.tif loaded.tif -o out --refine icgn --format csv --format vtk
+      xcorr field reference.tif loaded.tif -o out --refine icgn --format csv --format npz
       xcorr field movie.tif -o out --reference previous --window 64 --step 32
     """

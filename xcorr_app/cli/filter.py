@@ -16,7 +16,7 @@ _COLUMNS: Columns = {
 
 @stack_command("filter", FilterOptions, "filter.run.Filter", _COLUMNS, done="filtered", counted=planes_of)
 def command() -> None:
-    """Filter every plane of stacks: folders, files or globs of TIFF, LSM, PNG, BMP, JPEG or .npy images.
+    """Filter every plane of stacks: folders, files or globs of TIFF, PNG, BMP, JPEG or .npy images.
 
     Give one of the filters --gaussian, --box, --sobel, --laplacian, --log, --dog, --unsharp, --taps, --bank; lengths
     are in pixels. Images are uint8, uint16, int16, float32 or float64 (uint32 is refused: convert it first). Each

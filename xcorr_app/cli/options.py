@@ -15,7 +15,7 @@ import click
 from click.core import ParameterSource
 
 from xcorr_app.batch import values
-from xcorr_app.batch.option import GONE, GROUPS, CommandOptions, OneOf, Option, Text, Within, options_of
+from xcorr_app.batch.option import GROUPS, CommandOptions, OneOf, Option, Text, Within, options_of
 from xcorr_app.cli.process import WRONG_USAGE, one_line_failures
 from xcorr_app.errors import XcorrError
 
@@ -29,9 +29,9 @@ _ALL = "xcorr.help_all"
 class GroupedOption(click.Option):
     """An option that stands in a group of help."""
 
-    def __init__(self, *args: Any, group: str, is_brief: bool, bare: str | None = None, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, group: str, is_brief: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.group, self.is_brief, self.bare = group, is_brief, bare
+        self.group, self.is_brief = group, is_brief
 
 
 class GroupedCommand(click.Command):
@@ -50,16 +50,9 @@ class GroupedCommand(click.Command):
         *own, brief = super().get_params(ctx)
         return [*own, everything, brief]
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Let an option that may stand alone take no word after it for its value."""
-        known = [option for option in self.params if isinstance(option, GroupedOption) and option.bare]
-        alone = {flag: f"{flag}={option.bare}" for option in known for flag in option.opts}
-        until = args.index("--") if "--" in args else len(args)
-        return super().parse_args(ctx, [alone.get(arg, arg) for arg in args[:until]] + args[until:])
-
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options in groups."""
-        own = [option for option in self.get_params(ctx) if isinstance(option, GroupedOption) and not option.hidden]
+        own = [option for option in self.get_params(ctx) if isinstance(option, GroupedOption)]
         shown = [option for option in own if option.is_brief or ctx.meta.get(_ALL)]
         for title in GROUPS:
             rows = [option.get_help_record(ctx) for option in shown if option.group == title]
@@ -122,19 +115,12 @@ def command(
         def callback(ctx: click.Context, /, **given: Any) -> None:
             places = [given.pop(argument.name) for argument in arguments]
             with one_line_failures(WRONG_USAGE, debug=given["debug"]):
-                given, renamed = kind.renewed(given)
-                for note in renamed:
-                    click.echo(f"xcorr: {note}", err=True)
                 begin(given)
                 options = kind(**given)
             ctx.exit(function(options, *places))
 
         own = [argument(each.name) for each, known in options_of(kind) if known.argument]
-        made: list[click.Parameter] = [_former_option(old, "") for old in GONE]
-        for each, known in options_of(kind):
-            if not known.argument:
-                made.append(_click_option(each, known))
-                made += [_former_option(old, form) for old, form in known.former.items()]
+        made = [_click_option(each, known) for each, known in options_of(kind) if not known.argument]
         text = inspect.cleandoc(function.__doc__ or "")
         return GroupedCommand(name, params=[*own, *arguments, *made], callback=callback, help=text)
 
@@ -166,13 +152,7 @@ def _click_option(each: Field[Any], known: Option) -> GroupedOption:
         how["show_default"] = each.default is not None
     if known.unit:
         how["help"] += f"  [default: {known.unit}]"
-    return GroupedOption([*short, flag, each.name], group=known.group, is_brief=known.brief, bare=known.bare, **how)
-
-
-def _former_option(name: str, form: str) -> GroupedOption:
-    """An option of the last release, which is taken and not shown."""
-    how: dict[str, Any] = {"hidden": True, "is_flag": "{old}" not in form, "help": "Gone with the next release."}
-    return GroupedOption([f"--{name.replace('_', '-')}", name], group="", is_brief=False, **how)
+    return GroupedOption([*short, flag, each.name], group=known.group, is_brief=known.brief, **how)
 
 
 def _type(kind: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Peaks of finished planes as shifts in pixels, and how far they lie from those of a reference.
+"""Peaks of finished planes as shifts in pixels.
 
 Works on planes as :func:`xcorr_app.cross_correlate` returns them, whoever computed them.
 """
@@ -10,9 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.correlation.forms import Form
 from xcorr_app.correlation.peaks import find_peaks, neighbourhoods
-from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, Normalization, cross_correlate
 from xcorr_app.correlation.subpixel import METHODS, radius_of, refine
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import ArgumentError, ShapeError
@@ -20,9 +18,6 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 
 _UPSAMPLE = 100
 """Grid points per pixel of the sub-pixel method ``dft``."""
-
-VALUE_TOLERANCE = 1e-3
-"""Largest accepted difference between a plane and its reference at the peak, as a share of the reference's maximum."""
 
 
 @dataclass(frozen=True)
@@ -39,24 +34,6 @@ class PlanePeaks:
     """(n,) the peak over the highest local maximum at least 3 shifts away; infinite where none is positive."""
     on_edge: NDArray[np.bool_]
     """(n,) the peak has no valid neighbour on one side: higher values may lie beyond."""
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """Planes held against reference planes. NumPy arrays with one entry a plane."""
-
-    reference: PlanePeaks
-    difference: NDArray[np.float64]
-    """(n,) distance of the two peaks between whole pixels, in pixels; NaN where one of them does not exist."""
-    value_error: NDArray[np.float64]
-    """(n,) difference of the two planes at the peak, as a share of the reference's largest magnitude; NaN likewise."""
-    lead: NDArray[np.float64]
-    """(n,) how much higher the reference is at its own peak than at the other, as the same share; NaN likewise."""
-
-    def holds(self, tolerance: float) -> NDArray[np.bool_]:
-        """(n,) whether the peaks lie within `tolerance` pixels and the planes are equally high there."""
-        held: NDArray[np.bool_] = (self.difference <= tolerance) & (self.value_error <= VALUE_TOLERANCE)
-        return held
 
 
 def peaks_of_planes(planes: Array, window: ShiftWindow, subpixel: str = "gaussian") -> PlanePeaks:
@@ -105,82 +82,6 @@ def peaks_of_planes(planes: Array, window: ShiftWindow, subpixel: str = "gaussia
     exists = ~np.isnan(value)
     shift = np.where(exists[:, None], peak + to_host(offset), np.nan)
     return PlanePeaks(peak, shift, value, found.ratio().astype(np.float64), exists & lacks_neighbours(beside, window))
-
-
-def fft_reference(
-    left: Array,
-    right: Array,
-    form: Form,
-    window: ShiftWindow,
-    normalization: Normalization,
-    min_overlap: float = DEFAULT_MIN_OVERLAP,
-    *,
-    check_finite: bool = True,
-) -> Array:
-    """The same planes by the zero-padded FFT in float64: what other engines are compared with.
-
-    Parameters
-    ----------
-    left, right, form, window, normalization, min_overlap, check_finite
-        As for :func:`xcorr_app.cross_correlate`; `window` for its ``max_shift``.
-
-    Returns
-    -------
-    ndarray of float64
-        Shape as :func:`xcorr_app.cross_correlate` says.
-
-    Raises
-    ------
-    ArgumentError, ShapeError, DataTypeError
-        As :func:`xcorr_app.cross_correlate`.
-    """
-    return cross_correlate(
-        left.astype(np.float64),
-        right.astype(np.float64),
-        form,
-        window,
-        normalization=normalization,
-        engine="fft",
-        min_overlap=min_overlap,
-        check_finite=check_finite,
-    )
-
-
-def compare_peaks(
-    peaks: PlanePeaks, reference_planes: Array, window: ShiftWindow, subpixel: str = "gaussian"
-) -> Agreement:
-    """Hold the peaks of planes against reference planes over the same window.
-
-    Parameters
-    ----------
-    peaks : PlanePeaks
-        Of the planes in question.
-    reference_planes : ndarray, shape (..., ny, nx)
-        As many planes, in the same order.
-    window : ShiftWindow
-    subpixel : str
-        The method that located `peaks`.
-
-    Returns
-    -------
-    Agreement
-
-    Raises
-    ------
-    ShapeError
-        If the numbers of planes differ, or the planes do not cover the window.
-    """
-    reference = peaks_of_planes(reference_planes, window, subpixel)
-    if reference.value.size != peaks.value.size:
-        raise ShapeError(f"{reference.value.size} reference planes for {peaks.value.size} peaks")
-    planes = to_host(reference_planes).reshape(-1, *window.shape)
-    row, column = (peaks.peak - (window.dy_min, window.dx_min)).T
-    there = planes[np.arange(row.size), row, column]
-    largest = np.where(np.isnan(planes), 0.0, np.abs(planes)).max(axis=(1, 2))
-    scale = np.where(largest > 0, largest, 1.0)
-    error, lead = np.abs(peaks.value - there) / scale, (reference.value - there) / scale
-    lead[np.isnan(peaks.value)] = np.nan
-    return Agreement(reference, np.hypot(*(peaks.shift - reference.shift).T), error, lead)
 
 
 def lacks_neighbours(beside: NDArray[np.floating], window: ShiftWindow) -> NDArray[np.bool_]:

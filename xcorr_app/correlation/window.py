@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -103,12 +104,11 @@ def as_window(
         given = np.asarray(max_shift)
         if given.dtype.kind not in "iuf":
             raise TypeError("no numbers")
-        largest = np.broadcast_to(given.astype(np.float64), (2,))
+        max_dy, max_dx = given.ravel().tolist() * (2 if given.size == 1 else 1)
     except (TypeError, ValueError):
         raise ArgumentError(f"max_shift is {max_shift!r}: give one number of pixels, or two (rows, columns)") from None
-    if not np.isfinite(largest).all() or (largest < 0).any():
+    if not (math.isfinite(max_dy + max_dx) and min(max_dy, max_dx) >= 0):
         raise ArgumentError(f"max_shift is {max_shift!r}: it must be a finite number of pixels, zero or more")
     full = ShiftWindow.full(left_shape, right_shape)
-    max_dy = min(int(np.ceil(largest[0])), max(full.dy_max, -full.dy_min))
-    max_dx = min(int(np.ceil(largest[1])), max(full.dx_max, -full.dx_min))
-    return ShiftWindow.symmetric(max_dy, max_dx)
+    reach = max(full.dy_max, -full.dy_min), max(full.dx_max, -full.dx_min)
+    return ShiftWindow.symmetric(min(math.ceil(max_dy), reach[0]), min(math.ceil(max_dx), reach[1]))

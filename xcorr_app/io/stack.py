@@ -25,7 +25,7 @@ class Stack:
 
 
 def read_stack(path: Path | str, *, limits: Limits | None = None, channel: Channel | None = None) -> Stack:
-    """Read one TIFF, LSM, PNG, BMP, JPEG or ``.npy`` file.
+    """Read one TIFF, PNG, BMP, JPEG or ``.npy`` file.
 
     Parameters
     ----------

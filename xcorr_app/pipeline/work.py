@@ -130,14 +130,15 @@ class Work(Generic[OptionsT]):
 
     def on_cpu(self, note: str) -> Self:
         """The same where the CPU computes in the place of a device, and a note that says so."""
-        return replace(self, device=Device(np, "CPU"), notes=(*self.notes, note))
+        moved = replace(self, device=Device(np, "CPU"), notes=(*self.notes, note))
+        vars(moved)["checksums"] = self.checksums  # of the bytes that the run began with
+        return moved
 
     @property
     def parameters(self) -> dict[str, Any]:
         """Everything that decides the results, as plain values: part of ``run.json`` and of what a resume compares."""
         options: Any = self.options
-        found: dict[str, Any] = options.parameters()
-        return found
+        return dict(options.parameters())
 
     @property
     def asked(self) -> Asked:
@@ -163,8 +164,7 @@ class Work(Generic[OptionsT]):
     def files(self) -> dict[str, tuple[Path, ...]]:
         """Files besides the inputs that decide the results, by their name in ``run.json``."""
         options: Any = self.options
-        found: dict[str, tuple[Path, ...]] = options.files()
-        return found
+        return dict(options.files())
 
     def outputs(self, name: str) -> list[Path]:
         """Files that the results of a stack of this name may have; removed before they are computed again."""

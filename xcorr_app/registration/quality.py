@@ -128,7 +128,8 @@ def _mean_products(images: Array, period: int, *, centred: bool = False) -> NDAr
     count, height, width = images.shape
     groups = images[:, : height - height % period].reshape(count, -1, period, width)[:, :, : _LAGS + 1]
     if not centred:
-        groups = groups.astype(np.float64 if groups.dtype == np.float64 else np.float32)
+        # Squares of integers of 64 bits are beyond single precision.
+        groups = groups.astype(np.float64 if groups.dtype.itemsize == 8 else np.float32)
         groups -= groups.mean(axis=(1, 2, 3), keepdims=True)
     lags = range(1, _LAGS + 1)
     pairs = [(groups, groups), *((groups[:, :, lag:], groups[:, :, :-lag]) for lag in lags)]

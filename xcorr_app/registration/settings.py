@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
@@ -94,9 +93,7 @@ class Settings:
                 raise ArgumentError(f"{name} is {value!r}: it is a fraction in [0, 1]")
         for name in ("tolerance", "max_sigma"):
             value = getattr(self, name)
-            if name == "max_sigma" and value is None:
-                continue
-            if not is_number(value) or not value > 0:
+            if (value is not None or name == "tolerance") and not (is_number(value) and value > 0):
                 raise ArgumentError(f"{name} is {value!r}: give a positive number of pixels")
 
     @staticmethod
@@ -159,16 +156,7 @@ class Settings:
         shape = self.measured_shape(frame_shape)
         if self.max_shift is None:
             return ShiftWindow.symmetric(*(int(np.ceil(size / 4)) if size > 1 else 0 for size in shape))
-        try:
-            return _window(self.max_shift, shape)
-        except TypeError:  # a list, which cannot be kept
-            return as_window(self.max_shift, shape, shape)
-
-
-@functools.lru_cache(maxsize=16)
-def _window(max_shift: float | tuple[float, float], shape: tuple[int, int]) -> ShiftWindow:
-    """Asked for several times in a call."""
-    return as_window(max_shift, shape, shape)
+        return as_window(self.max_shift, shape, shape)
 
 
 def _check_roi(roi: Roi) -> None:

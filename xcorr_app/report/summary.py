@@ -109,7 +109,9 @@ class StackSummary:
     def objections(self) -> tuple[str, ...]:
         """What the frames themselves say against the result, registered or not."""
         known = self.stack.assessment
-        if known is None or self.stack.unmoved:
+        if known is None or (
+            self.stack.unmoved and (self.is_untrusted or not known.residual_shift.after > _LARGE_RESIDUAL)
+        ):
             return ()
         found = []
         # What stands still in frames that move is lost where they are moved back, as it should be.

@@ -175,22 +175,6 @@ def test_limits_reach_every_file(tmp_path):
         series.open().plane(1)
 
 
-def test_real_folders(shared_data):
-    (series,) = discover([shared_data / "mitosis_folder"]).series
-    assert [path.stem.rpartition("_t")[2] for path in series.paths] == [str(number) for number in range(51)]
-    assert discover([shared_data / "pc12"]).layout == "stacks"
-    with pytest.raises(InputError, match=r"6 frames of one movie \(--layout frames\), or 2 stacks"):
-        discover([shared_data / "padfield_masked"])
-    (series,) = discover([shared_data / "padfield_masked"], layout="frames").series
-    assert series.open().plane(0).shape == (485, 587)
-    assert discover([shared_data / "dic_sample5"]).series[0].open().sizes["T"] == 3
-    assert discover([shared_data / "dice_pixel_shift"]).series[0].open().sizes["T"] == 16
-    (series,) = discover([shared_data / "sima_2p"]).series
-    assert series.open().metadata.shape == (20, 128, 256)
-    (series,) = discover([shared_data / "openpiv_test1"]).series
-    assert series.open().metadata.shape == (2, 369, 511)
-
-
 def test_numbers_in_names_compare_as_numbers():
     names = ["t10", "t2", "t1", "T3", "t01", "a9b10", "a9b9", "10", "9"]
     assert sorted(names, key=natural_key) == ["9", "10", "a9b9", "a9b10", "t01", "t1", "t2", "T3", "t10"]

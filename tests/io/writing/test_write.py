@@ -235,33 +235,6 @@ def _written(path, metadata, planes, **options):
             writer.write(plane)
 
 
-@pytest.mark.parametrize("limit", [0, 7, 500, 20_000, 79_000, 110_000])
-@pytest.mark.parametrize("compression", [None, "zlib"])
-def test_the_system_refuses_more_bytes(tmp_path, limit, compression):
-    data = noise((3, 200, 100))
-    metadata = StackMetadata("TYX", data.shape, data.dtype)
-    import resource
-
-    old = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, old[1]))
-    try:
-        with pytest.raises(OutputError, match="File too large"):
-            _written(tmp_path / "a.tif", metadata, data, compression=compression)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, old)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_failing_rename_or_sync_leaves_nothing(tmp_path, monkeypatch):
-    def refuse(descriptor):
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    monkeypatch.setattr(os, "fsync", refuse)
-    with pytest.raises(OutputError, match="Input/output error"):
-        write_stack(tmp_path / "a.tif", noise((3, 6, 5)))
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("compression", ["zlib", "zstd", "lzw"])
 @pytest.mark.parametrize("byteorder", ["<", ">"])

@@ -123,6 +123,14 @@ def test_errors_are_predicted():
     assert (ratios < 2).mean() > 0.85
 
 
+@pytest.mark.parametrize("max_shift", [0, (0, 8)])
+def test_what_moves_beyond_the_window_is_not_believed(max_shift):
+    shifts = np.array([(0, 0), (0.2, -0.3), (1.2, -0.7), (3, -2)])
+    result = xc.estimate_shifts(moving(shifts=shifts), mask=blob((150, 171)), max_shift=max_shift)
+    np.testing.assert_allclose(result.shifts[:2], shifts[:2], atol=0.03)
+    assert result.trusted.tolist() == [True, True, False, False]
+
+
 def test_unrelated_images_are_not_believed():
     rng = np.random.default_rng(2)
     stack = gaussian_filter(rng.normal(size=(6, 150, 171)), (0, 3, 3))

@@ -62,12 +62,13 @@ def test_a_doubtful_step_makes_all_that_follow_doubtful():
     assert "inherited" in found.flags[5]
 
 
-def test_flat_frames_are_stepped_over():
+@pytest.mark.parametrize(("value", "flags"), [(7, ("flat",)), (np.nan, ("non-finite", "flat"))])
+def test_frames_of_nothing_are_stepped_over(value, flags):
     frames, truth = series("rigid", 20, 3, count=5, turn=0.05)
-    frames[2] = 7
+    frames[2] = value
     for reference in ("previous", "template"):
         found = xc.estimate_motion(frames, "rigid", reference)
-        assert found.flags[2] == ("flat",)
+        assert found.flags[2] == flags
         known = [0, 1, 3, 4]
         assert corner_errors(found.matrices[known], truth[known], frames.shape[1:]).max() < 0.1
 

@@ -10,7 +10,7 @@ import pytest
 import xcorr_app as xc
 from benchmarks.board import scenes
 from tests.registration.scenes import drifting, noise
-from xcorr_app.registration.pattern.pair_layers import PairCells
+from xcorr_app.registration.pattern.pair_layers import PairCells, over_still_layer
 
 SHAPE, SHIFTS = (150, 163), np.array([(3.2, -2.4), (-1.8, 3.1), (4.6, 0.7)])
 
@@ -61,3 +61,11 @@ def test_a_rim_that_stands_still_is_not_followed():
     """A third of the picture, brighter than the scene, which moves by 20 to 30 pixels."""
     series = scenes.framed(np.random.default_rng([3, 0]), 12, 10.0)
     np.testing.assert_allclose(xc.estimate_shifts(series.frames).shifts, series.shifts, atol=0.2)
+
+
+@pytest.mark.parametrize("size", [64, 200])
+def test_lines_and_stripes_that_leave_most_frequencies_empty(size):
+    y, x = np.mgrid[:size, :size]
+    for image in (y % 2, x == 5, np.sin(x / 3)):
+        pair = np.stack([image, np.roll(image, 1, axis=0)]).astype(np.float32)
+        assert over_still_layer(pair, np.array([1.0, 0.0]), np.full(2, 0.1)) is None

@@ -123,6 +123,15 @@ def test_the_scene_is_that_of_frames_not_of_their_interpolated_noise():
     assert template < first
 
 
+@pytest.mark.parametrize("size", [16, 64])
+def test_two_frames_are_compared_with_each_other(size):
+    stack = drifting([(0, 0), (1.3, -0.5)], (size, size)) + noise(np.zeros((2, size, size)), 0.1)
+    first, template, mean = (estimate_shifts(stack, name, 5) for name in ("first", "template", "mean"))
+    np.testing.assert_array_equal(template.shifts, first.shifts)
+    np.testing.assert_allclose(mean.shifts, first.shifts - first.shifts.mean(axis=0))
+    np.testing.assert_allclose(mean.sigma, first.sigma[[1, 1]] / 2)
+
+
 NAMES = ("template", "first")
 
 

@@ -80,8 +80,7 @@ def test_what_cannot_be_written_or_read(tmp_path, result_of_drift):
     with pytest.raises(DamagedFileError, match="holds no result"):
         xc.ShiftResult.load(tmp_path / "bad.npz")
     result_of_drift.save(tmp_path / "r.npz")
-    content = bytearray((tmp_path / "r.npz").read_bytes())
-    (tmp_path / "cut.npz").write_bytes(content[: len(content) // 2])
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "r.npz").read_bytes()[:-1000])
     with pytest.raises(DamagedFileError):
         xc.ShiftResult.load(tmp_path / "cut.npz")
 

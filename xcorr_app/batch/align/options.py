@@ -50,7 +50,6 @@ class AlignOptions(MovingOptions):
         values.MOTION,
         group="Measuring",
         brief=True,
-        former={"patch": "patches:{old}"},
     )
     smooth_time: int = option(
         1,
@@ -67,7 +66,6 @@ class AlignOptions(MovingOptions):
         values.CHANNELS,
         group="Measuring",
         brief=True,
-        former={"align_channel": "{old}"},
     )
     mask: str | Path | MovingMask | None = option(
         None,
@@ -76,7 +74,6 @@ class AlignOptions(MovingOptions):
         group="Measuring",
         brief=True,
         needs=_WHOLE_FRAMES,
-        former={"mask_moves": "moving:{new}"},
     )
     roi: Roi | None = option(
         None, "Part of the frame that is measured.", values.ROI, group="Measuring", brief=True, needs=_SHIFTS
@@ -118,7 +115,6 @@ class AlignOptions(MovingOptions):
         "from the written stack. Standard errors above PX (0.5, or 2 % of the range of the stack's shifts where that "
         "is more) count as doubtful.",
         values.DOUBTFUL,
-        former={"max_sigma": "{new}:{old}"},
     )
     flat: Path | None = option(
         None,
@@ -149,7 +145,6 @@ class AlignOptions(MovingOptions):
         values.VERIFY,
         group="Checks",
         needs=_SHIFTS,
-        former={"tolerance": "{new}:{old}"},
     )
     apply: bool = flag("Write the aligned stacks, or only measure.", on=True, group="Run")
     report: Literal["none", "quick", "full"] = option(
@@ -165,8 +160,6 @@ class AlignOptions(MovingOptions):
         values.FORMAT,
         group="Run",
         needs={"apply": (True,)},
-        former={"pyramid": "ome-zarr:{old}"},
-        former_default="1",
     )
     cluster: str | None = shared_options.cluster()
     watch: bool = flag(
@@ -178,7 +171,7 @@ class AlignOptions(MovingOptions):
     )
     engine: str = shared_options.engine(needs=_SHIFTS)
     kernel_options: KernelOptions | None = shared_options.kernel_options(needs=_SHIFTS)
-    explain: str | None = shared_options.explain()
+    explain: bool = shared_options.explain()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -189,8 +182,6 @@ class AlignOptions(MovingOptions):
             _ = self.patches  # which checks its values, as settings do
         if self.first_channel < 0:
             raise ArgumentError(f"channel {self.first_channel} does not exist: channels count from 0")
-        if self.max_shift in (0, (0, 0)):
-            raise ArgumentError(f"max_shift is {self.max_shift}, so that no frame could move: give pixels above 0")
         if self.settings.masks is not None and self.model == "translation":
             from xcorr_app.registration.masked.estimate import check_masks
 

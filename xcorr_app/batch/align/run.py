@@ -17,8 +17,7 @@ import numpy as np
 from xcorr_app.batch.align.frames import SourceFrames, frames_of, scan_reference
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.stack import align_stack
-from xcorr_app.batch.shared_options import explains_another, limits_for
-from xcorr_app.correlation.engines import choose_engine
+from xcorr_app.correlation.engines import choose_engine, limits_of
 from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.select import Device, select_device
@@ -55,8 +54,7 @@ class Align(Work[AlignOptions]):
     def chosen_device(cls, options: AlignOptions) -> Device:
         """Choose the device, and refuse an engine that cannot run there."""
         device = select_device(options.device)
-        if not explains_another(options):
-            choose_engine(options.settings.engine, device.xp, kernel_options=options.settings.kernel_options)
+        choose_engine(options.settings.engine, device.xp, kernel_options=options.settings.kernel_options)
         return device
 
     def checked(self) -> Self:
@@ -100,7 +98,7 @@ class Align(Work[AlignOptions]):
         with spec.open() as source:
             frames = frames_of(source, options, self.device.xp, options.first_channel)
         # As long as no weighting of frequencies is needed.
-        limits, (rows, columns) = limits_for(options, frames.xp), frames.shape
+        limits, (rows, columns) = limits_of(frames.xp), frames.shape
         together = Pass(frames.count, rows * columns, on_device=limits is not None).images_at_once
         shared = not isinstance(options.reference, str) or options.reference in _OF_ONE_IMAGE
         how = frames.shape, str(frames.dtype), together, options.settings, limits

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from xcorr_app.batch import choices, shared_options
-from xcorr_app.batch.option import OneOf, Within, flag, option
+from xcorr_app.batch.option import OneOf, flag, option
 from xcorr_app.batch.shared_options import ComputingOptions
-from xcorr_app.errors import ArgumentError
 
 if TYPE_CHECKING:
     from xcorr_app.correlation.forms import Form
@@ -54,21 +52,11 @@ class CorrelateOptions(ComputingOptions):
     )
     engine: str = shared_options.engine()
     kernel_options: KernelOptions | None = shared_options.kernel_options()
-    verify: bool = flag("Compare every plane's peak with that of the float64 FFT.", on=True, group="Checks")
-    tolerance: float = option(
-        choices.TOLERANCE,
-        "Largest accepted difference from that check, in pixels.",
-        Within(0, above=True, whole=False),
-        group="Checks",
-        needs={"verify": (True,)},
-    )
     overwrite: bool = shared_options.overwrite(text="Replace the output file if it exists.")
-    explain: str | None = shared_options.explain()
+    explain: bool = shared_options.explain()
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not math.isfinite(self.tolerance):
-            raise ArgumentError("tolerance is infinite: give a number of pixels, or use --no-verify")
         _ = self.settings  # which checks its values
 
     @cached_property

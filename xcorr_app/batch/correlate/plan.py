@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.batch.correlate.options import CorrelateOptions
-from xcorr_app.batch.shared_options import explains_another, limits_for
 from xcorr_app.correlation.arrangement import engine_dtypes, plane_dtype
 from xcorr_app.correlation.choice import decide_planes
-from xcorr_app.correlation.engines import choose_engine
+from xcorr_app.correlation.engines import choose_engine, limits_of
 from xcorr_app.correlation.find_shifts import handed_dtypes
 from xcorr_app.correlation.pair_peaks import decide_shifts
 from xcorr_app.correlation.problem import problem_of
@@ -64,7 +63,7 @@ class CorrelationPlan:
 
     def decision(self) -> Decision:
         """Decide what makes the planes of a block, or finds peaks; DeviceError where what was asked for cannot run."""
-        settings, limits = self.options.settings, limits_for(self.options, self.device.xp)
+        settings, limits = self.options.settings, limits_of(self.device.xp)
         if settings.normalization == "phase":
             return Decision("fft", reason="phase correlation is computed by the FFT alone")
         types, problem = (self.left.dtype, self.right.dtype, settings.normalization), self.problem()
@@ -74,8 +73,7 @@ class CorrelationPlan:
             decided, _ = decide_shifts(problem, handed_dtypes(*types), settings.normalization, subpixel=subpixel, **how)
         else:
             decided = decide_planes(problem, dtypes=engine_dtypes(*types), **how)
-        if not explains_another(self.options):
-            choose_engine(decided.engine, self.device.xp, problem, settings.kernel_options)
+        choose_engine(decided.engine, self.device.xp, problem, settings.kernel_options)
         return decided
 
     @property
@@ -102,7 +100,7 @@ def plan_correlation(left: Path, right: Path, out: Path, options: CorrelateOptio
     dtype = plane_dtype(np.empty(0, lefts.dtype), np.empty(0, rights.dtype), settings.kernel_options)
     padded = (left_size[0] + right_size[0]) * (left_size[1] + right_size[1])
     at_once = max(1, _ELEMENTS_AT_ONCE // max(math.prod(window.shape), padded))
-    if options.peaks and not options.verify:
+    if options.peaks:
         at_once = max(1, _ELEMENTS_READ_AT_ONCE // max(math.prod(left_size), math.prod(right_size)))
     device = select_device(options.device)
     plan = CorrelationPlan(lefts, rights, left_shape, right_shape, window, dtype, "fft", at_once, device, out, options)

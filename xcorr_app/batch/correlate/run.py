@@ -1,4 +1,4 @@
-"""Two files become a file of correlation planes, or of their peaks; every peak is compared with the FFT reference."""
+"""Two files become a file of correlation planes, or of their peaks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from xcorr_app.batch.correlate.plan import CorrelationPlan, blocks
 from xcorr_app.correlation.find_shifts import find_shifts
 from xcorr_app.correlation.forms import Form
 from xcorr_app.correlation.plane import check_range, cross_correlate
-from xcorr_app.correlation.plane_peaks import Agreement, PlanePeaks, compare_peaks, fft_reference, peaks_of_planes
+from xcorr_app.correlation.plane_peaks import PlanePeaks, peaks_of_planes
 from xcorr_app.errors import LimitError, XcorrError
 from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.io.writing.atomic import atomic_path, atomic_write_text, remove_abandoned
@@ -25,9 +25,11 @@ from xcorr_app.pipeline.stages import own_version, versions
 from xcorr_app.registration.results.frame_table import csv_text
 from xcorr_app.registration.stack.passes import Progress
 
+_NO_PEAK = "has no valid shift: every overlap is constant in one image, or below --min-overlap"
+
 
 class PlaneRecord(NamedTuple):
-    """What is known of one plane: the columns of the ``.csv``. What does not exist, or was not verified, is None."""
+    """What is known of one plane: the columns of the ``.csv``. What does not exist is None."""
 
     left: int
     right: int
@@ -43,11 +45,6 @@ class PlaneRecord(NamedTuple):
     """Whole shift."""
     on_edge: int
     """1 or 0."""
-    reference_dy: float | None
-    reference_dx: float | None
-    """Shift by the FFT reference."""
-    difference_px: float | None
-    """Between the two."""
     problem: str | None
     """Why the plane counts as failed."""
 
@@ -76,7 +73,7 @@ def write_peaks(path: Path, records: Sequence[PlaneRecord], shape: tuple[int, ..
 
 
 def run_correlation(plan: CorrelationPlan, progress: Progress | None = None) -> list[PlaneRecord]:
-    """Compute, compare and write the planes of a plan; returns one record a plane, in the order of the file."""
+    """Compute and write the planes of a plan; returns one record a plane, in the order of the file."""
     records: list[PlaneRecord] = []
     total = math.prod(plan.shape[:-2])
     report = progress or (lambda _stage, _done, _total: None)
@@ -87,9 +84,8 @@ def run_correlation(plan: CorrelationPlan, progress: Progress | None = None) -> 
             rights = plan.right.read().reshape(plan.right_shape)
             report("correlate", 0, total)
             for some_lefts, some_rights in blocks(plan.left_shape, plan.right_shape, plan.pairs_at_once):
-                peaks, agreement = _correlate(plan, lefts[some_lefts], rights[some_rights], write)
-                numbers = _numbers(some_lefts, some_rights, plan.right_shape)
-                records += _records(numbers, peaks, agreement, plan.options.settings.tolerance)
+                peaks = _correlate(plan, lefts[some_lefts], rights[some_rights], write)
+                records += _records(_numbers(some_lefts, some_rights, plan.right_shape), peaks)
                 report("correlate", len(records), total)
     except MemoryError as error:
         if isinstance(error, XcorrError):
@@ -103,10 +99,8 @@ def run_correlation(plan: CorrelationPlan, progress: Progress | None = None) -> 
     return records
 
 
-def _correlate(
-    plan: CorrelationPlan, left: np.ndarray, right: np.ndarray, write: Write | None
-) -> tuple[PlanePeaks, Agreement | None]:
-    """Write the planes of a block, unless peaks alone are wanted; return their peaks, and how the reference agrees."""
+def _correlate(plan: CorrelationPlan, left: np.ndarray, right: np.ndarray, write: Write | None) -> PlanePeaks:
+    """Write the planes of a block, unless peaks alone are wanted; return their peaks."""
     settings = plan.options.settings
     # One left and one right are the smallest case of every left with every right.
     form: Form = "n-to-mn" if len(plan.right_shape) == 4 else "n-to-m"
@@ -116,25 +110,18 @@ def _correlate(
         "normalization": settings.normalization,
         "min_overlap": settings.min_overlap,
         "check_finite": False,
+        "engine": plan.engine,
+        "kernel_options": settings.kernel_options,
     }
-    by: dict[str, Any] = {**how, "engine": plan.engine, "kernel_options": settings.kernel_options}
     sums = settings.normalization == "none"
     if write is None:
-        by |= {"check_finite": sums, "subpixel": settings.subpixel}  # sums of finite values may not fit their type
-        peaks = find_shifts(*operands, form, plan.window, **by).flat()
-    else:
-        planes = cross_correlate(*operands, form, plan.window, **by)
-        if sums:
-            check_range(planes, left, right)
-        peaks = peaks_of_planes(planes, plan.window, settings.subpixel)
-        write(to_host(planes).reshape(-1, *plan.window.shape))
-    agreement = None
-    if plan.options.verify:
-        reference = fft_reference(*operands, form, plan.window, **how)
-        if sums:
-            check_range(reference, left, right)
-        agreement = compare_peaks(peaks, reference, plan.window, settings.subpixel)
-    return peaks, agreement
+        how |= {"check_finite": sums, "subpixel": settings.subpixel}  # sums of finite values may not fit their type
+        return find_shifts(*operands, form, plan.window, **how).flat()
+    planes = cross_correlate(*operands, form, plan.window, **how)
+    if sums:
+        check_range(planes, left, right)
+    write(to_host(planes).reshape(-1, *plan.window.shape))
+    return peaks_of_planes(planes, plan.window, settings.subpixel)
 
 
 def _numbers(lefts: slice, rights: tuple[slice, ...], right_shape: tuple[int, ...]) -> Iterator[tuple[int, int]]:
@@ -145,41 +132,15 @@ def _numbers(lefts: slice, rights: tuple[slice, ...], right_shape: tuple[int, ..
             yield i, i * own + j
 
 
-def _records(
-    numbers: Iterator[tuple[int, int]], peaks: PlanePeaks, agreement: Agreement | None, tolerance: float
-) -> Iterator[PlaneRecord]:
+def _records(numbers: Iterator[tuple[int, int]], peaks: PlanePeaks) -> Iterator[PlaneRecord]:
     """What is known of the planes of a block."""
     none = (None, None)
     for i, pair in enumerate(numbers):
         exists = bool(np.isfinite(peaks.value[i]))
-        confirmed = agreement is not None and bool(np.isfinite(agreement.reference.value[i]))
         shift, peak = (peaks.shift[i].tolist(), peaks.peak[i].tolist()) if exists else (none, none)
         heights = (float(peaks.value[i]), float(peaks.ratio[i])) if exists else none
-        reference = agreement.reference.shift[i].tolist() if agreement is not None and confirmed else none
-        difference = float(agreement.difference[i]) if agreement is not None and confirmed and exists else None
-        problem = _problem(peaks, agreement, i, tolerance)
-        values = (*pair, *shift, *heights, *peak, int(peaks.on_edge[i]), *reference, difference, problem)
-        yield PlaneRecord._make(values)
-
-
-def _problem(peaks: PlanePeaks, agreement: Agreement | None, i: int, tolerance: float) -> str | None:
-    """Why a plane counts as failed; None where it does not."""
-    if not np.isfinite(peaks.value[i]):
-        found = agreement is not None and np.isfinite(agreement.reference.value[i])
-        return "has no valid shift" + (
-            ", the FFT reference has" if found else ": every overlap is constant in one image, or below --min-overlap"
-        )
-    if agreement is None or agreement.holds(tolerance)[i]:
-        return None
-    if not np.isfinite(agreement.reference.value[i]):
-        return "has a peak, the FFT reference has no valid shift"
-    difference = agreement.difference[i]
-    if difference > tolerance:
-        return (
-            f"its peak is {difference:.3g} px from the FFT reference's, more than --tolerance {tolerance:g}; "
-            f"the reference is {max(0.0, agreement.lead[i]):.1e} of its height lower there"
-        )
-    return f"the FFT reference differs by {agreement.value_error[i]:.2g} of its height at the peak"
+        problem = None if exists else _NO_PEAK
+        yield PlaneRecord._make((*pair, *shift, *heights, *peak, int(peaks.on_edge[i]), problem))
 
 
 def _facts(plan: CorrelationPlan) -> dict[str, Any]:

@@ -21,7 +21,7 @@ class FieldOptions(StackOptions):
 
     formats: tuple[str, ...] = option(
         ("csv",),
-        "Files of each field: table, VTK legacy text, NetCDF 3, NumPy archive, OME-TIFF. May be given several times.",
+        "Files of each field: table, NumPy archive, OME-TIFF. May be given several times.",
         OneOf(choices.FIELD_FORMATS),
         flags=("--format",),
         gather=values.names_of(choices.FIELD_FORMATS),

@@ -47,7 +47,6 @@ class FilterOptions(NamedKernelOptions):
         OneOf(choices.BOUNDARIES),
         group="Filters",
         brief=True,
-        former={"mode": "{old}"},
     )
     cval: float = option(
         0.0,

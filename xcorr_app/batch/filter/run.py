@@ -10,7 +10,7 @@ import numpy as np
 
 from xcorr_app.batch.filter.choice import FilterBank
 from xcorr_app.batch.filter.options import FilterOptions
-from xcorr_app.batch.shared_options import explains_another, limits_for
+from xcorr_app.correlation.engines import limits_of
 from xcorr_app.decision import Decision
 from xcorr_app.errors import ArgumentError, DamagedFileError, ShapeError
 from xcorr_app.filtering.choice import check_device_engine, decide_filter
@@ -46,8 +46,6 @@ class Filter(OneFile[FilterOptions]):
         """Choose the device, and refuse an engine that cannot run there or on such taps, before any image is read."""
         device = Device(np, "CPU") if options.device == "auto" and options.engine == "opencv" else None
         device = device or select_device(options.device)
-        if explains_another(options):
-            return device
         options.computes_on(device, engine=options.engine if options.engine == "reuse" else "auto")
         if device.xp is not np and options.engine == "opencv":
             raise ArgumentError(f"engine {options.engine!r} runs on the CPU: leave --device {options.device} out")
@@ -247,7 +245,7 @@ def _result_axes(metadata: StackMetadata) -> str:
 def _decision(metadata: StackMetadata, options: FilterOptions, xp: Any) -> Decision:
     """What filters the planes of a stack."""
     rows, columns = metadata.shape[-2:]
-    bank, limits = options.choice.bank, limits_for(options, xp)
+    bank, limits = options.choice.bank, limits_of(xp)
     pixels = rows * columns * (1 if bank is None else len(bank.filters))
     together = Pass(metadata.planes, pixels, on_device=limits is not None).images_at_once
     if bank is not None:

@@ -11,9 +11,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from xcorr_app.batch import choices
-from xcorr_app.batch.shared_options import limits_for
 from xcorr_app.batch.unmix.options import UnmixOptions
+from xcorr_app.correlation.engines import limits_of
 from xcorr_app.decision import Decision
 from xcorr_app.errors import ArgumentError, InputError
 from xcorr_app.filtering.array_choice import decide_mixing
@@ -24,7 +23,7 @@ from xcorr_app.filtering.unmix import checked_matrix, mixed_type, unmix_counted
 from xcorr_app.gpu.pointwise.blocking_options import AS_PUBLISHED, BlockingOptions
 from xcorr_app.gpu.pointwise.planner import plan_pointwise
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array
-from xcorr_app.gpu.runtime.limits import limits_by_name
+from xcorr_app.gpu.runtime.limits import H200
 from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import Discovery, SeriesSpec, Source, StackMetadata, discover, scan_file
 from xcorr_app.io.matrices import read_matrix, read_spectra
@@ -131,7 +130,7 @@ class Unmix(OneFile[UnmixOptions]):
         Without a device that plan is one for an H200.
         """
         stack, options, matrix = self._stack(spec), self.options, self._mixing.matrix
-        limits, pixels = limits_for(options, self.device.xp), math.prod(stack.metadata.shape[-2:])
+        limits, pixels = limits_of(self.device.xp), math.prod(stack.metadata.shape[-2:])
         how: Any = {"density": options.by_density, "clip": options.clip, "named": mixing_name(options.asked_kernel)}
         types = stack.source.metadata.dtype, stack.metadata.dtype
         decided = decide_mixing(*types, matrix.shape, 1, pixels, limits, **how)
@@ -139,7 +138,7 @@ class Unmix(OneFile[UnmixOptions]):
             return decided
         blocking = options.asked_kernel if isinstance(options.asked_kernel, BlockingOptions) else AS_PUBLISHED
         filters, channels = matrix.shape
-        planned = plan_pointwise(filters, channels, pixels, limits or limits_by_name(choices.DEVICES[0]), blocking)
+        planned = plan_pointwise(filters, channels, pixels, limits or H200, blocking)
         lines = ["Plan of dynamic blocking (kernel pointwise):", *planned.explain().splitlines()]
         return replace(decided, reason="\n  ".join([decided.reason, *lines]))
 

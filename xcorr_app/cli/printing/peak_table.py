@@ -37,9 +37,9 @@ def print_peaks(console: Console, planes: Sequence[PlaneRecord], *, every: bool,
     """One line a plane, the first 20 unless `every` is set; `ratio` adds how far the peak stands above the second."""
     shown = planes if every else planes[:_SHOWN]
     heights = ("score", "ratio") if ratio else ("value",)
-    table = new_table("left", "right", "peak", "sub-pixel", *heights, "FFT reference", "difference", last=[""])
+    table = new_table("left", "right", "peak", "sub-pixel", *heights, last=[""])
     for plane in shown:
-        remark = "no peak" if plane.dy is None else "disagrees" if plane.problem else "edge" * plane.on_edge
+        remark = "no peak" if plane.problem else "edge" * plane.on_edge
         numbers = (_number(plane.score, "{:.6g}"), _number(plane.ratio, "{:.3g}"))[: len(heights)]
         table.add_row(
             str(plane.left),
@@ -47,8 +47,6 @@ def print_peaks(console: Console, planes: Sequence[PlaneRecord], *, every: bool,
             _pair(plane.peak_dy, plane.peak_dx, 0),
             _pair(plane.dy, plane.dx, 3),
             *numbers,
-            _pair(plane.reference_dy, plane.reference_dx, 3),
-            _number(plane.difference_px, "{:.1e} px"),
             Text(remark, style="red" if plane.problem else "yellow"),
         )
     # As wide as it must be: a terminal folds lines that are too long, a table cut to its width would lose digits.
@@ -64,7 +62,7 @@ def failures_of(planes: Sequence[PlaneRecord]) -> list[tuple[str, str]]:
 
 
 def print_verdict(console: Console, plan: CorrelationPlan, planes: Sequence[PlaneRecord]) -> None:
-    """What is wrong, what agrees, and where the planes are."""
+    """What is wrong, and where the planes are."""
     if edges := sum(plane.on_edge for plane in planes):
         say(console, f"edge ({edges} x): no valid shifts beyond the peak on one side; the true one may be there.")
     failed, total = failures_of(planes), f"{len(planes)} plane{'s' * (len(planes) != 1)}"
@@ -72,13 +70,8 @@ def print_verdict(console: Console, plan: CorrelationPlan, planes: Sequence[Plan
         say(console, f"{name}: {problem}", style="red")
     if len(failed) > _SHOWN:
         say(console, f"... and {len(failed) - _SHOWN} more planes failed", style="red")
-    largest = max((plane.difference_px or 0.0 for plane in planes), default=0.0)
     if failed:
         say(console, f"{len(failed)} of {total} failed.", style="red")
-    elif plan.options.verify:
-        say(console, f"{total} checked against the float64 FFT: largest difference {largest:.1e} px.", style="green")
-    else:
-        say(console, f"{total}, not checked against the FFT.")
     say(console, f"{'Peaks' if plan.options.peaks else 'Planes'}: {plan.out}")
 
 

@@ -21,9 +21,7 @@ def axis_overlap(left_size: int, right_size: int, shifts: Indices) -> tuple[Boun
     start = np.clip(-shifts, 0, right_size)
     stop = np.clip(left_size - shifts, start, right_size)
     empty = stop <= start
-    left_start = np.where(empty, 0, start + shifts)
-    left_stop = np.where(empty, 0, stop + shifts)
-    return (left_start, left_stop), (start, stop)
+    return (np.where(empty, 0, start + shifts), np.where(empty, 0, stop + shifts)), (start, stop)
 
 
 @dataclass(frozen=True)
@@ -104,9 +102,5 @@ class Strips:
 def _edges(bounds: Bounds, size: int, longest: int) -> NDArray[np.int32]:
     """All bounds in order, with further edges where a gap is longer than `longest`."""
     edges = np.unique(np.concatenate([*bounds, [0, size]]))
-    starts, gaps = edges[:-1], np.diff(edges)
-    pieces = [
-        start + gap * np.arange(count) // count
-        for start, gap, count in zip(starts, gaps, -(-gaps // longest), strict=True)
-    ]
-    return np.concatenate([*pieces, [size]]).astype(np.int32)
+    pieces = np.append(0, np.cumsum(-(-np.diff(edges) // longest)))
+    return np.asarray(np.interp(np.arange(pieces[-1] + 1), pieces, edges) + 1e-6, dtype=np.int32)

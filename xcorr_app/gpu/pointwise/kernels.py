@@ -11,7 +11,7 @@ from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS
 from xcorr_app.gpu.pointwise.problem import MAX_ELEMENTS, PointwiseProblem
 from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.launch import Launch, ceil_div
-from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES, DeviceLimits
+from xcorr_app.gpu.runtime.limits import H200, DeviceLimits
 
 _FMA_OF_BLOCKING, _PIXELS_OF_BLOCKING = 1e8, 1024
 """Up to so many multiply-adds, of so many pixels or more, `blocking` takes .15 to .76 of the time of CuPy's ``matmul``
@@ -107,7 +107,7 @@ def pointwise_launch(
     kernel: str = "auto",
     *,
     alignment: int = 16,
-    limits: DeviceLimits = KNOWN_DEVICES["h200"],
+    limits: DeviceLimits = H200,
     tuning: Tuning = None,
 ) -> Launch:
     """Choose grid and defines of a kernel of the table; of ``"auto"`` that of `kernel_for`, else `blocking`."""

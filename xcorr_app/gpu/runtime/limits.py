@@ -6,8 +6,6 @@ import functools
 import importlib
 from dataclasses import dataclass
 
-from xcorr_app.errors import ArgumentError
-
 _FAST_FLOAT64 = (60, 70, 80, 90, 100)
 """Compute capabilities that add in float64 at half the rate of float32."""
 
@@ -66,25 +64,8 @@ class DeviceLimits:
         return f"the device has compute capability {found}; tensor cores for half precision with it need 8.0"
 
 
-_HOPPER = DeviceLimits(132, 232448, shared_bytes_per_multiprocessor=233472, compute_capability=90)
-
-KNOWN_DEVICES = {
-    "h200": _HOPPER,
-    "h100": _HOPPER,
-    "a100": DeviceLimits(108, 166912, shared_bytes_per_multiprocessor=167936),
-    "rtx4090": DeviceLimits(128, 101376, shared_bytes_per_multiprocessor=102400, compute_capability=89),
-    "t4": DeviceLimits(
-        40, 65536, shared_bytes_per_multiprocessor=65536, shared_bytes_reserved=0, compute_capability=75
-    ),
-}
-"""What their drivers answer, for plans on a machine without them."""
-
-
-def limits_by_name(name: str) -> DeviceLimits:
-    """Return the limits of a device of `KNOWN_DEVICES`; raise ArgumentError for another name."""
-    if name.lower() not in KNOWN_DEVICES:
-        raise ArgumentError(f"the limits of {name!r} are not known: choose from {', '.join(KNOWN_DEVICES)}")
-    return KNOWN_DEVICES[name.lower()]
+H200 = DeviceLimits(132, 232448, shared_bytes_per_multiprocessor=233472, compute_capability=90)
+"""What its driver answers, for plans on a machine without one."""
 
 
 @functools.cache

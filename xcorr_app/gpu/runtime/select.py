@@ -9,6 +9,7 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import ModuleType
+from warnings import catch_warnings
 
 import numpy as np
 
@@ -96,6 +97,9 @@ def _cuda(number: int) -> Device:
             cupy.cuda.Device(number).use()
             # A device can be listed and yet refuse work: taken by another process, or too old for the kernels.
             cupy.arange(2).sum().item()
+            with catch_warnings(action="ignore", category=FutureWarning):  # CuPy calls the function experimental
+                # Of the 16 plans of transforms that a thread keeps otherwise none would be left for the next stack.
+                cupy.fft.config.get_plan_cache().set_size(64)
     except Exception as error:
         raise DeviceError(f"device cuda:{number} cannot be used ({error}); the CPU can: --device cpu") from error
     if number >= count:

@@ -94,7 +94,7 @@ def _folder_groups(folder: Path) -> list[Group]:
     ]
     if not groups:
         raise InputError(
-            f"{folder}: holds no TIFF or PNG file (nor LSM, BMP, JPEG, .npy, OME-Zarr), nor do the folders in it"
+            f"{folder}: holds no TIFF or PNG file (nor BMP, JPEG, .npy, OME-Zarr), nor do the folders in it"
             + described_others(others)
         )
     return groups

@@ -19,7 +19,6 @@ from xcorr_app.io.names import split_inner
 from xcorr_app.io.ome_zarr.zarr_image import is_zarr, scan_zarr
 from xcorr_app.io.opened import opened, parsing, stamp
 from xcorr_app.io.source import ImageFile, StackMetadata
-from xcorr_app.io.tiff.lsm import is_lsm, scan_lsm
 from xcorr_app.io.tiff.ome import is_ome, with_one_channel
 from xcorr_app.io.tiff.ome_set import is_set, scan_ome_set
 from xcorr_app.io.tiff.pages import is_colour
@@ -77,6 +76,7 @@ def described_others(paths: Iterable[Path]) -> str:
 
 
 _DESCRIPTION = 270
+_LSM_INFO = 34412
 _SHOWN = 5
 
 
@@ -92,7 +92,7 @@ _KINDS: tuple[tuple[bytes, Callable[..., ImageFile]], ...] = (
 
 
 def scan_file(path: Path, limits: Limits | None = None, *, colour: bool = False) -> ImageFile:
-    """Check one TIFF, LSM, PNG, BMP, JPEG, ``.npy`` or OME-Zarr file, or one of `formats`; no pixel is read.
+    """Check one TIFF, PNG, BMP, JPEG, ``.npy`` or OME-Zarr file, or one of `formats`; no pixel is read.
 
     Colour images are refused unless `colour` asks for them, and then have three samples a pixel. Whatever a parser
     raises is a `DamagedFileError` of the file.
@@ -126,8 +126,10 @@ def _scan_tiff(path: Path, limits: Limits, *, colour: bool) -> ImageFile:
     with opened(path) as descriptor:
         reader = DirectoryReader(descriptor, path)
         first = reader.directory_at(reader.first) if reader.first else Directory(0, 0, {})
-        if is_lsm(first):
-            return scan_lsm(path, limits)
+        if _LSM_INFO in first.tags:
+            raise InputError(
+                f"{path}: is a Zeiss LSM file; convert it to OME-TIFF with Fiji (Bio-Formats) or bfconvert"
+            )
         description = reader.content(first, _DESCRIPTION)
         if is_set(path, description):
             return scan_ome_set(path, description, limits)

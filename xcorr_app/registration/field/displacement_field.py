@@ -157,7 +157,7 @@ def _prepared(image: Array, valid: Array | None, name: str) -> Array:
     values, damaged = centred(image[None], None if valid is None else valid[None])
     if bool(damaged[0]):
         raise ArgumentError(f"the {name} image holds NaN or infinite values: mask them, or replace them")
-    level = max(abs(float(image.max())), abs(float(image.min()))) if valid is None else 0.0
-    if not float(abs(values).max()) > _FLATTEST * level:
+    low, high = float(image.min()), float(image.max())
+    if not bool(values.any()) or (valid is None and not high - low > _FLATTEST * max(abs(low), abs(high))):
         raise ArgumentError(f"the {name} image is flat: there is no pattern to follow")
     return values[0]

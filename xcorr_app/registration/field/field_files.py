@@ -1,4 +1,4 @@
-"""Displacement fields in files that other programs read: CSV, VTK legacy text, NetCDF 3, NumPy archives, OME-TIFF."""
+"""Displacement fields in files that other programs read: CSV, NumPy archives, OME-TIFF."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ from xcorr_app.registration.results.result_files import write_whole
 
 Floats = NDArray[np.float64]
 
-ENDINGS = {"csv": ".csv", "vtk": ".vtk", "nc": ".nc", "npz": ".npz", "ome-tiff": ".ome.tif"}
+ENDINGS = {"csv": ".csv", "npz": ".npz", "ome-tiff": ".ome.tif"}
 """Of the names of files, by the name of their format."""
 
 
 Table = dict[str, NDArray[np.float64]]
 """Every number of every point of a field, (gy, gx) each, by the name it has in files."""
-_UNITS = {"dy": "pixel", "dx": "pixel", "sigma_y": "pixel", "sigma_x": "pixel"}
 _FLAGS = ("replaced", "masked")
 _IN_IMAGES = ("dy", "dx", "sigma_y", "sigma_x", "replaced")
 
@@ -33,7 +32,7 @@ def save(rows: Floats, columns: Floats, values: Table, path: Path) -> None:
     kind = next((kind for kind, ending in ENDINGS.items() if path.name.lower().endswith(ending)), None)
     if kind is None:
         raise ArgumentError(f"{path}: fields are written to {', '.join(ENDINGS.values())}")
-    write = {"csv": _csv, "vtk": _vtk, "nc": _netcdf, "npz": _npz, "ome-tiff": _ome_tiff}[kind]
+    write = {"csv": _csv, "npz": _npz, "ome-tiff": _ome_tiff}[kind]
     write_whole(path, write(rows, columns, values))
 
 
@@ -51,43 +50,6 @@ def _csv(rows: Floats, columns: Floats, values: Table) -> bytes:
 def _shown(value: float) -> str:
     """Seven digits, empty where there is no number."""
     return f"{value:.7g}" if np.isfinite(value) else ""
-
-
-def _vtk(rows: Floats, columns: Floats, values: Table) -> bytes:
-    """A rectilinear grid; x are columns, y rows, which VTK draws upwards."""
-    width, height = columns.size, rows.size
-    lines = ["# vtk DataFile Version 3.0", "displacement in pixels, y downwards", "ASCII", "DATASET RECTILINEAR_GRID"]
-    lines.append(f"DIMENSIONS {width} {height} 1")
-    for axis, places in (("X", columns), ("Y", rows), ("Z", np.zeros(1))):
-        lines += [f"{axis}_COORDINATES {places.size} double", " ".join(f"{place:g}" for place in places)]
-    lines += [f"POINT_DATA {width * height}", "VECTORS displacement double"]
-    lines += [f"{x:.7g} {y:.7g} 0" for y, x in zip(values["dy"].flat, values["dx"].flat, strict=True)]
-    for name, of in values.items():
-        if name not in ("dy", "dx"):
-            lines += [f"SCALARS {name} double 1", "LOOKUP_TABLE default", *(f"{value:.7g}" for value in of.ravel())]
-    return ("\n".join(lines) + "\n").encode()
-
-
-def _netcdf(rows: Floats, columns: Floats, values: Table) -> bytes:
-    from scipy.io import netcdf_file
-
-    content = io.BytesIO()
-    content.close, close = lambda: None, content.close  # type: ignore[method-assign]  # the writer closes what it wrote
-    file = netcdf_file(content, "w", version=1)
-    for name, places in (("row", rows), ("column", columns)):
-        file.createDimension(name, places.size)
-        variable = file.createVariable(name, "d", (name,))
-        variable[:] = places
-        variable.units = "pixel"
-    for name, of in values.items():
-        variable = file.createVariable(name, "d", ("row", "column"))
-        variable[:] = of
-        variable.units = _UNITS.get(name, "1")
-    file.flush()
-    data = content.getvalue()
-    file.close()
-    close()
-    return data
 
 
 def _npz(rows: Floats, columns: Floats, values: Table) -> bytes:

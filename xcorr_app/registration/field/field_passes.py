@@ -23,7 +23,7 @@ from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
 from xcorr_app.registration.warping.device_warp import ndimage_of
 from xcorr_app.registration.warping.grid import Grid, pixel_bases, with_edges
-from xcorr_app.registration.warping.warp import at_every_pixel, places_of
+from xcorr_app.registration.warping.warp import at_every_pixel, inside_frame, places_of
 
 Floats = NDArray[np.float64]
 
@@ -51,12 +51,9 @@ def compared(
 ) -> DisplacementField:
     """Compare all windows of a grid, the second image seen through what was found before."""
     first, second = images
-    xp, predicted = array_namespace(first), np.zeros((*grid.shape, 2))
+    predicted = np.zeros((*grid.shape, 2))
     if before is not None:
-        pixels = _at_pixels(before, grid, first.shape)
-        places, splines = places_of(xp.asarray(pixels, dtype=np.float32)), coefficients(second[None])[0]
-        second = ndimage_of(xp).map_coordinates(splines, places, order=3, mode="nearest", prefilter=False)
-        predicted = _at_points(pixels, grid)
+        second, _, predicted = _seen_through(before, grid, second)
     place, window = grid.firsts, grid.rows.window
     masked = np.zeros(grid.shape, dtype=bool) if valid is None else _share(valid, grid) < MIN_SEEN
 
@@ -66,7 +63,7 @@ def compared(
         back = None if before is None else Windows(second, part, window, reach, valid)
         return match_windows([Search(windows, second, np.zeros_like(part))], back)
 
-    walk = Pass(len(place), (window + 2 * reach) ** 2, xp is not np)
+    walk = Pass(len(place), (window + 2 * reach) ** 2, array_namespace(first) is not np)
     match = WindowMatch.joined(list(walk.over("windows", job)))
     measured = match.shift.reshape(*grid.shape, 2) + predicted
     with np.errstate(invalid="ignore"):
@@ -102,14 +99,18 @@ def refined(
 
     `how`: windows move as one (``shift``), or are strained (``icgn``); ``none`` leaves vectors as they are.
     """
-    shape, known = grid.shape, ~field.replaced & ~field.masked
-    if how == "shift":
-        start, slopes = np.where(known[..., None], field.displacement, np.nan), None
-    else:
+    (first, second), shape, known = images, grid.shape, ~field.replaced & ~field.masked
+    start, slopes = np.where(known[..., None], field.displacement, np.nan), None
+    if how == "none":
+        # All pixels at once: windows overlap.
+        second, seen, _ = _seen_through(field, grid, second)
+        start, valid = np.zeros_like(start), seen if valid is None else seen & valid
+    elif how == "icgn":
         start = _filled(field, np.asarray(np.isfinite(field.displacement).all(axis=2)))
         slopes = slopes_of(start, field.rows, field.columns).reshape(-1, 2, 2)
-    window = grid.rows.window
-    found = refine_windows(images, grid.firsts, window, start.reshape(-1, 2), slopes, valid, moves=how != "none")
+    found = refine_windows(
+        [first, second], grid.firsts, grid.rows.window, start.reshape(-1, 2), slopes, valid, moves=how != "none"
+    )
     converged = found.converged.reshape(shape) & ~field.masked
     vectors = np.where(converged[..., None], found.motion[:, :2, 2].reshape(*shape, 2), field.displacement)
     score = np.where(converged, found.score.reshape(shape), field.score)
@@ -134,24 +135,24 @@ def _filled(field: DisplacementField, known: NDArray[np.bool_]) -> Floats:
     return filled
 
 
-def _at_pixels(field: DisplacementField, grid: Grid, shape: tuple[int, int]) -> Floats:
-    """The displacement (2, Y, X) that a pass starts from: smooth, and carried on to the edges of the frame."""
+def _seen_through(field: DisplacementField, grid: Grid, image: Array) -> tuple[Array, Array, Floats]:
+    """An image (Y, X) moved by a field, which of its pixels lie in it, and the displacement (gy, gx, 2) of windows.
+
+    The displacement is smooth, and carried on to the edges of the frame.
+    """
     rows, columns = (with_edges(axis) for axis in (grid.rows, grid.columns))
-    at = np.stack(np.meshgrid(rows, columns, indexing="ij"), axis=2).reshape(-1, 2)
+    at = np.stack(np.meshgrid(rows, columns, indexing="ij"), axis=2)
     known = np.isfinite(field.displacement).all(axis=2)
     values = field.displacement[known]
-    nodes = local_linear(_places(field)[known], values, np.ones(len(values)), at, 0.5 * _spacing(field))
-    shaped = nodes.T.reshape(2, rows.size, columns.size), pixel_bases(rows, columns, shape)
-    return np.asarray(at_every_pixel(*shaped))
-
-
-def _at_points(pixels: Floats, grid: Grid) -> Floats:
-    """A displacement (2, Y, X) in the middles of windows, which lie between pixels where windows are even."""
-    (top, bottom), (left, right) = (
-        [turned(axis.middles).astype(np.intp) for turned in (np.floor, np.ceil)] for axis in (grid.rows, grid.columns)
-    )
-    corners = [pixels[:, rows][:, :, columns] for rows in (top, bottom) for columns in (left, right)]
-    return np.moveaxis(np.mean(corners, axis=0), 0, 2)
+    nodes = local_linear(
+        _places(field)[known], values, np.ones(len(values)), at.reshape(-1, 2), 0.5 * _spacing(field)
+    ).reshape(at.shape)
+    xp, bases = array_namespace(image), pixel_bases(rows, columns, image.shape)
+    places = places_of(xp.asarray(at_every_pixel(np.moveaxis(nodes, 2, 0), bases), dtype=np.float32))
+    splines = coefficients(image[None])[0]
+    moved = ndimage_of(xp).map_coordinates(splines, places, order=3, mode="nearest", prefilter=False)
+    of_windows = np.ix_(np.isin(rows, grid.rows.middles), np.isin(columns, grid.columns.middles))
+    return moved, inside_frame(places, image.shape), nodes[of_windows]
 
 
 def _places(field: DisplacementField) -> Floats:
@@ -160,8 +161,7 @@ def _places(field: DisplacementField) -> Floats:
 
 def _spacing(field: DisplacementField) -> float:
     """Pixels between neighbours, the larger of both axes."""
-    steps = [float(np.diff(axis).mean()) for axis in (field.rows, field.columns) if axis.size > 1]
-    return max(steps, default=1.0)
+    return max((float(np.diff(axis).mean()) for axis in (field.rows, field.columns) if axis.size > 1), default=1.0)
 
 
 def _share(valid: Array, grid: Grid) -> Floats:

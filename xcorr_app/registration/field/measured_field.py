@@ -112,7 +112,7 @@ class DisplacementField:
     def save(self, path: Path | str) -> None:
         """Write the field to a file, which is replaced if it exists.
 
-        By the ending of its name: ``.csv``, ``.vtk`` (legacy text), ``.nc`` (NetCDF 3), ``.npz`` or ``.ome.tif``
+        By the ending of its name: ``.csv``, ``.npz`` or ``.ome.tif``
         (OME-TIFF of the channels dy, dx, sigma_y, sigma_x and replaced, whose pixel is the step of the grid).
 
         Raises

@@ -142,8 +142,9 @@ class _Refining:
         fits = self._pyramid.refined([smoothed(frames, self._sigma)], np.arange(len(frames)), motion, counts)
         with np.errstate(invalid="ignore"):
             near = (np.abs(fits.motion[:, :2, 2] + shift) < FARTHEST).all(axis=1) & fits.converged
-            variance = np.diagonal(fits.covariance, axis1=1, axis2=2)
-            sigma = np.sqrt(variance + AT_EDGES**2 / np.maximum(fits.pixels, 1)[:, None])
+            variance, at_edges = np.diagonal(fits.covariance, 0, 1, 2), AT_EDGES**2 / np.maximum(fits.pixels, 1)
+            # Of a place that the solver leaves nothing is known.
+            sigma = np.where(near[:, None], np.sqrt(variance + at_edges[:, None]), np.inf)
         if self._method == "gaussian":
             shift = np.where(near[:, None], -fits.motion[:, :2, 2], shift)
         return np.where(known, np.where(inner, shift, peak), np.nan), np.where(inner, sigma, np.nan)

@@ -118,7 +118,7 @@ class MotionResult(FrameResult):
     def _stand_out(self, others: NDArray[np.float64]) -> NDArray[np.bool_]:
         """(T,) whether motions, uncertain and no more, are expected to be nearer to the truth than `others`."""
         off = corner_moves(about_middle(self.matrices, self.shape) - about_middle(others, self.shape), self.shape)
-        of_angle = np.radians(np.nan_to_num(self.sigma_angle)) * np.hypot(*self.shape) / 2
+        of_angle = np.radians(np.nan_to_num(self.sigma_angle, posinf=np.inf)) * np.hypot(*self.shape) / 2
         # What is expected of off**2 is the sum of the squared errors of the two, of which that of the motion is known.
         nearer = off**2 > 2 * (self.sigma.max(axis=1) ** 2 + of_angle**2)
         return np.asarray(nearer & [flags == (UNCERTAIN,) for flags in self.flags])

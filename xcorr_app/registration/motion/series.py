@@ -23,6 +23,7 @@ from xcorr_app.registration import quality
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.whole_frames import OTHERS, FrameMotion, MotionMeasurement, motion_of
 from xcorr_app.registration.solver.basis import corner_moves
+from xcorr_app.registration.solver.whole_frames import centred
 from xcorr_app.registration.stack.frames import Frames
 from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.registration.warping.matrices import Matrix, about_corner
@@ -85,13 +86,14 @@ def _unmoved(measuring: MotionMeasurement) -> tuple[list[FrameMotion], list[int]
     found, known, size = [], [], len(measuring.basis.numbers)
     for t in range(measuring.frames.count):
         chunk = measuring.frames.read(t, t + 1)
+        values, damaged = centred(chunk.frames)
         if chunk.unreadable:
             found.append(FrameMotion(flags=(quality.UNREADABLE,), unreadable=chunk.unreadable[t]))
-        elif bool((chunk.frames[0] != chunk.frames[0, :1, :1]).any()):
+        elif bool(values.max() > values.min()):
             found.append(FrameMotion(np.eye(3), 1.0, np.zeros((size, size)), 1.0))
             known.append(t)
         else:
-            found.append(FrameMotion(flags=(quality.FLAT,)))
+            found.append(FrameMotion(flags=(quality.NON_FINITE, quality.FLAT) if bool(damaged[0]) else (quality.FLAT,)))
     return found, known
 
 
@@ -147,8 +149,7 @@ def _against_others(
 
 def _sure(found: list[FrameMotion]) -> list[Matrix]:
     """Motions of the frames that nothing speaks against."""
-    doubtful = quality.DOUBTFUL | quality.FAILED
-    return [one.motion for one in found if one.motion is not None and not set(one.flags) & doubtful]
+    return [one.motion for one in found if one.motion is not None and quality.is_trusted(one.flags)]
 
 
 def _mean(motions: list[Matrix]) -> Matrix:

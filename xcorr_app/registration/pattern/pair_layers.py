@@ -37,8 +37,8 @@ _RISE, _HOLDS = 0.25, 0.742
 _BY_CHANCE, _OF_NOISE = 1e-4, 1e-2
 """Probability by which one layer passes for two, which each power of the other and its shift make likelier; and by
 which noise shows as much as a ring that counts."""
-_FULL = 0.9999
-"""The largest coherence."""
+_FULL, _EMPTY = 0.9999, 1e-14
+"""The largest coherence; and the smallest power of a cell over that of the strongest."""
 _STEPS, _LONGEST, _SETTLED = 25, 1.5, 0.1
 """Of Gauss and Newton; pixels that one takes at most; gain of the last."""
 _RIDGE = 1e-6
@@ -114,7 +114,9 @@ class PairCells:
         sums = sums_over_cells(images[:1], images[1:], start[None], lattice, _RISE * min(shape))
         left, right, cross = (to_host(each)[0, inside] for each in sums)
         ring, k = lattice.ring[inside] - 1, np.stack([lattice.y[inside], lattice.x[inside]])
-        a, b = (np.maximum(np.bincount(ring, each) / np.bincount(ring), 1e-300) for each in (left, right))
+        # Of a cell that is empty single precision knows no more.
+        left, right = (np.maximum(each, _EMPTY * max(each.max(), 1e-99)) for each in (left, right))
+        a, b = (np.bincount(ring, each) / np.bincount(ring) for each in (left, right))
         # Where power falls steeply a cell lies nearer to the middle, and holds fewer values.
         side = 2 * np.pi / CELLS
         falls = np.gradient(np.log(a * b) / 2, side)[ring]

@@ -59,17 +59,23 @@ def against_template(
     origin, image = measurement.prepared.first_usable(range(begin, measurement.frames.count))
     begun_with, notes = f"frame {origin}" if begin else f"first frame ({origin})", instead(begin, origin)
     measured, known = measurement.run(FixedImage(image), none), measurement.xp.ones(image.shape, dtype=bool)
-    begun, one, named = measured, FixedImage(image), f"{begun_with}, for a template"
+    pair, begun = measured.usable.sum() == 2, measured
+    one, named = FixedImage(image), f"{begun_with}, for a template"
 
-    def against_one(why: str) -> Outcome:
+    def against_one(*why: str) -> Outcome:
         found = measurement.run(one, verified) if verified.any() else begun
         if from_mean:
-            others = np.arange(verified.size) != origin
-            found.sigma[origin] = np.nanmedian(found.sigma[others], axis=0)
+            others = np.delete(found.sigma, origin, axis=0)
+            known = others[np.isfinite(others).all(axis=1)]
+            found.sigma[origin] = np.median(known, axis=0) if len(known) else np.nan
+            found.sigma *= 0.5 if pair else 1.0
             _move_origin(found, _mean_place(found, settings))
-        return found, named, (*notes, why)
+        return found, named, (*notes, *why)
 
-    if 2 * (measured.partial | measured.reweighted).sum() > measured.usable.sum() >= 2:
+    if pair:
+        # A template of two frames is one of them, which interpolation would only make worse.
+        return against_one()
+    if 2 * (measured.partial | measured.reweighted).sum() > measured.usable.sum() > 2:
         # Aligned by the scene, the mean shows whatever else moves as a blur that no shift explains.
         return against_one(_WOULD_BLUR)
     # Of zero mean and unit deviation, so that the template is, too.
@@ -84,8 +90,7 @@ def against_template(
             measured, begun_with, (image, known) = by_mean, "their mean as they lie", mean.mean()
     began = shifts = measured.shifts.copy()
     part = frames_to_average(measured, settings)
-    centre = np.zeros(2)
-    change, rounds = np.inf, 0
+    change, rounds, centre = np.inf, 0, np.zeros(2)
     template: MeanOfOthers | None = None
     while rounds < _MAX_ROUNDS and part.sum() >= 2:
         rounds += 1
@@ -96,8 +101,7 @@ def against_template(
         new = measured.shifts + centre
         new = new - _median((new - shifts)[part])
         before, part = part, frames_to_average(measured, settings)
-        both = part & before
-        change = float(np.nanmax(np.abs(new - shifts)[both], initial=0.0))
+        change = float(np.nanmax(np.abs(new - shifts)[part & before], initial=0.0))
         shifts = new
         if change <= _CONVERGED and (part == before).all():
             break
@@ -134,9 +138,8 @@ def against_template(
 
 def instead(wanted: int, number: int) -> tuple[str, ...]:
     """Say that a frame takes the place of the one that was asked for, where it does."""
-    if number == wanted:
-        return ()
-    return (f"Frame {wanted} cannot be a reference (unreadable or flat): frame {number} is used.",)
+    why = f"Frame {wanted} cannot be a reference (unreadable or flat): frame {number} is used."
+    return () if number == wanted else (why,)
 
 
 def frames_to_average(measured: Measured, settings: Settings) -> NDArray[np.bool_]:

@@ -106,7 +106,7 @@ def compared(reference: Array, warped: Array, weight: Array, *, attenuated: bool
     one, other = centred(warped), centred(reference)
     both, own, power = dots(one, other), dots(one, one), dots(other, other)
     score = np.where((own > 0) & (power > 0), both / np.sqrt(np.maximum(own * power, 1e-300)), np.nan)
-    gain = np.sqrt(power / np.maximum(own, 1e-300))
+    gain = np.sqrt(np.where(own > 0, power, 0.0) / np.maximum(own, 1e-300))
     if attenuated:
         gain = gain / np.maximum(score, _MIN_SCORE)
     one *= xp.asarray(np.nan_to_num(gain, nan=1.0).astype(np.float32))[:, None, None]

@@ -31,6 +31,8 @@ _DEGREE = 7
 """Of the polynomials that frames which only shift are interpolated by."""
 _SLOPED, _INTERPOLATED = 1, 2
 """Pixels from one that does not count up to which slopes, and what is interpolated, are mostly its."""
+_PLAIN = 1e-3, 1e12
+"""Largest deviations from the mean whose squares single precision and `1e-12` of a variance leave as they are."""
 _PIXELS_TOGETHER = 1 << 26
 """Of the frames that are refined together on a device."""
 _SMOOTHING = ((0.97, 0.0), (0.7, 0.7), (0.35, 1.0), (0.0, 1.5))
@@ -68,21 +70,26 @@ def halved(images: Array) -> Array:
 def centred(frames: Array, counts: Array | None = None) -> tuple[Array, Array]:
     """Frames (n, h, w) as float32 without their means, zero where pixels are not finite or do not count.
 
-    And which of them (n,) are damaged: hold pixels that are not finite where they count.
+    Times a power of two where squares would not be (heights in metres, fluxes). And which of them (n,) are damaged:
+    hold pixels that are not finite where they count.
     """
     xp = array_namespace(frames)
     finite = xp.isfinite(frames) if frames.dtype.kind == "f" else None
     if counts is None and (finite is None or bool(finite.all())):
-        mean = frames.mean(axis=(1, 2), dtype=np.float64)[:, None, None]
-        small = frames.dtype.kind != "f" and frames.dtype.itemsize <= 2  # which float32 holds as they are
-        values = frames.astype(np.float32) - mean.astype(np.float32) if small else (frames - mean).astype(np.float32)
-        return values, xp.zeros(len(frames), bool)
-    everything = xp.ones(frames.shape, bool) if counts is None else counts
-    known = everything if finite is None else everything & finite
-    total = xp.where(known, frames, 0).sum(axis=(1, 2), dtype=np.float64)
-    mean = total / xp.maximum(known.sum(axis=(1, 2)), 1)
-    values = xp.where(known, frames - mean[:, None, None], 0.0).astype(np.float32)
-    return values, (known != everything).any(axis=(1, 2))
+        mean, damaged = frames.mean(axis=(1, 2), dtype=np.float64)[:, None, None], xp.zeros(len(frames), bool)
+        if frames.dtype.kind != "f" and frames.dtype.itemsize <= 2:  # which float32 holds as they are
+            return frames.astype(np.float32) - mean.astype(np.float32), damaged
+        values = frames - mean
+    else:
+        everything = xp.ones(frames.shape, bool) if counts is None else counts
+        known = everything if finite is None else everything & finite
+        total = xp.where(known, frames, 0).sum(axis=(1, 2), dtype=np.float64)
+        mean = total / xp.maximum(known.sum(axis=(1, 2)), 1)
+        values, damaged = xp.where(known, frames - mean[:, None, None], 0.0), (known != everything).any(axis=(1, 2))
+    largest = xp.maximum(values.max(axis=(1, 2)), -values.min(axis=(1, 2)))
+    plain = (largest > _PLAIN[0]) & (largest < _PLAIN[1]) | (largest == 0)
+    values *= xp.exp2(-xp.floor(xp.log2(xp.where(plain, 1.0, largest))))[:, None, None]
+    return values.astype(np.float32), damaged
 
 
 def inner(counts: Array, rim: int) -> Array:

@@ -169,7 +169,7 @@ def _steps(planes: Array, axis: int, strides: tuple[int, int], of_samples: Calla
 
 
 def _median(values: Array) -> Array:
-    """Median of each row (n, m) without its NaN; NaN where there is nothing else."""
+    """Median of each row (n, m) without its NaN; NaN where there is nothing else. On the host rows lose their order."""
     xp = array_namespace(values)
     if values.shape[1] == 0:
         return xp.full(values.shape[0], np.nan)
@@ -177,10 +177,12 @@ def _median(values: Array) -> Array:
     places = [xp.maximum((count - 1) // 2, 0), xp.minimum(count // 2, values.shape[1] - 1)]
     few = np.unique(places).tolist() if xp is np else []
     # NaN last, in either order.
-    # A single place is found by vector instructions; what belongs before it is the largest on this side.
-    ordered = np.partition(values, few[-1], axis=1) if few and few[-1] - few[0] <= 1 else xp.sort(values, axis=1)
-    if few:
-        ordered[:, few[0]] = ordered[:, : few[0] + 1].max(axis=1)
+    if few and few[-1] - few[0] <= 1:
+        # A single place is found by vector instructions; what belongs before it is the largest on this side.
+        values.partition(few[-1], axis=1)
+        values[:, few[0]] = values[:, : few[0] + 1].max(axis=1)
+    else:
+        values = xp.sort(values, axis=1)
     batch = xp.arange(values.shape[0])
-    pair = [ordered[batch, index] for index in places]
+    pair = [values[batch, index] for index in places]
     return xp.where(count > 0, (pair[0] + xp.where(count % 2 == 1, pair[0], pair[1])) / 2, np.nan)

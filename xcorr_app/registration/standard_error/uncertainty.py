@@ -27,8 +27,9 @@ b = h sum s (f' - m) / (sum s (g - l) - n v),
 
     t = T - m sum G - b (sum G (g - l) + sum G D o + sum G C o o / 2)        for each tile.
 
-Fine structure passes for noise: without a kernel, v is at most what the peak's height leaves of g. Sums of G D are less
-what v makes of them: noise has slopes, which move no frame, where little of the scene is seen most of all.
+Fine structure passes for noise: v is at most the variance of g over the tiles, and without a kernel what the peak's
+height leaves of it. Sums of G D are less what v makes of them: noise has slopes, which move no frame, where little of
+the scene is seen most of all.
 What bends between whole shifts is no change: a further offset o' is solved for that takes the sum of
 t - (sum G D) o' over all tiles to zero. Of the K tiles, the scatter is
 
@@ -187,11 +188,12 @@ def _moved(frames: Array, tiles: Tiles, peak: NDArray[np.intp]) -> Array:
         means = frames.mean(axis=(1, 2), dtype=np.float64).astype(dtype)
     if xp is np:
         moved = np.zeros((count, len(tiles.first_rows), tiles.shape[0], tiles.width), dtype)
-        for i, (dy, dx) in enumerate(peak.tolist()):
-            to_x, of_x = _overlap(tiles.left, tiles.width, dx, width)
-            for j, first in enumerate(tiles.first_rows):
-                to_y, of_y = _overlap(first, tiles.shape[0], dy, height)
-                np.subtract(frames[i, of_y, of_x], means[i], out=moved[i, j, to_y, to_x], casting="unsafe")
+        rows = _overlaps(np.array(tiles.first_rows), tiles.shape[0], peak[:, :1], height).tolist()
+        columns = _overlaps(tiles.left, tiles.width, peak[:, 1:], width).tolist()
+        for image, mean, found, along, ((left, right, x),) in zip(frames, means, moved, rows, columns, strict=True):
+            for row, (top, bottom, y) in zip(found, along, strict=True):
+                part = image[top + y : bottom + y, left + x : right + x]
+                np.subtract(part, mean, out=row[top:bottom, left:right], casting="unsafe")
         return moved
     first = xp.asarray(np.array(tiles.first_rows))[:, None] + xp.arange(tiles.shape[0])
     shifts = xp.asarray(peak)
@@ -203,8 +205,11 @@ def _moved(frames: Array, tiles: Tiles, peak: NDArray[np.intp]) -> Array:
     return (moved - means[:, None, None, None]) * inside
 
 
-def _overlap(first: int, count: int, shift: int, size: int) -> tuple[slice, slice]:
-    """Which of `count` places from `first` on a shifted line of pixels covers, and with which of its pixels."""
-    begin = min(max(shift - first, 0), count)
-    end = max(min(size + shift - first, count), begin)
-    return slice(begin, end), slice(first + begin - shift, first + end - shift)
+def _overlaps(first: NDArray[np.intp] | int, count: int, shift: NDArray[np.intp], size: int) -> NDArray[np.intp]:
+    """Which of `count` places from each `first` (m,) on lines of pixels cover that are shifted by (n, 1), (n, m, 3).
+
+    The first, the one after the last, and what is to be added for the pixels that cover them.
+    """
+    away = shift - first
+    begin = np.clip(away, 0, count)
+    return np.stack([begin, np.clip(size + away, begin, count), -away], axis=2)
