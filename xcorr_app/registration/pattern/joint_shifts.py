@@ -72,8 +72,9 @@ class JointShifts:
 
     def is_near(self, others: NDArray[np.float64]) -> bool:
         """Whether shifts, of which none is open, are next to others."""
-        sigma = np.where(np.isinf(self.sigma), -np.inf, self.sigma)
-        return bool(np.nanmax(np.abs(self.shifts - others) - _PERHAPS_OFF * sigma) < _LARGE)
+        return not np.isinf(self.sigma).any() and bool(
+            np.nanmax(np.abs(self.shifts - others) - _PERHAPS_OFF * self.sigma) < _LARGE
+        )
 
     def replacing(self, measured: Measured) -> Measured:
         """Shifts measured, replaced by these; what an engine and its check differ by stays so."""

@@ -9,6 +9,7 @@ pattern does: bright things that move over a scene that stands still are no scen
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -143,8 +144,7 @@ def without_pattern(
         return few
     if few.joint is not None and few.joint.is_near(np.zeros(2)):
         return PatternFit()
-    pixels = frames.shape[0] * frames.shape[1]
-    many = spread(usable, min(_MAX_FRAMES, max(_MIN_FRAMES_TAKEN, _PIXELS // pixels)))
+    many = spread(usable, min(_MAX_FRAMES, max(_MIN_FRAMES_TAKEN, _PIXELS // math.prod(frames.shape))))
     plain = replace(settings, roi=None, prefilter=Prefilter(), contrast=Contrast())
     fit = _by_stack(frames, usable, many, measured, plain, settings, measure, rest)
     # What does not bend the shifts of a few frames bends those of no other.
@@ -181,8 +181,7 @@ def _by_stack(
         and hardly_moves(frames.shape, measured.shifts[first])
         and signs_of_two_layers(taken(frames, first, middle), measured.shifts[first]) > FIRST_SIGN
     ):
-        reference = usable[np.argmin(np.abs(measured.shifts[usable]).max(axis=1))]
-        chosen = np.union1d(many, reference)
+        chosen = np.union1d(many, usable[np.argmin(np.abs(measured.shifts[usable]).max(axis=1))])
         stack = taken(frames, chosen, within)
         signs = signs_of_two_layers(stack, measured.shifts[chosen])
         doubted = signs > DOUBTED
@@ -275,18 +274,8 @@ def _without_lines(images: Array) -> Array:
     return images - rows - columns + images.mean(axis=(1, 2), keepdims=True)
 
 
-def _is_white(pattern: Array) -> bool:
-    """Whether a still layer (h, w) without lines is the camera's: no optics draws pixels."""
-    return float(signal_fraction(pattern[None])[0]) < _WHITE
-
-
 def _smoothed(images: Array, sigma: float) -> Array:
     return filter_frames(images, named.gaussian(sigma), dtype="same", count=False)[0]
-
-
-def _bands(images: Array) -> Array:
-    """What images (n, h, w) show that is neither noise of pixels nor a gradient of brightness."""
-    return _smoothed(images, _FINE) - _smoothed(images, _COARSE)
 
 
 def _some_leave_nothing(frames: Frames, measured: Measured, settings: Settings) -> bool:
@@ -317,9 +306,11 @@ def _largest(pattern: Array, scene: Array) -> float:
     All of it, where the two lie beside each other, and the static one fills more: parts are no layers.
     """
     layers = array_namespace(pattern).stack([_without_lines(pattern[None])[0], scene])
-    if _is_white(layers[0]):
+    # Without lines white, it is the camera's: no optics draws pixels.
+    if float(signal_fraction(layers[:1])[0]) < _WHITE:
         return 0.0
-    power = _smoothed(_bands(layers) ** 2, _FINE)
+    # What is neither noise of pixels nor a gradient of brightness.
+    power = _smoothed((_smoothed(layers, _FINE) - _smoothed(layers, _COARSE)) ** 2, _FINE)
     share = float((power[0] > power[1]).mean())
     alike = np.corrcoef(to_host(_smoothed(power, _COARSE)).reshape(2, -1))[0, 1]
     return 1.0 if alike < -_BY_CHANCE * _TILE / np.sqrt(scene.size) and share > 0.5 else share

@@ -72,12 +72,10 @@ def against_template(
             _move_origin(found, _mean_place(found, settings))
         return found, named, (*notes, *why)
 
-    if pair:
-        # A template of two frames is one of them, which interpolation would only make worse.
-        return against_one()
-    if 2 * (measured.partial | measured.reweighted).sum() > measured.usable.sum() > 2:
-        # Aligned by the scene, the mean shows whatever else moves as a blur that no shift explains.
-        return against_one(_WOULD_BLUR)
+    if pair or 2 * (measured.partial | measured.reweighted).sum() > measured.usable.sum() > 2:
+        # Aligned by the scene, the mean shows whatever else moves as a blur that no shift explains. Of two frames it is
+        # one of them, which interpolation would only make worse.
+        return against_one(*(() if pair else (_WOULD_BLUR,)))
     # Of zero mean and unit deviation, so that the template is, too.
     image = at_level(image[None], *levels(image[None]))[0]
     sure = measured.trusted(settings).sum()
