@@ -1,35 +1,26 @@
 """Frames per second of registration on the CPU: this project beside scikit-image, OpenCV and pystackreg, in one run.
 
-    python -m benchmarks.speed_cpu [--scene spots|speckle] [--frames 200] [--repeats 5]
+    python -m benchmarks.speed_cpu [--frames 200] [--repeats 5]
 
 The series is 512x512 uint16 with drift inside a maximal shift of 16 pixels. Every method gets the same frames, their
 conversion from uint16 included, and all cores the process may use. Rounds are interleaved (each method once a round),
 and the median of the rounds counts. A peer that is slow runs on fewer frames of the series; the table says how many.
 Without pystackreg its row is left out.
-
-The command `xcorr align` tells the C library to keep freed memory, which a library call must not do behind its caller's
-back; its "measuring" rows are the stage of that name in run.json, reading the file included.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Literal
 
 import cv2
 import numpy as np
-import tifffile
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
@@ -53,8 +44,7 @@ Stack = NDArray[np.uint16]
 class Contestant:
     """One row: what runs, and on how many frames of the series."""
 
-    run: Callable[[Stack], float | None]
-    """Returns the seconds that count, or None for all that it took."""
+    run: Callable[[Stack], None]
     frames: int
 
 
@@ -87,21 +77,7 @@ def pystackreg_stack(stack: Stack) -> None:
     StackReg(StackReg.TRANSLATION).register_stack(stack, reference="first")
 
 
-def command_line(*options: str, stage: str | None, series: Path, scratch: Path) -> Callable[[Stack], float | None]:
-    """Return the whole `xcorr align` command; its time is that of one stage, or of everything with start and report."""
-
-    def run(_: Stack) -> float | None:
-        with tempfile.TemporaryDirectory(dir=scratch) as out:
-            command = [sys.executable, "-m", "xcorr_app", "align", str(series), "-o", out, "-q", *options]
-            command += ["--overwrite", "--max-shift", str(MAX_SHIFT)]
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-            record = json.loads((Path(out) / "run.json").read_text())
-        return None if stage is None else float(record["stacks"]["series"]["seconds"][stage])
-
-    return run
-
-
-def contestants(frames: int, series: Path, scratch: Path) -> dict[str, Contestant]:
+def contestants(frames: int) -> dict[str, Contestant]:
     """List everything that runs."""
     rows = {
         "xcorr, verify none": Contestant(ours("none"), frames),
@@ -111,11 +87,6 @@ def contestants(frames: int, series: Path, scratch: Path) -> dict[str, Contestan
     }
     if find_spec("pystackreg"):
         rows["pystackreg"] = Contestant(pystackreg_stack, min(frames, 8))
-    place = {"series": series, "scratch": scratch}
-    for verify in ("none", "all"):
-        measuring = command_line("--no-apply", "--verify", verify, stage="measure", **place)
-        rows[f"xcorr align --verify {verify}, measuring"] = Contestant(measuring, frames)
-    rows["xcorr align, start to report"] = Contestant(command_line(stage=None, **place), frames)
     return rows
 
 
@@ -126,28 +97,22 @@ def race(rows: dict[str, Contestant], stack: Stack, repeats: int) -> dict[str, l
         for name, row in rows.items():
             part = stack[: row.frames]
             started = time.perf_counter()
-            seconds = row.run(part)
-            if seconds is None:
-                seconds = time.perf_counter() - started
+            row.run(part)
             if turn > 0:
-                rates[name].append(len(part) / seconds)
+                rates[name].append(len(part) / (time.perf_counter() - started))
     return rates
 
 
 def main() -> None:
     """Race, print the tables and write results/speed_cpu.json."""
     parser = argparse.ArgumentParser(description="Registration speed on the CPU, against peers.")
-    parser.add_argument("--scene", choices=["spots", "speckle"], default="speckle")
     parser.add_argument("--frames", type=int, default=200)
     parser.add_argument("--repeats", type=int, default=5)
     arguments = parser.parse_args()
 
-    stack = make_series(arguments.scene, SNR, arguments.frames - 1, largest=DRIFT).frames
-    with tempfile.TemporaryDirectory() as scratch:
-        series = Path(scratch) / "series.tif"
-        tifffile.imwrite(series, stack, photometric="minisblack")
-        rows = contestants(arguments.frames, series, Path(scratch))
-        rates = race(rows, stack, arguments.repeats)
+    stack = make_series("speckle", SNR, arguments.frames - 1, largest=DRIFT).frames
+    rows = contestants(arguments.frames)
+    rates = race(rows, stack, arguments.repeats)
     medians = {name: statistics.median(values) for name, values in rates.items()}
 
     table = Table(title=f"{arguments.frames} frames 512x512 uint16, max shift {MAX_SHIFT}, {CORES} threads")
@@ -159,7 +124,7 @@ def main() -> None:
         table.add_row(name, str(rows[name].frames), f"{medians[name]:.1f}", spread, *ratios)
     console = Console(width=120)
     console.print(table)
-    parameters = {"frames": arguments.frames, "repeats": arguments.repeats, "scene": arguments.scene, "threads": CORES}
+    parameters = {"frames": arguments.frames, "repeats": arguments.repeats, "threads": CORES}
     results = {
         name: {"frames": rows[name].frames, "frames_per_second": medians[name], "rounds": rates[name]} for name in rows
     }

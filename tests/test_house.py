@@ -35,7 +35,7 @@ LAYERS = (
 """From the lowest to the highest; a module imports from its own layer and those before it."""
 LARGEST = {
     "xcorr_app/arrays": 230,
-    "xcorr_app/batch": 2567,
+    "xcorr_app/batch": 2533,
     "xcorr_app/cli": 747,
     "xcorr_app/cluster": 227,
     "xcorr_app/correlation": 1997,
@@ -46,8 +46,8 @@ LARGEST = {
     "xcorr_app/pipeline": 1113,
     "xcorr_app/registration": 10909,
     "xcorr_app/report": 1035,
-    "benchmarks": 4042,
-    "tests": 20316,
+    "benchmarks": 4016,
+    "tests": 20259,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")

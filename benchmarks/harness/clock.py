@@ -23,7 +23,7 @@ _MAX_CALLS = 200  # in one graph
 
 
 @dataclass(frozen=True)
-class Measured:
+class Timing:
     """A time and how it was taken.
 
     Attributes
@@ -59,7 +59,7 @@ class Clock:
     min_seconds: float = 0.02
     attempts: int = 100
 
-    def on_device(self, run: Run, cycle: int = 1) -> Measured:
+    def on_device(self, run: Run, cycle: int = 1) -> Timing:
         """Time work that CuPy starts in its current stream.
 
         Parameters
@@ -71,7 +71,7 @@ class Clock:
 
         Returns
         -------
-        Measured
+        Timing
             By replay or by events.
         """
         cupy = importlib.import_module("cupy")
@@ -99,7 +99,7 @@ class Clock:
         with stream:
             return self._steady(run, timed, recorded, cycle)
 
-    def on_device_by_torch(self, run: Run, cycle: int = 1) -> Measured:
+    def on_device_by_torch(self, run: Run, cycle: int = 1) -> Timing:
         """Time work that PyTorch starts in its current stream; as `on_device`."""
         torch = importlib.import_module("torch")
         torch.cuda.synchronize()
@@ -123,7 +123,7 @@ class Clock:
         with torch.cuda.stream(side):
             return self._steady(run, timed, recorded, cycle)
 
-    def _steady(self, run: Run, timed: Callable[[Run], float], recorded: Callable[[int], Run], cycle: int) -> Measured:
+    def _steady(self, run: Run, timed: Callable[[Run], float], recorded: Callable[[int], Run], cycle: int) -> Timing:
         """Compile and warm up, choose how many calls lie between two readings, and take the median."""
         timed(run)
         once = timed(run)
@@ -138,7 +138,7 @@ class Clock:
                 work, how = graph, "replay"
         repeats = self.repeats if once < _LONG else 3 if once < _VERY_LONG else 1
         times = [timed(work) / calls for _ in range(repeats)]
-        return Measured(statistics.median(times), how, min(times))
+        return Timing(statistics.median(times), how, min(times))
 
 
 def _repeat(run: Run, calls: int) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
 
-from benchmarks.harness.clock import Clock, Measured
+from benchmarks.harness.clock import Clock, Timing
 from benchmarks.harness.contender import Attempt, Clocking, Contender
 
 
@@ -93,7 +93,7 @@ def fastest_of(
     Outcome
         Of the contender.
     """
-    best: tuple[Measured, Attempt, float] | None = None
+    best: tuple[Timing, Attempt, float] | None = None
     failure, note, memory = "", "", 0
     tolerance = expected.tolerance if contender.tolerance is None else contender.tolerance
     try:

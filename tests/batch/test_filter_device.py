@@ -57,7 +57,7 @@ def gpu(monkeypatch):
     monkeypatch.setattr(chunks, "release_unused", lambda: None)
     monkeypatch.setattr(filter_run, "filter_frames", filter_frames)
     monkeypatch.setattr(filter_run, "is_device_array", lambda images: isinstance(images, OnDevice))
-    monkeypatch.setattr("xcorr_app.correlation.engines.limits_of", lambda _: None)
+    monkeypatch.setattr(filter_run, "limits_of", lambda _: None)
     monkeypatch.setattr(filter_run, "planned", lambda *_, **__: Decision("reuse"))
     monkeypatch.setattr(passes, "_PIXELS_PER_DEVICE_CHUNK", 4 * 30 * 31)
     monkeypatch.setattr(passes, "bytes_within_limit", lambda: 1 << 34)
@@ -101,11 +101,3 @@ def test_the_cpu_goes_on_where_no_plane_fits_and_that_is_said_once(tmp_path, sta
     assert found["stacks"]["m"]["notes"][0] == note
     assert run.stdout.count(note) == 1
     assert found["stacks"]["m"]["engine"] == ("reuse, opencv" if dies else "opencv")
-
-
-def test_the_engine_of_the_cpu_does_not_go_with_a_gpu(tmp_path, stack, gpu):
-    run = xcorr("filter", stack[0], "-o", tmp_path / "out", "--box", "3", "--device", "cuda", "--engine", "opencv")
-    assert run.code == 2
-    assert "engine 'opencv' runs on the CPU: leave --device cuda out" in run.stderr
-    assert xcorr("filter", stack[0], "-o", tmp_path / "out", "--box", "3", "--engine", "opencv").code == 0
-    assert gpu.ranges == []

@@ -91,7 +91,6 @@ def test_record_of_a_run(tmp_path, folder):
         "kernel": "auto",
         "kernel_options": [],
         "stride": 1,
-        "engine": "auto",
         "device": "cpu",
         "layout": "auto",
         "channel": None,

@@ -53,13 +53,6 @@ def test_file_that_holds_no_taps(tmp_path, stack, name, content, words):
     assert not (tmp_path / "out").exists()
 
 
-def test_engine_that_cannot_run_the_taps_is_known_at_once(tmp_path, stack):
-    np.save(tmp_path / "taps.npy", np.eye(7))
-    run = filtering(stack, "-o", tmp_path / "out", "--taps", tmp_path / "taps.npy", "--engine", "separable")
-    refused(run, "rank")
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.parametrize("options", [("--dog", "1,3"), ("--log", "1.5"), ("--laplacian",), ("--sobel", "x")])
 def test_derivatives_of_integers_are_floats_unless_asked_otherwise(tmp_path, stack, options):
     def written(name, *more):
@@ -86,8 +79,6 @@ def test_auto_without_a_gpu_is_the_cpu_and_says_so_when_asked(tmp_path, stack, m
         assert said.count("no GPU is used: CuPy cannot be imported") == 1
     assert run.stderr == ""
     assert record(tmp_path / "out")["device"] == "CPU"
-    quiet = xcorr("filter", stack, "-o", tmp_path / "cpu", "--box", "3", "--engine", "opencv")
-    assert "GPU" not in quiet.stdout
 
 
 @pytest.mark.parametrize("kind", ["ome", "imagej"])

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-
 import imagecodecs
 import numpy as np
 import pytest
 import tifffile
 
-from tests.batch.movies import record, refused, xcorr
+from tests.batch.movies import record, xcorr
 from tests.io.samples import noise, write_ome, write_shaped
 from xcorr_app import read_stack, stain_matrix, unmix
 
@@ -176,21 +174,3 @@ def test_what_is_refused(tmp_path, monkeypatch, matrix_file, options, words):
     (tmp_path / "m.xls").write_text("1")
     failed(run_unmix("in.tif", "o", *options), *words)
     assert not result_of(tmp_path / "o").exists()
-
-
-@pytest.fixture
-def matrix_of_device(tmp_path):
-    np.savetxt(tmp_path / "m.csv", MATRIX, delimiter=",")
-    return tmp_path / "m.csv"
-
-
-def test_the_device_is_named_and_one_that_is_missing_refused(tmp_path, monkeypatch, matrix_of_device):
-    monkeypatch.setitem(sys.modules, "cupy", None)
-    write_shaped(tmp_path / "in.tif", noise((3, 6, 7)), "CYX")
-    run = run_unmix(tmp_path / "in.tif", tmp_path / "o", "--matrix", matrix_of_device, "--device", "auto")
-    assert run.stdout.splitlines()[0].startswith("no GPU is used: CuPy cannot be imported")
-    assert record(tmp_path / "o")["device"] == "CPU"
-    run = run_unmix(tmp_path / "in.tif", tmp_path / "p", "--matrix", matrix_of_device, "--device", "cpu")
-    assert "GPU" not in run.stdout
-    options = ("--matrix", matrix_of_device, "--device", "cuda")
-    refused(run_unmix(tmp_path / "in.tif", tmp_path / "q", *options), "CuPy cannot be imported")

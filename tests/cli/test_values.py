@@ -10,7 +10,6 @@ from xcorr_app.batch.align import options as align_options
 from xcorr_app.batch.filter.choice import _BANK_MAKERS, _MAKERS
 from xcorr_app.correlation import engines, forms, plane, subpixel
 from xcorr_app.filtering import bank_request, boundary, kernel_names, rounding, stains
-from xcorr_app.filtering.engines.choice import EVERY_ENGINE
 from xcorr_app.io import Limits
 from xcorr_app.io.writing import written_planes
 from xcorr_app.registration import settings
@@ -54,7 +53,6 @@ def test_short_names(tmp_path, stack):
         ((*_MAKERS, "taps", "bank"), choices.FILTERS),
         (_BANK_MAKERS, [form.partition(":")[0] for form in choices.BANKS]),
         (boundary.MODES, choices.BOUNDARIES),
-        (EVERY_ENGINE, choices.FILTER_ENGINES),
         (kernel_names.FILTER_KERNELS, choices.FILTER_KERNELS),
         (bank_request.BANK_METHODS, choices.BANK_METHODS),
         (kernel_names.MIXING_KERNELS, choices.MIXING_KERNELS),

@@ -152,7 +152,7 @@ CHOICES = {
 def test_launches_are_those_of_the_number_they_are_chosen_for(name, batch, number):
     expected = [kind(launch) for launch in CHOICES[name](batch(number))]
     for frames in SIZES:
-        problem = replace(batch(frames), chosen_as=batch(number))
+        problem = replace(batch(frames), canonical_batch=batch(number))
         assert [kind(launch) for launch in CHOICES[name](problem)] == expected
 
 

@@ -9,7 +9,7 @@ from tests.registration.scenes import drifting, noise, particles
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.registration.contrast_choice import by_local_contrast
-from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measured import ShiftColumns
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames
 from xcorr_app.registration.stack.prefilter import Contrast
@@ -89,10 +89,10 @@ def test_contrast_is_tried_whichever_frame_is_the_reference(reference):
 
     def measure(frames, against, settings, *, tiles=True):
         tried.append((against[0, 0], frames.source.numbers))
-        return Measured.empty(frames.count)
+        return ShiftColumns.empty(frames.count)
 
     frames = ArrayFrames(np.arange(40, dtype=np.float32)[:, None, None] + np.zeros((100, 100), np.float32))
-    measured = Measured.empty(40)
+    measured = ShiftColumns.empty(40)
     measured.usable[:] = True
     assert not by_local_contrast(frames, reference, Settings(contrast=Contrast.parse("auto")), measure, measured)
     first = {"first": 0, "last": 39, -1: 39}.get(reference, reference)

@@ -232,14 +232,13 @@ class NamedKernelOptions(StackOptions):
     compression: str | None = compression()
     explain: bool = explain()
 
-    def computes_on(self, device: Device, **named: str) -> Device:
-        """Return the device; raise DeviceError where what is `named` for a GPU would run on the CPU."""
+    def computes_on(self, device: Device) -> Device:
+        """Return the device; raise DeviceError where a kernel that is named would run on the CPU."""
         import numpy as np
 
-        for what, name in {"kernel": self.kernel, **named}.items():
-            if name != "auto" and device.xp is np:
-                why = device.note or "--device cpu was given"
-                raise DeviceError(f"{what} {name!r} runs on a GPU ({why}); --{what} auto gives the same on the CPU")
+        if self.kernel != "auto" and device.xp is np:
+            why = device.note or "--device cpu was given"
+            raise DeviceError(f"kernel {self.kernel!r} runs on a GPU ({why}); --kernel auto gives the same on the CPU")
         return device
 
     @cached_property

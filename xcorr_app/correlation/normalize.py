@@ -184,12 +184,12 @@ class DeviceZNCC(ZNCC):
     def left(self, matrices: Array) -> Overlaps:
         """Return tables of left matrices (..., H, W), to be reused."""
         images = self._images(matrices)
-        return _Tables(self._tables.left(images, chosen_as=_MANY), name_of(images.dtype))
+        return _Tables(self._tables.left(images, canonical_batch=_MANY), name_of(images.dtype))
 
     def right(self, matrices: Array) -> Overlaps:
         """Return tables of right matrices (..., H', W')."""
         images = self._images(matrices)
-        return _Tables(self._tables.right(images, chosen_as=_MANY), name_of(images.dtype))
+        return _Tables(self._tables.right(images, canonical_batch=_MANY), name_of(images.dtype))
 
     def __call__(self, sums: Array, left: Overlaps, right: Overlaps) -> Array:
         """Return scores as `ZNCC` does."""

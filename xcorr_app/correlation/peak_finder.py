@@ -60,7 +60,7 @@ class PeakFinder:
         A variant asked for here makes planes first, as no variant but one finds peaks itself.
     kernel : str, optional
         Run this one instead of the one that `decide_peaks` answers, to measure it.
-    chosen_as : (int, int), optional
+    canonical_batch : (int, int), optional
         Numbers of lefts and rights for which kernels and launches are chosen, whatever the numbers in a call: then what
         is found of a pair does not depend on how many there are.
     """
@@ -74,9 +74,9 @@ class PeakFinder:
         engine: str = "direct",
         options: KernelOptions | None = None,
         kernel: str | None = None,
-        chosen_as: tuple[int, int] | None = None,
+        canonical_batch: tuple[int, int] | None = None,
     ) -> None:
-        self._chosen_as = chosen_as
+        self._canonical_batch = canonical_batch
         self._cupy = cupy = importlib.import_module("cupy")
         self._window, self._normalize, self._least = window, normalize, min_overlap_pixels
         self._tables = tables_for(window)
@@ -89,10 +89,10 @@ class PeakFinder:
 
     def left_tables(self, lefts: Any) -> Any:
         """Summed-area tables of left matrices (n, H, W), to be used any number of times."""
-        return self._tables.left(lefts, self._chosen_as[0] if self._chosen_as else 0)
+        return self._tables.left(lefts, self._canonical_batch[0] if self._canonical_batch else 0)
 
     def _right_tables(self, rights: Any) -> Any:
-        return self._tables.right(rights, self._chosen_as[1] if self._chosen_as else 0)
+        return self._tables.right(rights, self._canonical_batch[1] if self._canonical_batch else 0)
 
     def right_tables(self, lefts: int, rights: Any, rights_per_left: int, left_type: str) -> Any:
         """Begin with the tables that `find` needs of rights; None where it makes them in parts, or needs none."""
@@ -158,8 +158,8 @@ class PeakFinder:
         """Decide how a batch is done, once for each size and types."""
         lefts, rights, rights_per_left, *types = batch
         problem = chosen = replace(self._window, lefts=lefts, rights=rights, rights_per_left=rights_per_left)
-        if self._chosen_as is not None:
-            (lefts, rights), each = self._chosen_as, self._chosen_as[1] // self._chosen_as[0]
+        if self._canonical_batch is not None:
+            (lefts, rights), each = self._canonical_batch, self._canonical_batch[1] // self._canonical_batch[0]
             chosen = replace(self._window, lefts=lefts, rights=rights, rights_per_left=each)
         kernel = (
             self._kernel
@@ -173,8 +173,8 @@ class PeakFinder:
             ).kernel
         )
         at_once = self._pairs_at_once(chosen, kernel)
-        if self._chosen_as is not None:
-            problem = replace(problem, chosen_as=next(chosen.parts(at_once)).problem)
+        if self._canonical_batch is not None:
+            problem = replace(problem, canonical_batch=next(chosen.parts(at_once)).problem)
         plan = self._plans[batch] = _Plan(kernel, tuple(problem.parts(at_once)))
         return plan
 

@@ -105,7 +105,7 @@ class ShiftTable:
         if absent.size and (missing == "refuse" or known.size == 0):
             raise ShapeError(
                 f"the table lacks frames {runs_of(absent.tolist())} of {count}"
-                f"{': take a table of this stack, or interpolate them (missing, interpolate)' if known.size else ''}"
+                f"{': take a table of this stack, or interpolate them (--missing interpolate)' if known.size else ''}"
             )
         for column in placed.T:
             column[absent] = np.interp(absent, known, column[known]) if absent.size else column[absent]

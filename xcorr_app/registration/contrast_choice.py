@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.measuring.measured import Measured, Trial, taken
+from xcorr_app.registration.measuring.measured import ShiftColumns, Trial, taken
 from xcorr_app.registration.parts.tile_bins import binned, evenness
 from xcorr_app.registration.parts.tile_votes import MIN_VOTES, moved_by, smoothed, votes
 from xcorr_app.registration.reference.reference_names import by_frames, compares_neighbours
@@ -77,7 +77,7 @@ class BinnedFrames(FramesOver):
 
 
 def by_local_contrast(
-    frames: Frames, reference: str | int | Array, settings: Settings, measure: Trial, measured: Measured
+    frames: Frames, reference: str | int | Array, settings: Settings, measure: Trial, measured: ShiftColumns
 ) -> bool:
     """Whether the stack is better measured by local contrast; tried on a few frames spread over it.
 
@@ -143,7 +143,7 @@ def by_local_contrast(
     return error[1] < (_MAX_SIGMA_RATIO_APART if is_apart else _MAX_SIGMA_RATIO) * error[0]
 
 
-def agree(one: Measured, other: Measured) -> NDArray[np.bool_]:
+def agree(one: ShiftColumns, other: ShiftColumns) -> NDArray[np.bool_]:
     """(T,) whether two measurements of the same frames found the same shifts, as far as they can know."""
     error = np.minimum(np.hypot(one.sigma, other.sigma).max(axis=1), _MAX_ERROR)
     with np.errstate(invalid="ignore"):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
-from xcorr_app.registration.measuring.measured import Measured, spread
+from xcorr_app.registration.measuring.measured import ShiftColumns, spread
 from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.measuring.references import FixedImage
 from xcorr_app.registration.parts import masks
@@ -28,7 +28,7 @@ _MAX_DISTANCE = 0.75
 """Pixels by which the edges of frames that turn may move: tiles are compared where they are but for the shift."""
 
 
-def same_shifts(one: Measured, other: Measured) -> bool:
+def same_shifts(one: ShiftColumns, other: ShiftColumns) -> bool:
     """Whether shifts of most frames of which `one` left a part out are those of `other`, as far as `one` is sure.
 
     The other's own errors do not count: a part with a motion of its own makes them as large as what it changes.
@@ -40,7 +40,7 @@ def same_shifts(one: Measured, other: Measured) -> bool:
 
 
 def excess(
-    measurement: Measurement, reference: str | int | np.integer[Any], measured: Measured, *, in_parts: bool = True
+    measurement: Measurement, reference: str | int | np.integer[Any], measured: ShiftColumns, *, in_parts: bool = True
 ) -> NDArray[np.float64]:
     """Pixels (T, 2) that standard errors lack, to be added in squares; zero where there is no reference frame.
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.arrays import array_namespace
 from xcorr_app.registration.light.even_light import EvenlyLitFrames
 from xcorr_app.registration.light.light_field import Light, ReferenceLight
-from xcorr_app.registration.measuring.measured import Measured, Trial, spread
+from xcorr_app.registration.measuring.measured import ShiftColumns, Trial, spread
 from xcorr_app.registration.parts.tiles import Grid
 from xcorr_app.registration.pattern.one_layer import Residual
 from xcorr_app.registration.quality import AMBIGUOUS_RATIO
@@ -48,7 +48,7 @@ pixels that differ counted less before: of light that bends shifts, such errors 
 
 
 def evenly_lit(
-    frames: Frames, measured: Measured, settings: Settings, measure: Trial, rest: Residual
+    frames: Frames, measured: ShiftColumns, settings: Settings, measure: Trial, rest: Residual
 ) -> EvenlyLitFrames | None:
     """Frames under even light; None where their light does not change, or is not all that changes.
 
@@ -105,7 +105,7 @@ def _once_more(lit: EvenlyLitFrames, middle: int, settings: Settings, measure: T
     return np.where(near, shifts, lit.shifts)
 
 
-def as_sure(before: Measured, after: Measured) -> bool:
+def as_sure(before: ShiftColumns, after: ShiftColumns) -> bool:
     """Whether shifts of evenly lit frames are as sure, or surer."""
     error = [np.hypot(*m.sigma[1:].T) for m in (before, after)]
     known = ~np.isnan(error[0] + error[1])
@@ -116,7 +116,7 @@ def as_sure(before: Measured, after: Measured) -> bool:
     return bool(np.median(error[1][known]) < limit * np.median(error[0][known]))
 
 
-def is_nearer(lit: EvenlyLitFrames, before: Measured, after: Measured) -> bool:
+def is_nearer(lit: EvenlyLitFrames, before: ShiftColumns, after: ShiftColumns) -> bool:
     """Whether shifts of evenly lit frames lie no farther than those before from where light was found with them.
 
     There each frame is weighted by its light and that of the one it is compared with, as it is not in a template, nor
@@ -130,7 +130,7 @@ def is_nearer(lit: EvenlyLitFrames, before: Measured, after: Measured) -> bool:
     return bool(np.mean(apart[1] ** 2) <= np.mean(apart[0] ** 2))
 
 
-def _known(measured: Measured, shape: tuple[int, int]) -> NDArray[np.intp]:
+def _known(measured: ShiftColumns, shape: tuple[int, int]) -> NDArray[np.intp]:
     """Frames whose shifts are no chance, and leave half of the frame in common with most others."""
     known = measured.usable & np.isfinite(measured.shifts).all(axis=1)
     with np.errstate(invalid="ignore"):

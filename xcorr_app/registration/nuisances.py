@@ -17,7 +17,7 @@ from xcorr_app.registration import correlated_errors
 from xcorr_app.registration.contrast_choice import NOTE, agree
 from xcorr_app.registration.light.even_light import EvenlyLitFrames
 from xcorr_app.registration.lighting import as_sure, evenly_lit, is_nearer
-from xcorr_app.registration.measuring.measured import Measured, Trial
+from xcorr_app.registration.measuring.measured import ShiftColumns, Trial
 from xcorr_app.registration.pattern.static_pattern import PatternFit, without_pattern
 from xcorr_app.registration.reference.lone_reference import TEMPLATE, other_reference
 from xcorr_app.registration.reference.lone_reference import note as note_on_reference
@@ -57,7 +57,7 @@ class Series:
     pattern: PatternFit = field(default_factory=PatternFit)
 
     @property
-    def measured(self) -> Measured:
+    def measured(self) -> ShiftColumns:
         """Shifts, and what is known of them."""
         return self.found.measured
 
@@ -84,7 +84,7 @@ class Series:
         """Measures a few frames, as a whole."""
         return partial(self.measurement.trial, whole=True)
 
-    def without(self, frames: Cleaned | None, is_better: Callable[[Measured], bool] = lambda _: True) -> Series:
+    def without(self, frames: Cleaned | None, is_better: Callable[[ShiftColumns], bool] = lambda _: True) -> Series:
         """Measure it again by frames without a nuisance, if there is one, and take that if it `is_better`."""
         if frames is None:
             return self
@@ -169,7 +169,7 @@ def uneven_light(series: Series) -> Series:
     # Light is little to local contrast: where that was the better measure, it is right about where frames lie.
     by_contrast = NOTE in series.found.notes
 
-    def taken(after: Measured) -> bool:
+    def taken(after: ShiftColumns) -> bool:
         if even is None or (by_contrast and not agree(before, after).mean() > _MAJORITY):
             return False
         return as_sure(before, after) and is_nearer(even, before, after)
@@ -202,7 +202,7 @@ def still_lines(series: Series) -> Series:
     if not may_stand_still(lines, series.measured, settings, series.trial):
         return series
 
-    def bent(after: Measured) -> bool:
+    def bent(after: ShiftColumns) -> bool:
         return stand_still(lines, after, settings) and is_better(series.measured, after, settings, "still")
 
     return series.without(replace(lines, kind="still"), bent)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.measuring.measured import Measured, Trial, near_each_other, spread
+from xcorr_app.registration.measuring.measured import ShiftColumns, Trial, near_each_other, spread
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Chunk, FloatFramesOver, Frames, HeldFrames, PickedFrames
 from xcorr_app.registration.stack.prefilter import Contrast
@@ -69,7 +69,7 @@ class UnshadedFrames(FloatFramesOver):
         )
 
 
-def unshaded(frames: Frames, measured: Measured, settings: Settings, measure: Trial) -> UnshadedFrames | None:
+def unshaded(frames: Frames, measured: ShiftColumns, settings: Settings, measure: Trial) -> UnshadedFrames | None:
     """Frames without their common shading; None where smooth parts are little, or move with the scene.
 
     `measured` are frames as they are; `measure` measures them against one. Not asked where a part of the frame is

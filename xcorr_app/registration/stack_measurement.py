@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.contrast_choice import LOCAL, NOTE, by_local_contrast
-from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measured import ShiftColumns
 from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.pattern.one_layer import Residual, residual_of
@@ -33,7 +33,7 @@ _CHECKED_ON_A_CPU = 32
 class Findings:
     """What was found of all frames in one go."""
 
-    measured: Measured
+    measured: ShiftColumns
     by: Measurement
     """What measured it."""
     described: str
@@ -76,7 +76,7 @@ class StackMeasurement:
 
     def trial(
         self, frames: Frames, reference: str | int | Array, settings: Settings, *, checked: bool = False, **how: bool
-    ) -> Measured:
+    ) -> ShiftColumns:
         """Measure frames, as they are, in one way, `checked` as all are; see :class:`Measurement` for how."""
         verified = self.verified if checked else np.zeros(frames.count, dtype=bool)
         return measured_against(self._job(frames, settings, None, **how), reference, verified, self.begin)[0]

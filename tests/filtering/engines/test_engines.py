@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import xcorr_app as xc
-from tests.filtering.oracle import BOUNDARIES, NUMPY_NAMES, assert_same_pixels, convolved, largest_sum, random_image
-from xcorr_app.filtering.boundary import Mode, padded, source_indices
+from tests.filtering.oracle import BOUNDARIES, assert_same_pixels, convolved, largest_sum, random_image
 from xcorr_app.filtering.engines.choice import ENGINES, chosen_engine
 from xcorr_app.filtering.engines.task import Task
 from xcorr_app.filtering.taps import Filter, correlation_kernel
@@ -96,29 +95,3 @@ def test_single_precision_is_used_only_where_it_is_exact_enough() -> None:
     assert task(np.full((4, 4), -32768, np.int16), mean, integer=True).working_type(9) is np.float64
     assert task(np.full((4, 4), 255, np.uint8), mean * 1e300, integer=True).working_type(9) is np.float64
     assert task(np.full((4, 4), 255, np.uint8), mean * 1e-300, integer=True).working_type(9) is np.float32
-
-
-BORROWING: tuple[Any, ...] = ("reflect", "nearest", "mirror", "wrap")
-
-
-@pytest.mark.parametrize("mode", BORROWING)
-@pytest.mark.parametrize("length", [1, 2, 3, 7])
-@pytest.mark.parametrize("margins", [(0, 0), (1, 2), (5, 0), (19, 23)])
-def test_positions_outside_take_the_pixel_numpy_takes(mode: Mode, length: int, margins: tuple[int, int]) -> None:
-    expected = np.pad(np.arange(length), margins, mode=NUMPY_NAMES[mode])
-    np.testing.assert_array_equal(source_indices(length, *margins, mode), expected)
-
-
-@pytest.mark.parametrize("mode", BORROWING)
-@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (4, 1), (6, 9)])
-def test_a_frame_is_continued_on_all_sides(mode: Mode, shape: tuple[int, int], rng: np.random.Generator) -> None:
-    frame = rng.integers(0, 255, shape, dtype=np.uint8)
-    expected = np.pad(frame, ((3, 12), (10, 2)), mode=NUMPY_NAMES[mode]).astype(np.float32)
-    np.testing.assert_array_equal(padded(frame, (3, 12), (10, 2), mode, 0.0, np.float32), expected)
-
-
-def test_valid_adds_nothing_and_copies() -> None:
-    frame = np.ones((2, 3))
-    whole = padded(frame, (1, 1), (1, 1), "valid", 0.0, np.float64)
-    assert whole.shape == (2, 3)
-    assert not np.may_share_memory(whole, frame)

@@ -62,12 +62,6 @@ def test_an_input_that_fails_within_the_block_is_not_blamed_on_the_output(tmp_pa
         raise DamagedFileError("of the input")
 
 
-def test_long_names_still_work(tmp_path):
-    name = "é" * 125
-    atomic_write_bytes(tmp_path / name, b"x")
-    assert [path.name for path in tmp_path.iterdir()] == [name]
-
-
 def test_a_killed_process_leaves_only_what_remove_partials_removes(tmp_path):
     program = (
         "import os, signal, sys\n"

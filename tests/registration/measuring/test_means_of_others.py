@@ -10,7 +10,7 @@ from xcorr_app.registration.measuring.placement import Placement, coverage, ente
 from xcorr_app.registration.measuring.references import MeanOfOthers, quotient
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames
-from xcorr_app.registration.stack.preparation import Prepared
+from xcorr_app.registration.stack.preparation import PreparedChunk
 
 SHAPE = (23, 31)
 
@@ -62,5 +62,5 @@ def test_a_device_is_given_all_that_it_needs(monkeypatch, spread):
     np.testing.assert_array_equal(entering(frames, placed_at), values)
     of_others = MeanOfOthers(total, weights, placed_at, ArrayFrames(frames), Settings())
     none = np.zeros(4, dtype=bool)
-    found = of_others.images(2, Prepared(frames[2:6], none, none.astype(np.int64)))
+    found = of_others.images(2, PreparedChunk(frames[2:6], none, none.astype(np.int64)))
     np.testing.assert_array_equal(found, expected[2:6])

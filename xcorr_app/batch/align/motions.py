@@ -43,7 +43,7 @@ class Warped:
 
 
 @dataclass(frozen=True)
-class Measured:
+class Registration:
     """Of a stack."""
 
     result: ShiftResult
@@ -105,7 +105,7 @@ def as_shifts(result: MotionResult, engine: str, note: str, window: ShiftWindow)
 _ENGINE = "gauss-newton"
 
 
-def measured_by_motion(frames: SourceFrames, options: AlignOptions, resources: StackResources) -> Measured:
+def measured_by_motion(frames: SourceFrames, options: AlignOptions, resources: StackResources) -> Registration:
     """Measure motions of whole frames."""
     how: Any = {"max_sigma": options.settings.sure_sigma, "masks": options.settings.masks}
     measure = partial(motion_against, basis=basis_of(options.model), **how)
@@ -116,7 +116,7 @@ def measured_by_motion(frames: SourceFrames, options: AlignOptions, resources: S
     turns = tuple(zip(result.angle.tolist(), result.scale.tolist(), strict=True))
     reach = ShiftWindow.symmetric(*(size // 2 for size in shape))  # what is tried of each rotation
     # Doubtful frames are moved by what their matrices say, of which the table has the shifts.
-    return Measured(
+    return Registration(
         replace(as_shifts(result, _ENGINE, note, reach), read_applied=replace(result, matrices=applied).shifts),
         correction,
         warped=Warped(
@@ -145,7 +145,7 @@ _NOTE = (
 )
 
 
-def measured_by_patches(frames: SourceFrames, options: AlignOptions, resources: StackResources) -> Measured:
+def measured_by_patches(frames: SourceFrames, options: AlignOptions, resources: StackResources) -> Registration:
     """Measure the shifts of patches."""
     settings, shape = options.settings, frames.shape
     measure = partial(patches_of, options=options.patches, max_sigma=settings.sure_sigma, max_shift=settings.max_shift)
@@ -158,7 +158,7 @@ def measured_by_patches(frames: SourceFrames, options: AlignOptions, resources: 
     files = {"motion.npz": kept.archive(), "patches.csv": _frames_csv(frames, result, field)}
     warp = by_fields(applied, (field.rows, field.columns))
     warped = Warped(warp, files, bends=_bends(field, result.trusted))
-    return Measured(as_shifts(result, PATCHES, _NOTE, settings.window(shape)), correction, warped=warped)
+    return Registration(as_shifts(result, PATCHES, _NOTE, settings.window(shape)), correction, warped=warped)
 
 
 def _frames_csv(frames: SourceFrames, result: MotionResult, field: Field) -> bytes:

@@ -19,7 +19,7 @@ from xcorr_app.batch.align.frames import (
     reference_of,
     settled,
 )
-from xcorr_app.batch.align.motions import Measured, measured_by_motion, measured_by_patches
+from xcorr_app.batch.align.motions import Registration, measured_by_motion, measured_by_patches
 from xcorr_app.batch.align.moving import Moved, move_stack
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.projections import Projections
@@ -94,7 +94,7 @@ def align_stack(
     return Finished(facts, outputs, report, projections)
 
 
-def measured_by_shifts(frames: SourceFrames, options: AlignOptions, resources: StackResources) -> Measured:
+def measured_by_shifts(frames: SourceFrames, options: AlignOptions, resources: StackResources) -> Registration:
     """Measure shifts: of the channels that are named, together."""
     settings, xp = options.settings, frames.xp
     if xp is np:
@@ -113,7 +113,7 @@ def measured_by_shifts(frames: SourceFrames, options: AlignOptions, resources: S
     results = [first, *(estimated(other, resources.on_device(other, xp)) for other in others)]
     names = frames.source.metadata.channel_names
     labels = [names[c] if c < len(names) else str(c) for c in (each.channel for each in (frames, *others))]
-    return Measured(together(results, labels, settings, xp), correction, advice)
+    return Registration(together(results, labels, settings, xp), correction, advice)
 
 
 _WAYS = {"translation": measured_by_shifts, PATCHES: measured_by_patches}
@@ -125,7 +125,7 @@ def _moved(
     options: AlignOptions,
     folder: Path,
     frames: SourceFrames,
-    measured: Measured,
+    measured: Registration,
     rows: Sequence[FrameRow],
     resources: StackResources,
 ) -> tuple[Moved, Projections | None, Assessment, Path | None]:
@@ -171,7 +171,7 @@ def _report(
     name: str,
     options: AlignOptions,
     frames: SourceFrames,
-    measured: Measured,
+    measured: Registration,
     rows: tuple[FrameRow, ...],
     assessment: Assessment,
     notes: tuple[str, ...],

@@ -23,9 +23,7 @@ _measuring = partial(option, group="Measuring", brief=True)
 class CorrelateOptions(ComputingOptions):
     """Options of ``xcorr correlate``."""
 
-    output: Path | None = shared_options.output(
-        text="File for the planes: .tif (float32) or .npy; for --peaks .csv or .npz."
-    )
+    output: Path | None = shared_options.output(text="File for the planes: .tif (float32) or .npy; for --peaks .csv.")
     form: Form = _measuring(
         "one-to-one",
         "Which left image is correlated with which right one; n-to-mn gives each left its own group of rights.",

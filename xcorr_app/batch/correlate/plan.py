@@ -109,8 +109,8 @@ def plan_correlation(left: Path, right: Path, out: Path, options: CorrelateOptio
 
 def check_peaks_name(path: Path) -> None:
     """Refuse a name that does not say which kind of file is wanted."""
-    if path.suffix.lower() not in (".csv", ".npz"):
-        raise ArgumentError(f"{path}: peaks are written as .csv or .npz; choose one by the ending")
+    if path.suffix.lower() != ".csv":
+        raise ArgumentError(f"{path}: peaks are written as .csv")
 
 
 def operand_shapes(left: MatrixFile, right: MatrixFile, form: str) -> tuple[tuple[int, ...], tuple[int, ...]]:

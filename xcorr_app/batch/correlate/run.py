@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +17,7 @@ from xcorr_app.correlation.plane import check_range, cross_correlate
 from xcorr_app.correlation.plane_peaks import PlanePeaks, peaks_of_planes
 from xcorr_app.errors import LimitError, XcorrError
 from xcorr_app.gpu.runtime.arrays import Array, to_host
-from xcorr_app.io.writing.atomic import atomic_path, atomic_write_text, remove_abandoned
+from xcorr_app.io.writing.atomic import atomic_write_text, remove_abandoned
 from xcorr_app.io.writing.plane_file import Write, plane_writer
 from xcorr_app.pipeline.stages import own_version, versions
 from xcorr_app.registration.results.frame_table import csv_text
@@ -49,29 +47,6 @@ class PlaneRecord(NamedTuple):
     """Why the plane counts as failed."""
 
 
-def write_peaks(path: Path, records: Sequence[PlaneRecord], shape: tuple[int, ...], facts: dict[str, Any]) -> None:
-    """Write the records of all pairs, in their order; `shape` is that of the pairs: (), (M,) or (N, M).
-
-    The ``.npz`` holds ``shift`` and ``peak`` (..., 2), ``score``, ``ratio`` and ``on_edge`` (...), and ``facts``, the
-    JSON that planes have in their description.
-    """
-    remove_abandoned(path)
-    if path.suffix.lower() == ".csv":
-        atomic_write_text(path, csv_text(PlaneRecord._fields, records))
-        return
-
-    def array(*names: str) -> np.ndarray:
-        values = np.array([[getattr(record, name) for name in names] for record in records], np.float64)
-        return values.reshape(*shape, len(names))
-
-    peak = np.nan_to_num(array("peak_dy", "peak_dx")).astype(np.int64)
-    arrays: dict[str, Any] = {"shift": array("dy", "dx"), "peak": peak}
-    arrays |= {name: array(name)[..., 0] for name in ("score", "ratio")}
-    arrays |= {"on_edge": array("on_edge")[..., 0] > 0, "facts": np.array(json.dumps(facts))}
-    with atomic_path(path) as partial, partial.open("wb") as file:
-        np.savez(file, **arrays)
-
-
 def run_correlation(plan: CorrelationPlan, progress: Progress | None = None) -> list[PlaneRecord]:
     """Compute and write the planes of a plan; returns one record a plane, in the order of the file."""
     records: list[PlaneRecord] = []
@@ -95,7 +70,8 @@ def run_correlation(plan: CorrelationPlan, progress: Progress | None = None) -> 
             "limit the shifts with --max-shift, or use a machine with more"
         ) from None
     if plan.options.peaks:
-        write_peaks(plan.out, records, plan.shape[:-2], _facts(plan))
+        remove_abandoned(plan.out)
+        atomic_write_text(plan.out, csv_text(PlaneRecord._fields, records))
     return records
 
 

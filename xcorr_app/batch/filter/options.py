@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from xcorr_app.batch.filter.choice import FilterChoice
     from xcorr_app.filtering.boundary import Mode
-    from xcorr_app.filtering.engines.choice import EngineName
     from xcorr_app.filtering.rounding import ResultType
 
 _filter = partial(option, None, group="Filters", brief=True)
@@ -64,12 +63,6 @@ class FilterOptions(NamedKernelOptions):
         group="Results",
         brief=True,
     )
-    engine: EngineName = option(
-        "auto",
-        "What computes the result; auto takes the fastest that is exact enough. reuse needs a GPU, opencv the CPU.",
-        OneOf(choices.FILTER_ENGINES),
-        group="Engines and kernels",
-    )
     kernel: Any = shared_options.kernel(
         text=f"A kernel by name; needs a GPU. {', '.join(choices.BANK_METHODS[1:])} are for --bank, others for single "
         "filters: reuse has ring buffers of rows, exchange is column and row reuse as published, separable takes "
@@ -99,7 +92,7 @@ class FilterOptions(NamedKernelOptions):
         if not math.isfinite(self.cval):
             raise ArgumentError(f"cval is {self.cval}: give the value beyond the edge as a finite number")
         if self.choice.bank is None:
-            kernel_name(self.asked_kernel, self.engine)
+            kernel_name(self.asked_kernel)
             if self.stride != 1:
                 raise ArgumentError(f"stride {self.stride} is for banks of filters: take --bank, or leave it out")
         elif self.kernel not in BANK_METHODS or not self.asked_kernel:

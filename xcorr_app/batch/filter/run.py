@@ -12,15 +12,14 @@ from xcorr_app.batch.filter.choice import FilterBank
 from xcorr_app.batch.filter.options import FilterOptions
 from xcorr_app.correlation.engines import limits_of
 from xcorr_app.decision import Decision
-from xcorr_app.errors import ArgumentError, DamagedFileError, ShapeError
-from xcorr_app.filtering.choice import check_device_engine, decide_filter
+from xcorr_app.errors import DamagedFileError, ShapeError
+from xcorr_app.filtering.choice import decide_filter
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.filtering.device import planned
 from xcorr_app.filtering.engines.choice import chosen_engine
 from xcorr_app.filtering.filter_bank import filter_bank
 from xcorr_app.filtering.kernel_names import kernel_name
 from xcorr_app.filtering.request import checked_request
-from xcorr_app.filtering.taps import correlation_kernel
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import SeriesSpec, StackMetadata
@@ -43,20 +42,8 @@ class Filter(OneFile[FilterOptions]):
 
     @classmethod
     def chosen_device(cls, options: FilterOptions) -> Device:
-        """Choose the device, and refuse an engine that cannot run there or on such taps, before any image is read."""
-        device = Device(np, "CPU") if options.device == "auto" and options.engine == "opencv" else None
-        device = device or select_device(options.device)
-        options.computes_on(device, engine=options.engine if options.engine == "reuse" else "auto")
-        if device.xp is not np and options.engine == "opencv":
-            raise ArgumentError(f"engine {options.engine!r} runs on the CPU: leave --device {options.device} out")
-        if options.choice.bank is not None:
-            if options.engine != "auto":
-                raise ArgumentError(f"a bank is computed as a whole: leave --engine {options.engine} out")
-        elif device.xp is not np:
-            check_device_engine(correlation_kernel(options.choice.taps, 0, flip=True, tolerance=1e-12), options.engine)
-        elif options.engine != "auto":
-            filter_frames(np.zeros((1, 1), np.float32), options.choice.taps, engine=options.engine)
-        return device
+        """Choose the device, and refuse a kernel that cannot run there, before any image is read."""
+        return options.computes_on(select_device(options.device))
 
     def files(self) -> dict[str, tuple[Path, ...]]:
         """See `Work`."""
@@ -156,8 +143,6 @@ def _filtered(images: Array, options: FilterOptions) -> tuple[Array, int, str]:
         decision = planned(images, taps, **how)
         return after, count, decision.kernel or decision.engine
     after, count = filter_frames(images, taps, **how)
-    if options.engine != "auto":
-        return after, count, options.engine
     request = checked_request(images.shape, images.dtype, taps, origin=0, flip=True, **how)
     return after, count, chosen_engine(request.kernel, finite=True)
 
@@ -165,7 +150,7 @@ def _filtered(images: Array, options: FilterOptions) -> tuple[Array, int, str]:
 def _how(options: FilterOptions, pixels: np.dtype[Any]) -> dict[str, Any]:
     """How single filters are applied to images of a type."""
     dtype = options.result_type(pixels)
-    return {"mode": options.border, "cval": options.cval, "engine": options.engine, "dtype": dtype}
+    return {"mode": options.border, "cval": options.cval, "engine": "auto", "dtype": dtype}
 
 
 def written_metadata(metadata: StackMetadata, options: FilterOptions) -> StackMetadata:
@@ -260,4 +245,4 @@ def _decision(metadata: StackMetadata, options: FilterOptions, xp: Any) -> Decis
     how = _how(options, metadata.dtype)
     request = checked_request(shape, metadata.dtype, taps, origin=0, flip=True, **how)
     named = kernel_name(options.asked_kernel)
-    return decide_filter(request, taps, shape, metadata.dtype, limits, options.engine, named=named)
+    return decide_filter(request, taps, shape, metadata.dtype, limits, named=named)

@@ -26,7 +26,7 @@ class Problem:
         Number of shifts along y and x.
     lefts, rights, rights_per_left : int
         Number of left matrices, of right matrices, and of rights that each left is correlated with.
-    chosen_as : Problem, optional
+    canonical_batch : Problem, optional
         The batch for which kernels and their launches are chosen in place of this one, so that sums are added in one
         order however many matrices are at hand.
     """
@@ -38,7 +38,7 @@ class Problem:
     lefts: int = 1
     rights: int = 1
     rights_per_left: int = 1
-    chosen_as: Problem | None = field(default=None, repr=False)
+    canonical_batch: Problem | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         counts = (*self.left_shape, *self.right_shape, *self.plane_shape, self.lefts, self.rights, self.rights_per_left)
@@ -62,7 +62,7 @@ class Problem:
     @property
     def for_choice(self) -> Problem:
         """The batch for which kernels and their launches are chosen."""
-        return self.chosen_as or self
+        return self.canonical_batch or self
 
     @property
     def pairs(self) -> int:

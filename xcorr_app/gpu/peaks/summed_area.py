@@ -32,16 +32,16 @@ class SummedAreaTables:
         self.sizes = edges.left_rows.size, edges.left_columns.size, edges.right_rows.size, edges.right_columns.size
         self.cells = self.sizes[0] * self.sizes[1], self.sizes[2] * self.sizes[3]
 
-    def left(self, lefts: Any, chosen_as: int = 0) -> Any:
+    def left(self, lefts: Any, canonical_batch: int = 0) -> Any:
         """Make the tables of left matrices (n, H, W), to be used any number of times.
 
-        Sums are added in one order for all numbers of matrices that are `chosen_as` one number.
+        Sums are added in one order for all numbers of matrices that have one `canonical_batch`.
         """
-        return self._left.tables(lefts, chosen_as)
+        return self._left.tables(lefts, canonical_batch)
 
-    def right(self, rights: Any, chosen_as: int = 0) -> Any:
+    def right(self, rights: Any, canonical_batch: int = 0) -> Any:
         """Make the tables of right matrices (n, H', W')."""
-        return self._right.tables(rights, chosen_as)
+        return self._right.tables(rights, canonical_batch)
 
 
 def tables_for(window: Problem) -> SummedAreaTables:
@@ -78,8 +78,8 @@ class _Side:
         self._small: dict[tuple[int, int, Any], BoundLaunch] = {}
         self._large: dict[tuple[int, int, Any], _Large] = {}
 
-    def tables(self, images: Any, chosen_as: int) -> Any:
-        cupy, count, kind = self._cupy, images.shape[0], (images.shape[0], chosen_as, images.dtype)
+    def tables(self, images: Any, canonical_batch: int) -> Any:
+        cupy, count, kind = self._cupy, images.shape[0], (images.shape[0], canonical_batch, images.dtype)
         rows, columns = self._shape
         tables = cupy.empty((count, rows, columns, 2))
         if self._height * self._width <= SMALL:
@@ -89,14 +89,14 @@ class _Side:
             self._small[kind](images, self._rows_on_device, self._edge_of_column, tables)
             return tables
         if kind not in self._large:
-            self._large[kind] = self._prepared(count, chosen_as or count, images.dtype.name)
+            self._large[kind] = self._prepared(count, canonical_batch or count, images.dtype.name)
         large = self._large[kind]
         large.start(images, self._edge_of_column, *large.strips, *large.scratch(), tables)
         return tables
 
-    def _prepared(self, count: int, chosen_as: int, element: str) -> _Large:
+    def _prepared(self, count: int, canonical_batch: int, element: str) -> _Large:
         rows, columns = self._shape
-        at_once = strip_rows(element, chosen_as, self._height, device_limits(current_device()))
+        at_once = strip_rows(element, canonical_batch, self._height, device_limits(current_device()))
         strips = Strips.of(self._row_edges, at_once)
         strip_count, bands = strips.rows.shape[0], strips.edge_of_band.size
         launch = summed_area_launch(element, count, self._width, strip_count)

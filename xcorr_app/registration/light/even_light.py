@@ -12,7 +12,7 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.light.light_field import fields
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Chunk, FloatFramesOver
-from xcorr_app.registration.stack.preparation import Prepared
+from xcorr_app.registration.stack.preparation import PreparedChunk
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,12 @@ class LitImage:
     frames: EvenlyLitFrames
     settings: Settings
 
-    def images(self, start: int, prepared: Prepared) -> Array:
+    def images(self, start: int, prepared: PreparedChunk) -> Array:
         """The image, weighted for each frame (n, h, w)."""
         numbers = np.arange(start, start + prepared.frames.shape[0])
         return self._weighted(self.image[None], np.array([self.number]), numbers)
 
-    def weighted(self, start: int, prepared: Prepared) -> Prepared:
+    def weighted(self, start: int, prepared: PreparedChunk) -> PreparedChunk:
         """Frames (n, h, w), each with the weights that the image has for it."""
         numbers = np.arange(start, start + prepared.frames.shape[0])
         weighted = replace(prepared, frames=self._weighted(prepared.frames, numbers, np.array([self.number])))

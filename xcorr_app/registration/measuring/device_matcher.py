@@ -65,7 +65,7 @@ def _prepared(
     min_overlap: float,
     options: KernelOptions | None,
     engine: str,
-    chosen_as: tuple[int, int] | None,
+    canonical_batch: tuple[int, int] | None,
 ) -> tuple[Problem, PeakFinder, Rules]:
     """Prepared once: that takes longer than hundreds of frames."""
     problem = Problem(shape, shape, (window.dy_min, window.dx_min), window.shape)
@@ -82,7 +82,9 @@ def _prepared(
         AT_EDGES,
         MIN_TILES,
     )
-    finder = PeakFinder(problem, min_overlap_pixels=least, options=options, engine=engine, chosen_as=chosen_as)
+    finder = PeakFinder(
+        problem, min_overlap_pixels=least, options=options, engine=engine, canonical_batch=canonical_batch
+    )
     return problem, finder, rules
 
 
@@ -104,7 +106,7 @@ class DeviceMatcher:
     engine : str
         ``"direct"`` or ``"tensor"``. What fp16 cannot decide is left to other means: a peak whose neighbour is
         higher in single precision, or that a rival comes near to, and whether a rival makes it ambiguous.
-    chosen_as : (int, int), optional
+    canonical_batch : (int, int), optional
         Numbers of references and frames for which kernels are chosen, however many there are.
     """
 
@@ -115,10 +117,10 @@ class DeviceMatcher:
         settings: Settings,
         *,
         engine: str = "direct",
-        chosen_as: tuple[int, int] | None = None,
+        canonical_batch: tuple[int, int] | None = None,
     ) -> None:
-        self._window, self._settings, self._chosen_as = window, settings, chosen_as
-        how = settings.min_overlap, settings.kernel_options, engine, chosen_as
+        self._window, self._settings, self._canonical_batch = window, settings, canonical_batch
+        how = settings.min_overlap, settings.kernel_options, engine, canonical_batch
         self._problem, self._finder, self._rules = _prepared(current_device(), shape, window, *how)
 
     @staticmethod
@@ -208,6 +210,10 @@ class DeviceMatcher:
             mine = part if lefts > 1 else slice(0, 1)
             these = part.stop - part.start
             problem = _of_batch(self._problem, these if lefts > 1 else 1, these)
-            of_both = makes, of_left[mine], makes.right(frames[part], self._chosen_as[1] if self._chosen_as else 0)
+            of_both = (
+                makes,
+                of_left[mine],
+                makes.right(frames[part], self._canonical_batch[1] if self._canonical_batch else 0),
+            )
             scores[part] = common_overlap(scores[part], references[mine], frames[part], peak[part], problem, of_both)
         return scores

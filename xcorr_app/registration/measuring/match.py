@@ -19,10 +19,10 @@ from xcorr_app.gpu.peaks.rated_peak import rate_peaks
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 from xcorr_app.registration import quality
 from xcorr_app.registration.columns import Columns
-from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measured import ShiftColumns
 from xcorr_app.registration.parts.tiles import Judged
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack.preparation import Prepared
+from xcorr_app.registration.stack.preparation import PreparedChunk
 from xcorr_app.registration.standard_error.peak_shapes import PeakShapes, narrowness_of
 from xcorr_app.registration.standard_error.significance import Significance, Spread, rated, significance, strides_of
 
@@ -80,15 +80,15 @@ class ChunkResult:
     """Columns and shapes of peaks of frames from `start` on, and what looks at the tiles of some of them."""
 
     start: int
-    columns: Measured
+    columns: ShiftColumns
     shapes: PeakShapes
     look: Judged | None = None
 
     @classmethod
-    def of(cls, start: int, prepared: Prepared, reasons: dict[int, str], tiles: tuple[int, int]) -> ChunkResult:
+    def of(cls, start: int, prepared: PreparedChunk, reasons: dict[int, str], tiles: tuple[int, int]) -> ChunkResult:
         """Before anything is compared."""
         count = prepared.usable.size
-        columns = Measured.empty(count, tiles)
+        columns = ShiftColumns.empty(count, tiles)
         columns.usable, columns.flat, columns.unreadable = prepared.usable, prepared.flat, prepared.unreadable
         columns.non_finite, columns.reasons = prepared.non_finite, reasons
         return cls(start, columns, PeakShapes.empty(count))

@@ -114,7 +114,7 @@ class Matcher:
         Weighting of frequencies: see :mod:`xcorr_app.correlation.weighting`.
     xp : module
         numpy or cupy.
-    chosen_as : (int, int), optional
+    canonical_batch : (int, int), optional
         Numbers of references and frames for which a device's kernels are chosen, however many are compared at a time.
     """
 
@@ -127,7 +127,7 @@ class Matcher:
         engine: str,
         kernel: NDArray[np.float64] | None,
         xp: Any,
-        chosen_as: tuple[int, int] | None = None,
+        canonical_batch: tuple[int, int] | None = None,
     ) -> None:
         near = window.grown(max(radius_of(settings.of_peak), 2))
         self.kernel, weighted = kernel, kernel is not None
@@ -151,7 +151,7 @@ class Matcher:
             and name in ("direct", "tensor")
             and why_planes(settings, window.shape, limits, weighted=weighted) is None
         ):
-            self.on_device = DeviceMatcher(shape, window, settings, engine=name, chosen_as=chosen_as)
+            self.on_device = DeviceMatcher(shape, window, settings, engine=name, canonical_batch=canonical_batch)
 
     @cached_property
     def correlator(self) -> Correlator:

@@ -26,7 +26,7 @@ SAME_PEAK = 1.0
 
 
 @dataclass
-class Measured(Columns):
+class ShiftColumns(Columns):
     """Columns with one entry a frame, filled as chunks arrive; NaN where a frame was not measured."""
 
     shifts: NDArray[np.float64]
@@ -76,7 +76,7 @@ class Measured(Columns):
     """(T,) pixels by which measurements of a frame contradict each other, NaN where there are none."""
 
     @classmethod
-    def empty(cls, count: int, tiles: tuple[int, int] = (0, 0)) -> Measured:
+    def empty(cls, count: int, tiles: tuple[int, int] = (0, 0)) -> ShiftColumns:
         """Columns for `count` frames of so many tiles, nothing known yet."""
         # Few arrays are made, and views of them handed out: that many take as long as hundreds of frames.
         shifts, fft_shifts, sigma = np.full((3, count, 2), np.nan)
@@ -106,7 +106,7 @@ class Measured(Columns):
         moved = np.where(known[:, None], shifts - self.shifts, 0.0)
         self.shifts, self.fft_shifts = self.shifts + moved, self.fft_shifts + moved
 
-    def replaced(self, other: Measured, taken: NDArray[np.bool_]) -> Measured:
+    def replaced(self, other: ShiftColumns, taken: NDArray[np.bool_]) -> ShiftColumns:
         """Take frames (T,) from another measurement, which left out a part of them."""
         chosen = self.where(taken, other.arrays)
         chosen.partial = taken
@@ -117,14 +117,14 @@ class Measured(Columns):
         chosen.inconsistent = (self.inconsistent & ~taken) | masks.outliers(chosen.tiles, taken)
         return chosen
 
-    def with_all_parts(self, whole: Measured) -> Measured:
+    def with_all_parts(self, whole: ShiftColumns) -> ShiftColumns:
         """Take frames of which a part was left out from a measurement of all of them; what tiles said still stands."""
         kept = ("tiles", "inlier_fraction", "edges", "inconsistent", "disambiguated", "partial")
         chosen = self.where(self.partial, {name: new for name, new in whole.arrays.items() if name not in kept})
         chosen.partial = np.zeros_like(self.partial)
         return chosen
 
-    def refined(self, found: FineShifts | Turned, taken: NDArray[np.bool_], **columns: Any) -> Measured:
+    def refined(self, found: FineShifts | Turned, taken: NDArray[np.bool_], **columns: Any) -> ShiftColumns:
         """Take shifts of frames (T,), and their standard errors, from a better fit, and `columns` as given."""
         shifts = np.where(taken[:, None], found.shift, self.shifts)
         return replace(
@@ -135,7 +135,7 @@ class Measured(Columns):
             **columns,
         )
 
-    def turned(self, found: Turned) -> Measured:
+    def turned(self, found: Turned) -> ShiftColumns:
         """Take the shifts of centres where a linear motion holds; where neither it nor a shift does, trust none."""
         taken = found.holds[:, None, None]
         return self.refined(
@@ -221,7 +221,7 @@ class Measured(Columns):
         return ~_any_of(self._words(settings), quality.DOUBTFUL | quality.FAILED)
 
 
-Trial = Callable[..., Measured]
+Trial = Callable[..., ShiftColumns]
 """Measures some frames against a reference by settings; as a whole, whatever moves in them, without a look at tiles."""
 
 
@@ -239,7 +239,7 @@ def _inherited(doubtful: NDArray[np.bool_], follows: NDArray[np.intp]) -> NDArra
     return inherited
 
 
-def near_each_other(measured: Measured, shape: tuple[int, int]) -> NDArray[np.intp]:
+def near_each_other(measured: ShiftColumns, shape: tuple[int, int]) -> NDArray[np.intp]:
     """Frames with shifts, but for those that would leave half of what the others share, and for repetitions.
 
     On the edge of the window there is no peak: where most others have one, such frames were not found.

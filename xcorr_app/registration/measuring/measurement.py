@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.columns import FineShifts
-from xcorr_app.registration.measuring.measured import Measured, spread
+from xcorr_app.registration.measuring.measured import ShiftColumns, spread
 from xcorr_app.registration.measuring.one_pass import OnePass
 from xcorr_app.registration.measuring.phase_ramp import refine
 from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers, Reference
@@ -84,7 +84,7 @@ class Measurement(OnePass):
         super().__init__(frames, walk, settings, xp)
         self._count, self._whole, self._tiles = frames.count, whole, tiles
 
-    def run(self, reference: Reference, verified: NDArray[np.bool_]) -> Measured:
+    def run(self, reference: Reference, verified: NDArray[np.bool_]) -> ShiftColumns:
         """Measure all frames; those marked in `verified` also by the float64 FFT and by the definition.
 
         Where the tiles of a few frames do not move as one, all are measured a second time, without those that move
@@ -114,7 +114,7 @@ class Measurement(OnePass):
         columns = self._by_phase(self._reweighted(columns, trusted, sampled, reference), reference)
         return self._over_layers(columns, reference)
 
-    def _by_phase(self, columns: Measured, reference: Reference) -> Measured:
+    def _by_phase(self, columns: ShiftColumns, reference: Reference) -> ShiftColumns:
         """Refine frames of a fine texture, whose peaks are no polynomials, by the phase of their cross-spectra."""
         chosen = self._for_phases(columns) & ~columns.partial & ~columns.reweighted
         narrowness = columns.narrowness[chosen & np.isfinite(columns.narrowness)]
@@ -124,7 +124,7 @@ class Measurement(OnePass):
         taken = _of_all(found, chosen)
         return columns if taken is None else columns.refined(found, taken)
 
-    def _over_layers(self, columns: Measured, reference: Reference) -> Measured:
+    def _over_layers(self, columns: ShiftColumns, reference: Reference) -> ShiftColumns:
         """Refine frames whose tiles differ by phases, to which another layer is noise, if that is surer on a few."""
         chosen = self._for_phases(columns) & (columns.sigma <= self.settings.sure_sigma).all(axis=1)
         few = _less_sure(columns.sigma, chosen, self._few)
@@ -154,7 +154,7 @@ class Measurement(OnePass):
         less = taken | (columns.score >= _ITSELF)
         return columns.refined(found, taken, partial=columns.partial & ~less, reweighted=columns.reweighted | less)
 
-    def _for_phases(self, columns: Measured) -> NDArray[np.bool_]:
+    def _for_phases(self, columns: ShiftColumns) -> NDArray[np.bool_]:
         """(T,) frames that phases may refine."""
         if self.settings.subpixel != "gaussian" or self.settings.normalization != "zncc":
             return np.zeros(self._count, dtype=bool)
@@ -164,7 +164,7 @@ class Measurement(OnePass):
 
     def _phases(
         self,
-        columns: Measured,
+        columns: ShiftColumns,
         reference: Reference,
         chosen: NDArray[np.bool_],
         start: NDArray[np.float64] | None = None,
@@ -187,7 +187,7 @@ class Measurement(OnePass):
             found.sigma[~(np.abs(found.shift - columns.shifts) < _OF_ONE_PEAK).all(axis=1)] = np.nan
         return found
 
-    def _disambiguate(self, columns: Measured, reference: Reference) -> None:
+    def _disambiguate(self, columns: ShiftColumns, reference: Reference) -> None:
         """Ask whether pictures tell shifts from others that fit almost as well; of all frames if a few do."""
         asked = columns.doubted_for_rivals(self.settings)
         if not asked.any():
@@ -219,7 +219,7 @@ class Measurement(OnePass):
         # Their tiles were compared at another peak.
         self._look(columns, reference, moved & np.isfinite(columns.inlier_fraction))
 
-    def _torn(self, columns: Measured, reference: Reference) -> None:
+    def _torn(self, columns: ShiftColumns, reference: Reference) -> None:
         """Look at frames that score less than the others of a stack that moves as one: parts of them may not."""
         valid = columns.valid(self.settings)
         if not valid.any():
@@ -238,7 +238,7 @@ class Measurement(OnePass):
         # No camera turns for a single frame.
         columns.edges[unusual] = 0.0
 
-    def _turned(self, columns: Measured, reference: Reference) -> Measured | None:
+    def _turned(self, columns: ShiftColumns, reference: Reference) -> ShiftColumns | None:
         """Measure the shifts of the centres of frames that turn or change size; None where they do not."""
         if not isinstance(reference, FixedImage) or self.settings.of_peak != "gaussian":
             return None
@@ -272,11 +272,11 @@ class Measurement(OnePass):
 
     def _in_part(
         self,
-        columns: Measured,
+        columns: ShiftColumns,
         trusted: NDArray[np.bool_],
         reference: Reference,
         verified: NDArray[np.bool_],
-    ) -> Measured:
+    ) -> ShiftColumns:
         """Measure frames without the tiles that move otherwise, if that is surer."""
         everywhere = np.ones(self._count, dtype=bool)
         parts = masks.Parts(masks.left_out(columns.tiles), columns.shifts)
@@ -290,7 +290,9 @@ class Measurement(OnePass):
         # Of a scene that changes everywhere, what tiles differ by tells no other motion: all of it is surer.
         return scene or (columns.replaced(without, taken) if taken.any() else columns)
 
-    def _may_pay(self, columns: Measured, trusted: NDArray[np.bool_], parts: masks.Parts, reference: Reference) -> bool:
+    def _may_pay(
+        self, columns: ShiftColumns, trusted: NDArray[np.bool_], parts: masks.Parts, reference: Reference
+    ) -> bool:
         """Ask a few frames of a longer stack whether they are surer without parts, or these are a second scene."""
         numbers = np.flatnonzero(trusted & parts.out.any(axis=(1, 2)))
         if not isinstance(reference, FixedImage) or numbers.size <= 2 * _IN_PART:
@@ -308,8 +310,8 @@ class Measurement(OnePass):
         )
 
     def _reweighted(
-        self, columns: Measured, trusted: NDArray[np.bool_], seen: NDArray[np.bool_], reference: Reference
-    ) -> Measured:
+        self, columns: ShiftColumns, trusted: NDArray[np.bool_], seen: NDArray[np.bool_], reference: Reference
+    ) -> ShiftColumns:
         """Refine frames with less weight on pixels that differ; all of them if it pays on a few."""
         if self.settings.of_peak != "gaussian" or 2 * trusted.sum() < self._count:
             return columns
@@ -348,7 +350,7 @@ class Measurement(OnePass):
             chosen[np.linspace(0, chosen.size - 1, self._few + 1)[1:].round().astype(int)] = True
         return chosen
 
-    def _look(self, columns: Measured, reference: Reference, chosen: NDArray[np.bool_]) -> None:
+    def _look(self, columns: ShiftColumns, reference: Reference, chosen: NDArray[np.bool_]) -> None:
         """Look at the tiles of the chosen frames (T,)."""
 
         def looked(images: Array, frames: Array, numbers: NDArray[np.intp]) -> TileTest:

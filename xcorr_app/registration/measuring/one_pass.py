@@ -24,7 +24,7 @@ from xcorr_app.registration.light.even_light import LitImage
 from xcorr_app.registration.measuring.device_matcher import PendingFrames
 from xcorr_app.registration.measuring.match import ChunkResult
 from xcorr_app.registration.measuring.matcher import Matcher
-from xcorr_app.registration.measuring.measured import Measured, spread
+from xcorr_app.registration.measuring.measured import ShiftColumns, spread
 from xcorr_app.registration.measuring.phase_ramp import with_phase_ramps
 from xcorr_app.registration.measuring.references import FixedImage, Reference
 from xcorr_app.registration.measuring.verification import verify
@@ -34,7 +34,7 @@ from xcorr_app.registration.quality import signal_fraction
 from xcorr_app.registration.settings import PHASE, Settings
 from xcorr_app.registration.stack.frames import Chunk, Frames
 from xcorr_app.registration.stack.passes import Pass
-from xcorr_app.registration.stack.preparation import AT_ONCE, Prepared, PreparedFrames, cropped, prepare, take
+from xcorr_app.registration.stack.preparation import AT_ONCE, PreparedChunk, PreparedFrames, cropped, prepare, take
 from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ class OnePass:
         verified: NDArray[np.bool_],
         sampled: NDArray[np.bool_],
         parts: masks.LeavesOut | None = None,
-    ) -> Measured:
+    ) -> ShiftColumns:
         """Measure all frames in one pass, with the tiles of some; `parts` are left out."""
         image = reference.image[None] if isinstance(reference, FixedImage) and parts is None else None
         part = reference.part
@@ -118,7 +118,7 @@ class OnePass:
                 result.columns.definition_disagrees[rows[checked]] = disagrees
             return result
 
-        columns, shapes = Measured.empty(self.frames.count, tiles), PeakShapes.empty(self.frames.count)
+        columns, shapes = ShiftColumns.empty(self.frames.count, tiles), PeakShapes.empty(self.frames.count)
         looks = list[Judged]()
         for result in self.walk.over("measure", job):
             frames = slice(result.start, result.start + result.columns.usable.size)
@@ -219,14 +219,14 @@ class OnePass:
             if found is not None:
                 yield found
 
-    def _read(self, reference: Reference, start: int, stop: int) -> tuple[Chunk, Prepared]:
+    def _read(self, reference: Reference, start: int, stop: int) -> tuple[Chunk, PreparedChunk]:
         """Frames as read, and as they are compared with a reference."""
         chunk, prepared = self.prepared.read(start, stop)
         return chunk, reference.weighted(start, prepared) if isinstance(reference, LitImage) else prepared
 
     def _decided(self, *, weighted: bool, shared_reference: bool) -> Decision:
         limits = limits_of(self.xp)
-        frames = self.walk.images_at_once if limits is None else self.walk.chosen_as
+        frames = self.walk.images_at_once if limits is None else self.walk.canonical_batch
         problem = self.frames.shape, name_of(self.frames.dtype), frames, self.settings, limits
         decide = decide_registration if limits is None else _decided
         try:
@@ -234,7 +234,7 @@ class OnePass:
         except TypeError:  # of settings that cannot be kept: a list, or slices before Python 3.12
             return decide_registration(*problem, weighted=weighted, shared_reference=shared_reference)
 
-    def _pending(self, shape: tuple[int, ...]) -> tuple[Prepared, PendingFrames] | None:
+    def _pending(self, shape: tuple[int, ...]) -> tuple[PreparedChunk, PendingFrames] | None:
         """Let a device begin with all frames: it is not to wait for what the host prepares, or asks of a few frames.
 
         Only where comparing frames tells which of them are flat, so that it need not be asked before. Where memory does
@@ -258,9 +258,9 @@ class OnePass:
         shared_reference: bool = True,
     ) -> Matcher:
         settings = self.settings if engine == self.engine else replace(self.settings, kernel_options=None)
-        frames = self.walk.chosen_as
-        chosen_as = 1 if shared_reference else frames, frames
-        return Matcher((shape[0], shape[1]), self.window, settings, dtype, engine, kernel, self.xp, chosen_as)
+        frames = self.walk.canonical_batch
+        canonical_batch = 1 if shared_reference else frames, frames
+        return Matcher((shape[0], shape[1]), self.window, settings, dtype, engine, kernel, self.xp, canonical_batch)
 
 
 def _some(images: Array, rows: NDArray[np.intp]) -> Array:

@@ -22,7 +22,7 @@ from xcorr_app.registration.measuring.placement import (
 )
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames
-from xcorr_app.registration.stack.preparation import Prepared, prepare
+from xcorr_app.registration.stack.preparation import PreparedChunk, prepare
 
 _UNCOVERED = 1e-9
 """Sum of weights below which no frame covers a pixel: weights are squares of correlations, or rounding."""
@@ -39,7 +39,7 @@ class Reference(Protocol):
         """Rows and columns in which every image is known; None where that is everywhere."""
         ...
 
-    def images(self, start: int, prepared: Prepared) -> Array:
+    def images(self, start: int, prepared: PreparedChunk) -> Array:
         """Images (1 or n, h, w) for prepared frames (n, h, w), the first of which is number `start`."""
         ...
 
@@ -52,7 +52,7 @@ class FixedImage:
     part: ClassVar[None] = None
     image: Array
 
-    def images(self, start: int, prepared: Prepared) -> Array:
+    def images(self, start: int, prepared: PreparedChunk) -> Array:
         """The image, as a stack of one."""
         return self.image[None]
 
@@ -83,7 +83,7 @@ class MeanOfOthers:
         images, known = quotient(self.total[None], self.weights[None])
         return images[0], known[0]
 
-    def images(self, start: int, prepared: Prepared) -> Array:
+    def images(self, start: int, prepared: PreparedChunk) -> Array:
         """Leave-out means, float64."""
         count = prepared.frames.shape[0]
         first, stop = max(start - self.settings.apart, 0), min(start + count + self.settings.apart, self.source.count)

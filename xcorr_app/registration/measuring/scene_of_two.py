@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.measuring.measured import SAME_PEAK, Measured
+from xcorr_app.registration.measuring.measured import SAME_PEAK, ShiftColumns
 from xcorr_app.registration.measuring.one_pass import OnePass
 from xcorr_app.registration.measuring.references import Reference
 from xcorr_app.registration.parts import masks
@@ -57,10 +57,10 @@ def scene_of_two(
     once: OnePass,
     reference: Reference,
     verified: Rows,
-    columns: Measured,
-    without: Measured,
+    columns: ShiftColumns,
+    without: ShiftColumns,
     taken: Rows,
-) -> Measured | None:
+) -> ShiftColumns | None:
     """Measure what was left out of frames (T,) for a second motion, and take the scene's; None where there is none.
 
     `columns` are the frames as a whole, `without` less the tiles that differ, whose shifts are `taken` of some anyway.
@@ -108,7 +108,7 @@ def _alone(one: NDArray[np.float32], other: NDArray[np.float32]) -> Rows:
     return np.asarray((one == AGREES) & (other != AGREES))
 
 
-def _is_behind(one: Rows, other: Rows, of_one: Measured) -> Rows:
+def _is_behind(one: Rows, other: Rows, of_one: ShiftColumns) -> Rows:
     """Frames (T,) in which the tiles of one motion are those of the scene: it fills more of the rim and of the rest."""
     area, inner = (np.array([tiles[part].sum(axis=(1, 2)) for tiles in (one, other)]) for part in (_ALL, _INNER))
     rim = area - inner

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.registration.measuring.measured import Measured, taken
+from xcorr_app.registration.measuring.measured import ShiftColumns, taken
 from xcorr_app.registration.model.two_layers import TwoLayers
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames
@@ -30,7 +30,7 @@ class StillLayer:
     settings: Settings
     """By which frames are read."""
 
-    def placed(self, frames: Frames, measured: Measured) -> Measured:
+    def placed(self, frames: Frames, measured: ShiftColumns) -> ShiftColumns:
         """Take shifts from the fit of both layers to frames, of which `measured` is without the still one."""
         shifts, sigma = np.full((2, *measured.shifts.shape), np.nan)
         shifts[self.numbers], sigma[self.numbers] = self.layers.shifts, self.sigma

@@ -23,8 +23,7 @@ from xcorr_app.registration import quality
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.whole_frames import OTHERS, FrameMotion, MotionMeasurement, motion_of
 from xcorr_app.registration.solver.basis import corner_moves
-from xcorr_app.registration.solver.whole_frames import centred
-from xcorr_app.registration.stack.frames import Frames
+from xcorr_app.registration.stack.frames import Frames, shows_something
 from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.registration.warping.matrices import Matrix, about_corner
 from xcorr_app.registration.warping.warp import warp_frames
@@ -86,14 +85,14 @@ def _unmoved(measuring: MotionMeasurement) -> tuple[list[FrameMotion], list[int]
     found, known, size = [], [], len(measuring.basis.numbers)
     for t in range(measuring.frames.count):
         chunk = measuring.frames.read(t, t + 1)
-        values, damaged = centred(chunk.frames)
         if chunk.unreadable:
             found.append(FrameMotion(flags=(quality.UNREADABLE,), unreadable=chunk.unreadable[t]))
-        elif bool(values.max() > values.min()):
+        elif shows_something(chunk):
             found.append(FrameMotion(np.eye(3), 1.0, np.zeros((size, size)), 1.0))
             known.append(t)
         else:
-            found.append(FrameMotion(flags=(quality.NON_FINITE, quality.FLAT) if bool(damaged[0]) else (quality.FLAT,)))
+            finite = bool(array_namespace(chunk.frames).isfinite(chunk.frames).all())
+            found.append(FrameMotion(flags=(quality.FLAT,) if finite else (quality.NON_FINITE, quality.FLAT)))
     return found, known
 
 

@@ -224,9 +224,6 @@ def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
 
 def _neighbours(found: list[FrameMotion], t: int) -> list[Matrix]:
     """Motions of the nearest frames before and after that are trusted."""
-    known = []
-    for numbers in (range(t - 1, -1, -1), range(t + 1, len(found))):
-        motion = next((found[i].motion for i in numbers if not found[i].flags), None)
-        if motion is not None:
-            known.append(motion)
-    return known
+    both = range(t - 1, -1, -1), range(t + 1, len(found))
+    near = (next((found[i].motion for i in numbers if not found[i].flags), None) for numbers in both)
+    return [motion for motion in near if motion is not None]

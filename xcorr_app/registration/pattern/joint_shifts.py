@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measured import ShiftColumns
 from xcorr_app.registration.model.two_layers import TwoLayers as WholeFrames
 from xcorr_app.registration.pattern.two_layers import TwoLayers
 
@@ -76,7 +76,7 @@ class JointShifts:
             np.nanmax(np.abs(self.shifts - others) - _PERHAPS_OFF * self.sigma) < _LARGE
         )
 
-    def replacing(self, measured: Measured) -> Measured:
+    def replacing(self, measured: ShiftColumns) -> ShiftColumns:
         """Shifts measured, replaced by these; what an engine and its check differ by stays so."""
         difference = measured.fft_shifts - measured.shifts
         known: NDArray[np.bool_] = np.asarray(np.isfinite(self.shifts).all(axis=1))
@@ -111,7 +111,7 @@ def fitted_together(
     stack: Array,
     numbers: NDArray[np.intp],
     begin: NDArray[np.float64],
-    measured: Measured,
+    measured: ShiftColumns,
     taken: Taken,
 ) -> tuple[JointShifts | None, bool]:
     """Fit both layers to a stack (n, h, w) of the frames with these numbers, whose shifts (n, 2) were measured.
@@ -188,6 +188,6 @@ def _largest_motion(shape: tuple[int, ...]) -> float:
     return float(min(_MAX_MOTION, _OF_SIZE * max(shape)))
 
 
-def _held(measured: Measured, numbers: NDArray[np.intp]) -> int:
+def _held(measured: ShiftColumns, numbers: NDArray[np.intp]) -> int:
     """Which of the frames is the reference, of shift zero, or lies next to it."""
     return int(np.argmin(np.abs(measured.shifts[numbers]).max(axis=1)))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.peaks.left_over import LeftSums, aligned_products, faded_parts, left_sums
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
-from xcorr_app.registration.measuring.measured import Measured, near_each_other, spread, taken
+from xcorr_app.registration.measuring.measured import ShiftColumns, near_each_other, spread, taken
 from xcorr_app.registration.parts.tile_bins import binned
 from xcorr_app.registration.pattern.layer_spectra import RIM, fading, gains
 from xcorr_app.registration.settings import Settings
@@ -90,7 +90,7 @@ class Residual:
 UNKNOWN = Residual(np.inf, 0.0)
 
 
-def residual_of(frames: Frames, measured: Measured, settings: Settings) -> Residual:
+def residual_of(frames: Frames, measured: ShiftColumns, settings: Settings) -> Residual:
     """Look at a few frames that were measured without more than the default options."""
     if not settings.finds_nuisances or settings.prefilter.name is not None:
         return UNKNOWN

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.measuring.measured import Measured, Trial
+from xcorr_app.registration.measuring.measured import ShiftColumns, Trial
 from xcorr_app.registration.model.two_layers import TwoLayers
 from xcorr_app.registration.pattern.one_layer import Residual, left_over
 from xcorr_app.registration.settings import Settings
@@ -56,7 +56,7 @@ def in_turns(
     return shifts
 
 
-def _of_scene(frames: Array, settings: Settings, measure: Trial, most: float = 0.5) -> Measured | None:
+def _of_scene(frames: Array, settings: Settings, measure: Trial, most: float = 0.5) -> ShiftColumns | None:
     """Measurement of frames without pattern; None where the shifts of that share of them may be chance."""
     found = measure(ArrayFrames(frames), "first", settings, whole=True, tiles=False)
     if not np.isfinite(found.shifts).all():

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.measuring.measured import Measured, Trial, near_each_other, spread, taken
+from xcorr_app.registration.measuring.measured import ShiftColumns, Trial, near_each_other, spread, taken
 from xcorr_app.registration.model.still_layer import StillLayer
 from xcorr_app.registration.model.two_layers import TwoLayers
 from xcorr_app.registration.pattern.joint_shifts import (
@@ -129,7 +129,7 @@ class PatternFit:
 
 
 def without_pattern(
-    frames: Frames, measured: Measured, settings: Settings, measure: Trial, rest: Residual
+    frames: Frames, measured: ShiftColumns, settings: Settings, measure: Trial, rest: Residual
 ) -> PatternFit:
     """Look for a fixed pattern in frames, `measured` as they are, and take it away; `measure` measures them anew."""
     is_open = settings.by_default and min(settings.measured_shape(frames.shape)) >= _MIN_SIDE
@@ -162,7 +162,7 @@ def _by_stack(
     frames: Frames,
     usable: NDArray[np.intp],
     many: NDArray[np.intp],
-    measured: Measured,
+    measured: ShiftColumns,
     plain: Settings,
     settings: Settings,
     measure: Trial,
@@ -202,7 +202,7 @@ def _by_stack(
     return replace(fit, ambiguous=fit.frames is None and signs > SURE and doubted)
 
 
-def _by_pairs(frames: Frames, usable: NDArray[np.intp], measured: Measured, settings: Settings) -> PatternFit:
+def _by_pairs(frames: Frames, usable: NDArray[np.intp], measured: ShiftColumns, settings: Settings) -> PatternFit:
     """Shifts of frames of which each, and one of them, say by themselves that something stands still."""
     if usable.size < 2:
         return PatternFit()
@@ -228,7 +228,13 @@ def _by_pairs(frames: Frames, usable: NDArray[np.intp], measured: Measured, sett
 
 
 def _by_layers(
-    frames: Frames, measured: Measured, settings: Settings, measure: Trial, many: NDArray[np.intp], *, led: bool = False
+    frames: Frames,
+    measured: ShiftColumns,
+    settings: Settings,
+    measure: Trial,
+    many: NDArray[np.intp],
+    *,
+    led: bool = False,
 ) -> PatternFit:
     """Tell a pattern by both layers, of frames of these numbers, aligned by what was measured."""
     window = settings.window(frames.shape)
@@ -278,7 +284,7 @@ def _smoothed(images: Array, sigma: float) -> Array:
     return filter_frames(images, named.gaussian(sigma), dtype="same", count=False)[0]
 
 
-def _some_leave_nothing(frames: Frames, measured: Measured, settings: Settings) -> bool:
+def _some_leave_nothing(frames: Frames, measured: ShiftColumns, settings: Settings) -> bool:
     """Whether frames that move, and are trusted where others are not, leave nothing: a pattern would be in all of them.
 
     The others then show another scene, as after a cut, of which two layers make a pattern.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames
-from xcorr_app.registration.stack.preparation import Prepared, prepare
+from xcorr_app.registration.stack.preparation import PreparedChunk, prepare
 
 
 def earlier(usable: NDArray[np.bool_], back: int, apart: int = 0) -> NDArray[np.intp]:
@@ -49,7 +49,7 @@ class EarlierUsable:
     first: tuple[int, Array]
     """Number and prepared image of the first usable frame."""
 
-    def images(self, start: int, prepared: Prepared) -> Array:
+    def images(self, start: int, prepared: PreparedChunk) -> Array:
         """Earlier frames, reading back as far as needed before the chunk."""
         xp = array_namespace(prepared.frames)
         count, gap = prepared.usable.size, self.settings.apart + 1
@@ -85,7 +85,7 @@ class GivenFrames:
     settings: Settings
     numbers: NDArray[np.intp]
 
-    def images(self, start: int, prepared: Prepared) -> Array:
+    def images(self, start: int, prepared: PreparedChunk) -> Array:
         """The frames given, each read once."""
         xp = array_namespace(prepared.frames)
         wanted = self.numbers[start : start + prepared.usable.size]

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from xcorr_app.registration.measuring.measured import Measured, Trial
+from xcorr_app.registration.measuring.measured import ShiftColumns, Trial
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames, HeldFrames, PickedFrames
 from xcorr_app.registration.stack.prefilter import Contrast
@@ -28,7 +28,7 @@ TEMPLATE = "template"
 
 
 def other_reference(
-    frames: Frames, reference: str | int | object, measured: Measured, settings: Settings, trial: Trial
+    frames: Frames, reference: str | int | object, measured: ShiftColumns, settings: Settings, trial: Trial
 ) -> int | None:
     """Frame to take for the first or last one; None where that is as good as any, or something else was asked for."""
     usable = np.flatnonzero(measured.usable)

@@ -14,7 +14,7 @@ import scipy  # whose parts are loaded when they are asked for
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.measuring.measured import Measured, spread
+from xcorr_app.registration.measuring.measured import ShiftColumns, spread
 from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.measuring.references import FixedImage
 from xcorr_app.registration.reference.earlier_frames import EarlierUsable, GivenFrames, earlier
@@ -60,7 +60,7 @@ def against_neighbours(measurement: Measurement, name: str, number: int, verifie
     return measured, described, (note,)
 
 
-def _previous(measurement: Measurement, first: tuple[int, Array], verified: NDArray[np.bool_]) -> Measured:
+def _previous(measurement: Measurement, first: tuple[int, Array], verified: NDArray[np.bool_]) -> ShiftColumns:
     """Sum the steps from frame to frame, over those that show nothing of either side."""
     measured, follows = _bridged(measurement, _steps(measurement, first, verified), verified)
     measured.follows = follows
@@ -71,7 +71,7 @@ def _previous(measurement: Measurement, first: tuple[int, Array], verified: NDAr
     return _closed(measurement, first, measured, own)
 
 
-def _pairs(measurement: Measurement, count: int, first: tuple[int, Array], verified: NDArray[np.bool_]) -> Measured:
+def _pairs(measurement: Measurement, count: int, first: tuple[int, Array], verified: NDArray[np.bool_]) -> ShiftColumns:
     """Compare each frame with the `count` before it, and place all by what most pairs agree on."""
     frames, settings, runs = measurement.frames, measurement.settings, [_steps(measurement, first, verified)]
     partners = [earlier(runs[0].usable, back, settings.apart) for back in range(1, count + 1)]
@@ -81,13 +81,13 @@ def _pairs(measurement: Measurement, count: int, first: tuple[int, Array], verif
     return _placed(runs, partners, first[0], settings)
 
 
-def _steps(measurement: Measurement, first: tuple[int, Array], verified: NDArray[np.bool_]) -> Measured:
+def _steps(measurement: Measurement, first: tuple[int, Array], verified: NDArray[np.bool_]) -> ShiftColumns:
     return measurement.run(EarlierUsable(measurement.frames, measurement.settings, first), verified)
 
 
 def _closed(
-    measurement: Measurement, first: tuple[int, Array], measured: Measured, own: NDArray[np.float64]
-) -> Measured:
+    measurement: Measurement, first: tuple[int, Array], measured: ShiftColumns, own: NDArray[np.float64]
+) -> ShiftColumns:
     """Say how far some frames lie from where they are found against the first directly, and how sure all are.
 
     The noise of a frame enters two steps, with opposite signs: of a sum, that of the first and last frame is left,
@@ -119,8 +119,8 @@ def _closed(
 
 
 def _bridged(
-    measurement: Measurement, measured: Measured, verified: NDArray[np.bool_]
-) -> tuple[Measured, NDArray[np.intp]]:
+    measurement: Measurement, measured: ShiftColumns, verified: NDArray[np.bool_]
+) -> tuple[ShiftColumns, NDArray[np.intp]]:
     """Steps, and the frame (T,) that each is taken from: that before those that no sound step enters or leaves.
 
     Such frames (of a closed shutter, say) would make a doubt of all that follow.
@@ -153,7 +153,7 @@ def _summed(
     return np.where(np.isnan(steps), np.nan, places), np.where(np.isfinite(sigma), np.sqrt(variance), sigma)
 
 
-def _placed(runs: list[Measured], partners: list[NDArray[np.intp]], held: int, settings: Settings) -> Measured:
+def _placed(runs: list[ShiftColumns], partners: list[NDArray[np.intp]], held: int, settings: Settings) -> ShiftColumns:
     """Shifts from measurements of every frame against several before it, and of each the best measurement's columns."""
     count = runs[0].usable.size
     frames = np.arange(count)
@@ -212,7 +212,7 @@ def _median_of_pairs(
     return medians
 
 
-def _chosen(runs: list[Measured], best: NDArray[np.intp]) -> Measured:
+def _chosen(runs: list[ShiftColumns], best: NDArray[np.intp]) -> ShiftColumns:
     """Of each frame the columns of its best run (T,)."""
     out = runs[0]
     for number, run in enumerate(runs[1:], 1):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.measuring.measured import Measured
+from xcorr_app.registration.measuring.measured import ShiftColumns
 from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.measuring.placement import at_level, levels, moved
 from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers
@@ -42,7 +42,7 @@ _WOULD_BLUR = (
 )
 _LESS_SURE = "Most frames are less sure of a template than of one of them: each was compared with that one."
 
-Outcome: TypeAlias = tuple[Measured, str, tuple[str, ...]]
+Outcome: TypeAlias = tuple[ShiftColumns, str, tuple[str, ...]]
 """What was measured, the reference in words, and notes on the whole stack."""
 
 
@@ -140,7 +140,7 @@ def instead(wanted: int, number: int) -> tuple[str, ...]:
     return () if number == wanted else (why,)
 
 
-def frames_to_average(measured: Measured, settings: Settings) -> NDArray[np.bool_]:
+def frames_to_average(measured: ShiftColumns, settings: Settings) -> NDArray[np.bool_]:
     """(T,) which frames take part: those to be trusted; where these are few, all with a shift inside the window."""
     trusted = measured.trusted(settings)
     inside = np.isfinite(measured.score) & ~measured.on_edge
@@ -168,7 +168,7 @@ def _still_known(known: Array, shift: NDArray[np.float64]) -> Array:
     return inside
 
 
-def _origin(measured: Measured, began: NDArray[np.float64], origin: int, settings: Settings) -> NDArray[np.float64]:
+def _origin(measured: ShiftColumns, began: NDArray[np.float64], origin: int, settings: Settings) -> NDArray[np.float64]:
     """What is taken off all shifts so that the frame begun with has none; where it has no good one, as it was."""
     trusted = measured.trusted(settings)
     if trusted[origin] or not trusted.any():
@@ -176,13 +176,13 @@ def _origin(measured: Measured, began: NDArray[np.float64], origin: int, setting
     return _median((measured.shifts - began)[trusted])
 
 
-def _mean_place(measured: Measured, settings: Settings) -> NDArray[np.float64]:
+def _mean_place(measured: ShiftColumns, settings: Settings) -> NDArray[np.float64]:
     """Mean shift (2,) of the frames to be trusted, zero where none are."""
     trusted = measured.trusted(settings)
     return np.asarray(measured.shifts[trusted].sum(axis=0) / max(int(trusted.sum()), 1))
 
 
-def _move_origin(measured: Measured, origin: NDArray[np.float64]) -> None:
+def _move_origin(measured: ShiftColumns, origin: NDArray[np.float64]) -> None:
     """Count shifts from there."""
     measured.shifts = measured.shifts - origin
     measured.fft_shifts = measured.fft_shifts - origin

@@ -229,15 +229,23 @@ def smoothed_in_time(frames: Frames, length: int) -> Frames:
     return frames if length == 1 else SmoothedFrames(frames, length)
 
 
+def shows_something(chunk: Chunk) -> bool:
+    """Whether a single frame could be read and is not flat."""
+    shown = chunk.frames[array_namespace(chunk.frames).isfinite(chunk.frames)]
+    return not chunk.unreadable and shown.size > 0 and bool(shown.max() > shown.min())
+
+
 def read_reference(frames: Frames, reference: str | int | Array, refusal: str) -> tuple[Array, int | None, str]:
     """Image (Y, X), its number among the frames, None of an image that is none of them, and what it is in words.
 
+    A first or last frame that shows nothing gives way to the next that does.
     `refusal` is what is said of the name of another one.
     """
     if isinstance(reference, str):
         if reference not in SINGLE:
             raise ArgumentError(refusal)
-        number = 0 if reference == "first" else frames.count - 1
+        order = range(frames.count)[:: 1 if reference == "first" else -1]
+        number = next((t for t in order if shows_something(frames.read(t, t + 1))), order[0])
     elif isinstance(reference, (int, np.integer)):
         number = int(reference)
         if not -frames.count <= number < frames.count:

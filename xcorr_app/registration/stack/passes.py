@@ -64,7 +64,7 @@ class Pass:
         return -(-self.count // (2 * -(-self.count // (2 * self._chunk(_PIXELS_PER_CHUNK)))))
 
     @property
-    def chosen_as(self) -> int:
+    def canonical_batch(self) -> int:
         """Number of images for which ways to compute are chosen: whatever fits, results are to be the same."""
         return min(self.count, self._chunk(_PIXELS_PER_DEVICE_CHUNK, _MAX_FRAMES_PER_CHUNK))
 

@@ -25,7 +25,7 @@ class NoUsableFrameError(ArgumentError):
 
 
 @dataclass
-class Prepared:
+class PreparedChunk:
     """Frames cropped, finite and filtered, with what is known of each from reading it.
 
     Which are flat is found out when it is asked for, unless a measurement has told it before.
@@ -64,7 +64,7 @@ class Prepared:
         return not to_host(flat_images(self.frames[number : number + 1]))[0]
 
 
-def prepare(chunk: Chunk, settings: Settings) -> Prepared:
+def prepare(chunk: Chunk, settings: Settings) -> PreparedChunk:
     """Make a chunk of frames ready for measuring."""
     frames = chunk.frames if settings.roi is None else chunk.frames[:, *settings.roi]
     xp = array_namespace(frames)
@@ -86,7 +86,7 @@ def prepare(chunk: Chunk, settings: Settings) -> Prepared:
         unreadable[:] = [chunk.start + i in chunk.unreadable for i in range(frames.shape[0])]
     unreadable |= non_finite == pixels
     frames = settings.contrast(settings.prefilter(frames))
-    return Prepared(frames, unreadable, non_finite)
+    return PreparedChunk(frames, unreadable, non_finite)
 
 
 AT_ONCE = 8
@@ -98,11 +98,11 @@ class PreparedFrames:
 
     def __init__(self, frames: Frames, walk: Pass, settings: Settings, xp: Any) -> None:
         self._frames, self._walk, self._settings, self._xp = frames, walk, settings, xp
-        self._kept: tuple[Chunk, Prepared] | None = None
-        self._ranges: dict[tuple[int, int], tuple[Chunk, Prepared]] = {}
+        self._kept: tuple[Chunk, PreparedChunk] | None = None
+        self._ranges: dict[tuple[int, int], tuple[Chunk, PreparedChunk]] = {}
         self._is_filtered = settings.prefilter.name is not None or settings.contrast.sigma is not None
 
-    def at_hand(self) -> Prepared | None:
+    def at_hand(self) -> PreparedChunk | None:
         """Return all frames, prepared once, where a device measures them at once and this takes no memory; else None.
 
         Few of any kind, or as many as there are of integers that are measured as they are stored.
@@ -116,7 +116,7 @@ class PreparedFrames:
                 self._kept[1].vary = frozenset(self._frames.vary)
         return self._kept[1]
 
-    def read(self, start: int, stop: int) -> tuple[Chunk, Prepared]:
+    def read(self, start: int, stop: int) -> tuple[Chunk, PreparedChunk]:
         """Frames as read and as prepared."""
         if stop - start == self._frames.count and self.at_hand() is not None and self._kept is not None:
             return self._kept

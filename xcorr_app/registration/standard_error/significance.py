@@ -112,7 +112,7 @@ def _spread(planes: Array, row: Array, column: Array, of_samples: Callable[[Arra
     # A quarter of each axis around the peak is left out, but for the smallest windows.
     near = (abs(rows[None] - row[:, None]) <= max(1, ny // 8))[:, :, None]
     near = near & (abs(columns[None] - column[:, None]) <= max(1, nx // 8))[:, None, :]
-    rest = xp.where(xp.tile(near, (len(here) // len(near), 1, 1)), np.nan, here).reshape(len(here), -1)
+    rest = xp.where(near, np.nan, here.reshape(-1, *near.shape)).reshape(len(here), -1)
     middle = _median(rest)
     distance = _median(abs(rest - middle[:, None]))
     # Steps between neighbours of the plane itself, not between the values sampled.

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.measuring.measured import Measured, near_each_other, spread, taken
+from xcorr_app.registration.measuring.measured import ShiftColumns, near_each_other, spread, taken
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Chunk, FloatFramesOver, Frames
 from xcorr_app.registration.weights.line_offsets import OF_SWEPT, glance, middle_rows
@@ -46,7 +46,7 @@ class EvenedFrames(FloatFramesOver):
         return (rows[..., :-2] + 2 * rows[..., 1:-1] + rows[..., 2:]) / 4 if self.columns else rows[..., 1:-1]
 
 
-def even_mosaic(frames: Frames, measured: Measured) -> EvenedFrames | None:
+def even_mosaic(frames: Frames, measured: ShiftColumns) -> EvenedFrames | None:
     """Frames without a mosaic; None where there is none."""
     usable = np.flatnonzero(measured.usable)
     if min(frames.shape) < _MIN_SIDE or usable.size < 2:
@@ -72,7 +72,7 @@ def has_mosaic(image: NDArray[np.float64]) -> bool:
         return bool(min(apart) > _MORE_ALIKE * (image**2).mean())
 
 
-def evened_rows(frames: Frames, measured: Measured, settings: Settings) -> EvenedFrames | None:
+def evened_rows(frames: Frames, measured: ShiftColumns, settings: Settings) -> EvenedFrames | None:
     """Frames whose rows are joined; None where odd rows lie where the others do."""
     usable = near_each_other(measured, frames.shape)
     if usable.size < 2 or min(settings.measured_shape(frames.shape)) < _MIN_SIDE:

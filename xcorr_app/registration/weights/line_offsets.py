@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.peaks.line_sums import GROUPS, line_sums
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
-from xcorr_app.registration.measuring.measured import Measured, Trial, near_each_other, spread, taken
+from xcorr_app.registration.measuring.measured import ShiftColumns, Trial, near_each_other, spread, taken
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, FloatFramesOver, Frames, HeldFrames, PickedFrames
 from xcorr_app.registration.stack.prefilter import Contrast
@@ -125,7 +125,7 @@ class LevelledFrames(FloatFramesOver):
         )
 
 
-def levelled(frames: Frames, measured: Measured, settings: Settings) -> LevelledFrames | None:
+def levelled(frames: Frames, measured: ShiftColumns, settings: Settings) -> LevelledFrames | None:
     """Frames whose lines are levelled, first those that change; None where lines have no offsets."""
     usable = near_each_other(measured, frames.shape)
     if usable.size < _MIN_FRAMES or min(settings.measured_shape(frames.shape)) < _MIN_SIDE:
@@ -150,7 +150,7 @@ def levelled(frames: Frames, measured: Measured, settings: Settings) -> Levelled
     return min(found, key=lambda each: get_args(Kind).index(each.kind), default=None)
 
 
-def may_stand_still(lines: LevelledFrames, measured: Measured, settings: Settings, trial: Trial) -> bool:
+def may_stand_still(lines: LevelledFrames, measured: ShiftColumns, settings: Settings, trial: Trial) -> bool:
     """Whether a few levelled frames say so too: a scene that is still itself need not be measured again."""
     if lines.kind == "still":
         return True
@@ -159,13 +159,13 @@ def may_stand_still(lines: LevelledFrames, measured: Measured, settings: Setting
     return stand_still(few, trial(few, 0, replace(settings, contrast=Contrast())), settings)
 
 
-def stand_still(lines: LevelledFrames, level: Measured, settings: Settings) -> bool:
+def stand_still(lines: LevelledFrames, level: ShiftColumns, settings: Settings) -> bool:
     """Whether lines stand still while the scene moves, by what was measured of levelled frames if that was open."""
     again = lines if lines.kind == "still" else levelled(lines.source, level, settings)
     return again is not None and (again.kind, again.axis) == ("still", lines.axis)
 
 
-def is_better(before: Measured, after: Measured, settings: Settings, kind: Kind) -> bool:
+def is_better(before: ShiftColumns, after: ShiftColumns, settings: Settings, kind: Kind) -> bool:
     """Whether shifts of levelled frames are better than those before."""
     trusted = [each.valid(settings) for each in (before, after)]
     errors = [each.sigma.max(axis=1) for each in (before, after)]
