@@ -90,7 +90,6 @@ def test_record_of_a_run(tmp_path, folder):
         "dtype": None,
         "kernel": "auto",
         "kernel_options": [],
-        "stride": 1,
         "device": "cpu",
         "layout": "auto",
         "channel": None,

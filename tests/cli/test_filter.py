@@ -8,11 +8,8 @@ import numpy as np
 import pytest
 import tifffile
 
-import xcorr_app as xc
 from tests.batch.filter_runs import filtering
 from tests.batch.movies import record, refused, write_movie, xcorr
-from tests.filtering.test_filter_bank import by_definition
-from tests.io.samples import noise, write_imagej, write_ome
 from xcorr_app import KernelOptions
 from xcorr_app.batch.align.options import AlignOptions
 
@@ -79,32 +76,6 @@ def test_auto_without_a_gpu_is_the_cpu_and_says_so_when_asked(tmp_path, stack, m
         assert said.count("no GPU is used: CuPy cannot be imported") == 1
     assert run.stderr == ""
     assert record(tmp_path / "out")["device"] == "CPU"
-
-
-@pytest.mark.parametrize("kind", ["ome", "imagej"])
-def test_every_nth_result_of_a_bank_with_pixels_as_much_larger(tmp_path, kind):
-    data, name = noise((2, 21, 34), "uint8"), "m.ome.tif" if kind == "ome" else "m.tif"
-    if kind == "ome":
-        write_ome(tmp_path / name, data, "TYX")
-    else:
-        write_imagej(tmp_path / name, data, "TYX")
-    bank = np.random.default_rng(3).normal(size=(4, 5, 3))
-    np.save(tmp_path / "b.npy", bank)
-    before = xc.read_stack(tmp_path / name).metadata
-    assert before.pixel_size is not None
-    for mode, shape in (("mirror", (7, 12)), ("valid", (6, 11))):
-        out = tmp_path / mode
-        words = ("--bank", tmp_path / "b.npy", "--border", mode, "--stride", "3")
-        run = filtering(tmp_path / name, "-o", out, *words)
-        assert (run.code, run.stderr) == (0, "")
-        path = out / "m" / "m_filtered.tif"
-        found = tifffile.imread(path)
-        assert found.shape == (2, 4, *shape)
-        expected = by_definition(data[:, None], bank[:, None], mode)[..., ::3, ::3]
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3)
-        after = xc.read_stack(path).metadata
-        np.testing.assert_allclose(after.pixel_size, [3 * size for size in before.pixel_size], rtol=1e-6)
-        assert record(out)["parameters"]["stride"] == 3
 
 
 ASKED = {

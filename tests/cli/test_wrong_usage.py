@@ -204,8 +204,6 @@ def folder(tmp_path_factory):
         ("filter", "--bank schmid --kernel exchange", "is for single filters; banks have auto, im2win, im2win-basic"),
         ("filter", "--box 3 --kernel im2win", "kernel 'im2win' is unknown: take one of auto, reuse, exchange"),
         ("filter", "--box 3 --kernel fastest", "--kernel"),
-        ("filter", "--box 3 --stride 2", "stride 2 is for banks of filters"),
-        ("filter", "--bank schmid --stride 0", "--stride"),
         ("filter", "--box 3 --kernel reuse --kernel-option rows=9", "kernel 'reuse' has no options"),
         (
             "filter",

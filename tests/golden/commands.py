@@ -149,7 +149,7 @@ OTHERS: dict[str, tuple[str, Callable[[Path], Path], Words]] = {
         _pages,
         ("--taps", "@taps", "--border", "constant", "--cval", "40", "--dtype", "float32"),
     ),
-    "filter-bank": ("filter", _odd, ("--bank", "gabor:2,2", "--stride", "3")),
+    "filter-bank": ("filter", _odd, ("--bank", "gabor:2,2")),
     "field": ("field", _bent, ("--format", "csv", "--format", "npz", "--pictures", "none")),
     "unmix": ("unmix", _colour, ("--matrix", "@matrix", "--dtype", "float32")),
 }

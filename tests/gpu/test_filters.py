@@ -81,19 +81,6 @@ def test_engines_agree(cupy, rng, engine, dtype):
     )
 
 
-FILTERS = [
-    xc.filters.gaussian(1),
-    xc.filters.gaussian((0.7, 4)),
-    xc.filters.box(5),
-    xc.filters.box((2, 12)),
-    xc.filters.sobel("y"),
-    xc.filters.laplacian(),
-    xc.filters.log(2),
-    xc.filters.dog(1, 3),
-    xc.filters.unsharp(1.5, 0.7),
-]
-
-
 @pytest.mark.parametrize("sigma", [0.3, 1, 2, 4, 8, 15, 40, 100, 250])
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64"])
 def test_gaussians_of_any_width(cupy, rng, sigma, dtype):

@@ -56,11 +56,6 @@ def _key(source: Path, defines: tuple[tuple[str, str | int], ...]) -> str:
     return key_of(*_compiler(), *_sources_of_the_shim(), text, headers_of(text), *values)
 
 
-def builds() -> int:
-    """How many libraries this process has used."""
-    return _library.cache_info().currsize
-
-
 @functools.cache
 def _compiler() -> tuple[str, ...]:
     """Which compiler, for which machine, with which options."""

@@ -21,7 +21,7 @@ from xcorr_app.gpu.pointwise import kernels as pointwise
 from xcorr_app.gpu.pointwise.kernels import MixingTask
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.runtime.compile import kernel_root
-from xcorr_app.gpu.runtime.limits import H200, DeviceLimits
+from xcorr_app.gpu.runtime.limits import H200
 from xcorr_app.gpu.stencil import kernels as stencil
 from xcorr_app.gpu.stencil.kernels import FilterTask
 from xcorr_app.gpu.stencil.problem import FilterProblem
@@ -157,7 +157,6 @@ def test_options_need_the_engine_that_has_them(name):
     assert choose_engine(name, np, None, KernelOptions()) is ENGINES[name]
 
 
-T4 = DeviceLimits(40, 65536, shared_bytes_per_multiprocessor=65536, shared_bytes_reserved=0, compute_capability=75)
 FAMILIES = {"stencil": stencil.KERNELS, "pointwise": pointwise.KERNELS, "im2win": im2win.KERNELS}
 ENTRIES = [entry for table in FAMILIES.values() for entry in table.values()]
 OF_PLANNER = {

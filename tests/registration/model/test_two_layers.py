@@ -47,6 +47,13 @@ def test_standard_errors_of_a_scene_over_a_camera_are_those_of_its_errors(xp):
     assert 0.6 < np.sqrt(np.mean(np.square(ratios))) < 1.5
 
 
+def test_shifts_keep_their_length_where_the_scene_hardly_moves():
+    """The determinant of both layers depends on motions against each other, not on where frames lie together."""
+    layers = TwoLayers(recorded(2, 0.2 * PATH), -0.2 * PATH + noise(PATH, 0.03, 2))
+    layers.fit()
+    assert -np.sum((layers.shifts - layers.shifts[0]) * PATH) / np.sum(PATH**2) == pytest.approx(0.2, abs=0.02)
+
+
 def test_further_frames_are_placed_over_the_layers_of_the_first(xp):
     path = np.concatenate([PATH, PATH[4:8] + 0.4])
     frames = xp.asarray(recorded(7, path))

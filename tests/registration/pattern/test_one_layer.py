@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from tests.registration.scenes import drifting, noise
-from xcorr_app.registration.pattern.layer_spectra import gains
-from xcorr_app.registration.pattern.one_layer import left_over
+from xcorr_app.registration.pattern.one_layer import gains, left_over
 
 COUNT, SHAPE = 7, (149, 163)
 PHASE = np.arange(COUNT) / (COUNT - 1)

@@ -27,10 +27,10 @@ def test_slopes_are_those_of_the_cost():
     cells = PairCells.of(pair(0, 0.7) / 1000 - 1, SHIFTS[0])
     at = cells.begun(SHIFTS[0] + 0.3)
     at = replace(at, s=0.7 * at.s, p=0.8 * at.p)
-    slopes = cells._normal(at, layer=True, moves=True)[0].sum(axis=1)
+    slopes = cells.normal(cells.view(at), layer=True, moves=True)[0].sum(axis=1)
     for found, name, along in zip(slopes[[0, 1, 2, 5]], "spde", (1, 1, [1, 0], [0, 1]), strict=True):
         low, high = (replace(at, **{name: getattr(at, name) + step * np.array(along)}) for step in (-1e-5, 1e-5))
-        assert found == pytest.approx((cells._cost(high) - cells._cost(low)).sum() / 2e-5, rel=1e-3, abs=0.1)
+        assert found == pytest.approx((cells.view(high).cost - cells.view(low).cost).sum() / 2e-5, rel=1e-3, abs=0.1)
 
 
 @pytest.mark.parametrize(("layer", "width"), [(0.8, 0.08), (2.0, None)])

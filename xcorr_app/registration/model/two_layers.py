@@ -35,8 +35,9 @@ _LONGEST = 0.7
 """Pixels that a step takes at most."""
 _CONVERGED, _ENOUGH = 1e-3, 0.05
 """Pixels, and standard errors, of a step from which the shifts have settled."""
-_APART, _ROUNDS, _OF_FRAMES = 3, 40, 8
-"""Rounds in which layers are found by known shifts, in which shifts settle, and of frames over known layers."""
+_APART, _FURTHER, _ROUNDS, _OF_FRAMES = 3, 7, 40, 8
+"""Rounds in which layers are found by known shifts, roughly, and so that slopes are theirs; in which shifts settle; and
+of frames over known layers."""
 _FIRST, _MAX_DISTANCE = 3, 8.0
 """Rounds before which nothing has settled, and times a step that is gone on by at most."""
 _LARGER = 10.0
@@ -114,6 +115,8 @@ class TwoLayers:
 
         First with one frame held; then it moves against all others: the scene is theirs, and follows it slowly.
         """
+        for _ in range(_FURTHER):
+            self._last = self._layers(fit_gain=True)
         self._converged(held=True)
         variance = self._converged(held=False)
         scatter = self._scatter(self._last.moved, self._last.left)
@@ -248,7 +251,7 @@ class TwoLayers:
         at, n, noise, last = self._at, self._count, self._noise, self._last
         xp = array_namespace(self._frames)
         slope = self._slope(last.moved, last.left)
-        of_det = (last.both * last.moved.conj()).imag / (noise * last.det)
+        of_det = -(last.both * last.moved).imag / (noise * last.det)
         slope += np.stack([at.total(of_det * k) for k in at.slopes], axis=1)
         power = xp.abs(self._scene) ** 2 / noise
         y, x = at.slopes

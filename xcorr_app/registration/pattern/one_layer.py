@@ -19,11 +19,12 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, 
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 from xcorr_app.registration.measuring.measured import ShiftColumns, near_each_other, spread, taken
 from xcorr_app.registration.parts.tile_bins import binned
-from xcorr_app.registration.pattern.layer_spectra import RIM, fading, gains
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames, Frames
 from xcorr_app.registration.stack.prefilter import Contrast, Prefilter
 
+RIM = 0.15
+"""Share of each side over which frames fade."""
 _SAMPLED_FRAMES = 5
 _BINNED_FROM = 192
 """Rows and columns from which bins of 2 x 2 pixels are enough to look at."""
@@ -37,6 +38,7 @@ _LOW, _HIGH = 0.3, 0.35
 _ON_AXIS = 0.04
 """Cycles per pixel up to which rows and columns that differ have all of their power."""
 _MIN_GAIN = 0.1
+_GAIN_ROUNDS, _LEAST_GAIN = 12, 1e-6
 _MIN_OVERLAP = 24
 """Rows and columns in common below which nothing is said."""
 
@@ -257,3 +259,31 @@ def _products(spectra: Array) -> NDArray[np.float64]:
 
 def _power(spectra: Array) -> Array:
     return spectra.real**2 + spectra.imag**2
+
+
+def fading(size: int) -> NDArray[np.float64]:
+    """Weights (size,) of pixels that fade to zero towards both ends (Tukey's window)."""
+    place = (np.arange(size) + 0.5) / size
+    to_end = np.minimum(place, 1 - place)
+    weights: NDArray[np.float64] = np.sin(np.pi / 2 * np.minimum(to_end / RIM, 1)) ** 2
+    return weights
+
+
+def gains(products: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How bright the one scene is in each of n frames, in the mean 1, from their products (n, n) with each other.
+
+    What a frame has with itself counts for nothing, since noise is part of it.
+    """
+    limits = np.finfo(np.float64)
+    products = products / max(float(np.diag(products).mean()), limits.tiny)
+    own = np.diag(products)
+    others = products - np.diag(own)
+    # That of frames without noise, from which few rounds are enough however much they differ.
+    gain = np.sqrt(own)
+    for _ in range(_GAIN_ROUNDS):
+        total = float(gain @ gain)  # of one frame that outshines all others no digit is left without it
+        gain = others @ gain / np.maximum(total - gain**2, max(float(limits.eps) * total, float(limits.tiny)))
+        if not gain.mean() > 0:
+            return np.ones(len(products))
+        gain = np.maximum(gain / gain.mean(), _LEAST_GAIN)
+    return gain

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import scipy  # whose parts are loaded when they are asked for
@@ -39,8 +39,8 @@ _BY_CHANCE, _OF_NOISE = 1e-4, 1e-2
 which noise shows as much as a ring that counts."""
 _FULL, _EMPTY = 0.9999, 1e-14
 """The largest coherence; and the smallest power of a cell over that of the strongest."""
-_STEPS, _LONGEST, _SETTLED = 25, 1.5, 0.1
-"""Of Gauss and Newton; pixels that one takes at most; gain of the last."""
+_STEPS, _LONGEST, _SETTLED = 25, 1.5, 0.5
+"""Of Gauss and Newton; pixels that one takes at most; gain of the last, beside which some twenty decide."""
 _RIDGE = 1e-6
 """Share by which a diagonal is larger: of layers that lie on each other, one is enough."""
 _STILL = 0.3
@@ -60,6 +60,7 @@ _COARSE = 0.4
 _BINNED_FROM = 192
 """Rows and columns from which bins of 2 x 2 pixels are enough for a first look."""
 
+Complex = NDArray[np.complex128]
 Floats = NDArray[np.float64]
 
 
@@ -71,6 +72,21 @@ class Motions:
     e: Floats
     s: Floats
     p: Floats
+
+
+class View(NamedTuple):
+    """What cells show by some motions."""
+
+    at: Motions
+    scene: Complex
+    layer: Complex
+    """(n,) phases of both."""
+    coherence: Complex
+    incoherent: Floats
+    left: Floats
+    """(n,) what coherence leaves of the powers found."""
+    cost: Floats
+    """(rings,) minus the logarithm of the likelihood."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +107,7 @@ class PairCells:
     """Cells (n,) of the frequency plane of two images."""
 
     power: Floats
-    cross: NDArray[np.complex128]
+    cross: Complex
     """Turned back by `start`."""
     values: Floats
     """Independent ones of a cell."""
@@ -161,28 +177,28 @@ class PairCells:
 
     def fit(self, begin: Motions, *, layer: bool = True, moves: bool = False) -> Fit:
         """Find the likeliest motions from some to begin with: with a `layer`, which `moves`, or without."""
-        at, cost, damping = begin, self._cost(begin), 1e-3
-        slopes, matrix, score = self._normal(at, layer=layer, moves=moves)
+        view, damping = self.view(begin), 1e-3
+        slopes, matrix, score = self.normal(view, layer=layer, moves=moves)
         for _ in range(_STEPS):
-            trial = _stepped(at, slopes, matrix, damping)
-            of_trial = self._cost(trial)
-            gain = float((cost - of_trial).sum())
+            trial = self.view(_stepped(view.at, slopes, matrix, damping))
+            gain = float((view.cost - trial.cost).sum())
             if gain < 0:
                 damping *= 10
                 continue
-            at, cost, damping = trial, of_trial, max(damping / 10, 1e-9)
-            slopes, matrix, score = self._normal(at, layer=layer, moves=moves)
+            view, damping = trial, max(damping / 10, 1e-9)
+            slopes, matrix, score = self.normal(view, layer=layer, moves=moves)
             if gain < _SETTLED:
                 break
         scatter = max(1.0, float((score**2).sum()) / max(score.size - slopes.size, 1))
-        return Fit(at, cost, np.diag(_inverse(matrix, 1 + layer, 0.0)[1]), scatter)
+        return Fit(view.at, view.cost, np.diag(_inverse(matrix, 1 + layer, 0.0)[1]), scatter)
 
     def beside(self, at: Motions) -> Floats:
         """Shift (2,) at which a further layer shows most, to a pixel."""
-        c, incoherent, left = self._left(at)
+        view = self.view(at)
         plane = np.zeros((CELLS, CELLS), dtype=complex)
         weight = self.values / (1 + (self.k**2).sum(axis=0) / _COARSE)
-        plane[np.divmod(self.place, CELLS // 2)] = weight * (2 * self.cross / left - c / incoherent)
+        more = 2 * self.cross / view.left - view.coherence / view.incoherent
+        plane[np.divmod(self.place, CELLS // 2)] = weight * more
         lags = np.fft.fftfreq(CELLS, 1 / CELLS)
         # The middle of a cell is half of one from where it begins, but for half a frequency.
         half = [np.exp(-1j * np.pi * lags * (1 / CELLS - 1 / size)) for size in self.padded]
@@ -212,27 +228,25 @@ class PairCells:
     def _phase(self, shift: Floats) -> NDArray[np.complex128]:
         return np.asarray(np.exp(1j * ((shift - self.start) @ self.k)))
 
-    def _left(self, at: Motions) -> tuple[NDArray[np.complex128], Floats, Floats]:
-        """Coherence (n,), what is incoherent, and what that leaves of the powers found."""
-        c = at.s[self.ring] * self._phase(at.d) + at.p[self.ring] * self._phase(at.e)
-        return c, 1 - (c.real**2 + c.imag**2), self.power - 2 * (c.real * self.cross.real + c.imag * self.cross.imag)
+    def view(self, at: Motions) -> View:
+        """Show what is left by motions, and how likely they are."""
+        scene, layer = self._phase(at.d), self._phase(at.e)
+        c = at.s[self.ring] * scene + at.p[self.ring] * layer
+        incoherent = 1 - (c.real**2 + c.imag**2)
+        left = self.power - 2 * (c.real * self.cross.real + c.imag * self.cross.imag)
+        cost = self._sums(self.values * (2 * np.log(left) - np.log(incoherent)))
+        return View(at, scene, layer, c, incoherent, left, cost)
 
-    def _cost(self, at: Motions) -> Floats:
-        """Minus the logarithm of the likelihood, of each ring."""
-        _, incoherent, left = self._left(at)
-        return self._sums(self.values * (2 * np.log(left) - np.log(incoherent)))
-
-    def _normal(self, at: Motions, *, layer: bool, moves: bool) -> tuple[Floats, Floats, Floats]:
+    def normal(self, view: View, *, layer: bool, moves: bool) -> tuple[Floats, Floats, Floats]:
         """Slopes (a, rings) of the cost along shares and shifts, their matrices (a, a, rings); scores (2, n)."""
-        c, incoherent, left = self._left(at)
+        at, c = view.at, view.coherence
         along = c.conj() / np.maximum(np.abs(c), 1e-300)
-        scene, still = self._phase(at.d), self._phase(at.e)
-        ways = [scene, *([still] if layer else []), *(1j * self.k * (at.s[self.ring] * scene))]
-        ways += [*(1j * self.k * (at.p[self.ring] * still))] if moves else []
+        ways = [view.scene, *([view.layer] if layer else []), *(1j * self.k * (at.s[self.ring] * view.scene))]
+        ways += [*(1j * self.k * (at.p[self.ring] * view.layer))] if moves else []
         turned = along * np.array(ways)
         # In units of their standard deviations.
-        unit = np.sqrt(2 * self.values) / np.stack([incoherent, np.sqrt(incoherent)])
-        score = 2 * along * self.values * (c / incoherent - 2 * self.cross / left)
+        unit = np.sqrt(2 * self.values) / np.stack([view.incoherent, np.sqrt(view.incoherent)])
+        score = 2 * along * self.values * (c / view.incoherent - 2 * self.cross / view.left)
         score = np.stack([score.real, score.imag]) / unit
         slopes = np.stack([turned.real, turned.imag], axis=1) * unit
         matrix = np.einsum("aij,bij->abj", slopes, slopes)
@@ -262,14 +276,27 @@ def _inverse(matrix: Floats, shares: int, damping: float) -> tuple[Floats, Float
     own = np.linalg.inv(np.moveaxis(damped[:shares, :shares], -1, 0))
     by = own @ np.moveaxis(damped[:shares, shares:], -1, 0)
     schur = damped[shares:, shares:].sum(axis=-1) - np.einsum("ijr,rik->jk", damped[:shares, shares:], by)
-    return by, np.asarray(np.linalg.pinv(schur, hermitian=True), np.float64), np.asarray(own, np.float64)
+    return by, np.asarray(np.linalg.inv(schur), np.float64), np.asarray(own, np.float64)
 
 
-def over_still_layer(images: Array, shift: Floats, sigma: Floats) -> tuple[Floats, Floats, float] | None:
-    """Shift (2,) of the scene of two float images, its standard errors, and how strong a layer is that stands still.
+@dataclass(frozen=True)
+class OverStillLayer:
+    """What two images say of a scene, and of a layer, one of which stands still."""
 
-    None where there is none, or where it does not bend the shift that was measured as if there were none. Standard
-    errors are infinite where it is open which of both is the scene.
+    shift: Floats
+    """(2,) of the scene."""
+    sigma: Floats
+    """(2,) standard errors; infinite where it is open which of both is the scene."""
+    strength: float
+    """Share of the still layer over that of the scene."""
+    moving: Floats
+    """(2,) of what moves, be it the scene or not."""
+
+
+def over_still_layer(images: Array, shift: Floats, sigma: Floats) -> OverStillLayer | None:
+    """Tell the scene of two float images from a layer that stands still.
+
+    None where there is none, or where it does not bend the shift that was measured as if there were none.
     """
     bins = 2 if min(images.shape[1:]) >= _BINNED_FROM else 1
     coarse = binned(images) if bins > 1 else images
@@ -292,7 +319,7 @@ def over_still_layer(images: Array, shift: Floats, sigma: Floats) -> tuple[Float
     is_scene = evenness(coarse[1] - coarse[0]) > _EVEN and (strength < 1 or cells.is_white(both.at.p))
     follows = from_scene >= from_layer and not is_scene
     if follows and (strength < _STRONGER or from_scene < _NEARER * from_layer):
-        return shift, np.full(2, np.inf), strength
+        return OverStillLayer(shift, np.full(2, np.inf), strength, found)
     sure = _is_surer(both, one, len(one.cost) / 2 + 2, CELLS**2)
     cells = PairCells.of(images, np.zeros(2) if follows else found)
     cells, both = cells.settled(cells.both(found))
@@ -301,7 +328,7 @@ def over_still_layer(images: Array, shift: Floats, sigma: Floats) -> tuple[Float
     own = both.at.e if follows else both.at.d
     variance, differs = both.variance[-2:] * both.scatter, (own - shift) ** 2
     bends = follows or (differs > _DIFFERS**2 * (variance + sigma**2)).any() or variance.max() < (sigma**2).max()
-    return (own, np.sqrt(variance + (0 if sure else differs)), strength) if bends else None
+    return OverStillLayer(own, np.sqrt(variance + (0 if sure else differs)), strength, both.at.d) if bends else None
 
 
 def _is_surer(more: Fit, less: Fit, unknowns: float, tried: float = 1) -> bool:

@@ -2,9 +2,9 @@
 
 Columns, rows, dust: what stays where it is while the scene moves correlates at zero shift, with a ridge along its
 columns, and pins the shifts there. It is told from the scene by the motion of the scene: a few frames, aligned by what
-was measured, or where that explains them badly by what is left of them without their mean, must share something as
-they are (`layers.shares`), must be two layers and nothing else, and the moving layer must fill the frame as the
-pattern does: bright things that move over a scene that stands still are no scene.
+was measured, or by what pairs of them say of two layers, must share something as they are, must be two layers and
+nothing else, and the moving layer must fill the frame as the pattern does: bright things that move over a scene that
+stands still are no scene.
 """
 
 from __future__ import annotations
@@ -22,15 +22,7 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.measuring.measured import ShiftColumns, Trial, near_each_other, spread, taken
 from xcorr_app.registration.model.still_layer import StillLayer
 from xcorr_app.registration.model.two_layers import TwoLayers
-from xcorr_app.registration.pattern.joint_shifts import (
-    DOUBTED,
-    FIRST_SIGN,
-    SURE,
-    JointShifts,
-    fitted_together,
-    hardly_moves,
-    signs_of_two_layers,
-)
+from xcorr_app.registration.pattern.joint_shifts import JointShifts
 from xcorr_app.registration.pattern.one_layer import Residual, left_over, residual_of
 from xcorr_app.registration.pattern.pair_layers import over_still_layer
 from xcorr_app.registration.pattern.pattern_search import (
@@ -38,6 +30,7 @@ from xcorr_app.registration.pattern.pattern_search import (
     has_pattern,
     in_turns,
     moves,
+    stands_still,
 )
 from xcorr_app.registration.quality import signal_fraction
 from xcorr_app.registration.settings import Roi, Settings
@@ -46,8 +39,8 @@ from xcorr_app.registration.stack.prefilter import Contrast, Prefilter
 
 _MIN_FRAMES = 4
 """Frames of which a pattern can be told from a scene."""
-_SAMPLED_FRAMES, _FIRST_LOOK = 5, 9
-"""Frames that tell a pattern from a scene that moves far, and from one that hardly does."""
+_SAMPLED_FRAMES = 5
+"""Frames that tell a pattern from a scene that moves far."""
 _MAX_FRAMES = 32
 _PIXELS = 1 << 23
 """Of the frames that a pattern is taken from; at least `_MIN_FRAMES_TAKEN` of them."""
@@ -134,97 +127,65 @@ def without_pattern(
     """Look for a fixed pattern in frames, `measured` as they are, and take it away; `measure` measures them anew."""
     is_open = settings.by_default and min(settings.measured_shape(frames.shape)) >= _MIN_SIDE
     usable = near_each_other(measured, frames.shape) if is_open else np.zeros(0, np.intp)
-    few = PatternFit()
+    few, begin = PatternFit(), None
     # Averages of the same frames share their noise, which stands still.
     may_lie_over = usable.size > 1 and measured.linear is None and settings.smooth_time == 1
     if may_lie_over and not replace(rest, share=abs(rest.share)).is_little:
         sure = usable[~measured.lost(settings)[usable]]
-        few = _by_pairs(frames, spread(sure, _MIN_FRAMES), measured, settings)
+        few, begin = _by_pairs(frames, spread(sure, _MIN_FRAMES), measured, settings)
     if usable.size < _MIN_FRAMES:
         return few
-    if few.joint is not None and few.joint.is_near(np.zeros(2)):
+    near = few.joint is not None and few.joint.is_near(measured.shifts)
+    if few.joint is not None and near and few.joint.is_near(np.zeros(2)):
         return PatternFit()
     many = spread(usable, min(_MAX_FRAMES, max(_MIN_FRAMES_TAKEN, _PIXELS // math.prod(frames.shape))))
-    plain = replace(settings, roi=None, prefilter=Prefilter(), contrast=Contrast())
-    fit = _by_stack(frames, usable, many, measured, plain, settings, measure, rest)
+    plain = replace(settings, prefilter=Prefilter(), contrast=Contrast())
+    fit, some = PatternFit(), spread(usable, _SAMPLED_FRAMES)
+    if not (rest.is_little or _some_leave_nothing(frames, measured, settings)):
+        images = taken(frames, some, replace(plain, roi=_middle(frames.shape)))
+        if has_pattern(left_over(images, measured.shifts[some]), measured.shifts[some]):
+            fit = _by_layers(frames, measured, plain, measure, many, None)
     # What does not bend the shifts of a few frames bends those of no other.
-    if few.joint is None or fit.joint is not None or fit.frames is not None or few.joint.is_near(measured.shifts):
+    if fit.frames is not None or begin is None or near:
         return fit
-    led = _by_pairs(frames, sure, measured, settings)
-    if led.joint is None:
-        return led
+    pairs, begin = _by_pairs(frames, many if few.joint is None else sure, measured, settings)
+    if begin is None or (few.joint is not None and pairs.joint is None):
+        return pairs
     # All frames together say it better, if both layers are all that they show.
-    fit = _by_layers(frames, led.joint.replacing(measured), replace(plain, roi=settings.roi), measure, many, led=True)
-    return fit if fit.leaves_nothing else led
+    fit = _by_layers(frames, measured, plain, measure, many, begin[many], told=pairs.joint is not None)
+    return fit if few.joint is None or fit.leaves_nothing else pairs
 
 
-def _by_stack(
-    frames: Frames,
-    usable: NDArray[np.intp],
-    many: NDArray[np.intp],
-    measured: ShiftColumns,
-    plain: Settings,
-    settings: Settings,
-    measure: Trial,
-    rest: Residual,
-) -> PatternFit:
-    """The same of frames that are enough to take a pattern off."""
-    if rest.is_noise or _some_leave_nothing(frames, measured, settings):
-        return PatternFit()
-    middle, within = replace(plain, roi=_middle(frames.shape)), replace(plain, roi=settings.roi)
-    doubted, signs = False, 0.0
-    first = spread(usable, _FIRST_LOOK)
-    # Parts that move otherwise, or frames that turn: only what explains these as well is a better word for them.
-    moves_otherwise = measured.occluded or measured.linear is not None
-    if (
-        not moves_otherwise
-        and hardly_moves(frames.shape, measured.shifts[first])
-        and signs_of_two_layers(taken(frames, first, middle), measured.shifts[first]) > FIRST_SIGN
-    ):
-        chosen = np.union1d(many, usable[np.argmin(np.abs(measured.shifts[usable]).max(axis=1))])
-        stack = taken(frames, chosen, within)
-        signs = signs_of_two_layers(stack, measured.shifts[chosen])
-        doubted = signs > DOUBTED
-        if signs > SURE:
-            together, doubted = fitted_together(
-                stack, chosen, measured.shifts[chosen], measured, lambda some: taken(frames, some, within)
-            )
-            if together is not None:
-                return PatternFit(joint=together)
-    if rest.is_little:
-        return PatternFit(ambiguous=doubted)
-    few = spread(usable, _SAMPLED_FRAMES)
-    shifts = measured.shifts[few]
-    if not has_pattern(left_over(taken(frames, few, middle), shifts), shifts):
-        return PatternFit(ambiguous=doubted)
-    fit = _by_layers(frames, measured, within, measure, many)
-    # Two layers for certain, though not the shifts of one against the other.
-    return replace(fit, ambiguous=fit.frames is None and signs > SURE and doubted)
+def _by_pairs(
+    frames: Frames, usable: NDArray[np.intp], measured: ShiftColumns, settings: Settings
+) -> tuple[PatternFit, NDArray[np.float64] | None]:
+    """Shifts of frames of which each, and one of them, say by themselves that something stands still.
 
-
-def _by_pairs(frames: Frames, usable: NDArray[np.intp], measured: ShiftColumns, settings: Settings) -> PatternFit:
-    """Shifts of frames of which each, and one of them, say by themselves that something stands still."""
+    And by how much (T, 2) what moves does, be it the scene or not; None where all stands still, or all moves.
+    """
     if usable.size < 2:
-        return PatternFit()
+        return PatternFit(), None
     stack = taken(frames, usable, replace(settings, prefilter=Prefilter(), contrast=Contrast()))
     # Of magnitude one, squares keep their digits.
     stack = stack / array_namespace(stack).abs(stack).max()
     first = int(np.argmin(np.abs(measured.shifts[usable]).max(axis=1)))
     begin = measured.shifts[usable[first]]
     shifts, sigma = np.full((2, *measured.shifts.shape), np.nan)
-    strengths = []
+    moving, strengths = measured.shifts.copy(), []
     for i in np.delete(np.arange(usable.size), first):
         both, number = array_namespace(stack).stack([stack[first], stack[i]]), usable[i]
         found = over_still_layer(both, measured.shifts[number] - begin, measured.sigma[number])
         if found is not None:
-            shifts[number], sigma[number] = found[0] + begin, found[1]
-            strengths.append(found[2])
+            shifts[number], sigma[number] = found.shift + begin, found.sigma
+            moving[number] = found.moving + begin
+            strengths.append(found.strength)
     if not strengths:
-        return PatternFit()
+        return PatternFit(), None
     # Which of both is the scene is one question of all frames.
     if 2 * np.isinf(sigma[:, 0]).sum() >= len(strengths):
-        return PatternFit(ambiguous=True, leaves_nothing=True)
-    return PatternFit(joint=JointShifts(shifts, sigma, float(np.sqrt(np.mean(strengths)))), leaves_nothing=True)
+        return PatternFit(ambiguous=True, leaves_nothing=True), moving
+    joint = JointShifts(shifts, sigma, float(np.sqrt(np.mean(strengths))))
+    return PatternFit(joint=joint, leaves_nothing=True), moving
 
 
 def _by_layers(
@@ -233,29 +194,35 @@ def _by_layers(
     settings: Settings,
     measure: Trial,
     many: NDArray[np.intp],
+    begin: NDArray[np.float64] | None,
     *,
-    led: bool = False,
+    told: bool = False,
 ) -> PatternFit:
-    """Tell a pattern by both layers, of frames of these numbers, aligned by what was measured."""
+    """Tell a pattern by both layers, of frames of these numbers; their shifts to `begin` with are known, or sought.
+
+    Where it is `told` which of both is the scene, it is not asked.
+    """
     window = settings.window(frames.shape)
     plain = replace(settings, max_shift=(max(window.dy_max, -window.dy_min), max(window.dx_max, -window.dx_min)))
     stack, trial = taken(frames, many, plain), replace(plain, roi=None, engine="fft")
-    begin = in_turns(stack, measured.shifts[many], trial, measure)
+    led = begin is not None
+    begin = in_turns(stack, measured.shifts[many] if begin is None else begin, trial, measure)
     if begin is None:
         return PatternFit()
     layers = TwoLayers(stack, begin, int(np.argmin(np.abs(measured.shifts[many]).max(axis=1))))
     sigma, shifts = layers.fit(), layers.shifts
     pattern, scene = layers.pattern, layers.scene(shifts[0])
     found = left_over(stack, shifts)
-    if not has_pattern(found, shifts):
+    if not stands_still(found) or not (led or moves(shifts)):
         return PatternFit()
     as_measured, without = left_over(stack, measured.shifts[many]), left_over(stack - pattern, shifts)
-    # In units of what moves: of shifts that followed the pattern frames share that, which may be far stronger.
-    before = as_measured.times(found) * as_measured.share
+    # In units of what moves: of shifts that followed the pattern frames share that, which may be far stronger; and so
+    # do those of a scene that hardly moves.
+    before = as_measured.share * max(as_measured.times(found), as_measured.times(without))
     # By fractions of pixels: a scene that blurs or grows, or light that turns, leaves as much beside a "pattern".
     if without.share > max(_MUST_LEAVE_LESS * min(before, 1.0), _BY_CHANCE * without.chance):
         return PatternFit()
-    if not moves(shifts) or (not led and _largest(pattern, scene) > _MAX_LAYER):
+    if not told and _largest(pattern, scene) > _MAX_LAYER:
         return PatternFit()
     strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
     still = StillLayer(layers, many, sigma, plain)
@@ -273,11 +240,6 @@ def _of_frame(pattern: Array, frames: Frames, part: Roi | None) -> Array:
     whole = array_namespace(pattern).zeros(frames.shape, dtype=pattern.dtype)
     whole[part] = pattern
     return whole
-
-
-def _without_lines(images: Array) -> Array:
-    rows, columns = images.mean(axis=2, keepdims=True), images.mean(axis=1, keepdims=True)
-    return images - rows - columns + images.mean(axis=(1, 2), keepdims=True)
 
 
 def _smoothed(images: Array, sigma: float) -> Array:
@@ -311,7 +273,8 @@ def _largest(pattern: Array, scene: Array) -> float:
 
     All of it, where the two lie beside each other, and the static one fills more: parts are no layers.
     """
-    layers = array_namespace(pattern).stack([_without_lines(pattern[None])[0], scene])
+    lines = pattern.mean(axis=1, keepdims=True) + pattern.mean(axis=0)
+    layers = array_namespace(pattern).stack([pattern - lines + pattern.mean(), scene])
     # Without lines white, it is the camera's: no optics draws pixels.
     if float(signal_fraction(layers[:1])[0]) < _WHITE:
         return 0.0
