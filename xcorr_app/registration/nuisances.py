@@ -19,6 +19,7 @@ from xcorr_app.registration.light.even_light import EvenlyLitFrames
 from xcorr_app.registration.lighting import as_sure, evenly_lit, is_nearer
 from xcorr_app.registration.measuring.measured import ShiftColumns, Trial
 from xcorr_app.registration.pattern.static_pattern import PatternFit, without_pattern
+from xcorr_app.registration.reference.earlier_frames import GivenFrames
 from xcorr_app.registration.reference.lone_reference import TEMPLATE, other_reference
 from xcorr_app.registration.reference.lone_reference import note as note_on_reference
 from xcorr_app.registration.reference.reference_names import by_frames
@@ -38,6 +39,10 @@ from xcorr_app.registration.weights.line_offsets import (
 from xcorr_app.registration.weights.weighing import Weighted
 
 _MAJORITY = 0.5
+_FAR = 4
+"""What part of the window a jump is that is asked about, at least."""
+_OF_ITSELF = 1e-6
+"""Share of a frame's variance that a reference leaves, at least."""
 Cleaned = EvenedFrames | EvenlyLitFrames | LevelledFrames | UnshadedFrames
 
 
@@ -230,6 +235,32 @@ def correlated_errors_of_tiles(series: Series) -> Series:
     return series
 
 
+def departed_frames(series: Series) -> Series:
+    """Have frames left the window? Where they jump, and went less than half as far by their steps, they are lost.
+
+    Their own peaks lie outside, and they are found where the scene resembles itself: far from the frames before them,
+    resembling the reference less than their noise allows. Of the parts between such jumps that stands which resembles
+    the reference most. Sums of steps, and means of frames that share some, are not asked.
+    """
+    measured, by, settings = series.measured, series.found.by, series.settings
+    numbers = np.flatnonzero(measured.trusted(settings))
+    low = (measured.score < measured.score_limit)[numbers]
+    jump = np.diff(measured.shifts[numbers], axis=0)
+    far = (_FAR * np.abs(jump) > (by.window.dy_max, by.window.dx_max)).any(axis=1) & (low[1:] | low[:-1])
+    if not far.any() or settings.apart or measured.closure is not None or series.pattern.joint is not None:
+        return series
+    nobody, before = np.zeros_like(measured.usable), np.arange(measured.usable.size) - 1
+    steps = by.compare(GivenFrames(series.frames, by.settings, before), nobody, nobody)
+    walked = np.abs(steps.shifts).max(axis=1)
+    walked[~steps.trusted(settings)] = max(by.window.shape)
+    far &= 2 * np.diff(walked.cumsum()[numbers]) < np.abs(jump).max(axis=1)
+    part, explained = np.append(0, far.cumsum()), measured.score[numbers] ** 2
+    evidence = np.bincount(part, explained / np.maximum(1 - explained, _OF_ITSELF))
+    lost = numbers[part != evidence.argmax()]
+    measured.false_alarm[lost], measured.disambiguated[lost] = 1.0, False
+    return series
+
+
 def _with_all_parts(series: Series) -> Series:
     """Measure frames with the parts that were left out, if their shifts are no others."""
     measured, by = series.measured, series.found.by
@@ -253,6 +284,7 @@ _AMONG_FRAMES: tuple[Callable[[Series], Series], ...] = (
     fixed_pattern,
     still_lines,
     correlated_errors_of_tiles,
+    departed_frames,
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.registration.scenes import drifting, noise
+from tests.registration.scenes import drifting, noise, particles
 from xcorr_app import ShiftWindow, estimate_shifts
 from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.measuring.placement import moved
@@ -149,3 +149,16 @@ def test_the_centre_is_the_median_or_where_all_frames_are_reached(rng):
                 reached = farthest <= farthest.min() + 0.02
             nearest = places[reached][np.abs(places[reached] - np.median(along)).argmin()]
             assert centre[axis] == pytest.approx(nearest, abs=0.04)
+
+
+@pytest.mark.parametrize(
+    ("scene", "deviation", "seed"), [(drifting, 0.2, 0), (drifting, 0.5, 2), (particles, 0.2, 0), (particles, 0.5, 5)]
+)
+def test_frames_beyond_the_window_are_no_second_copy_of_the_scene(scene, deviation, seed):
+    """They lie alike by chance, or where things resemble others: up to 16 of 20 frames were trusted, far off."""
+    displacements = np.arange(20)[:, None] * np.array([3.5, -2.9])
+    clean = scene(displacements, shape=(90, 100), seed=seed)
+    result = estimate_shifts(clean + noise(clean, deviation * clean.std(), seed), "template")
+    off = (result.shifts + displacements)[result.trusted]
+    assert len(off) >= 8
+    assert np.abs(off - np.median(off, axis=0)).max() < 1

@@ -47,7 +47,7 @@ class StillLayer:
             about = measured.shifts[some] - offset
             shifts[some], sigma[some] = self.layers.placed(taken(frames, some, self.settings), about)
         shifts += offset
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             near = np.maximum(_SAME_PEAK, _DEVIATIONS * np.hypot(sigma, np.nan_to_num(measured.sigma)))
             same = known & (np.abs(shifts - measured.shifts) <= near).all(axis=1)
         found = np.where(same[:, None], shifts, measured.shifts)

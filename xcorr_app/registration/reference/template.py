@@ -28,6 +28,9 @@ _CONVERGED = 0.0005
 _FROM_EDGE = 2
 """Pixels inside the window that a shift must lie to be measured."""
 
+_BY_CHANCE = 0.1
+"""Share of the frames that may be trusted where a reference shows nothing of them."""
+
 _MAX_OFFSET = 0.05
 """Pixels by which the image that frames are brought to the level of may be displaced."""
 _SUPPORT = 2
@@ -141,10 +144,13 @@ def instead(wanted: int, number: int) -> tuple[str, ...]:
 
 
 def frames_to_average(measured: ShiftColumns, settings: Settings) -> NDArray[np.bool_]:
-    """(T,) which frames take part: those to be trusted; where these are few, all with a shift inside the window."""
+    """(T,) which frames take part: those to be trusted; where these may be so by chance, all inside the window.
+
+    Others may have left the window: what of them lies alike would be a second copy of the scene.
+    """
     trusted = measured.trusted(settings)
     inside = np.isfinite(measured.score) & ~measured.on_edge
-    return trusted if trusted.sum() >= 2 and 2 * trusted.sum() >= inside.sum() else inside
+    return trusted if trusted.sum() >= max(2, _BY_CHANCE * inside.sum()) else inside
 
 
 def _centre(shifts: NDArray[np.float64], window: ShiftWindow) -> NDArray[np.float64]:

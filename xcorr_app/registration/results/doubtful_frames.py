@@ -12,7 +12,6 @@ Where nothing is known but the reference, that leaves all where they are.
 from __future__ import annotations
 
 import numpy as np
-import scipy  # whose parts are loaded when they are asked for
 from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError
@@ -24,8 +23,6 @@ _ROUNDS, _FINER = 5, 0.25
 """In which probabilities follow from each other, for variances of a step of which each is this part of the last."""
 _MIN_PAIRS = 3
 """Frames that say nothing of how a stack moves: it may move by any step."""
-_OF_MEDIAN = 2 * np.log(2)
-"""Median of the squared length of a step over its variance along an axis."""
 _UNKNOWN_SIGMA = 0.5
 """Pixels, where nothing is known of a standard error."""
 _EXACT, _STILL = 1e-4, 1e-3
@@ -75,12 +72,8 @@ def applied_shifts(
         else:
             own = np.where(np.isfinite(sigma), np.maximum(sigma, _EXACT), _UNKNOWN_SIGMA)
             variance = np.minimum((own**2).mean(axis=1), _anywhere(window))
-            right = _right(measured, taken, known, variance, wrong, window)
-            doubtful, taken = (right > 0.5) & ~taken, right > 0.5
-            if doubtful.any():
-                precision = np.where(doubtful, right / variance, _EXACT**-2)
-                smooth = _smoothed(measured[taken], precision[taken], np.flatnonzero(taken))
-                shifts[doubtful] = smooth[doubtful[taken]]
+            right, expected = _weighed(measured, taken, known, variance, wrong, window)
+            shifts, taken = np.where(taken[:, None], measured, expected), right > 0.5
     if policy == "leave" or not taken.any():
         return np.where(np.stack([taken, taken], axis=1), shifts, 0.0)
     frames = np.arange(taken.size)
@@ -94,24 +87,23 @@ def _anywhere(window: tuple[int, int]) -> float:
     return (window[0] ** 2 + window[1] ** 2) / 24
 
 
-def _right(
+def _weighed(
     measured: Floats,
     trusted: NDArray[np.bool_],
     known: NDArray[np.bool_],
     variance: Floats,
     wrong: Floats,
     window: tuple[int, int],
-) -> Floats:
-    """Probability (T,) that each shift is right."""
+) -> tuple[Floats, Floats]:
+    """Probability (T,) that each shift is right, and the mean (T, 2) of what was measured and what the others say."""
     chance = np.where(np.isfinite(wrong), np.clip(wrong, _NEVER, 1 - _NEVER), 0.5)
     possible = known & ~(wrong >= 1)
     # A few that nothing speaks against, among many that are peaks by chance, may be so, too.
     sure = trusted & ((2 * trusted.sum() >= known.sum()) | (chance < _SURELY))
-    surely = sure | (known & (chance * known.sum() < _SURELY))
-    if surely.sum() < (2 if known.sum() > 2 else 1) and np.median(chance[known & ~surely]) >= 0.5:
-        # Frames of one scene meet another with peaks that move as they do: against an image that none of them surely
-        # resembles but the reference itself, their agreement with each other makes none right, and all fall together.
-        return np.zeros(known.size)
+    if known.any() and chance[known].mean() > 0.5:
+        # Frames of one scene meet another with peaks that move as they do: where fewer than half are expected to be
+        # right, agreement of the others with each other makes none of them so, and these fall together.
+        return sure * float(sure.sum() > 1), measured
     numbers, anywhere, area = np.flatnonzero(known), _anywhere(window), max(window[0] * window[1], 1)
     smallest = _STILL**2 if numbers.size > _MIN_PAIRS else anywhere
     steps = anywhere * _FINER ** np.arange(np.ceil(np.log(smallest / anywhere) / np.log(_FINER)) + 1)
@@ -130,9 +122,12 @@ def _right(
         against = np.where(stands, 0.0, (1 - others) * chance / area)
         right = np.where(doubted, for_it / np.maximum(for_it + against, _TINY), right)
     likelihood = np.log(np.maximum(for_it + against, _TINY))[:, stands | doubted].sum(axis=1)
-    found = np.zeros(known.size)
-    found[known] = np.average(right, axis=0, weights=np.exp(likelihood - likelihood.max()))
-    return found
+    weights = np.exp(likelihood - likelihood.max())
+    found, expected_of = np.zeros(known.size), measured.copy()
+    found[known] = np.average(right, axis=0, weights=weights)
+    own_share = (right * spread / (right * spread + own))[..., None]
+    expected_of[known] = np.average(expected + own_share * (places - expected), axis=0, weights=weights)
+    return found, expected_of
 
 
 def _by_others(places: Floats, error: Floats, numbers: NDArray[np.intp], steps: Floats) -> tuple[Floats, Floats]:
@@ -152,33 +147,6 @@ def _by_others(places: Floats, error: Floats, numbers: NDArray[np.intp], steps: 
             spread, last = gain * error[:, i], i
     weight = np.maximum(weight, _TINY)
     return total / weight[..., None], 1 / weight
-
-
-def _smoothed(places: Floats, precision: Floats, numbers: NDArray[np.intp]) -> Floats:
-    """Shifts (n, 2) of frames with these numbers, each the mean of its own and of what those beside it say.
-
-    By the median step. That of standard errors is not taken off: they may be too large, and a stack is not to seem to
-    stand still for it.
-    """
-    if len(places) <= _MIN_PAIRS:
-        return places
-    gaps, smooth = np.diff(numbers), places
-    squares = _squares_of_steps(places) / gaps
-    step = max(float(np.median(squares)) / _OF_MEDIAN, _STILL**2)
-    bands = np.zeros((2, len(places)))
-    for _ in range(_ROUNDS):
-        links = (_TAILS + 2) / (_TAILS + squares / step) / (step * gaps)
-        bands[1] = precision
-        bands[1, 1:] += links
-        bands[1, :-1] += links
-        bands[0, 1:] = -links
-        smooth = scipy.linalg.solveh_banded(bands, places * precision[:, None])
-        squares = _squares_of_steps(smooth) / gaps
-    return smooth
-
-
-def _squares_of_steps(places: Floats) -> Floats:
-    return np.asarray((np.diff(places, axis=0) ** 2).sum(axis=1))
 
 
 def stays(trusted: NDArray[np.bool_], known: NDArray[np.bool_], policy: str) -> bool:
