@@ -9,7 +9,6 @@ stands still are no scene.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -138,21 +137,22 @@ def without_pattern(
     near = few.joint is not None and few.joint.is_near(measured.shifts)
     if few.joint is not None and near and few.joint.is_near(np.zeros(2)):
         return PatternFit()
-    many = spread(usable, min(_MAX_FRAMES, max(_MIN_FRAMES_TAKEN, _PIXELS // math.prod(frames.shape))))
+    pixels = frames.shape[0] * frames.shape[1]
+    many = spread(usable, min(_MAX_FRAMES, max(_MIN_FRAMES_TAKEN, _PIXELS // pixels)))
     plain = replace(settings, prefilter=Prefilter(), contrast=Contrast())
     fit, some = PatternFit(), spread(usable, _SAMPLED_FRAMES)
     if not (rest.is_little or _some_leave_nothing(frames, measured, settings)):
         images = taken(frames, some, replace(plain, roi=_middle(frames.shape)))
         if has_pattern(left_over(images, measured.shifts[some]), measured.shifts[some]):
             fit = _by_layers(frames, measured, plain, measure, many, None)
-    # What does not bend the shifts of a few frames bends those of no other.
-    if fit.frames is not None or begin is None or near:
+    # What does not bend the shifts of a few frames bends those of no other; of what crosses a scene pairs know no more.
+    if fit.frames is not None or begin is None or near or (measured.occluded and few.joint is None):
         return fit
     pairs, begin = _by_pairs(frames, many if few.joint is None else sure, measured, settings)
     if begin is None or (few.joint is not None and pairs.joint is None):
         return pairs
     # All frames together say it better, if both layers are all that they show.
-    fit = _by_layers(frames, measured, plain, measure, many, begin[many], told=pairs.joint is not None)
+    fit = _by_layers(frames, measured, plain, measure, many, begin[many])
     return fit if few.joint is None or fit.leaves_nothing else pairs
 
 
@@ -181,8 +181,7 @@ def _by_pairs(
             strengths.append(found.strength)
     if not strengths:
         return PatternFit(), None
-    # Which of both is the scene is one question of all frames.
-    if 2 * np.isinf(sigma[:, 0]).sum() >= len(strengths):
+    if np.isinf(sigma).any():
         return PatternFit(ambiguous=True, leaves_nothing=True), moving
     joint = JointShifts(shifts, sigma, float(np.sqrt(np.mean(strengths))))
     return PatternFit(joint=joint, leaves_nothing=True), moving
@@ -195,13 +194,8 @@ def _by_layers(
     measure: Trial,
     many: NDArray[np.intp],
     begin: NDArray[np.float64] | None,
-    *,
-    told: bool = False,
 ) -> PatternFit:
-    """Tell a pattern by both layers, of frames of these numbers; their shifts to `begin` with are known, or sought.
-
-    Where it is `told` which of both is the scene, it is not asked.
-    """
+    """Tell a pattern by both layers, of frames of these numbers; their shifts to `begin` with are known, or sought."""
     window = settings.window(frames.shape)
     plain = replace(settings, max_shift=(max(window.dy_max, -window.dy_min), max(window.dx_max, -window.dx_min)))
     stack, trial = taken(frames, many, plain), replace(plain, roi=None, engine="fft")
@@ -222,7 +216,7 @@ def _by_layers(
     # By fractions of pixels: a scene that blurs or grows, or light that turns, leaves as much beside a "pattern".
     if without.share > max(_MUST_LEAVE_LESS * min(before, 1.0), _BY_CHANCE * without.chance):
         return PatternFit()
-    if not told and _largest(pattern, scene) > _MAX_LAYER:
+    if _largest(pattern, scene) > _MAX_LAYER:
         return PatternFit()
     strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
     still = StillLayer(layers, many, sigma, plain)
