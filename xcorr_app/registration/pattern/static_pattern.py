@@ -145,8 +145,8 @@ def without_pattern(
         images = taken(frames, some, replace(plain, roi=_middle(frames.shape)))
         if has_pattern(left_over(images, measured.shifts[some]), measured.shifts[some]):
             fit = _by_layers(frames, measured, plain, measure, many, None)
-    # What does not bend the shifts of a few frames bends those of no other.
-    if fit.frames is not None or begin is None or near:
+    # What does not bend the shifts of a few frames bends those of no other; of what crosses a scene pairs know no more.
+    if fit.frames is not None or begin is None or near or (measured.occluded and few.joint is None):
         return fit
     pairs, begin = _by_pairs(frames, many if few.joint is None else sure, measured, settings)
     if begin is None or (few.joint is not None and pairs.joint is None):
