@@ -236,23 +236,8 @@ def _of_frame(pattern: Array, frames: Frames, part: Roi | None) -> Array:
     return whole
 
 
-def _without_lines(images: Array) -> Array:
-    rows, columns = images.mean(axis=2, keepdims=True), images.mean(axis=1, keepdims=True)
-    return images - rows - columns + images.mean(axis=(1, 2), keepdims=True)
-
-
-def _is_white(pattern: Array) -> bool:
-    """Whether a still layer (h, w) without lines is the camera's: no optics draws pixels."""
-    return float(signal_fraction(pattern[None])[0]) < _WHITE
-
-
 def _smoothed(images: Array, sigma: float) -> Array:
     return filter_frames(images, named.gaussian(sigma), dtype="same", count=False)[0]
-
-
-def _bands(images: Array) -> Array:
-    """What images (n, h, w) show that is neither noise of pixels nor a gradient of brightness."""
-    return _smoothed(images, _FINE) - _smoothed(images, _COARSE)
 
 
 def _some_leave_nothing(frames: Frames, measured: ShiftColumns, settings: Settings) -> bool:
@@ -282,10 +267,13 @@ def _largest(pattern: Array, scene: Array) -> float:
 
     All of it, where the two lie beside each other, and the static one fills more: parts are no layers.
     """
-    layers = array_namespace(pattern).stack([_without_lines(pattern[None])[0], scene])
-    if _is_white(layers[0]):
+    lines = pattern.mean(axis=1, keepdims=True) + pattern.mean(axis=0)
+    layers = array_namespace(pattern).stack([pattern - lines + pattern.mean(), scene])
+    # Without lines white, it is the camera's: no optics draws pixels.
+    if float(signal_fraction(layers[:1])[0]) < _WHITE:
         return 0.0
-    power = _smoothed(_bands(layers) ** 2, _FINE)
+    # What is neither noise of pixels nor a gradient of brightness.
+    power = _smoothed((_smoothed(layers, _FINE) - _smoothed(layers, _COARSE)) ** 2, _FINE)
     share = float((power[0] > power[1]).mean())
     alike = np.corrcoef(to_host(_smoothed(power, _COARSE)).reshape(2, -1))[0, 1]
     return 1.0 if alike < -_BY_CHANCE * _TILE / np.sqrt(scene.size) and share > 0.5 else share

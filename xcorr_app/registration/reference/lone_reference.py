@@ -14,6 +14,7 @@ from xcorr_app.registration.measuring.measured import ShiftColumns, Trial
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames, HeldFrames, PickedFrames
 from xcorr_app.registration.stack.prefilter import Contrast
+from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
 
 _MIN_FRAMES = 4
 """Usable frames below which nobody can say which of them is unlike the others."""
@@ -38,8 +39,7 @@ def other_reference(
     if measured.valid(settings)[others].mean() > _FOUND_BY_CHANCE:
         return None
     # What resembles it at the edge of the window has gone farther, and is no other scene.
-    with np.errstate(invalid="ignore"):
-        gone = measured.on_edge & (measured.score > measured.chance_score)
+    gone = measured.on_edge & ~(measured.false_alarm > MAX_FALSE_ALARM)
     if 2 * gone[others].sum() > others.size:
         return None
     places = np.linspace(0, usable.size - 1, min(_SPREAD, usable.size)).round().astype(int)

@@ -43,6 +43,7 @@ _WOULD_BLUR = (
     "Parts of the picture move otherwise, or come and go, and would blur a template: "
     "each frame was compared with one of them."
 )
+_LESS_SURE = "Most frames are less sure of a template than of one of them: each was compared with that one."
 
 Outcome: TypeAlias = tuple[ShiftColumns, str, tuple[str, ...]]
 """What was measured, the reference in words, and notes on the whole stack."""
@@ -61,19 +62,23 @@ def against_template(
     origin, image = measurement.prepared.first_usable(range(begin, measurement.frames.count))
     begun_with, notes = f"frame {origin}" if begin else f"first frame ({origin})", instead(begin, origin)
     measured, known = measurement.run(FixedImage(image), none), measurement.xp.ones(image.shape, dtype=bool)
-    pair = measured.usable.sum() == 2
+    pair, begun = measured.usable.sum() == 2, measured
+    one, named = FixedImage(image), f"{begun_with}, for a template"
+
+    def against_one(*why: str) -> Outcome:
+        found = measurement.run(one, verified) if verified.any() else begun
+        if from_mean:
+            others = np.delete(found.sigma, origin, axis=0)
+            known = others[np.isfinite(others).all(axis=1)]
+            found.sigma[origin] = np.median(known, axis=0) if len(known) else np.nan
+            found.sigma *= 0.5 if pair else 1.0
+            _move_origin(found, _mean_place(found, settings))
+        return found, named, (*notes, *why)
+
     if pair or 2 * (measured.partial | measured.reweighted).sum() > measured.usable.sum() > 2:
         # Aligned by the scene, the mean shows whatever else moves as a blur that no shift explains. Of two frames it is
         # one of them, which interpolation would only make worse.
-        if verified.any():
-            measured = measurement.run(FixedImage(image), verified)
-        if from_mean:
-            others = np.delete(measured.sigma, origin, axis=0)
-            known = others[np.isfinite(others).all(axis=1)]
-            measured.sigma[origin] = np.median(known, axis=0) if len(known) else np.nan
-            measured.sigma *= 0.5 if pair else 1.0
-            _move_origin(measured, _mean_place(measured, settings))
-        return measured, f"{begun_with}, for a template", notes if pair else (*notes, _WOULD_BLUR)
+        return against_one(*(() if pair else (_WOULD_BLUR,)))
     # Of zero mean and unit deviation, so that the template is, too.
     image = at_level(image[None], *levels(image[None]))[0]
     sure = measured.trusted(settings).sum()
@@ -110,6 +115,8 @@ def against_template(
                 image, known = moved(image[None], (last - centre)[None])[0], _still_known(known, last - centre)
     if template is None or part.sum() < 2:
         return None
+    if 2 * measured.trusted(settings).sum() < sure:
+        return against_one(_LESS_SURE)
     if verified.any():
         measured = measurement.run(template, verified)
     if from_mean:
