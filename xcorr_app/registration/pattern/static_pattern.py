@@ -153,7 +153,7 @@ def without_pattern(
         return pairs
     # All frames together say it better, if both layers are all that they show.
     fit = _by_layers(frames, measured, plain, measure, many, begin[many])
-    return fit if few.joint is None or fit.leaves_nothing else pairs
+    return fit if fit.leaves_nothing or (few.joint is None and fit.frames is not None) else pairs
 
 
 def _by_pairs(
