@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import xcorr_app as xc
-from benchmarks.board import scenes
+from benchmarks.board import cases, scenes
 from tests.registration.scenes import drifting, noise
 from xcorr_app.registration.pattern.pair_layers import PairCells, over_still_layer
 
@@ -50,6 +50,12 @@ def test_without_a_layer_nothing_changes():
     np.testing.assert_allclose(found.shifts[1], SHIFTS[1], atol=0.03)
 
 
+@pytest.mark.parametrize(("seed", "reference"), [(17, "first"), (5, "template")])
+def test_pairs_that_leave_open_which_layer_is_the_scene_do_not_doubt_the_others(seed, reference):
+    (series,) = {case.name: case for case in cases.CASES}["pattern/spots/5"].series(seed)
+    np.testing.assert_allclose(xc.estimate_shifts(series.frames, reference).applied(), series.shifts, atol=0.1)
+
+
 @pytest.mark.parametrize("frames", [[0, 7], [0, 13], range(20)])
 def test_particles_that_drift_over_a_scene_do_not_move_it(frames):
     found = xc.estimate_shifts(scenes.still(np.random.default_rng(0), "particles", 5.0).frames[frames])
@@ -67,5 +73,5 @@ def test_a_rim_that_stands_still_is_not_followed():
 def test_lines_and_stripes_that_leave_most_frequencies_empty(size):
     y, x = np.mgrid[:size, :size]
     for image in (y % 2, x == 5, np.sin(x / 3)):
-        pair = np.stack([image, np.roll(image, 1, axis=0)]).astype(np.float32)
-        assert over_still_layer(pair, np.array([1.0, 0.0]), np.full(2, 0.1)) is None
+        images = np.float32([image, np.roll(image, 1, axis=0)])
+        assert over_still_layer(images, np.array([1.0, 0.0]), np.full(2, 0.1)) is None

@@ -32,7 +32,9 @@ class JointShifts:
 
     def is_near(self, others: NDArray[np.float64]) -> bool:
         """Whether shifts are next to others."""
-        return bool(np.nanmax(np.abs(self.shifts - others) - _PERHAPS_OFF * self.sigma) < _LARGE)
+        return not np.isinf(self.sigma).any() and bool(
+            np.nanmax(np.abs(self.shifts - others) - _PERHAPS_OFF * self.sigma) < _LARGE
+        )
 
     def replacing(self, measured: ShiftColumns) -> ShiftColumns:
         """Shifts measured, replaced by these; what an engine and its check differ by stays so."""

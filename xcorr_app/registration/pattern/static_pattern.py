@@ -108,6 +108,8 @@ class PatternFit:
     """Two layers were found, but not which of them is the scene, or how far they move against each other."""
     leaves_nothing: bool = False
     """Frames less the pattern leave no more than noise: no other motion is needed to explain them."""
+    by_most: bool = False
+    """Most pairs of frames say that what moves is the scene."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -137,8 +139,7 @@ def without_pattern(
     near = few.joint is not None and few.joint.is_near(measured.shifts)
     if few.joint is not None and near and few.joint.is_near(np.zeros(2)):
         return PatternFit()
-    pixels = frames.shape[0] * frames.shape[1]
-    many = spread(usable, min(_MAX_FRAMES, max(_MIN_FRAMES_TAKEN, _PIXELS // pixels)))
+    many = spread(usable, min(_MAX_FRAMES, max(_MIN_FRAMES_TAKEN, _PIXELS // (frames.shape[0] * frames.shape[1]))))
     plain = replace(settings, prefilter=Prefilter(), contrast=Contrast())
     fit, some = PatternFit(), spread(usable, _SAMPLED_FRAMES)
     if not (rest.is_little or _some_leave_nothing(frames, measured, settings)):
@@ -152,7 +153,7 @@ def without_pattern(
     if begin is None or (few.joint is not None and pairs.joint is None):
         return pairs
     # All frames together say it better, if both layers are all that they show.
-    fit = _by_layers(frames, measured, plain, measure, many, begin[many])
+    fit = _by_layers(frames, measured, plain, measure, many, begin[many], by_most=pairs.by_most)
     return fit if fit.leaves_nothing or (few.joint is None and fit.frames is not None) else pairs
 
 
@@ -171,7 +172,7 @@ def _by_pairs(
     first = int(np.argmin(np.abs(measured.shifts[usable]).max(axis=1)))
     begin = measured.shifts[usable[first]]
     shifts, sigma = np.full((2, *measured.shifts.shape), np.nan)
-    moving, strengths = measured.shifts.copy(), []
+    moving, strengths, scene_moves = measured.shifts.copy(), [], []
     for i in np.delete(np.arange(usable.size), first):
         both, number = array_namespace(stack).stack([stack[first], stack[i]]), usable[i]
         found = over_still_layer(both, measured.shifts[number] - begin, measured.sigma[number])
@@ -179,12 +180,14 @@ def _by_pairs(
             shifts[number], sigma[number] = found.shift + begin, found.sigma
             moving[number] = found.moving + begin
             strengths.append(found.strength)
+            scene_moves.append(np.isfinite(found.sigma).all() and (found.shift == found.moving).all())
     if not strengths:
         return PatternFit(), None
-    if np.isinf(sigma).any():
+    # Which of both is the scene is one question of all frames: pairs that leave it open are in doubt alone.
+    if 2 * np.isinf(sigma[:, 0]).sum() >= len(strengths):
         return PatternFit(ambiguous=True, leaves_nothing=True), moving
     joint = JointShifts(shifts, sigma, float(np.sqrt(np.mean(strengths))))
-    return PatternFit(joint=joint, leaves_nothing=True), moving
+    return PatternFit(joint=joint, leaves_nothing=True, by_most=bool(2 * sum(scene_moves) > len(scene_moves))), moving
 
 
 def _by_layers(
@@ -194,8 +197,13 @@ def _by_layers(
     measure: Trial,
     many: NDArray[np.intp],
     begin: NDArray[np.float64] | None,
+    *,
+    by_most: bool = False,
 ) -> PatternFit:
-    """Tell a pattern by both layers, of frames of these numbers; their shifts to `begin` with are known, or sought."""
+    """Tell a pattern by both layers, of frames of these numbers; their shifts to `begin` with are known, or sought.
+
+    Where it is the scene that moves `by_most` pairs, which of both is larger is not asked.
+    """
     window = settings.window(frames.shape)
     plain = replace(settings, max_shift=(max(window.dy_max, -window.dy_min), max(window.dx_max, -window.dx_min)))
     stack, trial = taken(frames, many, plain), replace(plain, roi=None, engine="fft")
@@ -216,13 +224,12 @@ def _by_layers(
     # By fractions of pixels: a scene that blurs or grows, or light that turns, leaves as much beside a "pattern".
     if without.share > max(_MUST_LEAVE_LESS * min(before, 1.0), _BY_CHANCE * without.chance):
         return PatternFit()
-    if _largest(pattern, scene) > _MAX_LAYER:
+    if not by_most and _largest(pattern, scene) > _MAX_LAYER:
         return PatternFit()
     strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
-    still = StillLayer(layers, many, sigma, plain)
     return PatternFit(
         PatternFreeFrames(frames, _of_frame(pattern, frames, settings.roi), strength),
-        still,
+        StillLayer(layers, many, sigma, plain),
         leaves_nothing=without.share < max(_UNEXPLAINED, _BY_CHANCE * without.chance),
     )
 
