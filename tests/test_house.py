@@ -44,7 +44,7 @@ LARGEST = {
     "xcorr_app/io": 4498,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1113,
-    "xcorr_app/registration": 10560,
+    "xcorr_app/registration": 10558,
     "xcorr_app/report": 1035,
     "benchmarks": 4016,
     "tests": 20230,

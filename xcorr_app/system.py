@@ -36,11 +36,6 @@ _LOCKED = 1 << 30
 _in_turn = threading.Lock()
 """Held where a file has one position, which threads share."""
 
-# glibc gives what is freed back to the system, and work arrays of some megabytes fault their pages in again each time:
-# a fifth of the time of small frames. Once so large a block was freed, it keeps up to twice as much. No page of it is
-# touched, and elsewhere nothing comes of it.
-bytes((1 << 25) - (1 << 16))
-
 
 def worker_count() -> int:
     """Number of processors this process may use."""

@@ -238,21 +238,25 @@ def test_the_kernel_is_that_of_hannan_and_thomson(shares):
     lags = np.arange(-RADIUS, RADIUS + 1)
     waves = np.exp(2j * np.pi * np.outer(lags, np.arange(64)) / 64)
     expected = (waves @ weight @ waves.T).real * np.outer(*(np.cos(np.pi * lags / (2 * RADIUS + 2)) ** 2,) * 2)
-    found = weighting_kernel(*(autocorrelation(share) for share in shares))
-    np.testing.assert_allclose(found, expected / expected[RADIUS, RADIUS], atol=0.02)
+    np.testing.assert_allclose(
+        weighting_kernel(*map(autocorrelation, shares)), expected / expected[RADIUS, RADIUS], atol=0.02
+    )
 
 
 def test_unknown_autocorrelations_are_not_weighted():
-    unknown = np.full_like(autocorrelation(0.5), np.nan)
-    assert weighting_kernel(unknown, autocorrelation(0.5)) is None
-    assert weighting_kernel(autocorrelation(0.5), unknown) is None
+    known, unknown = autocorrelation(0.5), np.full((2 * LAGS + 1,) * 2, np.nan)
+    assert weighting_kernel(unknown, known) is weighting_kernel(known, unknown) is None
+
+
+def test_frequencies_of_which_a_scene_without_noise_holds_nothing_have_no_weight():
+    smooth_scene = np.broadcast_to(1 - (np.arange(-LAGS, LAGS + 1) / 15) ** 2, (2 * LAGS + 1,) * 2)
+    assert np.isfinite(weighting_kernel(smooth_scene, 0.5 * smooth_scene + np.pad([[0.5]], LAGS))).all()
 
 
 def test_invalid_shifts_stay_invalid_and_spread_nowhere(xp, rng):
     planes = rng.normal(size=(1, 2 * RADIUS + 6, 2 * RADIUS + 6))
     planes[0, RADIUS + 2, RADIUS + 3] = np.nan
-    kernel = weighting_kernel(autocorrelation(0.5), autocorrelation(0.5))
-    result = to_host(smooth(xp.asarray(planes), kernel))
+    result = to_host(smooth(xp.asarray(planes), weighting_kernel(*(autocorrelation(0.5),) * 2)))
     assert np.argwhere(np.isnan(result[0])).tolist() == [[2, 3]]
 
 

@@ -107,7 +107,8 @@ def weighting_kernel(
     if not scene.any():
         return None
     cross = (1 - noise_left) * noise_right + (1 - noise_right) * noise_left
-    weight = scene / (scene * cross + noise_left * noise_right)
+    # Where an image has no noise, and the scene nothing of a frequency, nothing is weighted by nothing.
+    weight = np.where(scene > 0, scene, 0.0) / np.where(scene > 0, scene * cross + noise_left * noise_right, 1.0)
     kernel = np.roll(np.fft.ifft2(weight).real, (RADIUS, RADIUS), (0, 1))[: 2 * RADIUS + 1, : 2 * RADIUS + 1]
     kernel = kernel * _taper(RADIUS)
     scaled: NDArray[np.float64] = kernel / kernel[RADIUS, RADIUS]

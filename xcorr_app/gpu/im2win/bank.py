@@ -17,7 +17,7 @@ from xcorr_app.gpu.stencil.problem import BOUNDARIES, boundary_macro
 PADDED_BYTES = 2**30
 """Memory of the padded images of a part, in bytes."""
 LARGEST_KEPT = 2**19
-"""Elements of a bank that is kept on the device: 64 of them, in two orders, are to leave the memory to images."""
+"""Elements of a bank that is kept on the device: 64 of them are to leave the memory to images."""
 
 _THREADS, _VECTOR = 256, 4
 

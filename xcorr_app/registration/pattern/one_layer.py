@@ -28,8 +28,8 @@ RIM = 0.15
 _SAMPLED_FRAMES = 5
 _BINNED_FROM = 192
 """Rows and columns from which bins of 2 x 2 pixels are enough to look at."""
-_MIN_SHARE, _MIN_SHARE_IN_BINS = 0.001, 3e-4
-"""Share that bends nothing by much, and that fractions of pixels leave at the rim and in bins."""
+_MIN_SHARE = 0.001
+"""Share that bends nothing by much."""
 _MAX_DEVIATIONS = 2.0
 """Standard errors that are little."""
 
@@ -82,11 +82,6 @@ class Residual:
     def leaves_nothing(self) -> bool:
         """Whether there is nothing to explain: frames that are sure leave little."""
         return self.is_little and self.is_sure
-
-    @property
-    def is_noise(self) -> bool:
-        """Whether there is nothing, of a layer that hardly moves against the other as well."""
-        return self.is_little and self.share < max(_MIN_SHARE_IN_BINS, self.chance)
 
 
 UNKNOWN = Residual(np.inf, 0.0)

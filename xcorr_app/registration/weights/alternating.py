@@ -101,7 +101,8 @@ def evened_rows(frames: Frames, measured: ShiftColumns, settings: Settings) -> E
         )
     from skimage.registration import phase_cross_correlation
 
-    image = to_host(images[0, : (images.shape[1] - 1) // 2 * 2 + 1])
+    # Of magnitude one, squares fit any type.
+    image = to_host(images[0, : (images.shape[1] - 1) // 2 * 2 + 1] / abs(images[0]).max())
     odd, beside = image[1::2], image[:-2:2] + image[2::2]
     aside = phase_cross_correlation(odd, beside, upsample_factor=10, normalization=None)[0]  # type: ignore[no-untyped-call]
     return EvenedFrames(

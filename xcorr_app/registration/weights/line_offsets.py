@@ -175,7 +175,7 @@ def is_better(before: ShiftColumns, after: ShiftColumns, settings: Settings, kin
         return bool(trusted[1].sum() > trusted[0].sum())
     if kind == "changing":
         return bool(np.median(errors[1][known]) < _SIGMA_RATIO * np.median(errors[0][known]))
-    off = np.abs(after.shifts - before.shifts).max(axis=1)[known] / np.hypot(*errors)[known]
+    off = np.abs(after.shifts - before.shifts).max(axis=1)[known] / np.maximum(np.hypot(*errors)[known], 1e-300)
     return bool(np.median(off) > _OFF)
 
 
