@@ -23,7 +23,6 @@ _LIBRARIES = {
     "pystackreg": ("pystackreg",),
     "suite2p": ("suite2p",),
     "jnormcorre": ("jnormcorre",),
-    "itk-elastix": ("itk-elastix",),
     "openpiv": ("openpiv",),
     "cupy": ("cupy-cuda13x", "cupy-cuda12x", "cupy"),
     "torch": ("torch",),
