@@ -38,7 +38,7 @@ LARGEST = {
     "xcorr_app/batch": 2516,
     "xcorr_app/cli": 747,
     "xcorr_app/cluster": 227,
-    "xcorr_app/correlation": 1997,
+    "xcorr_app/correlation": 1996,
     "xcorr_app/filtering": 1472,
     "xcorr_app/gpu": 4636,
     "xcorr_app/io": 4498,
