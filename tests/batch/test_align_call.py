@@ -6,6 +6,7 @@ import csv
 import inspect
 import json
 
+import cv2
 import numpy as np
 import pytest
 import tifffile
@@ -45,7 +46,11 @@ def test_its_result_is_what_was_written(folder, tmp_path):
             tmp_path,
             **options,
             progress=lambda *step: told.append(
-                (*step, {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"})
+                (
+                    *step,
+                    {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+                    | {cv2.getNumThreads()},
+                )
             ),
         )
     assert list(found) == ["m0", "m1", "broken.tif"]
