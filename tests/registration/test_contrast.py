@@ -58,6 +58,19 @@ def test_one_thing_that_outshines_the_scene_does_not_lead_it():
     )
 
 
+def test_light_that_moves_does_not_lead_faint_particles():
+    """Of a glow most of a tile's variance is a plane, which says little of where it lies."""
+    count, shape = 12, (155, 170)
+    drift = np.stack([np.linspace(0, 3, count), np.linspace(0, -2, count)], axis=1)
+    y, x = (np.arange(size) / shape[0] for size in shape)
+    stack = 50 * particles(drift, shape, 4)
+    for t, frame in enumerate(stack):
+        frame += 300 * np.exp(-((y[:, None] - 0.3 - 0.02 * t) ** 2 + (x - 0.4 - 0.01 * t) ** 2) / 0.1)
+    result = estimate_shifts((stack + noise(stack, 8)).astype(np.float32), "first", 38)
+    assert result.trusted.all()
+    np.testing.assert_allclose(result.shifts, -drift, atol=0.6)
+
+
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int32, np.float64])
 def test_flat_places_stay_flat(xp, dtype):
     frames = np.full((2, 96, 96), 7, dtype)
