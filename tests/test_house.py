@@ -47,7 +47,7 @@ LARGEST = {
     "xcorr_app/registration": 10549,
     "xcorr_app/report": 1035,
     "benchmarks": 4016,
-    "tests": 20222,
+    "tests": 20216,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
