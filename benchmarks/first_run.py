@@ -1,8 +1,9 @@
 """What a first run of ``xcorr align`` costs more than a second one, and the record of the kernels that it asks for.
 
 ``python -m benchmarks.first_run`` empties a folder of its own for kernels and runs the command twice, each time in a
-process of its own (results/first_run.json). With ``--record`` it writes the record from which kernels are compiled
-ahead: every kernel that runs with defaults ask for, those of CuPy as the text that it hands to the compiler.
+process of its own (results/first_run.json), on a short stack at the defaults and on a longer one with a window that the
+record does not have. With ``--record`` it writes the record from which kernels are compiled ahead: every kernel that
+these runs ask for, those of CuPy as the text that it hands to the compiler.
 """
 
 from __future__ import annotations
@@ -28,20 +29,26 @@ from scipy.ndimage import gaussian_filter, shift
 from benchmarks.harness.record import write_result
 from xcorr_app.gpu.runtime.compile_ahead import RECORD
 
-_STACKS = {"a": (512, "uint16"), "b": (512, "uint8"), "c": (1024, "uint16")}
-"""Side and type of pixels of the stacks that a record is made with; the first is what is timed."""
-_TURNS = 3
+_RECORDED = {
+    "a": (40, 512, "uint16", ()),
+    "b": (40, 512, "uint8", ()),
+    "c": (40, 1024, "uint16", ()),
+    "d": (200, 512, "uint16", ("-m", "16")),
+    "e": (200, 512, "uint16", ("-m", "32")),
+}
+"""Frames, side, type of pixels and options of the stacks that a record is made with."""
+_TIMED = {"a": _RECORDED["a"], "other": (200, 512, "uint16", ("-m", "24"))}
 _LONG = 0.5
 """Seconds of compilation from which on a kernel is compiled before the others."""
 
 
 def write_stacks(folder: Path) -> None:
-    """Write stacks of forty noisy frames that drift over a scene of blobs."""
+    """Write stacks of noisy frames that drift over a scene of blobs."""
     rng = np.random.default_rng(1)
-    for name, (side, dtype) in _STACKS.items():
+    for name, (count, side, dtype, _) in (_RECORDED | _TIMED).items():
         scene = gaussian_filter(rng.standard_normal((side + 40, side + 40)), 3)
         scene *= 60 / scene.std()
-        drift = np.cumsum(rng.normal(0, 0.6, (40, 2)), axis=0)
+        drift = np.cumsum(rng.normal(0, 0.6, (count, 2)), axis=0).clip(-14, 14)
         frames = [shift(scene, move, order=1)[20:-20, 20:-20] + rng.normal(128, 8, (side, side)) for move in drift]
         (folder / name).mkdir()
         tifffile.imwrite(folder / name / "stack.tif", np.clip(frames, 0, 255).astype(dtype), metadata={"axes": "TYX"})
@@ -52,7 +59,7 @@ def record_kernels(folder: Path) -> None:
     from xcorr_app.gpu.runtime import compile as own_compiler
 
     RECORD.unlink(missing_ok=True)
-    use_caches(folder, 0)
+    use_caches(folder, "record")
     import cupy
     from cupy._core import core
     from cupy.cuda import compiler
@@ -78,24 +85,24 @@ def record_kernels(folder: Path) -> None:
         return (timed if recorded else lambda _, compiled: compiled())(kernel, lambda: of_cupy(source, options, **how))
 
     own_compiler.cubin_of, compiler._compile_module_with_cache = cubin_of, compile_module  # type: ignore[assignment]
-    for name in _STACKS:
-        main(["align", str(folder / name), "-o", str(folder / f"{name}_out"), "-q"], standalone_mode=False)
+    for name, (*_, options) in _RECORDED.items():
+        main(["align", str(folder / name), "-o", str(folder / f"{name}_out"), "-q", *options], standalone_mode=False)
     ordered = [kernel for _, kernel in sorted(kernels.values(), key=lambda each: -each[0] if each[0] > _LONG else 0)]
     text = json.dumps({"cupy": cupy.__version__, "kernels": ordered})
     RECORD.write_bytes(gzip.compress(text.encode(), mtime=0))
     print(f"{len(ordered)} kernels: {RECORD}")
 
 
-def use_caches(folder: Path, turn: int) -> None:
+def use_caches(folder: Path, turn: str) -> None:
     """Let CuPy, this project and the driver keep their kernels in folders of this turn, which begins with none."""
     for name in ("CUPY_CACHE_DIR", "CUDA_CACHE_PATH"):
         os.environ[name] = str(folder / f"{name}_{turn}")
 
 
-def seconds_of_a_run(folder: Path, turn: int, name: str) -> float:
-    """Align the first stack in a process of its own."""
-    use_caches(folder, turn)
-    arguments = ["align", str(folder / "a"), "-o", str(folder / f"{name}_{turn}"), "-q"]
+def seconds_of_a_run(folder: Path, turn: int, name: str, stack: str) -> float:
+    """Align a stack in a process of its own, with the caches of this turn."""
+    use_caches(folder, f"{stack}_{turn}")
+    arguments = ["align", str(folder / stack), "-o", str(folder / f"{stack}_{name}_{turn}"), "-q", *_TIMED[stack][-1]]
     return timeit.timeit(lambda: subprocess.run([sys.executable, "-m", "xcorr_app", *arguments], check=True), number=1)
 
 
@@ -109,9 +116,12 @@ def main() -> None:
         if parser.parse_args().record:
             record_kernels(folder)
             return
-        seconds = [[seconds_of_a_run(folder, turn, name) for name in ("first", "second")] for turn in range(_TURNS)]
-    more = statistics.median(first - second for first, second in seconds)
-    print(f"first and second run {seconds} s, median of what the first takes more: {more:.2f} s")
+        seconds = {
+            stack: [[seconds_of_a_run(folder, turn, run, stack) for run in ("first", "second")] for turn in range(3)]
+            for stack in _TIMED
+        }
+    more = {stack: statistics.median(first - second for first, second in runs) for stack, runs in seconds.items()}
+    print(f"first and second runs {seconds} s, medians of what the first takes more: {more} s")
     write_result("first_run", {"seconds_of_first_and_second": seconds, "median_more": more})
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.kernels.filter_host import forget, numpy_as_device
 from xcorr_app.filtering import device
+from xcorr_app.filtering.engines import choice
 from xcorr_app.gpu.runtime import memory
 from xcorr_app.gpu.runtime.limits import H200
 
@@ -23,3 +24,10 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, host_builds: Any) -> Iterator[list
     yield numpy_as_device(monkeypatch, host_builds)
     device._plan.cache_clear()
     forget()
+
+
+@pytest.fixture
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The CPU's engine of this name, whatever would be chosen; or ``"auto"``."""
+    if request.param != "auto":
+        monkeypatch.setattr(choice, "chosen_engine", lambda *_, **__: request.param)

@@ -44,16 +44,17 @@ def test_every_mode_and_type(mode: Any, dtype: str, shape: tuple[int, int], rng:
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3), (4, 4), (5, 8), (16, 16)])
-@pytest.mark.parametrize("engine", ["auto", "fft"])
-def test_every_origin(shape: tuple[int, int], engine: Any, rng: np.random.Generator) -> None:
+@pytest.mark.parametrize("engine", ["auto", "fft"], indirect=True)
+@pytest.mark.usefixtures("engine")
+def test_every_origin(shape: tuple[int, int], rng: np.random.Generator) -> None:
     image, taps = random_image(rng, (13, 17), "float64"), taps_of(rng, shape)
     rows, columns = ({-(size // 2), 0, (size - 1) // 2} for size in shape)
     for origin in [(down, across) for down in rows for across in columns]:
-        actual = xc.filter_taps(image, taps, "mirror", origin=origin, engine=engine)
+        actual = xc.filter_taps(image, taps, "mirror", origin=origin)
         np.testing.assert_allclose(actual, correlated(image, taps, "mirror", origin=origin), atol=1e-12)
     rows, columns = ({-((size - 1) // 2), 0, (size - 1) // 2} for size in shape)
     for origin in [(down, across) for down in rows for across in columns]:
-        actual = xc.convolve(image, taps, "wrap", origin=origin, engine=engine)
+        actual = xc.convolve(image, taps, "wrap", origin=origin)
         np.testing.assert_allclose(actual, convolved(image, taps, "wrap", origin=origin), atol=1e-12)
 
 
@@ -177,11 +178,12 @@ def test_a_value_that_rounds_to_the_limit_is_not_clipped() -> None:
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e-20, 1e20, 1e300])
-@pytest.mark.parametrize("engine", ["auto", "opencv", "fft"])
-def test_floats_keep_their_precision_with_taps_of_any_size(size: float, engine: Any, rng: np.random.Generator) -> None:
+@pytest.mark.parametrize("engine", ["auto", "opencv", "fft"], indirect=True)
+@pytest.mark.usefixtures("engine")
+def test_floats_keep_their_precision_with_taps_of_any_size(size: float, rng: np.random.Generator) -> None:
     image, taps = rng.random((12, 14)), rng.random((4, 5))
     expected = scipy.ndimage.convolve(image, taps)
-    np.testing.assert_allclose(xc.convolve(image, taps * size, engine=engine) / size, expected, rtol=1e-12)
+    np.testing.assert_allclose(xc.convolve(image, taps * size) / size, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("size", [1e-44, 1e-30, 1e30, 3e38])
@@ -193,21 +195,19 @@ def test_single_precision_images_of_any_size(size: float, rng: np.random.Generat
     assert np.isfinite(xc.convolve(image, [[1, -1, 1, -1]])).all()
 
 
-LOCAL_ENGINES = ("auto", "opencv")
-
-
 @pytest.mark.share(3)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("engine", LOCAL_ENGINES)
+@pytest.mark.parametrize("engine", ["auto", "opencv"], indirect=True)
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", [(1, 1), (3, 3), (7, 8), (8, 9), (11, 12), (15, 1), (1, 60), (63, 63)])
 def test_one_bad_pixel_reaches_its_footprint_only(
-    value: float, engine: Any, dtype: Any, shape: tuple[int, int], rng: np.random.Generator
+    value: float, dtype: Any, shape: tuple[int, int], rng: np.random.Generator
 ) -> None:
     image, taps = rng.random((90, 110)).astype(dtype), rng.random(shape) + 0.1
     bad = image.copy()
     bad[45, 51] = value
-    clean, actual = xc.filter_taps(image, taps, engine=engine), xc.filter_taps(bad, taps, engine=engine)
+    clean, actual = xc.filter_taps(image, taps), xc.filter_taps(bad, taps)
     top, left = 45 - (shape[0] - 1) + shape[0] // 2, 51 - (shape[1] - 1) + shape[1] // 2
     inside = np.zeros(image.shape, bool)
     inside[top : top + shape[0], left : left + shape[1]] = True

@@ -15,7 +15,7 @@ from tests.filtering.oracle import (
     random_image,
 )
 from xcorr_app.errors import DeviceMemoryError
-from xcorr_app.filtering import device, device_runs, transfer
+from xcorr_app.filtering import convolve, device, device_runs, transfer
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.gpu.runtime import memory
 
@@ -25,7 +25,7 @@ ASYMMETRIC = np.array([[1.0, 2.0, 0.5], [0.0, -1.0, 0.25]]) / 4.75
 
 def filtered(images: Any, taps: Any, mode: Any = "reflect", **options: Any) -> tuple[Any, int]:
     """`filter_frames` as it treats arrays of a device."""
-    asked = {"cval": CVAL, "origin": 0, "dtype": "same", "engine": "auto", "flip": True, **options}
+    asked = {"cval": CVAL, "origin": 0, "dtype": "same", "flip": True, **options}
     return device.filter_device_frames(images, taps, mode, **asked)
 
 
@@ -41,7 +41,7 @@ def test_nan_stays_local(shape: tuple[int, int], rng: np.random.Generator) -> No
     images, taps = random_image(rng, (2, 90, 100), "float32"), full_rank(rng, shape)
     images[1, 5, 90] = np.nan
     result, _ = filtered(images, taps, flip=False)
-    expected = filter_frames(images, taps, engine="opencv", flip=False)[0]
+    expected = filter_frames(images, taps, flip=False)[0]
     np.testing.assert_array_equal(np.isnan(result), np.isnan(expected))
     assert 0 < np.isnan(result[1]).sum() < 70 * 64 + 1
     unit = largest_sum(np.nan_to_num(images), taps)
@@ -93,7 +93,7 @@ def test_an_image_that_does_not_fit_is_an_error_that_says_what_to_do(
 
 def through(monkeypatch: pytest.MonkeyPatch, free: int = 1 << 34) -> None:
     """A GPU for arrays in host memory."""
-    monkeypatch.setattr(transfer, "require_cuda", lambda: None)
+    monkeypatch.setattr(convolve, "require_gpu", lambda _: None)
     monkeypatch.setattr(transfer, "bytes_within_limit", lambda: free)
     monkeypatch.setattr(memory, "release_unused", lambda: None)
     monkeypatch.setattr(np, "asnumpy", np.asarray, raising=False)
@@ -115,7 +115,7 @@ def test_host_arrays_stay_on_the_cpu_where_the_device_has_no_room(
 
     monkeypatch.setattr(transfer, "filter_device_frames", filter_device_frames)
     images = random_image(rng, (4, 9, 40), "uint8")
-    result, clipped = filter_frames(images, 3 * ASYMMETRIC, engine="reuse")
+    result, clipped = filter_frames(images, 3 * ASYMMETRIC, kernel="reuse")
     expected, count = filter_frames(images, 3 * ASYMMETRIC)
     assert done == [1]
     assert np.abs(result.astype(int) - expected).max() <= 1

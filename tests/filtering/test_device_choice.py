@@ -16,7 +16,7 @@ from xcorr_app.gpu.runtime.limits import H200, DeviceLimits
 
 
 def request(taps: Any, image_type: str = "float32", **options: Any) -> Request:
-    asked = {"cval": 0.0, "origin": 0, "dtype": "same", "engine": "auto", "flip": False, **options}
+    asked = {"cval": 0.0, "origin": 0, "dtype": "same", "flip": False, **options}
     mode = asked.pop("mode", "reflect")
     return checked_request((200, 200), np.dtype(image_type), taps, mode, **asked)
 
@@ -26,17 +26,16 @@ def decided(
     image_type: str = "float32",
     *,
     limits: Any = H200,
-    engine: str = "auto",
     kernel: str = "auto",
     images: Any = (200, 200),
     **more: Any,
 ) -> Decision:
     asked = request(taps, image_type, **more)
-    return decide_filter(asked, taps, images, np.dtype(image_type), limits, engine, named=kernel)
+    return decide_filter(asked, taps, images, np.dtype(image_type), limits, named=kernel)
 
 
-def engine_on_device(taps: Any, engine: str = "auto") -> str:
-    return decided(taps, engine=engine, limits=DeviceLimits()).engine
+def engine_on_device(taps: Any, kernel: str = "auto") -> str:
+    return decided(taps, kernel=kernel, limits=DeviceLimits()).engine
 
 
 def full_rank(*shape: int) -> Any:

@@ -16,7 +16,6 @@ from xcorr_app.gpu.im2win.tiles import TILE_DEPTHS, TILES
 from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
 from xcorr_app.gpu.pointwise.kernels import pointwise_launch
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
-from xcorr_app.gpu.resample.fourier import FourierProblem, fourier_launches
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES, TAPS, TranslationProblem
 from xcorr_app.gpu.resample.splines import READ, spline_launch
 from xcorr_app.gpu.resample.translation import translation_launch
@@ -193,10 +192,6 @@ def _warp(dtype, method, grid, shape=(512, 512)):
     return warp_launch(WarpProblem(shape, 64, dtype, method, grid))
 
 
-def _fourier(dtype, shape=(512, 512), count=64, counts=True):
-    return fourier_launches(FourierProblem(shape, count, dtype, counts=counts))
-
-
 _GRIDS = (None, (9, 9))
 _FRAMES = ("uint8", "uint16", "float32")
 
@@ -217,7 +212,6 @@ OF_FILTERS = [
     # Camera frames moved by every method, counted or not.
     *(_translation(dtype, method, counts=counts) for dtype in _FRAMES for method in TAPS for counts in _BOTH),
     *sweep(_warp, _FRAMES, ("linear", "cubic"), _GRIDS),
-    *sweep(_fourier, _FRAMES),
     *sweep(functools.partial(spline_launch, (512, 512), 64), _FRAMES),
     # The twelve layers and the padding of banks.
     *sweep(_layer, LAYERS.values()),
@@ -270,5 +264,4 @@ OTHERS_OF_FILTERS = [
     *(spline_launch((511, 513), 64, dtype) for dtype in READ),
     *sweep(_small, PIXEL_TYPES, TAPS),
     *sweep(_warp, PIXEL_TYPES, ("nearest", "linear", "cubic"), _GRIDS, ((511, 513),)),
-    *sweep(_fourier, PIXEL_TYPES, ((33, 65),), (3,), _BOTH),
 ]

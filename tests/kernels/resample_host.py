@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.kernels import binding
 from tests.kernels.binding import bind_to_host
-from xcorr_app.gpu.resample import fourier, run, warping
+from xcorr_app.gpu.resample import run, warping
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.registration.moving import device_moving
 
@@ -15,7 +15,7 @@ def numpy_as_device(monkeypatch, folder):
     forget()
     bind_to_host(monkeypatch, folder, names)
     monkeypatch.setattr(run, "address_of", lambda array: array.ctypes.data)
-    for caller in (run, fourier, device_moving, warping):
+    for caller in (run, device_moving, warping):
         monkeypatch.setattr(caller, "current_device", lambda: 0)
     for caller in (run, device_moving, warping):
         monkeypatch.setattr(caller, "device_limits", lambda _: DeviceLimits())
@@ -26,5 +26,4 @@ def forget():
     """Forget what was prepared for the stand-in."""
     binding.forget()
     run._prepared.cache_clear()
-    fourier._prepared.cache_clear()
     warping._prepared.cache_clear()

@@ -246,7 +246,7 @@ def test_fourier_in_parts_equals_the_definition(device, monkeypatch, outside, dt
     for shape in ((13, 18), (1, 7), (70, 33), (5, 131), (1, 1)):
         frames = stack((len(SHIFTS), *shape), dtype)
         itemsize = 8 if dtype in ("int32", "uint32", "float64") else 4
-        monkeypatch.setattr(device_moving, "FOURIER_BYTES", 3 * 8 * itemsize * shape[0] * shape[1])
+        monkeypatch.setattr(device_moving, "FOURIER_BYTES", 3 * 16 * itemsize * shape[0] * shape[1])
         found, clipped = move_on_device(frames, SHIFTS, "fourier", outside, None, counts=True)
         mode, cval = ("nearest", 0) if outside is None else ("constant", outside)
         sure = perhaps = 0

@@ -116,10 +116,7 @@ def _gaussian(near: Array) -> Array:
     """Maximum of the Gaussian fitted to the nine values; of the polynomial where one of them is too small."""
     xp = array_namespace(near)
     positive = (near > MIN_LOGARITHM * near[:, 1:2, 1:2]).all(axis=(1, 2))[:, None]
-    offset = _quadratic(xp.log(xp.where(positive[:, :, None], near, 1.0)))
-    if xp is np and positive.all():
-        return offset
-    return xp.where(positive, offset, _quadratic(near))
+    return _quadratic(xp.where(positive[:, :, None], xp.log(xp.where(positive[:, :, None], near, 1.0)), near))
 
 
 def quadratic_terms(near: Array) -> Array:

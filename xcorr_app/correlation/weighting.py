@@ -35,6 +35,8 @@ _PIXELS_AT_ONCE = 1 << 21
 _GRID = 64
 QUIET = 0.05
 """Share of noise in the variance below which weighting a plane gains nothing."""
+_NEAR, _SURELY = (1, 3), 3.0
+"""Shifts up to which the autocorrelation of a scene lies above zero, fine or not; and standard errors by which."""
 
 
 def autocorrelations(images: Array, *, many: bool = False) -> NDArray[np.float64]:
@@ -73,12 +75,16 @@ def noise_share(autocorrelation: NDArray[np.float64]) -> float:
     flanks = [
         (15 * a[c + y, c + x] - 6 * a[c + 2 * y, c + 2 * x] + a[c + 3 * y, c + 3 * x]) / 10 for y, x in ((1, 0), (0, 1))
     ]
-    share = float(a[c, c] - np.mean(flanks))
-    return min(max(share, 0.0), 0.999)
+    return min(max(float(a[c, c] - np.mean(flanks)), 0.0), 0.999)
 
 
 def weighting_kernel(
-    left: NDArray[np.float64], right: NDArray[np.float64], *, left_is_white: bool = True, quiet: float = QUIET
+    left: NDArray[np.float64],
+    right: NDArray[np.float64],
+    pixels: float = math.inf,
+    *,
+    left_is_white: bool = True,
+    quiet: float = QUIET,
 ) -> NDArray[np.float64] | None:
     """Kernel that weights the plane of two images, from their autocorrelations.
 
@@ -86,6 +92,8 @@ def weighting_kernel(
     ----------
     left, right : ndarray, shape (2 LAGS + 1, 2 LAGS + 1)
         Zero-mean normalised correlation of each image with itself; NaN where there is none.
+    pixels : float
+        How many `right` is made of: of no scene, or one of single pixels, it scatters by ``1 / sqrt(pixels)``.
     left_is_white : bool
         Whether the noise of `left` is white. That of a mean of moved frames is not: interpolation has smoothed it, and
         what it then has in common with a scene must not be taken for one; the scene is that of `right`.
@@ -95,7 +103,8 @@ def weighting_kernel(
     Returns
     -------
     ndarray, shape (2 RADIUS + 1, 2 RADIUS + 1), or None
-        One in the middle, equal under reflection. None where the noise is too small, or nothing is known of it.
+        One in the middle, equal under reflection. None where the noise is too small, or nothing is known of
+        it or of the scene.
     """
     if not (np.isfinite(left).all() and np.isfinite(right).all()):
         return None
@@ -104,15 +113,14 @@ def weighting_kernel(
         return None
     clearer = left_is_white and noise_left <= noise_right
     scene = _scene_spectrum(*((left, noise_left) if clearer else (right, noise_right)))
-    if not scene.any():
+    if not scene.any() or not _shows_scene(right, pixels):
         return None
     cross = (1 - noise_left) * noise_right + (1 - noise_right) * noise_left
     # Where an image has no noise, and the scene nothing of a frequency, nothing is weighted by nothing.
     weight = np.where(scene > 0, scene, 0.0) / np.where(scene > 0, scene * cross + noise_left * noise_right, 1.0)
     kernel = np.roll(np.fft.ifft2(weight).real, (RADIUS, RADIUS), (0, 1))[: 2 * RADIUS + 1, : 2 * RADIUS + 1]
     kernel = kernel * _taper(RADIUS)
-    scaled: NDArray[np.float64] = kernel / kernel[RADIUS, RADIUS]
-    return scaled
+    return np.asarray(kernel / kernel[RADIUS, RADIUS])
 
 
 def smooth(planes: Array, kernel: NDArray[np.float64]) -> Array:
@@ -139,6 +147,13 @@ def smooth(planes: Array, kernel: NDArray[np.float64]) -> Array:
         # What wraps around only meets the rim that is cut off.
         smoothed = fft.irfft2(spectrum, size)[..., 2 * RADIUS : planes.shape[-2], 2 * RADIUS : planes.shape[-1]]
     return xp.where(invalid[..., RADIUS:-RADIUS, RADIUS:-RADIUS], np.nan, smoothed)
+
+
+def _shows_scene(autocorrelation: NDArray[np.float64], pixels: float) -> bool:
+    """Whether an image resembles itself nearby by more than chance."""
+    around = [autocorrelation[LAGS - near : LAGS + near + 1, LAGS - near : LAGS + near + 1] for near in _NEAR]
+    # One in the middle, and each other value twice.
+    return any(each.sum() - 1 > _SURELY * math.sqrt(2 * (each.size - 1) / pixels) for each in around)
 
 
 def _scene_spectrum(autocorrelation: NDArray[np.float64], noise: float) -> NDArray[np.float64]:

@@ -45,36 +45,34 @@ def decide_filter(
     image_shape: tuple[int, ...],
     image_type: np.dtype,
     limits: DeviceLimits | None,
-    engine: str = "auto",
     *,
     named: str = "auto",
     finite: bool = True,
 ) -> Decision:
     """Say what filters images of a shape (..., H, W), and why.
 
-    `engine` is a public engine or ``"auto"``; `named` a kernel of the filters' table, which goes before; `finite` says
-    whether frames hold neither NaN nor infinity, which matters on the CPU.
+    `named` is a kernel of the filters' table or ``"auto"``; `finite` says whether frames hold neither NaN nor infinity,
+    which matters on the CPU.
     Raises ArgumentError for what cannot run there or these taps.
     """
     if limits is None:
         if named != "auto":
             raise ArgumentError(f"kernel {named!r} runs on a GPU: use 'auto'")
-        return _on_host(request.kernel, engine, finite=finite)
-    kernel, asked = request.kernel, "it was asked for"
+        return _on_host(request.kernel, finite=finite)
+    kernel = request.kernel
     if named != "auto":
         task = filter_task(request, taps, image_shape, image_type, engine_of(named))
         of_table = reuse_kernel(task.problem, is_double=task.is_double) if named == "reuse" else named
         if refusal := KERNELS[of_table].accepts(task, limits):
             raise ArgumentError(f"{refusal}: use 'auto'")
-        return _decided(of_table, asked, task, limits)
-    check_device_engine(kernel, engine)
+        return _decided(of_table, "it was asked for", task, limits)
     sums_are_fast = request.target.itemsize != 2 or limits.has_fast_float64  # of 16 bits they are in float64
-    if engine == "auto" and slides(taps, request, image_type) and sums_are_fast:
+    if slides(taps, request, image_type) and sums_are_fast:
         task = filter_task(request, taps, image_shape, image_type, "sliding")
         if not _takes_less_by_taps(task):
             why = "a Gaussian so wide that sliding sums, which take the same for any width, take less than its taps"
             return _decided("sliding", why, task, limits)
-    family, why = (engine, asked) if engine != "auto" else _family(kernel, image_type.itemsize)
+    family, why = _family(kernel, image_type.itemsize)
     task = filter_task(request, taps, image_shape, image_type, family)
     if family == "fft":
         return Decision("fft", "", why, _candidates(task, limits, Candidate("fft")))
@@ -84,25 +82,13 @@ def decide_filter(
         return _decided(name, f"{why}; {held}", task, limits)
     if not fits_one_pass(kernel.shape, task.summed_type):
         can = kernel.dense is not None and task.result_type == "float32" and not task.is_double
-        if engine == "auto" and can and _takes_less_by_fft(task):
+        if can and _takes_less_by_fft(task):
             why = f"{kernel.shape[0]} x {kernel.shape[1]} taps: so long that the FFT takes less"
             return Decision("fft", "", why, _candidates(task, limits, Candidate("fft")))
         chosen = Candidate("separable", "two_passes")
         reason = f"{why}; too long for one pass"
         return Decision(chosen.engine, chosen.kernel, reason, _candidates(task, limits, chosen))
     return _decided("separable", why, task, limits)
-
-
-def check_device_engine(kernel: Kernel, engine: str) -> None:
-    """Raise ArgumentError, which names a way out, where an engine runs on the CPU only or cannot run these taps."""
-    if engine == "opencv":
-        raise ArgumentError(f"engine {engine!r} runs on the CPU: use 'auto', or images in host memory (cupy.asnumpy)")
-    if engine == "separable" and not _has_terms(kernel):
-        raise ArgumentError("engine 'separable' needs taps of rank 1 or 2; these have more: use engine 'auto'")
-    if engine == "reuse" and max(kernel.shape) > LARGEST_FILTER:
-        raise ArgumentError(
-            f"engine 'reuse' takes up to {LARGEST_FILTER} x {LARGEST_FILTER} taps, not {kernel.shape}: use 'auto'"
-        )
 
 
 def slides(taps: npt.ArrayLike | Filter, request: Request, image_type: np.dtype) -> bool:
@@ -211,17 +197,14 @@ def _candidates(task: FilterTask, limits: DeviceLimits, chosen: Candidate) -> tu
     return (chosen, *found, *fft)
 
 
-def _on_host(kernel: Kernel, engine: str, *, finite: bool) -> Decision:
+def _on_host(kernel: Kernel, *, finite: bool) -> Decision:
     able = [name for name, can in (("separable", bool(kernel.terms)), ("opencv", kernel.dense is not None)) if can]
     able += ["fft"] * (kernel.dense is not None and finite)
-    if engine == "reuse":
-        raise ArgumentError("engine 'reuse' runs on a GPU: use 'auto'")
-    chosen = chosen_engine(kernel, finite=finite) if engine == "auto" else engine
+    chosen = chosen_engine(kernel, finite=finite)
     height, width = kernel.shape
     reasons = {
         "separable": f"{height} x {width} taps of rank {len(kernel.terms)}: one pass along each axis",
         "fft": f"{height} x {width} taps of full rank: one transform of the frame",
         "opencv": f"{height} x {width} taps: OpenCV's direct or block-wise sums",
     }
-    reason = reasons[chosen] if engine == "auto" else "it was asked for"
-    return Decision(chosen, "", reason, tuple(Candidate(name) for name in dict.fromkeys((chosen, *able))))
+    return Decision(chosen, "", reasons[chosen], tuple(Candidate(name) for name in dict.fromkeys((chosen, *able))))

@@ -14,6 +14,7 @@ NaN and infinity
 
 from __future__ import annotations
 
+import functools
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -26,7 +27,7 @@ from xcorr_app.arrays.lazy import over_frames
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.filtering.boundary import Mode
 from xcorr_app.filtering.device import filter_device_frames
-from xcorr_app.filtering.engines.choice import EngineName, run_engine
+from xcorr_app.filtering.engines.choice import run_engine
 from xcorr_app.filtering.engines.task import Task
 from xcorr_app.filtering.kernel_names import FilterKernel, kernel_name, require_gpu
 from xcorr_app.filtering.request import Request, checked_request
@@ -56,7 +57,6 @@ def convolve(
     cval: float = 0.0,
     origin: Origin = 0,
     dtype: ResultType = "same",
-    engine: EngineName = "auto",
     kernel: FilterKernel | ExchangeOptions = "auto",
 ) -> Array:
     """Convolve every frame with two-dimensional taps, as ``scipy.ndimage.convolve`` does but faster.
@@ -79,15 +79,11 @@ def convolve(
         Moves the filter by so many pixels (rows, columns), as in ``scipy.ndimage``; 0 for ``mode="valid"``.
     dtype : {"same", "float32"}
         Type of the result: that of ``images``, or float32 without rounding.
-    engine : {"auto", "opencv", "separable", "fft", "reuse"}
-        How to compute it. ``"auto"`` takes the fastest that is exact enough, where the array lives; ``"separable"``
-        needs taps of rank 1 or 2, ``"fft"`` finite images; ``"opencv"`` runs on the CPU. ``"reuse"`` is the GPU's
-        kernel for up to 63 x 63 taps: NumPy arrays go there and come back, in parts that its memory holds.
     kernel : {"auto", "reuse", "exchange", "separable", "sliding"} or ExchangeOptions
-        A kernel by name, which needs a GPU; NumPy arrays go there as by ``engine="reuse"``. ``"reuse"`` has ring
+        ``"auto"`` takes what is fastest and exact enough, where the array lives. Else a kernel by name, which needs a
+        GPU: NumPy arrays go there and come back, in parts that its memory holds. ``"reuse"`` has ring
         buffers of rows, ``"exchange"`` is the published kernel of column and row reuse (`ExchangeOptions` has its
-        options), ``"separable"`` takes taps of rank 1 or 2, ``"sliding"`` Gaussians whose taps reach 8 pixels or
-        more. ``"auto"`` leaves it to `engine`.
+        options), ``"separable"`` takes taps of rank 1 or 2, ``"sliding"`` Gaussians whose taps reach 8 pixels or more.
 
     Returns
     -------
@@ -102,9 +98,9 @@ def convolve(
     DataTypeError
         A type of element is not supported.
     ArgumentError
-        An option is unknown or out of range, or the engine cannot run these taps or images.
+        An option is unknown or out of range, or the kernel cannot take these taps or images.
     DeviceError
-        ``engine="reuse"`` or a kernel by name, and no GPU can be used.
+        A kernel by name, and no GPU can be used.
     DeviceMemoryError
         The memory of the device that holds ``images`` does not suffice.
 
@@ -114,7 +110,7 @@ def convolve(
     >>> convolve(np.array([[0, 0, 9, 0]], dtype=np.uint8), [[1, 2, 3]])
     array([[ 0,  9, 18, 27]], dtype=uint8)
     """
-    options: Any = {"cval": cval, "origin": origin, "dtype": dtype, "engine": engine, "kernel": kernel}
+    options: Any = {"cval": cval, "origin": origin, "dtype": dtype, "kernel": kernel}
     return _filtered(images, taps, mode, options, flip=True)
 
 
@@ -127,14 +123,13 @@ def filter_taps(
     cval: float = 0.0,
     origin: Origin = 0,
     dtype: ResultType = "same",
-    engine: EngineName = "auto",
     kernel: FilterKernel | ExchangeOptions = "auto",
 ) -> Array:
     """Correlate every frame with taps: `convolve` without the flip, as ``scipy.ndimage.correlate``.
 
     Parameters
     ----------
-    images, taps, mode, cval, origin, dtype, engine, kernel
+    images, taps, mode, cval, origin, dtype, kernel
         As in `convolve`.
 
     Returns
@@ -153,7 +148,7 @@ def filter_taps(
     >>> filter_taps(np.array([[0, 0, 9, 0]], dtype=np.uint8), [[1, 2, 3]])
     array([[ 0, 27, 18,  9]], dtype=uint8)
     """
-    options: Any = {"cval": cval, "origin": origin, "dtype": dtype, "engine": engine, "kernel": kernel}
+    options: Any = {"cval": cval, "origin": origin, "dtype": dtype, "kernel": kernel}
     return _filtered(images, taps, mode, options, flip=False)
 
 
@@ -184,7 +179,6 @@ def filter_frames(
     cval: float = 0.0,
     origin: Origin = 0,
     dtype: ResultType = "same",
-    engine: EngineName = "auto",
     kernel: FilterKernel | ExchangeOptions = "auto",
     flip: bool = True,
     out: Array | None = None,
@@ -199,41 +193,30 @@ def filter_frames(
     (array([[  0, 200, 255]], dtype=uint8), 1)
     """
     array_namespace(images)
-    named = kernel_name(kernel, engine)
+    named = kernel_name(kernel)
     if is_device_array(images):
-        options: Any = {"cval": cval, "origin": origin, "dtype": dtype, "engine": engine, "kernel": kernel}
+        options: Any = {"cval": cval, "origin": origin, "dtype": dtype, "kernel": kernel}
         return filter_device_frames(images, taps, mode, **options, flip=flip, out=out, count=count)
-    request = checked_request(
-        images.shape, images.dtype, taps, mode, cval=cval, origin=origin, dtype=dtype, engine=engine, flip=flip
-    )
+    request = checked_request(images.shape, images.dtype, taps, mode, cval=cval, origin=origin, dtype=dtype, flip=flip)
     if out is None:
         out = np.empty(request.shape, request.target)
     elif out.shape != request.shape or out.dtype != request.target:
         raise ShapeError(f"out must be {request.target} of shape {request.shape}, not {out.dtype} of shape {out.shape}")
     elif np.may_share_memory(out, images):
         raise ArgumentError("out must not overlap with the images in memory")
-    if engine == "reuse" or named != "auto":
-        if named != "auto":
-            require_gpu(named)
-        how: Any = {
-            "mode": mode,
-            "cval": cval,
-            "origin": origin,
-            "dtype": dtype,
-            "flip": flip,
-            "engine": engine,
-            "kernel": kernel,
-        }
-        return out, filter_through_device(images, taps, out, how, lambda some, to: _on_host(request, "auto", some, to))
-    return out, _on_host(request, engine, images, out)
+    if named != "auto":
+        require_gpu(named)
+        how: Any = {"mode": mode, "cval": cval, "origin": origin, "dtype": dtype, "flip": flip, "kernel": kernel}
+        return out, filter_through_device(images, taps, out, how, functools.partial(_on_host, request))
+    return out, _on_host(request, images, out)
 
 
-def _on_host(request: Request, engine: EngineName, images: npt.NDArray[Any], out: npt.NDArray[Any]) -> int:
+def _on_host(request: Request, images: npt.NDArray[Any], out: npt.NDArray[Any]) -> int:
     """Fill ``out``; return how many pixels were clipped."""
 
     def of_frame(index: tuple[int, ...]) -> int:
         task = Task(images[index], request.kernel, request.mode, request.cval, request.target.kind != "f")
-        return store(run_engine(engine, task), request.kernel.exponent, out[index])
+        return store(run_engine(task), request.kernel.exponent, out[index])
 
     frames = list(np.ndindex(images.shape[:-2]))
     rows, columns = (size + taps for size, taps in zip(images.shape[-2:], request.kernel.shape, strict=True))

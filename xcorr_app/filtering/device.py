@@ -20,7 +20,6 @@ from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.filtering.boundary import Mode
 from xcorr_app.filtering.choice import decide_filter
 from xcorr_app.filtering.device_runs import Run, made_run
-from xcorr_app.filtering.engines.choice import EngineName
 from xcorr_app.filtering.kernel_names import FilterKernel, kernel_name, macros_of
 from xcorr_app.filtering.request import checked_request
 from xcorr_app.filtering.rounding import ResultType
@@ -72,7 +71,6 @@ class _How(NamedTuple):
     cval: float
     origin: Origin
     dtype: ResultType
-    engine: EngineName
     flip: bool
     kernel: FilterKernel | ExchangeOptions = "auto"
 
@@ -85,7 +83,6 @@ def filter_device_frames(
     cval: float,
     origin: Origin,
     dtype: ResultType,
-    engine: EngineName = "auto",
     kernel: FilterKernel | ExchangeOptions = "auto",
     flip: bool,
     out: Array | None = None,
@@ -93,7 +90,7 @@ def filter_device_frames(
 ) -> tuple[Array, int]:
     """Filter images in device memory, as `xcorr_app.filtering.convolve.filter_frames` does."""
     xp = sys.modules["cupy"]  # whose array this is
-    how = _How(_key_of(taps), mode, cval, _hashable(origin), dtype, engine, flip, kernel)
+    how = _How(_key_of(taps), mode, cval, _hashable(origin), dtype, flip, kernel)
     with on_device_of(images, out):
         plan = device_plan(images, how)
         if out is not None:
@@ -121,12 +118,11 @@ def planned(
     *,
     cval: float = 0.0,
     dtype: ResultType = "same",
-    engine: EngineName = "auto",
     kernel: FilterKernel | ExchangeOptions = "auto",
 ) -> Decision:
     """Say what computes a convolution of images in device memory, and why."""
     with on_device_of(images):
-        how = _How(_key_of(taps), mode, cval, 0, dtype, engine, flip=True, kernel=kernel)
+        how = _How(_key_of(taps), mode, cval, 0, dtype, flip=True, kernel=kernel)
         return device_plan(images, how).decision
 
 
@@ -141,11 +137,10 @@ def _plan(device: int, shape: tuple[int, ...], image_type: np.dtype[Any], how: _
         cval=how.cval,
         origin=how.origin,
         dtype=how.dtype,
-        engine=how.engine,
         flip=how.flip,
     )
-    named = kernel_name(how.kernel, how.engine)
-    decision = decide_filter(request, taps, shape, image_type, device_limits(device), how.engine, named=named)
+    named = kernel_name(how.kernel)
+    decision = decide_filter(request, taps, shape, image_type, device_limits(device), named=named)
     run = made_run(decision, request, taps, shape, image_type, macros_of(how.kernel))
     return DevicePlan(decision, request.shape, request.target, run)
 

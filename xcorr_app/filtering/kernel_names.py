@@ -15,13 +15,11 @@ MixingKernel: TypeAlias = Literal["auto", "mix", "blocking"]
 MIXING_KERNELS: tuple[MixingKernel, ...] = get_args(MixingKernel)
 
 
-def kernel_name(kernel: str | ExchangeOptions, engine: str = "auto") -> str:
-    """Name of the kernel that was asked for; raises ArgumentError for others, and beside an engine."""
+def kernel_name(kernel: str | ExchangeOptions) -> str:
+    """Name of the kernel that was asked for; raises ArgumentError for others."""
     name = "exchange" if isinstance(kernel, ExchangeOptions) else kernel
     if name not in FILTER_KERNELS:
         raise ArgumentError(f"kernel {kernel!r} is unknown: take one of {', '.join(FILTER_KERNELS)}")
-    if name != "auto" and engine != "auto":
-        raise ArgumentError(f"kernel {name!r} is one of a GPU's, engine {engine!r} leaves the choice: give one of them")
     return name
 
 

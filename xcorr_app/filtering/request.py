@@ -12,7 +12,6 @@ import numpy.typing as npt
 from xcorr_app.arguments import as_number
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.filtering.boundary import MODES, Mode
-from xcorr_app.filtering.engines.choice import EVERY_ENGINE, EngineName
 from xcorr_app.filtering.rounding import ResultType, result_type
 from xcorr_app.filtering.taps import Filter, Kernel, Origin, correlation_kernel
 
@@ -54,7 +53,6 @@ def checked_request(
     cval: float,
     origin: Origin,
     dtype: ResultType,
-    engine: EngineName,
     flip: bool,
 ) -> Request:
     """Check everything about a call but its arrays' values."""
@@ -65,8 +63,6 @@ def checked_request(
         raise ShapeError(f"images must be of shape (..., H, W) and not empty, not {shape}")
     if mode not in MODES:
         raise ArgumentError(f"mode {mode!r} is unknown: take one of {', '.join(MODES)}")
-    if engine not in EVERY_ENGINE:
-        raise ArgumentError(f"engine {engine!r} is unknown: take one of {', '.join(EVERY_ENGINE)}")
     if not math.isfinite(as_number(cval, "cval")) and image_type.kind != "f":
         raise ArgumentError(f"cval must be finite for images of {image_type}, not {cval}")
     target = result_type(image_type, dtype)

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from xcorr_app.filtering.device import filter_device_frames
 from xcorr_app.filtering.taps import Filter
-from xcorr_app.gpu.runtime.device import require_cuda
 from xcorr_app.gpu.runtime.memory import bytes_within_limit, in_parts
 
 _MAX_PIXELS = 1 << 25
@@ -30,7 +29,6 @@ def filter_through_device(
 
     From where its memory runs out, parts are half as long; an image that does not fit alone is filtered on the CPU.
     """
-    require_cuda()
     xp = importlib.import_module("cupy")
     frames = list(np.ndindex(images.shape[:-2]))
     pixels = images.shape[-2] * images.shape[-1]

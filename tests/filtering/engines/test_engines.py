@@ -9,7 +9,7 @@ import pytest
 
 import xcorr_app as xc
 from tests.filtering.oracle import BOUNDARIES, assert_same_pixels, convolved, largest_sum, random_image
-from xcorr_app.filtering.engines.choice import ENGINES, chosen_engine
+from xcorr_app.filtering.engines.choice import chosen_engine
 from xcorr_app.filtering.engines.task import Task
 from xcorr_app.filtering.taps import Filter, correlation_kernel
 
@@ -19,11 +19,12 @@ def kernel(taps: Any) -> Any:
 
 
 @pytest.mark.share(2)
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ["opencv", "separable", "fft"], indirect=True)
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("mode", [*BOUNDARIES, "valid"])
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32", "float64"])
 @pytest.mark.parametrize("shape", [(1, 1), (1, 7), (4, 3), (12, 13), (31, 30)])
-def test_engines_agree(engine: Any, mode: Any, dtype: str, shape: tuple[int, int], rng: np.random.Generator) -> None:
+def test_engines_agree(mode: Any, dtype: str, shape: tuple[int, int], rng: np.random.Generator) -> None:
     images = random_image(rng, (36, 43), dtype)
     taps = np.outer(rng.standard_normal(shape[0]), rng.standard_normal(shape[1]))
     taps /= np.abs(taps).sum()
@@ -32,19 +33,18 @@ def test_engines_agree(engine: Any, mode: Any, dtype: str, shape: tuple[int, int
     if mode == "valid":
         top, left = (shape[0] - 1) // 2, (shape[1] - 1) // 2
         exact = exact[top : top + 37 - shape[0], left : left + 44 - shape[1]]
-    actual = xc.convolve(images, taps, mode, cval=5.0, engine=engine)
+    actual = xc.convolve(images, taps, mode, cval=5.0)
     assert_same_pixels(actual, exact, largest_sum(images, taps, made, 5.0))
 
 
-@pytest.mark.parametrize("engine", ["opencv", "fft"])
+@pytest.mark.parametrize("engine", ["opencv", "fft"], indirect=True)
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("mode", BOUNDARIES)
 @pytest.mark.parametrize("shape", [(1, 1), (2, 2), (3, 5)])
-def test_frames_that_the_taps_fold_many_times(
-    engine: Any, mode: Any, shape: tuple[int, int], rng: np.random.Generator
-) -> None:
+def test_frames_that_the_taps_fold_many_times(mode: Any, shape: tuple[int, int], rng: np.random.Generator) -> None:
     image, taps = rng.random(shape), rng.standard_normal((31, 40))
     exact = convolved(image, taps, mode, cval=2.0)
-    np.testing.assert_allclose(xc.convolve(image, taps, mode, cval=2.0, engine=engine), exact, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(xc.convolve(image, taps, mode, cval=2.0), exact, rtol=0, atol=1e-9)
 
 
 def test_terms_that_cancel_keep_the_precision_of_their_sum(rng: np.random.Generator) -> None:

@@ -149,7 +149,7 @@ def _filtered(images: Array, options: FilterOptions) -> tuple[Array, int, str]:
 def _how(options: FilterOptions, pixels: np.dtype[Any]) -> dict[str, Any]:
     """How single filters are applied to images of a type."""
     dtype = options.result_type(pixels)
-    return {"mode": options.border, "cval": options.cval, "engine": "auto", "dtype": dtype}
+    return {"mode": options.border, "cval": options.cval, "dtype": dtype}
 
 
 def written_metadata(metadata: StackMetadata, options: FilterOptions) -> StackMetadata:

@@ -1,4 +1,4 @@
-"""Which engine computes a frame: the one asked for, or the fastest that is exact enough.
+"""Which engine computes a frame: the fastest that is exact enough.
 
 Products a pixel decide. Separable passes win from 5 x 5 on at rank 1 and from 8 x 8 on at rank 2; other taps go to
 OpenCV, which changes to block-wise spectra by itself, and beyond 63 x 63 to one transform of the whole frame. A frame
@@ -8,7 +8,7 @@ with NaN or infinity never meets a transform.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,28 +17,21 @@ from xcorr_app.filtering.engines import fourier, opencv, separable
 from xcorr_app.filtering.engines.task import Task
 from xcorr_app.filtering.taps import DENSE_LIMIT, Kernel
 
-EngineName: TypeAlias = Literal["auto", "opencv", "separable", "fft", "reuse"]
-EVERY_ENGINE: tuple[EngineName, ...] = get_args(EngineName)
-"""All names; ``"reuse"`` needs a GPU."""
-ENGINES: tuple[EngineName, ...] = EVERY_ENGINE[:-1]
-"""Those that run on the CPU."""
-_RUN: dict[str, Callable[[Task], npt.NDArray[np.floating[Any]]]] = {
+ENGINES: dict[str, Callable[[Task], npt.NDArray[np.floating[Any]]]] = {
     "opencv": opencv.run,
     "separable": separable.run,
     "fft": fourier.run,
 }
 
 
-def chosen_engine(kernel: Kernel, *, finite: bool) -> EngineName:
-    """Say which engine ``"auto"`` means for these taps."""
+def chosen_engine(kernel: Kernel, *, finite: bool) -> str:
+    """Say which engine these taps are for."""
     height, width = kernel.shape
     if kernel.dense is None or (kernel.terms and 2 * len(kernel.terms) * (height + width) <= height * width):
         return "separable"
     return "fft" if finite and height * width > DENSE_LIMIT else "opencv"
 
 
-def run_engine(name: EngineName, task: Task) -> npt.NDArray[np.floating[Any]]:
+def run_engine(task: Task) -> npt.NDArray[np.floating[Any]]:
     """Correlate the frame of a task with its kernel."""
-    if name == "auto":
-        name = chosen_engine(task.kernel, finite=task.finite)
-    return _RUN[name](task)
+    return ENGINES[chosen_engine(task.kernel, finite=task.finite)](task)

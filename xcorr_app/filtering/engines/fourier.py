@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # whose parts are loaded when they are asked for
 
-from xcorr_app.errors import ArgumentError
 from xcorr_app.filtering.engines.task import Task
 from xcorr_app.filtering.taps import multiplied_out
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace
@@ -20,8 +19,6 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace
 
 def run(task: Task) -> Array:
     """Correlate a finite frame with taps."""
-    if not task.finite:
-        raise ArgumentError("engine 'fft' would spread NaN or infinity over the whole frame: use engine 'auto'")
     kernel = task.kernel
     taps = multiplied_out(kernel.terms) if kernel.dense is None else kernel.dense
     return correlated_along(task.padded(np.float64), taps, (0, 1))

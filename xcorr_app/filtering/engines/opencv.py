@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # whose parts are loaded when they are asked for
 
-from xcorr_app.errors import ArgumentError
 from xcorr_app.filtering.engines.task import Task
 
 DIRECT_AREA = 49
@@ -56,8 +55,7 @@ def as_read(frame: npt.NDArray[Any], work: type[np.float32 | np.float64]) -> tup
 def run(task: Task) -> npt.NDArray[np.floating[Any]]:
     """Correlate a frame with dense taps."""
     taps = task.kernel.dense
-    if taps is None:
-        raise ArgumentError(f"taps of {task.kernel.shape} are too many for engine 'opencv': use 'auto' or 'separable'")
+    assert taps is not None, "so many are terms alone"  # noqa: S101 - a mistake of ours, not of the user
     work = task.working_type(taps.size)
     border = own_border(task)
     if border is not None and (task.finite or taps.size <= DIRECT_AREA):

@@ -13,7 +13,6 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from xcorr_app.errors import ArgumentError
 from xcorr_app.filtering.boundary import padded
 from xcorr_app.filtering.engines.fourier import correlated_along
 from xcorr_app.filtering.engines.opencv import as_read, own_border
@@ -27,8 +26,6 @@ FOURIER_LENGTH = 192
 def run(task: Task) -> npt.NDArray[np.floating[Any]]:
     """Correlate a frame with every term and add the results."""
     terms = task.kernel.terms
-    if not terms:
-        raise ArgumentError("engine 'separable' needs taps of rank 1 or 2; these have more: use engine 'auto'")
     # The second pass averages the errors of the first: the longer one decides. Terms can cancel, and the error of
     # float32 is that of the terms: more than one run in float64.
     work = task.working_type(max(task.kernel.shape)) if len(terms) == 1 else np.float64

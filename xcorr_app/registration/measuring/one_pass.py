@@ -144,15 +144,17 @@ class OnePass:
         numbers = spread(np.arange(self.frames.count), WEIGHED_FRAMES[reference.is_stored]).tolist()
         image = reference.image[None] if isinstance(reference, FixedImage) else None
         if image is not None and self.xp is np:
-            images = [standardize(each, np.float32).values for each in [image, *self.prepared.usable(tuple(numbers))]]
+            others = [each for each in self.prepared.usable(tuple(numbers)) if not np.array_equal(each, image)]
+            images = [standardize(each, np.float32).values for each in [image, *others]]
             # Half of the rows tell whether all are quiet, but for three deviations of chance.
             if max(1 - signal_fraction(each)[0] for each in images) < quiet - 3 / math.sqrt(image.size / 2):
                 return None
-        own, right = self._autocorrelations(image, tuple(numbers))
+        # Of two frames or more.
+        (own, right), pixels = self._autocorrelations(image, tuple(numbers)), 2 * math.prod(self.shape)
         if right is None:
             return None
         if own is not None:
-            return weighting_kernel(own, right, quiet=quiet)
+            return weighting_kernel(own, right, pixels, quiet=quiet)
         left = []
         # Means without one of the frames are all alike.
         for number in numbers if reference.is_stored else numbers[:1]:
@@ -161,7 +163,7 @@ class OnePass:
                 left.append(autocorrelations(reference.images(number, prepared)[:1])[0])
         if not left:
             return None
-        return weighting_kernel(np.median(left, axis=0), right, left_is_white=reference.is_stored, quiet=quiet)
+        return weighting_kernel(np.median(left, axis=0), right, pixels, left_is_white=reference.is_stored, quiet=quiet)
 
     def _autocorrelations(
         self, image: Array | None, numbers: tuple[int, ...]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
+import math
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.decision import Candidate, Decision
-from xcorr_app.gpu.resample.fourier import SUMS_A_PIXEL, move_by_fourier
-from xcorr_app.gpu.resample.problem import TranslationProblem
+from xcorr_app.gpu.resample.problem import TranslationProblem, pixel_bytes
 from xcorr_app.gpu.resample.run import translate_on_device
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.gpu.runtime.limits import DeviceLimits, device_limits
@@ -17,10 +17,12 @@ from xcorr_app.gpu.runtime.memory import in_parts
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
 from xcorr_app.gpu.runtime.types import name_of
 from xcorr_app.registration.moving.interpolation import METHODS, Order, check_order, inside_each, snap_each
-from xcorr_app.registration.moving.translation import bridged, nearest_marks, working_type
+from xcorr_app.registration.moving.translation import fourier_moved, working_type
 
 FOURIER_BYTES = 1 << 30
 """Scratch memory of the FFTs: enough frames at a time to fill a device; where it is not free, fewer are taken."""
+_NUMBERS_A_PIXEL = 16
+"""Working numbers for a pixel that are held at once: mirrored frames, their spectra, and what the FFTs copy."""
 
 
 def move_on_device(
@@ -40,50 +42,32 @@ def move_on_device(
 def _by_fourier(
     frames: Array, shifts: NDArray[np.float64], outside: float | None, out: Array, *, counts: bool
 ) -> tuple[Array, int]:
+    result = translate_on_device(frames, shifts, "nearest", outside=outside, out=out)[0]  # what moves by whole pixels
     snapped = snap_each(shifts)
-    if (snapped == np.rint(snapped)).all():
-        return translate_on_device(frames, shifts, "nearest", outside=outside, out=out)[0], 0
-    xp = array_namespace(frames)
-    height, width = frames.shape[1:]
-    working_bytes = working_type(np.dtype(frames.dtype)).itemsize
-    at_once = max(1, FOURIER_BYTES // (SUMS_A_PIXEL * working_bytes * height * width))
+    others = np.flatnonzero((snapped != np.rint(snapped)).any(axis=1))
+    if not others.size:
+        return result, 0
+    xp, dtype = array_namespace(frames), np.dtype(frames.dtype)
+    working = working_type(dtype)
+    at_once = max(1, FOURIER_BYTES // (_NUMBERS_A_PIXEL * working.itemsize * math.prod(frames.shape[1:])))
 
-    def job(start: int, stop: int) -> tuple[Array, Array | None]:
-        return _part_by_fourier(frames[start:stop], shifts[start:stop], outside, counts=counts)
-
-    result, counted = out, []
-    parts = in_parts(job, len(frames), at_once=at_once, what="Frames moved by Fourier interpolation")
-    for stop, (moved, clipped) in parts:
-        start = stop - len(moved)
-        if result is None:
-            result = moved if len(moved) == len(frames) else xp.empty(frames.shape, frames.dtype)
-        if result is not moved:
-            result[start:stop] = moved
-        counted += [] if clipped is None else [clipped]
-    return result, sum(int(clipped.sum()) for clipped in counted)
-
-
-def _part_by_fourier(
-    frames: Array, shifts: NDArray[np.float64], outside: float | None, *, counts: bool
-) -> tuple[Array, Array | None]:
-    """Some frames moved, and how many pixels of each were clipped."""
-    xp = array_namespace(frames)
-    given = sound = xp.ascontiguousarray(frames)
-    marks = None
-    if frames.dtype.kind == "f":
-        finite = xp.isfinite(given)
-        if not bool(finite.all()):
-            sound, marks = bridged(given, finite), nearest_marks(~finite, shifts)
-    moved = xp.empty(frames.shape, frames.dtype)
-    clipped = move_by_fourier(sound, shifts, outside, moved, copied=given, counts=counts)
-    if marks is not None:
-        snapped = snap_each(shifts)
-        marks &= xp.asarray((snapped != np.rint(snapped)).any(axis=1))[:, None, None]  # the others are copies
+    def job(start: int, stop: int) -> Array | None:
+        these, at = shifts[others[start:stop]], xp.asarray(others[start:stop])
+        moved, clipped = fourier_moved(frames[at], these, working), None
         if outside is not None:
-            rows, columns = (_inside(n, shifts[:, axis]) for axis, n in enumerate(frames.shape[1:]))
-            marks &= xp.asarray(rows)[:, :, None] & xp.asarray(columns)[:, None, :]
-        moved[marks] = xp.nan
-    return moved, clipped
+            filling = xp.asarray(np.frombuffer(pixel_bytes(outside, dtype), dtype).astype(working))
+            rows, columns = (xp.asarray(_inside(n, these[:, axis])) for axis, n in enumerate(frames.shape[1:]))
+            moved = xp.where(rows[:, :, None] & columns[:, None, :], moved, filling)
+        if dtype.kind != "f":
+            limits = np.iinfo(dtype)
+            xp.rint(moved, out=moved)
+            clipped = xp.count_nonzero((moved < limits.min) | (moved > limits.max)) if counts else None
+            xp.clip(moved, limits.min, limits.max, out=moved)
+        result[at] = moved.astype(dtype)
+        return clipped
+
+    parts = in_parts(job, len(others), at_once=at_once, what="Frames moved by Fourier interpolation")
+    return result, sum(int(clipped) for _, clipped in list(parts) if clipped is not None)
 
 
 def _inside(length: int, shifts: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -14,11 +14,10 @@ from typing import Any, Literal, TypeAlias
 
 import cv2
 import numpy as np
-import scipy  # whose parts are loaded when they are asked for
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace
-from xcorr_app.registration.moving.interpolation import AxisMove, Order, plan_axis
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace
+from xcorr_app.registration.moving.interpolation import AxisMove, Order, inside_each, plan_axis, snap_each
 
 Mode: TypeAlias = Literal["constant", "nearest"]
 Frame: TypeAlias = NDArray[Any]
@@ -88,7 +87,7 @@ class Translator:
             copy_replicated(target, frame, top + rows.start, left + columns.start)
             return 0
         if self.order == "fourier":
-            moved = fourier_moved(frame, rows, columns, self.buffers.dtype)
+            moved = fourier_moved(frame, np.array((rows.shift, columns.shift)), self.buffers.dtype)
             return _store(moved[top:bottom, left:right], target, overshoots=True)
         return self._taps(frame, rows, columns, target, top, left)
 
@@ -183,51 +182,55 @@ def _overlap(first: int, wanted: int, length: int) -> tuple[int, int]:
     return begin, max(min(length - first, wanted), begin + 1)
 
 
-def fourier_moved(frame: NDArray[Any], rows: AxisMove, columns: AxisMove, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """A frame (Y, X) moved, in the floating-point type `dtype`, neither rounded nor clipped.
+def fourier_moved(frames: Array, shifts: NDArray[np.float64], dtype: np.dtype[Any]) -> Array:
+    """Frames (..., Y, X) moved by (..., 2) pixels, in the floating-point type `dtype`, neither rounded nor clipped.
 
     By trigonometric interpolation of the mirrored frame. The ``n`` samples of an axis are mirrored at half a pixel
     beyond their ends (period ``2n``), so nothing wraps around from the far side and no step arises at the edge. With
     ``X[k] = sum_j x[j] cos(pi k (j + 1/2) / n)`` (the DCT-II) the value at position ``p`` is
     ``X[0] / n + 2 / n sum_{k=1}^{n-1} X[k] cos(pi k (p + 1/2) / n)``. Here it is computed as a phase ramp on a real FFT
     of the mirrored samples; at the one frequency where a ramp would be ambiguous (``k = n``) the mirrored spectrum is
-    zero. On a device ``kernels/resample/fourier.cuh`` says how. A position outside ``[0, n - 1]`` takes the sample at
-    the end next to it.
+    zero. A position outside ``[0, n - 1]`` takes the sample at the end next to it.
 
     Pixels that are not finite are bridged by the mean of the others, and become NaN where the nearest input pixel was
     one.
     """
-    values = frame.astype(dtype)
-    finite = np.isfinite(values)
-    if finite.all():
-        return _moved(_moved(values, rows, 0), columns, 1)
-    moved = _moved(_moved(bridged(values[None], finite[None])[0], rows, 0), columns, 1)
-    moved[nearest_marks(~finite[None], np.array([[rows.shift, columns.shift]]))[0]] = np.nan
+    values = frames.astype(dtype)
+    if frames.dtype.kind != "f" or bool((finite := array_namespace(values).isfinite(values)).all()):
+        return _moved(_moved(values, shifts[..., 0], -2), shifts[..., 1], -1)
+    moved = _moved(_moved(bridged(values, finite), shifts[..., 0], -2), shifts[..., 1], -1)
+    marks = nearest_marks(~finite.reshape(-1, *values.shape[-2:]), shifts.reshape(-1, 2))
+    moved[marks.reshape(values.shape)] = np.nan
     return moved
 
 
-def _moved(values: NDArray[Any], move: AxisMove, axis: int) -> NDArray[Any]:
-    if move.shift == 0.0:
-        return values
+def _moved(values: Array, shifts: NDArray[np.float64], axis: int) -> Array:
+    """Move each of values (..., Y, X) by its shift along one of the last two axes."""
     n = values.shape[axis]
-    spectrum = scipy.fft.rfft(np.concatenate([values, np.flip(values, axis)], axis=axis), axis=axis)
+    held = snap_each(np.clip(shifts, -(n + 2.0), n + 2.0))  # farther away all of a frame lies outside
+    if not held.any():
+        return values
+    xp, fft = array_namespace(values), fft_namespace(values)
+    spectra = fft.rfft(xp.concatenate([values, xp.flip(values, axis)], axis=axis), axis=axis)
+    across = -3 - axis
     # The phase is made in float64: at k = n it reaches pi * shift, too much for single precision.
-    ramp = np.exp(-1j * math.pi * move.shift / n * np.arange(n + 1)).astype(spectrum.dtype)
-    spectrum *= ramp[:, None] if axis == 0 else ramp[None, :]
-    moved = np.swapaxes(scipy.fft.irfft(spectrum, n=2 * n, axis=axis), 0, axis)[:n]
-    samples = np.swapaxes(values, 0, axis)
-    beyond_start, beyond_end = (move.first, move.stop) if move.stop > 0 else (n, n) if move.shift > 0 else (0, 0)
-    moved[:beyond_start] = samples[0]
-    moved[beyond_end:] = samples[n - 1]
-    return np.swapaxes(moved, 0, axis)
+    phases = xp.asarray(-1j * (math.pi * held / n))[..., None] * xp.arange(n + 1)
+    spectra *= xp.expand_dims(xp.exp(phases).astype(spectra.dtype), across)
+    moved = fft.irfft(spectra, n=2 * n, axis=axis)[(..., slice(n)) if axis == -1 else (..., slice(n), slice(None))]
+    first, stop = (xp.asarray(end)[..., None] for end in inside_each(n, held))
+    places = xp.arange(n)
+    ends = xp.take(values, xp.asarray([0]), axis), xp.take(values, xp.asarray([n - 1]), axis)
+    for outside, end in zip((places < first, places >= stop), ends, strict=True):
+        xp.copyto(moved, end, where=xp.expand_dims(outside, across))
+    return moved
 
 
 def bridged(frames: Array, finite: Array) -> Array:
-    """Frames (T, Y, X) with the mean of each one's finite pixels, or zero, in place of the others."""
+    """Frames (..., Y, X) with the mean of each one's finite pixels, or zero, in place of the others."""
     xp = array_namespace(frames)
     sound = xp.where(finite, frames, 0)
-    number = xp.maximum(finite.sum(axis=(1, 2), keepdims=True), 1)
-    mean = (sound.sum(axis=(1, 2), keepdims=True, dtype=xp.float64) / number).astype(frames.dtype)
+    number = xp.maximum(finite.sum(axis=(-2, -1), keepdims=True), 1)
+    mean = (sound.sum(axis=(-2, -1), keepdims=True, dtype=xp.float64) / number).astype(frames.dtype)
     return xp.where(finite, frames, mean)
 
 
