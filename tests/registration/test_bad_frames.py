@@ -184,14 +184,15 @@ def test_a_doubtful_step_makes_all_later_sums_doubtful():
     assert "inherited" in result.flags[3]
 
 
-def test_torn_frames_are_inconsistent():
+@pytest.mark.parametrize("reference", ["first", "template"])
+def test_torn_frames_are_inconsistent(reference):
     """From a row on they show what the frame before did."""
     drift = walk(3, 22, 1.8)
     clean = drifting(drift, (151, 162), width=0.06)
     stack = clean + noise(clean, 0.2)
     for torn, row in ((6, 60), (15, 75)):
         stack[torn, row:] = stack[torn - 1, row:]
-    result = estimate_shifts(stack, "first", 30)
+    result = estimate_shifts(stack, reference, 30)
     assert [t for t in range(22) if "inconsistent" in result.flags[t]] == [6, 15]
     assert not any("turn" in note for note in result.notes)
 

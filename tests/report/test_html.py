@@ -192,7 +192,7 @@ def test_every_frame_is_in_the_page_of_a_short_stack() -> None:
 
 
 def test_an_infinite_standard_error_is_an_unknown_one() -> None:
-    rows = (row(0), row(1, sigma_y=math.inf, sigma_x=math.inf, flags=("uncertain",)))
+    rows = (row(0), row(1, sigma_y=math.inf, sigma_x=math.inf, flags=("uncertain",)), row(2))
     text = Page(render_report(run(stack(rows=rows)))).text
     assert ["± unknown −0.250 ± unknown" in text, "Unknown for 1 frame." in text] == [True, True]
 
@@ -202,7 +202,7 @@ def test_the_limit_of_standard_errors_is_drawn_unless_frames_beyond_it_are_not_f
     sigma: float, flags: tuple[str, ...], drawn: bool
 ) -> None:
     """What frames share of their standard errors flags none of them."""
-    text = render_report(run(stack(rows=(row(0), row(1, sigma_x=sigma, flags=flags)), sigma_limit=0.5)))
+    text = render_report(run(stack(rows=(row(0), row(1, sigma_x=sigma, flags=flags), row(2)), sigma_limit=0.5)))
     found = [words in text for words in (">flagged above<", "Dotted: above it a shift is flagged.", "it flags none")]
     assert found == [drawn, drawn, not drawn]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields, is_dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -170,6 +171,7 @@ class CommandOptions:
         recorded = (each.name for each, known in options_of(type(self)) if known.role == "result")
         return {name: _plain(getattr(self, name)) for name in recorded}
 
+    @cached_property
     def words(self) -> list[str]:
         """What a command line says to ask for the same results: the options that are not as they are by default."""
         found: list[str] = []

@@ -67,7 +67,6 @@ def run_stacks(work: Work[Any], *, watcher: Watcher | None = None, elsewhere: El
     files = work.checksums
     compute = compute_stacks if elsewhere is None else elsewhere.compute_stacks
     computed = compute(work, resources, watcher)
-    failures = {str(failure.path): failure.message for failure in discovery.failures}
     unused = [Outcome(each.path.name or str(each.path), failure=each.message) for each in discovery.failures]
     with stages.waiting("report"):
         report = work.report([*computed, *unused], stages)
@@ -95,12 +94,13 @@ def run_stacks(work: Work[Any], *, watcher: Watcher | None = None, elsewhere: El
         "timings": stages.as_record(),
         "resumed": list(run.resumed),
         "failed": run.failed,
-        "failures": failures,
-        "stacks": records,
+        "failures": {str(failure.path): failure.message for failure in discovery.failures},
     }
     if elsewhere is not None:
         record["cluster"] = elsewhere.as_record()
-    atomic_write_text(run.record, json.dumps(record, indent=2) + "\n")
+    # Each stack on a line of its own: Python's encoder in C, which knows no indentation, takes a tenth of the time.
+    stacks = ",\n".join(f"    {json.dumps(name)}: {json.dumps(known)}" for name, known in records.items())
+    atomic_write_text(run.record, f'{json.dumps(record, indent=2)[:-2]},\n  "stacks": {{\n{stacks}\n  }}\n}}\n')
     return run
 
 

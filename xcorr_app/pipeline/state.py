@@ -127,7 +127,7 @@ class State:
 
     def discard(self, name: str, outputs: list[Path]) -> None:
         """Remove a stack's record, then its outputs, so that nothing of an earlier run passes for this one's."""
-        for path in (self._record(name), *outputs):
+        for path in filter(os.path.lexists, (self._record(name), *outputs)):
             with refusals_as(f"{path}: cannot be replaced", "remove it by hand"):
                 is_folder = path.is_dir() and not path.is_symlink() and path.suffix != ZARR
                 if is_folder and path.parent != self._folder:

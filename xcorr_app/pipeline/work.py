@@ -134,7 +134,7 @@ class Work(Generic[OptionsT]):
         vars(moved)["checksums"] = self.checksums  # of the bytes that the run began with
         return moved
 
-    @property
+    @cached_property
     def parameters(self) -> dict[str, Any]:
         """Everything that decides the results, as plain values: part of ``run.json`` and of what a resume compares."""
         options: Any = self.options

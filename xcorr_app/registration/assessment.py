@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import reprlib
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,10 +65,11 @@ class Assessment:
 
     def as_record(self) -> dict[str, Any]:
         """Plain values for JSON; None in place of NaN."""
-        record = asdict(self)
+        record = dict(vars(self))
         for name in _PAIRS:
-            pair = getattr(self, name)
-            record[name] = {side: value if math.isfinite(value) else None for side, value in pair._asdict().items()}
+            record[name] = {
+                side: value if math.isfinite(value) else None for side, value in record[name]._asdict().items()
+            }
         return record
 
     @staticmethod

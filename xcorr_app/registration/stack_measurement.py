@@ -110,7 +110,7 @@ def _verified_frames(verify: str | int, count: int) -> NDArray[np.bool_]:
     if verify in ("all", "auto"):
         chosen[:] = True
     elif isinstance(verify, (int, np.integer)) and not isinstance(verify, bool) and verify >= 0:
-        chosen[np.unique(np.linspace(0, count - 1, min(int(verify), count)).round().astype(int))] = True
+        chosen[np.linspace(0, count - 1, min(int(verify), count)).round().astype(int)] = True
     elif verify != "none":
         raise ArgumentError(f"verify is {verify!r}: use 'auto', 'all', 'none' or a number of frames")
     return chosen

@@ -94,7 +94,8 @@ def render_section(
         "agreement": "",
     }
     if stack.rows:
-        brief = is_plain or room.is_brief
+        # A chart of one frame beside another says no more than their table.
+        brief = is_plain or room.is_brief or len(stack.rows) < 3
         shown["charts"] = quick_charts(stack, room.points) if brief else charts(stack, summary, room.points)
     if pictures is not None:
         shown |= {"means": means(stack, pictures, room), "movie": preview(stack, pictures, room.movie)}

@@ -82,8 +82,7 @@ class Align(Work[AlignOptions]):
     def outputs(self, name: str) -> list[Path]:
         """See `Work`."""
         stacks = [f"{name}_aligned{ending}" for ending in ENDINGS.values()]
-        files = [self.out / name / file for file in (*RESULTS, *stacks)]
-        return [*files, self.state.attachment(name, SECTION)]
+        return [*map((self.out / name).joinpath, (*RESULTS, *stacks)), self.state.attachment(name, SECTION)]
 
     def decide(self, spec: SeriesSpec) -> Decision:
         """See `Work`."""
@@ -189,7 +188,7 @@ def _run_report(
         stacks,
         date,
         tuple(stages),
-        shlex.join(["xcorr", "align", *inputs, "-o", "OUT", *work.options.words()]),
+        shlex.join(["xcorr", "align", *inputs, "-o", "OUT", *work.options.words]),
     )
 
 

@@ -259,7 +259,7 @@ class Matcher:
         near = found.near[:, 1:2, 1:2] if radius == 0 else found.near
         if radius > 1:
             near = to_host(neighbourhoods(planes.searched, *found.indices(self._xp), radius))
-        if settings.normalization == "zncc" and radius == 1:
+        if settings.normalization == "zncc" and radius == 1 and peak.any():  # opposite shifts from zero overlap alike
             near = self._on_common_overlap(near, planes, peak)
         offset, height = refine(near, settings.of_peak, settings.upsample)
         valid = np.isfinite(found.value)

@@ -252,10 +252,9 @@ def near_each_other(measured: ShiftColumns, shape: tuple[int, int]) -> NDArray[n
         known &= (distance <= np.array(shape) / 4).all(axis=1)
     # Frames that show the same as another to the last bit (a camera that sends one twice, a looped movie) share its
     # noise: what such frames have in common stands still.
-    numbers = np.flatnonzero(known)
-    columns = np.column_stack([measured.shifts, measured.sigma, measured.score, measured.significance])[numbers]
-    rows = columns.view(np.dtype((np.void, columns.shape[1] * columns.itemsize)))[:, 0]
-    return numbers[np.sort(np.unique(rows, return_index=True)[1])]
+    rows = np.column_stack([measured.shifts, measured.sigma, measured.score, measured.significance])
+    first = {rows[number].tobytes(): number for number in np.flatnonzero(known)[::-1].tolist()}
+    return np.array(sorted(first.values()), dtype=np.intp)
 
 
 def spread(numbers: NDArray[np.intp], count: int) -> NDArray[np.intp]:

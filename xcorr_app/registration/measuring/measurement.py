@@ -99,7 +99,7 @@ class Measurement(OnePass):
         some_differ = masks.some_differ(columns.tiles[sampled])
         if some_differ:
             self._look(columns, reference, np.isnan(columns.inlier_fraction))
-        elif sampled.any():
+        elif self._tiles and self.settings.normalization == "zncc":
             self._torn(columns, reference)
         turned = self._turned(columns, reference)
         if turned is not None:

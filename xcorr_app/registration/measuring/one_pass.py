@@ -144,7 +144,8 @@ class OnePass:
         numbers = spread(np.arange(self.frames.count), WEIGHED_FRAMES[reference.is_stored]).tolist()
         image = reference.image[None] if isinstance(reference, FixedImage) else None
         if image is not None and self.xp is np:
-            images = [standardize(each, np.float32).values for each in [image, *self.prepared.usable(tuple(numbers))]]
+            others = [each for each in self.prepared.usable(tuple(numbers)) if not np.array_equal(each, image)]
+            images = [standardize(each, np.float32).values for each in [image, *others]]
             # Half of the rows tell whether all are quiet, but for three deviations of chance.
             if max(1 - signal_fraction(each)[0] for each in images) < quiet - 3 / math.sqrt(image.size / 2):
                 return None

@@ -70,8 +70,7 @@ def sums_over_tiles(
     squares, of_slopes = ((each, each) for each in (f, g, rest)), ((gy, gy), (gy, gx), (gx, gx))
     kinds = ((f,), (g,), (rest,), *squares, *of_slopes, (gy, rest), (gx, rest), (gy,), (gx,))
     products = (kind[0] if len(kind) == 1 else kind[0] * kind[1] for kind in kinds)
-    shape = f.shape[0], *tiles
-    return np.stack([np.broadcast_to(to_host(_sums(product, size, tiles)), shape) for product in products])
+    return np.stack(np.broadcast_arrays(*(to_host(_sums(product, size, tiles)) for product in products)))
 
 
 def binned(images: Array) -> Array:

@@ -1,8 +1,8 @@
 """Which of two shifts of a frame more of its tiles prefer.
 
-The frame is moved by both, and every tile of the reference is fitted by either, with a gain and an offset of its own:
-neither uneven light nor a few bright things count for more than what is beside them. Of each tile the two sums of
-squares left are compared (the F test); noise counts alike in both.
+The frame is moved by both, and every tile of the reference is fitted by either, with a gain and a plane of its own:
+neither uneven light, even if that moves, nor a few bright things count for more than what is beside them. Of each tile
+the two sums of squares left are compared (the F test); noise counts alike in both.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ def smoothed(images: Array) -> Image:
 
 def moved_by(frame: Image, shifts: NDArray[np.float64]) -> Image:
     """A smoothed frame (h, w) moved by each of the shifts (n, 2)."""
-    frames = np.broadcast_to(frame, (len(shifts), *frame.shape))
-    return np.asarray(shift_frames(frames, shifts, order="lanczos", mode="nearest", workers=1)[0])
+    return np.asarray(
+        shift_frames(np.stack([frame] * len(shifts)), shifts, order="lanczos", mode="nearest", workers=1)[0]
+    )
 
 
 def votes(image: Image, moved: Image, both: NDArray[np.float64]) -> tuple[int, int]:
@@ -65,7 +66,8 @@ def votes(image: Image, moved: Image, both: NDArray[np.float64]) -> tuple[int, i
         each[rows, columns].reshape(ny, h, nx, w).transpose(0, 2, 1, 3).reshape(ny * nx, h * w).astype(np.float64)
         for each in (image, *moved)
     ]
-    g, f, other = (each - each.mean(axis=1, keepdims=True) for each in tiles)
+    plane = np.linalg.qr(np.stack([np.ones(h * w), *np.mgrid[:h, :w].reshape(2, -1)], axis=1))[0]
+    g, f, other = (each - each @ plane @ plane.T for each in tiles)
     power = (g * g).sum(axis=1)
     left = [power - (g * each).sum(axis=1) ** 2 / np.maximum((each * each).sum(axis=1), 1e-300) for each in (f, other)]
     # The last of images of one value.
