@@ -61,7 +61,6 @@ EXTREMES = [
         (KernelOptions("multi-left-right", lefts=2, rights=np.int64(3)), {"LEFTS": 2, "RIGHTS": 3}),
         (KernelOptions("multi-row", shifts=4, left_rows=2), {"SHIFTS": 4, "LEFT_ROWS": 2}),
         (KernelOptions(precision="fp16"), {}),
-        (KernelOptions(sums="float64"), {}),
         (KernelOptions("multi-row", phases=True, warps=2), {"PHASES": 1, "WARPS": 2}),
         (KernelOptions("overlap-wise", threads=64), {"THREADS": 64}),
     ],
@@ -83,8 +82,6 @@ def test_what_asks_for_nothing():
 def test_the_engine_that_has_what_is_asked_for():
     assert KernelOptions().engine is None
     assert KernelOptions("combined").engine == "direct"
-    assert KernelOptions(sums="float64").engine == "direct"
-    assert (KernelOptions(sums="float64").sum_type, KernelOptions().sum_type) == ("double", "float")
     assert all(KernelOptions(precision=precision).engine == "tensor" for precision in PRECISIONS)
 
 
@@ -118,12 +115,6 @@ def test_the_engine_that_has_what_is_asked_for():
         ({"variant": "multi-row", "warps": 9}, "warps is 9: multi-row takes 1 to 8"),
         ({"variant": "warp-shuffle", "threads": 64}, "threads belongs to kernel variant overlap-wise, not to"),
         ({"variant": "shift-per-warp", "shifts_per_block": 0}, "shift-per-warp takes 1 to 16"),
-        ({"sums": "double"}, "unknown type of sums 'double': use float32, float64"),
-        ({"sums": ["float64"]}, r"unknown type of sums \['float64'\]"),
-        (
-            {"sums": "float64", "precision": "fp16"},
-            "precision belongs to engine 'tensor', the type of sums to 'direct'",
-        ),
         ({"variant": DISTRIBUTED, "shifts": 2}, "shifts belongs to kernel variant multi-row and combined-shuffle, not"),
         ({"variant": DISTRIBUTED, "distribution": "square"}, "unknown distribution 'square': use none, rectangle, tri"),
         ({"variant": DISTRIBUTED, "distribution": "none", "rows_per_worker": 4}, "leave out rows_per_worker"),
