@@ -174,7 +174,7 @@ def test_frames_that_agree_with_each_other_but_with_no_sure_one_move_only_if_mos
     assert applied.any(axis=1).all() == applied.any() == moved
 
 
-@pytest.mark.parametrize("sure", [(24, 25), (11, 12, 13, 14), (0, 50), tuple(range(0, 51, 3))])
+@pytest.mark.parametrize("sure", [(24, 25), (11, 12, 13, 14), (0, 50)])
 def test_where_fewer_than_half_are_expected_right_frames_lie_between_sure_ones(sure):
     """A cell divides on a still stage: what resembles the reference is sure, others are like each other, or dark."""
     measured, trusted = np.cumsum(np.random.default_rng(1).normal(0, 1, (51, 2)), axis=0), np.isin(np.arange(51), sure)
