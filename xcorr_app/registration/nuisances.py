@@ -133,8 +133,9 @@ def mosaic(series: Series) -> Series:
     if series.found.rest.leaves_nothing:
         return series
     sure = series.measured.valid(series.settings).sum()
-    even = even_mosaic(series.frames, series.measured)
-    return series.without(even, lambda after: bool(after.valid(series.settings).sum() >= sure))
+    return series.without(
+        even_mosaic(series.frames, series.measured), lambda after: bool(after.valid(series.settings).sum() >= sure)
+    )
 
 
 def still_shading(series: Series) -> Series:
