@@ -46,8 +46,8 @@ LARGEST = {
     "xcorr_app/pipeline": 1113,
     "xcorr_app/registration": 10547,
     "xcorr_app/report": 1035,
-    "benchmarks": 4016,
-    "tests": 20165,
+    "benchmarks": 4003,
+    "tests": 20162,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
