@@ -18,7 +18,7 @@
 #include "shuffled_tile.cuh"
 
 // As in multi_right.cu: without the number of blocks some counts of lefts and rights spill.
-extern "C" __global__ void __launch_bounds__(WARPS* WARP, sizeof(Sum) == 8 ? 1 : 16 / WARPS)
+extern "C" __global__ void __launch_bounds__(WARPS* WARP, 16 / WARPS)
     multi_left_right(const Left* lefts, const Right* rights_of_all, Sum* planes, PROBLEM_PARAMETERS) {
     const Problem p = PROBLEM_ARGUMENTS;
     shuffled_tile(p, lefts, rights_of_all, planes);

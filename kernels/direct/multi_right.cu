@@ -15,7 +15,7 @@
 #include "shuffled_tile.cuh"
 
 // The blocks an SM state how many registers there are; left alone, the compiler aims at 64 and spills.
-extern "C" __global__ void __launch_bounds__(WARPS* WARP, sizeof(Sum) == 8 ? 1 : 16 / WARPS)
+extern "C" __global__ void __launch_bounds__(WARPS* WARP, 16 / WARPS)
     multi_right(const Left* lefts, const Right* rights_of_all, Sum* planes, PROBLEM_PARAMETERS) {
     const Problem p = PROBLEM_ARGUMENTS;
     shuffled_tile(p, lefts, rights_of_all, planes);

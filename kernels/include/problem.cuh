@@ -20,7 +20,7 @@
 
 typedef LEFT_TYPE Left;    // element of a left matrix: unsigned char, unsigned short, short or float
 typedef RIGHT_TYPE Right;  // element of a right matrix: one of the same
-typedef SUM_TYPE Sum;      // accumulator: float, or double for checks
+typedef SUM_TYPE Sum;      // accumulator: float; of planes, double too
 
 struct Problem {
     int left_height, left_width, right_height, right_width;

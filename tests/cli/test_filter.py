@@ -92,7 +92,6 @@ ASKED = {
     "variant=combined-shuffle phases=no lefts=2": KernelOptions("combined-shuffle", phases=False, lefts=2),
     "variant=overlap-wise threads=64": KernelOptions("overlap-wise", threads=64),
     "variant=shift-per-warp shifts-per-block=8": KernelOptions("shift-per-warp", shifts_per_block=8),
-    "sums=float64": KernelOptions(sums="float64"),
     "precision=fp16": KernelOptions(precision="fp16"),
 }
 

@@ -286,8 +286,6 @@ def folder(tmp_path_factory):
         ),
         ("align", "--kernel-option precision=fp32", "unknown precision 'fp32'"),
         ("correlate", "--form n-to-m --kernel-option precision=fp32", "unknown precision 'fp32'"),
-        ("align", "--kernel-option sums=float16", "unknown type of sums 'float16'"),
-        ("correlate", "--form n-to-m --kernel-option sums=float16", "unknown type of sums 'float16'"),
         ("align", "--kernel-option tiles=3", "correlation has variant, distribution"),
         ("correlate", "--form n-to-m --kernel-option tiles=3", "correlation has variant, distribution"),
         ("align", "--kernel-option rights", "write NAME=VALUE"),
@@ -296,16 +294,6 @@ def folder(tmp_path_factory):
         ("correlate", "--form n-to-m --kernel-option rights=many", "write a whole number"),
         ("align", "--kernel-option variant=multi-row --kernel-option phases=1", "write yes or no"),
         ("correlate", "--form n-to-m --kernel-option variant=multi-row --kernel-option phases=1", "write yes or no"),
-        (
-            "align",
-            "--kernel-option sums=float64 --engine fft",
-            "kernel options belong to engine 'direct', not to 'fft'",
-        ),
-        (
-            "correlate",
-            "--form n-to-m --kernel-option sums=float64 --engine fft",
-            "kernel options belong to engine 'direct', not to 'fft'",
-        ),
         (
             "align",
             "--kernel-option precision=fp16 --kernel-option variant=combined",

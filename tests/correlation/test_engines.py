@@ -209,13 +209,6 @@ def test_planes(problem, chosen):
         ({"engine": "fft"}, "fft", "asked for"),
         ({"options": KernelOptions("multi-row")}, "direct:multi-row", "asked for"),
         ({"engine": "tensor"}, "tensor:hankel", "asked for"),
-        ({"options": KernelOptions(sums="float64")}, "direct:combined", "sums of float64 were asked for"),
-        (
-            {"options": KernelOptions(sums="float64"), "dtypes": ("uint8", "float64")},
-            "direct:multi-right",
-            "sums of float64",
-        ),
-        ({"options": KernelOptions("warp-shuffle", sums="float64")}, "direct:warp-shuffle", "asked for"),
     ],
 )
 def test_what_was_asked_for_is_taken(how, name, reason):

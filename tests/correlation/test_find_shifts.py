@@ -128,7 +128,6 @@ def many(side, most, count, **batch):
         (many(512, 16, 64, rights_per_left=64), {"subpixel": "dft"}, "", False),
         (many(64, 16, 64, lefts=64), {"engine": "fft"}, "fft", False),
         (many(64, 16, 64, lefts=64), {"options": KernelOptions("multi-row")}, "direct:multi-row", False),
-        (many(64, 16, 64, lefts=64), {"options": KernelOptions(sums="float64")}, "direct:combined", False),
         (many(64, 16, 64, lefts=64), {"options": KernelOptions(precision="fp16x2")}, "tensor:", False),
         (many(64, 16, 64, lefts=64), {"options": KernelOptions(precision="fp16")}, "tensor:", True),
         (many(2048, 300, 1), {"engine": "direct"}, "direct:", False),

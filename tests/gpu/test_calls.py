@@ -108,30 +108,6 @@ def test_float64_is_summed_by_the_fft(cupy, rng):
         plain(left, right, engine="direct")
 
 
-@pytest.mark.parametrize("form", ["one-to-one", "one-to-many", "n-to-m"])
-@pytest.mark.parametrize("dtype", ["float64", "int32", "float32", "uint16"])
-@pytest.mark.parametrize("normalization", ["none", "zncc"])
-def test_sums_of_float64(cupy, rng, form, dtype, normalization):
-    """Plain sums of values whose sums float32 would round, and scores."""
-    shapes = {"one-to-one": ((40, 37), (33, 41)), "one-to-many": ((40, 37), (3, 33, 41))}
-    shapes = shapes.get(form, ((5, 40, 37), (3, 33, 41)))
-    left, right = ((rng.random(shape) * 60000).astype(dtype) for shape in shapes)
-    how = {"form": form, "normalization": normalization}
-    planes = cross_correlate(
-        cupy.asarray(left), cupy.asarray(right), kernel_options=KernelOptions(sums="float64"), **how
-    )
-    assert planes.dtype == np.float64
-    wide = cross_correlate(left.astype(np.float64), right.astype(np.float64), engine="definition", **how)
-    exact = dtype in ("float64", "int32") or normalization == "none"
-    np.testing.assert_allclose(planes.get(), wide, rtol=1e-12 if exact else 1e-5, atol=1e-12 if exact else 1e-6)
-
-
-def test_what_stages_float32_refuses_float64(cupy):
-    square = cupy.ones((8, 8))
-    with pytest.raises(ArgumentError, match="combined with sums of double reads uint8"):
-        plain(square, square, kernel_options=KernelOptions("combined", sums="float64"))
-
-
 def test_without_distribution_every_run_gives_the_same_bits(cupy, rng):
     left, right = (cupy.asarray(rng.normal(size=(200, 190)), "float32") for _ in range(2))
     options = KernelOptions("warp-shuffle-distributed", distribution="none")

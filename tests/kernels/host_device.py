@@ -143,11 +143,11 @@ def guards_are_whole(array: np.ndarray) -> bool:
     return bool((np.isnan(rims) if rims.dtype.kind == "f" else rims == rims.dtype.type(77)).all())
 
 
-def correlate_on_host(folder, lefts, rights, problem, variant, *, sum_type="float", tuning=None, device=None):
+def correlate_on_host(folder, lefts, rights, problem, variant, *, tuning=None, device=None):
     """Planes of a batch, computed by the kernel's source on the host; outputs are poisoned beforehand."""
-    options = {"sum_type": sum_type, "tuning": tuning, "device": device}
+    options = {"tuning": tuning, "device": device}
     launch = KERNELS[variant].launch(problem, left_type=str(lefts.dtype), right_type=str(rights.dtype), **options)
-    dtype = np.float64 if sum_type == "double" else np.float32
+    dtype = np.float32
     shape = (problem.pairs, *problem.plane_shape)
     planes = guarded(np.full(shape, 0 if launch.zero_first else np.nan, dtype))
     inputs = (guarded(lefts), guarded(rights))

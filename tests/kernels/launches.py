@@ -7,7 +7,7 @@ import itertools
 
 from tests.kernels.filter_launches import OF_FILTERS, OTHERS_OF_FILTERS
 from tests.kernels.sweep import possible, sweep
-from xcorr_app.gpu.direct.kernels import KERNELS, LARGEST, STAGED
+from xcorr_app.gpu.direct.kernels import KERNELS, LARGEST
 from xcorr_app.gpu.direct.options import TUNABLES, KernelOptions
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.direct.tile_launches import sum_of_segments
@@ -38,7 +38,6 @@ from xcorr_app.gpu.tensor.planes import uncentre_launch
 COMMON_TYPES = [("float32", "float32", "float"), ("uint16", "uint16", "float")]
 """Types of left, right and sums: read as they are, and converted on load."""
 _OTHER_TYPES = [("float32", "uint8", "float"), ("int16", "float32", "float"), ("float32", "float32", "double")]
-_DOUBLES = ("float64", "float64", "double")
 _ARCHITECTURE_OF_TENSORS = ("tensor/hankel", "tensor/to_fp16", "tensor/to_fp16_hankel", "tensor/sum_frames")
 OLDEST = dict.fromkeys(_ARCHITECTURE_OF_TENSORS, 80)
 """Architectures from which on a kernel does anything."""
@@ -67,8 +66,8 @@ _PROBLEMS = [(variant, problem) for variant in KERNELS for problem in _SHAPED.ge
 
 def _planes(of, types, **options):
     """A variant with its tunables, and the launches that follow it."""
-    (variant, problem), (left, right, sums) = of, types
-    launch = KERNELS[variant].launch(problem, left_type=left, right_type=right, sum_type=sums, **options)
+    (variant, problem), (left, right, _) = of, types
+    launch = KERNELS[variant].launch(problem, left_type=left, right_type=right, **options)
     summed = [sum_of_segments(launch, problem)] if launch.segments > 1 else []
     return [*summed, launch, *([launch.then] if launch.then else [])]
 
@@ -219,10 +218,7 @@ _OTHERS = distinct(
     sweep(_peaks_of_windows, _OTHER_TYPES[:2], _MOSTS),
     sweep(_peaks, _OTHER_TYPES),
     sweep(_narrow, range(1, NARROW + 1)),
-    # In double precision there may be too many registers, or elements are staged as float32.
     *(sweep(extreme, COMMON_TYPES) for extreme in _extremes()),
-    *(sweep(possible(extreme), [_OTHER_TYPES[2], _DOUBLES]) for extreme in _extremes()),
-    sweep(_planes, [(variant, _BATCH) for variant in KERNELS if variant not in STAGED], [_DOUBLES]),
     # One warp a block has the most registers.
     *(
         _planes((variant, _BATCH), COMMON_TYPES[0], tuning={"WARPS": 1, "PHASES": 1})

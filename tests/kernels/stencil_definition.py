@@ -202,7 +202,6 @@ def pass_on_host(
     rows=None,
     result_type=None,
     sum_type="double",
-    tuning=None,
     device=None,
 ):
     """Transposed result of one pass over (count, height, width) images, and the number of clipped results."""
@@ -211,7 +210,7 @@ def pass_on_host(
     rows = rows or segment_rows(problem, series, sum_type=sum_type, device=device)
     table = start_table(series, height, rows, boundary)
     types = {"image_type": images.dtype.name, "result_type": result.name, "sum_type": sum_type}
-    launch = sliding_launch(problem, series, table, rows, **types, tuning=tuning)
+    launch = sliding_launch(problem, series, table, rows, **types)
     results = guarded(np.full((count, width, height), np.nan if result.kind == "f" else 99, result))
     tables = packed_table(table, sum_type), table.first, table.outside
     clipped, values = np.zeros(1, np.uint64), series_argument(series, outside, sum_type)

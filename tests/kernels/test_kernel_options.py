@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -18,10 +15,7 @@ from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.im2win import kernels as im2win
 from xcorr_app.gpu.im2win.problem import LAYERS
 from xcorr_app.gpu.pointwise import kernels as pointwise
-from xcorr_app.gpu.pointwise.kernels import MixingTask
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
-from xcorr_app.gpu.runtime.compile import kernel_root
-from xcorr_app.gpu.runtime.limits import H200
 from xcorr_app.gpu.stencil import kernels as stencil
 from xcorr_app.gpu.stencil.kernels import FilterTask
 from xcorr_app.gpu.stencil.problem import FilterProblem
@@ -61,7 +55,6 @@ EXTREMES = [
         (KernelOptions("multi-left-right", lefts=2, rights=np.int64(3)), {"LEFTS": 2, "RIGHTS": 3}),
         (KernelOptions("multi-row", shifts=4, left_rows=2), {"SHIFTS": 4, "LEFT_ROWS": 2}),
         (KernelOptions(precision="fp16"), {}),
-        (KernelOptions(sums="float64"), {}),
         (KernelOptions("multi-row", phases=True, warps=2), {"PHASES": 1, "WARPS": 2}),
         (KernelOptions("overlap-wise", threads=64), {"THREADS": 64}),
     ],
@@ -83,8 +76,6 @@ def test_what_asks_for_nothing():
 def test_the_engine_that_has_what_is_asked_for():
     assert KernelOptions().engine is None
     assert KernelOptions("combined").engine == "direct"
-    assert KernelOptions(sums="float64").engine == "direct"
-    assert (KernelOptions(sums="float64").sum_type, KernelOptions().sum_type) == ("double", "float")
     assert all(KernelOptions(precision=precision).engine == "tensor" for precision in PRECISIONS)
 
 
@@ -118,12 +109,6 @@ def test_the_engine_that_has_what_is_asked_for():
         ({"variant": "multi-row", "warps": 9}, "warps is 9: multi-row takes 1 to 8"),
         ({"variant": "warp-shuffle", "threads": 64}, "threads belongs to kernel variant overlap-wise, not to"),
         ({"variant": "shift-per-warp", "shifts_per_block": 0}, "shift-per-warp takes 1 to 16"),
-        ({"sums": "double"}, "unknown type of sums 'double': use float32, float64"),
-        ({"sums": ["float64"]}, r"unknown type of sums \['float64'\]"),
-        (
-            {"sums": "float64", "precision": "fp16"},
-            "precision belongs to engine 'tensor', the type of sums to 'direct'",
-        ),
         ({"variant": DISTRIBUTED, "shifts": 2}, "shifts belongs to kernel variant multi-row and combined-shuffle, not"),
         ({"variant": DISTRIBUTED, "distribution": "square"}, "unknown distribution 'square': use none, rectangle, tri"),
         ({"variant": DISTRIBUTED, "distribution": "none", "rows_per_worker": 4}, "leave out rows_per_worker"),
@@ -157,20 +142,7 @@ def test_options_need_the_engine_that_has_them(name):
     assert choose_engine(name, np, None, KernelOptions()) is ENGINES[name]
 
 
-FAMILIES = {"stencil": stencil.KERNELS, "pointwise": pointwise.KERNELS, "im2win": im2win.KERNELS}
-ENTRIES = [entry for table in FAMILIES.values() for entry in table.values()]
-OF_PLANNER = {
-    "CHANNEL_COUNT",
-    "WARPS",
-    "REGISTERS",
-    "SHARED_BYTES",
-    "FILTERS_FOR_L1",
-    "HALVED_FROM_L1",
-    "HALVED_FROM_L2",
-}
-"""Constants of the planner of dynamic blocking, from which macros follow."""
-OF_LAUNCHERS = {"BLOCK_ROWS", "SHARE", "SEGMENTS"}
-"""Tunables that are no macros."""
+FAMILIES = {"stencil": stencil.WHY_NOT, "pointwise": pointwise.WHY_NOT, "im2win": im2win.WHY_NOT}
 GAUSSIAN = named.gaussian(8.0)
 
 
@@ -184,45 +156,26 @@ def task_of(family, name):
     if family == "im2win":
         return LAYERS[7]
     if family == "pointwise":
-        return MixingTask(PointwiseProblem(16, 32, 32, 2**16))
+        return PointwiseProblem(16, 32, 32, 2**16)
     if name.startswith(("reuse", "exchange")):
         return FilterTask(FilterProblem((1024, 1024), (5, 5), 64), "uint16", "uint16")
     return gaussian_task(8.0)
 
 
-def macros_of(source: Path) -> set[str]:
-    """Macros with a default in a kernel or in what it includes."""
-    text = source.read_text()
-    included = [next(kernel_root().rglob(name)) for name in re.findall(r'#include "([^"]+)"', text)]
-    return set(re.findall(r"#ifndef (\w+)", text)).union(*map(macros_of, included))
-
-
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
-def test_tunables_are_macros_of_the_sources(entry):
-    known = set().union(*(macros_of(kernel_root() / f"{source}.cu") for source in entry.sources))
-    assert entry.tunables <= known | OF_LAUNCHERS | OF_PLANNER | {"START_CHUNK"}
-
-
 @pytest.mark.parametrize(("family", "name"), [(family, name) for family, table in FAMILIES.items() for name in table])
 def test_each_kernel_takes_what_it_is_for(family, name):
-    entry, task = FAMILIES[family][name], task_of(family, name)
-    assert entry.name == name
-    assert entry.accepts(task, H200) is None
-    launch = entry.launch(task, H200)
-    assert launch.kernel in entry.sources
-    with pytest.raises(ArgumentError, match="has no tunable NOTHING"):
-        entry.launch(task, H200, {"NOTHING": 1})
+    assert FAMILIES[family][name](task_of(family, name)) is None
 
 
 def test_kernels_say_why_they_do_not_take_a_problem():
-    accepts = {name: entry.accepts for name, entry in stencil.KERNELS.items()}
+    why_not = stencil.WHY_NOT
     task = gaussian_task(8.0)
-    assert "up to 63 x 63" in accepts["reuse_wide"](task, H200)
-    assert "up to 63 x 63" in accepts["exchange"](task, H200)
+    assert "up to 63 x 63" in why_not["reuse_wide"](task)
+    assert "up to 63 x 63" in why_not["exchange"](task)
     dense = FilterTask(FilterProblem((99, 99), (3, 3)))
-    assert "rank 1 or 2" in accepts["separable"](dense, H200)
-    assert "centred Gaussians" in accepts["sliding"](dense, H200)
-    assert "reach 8 pixels" in accepts["sliding"](gaussian_task(1.0), H200)
-    floats = MixingTask(PointwiseProblem(16, 48, 48, 2**16, density=True))
-    refused = {name: entry.accepts(floats, H200) for name, entry in pointwise.KERNELS.items()}
+    assert "rank 1 or 2" in why_not["separable"](dense)
+    assert "centred Gaussians" in why_not["sliding"](dense)
+    assert "reach 8 pixels" in why_not["sliding"](gaussian_task(1.0))
+    floats = PointwiseProblem(16, 48, 48, 2**16, density=True)
+    refused = {name: why_not(floats) for name, why_not in pointwise.WHY_NOT.items()}
     assert {name for name, why in refused.items() if why is None} == {"blocking"}

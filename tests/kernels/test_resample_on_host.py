@@ -21,7 +21,7 @@ KERNEL_ORDERS = {"nearest": 0, "linear": 1, "cubic": 3, "lanczos": "lanczos"}
 FRACTIONS = [(0.25, -0.5), (-1.75, 2.0), (0.0, 1e-4), (3.0, -0.999), (2.4, 40.3), (-100.0, 0.5), (1e300, -1e300)]
 
 
-def translate(folder, frames, shifts, method, *, outside=None, counts=False, offset=0, tuning=None):
+def translate(folder, frames, shifts, method, *, outside=None, counts=False, offset=0):
     """Frames moved by the kernel, and the clipped pixels of each frame."""
     height, width = frames.shape[1:]
     problem = TranslationProblem(
@@ -30,7 +30,7 @@ def translate(folder, frames, shifts, method, *, outside=None, counts=False, off
     poisoned = np.frombuffer(np.random.default_rng(5).bytes(frames.nbytes), frames.dtype).reshape(frames.shape)
     source, results = off_by(frames, offset), off_by(poisoned, offset)
     addresses = results.ctypes.data | 16
-    launch = translation_launch(problem, alignment=addresses & -addresses, tuning=tuning)
+    launch = translation_launch(problem, alignment=addresses & -addresses)
     clipped = guarded(np.zeros(len(frames), np.uint64))
     moves = guarded(np.asarray(shifts, np.float64))
     argument = translation_argument(problem, launch, pixel_bytes(outside or 0, frames.dtype))

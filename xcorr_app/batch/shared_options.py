@@ -103,7 +103,7 @@ kernel_options = partial(
     option,
     None,
     text="Option of the kernels, as often as needed. Of engine direct: variant (a kernel by name), distribution, "
-    "rows-per-worker, rights, lefts, shifts, left-rows, phases, warps, threads, shifts-per-block, sums; of engine "
+    "rows-per-worker, rights, lefts, shifts, left-rows, phases, warps, threads, shifts-per-block; of engine "
     "tensor: precision (fp16, fp16x2).",
     kind=values.KERNEL_WORD,
     flags=("--kernel-option",),

@@ -29,7 +29,7 @@ class Arrangement:
 
     window: ShiftWindow
     dtype: np.dtype[np.floating]
-    """Precision of the planes."""
+    """Precision of the planes, and of standardised matrices."""
     left_shape: tuple[int, ...]
     """``(N, 1, H, W)``, see :mod:`xcorr_app.correlation.forms`."""
     right_shape: tuple[int, ...]
@@ -38,8 +38,6 @@ class Arrangement:
     left_type: np.dtype[Any]
     """What the engine is handed where the matrices are not standardised."""
     right_type: np.dtype[Any]
-    standard_type: np.dtype[np.floating]
-    """Of standardised matrices."""
     correlator: Correlator | None
     """None for phase correlation, which is bound to the FFT."""
 
@@ -90,13 +88,12 @@ def _arranged(
     left = np.broadcast_to(np.empty((), left_type), left_shape)
     right = np.broadcast_to(np.empty((), right_type), right_shape)
     check_form(left, right, form)
-    dtype = plane_dtype(left, right, kernel_options)
+    dtype = working_dtype(left, right)
     lefts, rights = broadcast_left(left), broadcast_right(right)
     left_size, right_size = _size(left_shape), _size(right_shape)
     window = as_window(max_shift, left_size, right_size)
     shape = (*result_shape(lefts.shape, rights.shape, form), *window.shape)
     correlator = None
-    standard_type = working_dtype(left, right)
     types: list[np.dtype[Any]] = [dtype, dtype]
     if normalization != "phase":
         xp = importlib.import_module(library)
@@ -105,9 +102,9 @@ def _arranged(
         dtypes = engine_dtypes(left_type, right_type, normalization)
         chosen = choose_engine(engine, xp, problem, kernel_options, dtypes)
         correlator = chosen.bind(left_size, right_size, window, xp)
-        if standard_type == np.float32 or sums_in_double(kernel_options):
+        if dtype == np.float32:
             types = [kind if chosen.reads(kind) else dtype for kind in (left_type, right_type)]
-    return Arrangement(window, dtype, lefts.shape, rights.shape, shape, types[0], types[1], standard_type, correlator)
+    return Arrangement(window, dtype, lefts.shape, rights.shape, shape, types[0], types[1], correlator)
 
 
 def engine_dtypes(left: np.dtype[Any], right: np.dtype[Any], normalization: str) -> tuple[str, str]:
@@ -115,17 +112,6 @@ def engine_dtypes(left: np.dtype[Any], right: np.dtype[Any], normalization: str)
     if working_dtype(np.empty(0, left), np.empty(0, right)) != np.float32:
         return "float64", "float64"
     return (left.name, right.name) if normalization == "none" else ("float32", "float32")
-
-
-def sums_in_double(kernel_options: KernelOptions | None) -> bool:
-    """Whether kernels are asked to sum in float64."""
-    return kernel_options is not None and kernel_options.sum_type == "double"
-
-
-def plane_dtype(left: Array, right: Array, kernel_options: KernelOptions | None) -> np.dtype[np.floating]:
-    """Type of the planes: that of `working_dtype`, float64 where sums are."""
-    dtype = working_dtype(left, right)
-    return np.dtype(np.float64) if sums_in_double(kernel_options) else dtype
 
 
 def _size(shape: tuple[int, ...]) -> tuple[int, int]:

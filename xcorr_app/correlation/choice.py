@@ -63,8 +63,6 @@ def decide_planes(
         return Decision("fft", reason="the kernels sum in float32, and these need float64")
     if options.variant != "auto":
         return Decision("direct", options.variant, "asked for")
-    if options.sum_type == "double":
-        return Decision("direct", _in_double(problem, dtypes), "sums of float64 were asked for, not timed yet")
     if asked == "tensor" and options.precision != "fp16":
         refusal = TENSOR["hankel"].accepts(problem, limits)
         return Decision("tensor", "" if refusal else "hankel", refusal or "asked for")
@@ -93,7 +91,7 @@ def decide_peaks(
     """
     options = options or _NOTHING
     asked = options.engine or engine
-    by_planes = asked in ("definition", "fft") or options.sum_type == "double" or (asked == "tensor" and not normalize)
+    by_planes = asked in ("definition", "fft") or (asked == "tensor" and not normalize)
     if limits is None or by_planes or (asked == "auto" and "float64" in dtypes):
         return decide_planes(problem, dtypes=dtypes, engine=engine, options=options, limits=limits)
     if options.variant != "auto":
@@ -110,15 +108,6 @@ def decide_peaks(
         beside = beside_peaks(problem, limits) + (tables_of_peaks(problem, limits) if normalize else 0.0)
         candidates += _table(TENSOR, "tensor", problem, limits, beside=beside)
     return _least(candidates, asked)
-
-
-def _in_double(problem: Problem, dtypes: tuple[str, str]) -> str:
-    """Kernel for sums in float64: the one of most reuse that reads such elements."""
-    if "float64" not in dtypes:
-        return "combined"
-    if problem.lefts > 1 and problem.shared_rights and problem.rights > 1:
-        return "multi-left-right"
-    return "multi-right" if problem.rights_per_left > 1 else "multi-row"
 
 
 def _table(

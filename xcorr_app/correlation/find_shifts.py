@@ -123,7 +123,7 @@ def find_shifts(
         up to 64 x 64 one that does all of a pair in one block, on tensor cores. Peaks among fp16 sums are recomputed in
         single precision, and pairs that fp16 does not decide are found again by planes.
     kernel_options : KernelOptions, optional
-        As there; a variant, sums of float64, or precision ``fp16x2`` make planes, a few pairs at a time.
+        As there; a variant or precision ``fp16x2`` makes planes, a few pairs at a time.
     subpixel : {'gaussian', 'dft', 'quadratic', 'parabolic', 'none'}
         How the peak is located between whole pixels: see :mod:`xcorr_app.correlation.subpixel`.
     check_finite : bool

@@ -81,8 +81,8 @@ def _why_planes(
     problem: Problem, dtypes: tuple[str, str], options: KernelOptions | None, subpixel: str, limits: DeviceLimits
 ) -> str | None:
     """Why the kernels that find peaks cannot; None where they can."""
-    if options is not None and (options.variant != "auto" or options.sums == "float64"):
-        return "a variant or sums of float64 were asked for"
+    if options is not None and options.variant != "auto":
+        return "a variant was asked for"
     if options is not None and options.precision not in (None, "fp16"):
         return f"precision {options.precision} is that of planes"
     if not set(dtypes) <= set(INPUT_TYPES):

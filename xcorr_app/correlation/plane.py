@@ -83,9 +83,8 @@ def cross_correlate(
         after a Hann taper (FFT only, equal shapes).
     engine : str
         ``auto`` (the fastest for these shapes by a table of measurements), ``fft``, ``direct`` (CuPy arrays of at most
-        16 bits or float32, or of float64 where `kernel_options` ask for sums of float64), ``tensor`` (the same arrays,
-        on tensor cores: errors below 1e-6 of the product of both matrices' norms, unless `kernel_options` ask for
-        another precision) or ``definition``.
+        16 bits or float32), ``tensor`` (the same arrays, on tensor cores: errors below 1e-6 of the product of both
+        matrices' norms, unless `kernel_options` ask for another precision) or ``definition``.
     kernel_options : KernelOptions, optional
         Variant and tuning of the kernels of ``direct``, or precision of ``tensor``; ``auto`` is then that engine.
     min_overlap : float
@@ -99,8 +98,7 @@ def cross_correlate(
     -------
     ndarray, shape (ny, nx), (M, ny, nx) or (N, M, ny, nx)
         Same kind of array as the input. Element ``[i, j]`` belongs to shift ``(dy_min + i, dx_min + j)``; for the
-        full plane ``dy_min = 1 - H'``. float32 if both inputs have at most 16 bits or are float32, else float64;
-        float64 where `kernel_options` ask for sums of float64.
+        full plane ``dy_min = 1 - H'``. float32 if both inputs have at most 16 bits or are float32, else float64.
 
     Raises
     ------
@@ -242,7 +240,7 @@ def _scores(
     # Of an image with itself, what overlaps on one side at a shift does so on the other at the opposite one.
     is_same = getattr(lefts, "__array_interface__", None) == getattr(rights, "__array_interface__", ())
     values = [
-        standardize(side, how.standard_type, _of_all(side, known)).values
+        standardize(side, how.dtype, _of_all(side, known)).values
         for side, known in zip((lefts, rights)[: 2 - is_same], ranges, strict=False)
     ]
     sums = correlator.sums(correlator.left(values[0]), correlator.right(values[-1]))

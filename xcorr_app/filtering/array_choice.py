@@ -13,9 +13,9 @@ import numpy as np
 from xcorr_app.decision import Candidate, Decision
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.im2win.bank import PADDED_BYTES, BankProblem
-from xcorr_app.gpu.im2win.kernels import KERNELS as BANK_KERNELS
-from xcorr_app.gpu.pointwise.kernels import KERNELS as MIXING_KERNELS
-from xcorr_app.gpu.pointwise.kernels import MixingTask, kernel_for
+from xcorr_app.gpu.im2win.kernels import WHY_NOT as WHY_NO_BANK
+from xcorr_app.gpu.pointwise.kernels import WHY_NOT as WHY_NO_MIXING
+from xcorr_app.gpu.pointwise.kernels import kernel_for
 from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS
 from xcorr_app.gpu.pointwise.problem import MAX_CHANNELS, MAX_ELEMENTS, POINTWISE_TYPES, PointwiseProblem
 from xcorr_app.gpu.runtime.limits import DeviceLimits
@@ -57,10 +57,10 @@ def decide_bank(
         return Decision("filters", "", "sums are float64: one filter after the other", (apart,))
     problem = BankProblem(*shape, filters, rows, columns, mode, stride)
     layer = problem.convolution(next(problem.parts(PADDED_BYTES // 4)))
-    found = [Candidate("im2win", name) for name, entry in BANK_KERNELS.items() if entry.accepts(layer, limits) is None]
+    found = [Candidate("im2win", name) for name, why_not in WHY_NO_BANK.items() if why_not(layer) is None]
     candidates = (*found, apart)
     if method != "auto":
-        if refusal := BANK_KERNELS[method].accepts(layer, limits):
+        if refusal := WHY_NO_BANK[method](layer):
             raise ArgumentError(f"{refusal}: use 'auto'")
         return Decision("im2win", method, "it was asked for", candidates)
     taps, several = rows * columns, int(channels > 1)
@@ -88,7 +88,6 @@ def decide_mixing(
     *,
     density: bool = False,
     clip: bool = False,
-    alignment: int = 16,
     named: str = "auto",
 ) -> Decision:
     """Say what multiplies the channels of a stack ``[outer][channels][inner]`` by a matrix of a shape, and why.
@@ -106,16 +105,14 @@ def decide_mixing(
         if named != "auto":
             raise ArgumentError(f"{no_kernel}: use 'auto'")
         return Decision("matmul", "", no_kernel, (library,))
-    task = MixingTask(
-        PointwiseProblem(outer, channels, filters, inner, source.name, target.name, density, clip), alignment
-    )
-    able = [name for name, entry in MIXING_KERNELS.items() if entry.accepts(task, limits) is None]
+    problem = PointwiseProblem(outer, channels, filters, inner, source.name, target.name, density, clip)
+    able = [name for name, why_not in WHY_NO_MIXING.items() if why_not(problem) is None]
     candidates = (*(Candidate("pointwise", name) for name in able), library)
     if named != "auto":
-        if refusal := MIXING_KERNELS[named].accepts(task, limits):
+        if refusal := WHY_NO_MIXING[named](problem):
             raise ArgumentError(f"{refusal}: use 'auto'")
         return Decision("pointwise", named, "it was asked for", candidates)
-    kernel = kernel_for(task.problem)
+    kernel = kernel_for(problem)
     if kernel is None:
         return Decision("matmul", "", f"{size}: the library's matrix product", candidates)
     reasons = {

@@ -17,7 +17,7 @@ from xcorr_app.filtering.precision import needs_double
 from xcorr_app.filtering.request import Request
 from xcorr_app.filtering.taps import MAX_TERMS, Filter, Kernel
 from xcorr_app.gpu.runtime.limits import DeviceLimits
-from xcorr_app.gpu.stencil.kernels import KERNELS, FilterTask
+from xcorr_app.gpu.stencil.kernels import WHY_NOT, FilterTask
 from xcorr_app.gpu.stencil.problem import LARGEST_FILTER, FilterProblem
 from xcorr_app.gpu.stencil.reuse import reuse_kernel
 from xcorr_app.gpu.stencil.separable import fits_one_pass
@@ -63,32 +63,32 @@ def decide_filter(
     if named != "auto":
         task = filter_task(request, taps, image_shape, image_type, engine_of(named))
         of_table = reuse_kernel(task.problem, is_double=task.is_double) if named == "reuse" else named
-        if refusal := KERNELS[of_table].accepts(task, limits):
+        if refusal := WHY_NOT[of_table](task):
             raise ArgumentError(f"{refusal}: use 'auto'")
-        return _decided(of_table, "it was asked for", task, limits)
+        return _decided(of_table, "it was asked for", task)
     sums_are_fast = request.target.itemsize != 2 or limits.has_fast_float64  # of 16 bits they are in float64
     if slides(taps, request, image_type) and sums_are_fast:
         task = filter_task(request, taps, image_shape, image_type, "sliding")
         if not _takes_less_by_taps(task):
             why = "a Gaussian so wide that sliding sums, which take the same for any width, take less than its taps"
-            return _decided("sliding", why, task, limits)
+            return _decided("sliding", why, task)
     family, why = _family(kernel, image_type.itemsize)
     task = filter_task(request, taps, image_shape, image_type, family)
     if family == "fft":
-        return Decision("fft", "", why, _candidates(task, limits, Candidate("fft")))
+        return Decision("fft", "", why, _candidates(task, Candidate("fft")))
     if family == "reuse":
         name = reuse_kernel(task.problem, is_double=task.is_double)
         held = "rolling sums fit the registers" if name == "reuse" else "sums of so many rows do not stay in registers"
-        return _decided(name, f"{why}; {held}", task, limits)
+        return _decided(name, f"{why}; {held}", task)
     if not fits_one_pass(kernel.shape, task.summed_type):
         can = kernel.dense is not None and task.result_type == "float32" and not task.is_double
         if can and _takes_less_by_fft(task):
             why = f"{kernel.shape[0]} x {kernel.shape[1]} taps: so long that the FFT takes less"
-            return Decision("fft", "", why, _candidates(task, limits, Candidate("fft")))
+            return Decision("fft", "", why, _candidates(task, Candidate("fft")))
         chosen = Candidate("separable", "two_passes")
         reason = f"{why}; too long for one pass"
-        return Decision(chosen.engine, chosen.kernel, reason, _candidates(task, limits, chosen))
-    return _decided("separable", why, task, limits)
+        return Decision(chosen.engine, chosen.kernel, reason, _candidates(task, chosen))
+    return _decided("separable", why, task)
 
 
 def slides(taps: npt.ArrayLike | Filter, request: Request, image_type: np.dtype) -> bool:
@@ -181,17 +181,17 @@ def filter_task(
     return FilterTask(problem, image_type.name, request.target.name, double, terms, sigmas)
 
 
-def _decided(kernel: str, reason: str, task: FilterTask, limits: DeviceLimits) -> Decision:
+def _decided(kernel: str, reason: str, task: FilterTask) -> Decision:
     chosen = Candidate(engine_of(kernel), kernel)
-    return Decision(chosen.engine, kernel, reason, _candidates(task, limits, chosen))
+    return Decision(chosen.engine, kernel, reason, _candidates(task, chosen))
 
 
-def _candidates(task: FilterTask, limits: DeviceLimits, chosen: Candidate) -> tuple[Candidate, ...]:
+def _candidates(task: FilterTask, chosen: Candidate) -> tuple[Candidate, ...]:
     """All that could run the task on the device, the chosen one among them."""
     found = [
         Candidate(engine_of(name), name)
-        for name, entry in KERNELS.items()
-        if name != chosen.kernel and entry.accepts(task, limits) is None
+        for name, why_not in WHY_NOT.items()
+        if name != chosen.kernel and why_not(task) is None
     ]
     fft = [] if chosen.engine == "fft" else [Candidate("fft")]
     return (chosen, *found, *fft)

@@ -217,8 +217,7 @@ def _by_kernel(stack: Array, task: _Task, kernel: str, *, counts: bool) -> tuple
 def _decided(stack: Array, task: _Task) -> Decision:
     """What mixes a stack on its device, and why."""
     outer, inner = math.prod(stack.shape[: task.axis]), math.prod(stack.shape[task.axis + 1 :])
-    address = stack.data.ptr | 16 if stack.flags.c_contiguous else 16  # a dense copy begins where vectors may
-    how: Any = {"density": task.white is not None, "clip": task.clip, "alignment": address & -address}
+    how: Any = {"density": task.white is not None, "clip": task.clip}
     how["named"] = mixing_name(task.kernel)
     limits = device_limits(current_device())
     return decide_mixing(stack.dtype, task.target, task.matrix.shape, outer, inner, limits, **how)

@@ -57,8 +57,6 @@ def why_planes(settings: Settings, plane_shape: tuple[int, int], limits: DeviceL
     options = settings.kernel_options
     if options is not None and options.precision not in (None, "fp16"):
         return f"precision {options.precision} is that of planes"
-    if options is not None and options.sums == "float64":
-        return "sums of float64 are those of planes"
     if settings.normalization != "zncc":
         return f"normalization is {settings.normalization}"
     if weighted:

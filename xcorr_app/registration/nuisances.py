@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration import correlated_errors
 from xcorr_app.registration.contrast_choice import NOTE, agree
 from xcorr_app.registration.light.even_light import EvenlyLitFrames
 from xcorr_app.registration.lighting import as_sure, evenly_lit, is_nearer
-from xcorr_app.registration.measuring.measured import ShiftColumns, Trial
+from xcorr_app.registration.measuring.measured import SAME_PEAK, ShiftColumns, Trial
 from xcorr_app.registration.pattern.static_pattern import PatternFit, without_pattern
 from xcorr_app.registration.reference.earlier_frames import GivenFrames
 from xcorr_app.registration.reference.lone_reference import TEMPLATE, other_reference
@@ -38,9 +39,6 @@ from xcorr_app.registration.weights.line_offsets import (
 )
 from xcorr_app.registration.weights.weighing import Weighted
 
-_MAJORITY = 0.5
-_FAR = 4
-"""What part of the window a jump is that is asked about, at least."""
 _OF_ITSELF = 1e-6
 """Share of a frame's variance that a reference leaves, at least."""
 Cleaned = EvenedFrames | EvenlyLitFrames | LevelledFrames | UnshadedFrames
@@ -175,7 +173,7 @@ def uneven_light(series: Series) -> Series:
     by_contrast = NOTE in series.found.notes
 
     def taken(after: ShiftColumns) -> bool:
-        if even is None or (by_contrast and not agree(before, after).mean() > _MAJORITY):
+        if even is None or (by_contrast and not agree(before, after).mean() > 0.5):
             return False
         return as_sure(before, after) and is_nearer(even, before, after)
 
@@ -199,7 +197,10 @@ def fixed_pattern(series: Series) -> Series:
 
 
 def still_lines(series: Series) -> Series:
-    """Have rows or columns offsets that stand still, and are no pattern? They are levelled, if they bent the shifts."""
+    """Have rows or columns offsets that stand still, and are no pattern? They are levelled, if they bent the shifts.
+
+    A pattern that they outshone is looked for once more.
+    """
     lines, settings = series.lines, series.settings
     if not series.is_shifted_alone or lines is None or lines.kind == "changing" or series.pattern != PatternFit():
         return series
@@ -210,7 +211,8 @@ def still_lines(series: Series) -> Series:
     def bent(after: ShiftColumns) -> bool:
         return stand_still(lines, after, settings) and is_better(series.measured, after, settings, "still")
 
-    return series.without(replace(lines, kind="still"), bent)
+    level = series.without(replace(lines, kind="still"), bent)
+    return series if level is series else fixed_pattern(level)
 
 
 def correlated_errors_of_tiles(series: Series) -> Series:
@@ -236,29 +238,38 @@ def correlated_errors_of_tiles(series: Series) -> Series:
 
 
 def departed_frames(series: Series) -> Series:
-    """Have frames left the window? Where they jump, and went less than half as far by their steps, they are lost.
+    """Have frames left the window? Those that jump, where their steps from frame to frame lead elsewhere, are lost.
 
-    Their own peaks lie outside, and they are found where the scene resembles itself: far from the frames before them,
-    resembling the reference less than their noise allows. Of the parts between such jumps that stands which resembles
-    the reference most. Sums of steps, and means of frames that share some, are not asked.
+    Their own peaks lie outside, and they are found where the scene resembles itself: elsewhere than the frames before
+    them, resembling the reference less than their noise allows. Of the parts between such jumps that stands which
+    resembles the reference most. Sums of steps, and means of frames that share some, are not asked.
     """
     measured, by, settings = series.measured, series.found.by, series.settings
     numbers = np.flatnonzero(measured.trusted(settings))
     low = (measured.score < measured.score_limit)[numbers]
-    jump = np.diff(measured.shifts[numbers], axis=0)
-    far = (_FAR * np.abs(jump) > (by.window.dy_max, by.window.dx_max)).any(axis=1) & (low[1:] | low[:-1])
-    if not far.any() or settings.apart or measured.closure is not None or series.pattern.joint is not None:
+    jump, own = np.diff(measured.shifts[numbers], axis=0), measured.sigma[numbers] ** 2
+    between, places = own[1:] + own[:-1] + SAME_PEAK**2, float(np.prod(by.window.shape))
+    elsewhere = _by_chance(jump, between, places) & (low[1:] | low[:-1])
+    if not elsewhere.any() or settings.apart or measured.closure is not None or series.pattern.joint is not None:
         return series
     nobody, before = np.zeros_like(measured.usable), np.arange(measured.usable.size) - 1
     steps = by.compare(GivenFrames(series.frames, by.settings, before), nobody, nobody)
-    walked = np.abs(steps.shifts).max(axis=1)
-    walked[~steps.trusted(settings)] = max(by.window.shape)
-    far &= 2 * np.diff(walked.cumsum()[numbers]) < np.abs(jump).max(axis=1)
-    part, explained = np.append(0, far.cumsum()), measured.score[numbers] ** 2
+    steps.shifts[~steps.trusted(settings)] = np.nan
+    path, of_path = (
+        np.add.reduceat(each[: numbers[-1] + 1], numbers[:-1] + 1) for each in (steps.shifts, steps.sigma**2)
+    )
+    elsewhere &= _by_chance(path - jump, of_path + between, places)
+    part, explained = np.append(0, elsewhere.cumsum()), measured.score[numbers] ** 2
     evidence = np.bincount(part, explained / np.maximum(1 - explained, _OF_ITSELF))
     lost = numbers[part != evidence.argmax()]
     measured.false_alarm[lost], measured.disambiguated[lost] = 1.0, False
     return series
+
+
+def _by_chance(difference: NDArray[np.float64], variance: NDArray[np.float64], places: float) -> NDArray[np.bool_]:
+    """Whether differences (n, 2) of such variances are less likely than those of a peak anywhere among `places`."""
+    likelihood = -(difference**2 / variance + np.log(2 * np.pi * variance)).sum(axis=1) / 2
+    return np.asarray(likelihood < -np.log(places))
 
 
 def _with_all_parts(series: Series) -> Series:

@@ -11,7 +11,7 @@ from tests.device import NEEDS_DEVICE
 from tests.kernels.correlation_definition import planes_by_definition
 from tests.kernels.test_correlation_on_host import BLOCKS, N_TO_M, TILES
 from xcorr_app.errors import DataTypeError, ShapeError
-from xcorr_app.gpu.direct.kernels import KERNELS, STAGED
+from xcorr_app.gpu.direct.kernels import KERNELS
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.direct.run import correlate_on_device
 from xcorr_app.gpu.runtime.limits import DeviceLimits
@@ -34,8 +34,7 @@ def random_batch(problem, types, seed=1):
 
 
 def computed(cupy, lefts, rights, problem, variant, **options):
-    dtype = "float64" if options.get("sum_type") == "double" else "float32"
-    out = cupy.full((problem.pairs, *problem.plane_shape), cupy.nan, dtype)
+    out = cupy.full((problem.pairs, *problem.plane_shape), cupy.nan, "float32")
     return correlate_on_device(cupy.asarray(lefts), cupy.asarray(rights), problem, variant, out=out, **options).get()
 
 
@@ -75,17 +74,6 @@ def test_planes_equal_the_definition(cupy, variant, tuning, problem, types):
     expected = planes_by_definition(lefts, rights, problem)
     assert np.isfinite(planes).all()
     assert np.linalg.norm(planes - expected) <= 1e-5 * np.linalg.norm(expected)
-
-
-@pytest.mark.parametrize("distribution", [0, 2])
-@pytest.mark.parametrize("variant", [name for name in KERNELS if name not in STAGED])
-def test_elements_and_sums_of_float64(cupy, variant, distribution):
-    problem = Problem((63, 70), (51, 66), (-20, -33), (41, 70), lefts=3, rights=4, rights_per_left=4)
-    rng = np.random.default_rng(7)
-    lefts, rights = rng.normal(1e5, 1, (3, 63, 70)), rng.normal(-1e5, 1, (4, 51, 66))
-    tuning = {"DISTRIBUTION": distribution} if "DISTRIBUTION" in KERNELS[variant].tunables else {}
-    planes = computed(cupy, lefts, rights, problem, variant, sum_type="double", tuning=tuning)
-    np.testing.assert_allclose(planes, planes_by_definition(lefts, rights, problem), rtol=1e-12)
 
 
 @pytest.mark.parametrize("variant", [name for name in KERNELS if name not in ATOMIC])

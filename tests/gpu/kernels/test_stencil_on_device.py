@@ -1,4 +1,4 @@
-"""Filter kernels on a device against scipy.ndimage in float64: sizes and tunings that no call of a user covers.
+"""Filter kernels on a device against scipy.ndimage in float64: sizes that no call of a user covers.
 
 Types, boundaries, values that are not finite and counts of clipped pixels are asked through `convolve`
 (tests/gpu/test_filters.py), and of each kernel on the host.
@@ -85,18 +85,6 @@ def test_results_of_16_bits_are_those_of_float64(cupy, sigma, lowest, highest):
     images = rng.integers(lowest, highest, (3, 300, 515), "uint16", endpoint=True)
     images[:, 40:90, 20:290] = highest
     check_separable(cupy, images, gaussian(sigma))
-
-
-TUNINGS = [
-    *({"LANE_COLUMNS": 2}, {"LANE_COLUMNS": 1, "ROW_SUMS": 4}, {"LANE_COLUMNS": 1}, {"ROW_SUMS": 4}, {"WARPS": 1}),
-    *({"WARPS": 8, "BLOCKS": 1}, {"TOGETHER": 1}, {"TOGETHER": 2}, {"BLOCK_ROWS": 17}, {"BLOCK_ROWS": 200}),
-    {"ROW_PARTS": 2},
-]
-
-
-@pytest.mark.parametrize("tuning", TUNINGS, ids=str)
-def test_every_tuning_gives_the_same(cupy, tuning):
-    check_separable(cupy, random_images((2, 200, 301), "float32"), random_terms((17, 19), 2), tuning=tuning)
 
 
 @pytest.mark.parametrize("boundary", SLIDING_BOUNDARIES)

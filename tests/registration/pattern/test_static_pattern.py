@@ -128,12 +128,26 @@ def test_a_scene_that_hardly_moves_over_a_pattern(xp, length, reference):
     assert np.sqrt(np.mean((error / sigma) ** 2)) < (4 if length < 0.1 else 2)
 
 
-@pytest.mark.parametrize("seed", [4, 5, 6])
-def test_a_scene_of_several_pixels_that_noise_hides_is_found_or_doubted(seed):
-    """Frames were held at zero by a pattern that is as strong as the noise, 4 to 5 px off, and trusted."""
-    drift = 0.35 * DRIFT
+@pytest.mark.parametrize(
+    ("seed", "length", "deviation"),
+    [
+        (4, 0.35, 1.5),
+        (5, 0.35, 1.5),
+        (6, 0.35, 1.5),
+        (50, 0.35, 1.5),
+        (52, 0.35, 1.5),
+        (50, 0.07, 0.5),
+        (51, 0.07, 0.5),
+    ],
+)
+def test_a_scene_that_noise_and_a_pattern_hide_is_found_or_doubted(seed, length, deviation):
+    """Frames were held at zero by a pattern that is as strong as the noise, 4 to 5 px off, and trusted.
+
+    Or by dust beside columns, once these were levelled.
+    """
+    drift = length * DRIFT
     still = 1.2 * (pattern("columns", seed + 2) + pattern("dust", seed + 2))
-    result = estimate_shifts(500 + 40 * (scene(1.5, drift, 10 * seed) + still), "first", 20)
+    result = estimate_shifts(500 + 40 * (scene(deviation, drift, 10 * seed) + still), "first", 20)
     assert not result.trusted[np.abs(result.shifts + drift).max(axis=1) > 0.5].any()
 
 

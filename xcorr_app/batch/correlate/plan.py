@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.batch.correlate.options import CorrelateOptions
-from xcorr_app.correlation.arrangement import engine_dtypes, plane_dtype
+from xcorr_app.correlation.arrangement import engine_dtypes
 from xcorr_app.correlation.choice import decide_planes
 from xcorr_app.correlation.engines import choose_engine, limits_of
 from xcorr_app.correlation.find_shifts import handed_dtypes
@@ -97,7 +97,7 @@ def plan_correlation(left: Path, right: Path, out: Path, options: CorrelateOptio
     window = as_window(settings.max_shift, left_size, right_size)
     if settings.normalization == "phase" and left_size != right_size:
         raise ArgumentError(f"normalization 'phase' needs images of one size, got {left_size} and {right_size}")
-    dtype = plane_dtype(np.empty(0, lefts.dtype), np.empty(0, rights.dtype), settings.kernel_options)
+    dtype = np.dtype(engine_dtypes(lefts.dtype, rights.dtype, "zncc")[0])
     padded = (left_size[0] + right_size[0]) * (left_size[1] + right_size[1])
     at_once = max(1, _ELEMENTS_AT_ONCE // max(math.prod(window.shape), padded))
     if options.peaks:

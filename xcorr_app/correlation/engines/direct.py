@@ -1,7 +1,7 @@
 """Engine ``direct``: the project's CUDA kernels, correlation by its definition on the device.
 
 Which kernel runs is what :class:`xcorr_app.gpu.direct.options.KernelOptions` asks for, or else the one of the least
-expected time (:mod:`xcorr_app.correlation.choice`); the sums are float32, or float64 where asked for. See
+expected time (:mod:`xcorr_app.correlation.choice`); the sums are float32. See
 ``kernels/README.md`` for the algorithms and what they reach.
 """
 
@@ -16,7 +16,6 @@ from xcorr_app.correlation.choice import decide_planes
 from xcorr_app.correlation.engines.base import ConvertsOnLoad
 from xcorr_app.correlation.problem import problem_of
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.gpu.direct.kernels import ELEMENTS
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.plan import Plan, plan_of
 from xcorr_app.gpu.direct.run import run_plan
@@ -25,8 +24,7 @@ from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
-_READ = {"float": frozenset(map(np.dtype, INPUT_TYPES)), "double": frozenset(map(np.dtype, ELEMENTS))}
-"""Types of elements, by the type of sums."""
+_READ = frozenset(map(np.dtype, INPUT_TYPES))
 
 
 class DirectEngine:
@@ -43,7 +41,7 @@ class DirectEngine:
 
     def reads(self, dtype: np.dtype[Any]) -> bool:
         """Say that the kernels convert what they load."""
-        return dtype in _READ[self._options.sum_type]
+        return dtype in _READ
 
     def bind(
         self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, xp: Any
@@ -62,15 +60,13 @@ class DirectCorrelator(ConvertsOnLoad):
         window: ShiftWindow,
         options: KernelOptions,
     ) -> None:
-        super().__init__(
-            _READ[options.sum_type], f"engine 'direct' sums in {options.sums or 'float32, and in float64 where asked'}"
-        )
+        super().__init__(_READ, "engine 'direct' sums in float32")
         self._shapes, self._window, self._options = (left_shape, right_shape), window, options
         # A stack's last chunk is smaller than the others: two plans at a time, rarely more.
         self._plan = functools.lru_cache(maxsize=8)(self._make_plan)
 
     def sums(self, left: Array, right: Array) -> Array:
-        """Plain sums of every pair, shape ``(N, M, ny, nx)``, of the type that is summed in."""
+        """Plain sums of every pair, shape ``(N, M, ny, nx)``, float32."""
         batch = left.shape[0], right.shape[0], right.shape[1]
         plan = self._plan(current_device(), *batch, left.dtype, right.dtype)
         return run_plan(plan, left, right, (batch[0], batch[2], *self._window.shape))
@@ -82,5 +78,5 @@ class DirectCorrelator(ConvertsOnLoad):
         names = left_type.name, right_type.name
         limits = device_limits(device)
         chosen = decide_planes(problem, dtypes=names, engine="direct", options=self._options, limits=limits)
-        types = {"left_type": names[0], "right_type": names[1], "sum_type": self._options.sum_type}
-        return plan_of(problem, chosen.kernel, tuning=self._options.tuning(), **types)
+        tuning = self._options.tuning()
+        return plan_of(problem, chosen.kernel, left_type=names[0], right_type=names[1], tuning=tuning)

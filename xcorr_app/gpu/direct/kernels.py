@@ -31,11 +31,6 @@ LARGEST: dict[str, dict[str, int]] = {
 }
 """Largest values of the macros that a user may set. Every combination up to these stays in registers, or is refused."""
 
-ELEMENTS = {**INPUT_TYPES, "float64": "double"}
-"""Types of elements: float64 where sums are, by the variants that do not stage their elements as float32."""
-STAGED = frozenset({"combined", "row-product"})
-"""Variants that bring elements to shared memory, as float32: exact for the other types."""
-
 _Choose = Callable[[Problem, Types, Mapping[str, int], DeviceLimits], Launch]
 _Accepts = Callable[[Problem, DeviceLimits], "str | None"]
 _Cost = Callable[[Problem, DeviceLimits], float]
@@ -66,7 +61,7 @@ def _accepts_shared_rights(problem: Problem, _: DeviceLimits) -> str | None:
     return None if problem.shared_rights else "multi-left-right needs form n-to-m: every left has the same rights"
 
 
-def _launcher(name: str, choose: _Choose, accepts: _Accepts) -> Callable[..., Launch]:
+def _launcher(choose: _Choose, accepts: _Accepts, table: Mapping[str, int]) -> Callable[..., Launch]:
     """Return the launcher of a kernel: checks, then types and tunables as macros."""
 
     def launch(
@@ -74,25 +69,20 @@ def _launcher(name: str, choose: _Choose, accepts: _Accepts) -> Callable[..., La
         *,
         left_type: str = "float32",
         right_type: str = "float32",
-        sum_type: str = "float",
         device: DeviceLimits | None = None,
         tuning: Mapping[str, int] | None = None,
     ) -> Launch:
         """Choose grid, macros and memory; `tuning` are macro values, not checked, that replace the table's."""
-        if sum_type not in ("float", "double"):
-            raise ArgumentError(f"sums are float or double, not {sum_type!r}")
-        readable = INPUT_TYPES if sum_type == "float" or name in STAGED else ELEMENTS
         for element in (left_type, right_type):
-            if element not in readable:
-                with_sums = f"{name} with sums of {sum_type}"
+            if element not in INPUT_TYPES:
                 raise ArgumentError(
-                    f"{with_sums} reads {', '.join(readable)}, not {element}; convert the matrices first"
+                    f"the kernels read {', '.join(INPUT_TYPES)}, not {element}; convert the matrices first"
                 )
         device = device or DeviceLimits()
         if reason := accepts(problem, device):
             raise ArgumentError(reason)
-        types = {"LEFT_TYPE": ELEMENTS[left_type], "RIGHT_TYPE": ELEMENTS[right_type], "SUM_TYPE": sum_type}
-        return choose(problem, types, {**TUNING.get(name, {}), **(tuning or {})}, device)
+        types = {"LEFT_TYPE": INPUT_TYPES[left_type], "RIGHT_TYPE": INPUT_TYPES[right_type], "SUM_TYPE": "float"}
+        return choose(problem, types, {**table, **(tuning or {})}, device)
 
     return launch
 
@@ -109,7 +99,7 @@ def _entry(
         name,
         (f"direct/{name.replace('-', '_')}", *sources),
         accepts,
-        _launcher(name, choose, accepts),
+        _launcher(choose, accepts, TUNING.get(name, {})),
         cost,
         frozenset(LARGEST.get(name, ())),
     )

@@ -16,9 +16,6 @@ DISTRIBUTIONS = ("none", "rectangle", "triangle")
 PRECISIONS = ("fp16", "fp16x2")
 """What a value is on tensor cores: fp16, or split fp16 (the sum of two)."""
 
-SUMS = ("float32", "float64")
-"""What engine ``direct`` sums in."""
-
 TUNABLES = {
     "warps": "WARPS",
     "threads": "THREADS",
@@ -36,7 +33,7 @@ TUNABLES = {
 class KernelOptions:
     """Choice and tuning of the CUDA kernels behind engines ``direct`` and ``tensor``; None leaves it to them.
 
-    A variant, its tunables and the type of sums belong to ``direct``, the precision to ``tensor``. All variants give
+    A variant and its tunables belong to ``direct``, the precision to ``tensor``. All variants give
     the same sums up to rounding, and the same bits in every run unless rows are distributed: the sums of several
     workers are added in any order. With `distribution` ``"none"`` one worker computes a shift alone. ``variant="auto"``
     never distributes rows.
@@ -77,10 +74,6 @@ class KernelOptions:
     phases : bool, optional
         Whether left rows with only some of a thread's right rows have init and drain phases of their own, as the
         document has it, or are summed with rows of zeros (``multi-row``, ``combined-shuffle``; default False).
-    sums : {"float32", "float64"}, optional
-        What is summed in. With ``"float64"`` planes are float64, those of integers exact, of any type of elements:
-        float64 itself by the variants that read elements as they are (``overlap-wise``, ``shift-per-warp``, and all
-        that shuffle).
 
     Raises
     ------
@@ -107,7 +100,6 @@ class KernelOptions:
     threads: int | None = None
     shifts_per_block: int | None = None
     phases: bool | None = None
-    sums: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.variant, str) or (self.variant != "auto" and self.variant not in KERNELS):
@@ -115,11 +107,9 @@ class KernelOptions:
         if self.precision is not None:
             if not isinstance(self.precision, str) or self.precision not in PRECISIONS:
                 raise ArgumentError(f"unknown precision {self.precision!r}: use {', '.join(PRECISIONS)}")
-            if self.variant != "auto" or self.sums is not None:
-                what = f"kernel variant {self.variant!r}" if self.variant != "auto" else "the type of sums"
+            if self.variant != "auto":
+                what = f"kernel variant {self.variant!r}"
                 raise ArgumentError(f"precision belongs to engine 'tensor', {what} to 'direct': leave one of them out")
-        if self.sums is not None and (not isinstance(self.sums, str) or self.sums not in SUMS):
-            raise ArgumentError(f"unknown type of sums {self.sums!r}: use {', '.join(SUMS)}")
         if self.distribution is not None:
             self._check_owner("distribution", "DISTRIBUTION")
             if not isinstance(self.distribution, str) or self.distribution not in DISTRIBUTIONS:
@@ -161,11 +151,6 @@ class KernelOptions:
         if self.asks_nothing:
             return None
         return "direct" if self.precision is None else "tensor"
-
-    @property
-    def sum_type(self) -> str:
-        """What the kernels sum in, as CUDA names it."""
-        return "double" if self.sums == "float64" else "float"
 
     def tuning(self) -> dict[str, int]:
         """Macro values that replace the table's, for the launch of the variant's `KernelEntry`."""

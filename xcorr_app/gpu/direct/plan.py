@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.kernels import KERNELS, max_pairs
 from xcorr_app.gpu.direct.problem import Part, Problem
@@ -61,10 +59,8 @@ class _Step:
 class Plan:
     """How one kernel computes one problem on one device, step after step in the order of the planes."""
 
-    def __init__(self, problem: Problem, steps: tuple[_Step, ...], sum_type: str) -> None:
-        self.problem = problem
-        self.dtype = np.dtype(np.float64 if sum_type == "double" else np.float32)
-        self._steps = steps
+    def __init__(self, problem: Problem, steps: tuple[_Step, ...]) -> None:
+        self.problem, self._steps = problem, steps
 
     def run(self, lefts: Any, rights: Any, planes: Any) -> None:
         """Start the kernels on dense arrays, leading axes split in any way; returns before they have finished."""
@@ -85,14 +81,13 @@ def plan_of(
     *,
     left_type: str = "float32",
     right_type: str = "float32",
-    sum_type: str = "float",
     tuning: Mapping[str, int] | None = None,
 ) -> Plan:
     """Make the plan of a kernel on the current device, or take the one that was made before; large batches in parts."""
     if variant not in KERNELS:
         raise ArgumentError(f"unknown variant {variant!r}; choose from {', '.join(KERNELS)}")
     macros = tuple(sorted(tuning.items())) if tuning else ()
-    return _plan(current_device(), problem, variant, left_type, right_type, sum_type, macros)
+    return _plan(current_device(), problem, variant, left_type, right_type, macros)
 
 
 @functools.lru_cache(maxsize=256)
@@ -102,7 +97,6 @@ def _plan(
     variant: str,
     left_type: str,
     right_type: str,
-    sum_type: str,
     macros: tuple[tuple[str, int], ...],
 ) -> Plan:
     def launch(part: Part) -> Launch:
@@ -110,11 +104,10 @@ def _plan(
             part.problem,
             left_type=left_type,
             right_type=right_type,
-            sum_type=sum_type,
             device=device_limits(device),
             tuning=dict(macros),
         )
         return chosen
 
     parts = problem.parts(max_pairs(variant, problem, distributed=bool(dict(macros).get("DISTRIBUTION"))))
-    return Plan(problem, tuple(_Step.of(part, launch(part)) for part in parts), sum_type)
+    return Plan(problem, tuple(_Step.of(part, launch(part)) for part in parts))

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.errors import DataTypeError, ShapeError
-from xcorr_app.gpu.direct.kernels import ELEMENTS
 from xcorr_app.gpu.direct.plan import Plan, plan_of
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime.placement import on_device_of
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
-_NAMES = {np.dtype(name): name for name in ELEMENTS}
+_NAMES = {np.dtype(name): name for name in INPUT_TYPES}
 """NumPy takes microseconds to name a type, as long as a launch."""
 
 
@@ -25,21 +24,13 @@ def correlate_on_device(
     problem: Problem,
     variant: str = "combined",
     *,
-    sum_type: str = "float",
     tuning: Mapping[str, int] | None = None,
     out: Any = None,
 ) -> Any:
     """Planes ``C[pair, iy, ix]`` of a batch by one kernel; arrays are copied where not dense, `out` must be dense."""
-    left_type, right_type = _checked_types(lefts, rights, problem, sum_type)
+    left_type, right_type = _checked_types(lefts, rights, problem)
     with on_device_of(lefts, rights):
-        plan = plan_of(
-            problem,
-            variant,
-            left_type=left_type,
-            right_type=right_type,
-            sum_type=sum_type,
-            tuning=tuning,
-        )
+        plan = plan_of(problem, variant, left_type=left_type, right_type=right_type, tuning=tuning)
         return run_plan(plan, lefts, rights, (problem.pairs, *problem.plane_shape), out)
 
 
@@ -51,21 +42,20 @@ def run_plan(plan: Plan, lefts: Any, rights: Any, shape: tuple[int, ...], out: A
     if not rights.flags.c_contiguous:
         rights = cupy.ascontiguousarray(rights)
     if out is None:
-        out = cupy.empty(shape, plan.dtype)
-    elif out.shape != shape or out.dtype != plan.dtype or not out.flags.c_contiguous:
-        raise ShapeError(f"out must be a dense {plan.dtype} array of shape {shape}, not {out.dtype} {out.shape}")
+        out = cupy.empty(shape, np.float32)
+    elif out.shape != shape or out.dtype != np.float32 or not out.flags.c_contiguous:
+        raise ShapeError(f"out must be a dense float32 array of shape {shape}, not {out.dtype} {out.shape}")
     plan.run(lefts, rights, out)
     return out
 
 
-def _checked_types(lefts: Any, rights: Any, problem: Problem, sum_type: str) -> tuple[str, str]:
+def _checked_types(lefts: Any, rights: Any, problem: Problem) -> tuple[str, str]:
     expected = ((problem.lefts, *problem.left_shape), (problem.rights, *problem.right_shape))
     if (lefts.shape, rights.shape) != expected:
         raise ShapeError(f"lefts {lefts.shape} and rights {rights.shape} must have the shapes {expected}")
     names = _NAMES.get(lefts.dtype), _NAMES.get(rights.dtype)
-    readable = ELEMENTS if sum_type == "double" else INPUT_TYPES
-    if names[0] not in readable or names[1] not in readable:
+    if names[0] is None or names[1] is None:
         raise DataTypeError(
-            f"lefts ({lefts.dtype}) and rights ({rights.dtype}) must be of the types {', '.join(readable)}"
+            f"lefts ({lefts.dtype}) and rights ({rights.dtype}) must be of the types {', '.join(INPUT_TYPES)}"
         )
     return names[0], names[1]

@@ -14,8 +14,7 @@ from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 def combined(problem: Problem, types: Types, tuning: Mapping[str, int], device: DeviceLimits) -> Launch:
     """Choose everything about ``combined`` from the tables."""
-    tile = combined_tile(problem, is_double=types["SUM_TYPE"] == "double")
-    return combined_launch(problem, types, tile | dict(tuning), device)
+    return combined_launch(problem, types, combined_tile(problem) | dict(tuning), device)
 
 
 def combined_launch(
@@ -44,8 +43,7 @@ def combined_launch(
         if macros[longer] < 4:
             raise ArgumentError(f"a tile of {block_y} x {block_x} shifts needs more shared memory than the device has")
     warps = macros["WARPS_X"] * macros["WARPS_Y"] * macros["WARPS_K"]
-    sum_bytes = 8 if types["SUM_TYPE"] == "double" else 4
-    exchange = warps * macros["TILE_X"] * macros["TILE_Y"] * sum_bytes if macros["WARPS_K"] > 1 else 0
+    exchange = 4 * warps * macros["TILE_X"] * macros["TILE_Y"] if macros["WARPS_K"] > 1 else 0
     return Launch(
         kernel,
         {**types, **macros},
@@ -66,9 +64,8 @@ def _staged_floats(macros: Mapping[str, int], block_x: int, block_y: int) -> int
 
 def row_product(problem: Problem, types: Types, tuning: Mapping[str, int], _: DeviceLimits) -> Launch:
     """Choose pieces, blocks and, where offsets of odd parity exist, the second launch of ``row_product``."""
-    macros = row_product_shape(
-        problem, is_double=types["SUM_TYPE"] == "double", is_float=types["LEFT_TYPE"] == types["RIGHT_TYPE"] == "float"
-    ) | dict(tuning)
+    is_float = types["LEFT_TYPE"] == types["RIGHT_TYPE"] == "float"
+    macros = row_product_shape(problem, is_float=is_float) | dict(tuning)
     block, pairs, shift_rows = macros["BLOCK"], macros["PAIRS"], macros["SHIFT_ROWS"]
     groups = ceil_div(max(problem.left_shape[0], problem.right_shape[0]), shift_rows)
     one_piece = max(problem.left_shape[1], problem.right_shape[1]) <= block

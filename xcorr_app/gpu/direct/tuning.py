@@ -31,16 +31,15 @@ SUMS_A_THREAD = 102  # of a thread with up to 168 registers
 WINDOW_WARPS = 6  # of a block, where it covers a narrow window
 
 
-def combined_tile(problem: Problem, *, is_double: bool) -> dict[str, int]:
+def combined_tile(problem: Problem) -> dict[str, int]:
     """Choose the tile of shifts of ``combined`` that wastes the fewest products on this window."""
     height, width = problem.plane_shape
     shifts = problem.for_choice.pairs * height * width
     chunk_rows, columns = 32, 256
     small = next((tile for most, tile in SMALL_TILES if shifts <= most), None) if is_small(problem) else None
-    if is_double:
-        tile: tuple[int, ...] = (8, 4, 2, 4, 1, 1)
-    elif small:
-        tile, chunk_rows = small, 64
+    if small:
+        tile: tuple[int, ...] = small
+        chunk_rows = 64
     elif width <= NARROW:
         tile, chunk_rows, columns = _narrow_tile(height, width), 64, 128
     else:
@@ -102,14 +101,14 @@ def _wide_tile(height: int, width: int) -> tuple[int, ...]:
     return 8, 8, warps_x, warps_y, 1, max(1, 16 // (warps_x * warps_y))
 
 
-def row_product_shape(problem: Problem, *, is_double: bool, is_float: bool = True) -> dict[str, int]:
+def row_product_shape(problem: Problem, *, is_float: bool = True) -> dict[str, int]:
     """Choose the piece of ``row-product`` that pads these widths least, and how a block is filled."""
 
     def padded(block: int) -> int:
         left, right = (-(-shape[1] // block) * block for shape in (problem.left_shape, problem.right_shape))
         return left * right
 
-    block = 12 if is_double else min((32, 28, 24, 20, 16), key=padded)
+    block = min((32, 28, 24, 20, 16), key=padded)
     period = max(problem.left_shape[0], problem.right_shape[0])
     shift_rows, pairs = next(
         (rows, pairs) for rows, pairs in ((16, 8), (32, 4), (64, 2)) if period <= rows or rows == 64

@@ -26,14 +26,9 @@ def shift_per_warp(problem: Problem, types: Types, tuning: Mapping[str, int], _:
     return Launch("direct/shift_per_warp", {**types, **tuning}, blocks, per_block * WARP)
 
 
-_WARPS_OF_DOUBLE = 8
-
-
 def _by_warp(kernel: str, types: Types, tuning: Mapping[str, int], warps: int, *, zero_first: bool = False) -> Launch:
     """Launch a kernel whose tasks are warps, ``WARPS`` of them a block."""
     per_block = tuning["WARPS"]
-    if per_block > _WARPS_OF_DOUBLE and types["SUM_TYPE"] == "double" and kernel.startswith("warp_shuffle"):
-        raise ArgumentError(f"{per_block} warps do not fit the registers with sums of double: give {_WARPS_OF_DOUBLE}")
     blocks = ceil_div(warps, per_block)
     return Launch(f"direct/{kernel}", {**types, **tuning}, blocks, per_block * WARP, zero_first=zero_first)
 
@@ -67,9 +62,8 @@ def multi_row(problem: Problem, types: Types, tuning: Mapping[str, int], _: Devi
 
 def combined_shuffle(problem: Problem, types: Types, tuning: Mapping[str, int], _: DeviceLimits) -> Launch:
     """As `warp_shuffle`, several lefts, rights, shifts along y and left rows; as many as there are, and as fit."""
-    rows = 2 if types["SUM_TYPE"] == "double" else 4
     lefts = min(4, problem.lefts) if problem.shared_rights else 1
-    macros = {"LEFTS": lefts, "RIGHTS": min(4, problem.rights_per_left), "SHIFTS": rows, "LEFT_ROWS": rows, **tuning}
+    macros = {"LEFTS": lefts, "RIGHTS": min(4, problem.rights_per_left), "SHIFTS": 4, "LEFT_ROWS": 4, **tuning}
     if macros["LEFTS"] > 1 and not problem.shared_rights:
         raise ArgumentError("several lefts a thread need form n-to-m: every left has the same rights")
     return _shuffled_tile("combined_shuffle", problem, types, macros)
@@ -83,10 +77,10 @@ def _shuffled_tile(kernel: str, problem: Problem, types: Types, tuning: Mapping[
     """Launch a kernel of ``shuffled_tile.cuh``: a warp for each group of matrices, 32 dx, worker of a group of dy."""
     lefts, rights, shifts, rows = (tuning.get(name, 1) for name in ("LEFTS", "RIGHTS", "SHIFTS", "LEFT_ROWS"))
     values = lefts * rights * shifts + 2 * lefts * rows + rights * (shifts + rows - 1)
-    if values * (2 if types["SUM_TYPE"] == "double" else 1) > _MAX_VALUES:
+    if values > _MAX_VALUES:
         raise ArgumentError(
-            f"{lefts} lefts, {rights} rights, {shifts} shifts and {rows} left rows a thread do not fit its registers "
-            f"with sums of {types['SUM_TYPE']}: give fewer"
+            f"{lefts} lefts, {rights} rights, {shifts} shifts and {rows} left rows a thread do not fit its registers: "
+            "give fewer"
         )
     groups = ceil_div(problem.lefts, lefts) * ceil_div(problem.rights_per_left, rights)
     warps = groups * _workers(problem, tuning, shifts) * ceil_div(problem.plane_shape[1], WARP)

@@ -8,14 +8,11 @@ from typing import Any
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.im2win.problem import MAX_TILE_DEPTH, Im2winProblem
 from xcorr_app.gpu.im2win.tiles import plan_for
-from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
+from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 DEFAULTS: Mapping[str, int] = {"MICRO_M": 8, "VECTOR": 4, "BUFFERS": 2, "PREFETCH": 1, "FRAGMENTS": 2}
 """Macros of the high-performance form that no problem changes, all its steps on."""
-
-TUNABLES = frozenset((*DEFAULTS, "LANES_M", "WARPS_M", "WARPS_N", "MICRO_N", "MIN_BLOCKS", "TILE_K"))
-"""Macros that a caller may set."""
 
 _MAX_BUFFERS = 2
 """Offsets are handed on by the barrier between two tiles; more tiles are asked for before the first barrier."""
@@ -71,7 +68,6 @@ def convolve_launch(
     device = device or DeviceLimits()
     plan = plan_for(problem, device, segments=segments)
     chosen = {**plan.tile.defines(), **DEFAULTS, "TILE_K": plan.depth}
-    refuse_unknown("the Im2win convolution", tuning or (), TUNABLES)
     chosen |= tuning or {}
     threads, depth = WARP * chosen["WARPS_M"] * chosen["WARPS_N"], chosen["TILE_K"]
     tile_m = chosen["WARPS_M"] * chosen["LANES_M"] * chosen["MICRO_M"]

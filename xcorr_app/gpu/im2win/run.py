@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
-from xcorr_app.gpu.im2win.kernels import KERNELS, form_for
+from xcorr_app.gpu.im2win.kernels import WHY_NOT, form_for
 from xcorr_app.gpu.im2win.launches import (
     add_segments_launch,
     basic_launch,
@@ -23,7 +23,7 @@ from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.memory import with_second_try
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
 
-FORMS = tuple(KERNELS)
+FORMS = tuple(WHY_NOT)
 
 WINDOW_BYTES = 2**30
 """Memory of the window tensor of a part, in bytes: enough blocks to fill a device, for most problems."""

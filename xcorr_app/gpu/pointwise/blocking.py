@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.pointwise.blocking_options import MACROS, BlockingOptions
+from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
 from xcorr_app.gpu.pointwise.mix import LOG2_TO_DENSITY
 from xcorr_app.gpu.pointwise.planner import plan_pointwise, shared_for
 from xcorr_app.gpu.pointwise.problem import MAX_ELEMENTS, PointwiseProblem
-from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
+from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 _ROWS_BEYOND = 128
@@ -22,8 +22,6 @@ _ROWS_BEYOND = 128
 _CHANNELS_STAGED = 16
 """Channels between two barriers that `dynamic_launch` aims at."""
 _MAX_ROUNDS = 4
-BLOCKING_TUNABLES = frozenset((*MACROS.values(), "REGISTER_STAGING"))
-"""What a caller may set, as `BlockingOptions` explains it."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,6 @@ def dynamic_launch(
 ) -> Launch:
     """Return the launch of dynamic blocking, cut as the planner says."""
     _check_elements(problem)
-    refuse_unknown("blocking", tuning or (), BLOCKING_TUNABLES)
     options = BlockingOptions.of(tuning or {})
     plan = plan_pointwise(problem.filters, problem.channels, problem.pixels, limits, options)
     count, groups, first = plan.channel_count, plan.lane_groups, plan.layout == "L1"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.pointwise import blocking, mix
 from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS
 from xcorr_app.gpu.pointwise.problem import MAX_ELEMENTS, PointwiseProblem
-from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.launch import Launch, ceil_div
 from xcorr_app.gpu.runtime.limits import H200, DeviceLimits
 
@@ -19,59 +17,14 @@ in all 19 layers of `ablation_pointwise.json` with more than 64 channels (three 
 _MAX_PIXELS = 2**36
 """Of a launch of `mix`, each counted once for four of its results: blocks are at most 2^31, of 64 pixels or more."""
 
-Tuning = Mapping[str, int] | None
 
-
-@dataclass(frozen=True)
-class MixingTask:
-    """What the table is asked.
-
-    Attributes
-    ----------
-    problem : PointwiseProblem
-        Of a part.
-    alignment : int
-        Power of two that divides the addresses of stack and result, in bytes.
-    """
-
-    problem: PointwiseProblem
-    alignment: int = 16
-
-
-def _why_not_mix(task: MixingTask, _: DeviceLimits) -> str | None:
-    p = task.problem
+def _why_not_mix(p: PointwiseProblem) -> str | None:
     few = max(p.channels, p.filters) <= MIX_CHANNELS
     return None if few else f"mix computes up to {MIX_CHANNELS} channels, not {p.channels} to {p.filters}"
 
 
-def _mix_launch(task: MixingTask, _: DeviceLimits, tuning: Tuning = None) -> Launch:
-    return mix.mix_launch(task.problem, alignment=task.alignment, tuning=tuning)
-
-
-def _blocking_launch(task: MixingTask, limits: DeviceLimits, tuning: Tuning = None) -> Launch:
-    return blocking.dynamic_launch(task.problem, limits, tuning=tuning)
-
-
-KERNELS: Mapping[str, KernelEntry[MixingTask]] = {
-    entry.name: entry
-    for entry in (
-        KernelEntry(
-            "mix",
-            ("pointwise/mix",),
-            _why_not_mix,
-            _mix_launch,
-            tunables=mix.TUNABLES,
-        ),
-        KernelEntry(
-            "blocking",
-            ("pointwise/pointwise",),
-            lambda *_: None,
-            _blocking_launch,
-            tunables=blocking.BLOCKING_TUNABLES,
-        ),
-    )
-}
-"""By the name under which a user asks for it."""
+WHY_NOT: Mapping[str, Callable[[PointwiseProblem], str | None]] = {"mix": _why_not_mix, "blocking": lambda _: None}
+"""By the name under which a user asks for it: why it does not take a problem; None where it does."""
 
 
 def kernel_for(problem: PointwiseProblem) -> str | None:
@@ -108,13 +61,13 @@ def pointwise_launch(
     *,
     alignment: int = 16,
     limits: DeviceLimits = H200,
-    tuning: Tuning = None,
+    tuning: Mapping[str, int] | None = None,
 ) -> Launch:
-    """Choose grid and defines of a kernel of the table; of ``"auto"`` that of `kernel_for`, else `blocking`."""
-    task = MixingTask(problem, alignment)
+    """Choose grid and defines of a kernel; of ``"auto"`` that of `kernel_for`, else `blocking`, which has tunables."""
     if kernel == "auto":
         kernel = kernel_for(problem) or "blocking"
-    if kernel not in KERNELS:
-        raise ArgumentError(f"unknown pointwise kernel {kernel!r}; choose from auto, {', '.join(KERNELS)}")
-    launch: Launch = KERNELS[kernel].launch(task, limits, tuning)
-    return launch
+    if kernel not in WHY_NOT:
+        raise ArgumentError(f"unknown pointwise kernel {kernel!r}; choose from auto, {', '.join(WHY_NOT)}")
+    if kernel == "mix":
+        return mix.mix_launch(problem, alignment=alignment)
+    return blocking.dynamic_launch(problem, limits, tuning=tuning)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
-from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
+from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 
 MIX_CHANNELS = 32
 """Most channels, of either side, of the streaming form: a thread holds a pixel's results in registers."""
@@ -20,9 +19,6 @@ LOG2_TO_DENSITY = -math.log10(2.0)
 
 EXACT_CHANNELS = 8
 """Up to so many channels on both sides integer results are summed in double, as on the CPU: memory is slower still."""
-
-TUNABLES = frozenset(("THREADS", "MIN_BLOCKS", "PIXELS", "VECTOR", "FILTERS", "LOADS", "UNROLL"))
-"""Macros that a caller may set; the last four for planes."""
 
 _THREADS = 128
 _VECTOR_BYTES, _MAX_VECTOR = 16, 8
@@ -47,13 +43,12 @@ def sums_in_double(problem: PointwiseProblem) -> bool:
     return few and problem.result_type != "float32" and not problem.density
 
 
-def mix_launch(problem: PointwiseProblem, *, alignment: int = 16, tuning: Mapping[str, int] | None = None) -> Launch:
+def mix_launch(problem: PointwiseProblem, *, alignment: int = 16) -> Launch:
     """Choose grid and defines of the streaming form."""
     if max(problem.channels, problem.filters) > MIX_CHANNELS:
         raise ArgumentError(f"mix computes up to {MIX_CHANNELS} channels, not {problem.channels} to {problem.filters}")
-    refuse_unknown("mix", tuning or (), TUNABLES)
-    chosen = _interleaved(problem, alignment) if problem.interleaved else _planar(problem, alignment, tuning or {})
-    chosen = {"THREADS": _THREADS, **chosen, **(tuning or {})}
+    chosen = _interleaved(problem, alignment) if problem.interleaved else _planar(problem, alignment)
+    chosen = {"THREADS": _THREADS, **chosen}
     defines: dict[str, str | int] = {
         **problem.macros(),
         "SUM_TYPE": "double" if sums_in_double(problem) else "float",
@@ -90,7 +85,7 @@ def mixing_argument(matrix: npt.NDArray[Any], problem: PointwiseProblem, launch:
     return packed
 
 
-def _planar(problem: PointwiseProblem, alignment: int, tuning: Mapping[str, int]) -> dict[str, int]:
+def _planar(problem: PointwiseProblem, alignment: int) -> dict[str, int]:
     """Vectors as wide as memory and alignment allow, then pixels to keep memory busy, then filters that fit."""
     words = 2 if sums_in_double(problem) else 1
     widest = min(_MAX_VECTOR, _VECTOR_BYTES // max(problem.image_bytes, problem.result_bytes))
@@ -113,7 +108,6 @@ def _planar(problem: PointwiseProblem, alignment: int, tuning: Mapping[str, int]
         pixels *= 2
     while filters * pixels * words > _MAX_SUMS[words]:
         filters = ceil_div(filters, 2)
-    pixels, filters = tuning.get("PIXELS", pixels), tuning.get("FILTERS", filters)
     sums = filters * pixels * words
     vector = min(vector, pixels)
     loads = _MAX_LOADS if sums <= 64 and pixels * problem.image_bytes <= 16 else _MAX_LOADS // 2

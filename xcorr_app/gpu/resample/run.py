@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from xcorr_app.gpu.runtime.placement import current_device, on_device_of
 from xcorr_app.gpu.runtime.types import name_of
 
 _WHAT = "Moved frames"
-_Macros = tuple[tuple[str, int], ...]
 
 
 def translate_on_device(
@@ -29,30 +27,26 @@ def translate_on_device(
     outside: float | None = None,
     out: Any = None,
     counts: bool = False,
-    tuning: Mapping[str, int] | None = None,
 ) -> tuple[Any, Any]:
     """Move every frame (T, Y, X) by its shift (T, 2), in host or device memory.
 
     Returns the moved stack, and the number of clipped pixels of each frame on the device: None where none can be, or
-    where they are not counted. What lies outside is `outside`, or the frame's edge. `tuning` sets macros of the launch.
+    where they are not counted. What lies outside is `outside`, or the frame's edge.
     """
     height, width = frames.shape[1:]
     fills = outside is not None
     problem = TranslationProblem((height, width), frames.shape[0], name_of(frames.dtype), method, fills, counts)
     filling = pixel_bytes(outside, frames.dtype) if outside is not None else b""
-    macros = tuple(sorted(tuning.items())) if tuning else ()
     with on_device_of(frames, out):
         # What fails has written nothing that a second try would not write again.
-        return with_second_try(_translated, problem, frames, shifts, filling, out, macros, what=_WHAT)
+        return with_second_try(_translated, problem, frames, shifts, filling, out, what=_WHAT)
 
 
-def _translated(
-    problem: TranslationProblem, frames: Any, shifts: Any, outside: bytes, out: Any, macros: _Macros
-) -> tuple[Any, Any]:
+def _translated(problem: TranslationProblem, frames: Any, shifts: Any, outside: bytes, out: Any) -> tuple[Any, Any]:
     cupy = sys.modules["cupy"]  # whose arrays these are
     source = frames if frames.flags.c_contiguous else cupy.ascontiguousarray(frames)
     result = out if out is not None and out.flags.c_contiguous else cupy.empty(frames.shape, frames.dtype)
-    launch, argument = _prepared(current_device(), problem, alignment_of(address_of(result)), outside, macros)
+    launch, argument = _prepared(current_device(), problem, alignment_of(address_of(result)), outside)
     clipped = cupy.zeros(problem.count, np.uint64) if problem.counts and problem.overshoots else None
     count = null_pointer() if clipped is None else clipped
     launch(source, result, count, cupy.asarray(shifts, np.float64, "C"), last=(argument,))
@@ -63,8 +57,6 @@ def _translated(
 
 
 @functools.lru_cache(maxsize=256)
-def _prepared(
-    device: int, problem: TranslationProblem, alignment: int, outside: bytes, macros: _Macros
-) -> tuple[BoundLaunch, Any]:
-    launch = translation_launch(problem, device_limits(device), alignment=alignment, tuning=dict(macros))
+def _prepared(device: int, problem: TranslationProblem, alignment: int, outside: bytes) -> tuple[BoundLaunch, Any]:
+    launch = translation_launch(problem, device_limits(device), alignment=alignment)
     return bound(launch, ()), as_struct(translation_argument(problem, launch, outside))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,11 +9,8 @@ import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.resample.problem import COPIED, PIXEL_TYPES, TranslationProblem, largest_piece, sum_type
-from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
+from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
-
-TUNABLES = frozenset(("COLUMNS", "ROWS", "THREADS", "BLOCKS"))
-"""Macros that a caller may set, and ROWS, those of a thread's strip."""
 
 _COLUMNS = {1: 8, 2: 8, 4: 4, 8: 2}
 """Neighbouring pixels of a thread by their bytes: 16 bytes, so that a warp reads and writes whole lines."""
@@ -31,7 +27,6 @@ def translation_launch(
     device: DeviceLimits | None = None,
     *,
     alignment: int = 16,
-    tuning: Mapping[str, int] | None = None,
 ) -> Launch:
     """Choose grid and defines; `alignment` is that of the result's address in bytes.
 
@@ -41,19 +36,13 @@ def translation_launch(
     >>> launch.defines["COLUMNS"], launch.defines["STORE_BYTES"], launch.extra[2]
     (8, 16, 32)
     """
-    device, tuning = device or DeviceLimits(), tuning or {}
-    refuse_unknown("translate", tuning, TUNABLES)
     taps, size = problem.taps, problem.itemsize
     height, width = problem.frame_shape
-    columns = tuning.get("COLUMNS", min(_COLUMNS[size], 4 if taps == 8 else 8))
-    if columns < 1 or columns & (columns - 1):
-        raise ArgumentError(f"COLUMNS must be a power of two, not {columns}")
+    columns = min(_COLUMNS[size], 4 if taps == 8 else 8)
     groups = ceil_div(width, columns)
-    rows = tuning.get("ROWS", _rows(problem, groups, device))
-    if rows < 1:
-        raise ArgumentError(f"ROWS must be at least 1, not {rows}")
+    rows = _rows(problem, groups, device or DeviceLimits())
     of_a_frame = groups * ceil_div(height, rows)
-    threads = tuning.get("THREADS", min(128, ceil_div(of_a_frame, WARP) * WARP))
+    threads = min(128, ceil_div(of_a_frame, WARP) * WARP)
     blocks = ceil_div(of_a_frame, threads)
     if problem.count * blocks > _MAX_BLOCKS or blocks * threads > _MAX_BLOCKS:
         raise ArgumentError(f"{problem} is more than one launch can have")
@@ -66,7 +55,6 @@ def translation_launch(
         "STORE_BYTES": largest_piece(16, columns * size, width * size, alignment),
         "COUNTS": int(counts),
         "THREADS": threads,
-        **{name: tuning[name] for name in ("BLOCKS",) if name in tuning},
     }
     shared_bytes = 2 * (16 + 8 * taps)
     extra = (groups, blocks, rows)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +13,11 @@ import numpy.typing as npt
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.resample.problem import COPIED, PIXEL_TYPES, pixel_bytes, sum_type
 from xcorr_app.gpu.runtime.binder import BoundLaunch, as_struct, bound, null_pointer
-from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
+from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits, device_limits
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
 from xcorr_app.gpu.runtime.types import name_of
 
-TUNABLES = frozenset(("ROWS", "THREADS"))
-"""THREADS of a block, and ROWS, those of a thread's strip."""
 NODES = 4
 """Coefficients along an axis that a place depends on."""
 
@@ -86,9 +83,7 @@ class FieldSplines:
         return FieldSplines(self.coefficients[frames], self.starts, self.weights)
 
 
-def warp_launch(
-    problem: WarpProblem, device: DeviceLimits | None = None, *, tuning: Mapping[str, int] | None = None
-) -> Launch:
+def warp_launch(problem: WarpProblem, device: DeviceLimits | None = None) -> Launch:
     """Choose grid and defines.
 
     Examples
@@ -96,14 +91,10 @@ def warp_launch(
     >>> warp_launch(WarpProblem((512, 512), 512)).defines["TAPS"]
     2
     """
-    device, tuning = device or DeviceLimits(), tuning or {}
-    refuse_unknown("warp_frames", tuning, TUNABLES)
     height, width = problem.frame_shape
-    rows = tuning.get("ROWS", _rows(problem, device))
-    if rows < 1:
-        raise ArgumentError(f"ROWS must be at least 1, not {rows}")
+    rows = _rows(problem, device or DeviceLimits())
     of_a_frame = width * ceil_div(height, rows)
-    threads = tuning.get("THREADS", min(128, ceil_div(of_a_frame, WARP) * WARP))
+    threads = min(128, ceil_div(of_a_frame, WARP) * WARP)
     blocks = ceil_div(of_a_frame, threads)
     if problem.count * blocks > _MAX_BLOCKS or blocks * threads > _MAX_BLOCKS:
         raise ArgumentError(f"{problem} is more than one launch can have")
@@ -138,7 +129,6 @@ def warp_on_device(
     *,
     outside: float | None = None,
     out: Any = None,
-    tuning: Mapping[str, int] | None = None,
 ) -> Any:
     """See frames (T, Y, X) through matrices (T, 2, 3), from places of the result to places of the frame, or fields.
 
@@ -153,11 +143,10 @@ def warp_on_device(
     if name_of(source.dtype) != problem.source_dtype:
         raise ArgumentError(f"{method} of {problem.dtype} reads {problem.source_dtype}, not {source.dtype}")
     filling = pixel_bytes(outside, dtype) if outside is not None else b""
-    macros = tuple(sorted(tuning.items())) if tuning else ()
     with on_device_of(source):
         given = source if source.flags.c_contiguous else cupy.ascontiguousarray(source)
         result = cupy.empty(given.shape, dtype) if out is None else out
-        launch, argument = _prepared(current_device(), problem, filling, macros)
+        launch, argument = _prepared(current_device(), problem, filling)
         nothing = null_pointer()
         arrays = [nothing] * 6
         if isinstance(motion, FieldSplines):
@@ -171,10 +160,8 @@ def warp_on_device(
 
 
 @functools.lru_cache(maxsize=64)
-def _prepared(
-    device: int, problem: WarpProblem, outside: bytes, macros: tuple[tuple[str, int], ...]
-) -> tuple[BoundLaunch, Any]:
-    launch = warp_launch(problem, device_limits(device), tuning=dict(macros))
+def _prepared(device: int, problem: WarpProblem, outside: bytes) -> tuple[BoundLaunch, Any]:
+    launch = warp_launch(problem, device_limits(device))
     return bound(launch, ()), as_struct(warp_argument(problem, launch, outside))
 
 

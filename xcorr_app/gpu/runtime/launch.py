@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-
-from xcorr_app.errors import ArgumentError
 
 WARP = 32
 
@@ -32,12 +30,6 @@ def busy_segments(parts: int, slots: int, most: int) -> int:
         return math.ceil(share) / share * (1 + 0.01 * segments)
 
     return min(range(1, max(1, min(most, 64)) + 1), key=cost)
-
-
-def refuse_unknown(kernel: str, tuning: Iterable[str], known: Iterable[str]) -> None:
-    """Raise ArgumentError where the tunables of a kernel hold a name that it does not know."""
-    if unknown := set(tuning) - set(known):
-        raise ArgumentError(f"{kernel} has no tunable {', '.join(sorted(unknown))}")
 
 
 @dataclass(frozen=True)

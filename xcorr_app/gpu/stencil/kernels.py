@@ -1,25 +1,14 @@
-"""Every filter kernel: what it takes, how it is launched, and where it comes from."""
+"""Every filter kernel by name, and what it takes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from xcorr_app.gpu.runtime.kernel_table import KernelEntry
-from xcorr_app.gpu.runtime.launch import Launch
-from xcorr_app.gpu.runtime.limits import DeviceLimits
-from xcorr_app.gpu.stencil import reuse, separable, sliding
-from xcorr_app.gpu.stencil.cosine_series import (
-    EXACT_TOLERANCE,
-    MIN_RADIUS,
-    TOLERANCE,
-    gaussian_radius,
-    gaussian_series,
-    start_table,
-)
+from xcorr_app.gpu.stencil import reuse
+from xcorr_app.gpu.stencil.cosine_series import MIN_RADIUS, gaussian_radius
 from xcorr_app.gpu.stencil.problem import FilterProblem
-from xcorr_app.gpu.stencil.separable import MAX_TERMS, SeparableProblem, Vector
+from xcorr_app.gpu.stencil.separable import MAX_TERMS, Vector, fits_one_pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,40 +46,20 @@ class FilterTask:
         """Type of the images as kernels that sum in the images' type take them."""
         return "float64" if self.double_sums else self.image_type
 
-    @property
-    def separable(self) -> SeparableProblem:
-        """The same sizes with the number of terms."""
-        p = self.problem
-        return SeparableProblem(
-            p.image_shape, p.filter_shape, p.count, p.boundary, p.origin, min(max(1, len(self.terms)), MAX_TERMS)
-        )
+
+def _of_reuse(name: str) -> Callable[[FilterTask], str | None]:
+    return lambda task: reuse.why_not(name, task.problem, is_double=task.is_double)
 
 
-def _reuse(name: str) -> KernelEntry[FilterTask]:
-    def accepts(task: FilterTask, _: DeviceLimits) -> str | None:
-        return reuse.why_not(name, task.problem, is_double=task.is_double)
-
-    def launch(task: FilterTask, limits: DeviceLimits, tuning: Mapping[str, int] | None = None) -> Launch:
-        types: Any = {"image_type": task.image_type, "result_type": task.result_type, "double_sums": task.double_sums}
-        return reuse.filter_launch(task.problem, name, **types, device=limits, tuning=tuning)
-
-    return KernelEntry(name, (f"stencil/{name}",), accepts, launch, tunables=reuse.TUNABLES[name])
-
-
-def _why_not_separable(task: FilterTask, _: DeviceLimits) -> str | None:
+def _why_not_separable(task: FilterTask) -> str | None:
     if not 0 < len(task.terms) <= MAX_TERMS:
         return "needs taps of rank 1 or 2"
-    if not separable.fits_one_pass(task.problem.filter_shape, task.summed_type):
+    if not fits_one_pass(task.problem.filter_shape, task.summed_type):
         return f"taps of shape {task.problem.filter_shape} are too long for one pass over {task.summed_type}"
     return None
 
 
-def _separable_launch(task: FilterTask, limits: DeviceLimits, tuning: Mapping[str, int] | None = None) -> Launch:
-    types: Any = {"image_type": task.summed_type, "result_type": task.result_type}
-    return separable.separable_launch(task.separable, **types, device=limits, tuning=tuning)
-
-
-def _why_not_sliding(task: FilterTask, _: DeviceLimits) -> str | None:
+def _why_not_sliding(task: FilterTask) -> str | None:
     if task.sigmas is None or any(task.problem.origin) or task.problem.boundary == "valid":
         return "sliding sums are for centred Gaussians of integers or float32, and for boundaries but 'valid'"
     if min(map(gaussian_radius, task.sigmas)) < MIN_RADIUS:
@@ -98,37 +67,9 @@ def _why_not_sliding(task: FilterTask, _: DeviceLimits) -> str | None:
     return None
 
 
-def _sliding_launch(task: FilterTask, limits: DeviceLimits, tuning: Mapping[str, int] | None = None) -> Launch:
-    """Return the first of the two passes, over the columns."""
-    sum_type = sliding.sum_type_for(task.result_type)
-    series = gaussian_series((task.sigmas or (0.0, 0.0))[0], EXACT_TOLERANCE if sum_type == "double" else TOLERANCE)
-    problem = sliding.SlidingPass(task.problem.image_shape, task.problem.count, task.problem.boundary)
-    rows = sliding.segment_rows(problem, series, sum_type=sum_type, device=limits)
-    table = start_table(series, problem.image_shape[0], rows, problem.boundary)
-    types: Any = {"image_type": task.image_type, "sum_type": sum_type}
-    return sliding.sliding_launch(problem, series, table, rows, **types, tuning=tuning)
-
-
-KERNELS: Mapping[str, KernelEntry[FilterTask]] = {
-    entry.name: entry
-    for entry in (
-        _reuse("reuse"),
-        _reuse("reuse_wide"),
-        _reuse("exchange"),
-        KernelEntry(
-            "separable",
-            ("stencil/separable",),
-            _why_not_separable,
-            _separable_launch,
-            tunables=separable.TUNABLES,
-        ),
-        KernelEntry(
-            "sliding",
-            ("stencil/sliding",),
-            _why_not_sliding,
-            _sliding_launch,
-            tunables=sliding.TUNABLES,
-        ),
-    )
+WHY_NOT: Mapping[str, Callable[[FilterTask], str | None]] = {
+    **{name: _of_reuse(name) for name in reuse.FILTER_KERNELS},
+    "separable": _why_not_separable,
+    "sliding": _why_not_sliding,
 }
-"""By the name under which a user asks for it."""
+"""Every kernel by the name under which a user asks for it, and why it does not take a task; None where it does."""

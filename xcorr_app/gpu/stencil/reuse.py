@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
+from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.stencil import exchange
 from xcorr_app.gpu.stencil.problem import FILTER_TYPES, LARGEST_FILTER, FilterProblem, check_types
@@ -46,12 +46,6 @@ _TUNING: Mapping[str, Mapping[str, int]] = {
     "reuse_wide": {"WARPS": 4},
     "exchange": exchange.PUBLISHED,
 }
-TUNABLES: Mapping[str, frozenset[str]] = {
-    "reuse": frozenset(("WARPS", "ROWS_AHEAD", "BATCH_ROWS", "COLUMNS", "GROUPS", "BLOCKS", "BLOCK_ROWS", "CENTRE")),
-    "reuse_wide": frozenset(("WARPS", "ROWS_AHEAD", "COLUMNS", "ROWS", "CHUNK", "BLOCKS", "FLUSH_ROWS", "CENTRE")),
-    "exchange": frozenset((*exchange.PUBLISHED, "RUN_TIME_INDEX")),
-}
-"""Macros of each kernel that a caller may set; BLOCK_ROWS is the number of rows of a warp."""
 _BLOCK_ROWS = (128, 64, 32)
 _MIN_SUMS = 6
 """Rows of sums of a warp, whatever the tuning."""
@@ -98,7 +92,6 @@ def filter_launch(
     counts = clips and np.dtype(result_type).kind != "f"
     shape = _shape_of(kernel, problem, image_type, device or DeviceLimits(), is_double=is_double, counts=counts)
     chosen = {**_TUNING[kernel], **shape}
-    refuse_unknown(kernel, tuning or (), TUNABLES[kernel])
     chosen |= tuning or {}
     rows = chosen["ROWS"] if kernel == "reuse_wide" else chosen.pop("BLOCK_ROWS")
     if kernel == "reuse":

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
+from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.stencil.problem import FILTER_TYPES, FilterProblem, check_types, stays_in_range
 from xcorr_app.gpu.stencil.reuse import whole_waves
@@ -21,8 +21,6 @@ LARGEST_LENGTH = 129
 
 Vector = npt.NDArray[np.float64]
 
-TUNABLES = frozenset(("WARPS", "BLOCKS", "LANE_COLUMNS", "ROW_SUMS", "ROW_PARTS", "BLOCK_ROWS", "APART", "TOGETHER"))
-"""Macros that a caller may set; BLOCK_ROWS is the number of rows of a warp."""
 _ROLLING_REGISTERS = 136
 """Most registers of a lane for rolling sums."""
 _OVERHEAD_OF_NARROW = {4: 1.0, 2: 1.1, 1: 1.3}
@@ -83,10 +81,8 @@ def separable_launch(
     if not fits_one_pass(problem.filter_shape, image_type):
         raise ArgumentError(f"taps of shape {problem.filter_shape} are too long for one pass over {image_type}")
     device = device or DeviceLimits()
-    chosen = _tuning_of(problem, image_type)
-    refuse_unknown("separable", tuning or (), TUNABLES)
-    chosen |= tuning or {}
-    rows = chosen.pop("BLOCK_ROWS", 0) or _block_rows(problem, chosen, device)
+    chosen = {**_tuning_of(problem, image_type), **(tuning or {})}
+    rows = _block_rows(problem, chosen, device)
     is_double = image_type == "float64"
     warp_bytes = _warp_bytes(problem, chosen, is_double)
     defines: dict[str, str | int] = {

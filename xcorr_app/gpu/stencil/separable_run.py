@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from xcorr_app.errors import ArgumentError
@@ -34,7 +34,6 @@ def prepare_separable(
     result_type: str,
     outside: float = 0.0,
     kernel: str = "auto",
-    tuning: Mapping[str, int] | None = None,
 ) -> Callable[[Any, Any, Any], None]:
     """Choose and compile for the current device, so that every further call costs a launch.
 
@@ -46,10 +45,9 @@ def prepare_separable(
     if kernel == "two_passes" or not fits_one_pass(problem.filter_shape, image_type):
         return lambda images, out, clipped: two_passes(_dense(images), terms, problem, outside, out, clipped)
     value = outside if problem.boundary == "constant" else None
-    macros = tuple(sorted((tuning or {}).items()))
     values = as_struct(terms_argument(terms, value or 0.0, image_type))
     clips = not never_clips(terms, image_type, result_type, value)
-    parts = _bound_parts(current_device(), problem, image_type, result_type, clips, macros)
+    parts = _bound_parts(current_device(), problem, image_type, result_type, clips)
     return over_parts(problem, parts, values)
 
 
@@ -64,10 +62,9 @@ def _bound_parts(
     image_type: str,
     result_type: str,
     clips: bool,
-    macros: tuple[tuple[str, int], ...],
 ) -> tuple[BoundPart, ...]:
     """Choose and compile once for a problem: that takes longer than a launch."""
     options: dict[str, Any] = {"image_type": image_type, "result_type": result_type, "clips": clips}
-    options |= {"device": device_limits(device), "tuning": dict(macros)}
-    launches = ((image, separable_launch(part, **options)) for image, part in problem.parts())
+    limits = device_limits(device)
+    launches = ((image, separable_launch(part, **options, device=limits)) for image, part in problem.parts())
     return tuple(BoundPart(image, BoundLaunch.of(launch, launch.extra)) for image, launch in launches)

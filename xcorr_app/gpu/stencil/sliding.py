@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
+from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 from xcorr_app.gpu.stencil.cosine_series import CosineSeries, StartTable
@@ -20,10 +19,7 @@ SLIDING_BOUNDARIES = ("reflect", "mirror", "nearest", "wrap", "constant")
 """What lies outside an image, with the names of `scipy.ndimage`."""
 
 TUNING: dict[str, int] = {"WARPS": 4, "BLOCKS": 4, "CHUNK": 16, "START_FLUSH": 128}
-"""Macros of the kernel and their values."""
-
-TUNABLES = frozenset((*TUNING, "START_CHUNK", "EXACT_TERMS"))
-"""All of them: the last two have defaults in the kernel, and the last one is for sums in float."""
+"""Macros of the kernel and their values: CHUNK divides a warp, START_FLUSH is a multiple of one."""
 
 _LARGEST_INDEX = 2**31 - 2**16  # room for the last block's surplus warps
 _WARPS_TO_FILL = 16  # of each multiprocessor
@@ -102,7 +98,6 @@ def sliding_launch(
     image_type: str = "float32",
     result_type: str = "float32",
     sum_type: str = "double",
-    tuning: Mapping[str, int] | None = None,
 ) -> Launch:
     """Choose grid and defines of one pass.
 
@@ -114,13 +109,7 @@ def sliding_launch(
     >>> launch.blocks * launch.threads == 64 * 1024
     True
     """
-    refuse_unknown("sliding", tuning or (), TUNABLES)
-    chosen = {**TUNING, **_fewer_registers(problem, series, sum_type), **(tuning or {})}
-    chunk, flush = chosen["CHUNK"], chosen["START_FLUSH"]
-    if chunk < 2 or WARP % chunk or flush % WARP or 8 % chosen.get("START_CHUNK", 1):
-        raise ArgumentError(
-            f"CHUNK must divide {WARP}, START_CHUNK 8, and START_FLUSH be a multiple of {WARP}: {chosen}"
-        )
+    chosen = {**TUNING, **_fewer_registers(problem, series, sum_type)}
     defines: dict[str, str | int] = {
         "IMAGE_TYPE": INPUT_TYPES[image_type],
         "RESULT_TYPE": INPUT_TYPES[result_type],

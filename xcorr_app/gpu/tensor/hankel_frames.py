@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.runtime.launch import Launch, ceil_div, refuse_unknown
+from xcorr_app.gpu.runtime.launch import Launch, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 from xcorr_app.gpu.tensor.hankel import moving_is_left
@@ -69,7 +69,6 @@ def frames_launch(
         frame_shape, one_shape = one_shape, frame_shape
     rows, columns = problem.plane_shape
     macros = {**_TUNING, **_tile(rows, columns, tuning or {})}
-    refuse_unknown("hankel_frames", tuning or (), (*macros, "SEGMENTS"))
     macros |= tuning or {}
     asked = macros.pop("SEGMENTS", 0)
     tiles_y, tiles_x = ceil_div(rows, macros["N_TILES"]), ceil_div(columns, 8 * macros["EX_TILES"])

@@ -36,11 +36,6 @@ def stands_still(found: Residual) -> bool:
     return max(_MIN_SHARE, _DEVIATIONS * found.static_chance, _OF_REST * found.share) < found.static < np.inf
 
 
-def has_pattern(found: Residual, shifts: NDArray[np.float64]) -> bool:
-    """Whether something stands still while the scene moves."""
-    return moves(shifts) and stands_still(found)
-
-
 def in_turns(
     stack: Array, shifts: NDArray[np.float64], settings: Settings, measure: Trial
 ) -> NDArray[np.float64] | None:

@@ -26,7 +26,6 @@ from xcorr_app.registration.pattern.one_layer import Residual, left_over, residu
 from xcorr_app.registration.pattern.pair_layers import over_still_layer
 from xcorr_app.registration.pattern.pattern_search import (
     BINNED_FROM,
-    has_pattern,
     in_turns,
     moves,
     stands_still,
@@ -144,7 +143,7 @@ def without_pattern(
     fit, some = PatternFit(), spread(usable, _SAMPLED_FRAMES)
     if not (rest.is_little or _some_leave_nothing(frames, measured, settings)):
         images = taken(frames, some, replace(plain, roi=_middle(frames.shape)))
-        if has_pattern(left_over(images, measured.shifts[some]), measured.shifts[some]):
+        if moves(measured.shifts[some]) and stands_still(left_over(images, measured.shifts[some])):
             fit = _by_layers(frames, measured, plain, measure, many, None)
     # What does not bend the shifts of a few frames bends those of no other; of what crosses a scene pairs know no more.
     if fit.frames is not None or begin is None or near or (measured.occluded and few.joint is None):

@@ -18,7 +18,7 @@ from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
 
 _MIN_FRAMES = 4
 """Usable frames below which nobody can say which of them is unlike the others."""
-_FOUND_BY_CHANCE = 0.1
+FOUND_BY_CHANCE = 0.1
 """Share of the frames that may be found against a reference that shows nothing of them."""
 _NEXT_TO_IT, _SPREAD, _CANDIDATES = 4, 9, 3
 """Frames of the sample, and those of them that the others are compared with, one after the other."""
@@ -36,7 +36,7 @@ def other_reference(
         return None
     from_it = usable[::-1] if reference == "last" else usable
     others = from_it[1:]
-    if measured.valid(settings)[others].mean() > _FOUND_BY_CHANCE:
+    if measured.valid(settings)[others].mean() > FOUND_BY_CHANCE:
         return None
     # What resembles it at the edge of the window has gone farther, and is no other scene.
     gone = measured.on_edge & ~(measured.false_alarm > MAX_FALSE_ALARM)

@@ -18,6 +18,7 @@ from xcorr_app.registration.measuring.measured import ShiftColumns
 from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.measuring.placement import at_level, levels, moved
 from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers
+from xcorr_app.registration.reference.lone_reference import FOUND_BY_CHANCE
 from xcorr_app.registration.reference.stack_statistics import aligned_mean_of_others, mean_of_others
 from xcorr_app.registration.settings import Settings
 
@@ -27,9 +28,6 @@ _CONVERGED = 0.0005
 """The template is settled once no frame's shift changes by more than this, in pixels."""
 _FROM_EDGE = 2
 """Pixels inside the window that a shift must lie to be measured."""
-
-_BY_CHANCE = 0.1
-"""Share of the frames that may be trusted where a reference shows nothing of them."""
 
 _MAX_OFFSET = 0.05
 """Pixels by which the image that frames are brought to the level of may be displaced."""
@@ -150,7 +148,7 @@ def frames_to_average(measured: ShiftColumns, settings: Settings) -> NDArray[np.
     """
     trusted = measured.trusted(settings)
     inside = np.isfinite(measured.score) & ~measured.on_edge
-    return trusted if trusted.sum() >= max(2, _BY_CHANCE * inside.sum()) else inside
+    return trusted if trusted.sum() >= max(2, FOUND_BY_CHANCE * inside.sum()) else inside
 
 
 def _centre(shifts: NDArray[np.float64], window: ShiftWindow) -> NDArray[np.float64]:

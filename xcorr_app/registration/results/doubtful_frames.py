@@ -100,7 +100,8 @@ def _weighed(
     possible = known & ~(wrong >= 1)
     # A few that nothing speaks against, among many that are peaks by chance, may be so, too.
     sure = trusted & ((2 * trusted.sum() >= known.sum()) | (chance < _SURELY))
-    if known.any() and chance[known].mean() > 0.5:
+    # The sure ones count: those in doubt alone would fall in stacks that leave the window, where some are right.
+    if (chance - 0.5)[known].sum() > 0:
         # Frames of one scene meet another with peaks that move as they do: where fewer than half are expected to be
         # right, agreement of the others with each other makes none of them so, and these fall together.
         return sure * float(sure.sum() > 1), measured

@@ -139,7 +139,7 @@ class _Rings:
         for _ in range(_RINGS):
             t, y, x = (_beside(known) & ~known).nonzero()
             rows, columns = (
-                _mirrored(place[:, None] + side, size)
+                size - 1 - abs(size - 1 - abs(place[:, None] + side))  # mirrored at both ends
                 for place, side, size in zip((y, x), sides, hidden.shape[1:], strict=True)
             )
             counts = known[t[:, None], rows, columns]
@@ -185,8 +185,3 @@ def _finite(values: Array, counts: Array) -> Array:
 def _of_type(values: Array, frames: Array) -> Array:
     """Values as frames have them."""
     return (values if frames.dtype.kind == "f" else array_namespace(values).rint(values)).astype(frames.dtype)
-
-
-def _mirrored(index: Array, size: int) -> Array:
-    """Indices, those one beyond either end mirrored there."""
-    return size - 1 - abs(size - 1 - abs(index))
