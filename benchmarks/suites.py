@@ -5,10 +5,9 @@ from __future__ import annotations
 from benchmarks.ablation import correlation, im2win, pointwise, reuse
 from benchmarks.correlation.suite import CORRELATION
 from benchmarks.filters.suite import FILTERS
-from benchmarks.im2win.suite import IM2WIN
 from benchmarks.pointwise.suite import POINTWISE
 
-SUITES = {suite.name: suite for suite in (CORRELATION, FILTERS, IM2WIN, POINTWISE)}
+SUITES = {suite.name: suite for suite in (CORRELATION, FILTERS, POINTWISE)}
 """By the name of their command."""
 DOCUMENTS = {
     "correlation": correlation.SUITE,

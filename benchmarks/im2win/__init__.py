@@ -1,1 +1,1 @@
-"""``python -m benchmarks im2win``: convolution with banks of filters beside cuDNN, on twelve layers."""
+"""Layers, data and cuDNN of ``python -m benchmarks ablation --document im2win``."""

@@ -1,4 +1,4 @@
-"""The cases of ``python -m benchmarks im2win``: the twelve layers that Im2win was published with, batch 128.
+"""The twelve layers that Im2win was published with, batch 128.
 
 Source: "Im2win: An Efficient Convolution Paradigm on GPU", arXiv:2306.14316, table 3. The window transform is part of
 every time; its traffic is no part of the floor, which is images, filters and output once.

@@ -1,4 +1,4 @@
-"""The product's own contenders in ``python -m benchmarks im2win``: what ships, and each of its forms."""
+"""Im2win by the product, as what it is compared with is."""
 
 from __future__ import annotations
 
@@ -6,18 +6,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from benchmarks.harness.contender import Attempt, Contender, rotating
+from benchmarks.harness.contender import Attempt, rotating
 from benchmarks.im2win.cases import Im2winCase
 from benchmarks.im2win.data import Expected, LayerData
-from xcorr_app.gpu.im2win.run import FORMS, im2win_on_device
-
-
-def own_contenders(_: Im2winCase) -> Iterator[Contender]:
-    """Yield what the product can do a layer with."""
-    yield Contender("im2win_on_device", layer_attempts({}), choice="auto")
-    for form in FORMS:
-        if form != "im2win-basic":
-            yield Contender(f"kernel {form}", layer_attempts({"form": form}), choice=form)
+from xcorr_app.gpu.im2win.run import im2win_on_device
 
 
 def layer_attempts(options: dict[str, Any]) -> Callable[[Im2winCase, LayerData], Iterator[Attempt]]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from benchmarks.correlation.cases import Case
 from benchmarks.filters.cases import FilterCase
-from benchmarks.im2win.cases import Im2winCase
 from benchmarks.pointwise.cases import PointwiseCase
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.im2win.problem import Im2winProblem
 
 PLANES = (
     Case(name="one-to-one", problem=Problem.full_plane((9, 12), (9, 12))),
@@ -72,11 +70,6 @@ FILTERS = (
 OTHER_FILTERS = (
     small_filter("long gaussian", sigma=20.0, task="gaussian"),
     small_filter("one of many widths", rows=12, columns=12, group="widths"),
-)
-LAYERS = (
-    Im2winCase(name="stride 1", problem=Im2winProblem(3, 5, 12, 14, 70, 3, 3, 1)),
-    Im2winCase(name="stride 2", problem=Im2winProblem(2, 3, 23, 21, 9, 5, 4, 2)),
-    Im2winCase(name="one row", problem=Im2winProblem(1, 2, 3, 9, 4, 3, 3, 1)),
 )
 MIXTURES = (
     PointwiseCase(name="layer", images=3, channels=5, filters=7, side=9),

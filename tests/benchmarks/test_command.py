@@ -27,7 +27,7 @@ def no_gpu(monkeypatch):
     monkeypatch.setattr(record, "cuda_status", lambda: DeviceStatus(available=False, reason="no driver here"))
 
 
-COMMANDS = ("correlation", "filter", "im2win", "pointwise")
+COMMANDS = ("correlation", "filter", "pointwise")
 
 
 @pytest.mark.usefixtures("no_gpu")

@@ -15,7 +15,7 @@ from benchmarks.harness.fastest import memory_of
 from benchmarks.harness.record import has_torch
 from benchmarks.suites import SUITES
 from tests.benchmarks.runner import run_benchmarks
-from tests.benchmarks.small_cases import FILTERS, LAYERS, MIXTURES, OTHER_FILTERS, PEAKS, PLANES, REGISTRATIONS
+from tests.benchmarks.small_cases import FILTERS, MIXTURES, OTHER_FILTERS, PEAKS, PLANES, REGISTRATIONS
 from tests.device import NEEDS_DEVICE
 
 pytestmark = NEEDS_DEVICE
@@ -72,7 +72,6 @@ def _combined(case, data):
 
 SMALL = [
     *(("filter", case) for case in (*FILTERS, *OTHER_FILTERS)),
-    *(("im2win", case) for case in LAYERS),
     *(("pointwise", case) for case in MIXTURES),
 ]
 
@@ -109,7 +108,6 @@ def test_memory_is_that_of_the_result_at_least(cupy):
     [
         ("correlation", "one-to-one 32", 1),
         ("filter", "width 03", 1),
-        ("im2win", "layer 12", 1),
         ("pointwise", "batch 1: 512 -> 512, 14", 1),
     ],
 )

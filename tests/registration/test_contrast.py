@@ -54,17 +54,21 @@ def test_one_thing_that_outshines_the_scene_does_not_lead_it():
     )
 
 
-def test_light_that_moves_does_not_lead_faint_particles():
-    """Of a glow most of a tile's variance is a plane, which says little of where it lies."""
+@pytest.mark.parametrize(("brightness", "deviation", "seed"), [(50, 8, 4), (35, 12, 6), (25, 12, 5), (25, 12, 7)])
+def test_light_that_moves_does_not_lead_faint_particles(brightness, deviation, seed):
+    """Of a glow most of a tile's variance is a plane, which says little of where it lies.
+
+    Of fainter ones it is led 30 px away, or found by some frames alone: then it is open what the scene is.
+    """
     count, shape = 12, (155, 170)
     drift = np.stack([np.linspace(0, 3, count), np.linspace(0, -2, count)], axis=1)
     y, x = (np.arange(size) / shape[0] for size in shape)
-    stack = 50 * particles(drift, shape, 4)
+    stack = brightness * particles(drift, shape, seed)
     for t, frame in enumerate(stack):
         frame += 300 * np.exp(-((y[:, None] - 0.3 - 0.02 * t) ** 2 + (x - 0.4 - 0.01 * t) ** 2) / 0.1)
-    result = estimate_shifts((stack + noise(stack, 8)).astype(np.float32), "first", 38)
-    assert result.trusted.all()
-    np.testing.assert_allclose(result.shifts, -drift, atol=0.6)
+    result = estimate_shifts((stack + noise(stack, deviation, seed)).astype(np.float32), "first", 38)
+    assert result.trusted.all() or brightness < 50
+    assert np.abs(result.shifts + drift)[result.trusted].max(initial=0) < 0.6
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int32, np.float64])

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.measuring.measured import ShiftColumns, Trial, taken
+from xcorr_app.registration.measuring.measured import SAME_PEAK, ShiftColumns, Trial, taken
 from xcorr_app.registration.parts.tile_bins import binned, evenness
 from xcorr_app.registration.parts.tile_votes import MIN_VOTES, moved_by, smoothed, votes
 from xcorr_app.registration.reference.reference_names import by_frames, compares_neighbours
@@ -78,9 +78,10 @@ class BinnedFrames(FramesOver):
 
 def by_local_contrast(
     frames: Frames, reference: str | int | Array, settings: Settings, measure: Trial, measured: ShiftColumns
-) -> bool:
+) -> bool | None:
     """Whether the stack is better measured by local contrast; tried on a few frames spread over it.
 
+    None where both find another peak in most of them, and neither is surer, or what more of the picture shows.
     `measure` measures frames against a reference; `measured` are all frames as they are, without what moves otherwise.
     """
     is_open = settings.by_default and settings.engine in ("auto", "fft") and frames.count > 1
@@ -140,7 +141,10 @@ def by_local_contrast(
         if max(better, worse) >= MIN_VOTES and better != worse:
             return bool(better > worse)
     error = [float(np.median(sigma[rows].max(axis=1))) for sigma in (sigma, found.sigma)]
-    return error[1] < (_MAX_SIGMA_RATIO_APART if is_apart else _MAX_SIGMA_RATIO) * error[0]
+    if error[1] < (_MAX_SIGMA_RATIO_APART if is_apart else _MAX_SIGMA_RATIO) * error[0]:
+        return True
+    others = rows & apart & (off * pixels > SAME_PEAK).any(axis=1) & plain.trusted(trial)
+    return None if 2 * others.sum() > len(rows) else False
 
 
 def agree(one: ShiftColumns, other: ShiftColumns) -> NDArray[np.bool_]:

@@ -20,13 +20,12 @@ from xcorr_app.registration.light.even_light import EvenlyLitFrames
 from xcorr_app.registration.lighting import as_sure, evenly_lit, is_nearer
 from xcorr_app.registration.measuring.measured import SAME_PEAK, ShiftColumns, Trial
 from xcorr_app.registration.pattern.static_pattern import PatternFit, without_pattern
-from xcorr_app.registration.reference.earlier_frames import GivenFrames
 from xcorr_app.registration.reference.lone_reference import TEMPLATE, other_reference
 from xcorr_app.registration.reference.lone_reference import note as note_on_reference
 from xcorr_app.registration.reference.reference_names import by_frames
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.shading import UnshadedFrames, unshaded
-from xcorr_app.registration.stack.frames import Frames
+from xcorr_app.registration.stack.frames import Frames, PickedFrames
 from xcorr_app.registration.stack_measurement import Findings, StackMeasurement
 from xcorr_app.registration.weights import borders
 from xcorr_app.registration.weights.alternating import EvenedFrames, even_mosaic, evened_rows
@@ -134,8 +133,9 @@ def mosaic(series: Series) -> Series:
     if series.found.rest.leaves_nothing:
         return series
     sure = series.measured.valid(series.settings).sum()
-    even = even_mosaic(series.frames, series.measured)
-    return series.without(even, lambda after: bool(after.valid(series.settings).sum() >= sure))
+    return series.without(
+        even_mosaic(series.frames, series.measured), lambda after: bool(after.valid(series.settings).sum() >= sure)
+    )
 
 
 def still_shading(series: Series) -> Series:
@@ -173,9 +173,8 @@ def uneven_light(series: Series) -> Series:
     by_contrast = NOTE in series.found.notes
 
     def taken(after: ShiftColumns) -> bool:
-        if even is None or (by_contrast and not agree(before, after).mean() > 0.5):
-            return False
-        return as_sure(before, after) and is_nearer(even, before, after)
+        agrees = not by_contrast or agree(before, after).mean() > 0.5
+        return even is not None and bool(agrees) and as_sure(before, after) and is_nearer(even, before, after)
 
     return series.without(even, taken)
 
@@ -250,14 +249,15 @@ def departed_frames(series: Series) -> Series:
     jump, own = np.diff(measured.shifts[numbers], axis=0), measured.sigma[numbers] ** 2
     between, places = own[1:] + own[:-1] + SAME_PEAK**2, float(np.prod(by.window.shape))
     elsewhere = _by_chance(jump, between, places) & (low[1:] | low[:-1])
-    if not elsewhere.any() or settings.apart or measured.closure is not None or series.pattern.joint is not None:
+    is_pair = measured.usable.sum() == 2  # whose step is what was measured
+    if not elsewhere.any() or is_pair or settings.apart or measured.closure is not None or series.pattern.joint:
         return series
-    nobody, before = np.zeros_like(measured.usable), np.arange(measured.usable.size) - 1
-    steps = by.compare(GivenFrames(series.frames, by.settings, before), nobody, nobody)
-    steps.shifts[~steps.trusted(settings)] = np.nan
-    path, of_path = (
-        np.add.reduceat(each[: numbers[-1] + 1], numbers[:-1] + 1) for each in (steps.shifts, steps.sigma**2)
-    )
+    steps = np.full((2, measured.usable.size, 2), np.nan)
+    for t in 1 + numbers[0] + np.flatnonzero(np.repeat(elsewhere, np.diff(numbers))):
+        found = series.trial(PickedFrames(series.frames, (int(t) - 1, int(t))), "first", by.settings, tiles=False)
+        if found.usable.all() and found.trusted(settings)[1]:
+            steps[:, t] = found.shifts[1], found.sigma[1] ** 2
+    path, of_path = np.add.reduceat(steps[:, : numbers[-1] + 1], numbers[:-1] + 1, axis=1)
     elsewhere &= _by_chance(path - jump, of_path + between, places)
     part, explained = np.append(0, elsewhere.cumsum()), measured.score[numbers] ** 2
     evidence = np.bincount(part, explained / np.maximum(1 - explained, _OF_ITSELF))
@@ -268,8 +268,7 @@ def departed_frames(series: Series) -> Series:
 
 def _by_chance(difference: NDArray[np.float64], variance: NDArray[np.float64], places: float) -> NDArray[np.bool_]:
     """Whether differences (n, 2) of such variances are less likely than those of a peak anywhere among `places`."""
-    likelihood = -(difference**2 / variance + np.log(2 * np.pi * variance)).sum(axis=1) / 2
-    return np.asarray(likelihood < -np.log(places))
+    return np.asarray((difference**2 / variance + np.log(2 * np.pi * variance)).sum(axis=1) > 2 * np.log(places))
 
 
 def _with_all_parts(series: Series) -> Series:

@@ -21,7 +21,7 @@ from xcorr_app.registration.reference.strategies import measured_against
 from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.stack.frames import ArrayFrames, Frames
 from xcorr_app.registration.stack.passes import Pass, Progress
-from xcorr_app.registration.stack.prefilter import Contrast
+from xcorr_app.registration.stack.prefilter import DEFAULT_SIGMA, Contrast
 
 Verify = Literal["auto", "all", "none"] | int
 
@@ -89,11 +89,17 @@ class StackMeasurement:
         measured, described, notes = measured_against(job, reference, self.verified, self.begin)
         rest = residual_of(frames, measured, settings)
         # What frames look like once they are moved says more than a trial, unless a few bright things are most of that.
-        # An image of the user's is none of them.
-        if by_frames(reference) and rest.leaves_nothing and masks.most_tell(measured.tiles):
+        # An image of the user's is none of them. A peak broader than any of local contrast may hide these.
+        if (
+            by_frames(reference)
+            and rest.leaves_nothing
+            and masks.most_tell(measured.tiles)
+            and np.median(np.nan_to_num(measured.narrowness, nan=1.0)) > np.sqrt(0.5) / DEFAULT_SIGMA
+        ):
             return Findings(measured, job, described, notes, rest)
-        trial = partial(self.trial, whole=True)
-        if by_local_contrast(frames, reference, settings, trial, measured):
+        local = by_local_contrast(frames, reference, settings, partial(self.trial, whole=True), measured)
+        measured.inconsistent |= local is None
+        if local:
             job = self._job(frames, replace(plain, contrast=LOCAL), self.progress)
             measured, described, notes = measured_against(job, reference, self.verified, self.begin)
             notes, rest = (*notes, NOTE), residual_of(frames, measured, settings)

@@ -83,11 +83,11 @@ class LitImage:
 
     def _weighted(self, images: Array, own: NDArray[np.intp], other: NDArray[np.intp]) -> Array:
         """Images under the light of the frames `own`, compared with those of `other`; one or n of each."""
-        xp, lit = array_namespace(images), self.frames
+        xp, lit, part = array_namespace(images), self.frames, self.settings.roi or (slice(None), slice(None))
         gain = lit.gain - lit.gain.mean(axis=0)
         shifts, others = np.broadcast_arrays(lit.shifts[own], lit.shifts[other])
         mine, its = (
-            xp.exp(-2 * fields(gain[numbers], lit.shape, there, images)[:, *self._part])
+            xp.exp(-2 * fields(gain[numbers], lit.shape, there, images)[:, *part])
             for numbers, there in ((own, lit.shifts[own]), (other, shifts))
         )
         # Evenly lit frames were divided by less where they are noisy: what light is left on them is taken off.
@@ -100,10 +100,6 @@ class LitImage:
         weights *= columns[:, None]
         weights *= images
         return weights.astype(images.dtype, copy=False)
-
-    @property
-    def _part(self) -> tuple[slice, slice]:
-        return self.settings.roi or (slice(None), slice(None))
 
 
 def _fading(size: int, shifts: NDArray[np.float64]) -> NDArray[np.float64]:

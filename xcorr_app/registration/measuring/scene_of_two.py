@@ -71,7 +71,9 @@ def scene_of_two(
         return None
     nobody = np.zeros_like(large)
     rest = once.compare(reference, nobody, large, _Rest(~(columns.tiles == AGREES) | ~large[:, None, None]))
-    one, other = (_alone(*pair) for pair in ((without.tiles, rest.tiles), (rest.tiles, without.tiles)))
+    # Tiles that agree with one shift, and not with the other.
+    with_one, with_other = without.tiles == AGREES, rest.tiles == AGREES
+    one, other = with_one & ~with_other, with_other & ~with_one
     with np.errstate(invalid="ignore"):
         two = large & rest.trusted(once.settings) & (np.hypot(*(rest.shifts - without.shifts).T) > _APART)
         two &= np.minimum(one.sum(axis=(1, 2)), other.sum(axis=(1, 2))) >= _MIN_TILES
@@ -101,11 +103,6 @@ def scene_of_two(
     chosen.inconsistent |= (two & ~kept & ~behind) | astray
     chosen.occluded = not np.median(crossing) < _STILL
     return chosen
-
-
-def _alone(one: NDArray[np.float32], other: NDArray[np.float32]) -> Rows:
-    """Tiles (T, rows, columns) that agree with one shift, and not with the other."""
-    return np.asarray((one == AGREES) & (other != AGREES))
 
 
 def _is_behind(one: Rows, other: Rows, of_one: ShiftColumns) -> Rows:
