@@ -40,7 +40,7 @@ LARGEST = {
     "xcorr_app/cluster": 227,
     "xcorr_app/correlation": 1980,
     "xcorr_app/filtering": 1471,
-    "xcorr_app/gpu": 4526,
+    "xcorr_app/gpu": 4521,
     "xcorr_app/io": 4498,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1113,
