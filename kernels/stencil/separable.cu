@@ -20,16 +20,14 @@
 #ifndef BLOCKS  // of a multiprocessor at once: bounds the registers
 #define BLOCKS 2
 #endif
-#ifndef ROW_PARTS  // 2: the two halves of a row's taps are summed separately, which halves the rounding error of integer images
+// 2: the two halves of a row's taps are summed separately, which halves the rounding error of integer images
 #define ROW_PARTS (USES_MAGIC && FILTER_WIDTH > 4 ? 2 : 1)
-#endif
 #ifndef TOGETHER  // most rows that enter the rolling sums at once: a tap is fetched once for them; a power of two
 #define TOGETHER 8
 #endif
 #define AT_ONCE (TOGETHER < STEP_ROWS ? TOGETHER : STEP_ROWS)
-#ifndef APART  // 1: they are summed separately first, which halves the rounding error of long columns of integer images
+// 1: they are summed separately first, which halves the rounding error of long columns of integer images
 #define APART (USES_MAGIC && FILTER_HEIGHT > 48)
-#endif
 #define MIN_BLOCKS (TAKES_MORE && APART && BLOCKS > 6 ? 6 : BLOCKS)
 static_assert(STEP_ROWS % AT_ONCE == 0, "rows of a step are shared out evenly");
 

@@ -23,9 +23,8 @@
 #ifndef CHUNK  // rows whose ends are loaded at once, while those before are worked on: divides 32
 #define CHUNK 16
 #endif
-#ifndef START_CHUNK  // loads of a lane for the first sums that are on their way: divides 8
+// loads of a lane for the first sums that are on their way: divides 8
 #define START_CHUNK 2
-#endif
 #ifndef START_FLUSH  // rows whose products are summed in float before they are added up in double: a multiple of 32
 #define START_FLUSH 128
 #endif

@@ -13,9 +13,8 @@
 #ifndef TERMS  // of the series
 #define TERMS 5
 #endif
-#ifndef EXACT_TERMS  // terms, from the first, whose additions are compensated; of sums in float alone
+// terms, from the first, whose additions are compensated; of sums in float alone
 #define EXACT_TERMS 1
-#endif
 
 struct alignas(16) StartVector {
     Sum at[16 / sizeof(Sum)];

@@ -43,9 +43,7 @@
 #define MIN_BLOCKS 2
 #endif
 #define GROUP 16  // segments that one block adds up
-#ifndef IN_FLIGHT
 #define IN_FLIGHT 8  // of these on their way at once
-#endif
 
 #if MOVING_IS_LEFT
 typedef Left Moving;

@@ -1,4 +1,4 @@
-// Products with a Hankel matrix by one warp, from rows in shared memory: what hankel.cu and hankel_pieces.cu share.
+// Products with a Hankel matrix by one warp, from rows in shared memory.
 //
 // The including kernel defines where the rows are: MOVING_PART and FIXED_PART words between the parts of a value, and
 // STEPS_K times 16 columns. Needs `hankel.cuh`.

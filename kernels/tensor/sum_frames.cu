@@ -13,9 +13,7 @@
 #ifndef EX_TILES
 #define EX_TILES 2
 #endif
-#ifndef IN_FLIGHT
 #define IN_FLIGHT 8  // pieces on their way at once
-#endif
 #include "problem.cuh"
 #include "shared_tile.cuh"
 #include "zncc.cuh"

@@ -170,10 +170,10 @@ def _laid(
     """
     chosen = images.swapaxes(1, 2) if axis == 1 else images
     laid = np.zeros((*lines.shape, length), dtype)
-    ends = (each[:, 0].tolist() for each in (*part, to))
-    for i, (first, stop, on) in enumerate(zip(*ends, strict=True)):
+    ends = (*(each[:, 0].tolist() for each in (*part, to)), lines[:, :, [0, -1]].tolist())
+    for i, (first, stop, on, sides) in enumerate(zip(*ends, strict=True)):
         image = chosen[min(i, images.shape[0] - 1)]
-        for side, (begin, end) in enumerate(lines[i, :, [0, -1]].T.tolist()):
+        for side, (begin, end) in enumerate(sides):
             # Consecutive lines, upwards or downwards, as far as there are any.
             down, size = end < begin, image.shape[0]
             before = max(begin - size + 1 if down else -begin, 0)

@@ -202,8 +202,11 @@ class Projections:
 
 @contextmanager
 def _beside(sums: AssessmentSums | None, before: Array, after: Array) -> Iterator[None]:
-    """Add frames to sums, on a host by another thread: all that is gathered in turn takes longer than moving frames."""
-    if sums is None or is_device_array(before):
+    """Add frames to sums, on a host by another thread: all that is gathered in turn takes longer than moving frames.
+
+    A thread for a few small frames would take longer than they do.
+    """
+    if sums is None or is_device_array(before) or before.size <= _FEW_PIXELS:
         yield
         if sums is not None:
             sums.add(before, after)

@@ -15,7 +15,7 @@ from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.gpu.im2win.bank import LARGEST_KEPT, PADDED_BYTES, BankPart, BankProblem, pad_launch
 from xcorr_app.gpu.im2win.options import Im2winOptions, kernel_and_macros
 from xcorr_app.gpu.im2win.problem import stored_filters
-from xcorr_app.gpu.im2win.run import bound_convolution, bound_plain, bound_windows
+from xcorr_app.gpu.im2win.run import bound_form
 from xcorr_app.gpu.runtime.binder import BoundLaunch, bound
 from xcorr_app.gpu.runtime.constants import constants
 from xcorr_app.gpu.runtime.memory import with_smaller
@@ -123,13 +123,7 @@ def _parts(how: _How, bank: npt.NDArray[np.float32], *, kept: bool) -> tuple[_Bo
         layer = problem.convolution(part)
         pad = pad_launch(problem, part, image_type=image_type, outside=outside)
         pitch = rows * columns if part.rows < rows else None  # of a band's planes, which lie apart
-        if kernel in ("im2win", "im2win-basic"):
-            how_cut: Any = {"plane_pitch": pitch, "window_bytes": 4 * elements, "tuning": macros}
-            product = bound_windows(layer, taps, basic=kernel == "im2win-basic", **how_cut)
-        elif kernel == "implicit-basic":
-            product = bound_plain(layer, taps, plane_pitch=pitch)
-        else:
-            product = bound_convolution(layer, taps, plane_pitch=pitch, tuning=macros)
+        product = bound_form(kernel, layer, taps, plane_pitch=pitch, window_bytes=4 * elements, tuning=macros)
         padded_shape = (part.images, *problem.padded_shape(part.rows))
         found.append(_BoundPart(part, padded_shape, bound(pad, pad.extra), product))
     return tuple(found)

@@ -55,21 +55,35 @@ def im2win_on_device(
     def run() -> Any:
         result = cupy.empty(problem.out_shape, cupy.float32) if out is None else out
         dense, taps = cupy.ascontiguousarray(images), _stored(problem, cupy.ascontiguousarray(filters))
-        options: dict[str, Any] = {"segments": segments, "tuning": tuning}
+        options: Any = {"segments": segments, "tuning": tuning, "window_bytes": window_bytes, "vector": vector}
         for first in range(0, problem.images, step):
             part, source = problem.with_images(min(step, problem.images - first)), dense[first:]
-            if form == "implicit":
-                convolve = bound_convolution(part, taps, **options)
-            elif form == "implicit-basic":
-                convolve = bound_plain(part, taps)
-            else:
-                how: dict[str, Any] = {"window_bytes": window_bytes, "vector": vector, **options}
-                convolve = bound_windows(part, taps, basic=form == "im2win-basic", **how)
-            convolve(source, result[first:])
+            bound_form(form, part, taps, **options)(source, result[first:])
         return result
 
     with on_device_of(images, filters):
         return with_second_try(run, what="Im2win's workspace and output (a smaller window_bytes may take less)")
+
+
+def bound_form(
+    form: str,
+    part: Im2winProblem,
+    taps: Any,
+    *,
+    plane_pitch: int | None = None,
+    window_bytes: int = WINDOW_BYTES,
+    vector: int = 4,
+    **options: Any,
+) -> Callable[[Any, Any], None]:
+    """Bind a form's kernels to filters as `_stored` makes them; the result takes source and output."""
+    if form == "implicit-basic":
+        product = bound(basic_launch(part, implicit=True), part.arguments(plane_pitch))
+        return lambda source, output: product(source, taps, output)
+    options["plane_pitch"] = plane_pitch
+    if form == "implicit":
+        return bound_convolution(part, taps, **options)
+    basic = form == "im2win-basic"
+    return bound_windows(part, taps, basic=basic, window_bytes=window_bytes, vector=vector, **options)
 
 
 def bound_convolution(
@@ -135,12 +149,6 @@ def bound_windows(
             product(window, output[first:] if first else output)
 
     return run
-
-
-def bound_plain(part: Im2winProblem, taps: Any, *, plane_pitch: int | None = None) -> Callable[[Any, Any], None]:
-    """Bind the kernel of which a thread sums one output element from the images; as `bound_convolution`."""
-    product = bound(basic_launch(part, implicit=True), part.arguments(plane_pitch))
-    return lambda source, output: product(source, taps, output)
 
 
 def _stored(problem: Im2winProblem, bank: Any) -> Any:

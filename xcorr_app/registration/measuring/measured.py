@@ -19,6 +19,7 @@ from xcorr_app.registration.parts.turned_frames import Turned
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames, PickedFrames
 from xcorr_app.registration.stack.preparation import prepare
+from xcorr_app.registration.standard_error.peak_shapes import median_of
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
 
 SAME_PEAK = 1.0
@@ -248,8 +249,8 @@ def near_each_other(measured: ShiftColumns, shape: tuple[int, int]) -> NDArray[n
     if measured.on_edge.any() and 2 * (found := known & ~measured.on_edge).sum() > known.sum():
         known = found
     if known.any():
-        distance = np.abs(np.nan_to_num(measured.shifts) - np.median(measured.shifts[known], axis=0))
-        known &= (distance <= np.array(shape) / 4).all(axis=1)
+        away = np.nan_to_num(measured.shifts) - median_of(measured.shifts[known])
+        known &= (np.abs(away) <= np.array(shape) / 4).all(axis=1)
     # Frames that show the same as another to the last bit (a camera that sends one twice, a looped movie) share its
     # noise: what such frames have in common stands still.
     rows = np.column_stack([measured.shifts, measured.sigma, measured.score, measured.significance])
@@ -259,8 +260,7 @@ def near_each_other(measured: ShiftColumns, shape: tuple[int, int]) -> NDArray[n
 
 def spread(numbers: NDArray[np.intp], count: int) -> NDArray[np.intp]:
     """At most so many of the numbers, spread evenly, the first among them."""
-    places = np.linspace(0, numbers.size - 1, min(count, numbers.size)).round().astype(np.intp)
-    return np.asarray(numbers[places])
+    return np.asarray(numbers[np.linspace(0, numbers.size - 1, min(count, numbers.size)).round().astype(np.intp)])
 
 
 def taken(frames: Frames, numbers: NDArray[np.intp], settings: Settings) -> Array:

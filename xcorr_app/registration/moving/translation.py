@@ -221,7 +221,7 @@ def _moved(values: Array, shifts: NDArray[np.float64], axis: int) -> Array:
     places = xp.arange(n)
     ends = xp.take(values, xp.asarray([0]), axis), xp.take(values, xp.asarray([n - 1]), axis)
     for outside, end in zip((places < first, places >= stop), ends, strict=True):
-        xp.copyto(moved, end, where=xp.expand_dims(outside, across))
+        xp.copyto(moved, end, where=xp.broadcast_to(xp.expand_dims(outside, across), moved.shape))
     return moved
 
 
