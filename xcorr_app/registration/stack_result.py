@@ -11,21 +11,25 @@ from xcorr_app.registration.measuring import reweighted_fit
 from xcorr_app.registration.nuisances import Series
 from xcorr_app.registration.parts import masks, turned_frames
 from xcorr_app.registration.pattern.static_pattern import PatternFit
+from xcorr_app.registration.reference.reference_names import frame_number
 from xcorr_app.registration.results.results import ShiftResult
+from xcorr_app.registration.standard_error.blur import blur
 
 
 def result_of(series: Series) -> ShiftResult:
     """Columns, flags and notes."""
     measured, by, fit = series.measured, series.found.by, series.pattern
-    sigma = measured.sigma if measured.shared is None else np.hypot(measured.sigma, measured.shared)
-    wrong = measured.wrong(series.settings)
+    settings, number = series.settings, frame_number(series.reference, len(measured.sigma))
+    moved = blur(measured.shifts, measured.sigma, measured.trusted(settings), number, settings.apart // 2)
+    sigma = np.hypot(np.hypot(measured.sigma, 0.0 if measured.shared is None else measured.shared), moved)
+    wrong = measured.wrong(settings)
     # By what these frames are best compared is known where they were measured as they are.
     is_whole = series.measurement.is_whole and not series.given.drawn and fit.joint is None
     return ShiftResult(
         shifts=measured.shifts,
         score=measured.score,
         peak_ratio=measured.peak_ratio,
-        flags=measured.flags(series.settings),
+        flags=measured.flags(settings),
         fft_shifts=measured.fft_shifts,
         difference=np.hypot(*(measured.shifts - measured.fft_shifts).T),
         non_finite=measured.non_finite,
