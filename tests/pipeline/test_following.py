@@ -14,7 +14,7 @@ from xcorr_app.errors import InputError
 from xcorr_app.io import HeldSource, StackMetadata
 from xcorr_app.pipeline import stack_steps
 from xcorr_app.pipeline.new_channels import with_new_channels
-from xcorr_app.pipeline.stack_steps import Finisher, StackSteps, Stopped
+from xcorr_app.pipeline.stack_steps import Finisher, Interruption, StackSteps
 from xcorr_app.pipeline.work import plan_stacks
 from xcorr_app.registration.stack import passes
 
@@ -89,7 +89,7 @@ def test_who_works_is_told_to_stop_and_nothing_new_begins():
             while True:
                 finisher.check()
                 time.sleep(0.01)
-        except Stopped:
+        except Interruption:
             told.append(True)
             raise
 
@@ -102,7 +102,7 @@ def test_who_works_is_told_to_stop_and_nothing_new_begins():
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert told == [True]
-    with pytest.raises(Stopped):
+    with pytest.raises(Interruption):
         finisher.submit(job, lambda: None)
 
 

@@ -22,7 +22,7 @@ from xcorr_app import system
 from xcorr_app.errors import OutputError
 from xcorr_app.io import Discovery, make_folder, remove_partials
 from xcorr_app.io.writing.atomic import refusals_as
-from xcorr_app.pipeline.state import ASKED, FOLDER, LOCK, RECORD, REPORT, Asked, State, read_record
+from xcorr_app.pipeline.state import ASKED, FOLDER, LOCK, RECORD, REPORT, RunRequest, State, read_record
 from xcorr_app.system import read_at
 
 _LONGEST = 4096
@@ -129,7 +129,7 @@ def prepared_output(out: Path, *, resume: bool, overwrite: bool) -> Iterator[Non
 
 
 def check_output(
-    out: Path, discovery: Discovery, inputs: list[Path], asked: Asked, *, resume: bool, overwrite: bool
+    out: Path, discovery: Discovery, inputs: list[Path], asked: RunRequest, *, resume: bool, overwrite: bool
 ) -> None:
     """Refuse an output folder that must not be used for what is asked; nothing is written."""
     with refusals_as(f"{out}: cannot be used as a folder", "choose another with -o", _OF_PATHS):
@@ -190,7 +190,7 @@ def _is_record_of_failure(out: Path) -> bool:
     return ours and all(stacks) and names <= {RECORD, REPORT}
 
 
-def _other_run(out: Path, asked: Asked) -> str | None:
+def _other_run(out: Path, asked: RunRequest) -> str | None:
     """In what the run that filled a folder differs from what is asked; None where it is the same, or nobody knows.
 
     Where it is computed may be another place; inputs may be more.

@@ -126,7 +126,7 @@ class StackResources:
         self._progress, self._check = progress, check
 
     def progress(self, stage: str, done: int, total: int) -> None:
-        """Take in how far a stage is; raises Stopped where the run was interrupted."""
+        """Take in how far a stage is; raises Interruption where the run was interrupted."""
         if self._check is not None:
             self._check()
         if self._progress is not None:

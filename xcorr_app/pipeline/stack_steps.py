@@ -22,7 +22,7 @@ from xcorr_app.errors import DeviceLostError, OutputError, XcorrError
 from xcorr_app.gpu.runtime.lost import is_lost
 from xcorr_app.io import Checksums, SeriesSpec
 from xcorr_app.pipeline.resources import Resources, StackResources
-from xcorr_app.pipeline.work import Finished, Outcome, Watcher, Work, reason_of
+from xcorr_app.pipeline.work import Outcome, StackResult, Watcher, Work, reason_of
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ _PATIENCE = 0.45
 """Seconds that threads which were told to stop are waited for."""
 
 
-class Stopped(BaseException):
+class Interruption(BaseException):
     """The run was interrupted, and this thread with it; no `Exception`, so that nobody takes it for a failure."""
 
 
@@ -58,7 +58,7 @@ class Finisher:
     def submit(self, do: Callable[[], T], abandon: Callable[[], None]) -> Future[T]:
         """Let a thread do a job; waits while too many do. `abandon` undoes what has begun, if it is never done.
 
-        Raises Stopped where the threads were told to stop.
+        Raises Interruption where the threads were told to stop.
         """
         outcome: Future[T] = Future()
         while not self._free.acquire(timeout=0.5):
@@ -69,9 +69,9 @@ class Finisher:
         return outcome
 
     def check(self) -> None:
-        """Raise Stopped where the threads were told to stop; for jobs that take long."""
+        """Raise Interruption where the threads were told to stop; for jobs that take long."""
         if self._stopped:
-            raise Stopped
+            raise Interruption
 
     def __enter__(self) -> Self:
         for thread in self._threads:
@@ -170,7 +170,7 @@ class StackSteps:
             self.abandon()
             raise
 
-    def _finish(self, done: Finished, check: Callable[[], None]) -> Outcome:
+    def _finish(self, done: StackResult, check: Callable[[], None]) -> Outcome:
         """Draw results and bring them to the disk; `check` raises in a run that is stopped."""
         try:
             return self._recorded(done, check)
@@ -180,7 +180,7 @@ class StackSteps:
             self.abandon()
             raise
 
-    def _recorded(self, done: Finished, check: Callable[[], None]) -> Outcome:
+    def _recorded(self, done: StackResult, check: Callable[[], None]) -> Outcome:
         work, spec = self._work, self._spec
         check()
         facts = done.facts | {"seconds": self._lent.seconds, "decisions": [work.decide(spec).as_record()]}

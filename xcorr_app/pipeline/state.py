@@ -47,7 +47,7 @@ RECORD_VERSION = 4
 """Of what records say a run was asked: options of another one had other names."""
 
 
-class Asked(NamedTuple):
+class RunRequest(NamedTuple):
     """What a run was asked to do; names are those of its record."""
 
     program: str
@@ -56,7 +56,7 @@ class Asked(NamedTuple):
     record_version: int = RECORD_VERSION
 
 
-class Recorded(NamedTuple):
+class StackInputs(NamedTuple):
     """What a stack was made of, as its record has it."""
 
     source: str
@@ -94,22 +94,22 @@ class State:
                 else:
                     path.unlink(missing_ok=True)
 
-    def begin(self, asked: Asked) -> None:
+    def begin(self, asked: RunRequest) -> None:
         """Record what a run is asked to do, before it has done anything."""
         make_folder(self._folder)
         if read_record(self._folder / ASKED) != asked._asdict():
             atomic_write_text(self._folder / ASKED, json.dumps(asked._asdict()))
 
-    def asked(self) -> Asked | None:
+    def asked(self) -> RunRequest | None:
         """What the run was asked that filled the folder; None where nothing says so."""
         for path in (self._folder / ASKED, self._out / RECORD):
             known = read_record(path)
-            program, parameters, inputs, version = (known.get(name) for name in Asked._fields)
+            program, parameters, inputs, version = (known.get(name) for name in RunRequest._fields)
             if isinstance(program, str) and isinstance(parameters, dict) and isinstance(inputs, list):
-                return Asked(program, parameters, [path for path in inputs if isinstance(path, str)], version or 1)
+                return RunRequest(program, parameters, [path for path in inputs if isinstance(path, str)], version or 1)
         return None
 
-    def inputs(self) -> dict[str, Recorded]:
+    def inputs(self) -> dict[str, StackInputs]:
         """What every stack was made of, by its name: of a run that has ended and of one that has not."""
         whole = read_record(self._out / RECORD).get("stacks")
         stacks = dict(whole) if isinstance(whole, dict) else {}
@@ -118,7 +118,7 @@ class State:
         for name, stack in stacks.items():
             source, inputs = (stack.get("source"), stack.get("inputs")) if isinstance(stack, dict) else (None, None)
             if isinstance(source, str) and isinstance(inputs, dict):
-                found[name] = Recorded(source, {path: str(checksum) for path, checksum in inputs.items()})
+                found[name] = StackInputs(source, {path: str(checksum) for path, checksum in inputs.items()})
         return found
 
     def knows(self, name: str) -> bool:
@@ -193,10 +193,10 @@ class State:
         return self._folder / f"{name}{suffix}"
 
 
-def asked_of(program: str, parameters: dict[str, Any], inputs: Sequence[Path]) -> Asked:
+def asked_of(program: str, parameters: dict[str, Any], inputs: Sequence[Path]) -> RunRequest:
     """What a run is asked, as a record of it reads."""
     plain: dict[str, Any] = json.loads(json.dumps(parameters))
-    return Asked(program, plain, [os.path.realpath(path) for path in inputs])
+    return RunRequest(program, plain, [os.path.realpath(path) for path in inputs])
 
 
 def read_record(path: Path) -> dict[str, Any]:

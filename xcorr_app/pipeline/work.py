@@ -17,7 +17,7 @@ from xcorr_app.io import Checksums, Discovery, SeriesSpec, discover, make_folder
 from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.stages import Stages, versions
-from xcorr_app.pipeline.state import Asked, State, asked_of, fingerprint
+from xcorr_app.pipeline.state import RunRequest, State, asked_of, fingerprint
 from xcorr_app.registration.stack.passes import Progress
 
 
@@ -84,7 +84,7 @@ OptionsT = TypeVar("OptionsT")
 
 
 @dataclass(frozen=True)
-class Finished:
+class StackResult:
     """What a command made of one stack."""
 
     facts: Facts
@@ -141,7 +141,7 @@ class Work(Generic[OptionsT]):
         return dict(options.parameters())
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> RunRequest:
         """What the output folder says that it was asked for."""
         return asked_of(self.program, self.parameters, self.inputs)
 
@@ -177,14 +177,14 @@ class Work(Generic[OptionsT]):
     def begin(self, spec: SeriesSpec, resources: StackResources, *, ahead: bool = False) -> Any:
         """Open a stack and begin to read it; None where that is not to be done `ahead`, while another is computed."""
 
-    def process(self, spec: SeriesSpec, resources: StackResources, opened: Any) -> Finished:
+    def process(self, spec: SeriesSpec, resources: StackResources, opened: Any) -> StackResult:
         """Compute the results of a stack as `begin` has `opened` it.
 
         Files begun through `resources` are completed, and sources opened through it closed, afterwards.
         """
         raise NotImplementedError
 
-    def draw(self, done: Finished, resources: StackResources) -> Facts:
+    def draw(self, done: StackResult, resources: StackResources) -> Facts:
         """Draw more outputs, in another thread, before they are in place.
 
         Returns the plain values from which `restored` makes the result again.

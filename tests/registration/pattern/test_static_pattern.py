@@ -124,8 +124,8 @@ def test_a_scene_that_hardly_moves_over_a_pattern(xp, length, reference):
     assert np.abs(error).max() < 0.1
     assert result.trusted.all()
     error, sigma = (np.delete(each, held, axis=0) for each in (error, result.sigma))
-    # Of less than a pixel next to nothing tells the length, which all frames share: in seven such scenes 3.6 at most.
-    assert np.sqrt(np.mean((error / sigma) ** 2)) < (4 if length < 0.1 else 2)
+    # Of less than a pixel little tells the length, which all frames share, and standard errors know it.
+    assert np.sqrt(np.mean((error / sigma) ** 2)) < 2
 
 
 @pytest.mark.parametrize(

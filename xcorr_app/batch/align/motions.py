@@ -28,7 +28,7 @@ from xcorr_app.report.records import Bends
 
 
 @dataclass(frozen=True)
-class Warped:
+class StackWarp:
     """What is known of a stack whose frames are not only shifted."""
 
     warp: Warp
@@ -51,7 +51,7 @@ class Registration:
     """By which frames were corrected."""
     advice: str | None = None
     """What to try where the result is doubtful."""
-    warped: Warped | None = None
+    warped: StackWarp | None = None
 
 
 def _measured(
@@ -119,7 +119,7 @@ def measured_by_motion(frames: SourceFrames, options: AlignOptions, resources: S
     return Registration(
         replace(as_shifts(result, _ENGINE, note, reach), read_applied=replace(result, matrices=applied).shifts),
         correction,
-        warped=Warped(
+        warped=StackWarp(
             by_matrices(matrices),
             {"motion.csv": motion_csv(frames, result, matrices)},
             by_matrices(np.linalg.inv(matrices).astype(np.float64)),
@@ -157,7 +157,7 @@ def measured_by_patches(frames: SourceFrames, options: AlignOptions, resources: 
     kept = replace(result, doubtful=options.policy)
     files = {"motion.npz": kept.archive(), "patches.csv": _frames_csv(frames, result, field)}
     warp = by_fields(applied, (field.rows, field.columns))
-    warped = Warped(warp, files, bends=_bends(field, result.trusted))
+    warped = StackWarp(warp, files, bends=_bends(field, result.trusted))
     return Registration(as_shifts(result, PATCHES, _NOTE, settings.window(shape)), correction, warped=warped)
 
 

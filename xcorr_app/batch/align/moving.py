@@ -30,7 +30,7 @@ from xcorr_app.registration.warping.warp import Warp
 
 
 @dataclass(frozen=True)
-class Moved:
+class MovingResult:
     """What moving a stack did to it."""
 
     clipped: int
@@ -54,7 +54,7 @@ def move_stack(
     projections: Projections | None = None,
     warp: Warp | None = None,
     correction: Correction | None = None,
-) -> Moved:
+) -> MovingResult:
     """Move all planes of all channels by (count, 2) pixels and write them to `target`, if any.
 
     Frames whose shift is NaN are left out. Planes of the measured channel are added to `projections`; damaged planes of
@@ -127,7 +127,7 @@ def move_stack(
             del before, after  # not kept while the next ones are computed
     limits = None if frames.xp is np or notes else device_limits(current_device())
     decision = decide_moving(frames.shape, len(planes), metadata.dtype.name, order, limits)
-    return Moved(clipped, area, decision, tuple(notes))
+    return MovingResult(clipped, area, decision, tuple(notes))
 
 
 def _is_shown(frames: SourceFrames, position: dict[str, int]) -> bool:

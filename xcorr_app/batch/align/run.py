@@ -27,7 +27,7 @@ from xcorr_app.io.source import timed
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.stages import Stages, StageTime, own_version, processor, versions
 from xcorr_app.pipeline.state import REPORT, RESULTS, State
-from xcorr_app.pipeline.work import Finished, Outcome, Work
+from xcorr_app.pipeline.work import Outcome, StackResult, Work
 from xcorr_app.registration import quality
 from xcorr_app.registration.choice import decide_registration
 from xcorr_app.registration.results.frame_table import parse_shifts_csv
@@ -108,7 +108,7 @@ class Align(Work[AlignOptions]):
         source, options, xp = spec.open(), self.options, self.device.xp
         return resources.begin(frames_of(source, options, xp, options.first_channel), xp, ahead=ahead)
 
-    def process(self, spec: SeriesSpec, resources: StackResources, opened: SourceFrames) -> Finished:
+    def process(self, spec: SeriesSpec, resources: StackResources, opened: SourceFrames) -> StackResult:
         """See `Work`."""
         return align_stack(spec, self, resources, opened)
 
@@ -121,7 +121,7 @@ class Align(Work[AlignOptions]):
         """See `Work`."""
         return summarise(result).is_no_better or any(quality.FAILS_THE_RUN & set(row.flags) for row in result.rows)
 
-    def draw(self, done: Finished, resources: StackResources) -> dict[str, Any]:
+    def draw(self, done: StackResult, resources: StackResources) -> dict[str, Any]:
         """See `Work`: a stack's section and, of one of many, a page of its own.
 
         What a quick report leaves out is in the tables of shifts.

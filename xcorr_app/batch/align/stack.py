@@ -20,7 +20,7 @@ from xcorr_app.batch.align.frames import (
     settled,
 )
 from xcorr_app.batch.align.motions import Registration, measured_by_motion, measured_by_patches
-from xcorr_app.batch.align.moving import Moved, move_stack
+from xcorr_app.batch.align.moving import MovingResult, move_stack
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.projections import Projections
 from xcorr_app.errors import InputError
@@ -28,7 +28,7 @@ from xcorr_app.io import SeriesSpec, Source, make_folder
 from xcorr_app.io.outputs import output_ending
 from xcorr_app.io.source import runs_of
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.work import Finished, Work
+from xcorr_app.pipeline.work import StackResult, Work
 from xcorr_app.registration.advice import advise
 from xcorr_app.registration.assessment import Assessment, assessment_of
 from xcorr_app.registration.channels import Channel, together
@@ -61,7 +61,7 @@ _NOTHING_KEPT = (
 
 def align_stack(
     spec: SeriesSpec, work: Work[AlignOptions], resources: StackResources, frames: SourceFrames
-) -> Finished:
+) -> StackResult:
     """Measure one series of frames, move them into its folder and tell of it."""
     options, folder = work.options, work.out / spec.name
     check_correction(options, frames)
@@ -91,7 +91,7 @@ def align_stack(
         "unreadable": {str(frame): reason for frame, reason in result.unreadable.items()},
     }
     outputs = [folder / name for name in files] + ([] if target is None else [target])
-    return Finished(facts, outputs, report, projections)
+    return StackResult(facts, outputs, report, projections)
 
 
 def measured_by_shifts(frames: SourceFrames, options: AlignOptions, resources: StackResources) -> Registration:
@@ -128,7 +128,7 @@ def _moved(
     measured: Registration,
     rows: Sequence[FrameRow],
     resources: StackResources,
-) -> tuple[Moved, Projections | None, Assessment, Path | None]:
+) -> tuple[MovingResult, Projections | None, Assessment, Path | None]:
     """Move the frames, as far as that is wanted, and assess what came of it; what was gathered; the file written."""
     result, warped = measured.result, measured.warped
     moves = np.array([(row.applied_dy, row.applied_dx) for row in rows])
@@ -145,7 +145,7 @@ def _moved(
     if options.report == "full":
         masks = settings.masks if result.counted is None else Masks.of(result.counted)
         projections = Projections(frames.shape, covers, flagged, settings.roi, defects, masks, warps)
-    moved = Moved(0, None, None)
+    moved = MovingResult(0, None, None)
     if projections is not None or target is not None:
         with resources.step("move"):
             moved = move_stack(
@@ -284,7 +284,7 @@ def _holding(notes: dict[str, bool]) -> list[str]:
     return [note for note, holds in notes.items() if holds]
 
 
-def _notes_on_moving(rows: Sequence[FrameRow], options: AlignOptions, moved: Moved) -> list[str]:
+def _notes_on_moving(rows: Sequence[FrameRow], options: AlignOptions, moved: MovingResult) -> list[str]:
     """What a user should know of how frames were moved."""
     replaced = [row for row in rows if not row.as_measured]
     moves = any(row.is_moved or row.is_dropped for row in replaced)

@@ -20,7 +20,7 @@ from xcorr_app.errors import InputError
 from xcorr_app.io import SeriesSpec
 from xcorr_app.io.source import runs_of
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.work import Finished, OneFile
+from xcorr_app.pipeline.work import OneFile, StackResult
 from xcorr_app.registration.moving.device_moving import decide_moving
 
 
@@ -51,7 +51,7 @@ class Apply(OneFile[ApplyOptions]):
             order = INTERPOLATIONS[self.options.interpolation]
             return decide_moving(frames.shape, planes, frames.dtype.name, order, limits_of(self.device.xp))
 
-    def process(self, spec: SeriesSpec, resources: StackResources, opened: None) -> Finished:
+    def process(self, spec: SeriesSpec, resources: StackResources, opened: None) -> StackResult:
         """See `Work`."""
         source = resources.open(spec.open(), once=True)
         frames = frames_of(source, self.options, self.device.xp)
@@ -92,4 +92,4 @@ class Apply(OneFile[ApplyOptions]):
             "moving": moved.decision and moved.decision.as_record(),
             "notes": notes,
         }
-        return Finished(facts, [target], facts)
+        return StackResult(facts, [target], facts)

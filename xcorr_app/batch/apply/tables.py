@@ -19,7 +19,7 @@ from xcorr_app.errors import InputError, ShapeError
 from xcorr_app.io import Checksums, Discovery, SeriesSpec
 from xcorr_app.io.names import plain_name
 from xcorr_app.io.shift_table import ShiftTable, read_shift_table
-from xcorr_app.pipeline.state import Recorded, State
+from xcorr_app.pipeline.state import StackInputs, State
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.warping.matrices import about_middle
 from xcorr_app.registration.warping.warp import Warp, by_fields, by_matrices
@@ -145,8 +145,8 @@ def _paired(given: Path, series: Sequence[SeriesSpec]) -> Tables:
     """
     tables = {path.name: table for path in sorted(given.iterdir()) if (table := _table_in(path)).is_file()}
     recorded = State(given).inputs()
-    known = {name: Recorded(name, {}) for name in tables} | recorded
-    of_source: dict[str, dict[str, Recorded]] = {}
+    known = {name: StackInputs(name, {}) for name in tables} | recorded
+    of_source: dict[str, dict[str, StackInputs]] = {}
     for name, of in known.items():
         of_source.setdefault(plain_name(of.source), {})[name] = of
     asked: dict[str, list[SeriesSpec]] = {}
@@ -164,10 +164,10 @@ def _paired(given: Path, series: Sequence[SeriesSpec]) -> Tables:
     return found
 
 
-def _disambiguated(specs: Sequence[SeriesSpec], known: Mapping[str, Recorded]) -> dict[str, str]:
+def _disambiguated(specs: Sequence[SeriesSpec], known: Mapping[str, StackInputs]) -> dict[str, str]:
     """Stacks and tables, by their names, of one source that have the same files, or files in a folder of one name."""
     pairs: dict[str, str] = {}
-    here = {spec.name: Recorded(spec.source, Checksums(spec.paths).finished()) for spec in specs} if known else {}
+    here = {spec.name: StackInputs(spec.source, Checksums(spec.paths).finished()) for spec in specs} if known else {}
     for mark in (_content, _folders):
         of_spec = {name: mark(of) for name, of in here.items() if name not in pairs}
         of_known = {name: mark(of) for name, of in known.items() if of.inputs and name not in pairs.values()}
@@ -178,15 +178,15 @@ def _disambiguated(specs: Sequence[SeriesSpec], known: Mapping[str, Recorded]) -
     return pairs
 
 
-def _content(of: Recorded) -> list[str]:
+def _content(of: StackInputs) -> list[str]:
     return sorted(of.inputs.values())
 
 
-def _folders(of: Recorded) -> list[str]:
+def _folders(of: StackInputs) -> list[str]:
     return sorted({Path(os.path.abspath(path)).parent.name for path in of.inputs})  # noqa: PTH100 - links stay
 
 
-def _no_table(given: Path, spec: SeriesSpec, has: list[str], in_doubt: Mapping[str, Recorded]) -> InputError:
+def _no_table(given: Path, spec: SeriesSpec, has: list[str], in_doubt: Mapping[str, StackInputs]) -> InputError:
     """Say why no table, or which of several, is a stack's."""
     if in_doubt:
         places = ", ".join(f"{given / name} of {next(iter(of.inputs), of.source)}" for name, of in in_doubt.items())

@@ -24,7 +24,7 @@ from xcorr_app.io import Discovery, SeriesSpec, make_folder, read_stack
 from xcorr_app.io.series import joined_frames
 from xcorr_app.io.writing.atomic import atomic_write_bytes
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.work import Facts, Finished, Work
+from xcorr_app.pipeline.work import Facts, StackResult, Work
 from xcorr_app.registration.field.displacement_field import displacement_field
 from xcorr_app.registration.field.field_files import ENDINGS
 from xcorr_app.registration.field.measured_field import DisplacementField
@@ -141,7 +141,7 @@ class Fields(Work[FieldOptions]):
         engine = "fft" if self.device.xp is np else "auto"
         return Decision(engine, reason="the windows of a pass are correlated together")
 
-    def process(self, spec: SeriesSpec, resources: StackResources, opened: None) -> Finished:
+    def process(self, spec: SeriesSpec, resources: StackResources, opened: None) -> StackResult:
         """See `Work`."""
         options, folder = self.options, self.out / spec.name
         outputs: list[Path] = []
@@ -176,7 +176,7 @@ class Fields(Work[FieldOptions]):
             "frames": fields,
             "notes": notes,
         }
-        return Finished(facts, outputs, facts)
+        return StackResult(facts, outputs, facts)
 
     def is_flagged(self, result: Facts) -> bool:
         """See `Work`."""

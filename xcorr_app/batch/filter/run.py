@@ -27,7 +27,7 @@ from xcorr_app.io.source import plane_positions
 from xcorr_app.pipeline.new_channels import with_new_channels
 from xcorr_app.pipeline.planes import HostPlanes, over_planes, write_planes
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.work import Facts, Finished, OneFile
+from xcorr_app.pipeline.work import Facts, OneFile, StackResult
 from xcorr_app.registration.stack.passes import Pass
 
 _SHOWN = 5
@@ -61,7 +61,7 @@ class Filter(OneFile[FilterOptions]):
         in_order = plane_positions if self.options.choice.bank is None else bank_positions
         return resources.begin(HostPlanes(source, in_order(source.metadata)), self.device.xp, once=True, ahead=ahead)
 
-    def process(self, spec: SeriesSpec, resources: StackResources, opened: HostPlanes) -> Finished:
+    def process(self, spec: SeriesSpec, resources: StackResources, opened: HostPlanes) -> StackResult:
         """See `Work`: a plane that cannot be read is written as zeros and named in the result.
 
         Where the memory of a device does not suffice for one plane, the CPU filters the rest.
@@ -119,7 +119,7 @@ class Filter(OneFile[FilterOptions]):
             "unreadable": unreadable,
             "notes": [*notes, *resources.notes],
         }
-        return Finished(facts, [target], facts)
+        return StackResult(facts, [target], facts)
 
     def is_flagged(self, result: Facts) -> bool:
         """See `Work`."""

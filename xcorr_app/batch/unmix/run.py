@@ -30,7 +30,7 @@ from xcorr_app.io.matrices import read_matrix, read_spectra
 from xcorr_app.pipeline.new_channels import with_new_channels
 from xcorr_app.pipeline.planes import HostPlanes, over_planes, write_planes
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.work import Finished, OneFile
+from xcorr_app.pipeline.work import OneFile, StackResult
 
 _ILL_CONDITIONED = 100
 
@@ -156,7 +156,7 @@ class Unmix(OneFile[UnmixOptions]):
         planes = resources.begin(HostPlanes(stack.source, ordered), self.device.xp, once=True, ahead=ahead)
         return None if planes is None else stack._replace(source=planes.source, planes=planes)
 
-    def process(self, spec: SeriesSpec, resources: StackResources, opened: _Stack) -> Finished:
+    def process(self, spec: SeriesSpec, resources: StackResources, opened: _Stack) -> StackResult:
         """See `Work`: all channels of one place together.
 
         Where a device's memory does not suffice for a place, the CPU mixes it and those after it.
@@ -199,7 +199,7 @@ class Unmix(OneFile[UnmixOptions]):
             "clipped_values": clipped,
             "notes": [*notes, *resources.notes],
         }
-        return Finished(facts, [target], facts)
+        return StackResult(facts, [target], facts)
 
     def _stack(self, spec: SeriesSpec) -> _Stack:
         """Check that the matrix fits a stack; no pixel is read."""

@@ -66,7 +66,7 @@ class Directory:
     tags: dict[int, TagValue]
 
 
-class Repeated(NamedTuple):
+class PageOffsets(NamedTuple):
     """A page as the one before it: its directory, and its pixels."""
 
     offset: int
@@ -116,7 +116,7 @@ class DirectoryReader:
         self._count = struct.Struct(order + ("Q" if self.big else "H"))
         self._link = struct.Struct(order + ("Q" if self.big else "I"))
 
-    def walk(self, limits: Limits) -> Iterator[Directory | Repeated]:
+    def walk(self, limits: Limits) -> Iterator[Directory | PageOffsets]:
         """Walk the chain; once `repeat` was called, of directories like that one only the offsets are told."""
         offset, index = self.first, 0
         seen: set[int] = set()
@@ -130,7 +130,7 @@ class DirectoryReader:
             block = read_at(self._descriptor, self._count.size + 32 * self._entry.size + self._link.size, offset)
             data_offset = None if self._template is None else self._same_kind(self._template, block)
             if self._template is not None and data_offset is not None:
-                yield Repeated(offset, data_offset)
+                yield PageOffsets(offset, data_offset)
                 offset = self._link.unpack_from(block, self._template.size)[0]
             else:
                 tags, following = self._directory(offset, index, block)

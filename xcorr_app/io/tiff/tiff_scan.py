@@ -18,7 +18,7 @@ from xcorr_app.io.tiff.descriptions import is_imagej, is_shaped, parse_imagej, p
 from xcorr_app.io.tiff.ome import is_ome, parse_ome, parse_xml
 from xcorr_app.io.tiff.pages import Page, check_page
 from xcorr_app.io.tiff.tiff import TiffImage
-from xcorr_app.io.tiff.tiff_directory import Directory, DirectoryReader, Repeated
+from xcorr_app.io.tiff.tiff_directory import Directory, DirectoryReader, PageOffsets
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,7 +77,7 @@ def walk_pages(reader: DirectoryReader, limits: Limits, *, colour: bool = False)
     """Check every page; raises as `scan_tiff` does. With `colour`, pages hold red, green and blue."""
     pages: Pages | None = None
     for directory in reader.walk(limits):
-        if isinstance(directory, Repeated):
+        if isinstance(directory, PageOffsets):
             assert pages is not None  # noqa: S101 - for the type checker
             pages.directory_offsets.append(directory.offset)
             pages.data_offsets.append(directory.data_offset)

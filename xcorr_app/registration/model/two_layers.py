@@ -15,6 +15,7 @@ predicted: each step is one of an expectation-maximisation.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -107,8 +108,7 @@ class TwoLayers:
     @property
     def shifts(self) -> Floats:
         """(T, 2) of the frames."""
-        shifts: Floats = self._d - self._d[self._held] + self._begin
-        return shifts
+        return np.asarray(self._d - self._d[self._held] + self._begin)
 
     def fit(self) -> Floats:
         """Find shifts and layers in turns; returns standard errors (T, 2) of `shifts`.
@@ -118,10 +118,12 @@ class TwoLayers:
         for _ in range(_FURTHER):
             self._last = self._layers(fit_gain=True)
         self._converged(held=True)
-        variance = self._converged(held=False)
-        scatter = self._scatter(self._last.moved, self._last.left)
-        sigma: Floats = np.sqrt(variance * np.maximum((scatter + scatter[self._held]) / 2, 1))
-        return sigma
+        variance, self._of_length = self._converged(held=False), self._length()
+        scatter, more = (
+            self._scatter(self._last.moved, self._last.left),
+            self._of_length * (self._d - self._d[self._held]) ** 2,
+        )
+        return np.asarray(np.sqrt((variance + more) * np.maximum((scatter + scatter[self._held]) / 2, 1)))
 
     def _converged(self, *, held: bool) -> Floats:
         """Take steps until none changes anything; returns the variances (T, 2) of the shifts."""
@@ -138,7 +140,9 @@ class TwoLayers:
                 step[self._held] = alone
             step = np.clip(step, -_LONGEST, _LONGEST)
             covariance[free[:, None], :, free] = inverse.reshape(free.size, 2, free.size, 2).transpose(0, 2, 1, 3)
-            variance = self._of_differences(covariance)
+            # Of the differences from the frame that is held.
+            own, beside = np.einsum("tata->ta", covariance), np.einsum("taa->ta", covariance[:, :, self._held])
+            variance = np.maximum(own + own[self._held] - 2 * beside, 0)
             if number > _FIRST and (abs(step) <= np.maximum(_CONVERGED, _ENOUGH * np.sqrt(variance))).all():
                 break
             self._d = self._d + step
@@ -149,14 +153,21 @@ class TwoLayers:
                     self._go_on(*states)
                     self._last = self._layers(fit_gain=True)
                 states = [self._state]
-        return variance
+        return np.asarray(variance)
 
-    def _of_differences(self, covariance: Floats) -> Floats:
-        """Variances (T, 2) of the shifts from that of the frame that is held."""
-        own = np.einsum("tata->ta", covariance)
-        beside = np.einsum("taa->ta", covariance[:, :, self._held])
-        variances: Floats = np.maximum(own + own[self._held] - 2 * beside, 0)
-        return variances
+    def _length(self) -> float:
+        """Variance of a factor that all shifts have in common, as far as Gauss and Newton do not know of it.
+
+        Where a scene hardly moves both layers give way to it: they are fitted anew to shifts one standard error longer.
+        """
+        d, other = self._d - self._d.mean(axis=0), copy(self)
+        slope, hessian = self._slope_and_hessian()
+        told = max(float(np.einsum("ta,tasb,sb->", d, hessian, d)), _GAUGE)
+        other._d = self._d * (1 + told**-0.5)
+        for _ in range(_APART):
+            other._last = other._layers(fit_gain=True)
+        known = float(((slope - other._slope_and_hessian()[0]) * d).sum()) * told**0.5
+        return float(1 / np.clip(known, _GAUGE * told, told) - 1 / told)
 
     @property
     def _state(self) -> tuple[Array, Array, Floats]:
@@ -190,7 +201,9 @@ class TwoLayers:
             left, gain = self._left_of(frames, moved, gain, fit_gain=True)
             slope = self._slope(moved, left)
             d = d + np.clip(np.linalg.solve(hessian, slope.T).T / gain[:, None] ** 2, -_LONGEST, _LONGEST)
-        variance = np.diag(np.linalg.inv(hessian)) / gain[:, None] ** 2
+        variance = (
+            np.diag(np.linalg.inv(hessian)) / gain[:, None] ** 2 + self._of_length * (d - self._d[self._held]) ** 2
+        )
         return d - self._d[self._held] + self._begin, np.sqrt(variance * np.maximum(self._scatter(moved, left), 1))
 
     def _canvas(self) -> Frequencies:

@@ -46,11 +46,6 @@ class FrameMotion:
     unreadable: str | None = None
     """Why it could not be read."""
 
-    @property
-    def can_improve(self) -> bool:
-        """Whether there is anything that another start might find."""
-        return bool(self.flags) and not {quality.UNREADABLE, quality.FLAT} & set(self.flags)
-
 
 @dataclass(frozen=True)
 class MotionMeasurement:
@@ -150,7 +145,11 @@ def motion_of(measuring: MotionMeasurement, reference: str | int | Array) -> Mot
 
     found = over(range(frames.count), lambda _: [], measuring.progress)
     # What noise hides in a spectrum may be near what frames before and after it do.
-    doubtful = [t for t in range(frames.count) if found[t].can_improve and _neighbours(found, t)]
+    doubtful = [
+        t
+        for t in range(frames.count)
+        if found[t].flags and not {quality.UNREADABLE, quality.FLAT} & set(found[t].flags) and _neighbours(found, t)
+    ]
     for t, one in zip(doubtful, over(doubtful, lambda t: _neighbours(found, t), None), strict=True):
         if not one.flags or one.score > found[t].score:
             found[t] = one

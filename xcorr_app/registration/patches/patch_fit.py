@@ -127,7 +127,10 @@ class PatchFit:
         sizes = self.sizes(images)
         known = [None] * len(sizes) if like is None else like
         references = [FieldReference(*each) for each in zip(sizes, self._levels, known, strict=True)]
-        return references, [self._windows_of(image) for image in sizes[-1]]
+        return references, [
+            Windows(image, self.grid.firsts // self._half, self._patch // self._half, self._reach)
+            for image in sizes[-1]
+        ]
 
     def measured(self, frames: Array, first: int, shifts: NDArray[np.float64]) -> FittedPatches:
         """Measure consecutive frames (T, Y, X), which rigid shifts (T, 2) bring near; NaN where there is no shift."""
@@ -148,10 +151,6 @@ class PatchFit:
             fit = fitted(references, sizes, start, moved)
             found.put(rows, FittedPatches(*fit, trusted, match.significance))
         return found
-
-    def _windows_of(self, image: Array) -> Windows:
-        """Patches of a reference of the smaller size."""
-        return Windows(image, self.grid.firsts // self._half, self._patch // self._half, self._reach)
 
     def _matched(
         self, windows: Sequence[Windows], images: Array, starts: Floats
