@@ -1,7 +1,5 @@
 """The house as a whole: layers, packaging, the public face."""
 
-from __future__ import annotations
-
 import ast
 import doctest
 import graphlib

@@ -1,7 +1,5 @@
 """Small movies with a known drift, and the ways of running the program on them."""
 
-from __future__ import annotations
-
 import csv
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Frames in doubt: left out of the written stack, or moved though all are flagged."""
 
-from __future__ import annotations
-
 import csv
 
 import numpy as np

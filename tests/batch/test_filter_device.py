@@ -1,7 +1,5 @@
 """``xcorr filter`` on a device, with NumPy in CuPy's place: records, and memory that runs out on the way."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Values of `xcorr filter`, by named filters, taps and banks."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tifffile

@@ -1,7 +1,5 @@
 """How a form lays two files out, and in which blocks their pairs are computed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """What a run says of its result: nothing is called good without evidence, and where it is not, what to try."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`xcorr correlate`: planes and peaks of every form, in files that say where they lie."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 

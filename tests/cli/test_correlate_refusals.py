@@ -1,7 +1,5 @@
 """What `xcorr correlate` refuses, what fails on the way, and what is left of it."""
 
-from __future__ import annotations
-
 import os
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """Devices: asked for and not there, and what `--explain` says of the choice."""
 
-from __future__ import annotations
-
 import sys
 import types
 

@@ -1,7 +1,5 @@
 """`xcorr filter` and kernels by name: wrong usage, engines, files of taps."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

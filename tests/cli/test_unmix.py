@@ -1,7 +1,5 @@
 """`xcorr unmix`: values, metadata, stains, spectra, folders, devices, and what is refused."""
 
-from __future__ import annotations
-
 import imagecodecs
 import numpy as np
 import pytest

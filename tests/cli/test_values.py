@@ -1,7 +1,5 @@
 """Values and choices of options."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.batch.movies import align, record, write_movie

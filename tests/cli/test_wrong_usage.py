@@ -1,7 +1,5 @@
 """Words that make no sense: every command says so in a line, ends with 2, and writes nothing."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 

@@ -1,7 +1,5 @@
 """Calls on device arrays: types, layouts, devices, options, engines and precisions; no waiting for the device."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

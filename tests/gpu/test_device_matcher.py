@@ -1,7 +1,5 @@
 """Registration on a device gives what the CPU gives, the same bits however many frames are there."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 

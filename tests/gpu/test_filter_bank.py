@@ -1,7 +1,5 @@
 """Banks, mixing, and kernels by name on a device, against their definitions in float64."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

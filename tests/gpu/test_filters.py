@@ -1,7 +1,5 @@
 """`convolve` and what is built on it with arrays in device memory, against ``scipy.ndimage`` in float64."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import ndimage

@@ -1,7 +1,5 @@
 """Kernels that take the place of array operations, run on the host and on a device: they say what those say."""
 
-from __future__ import annotations
-
 from dataclasses import astuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Im2win's kernels and those of banks, run on the host in lock-step, against the definition in float64."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

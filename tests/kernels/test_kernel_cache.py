@@ -1,7 +1,5 @@
 """Kernels are compiled once, then taken from disk, unless what lies there is not what was written; no device needed."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import sys

@@ -1,7 +1,5 @@
 """Options and tables of kernels: what they turn into, complete, true to the sources; what is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Problems, parts, launch parameters: what can be wrong before any kernel runs."""
 
-from __future__ import annotations
-
 import ctypes
 from dataclasses import replace
 from itertools import product

@@ -1,7 +1,5 @@
 """Filter kernels, their own source run on the host, against scipy.ndimage in float64; outputs guarded."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The tensor-core kernels run on the host, against the definition in float64; launches that fit a device."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The tensor-core kernels on a device against float64: sizes off every tile, adversarial values, far from one."""
 
-from __future__ import annotations
-
 from contextlib import contextmanager
 
 import numpy as np

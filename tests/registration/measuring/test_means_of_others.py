@@ -1,7 +1,5 @@
 """What frames add to means on a device in one pass: what its kernels are given, and what becomes of it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
