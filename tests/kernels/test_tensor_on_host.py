@@ -166,10 +166,6 @@ def test_scaling_loses_nothing(host_builds, name, way, bound, scales):
     assert_close(planes, lefts, rights, PROBLEMS[name], bound)
 
 
-def test_lefts_slide_over_the_only_right():
-    assert [name for name, problem in PROBLEMS.items() if moving_is_left(problem)] == ["many over one right"]
-
-
 @pytest.mark.parametrize("split", [1, 2])
 @pytest.mark.parametrize("rights", [1, 8])
 def test_blocks_fit_the_least_shared_memory(split, rights):
