@@ -1,7 +1,5 @@
 """Frames moved, warped and measured as more than shifts on a device: the answer of the CPU and the definition."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

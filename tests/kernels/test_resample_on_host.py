@@ -1,7 +1,5 @@
 """Kernels that move and warp frames, their own source run on the host, and what calls them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import ndimage

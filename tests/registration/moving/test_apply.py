@@ -1,7 +1,5 @@
 """Moving frames: against the definition as dense float64 matrices, and the promises about copies, borders and types."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.ndimage
