@@ -210,7 +210,8 @@ def correlated_errors_of_tiles(series: Series) -> Series:
     """Are errors of neighbouring parts of the picture alike? Then standard errors are larger.
 
     Not asked where frames leave nothing once they are moved, and do not bend, or hold a pattern that was fitted
-    together with the scene.
+    together with the scene. Where parts were left out and the rest is still off alike, as through moving air, they were
+    no second motion: all parts of a picture together lie nearer to where it belongs than those that happen to agree.
     """
     fit, measured = series.pattern, series.measured
     leaves_nothing = series.found.rest.leaves_nothing and not np.nan_to_num(measured.edges).any()
@@ -219,8 +220,11 @@ def correlated_errors_of_tiles(series: Series) -> Series:
     # Sums of values at the limits of their type are infinite: then nothing is known.
     with np.errstate(over="ignore", invalid="ignore"):
         by = correlated_errors.excess(series.found.by, series.reference, measured)
-    if by.any():
+        if not by.any():
+            return series
         measured.shared = by
+        if 2 * measured.partial.sum() > by.shape[0] - 1 and not measured.occluded:
+            return _with_all_parts(series)
     return series
 
 
@@ -257,6 +261,19 @@ def departed_frames(series: Series) -> Series:
 def _by_chance(difference: NDArray[np.float64], variance: NDArray[np.float64], places: float) -> NDArray[np.bool_]:
     """Whether differences (n, 2) of such variances are less likely than those of a peak anywhere among `places`."""
     return np.asarray((difference**2 / variance + np.log(2 * np.pi * variance)).sum(axis=1) > 2 * np.log(places))
+
+
+def _with_all_parts(series: Series) -> Series:
+    """Measure frames with the parts that were left out, if their shifts are no others."""
+    measured, by = series.measured, series.found.by
+    found = series.measurement.trial(
+        series.frames, series.reference, by.settings, whole=True, tiles=False, checked=True
+    )
+    whole = measured.with_all_parts(found)
+    whole.shared = correlated_errors.excess(by, series.reference, whole, in_parts=False)
+    if not correlated_errors.same_shifts(measured, whole):
+        return series
+    return replace(series, found=replace(series.found, measured=whole))
 
 
 _OF_ANY_REFERENCE: tuple[Callable[[Series], Series], ...] = (lone_reference, rims_without_values)

@@ -74,10 +74,12 @@ class StackMeasurement:
         """Measure a part of frames alone; what was measured where there is none."""
         return self if part is None else replace(self, settings=replace(self.settings, roi=part), is_whole=False)
 
-    def trial(self, frames: Frames, reference: str | int | Array, settings: Settings, **how: bool) -> ShiftColumns:
-        """Measure frames, as they are, in one way; see :class:`Measurement` for how."""
-        nobody = np.zeros(frames.count, dtype=bool)
-        return measured_against(self._job(frames, settings, None, **how), reference, nobody, self.begin)[0]
+    def trial(
+        self, frames: Frames, reference: str | int | Array, settings: Settings, *, checked: bool = False, **how: bool
+    ) -> ShiftColumns:
+        """Measure frames, as they are, in one way, `checked` as all are; see :class:`Measurement` for how."""
+        verified = self.verified if checked else np.zeros(frames.count, dtype=bool)
+        return measured_against(self._job(frames, settings, None, **how), reference, verified, self.begin)[0]
 
     def measure(self, frames: Frames, reference: str | int | Array) -> Findings:
         """Measure frames as they are, or by local contrast where that is asked for, or found to be surer."""

@@ -118,6 +118,13 @@ class ShiftColumns(Columns):
         chosen.inconsistent = (self.inconsistent & ~taken) | masks.outliers(chosen.tiles, taken)
         return chosen
 
+    def with_all_parts(self, whole: ShiftColumns) -> ShiftColumns:
+        """Take frames of which a part was left out from a measurement of all of them; what tiles said still stands."""
+        kept = ("tiles", "inlier_fraction", "edges", "inconsistent", "disambiguated", "partial")
+        chosen = self.where(self.partial, {name: new for name, new in whole.arrays.items() if name not in kept})
+        chosen.partial = np.zeros_like(self.partial)
+        return chosen
+
     def refined(self, found: FineShifts | Turned, taken: NDArray[np.bool_], **columns: Any) -> ShiftColumns:
         """Take shifts of frames (T,), and their standard errors, from a better fit, and `columns` as given."""
         shifts = np.where(taken[:, None], found.shift, self.shifts)

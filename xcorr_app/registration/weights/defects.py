@@ -11,9 +11,11 @@ from itertools import pairwise
 
 import cv2
 import numpy as np
+import scipy  # whose parts are loaded when they are asked for
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, to_host
+from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
 from xcorr_app.registration.weights.filling import DEVIATIONS, NOISE_OF_STEPS, filled, outliers, relief
 
 _AGAIN = 0.2
@@ -57,6 +59,9 @@ def _come_back(points: list[NDArray[np.intp]], always: NDArray[np.bool_]) -> NDA
     around = cv2.boxFilter(seen.astype(np.uint8), -1, (3, 3), normalize=False, borderType=cv2.BORDER_CONSTANT)
     beside = seen & (around > 1)
     by_itself, again = seen & ~beside, again & ~beside
+    # As few pairs of neighbours as the camera's are by chance (Poisson's law) are no traces of points that drift.
+    if scipy.special.pdtrc(beside.sum() // 2 - 1, 4 * again.sum() ** 2 / seen.size) > MAX_FALSE_ALARM:
+        by_itself |= beside & (number > 1)
     # Where most come back, the others have not been seen twice by chance.
     found: NDArray[np.bool_] = by_itself if 2 * again.sum() >= by_itself.sum() else again
     return found | always if always.mean() <= _STILL_SHARE else found
