@@ -64,7 +64,7 @@ def against_template(
             known = others[np.isfinite(others).all(axis=1)]
             found.sigma[origin] = np.median(known, axis=0) if len(known) else np.nan
             found.sigma *= 0.5 if pair else 1.0
-            _move_origin(found, _mean_place(found, settings))
+            found.shifts = found.shifts - _mean_place(found, settings)
         return found, named, (*notes, *why)
 
     if pair or 2 * (measured.partial | measured.reweighted).sum() > measured.usable.sum() > 2:
@@ -116,13 +116,13 @@ def against_template(
     if from_mean:
         # As far from the others as it seems, a frame is from the mean of all by so much less, and its error, too.
         measured.sigma = measured.sigma * (1 - 1 / template.count)
-        _move_origin(measured, _mean_place(measured, settings))
+        measured.shifts = measured.shifts - _mean_place(measured, settings)
     else:
         # Shifts count from the frame begun with, whose own place in the template is as uncertain as any.
         own = measured.sigma[origin]
         measured.sigma = np.hypot(measured.sigma, np.where(np.isfinite(own), own, 0.0))
         measured.sigma[origin] = np.where(np.isfinite(own), 0.0, own)
-        _move_origin(measured, _origin(measured, began, origin, settings))
+        measured.shifts = measured.shifts - _origin(measured, began, origin, settings)
     described = (
         f"mean of {template.count} aligned frames but the one measured, rounds: {rounds}, begun with {begun_with}"
     )
@@ -168,12 +168,6 @@ def _mean_place(measured: ShiftColumns, settings: Settings) -> NDArray[np.float6
     """Mean shift (2,) of the frames to be trusted, zero where none are."""
     trusted = measured.trusted(settings)
     return np.asarray(measured.shifts[trusted].sum(axis=0) / max(int(trusted.sum()), 1))
-
-
-def _move_origin(measured: ShiftColumns, origin: NDArray[np.float64]) -> None:
-    """Count shifts from there."""
-    measured.shifts = measured.shifts - origin
-    measured.fft_shifts = measured.fft_shifts - origin
 
 
 def _median(values: NDArray[np.float64]) -> NDArray[np.float64]:
