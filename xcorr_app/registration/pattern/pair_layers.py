@@ -245,9 +245,9 @@ class PairCells:
         ways += [*(1j * self.k * (at.p[self.ring] * view.layer))] if moves else []
         turned = along * np.array(ways)
         # In units of their standard deviations.
-        unit = np.sqrt(2 * self.values) / np.stack([view.incoherent, np.sqrt(view.incoherent)])
+        unit = np.sqrt(2 * self.values) / np.array([view.incoherent, np.sqrt(view.incoherent)])
         score = 2 * along * self.values * (c / view.incoherent - 2 * self.cross / view.left)
-        score = np.stack([score.real, score.imag]) / unit
+        score = np.array([score.real, score.imag]) / unit
         slopes = np.stack([turned.real, turned.imag], axis=1) * unit
         matrix = np.einsum("aij,bij->abj", slopes, slopes)
         return self._sums((slopes * score).sum(axis=1)), self._sums(matrix), score
@@ -263,7 +263,7 @@ def _stepped(at: Motions, slopes: Floats, matrix: Floats, damping: float) -> Mot
         -_LONGEST,
         _LONGEST,
     )
-    shares = np.stack([at.s, at.p])
+    shares = np.array([at.s, at.p])
     shares[: 1 + layer] -= (of_rings + by @ step).T
     shares = np.clip(shares, 0, _FULL)
     shares /= np.maximum(shares.sum(axis=0) / _FULL, 1)
@@ -273,8 +273,8 @@ def _stepped(at: Motions, slopes: Floats, matrix: Floats, damping: float) -> Mot
 def _inverse(matrix: Floats, shares: int, damping: float) -> tuple[Floats, Floats, Floats]:
     """Of normal equations (a, a, rings), the first of which are of each ring's own unknowns, and eliminated."""
     damped = matrix + np.eye(len(matrix))[..., None] * (matrix * (damping + _RIDGE) + _RIDGE)
-    own = np.linalg.inv(np.moveaxis(damped[:shares, :shares], -1, 0))
-    by = own @ np.moveaxis(damped[:shares, shares:], -1, 0)
+    own = np.linalg.inv(damped[:shares, :shares].transpose(2, 0, 1))
+    by = own @ damped[:shares, shares:].transpose(2, 0, 1)
     schur = damped[shares:, shares:].sum(axis=-1) - np.einsum("ijr,rik->jk", damped[:shares, shares:], by)
     return by, np.asarray(np.linalg.inv(schur), np.float64), np.asarray(own, np.float64)
 
