@@ -65,21 +65,20 @@ class Assessment:
 
     def as_record(self) -> dict[str, Any]:
         """Plain values for JSON; None in place of NaN."""
-        record = dict(vars(self))
-        for name in _PAIRS:
-            record[name] = {
-                side: value if math.isfinite(value) else None for side, value in record[name]._asdict().items()
-            }
-        return record
+        sides = {name: getattr(self, name)._asdict() for name in _PAIRS}
+        return vars(self) | {
+            name: {side: value if math.isfinite(value) else None for side, value in pair.items()}
+            for name, pair in sides.items()
+        }
 
     @staticmethod
     def from_record(record: dict[str, Any]) -> Assessment:
         """Make it again from what `as_record` gave."""
-        known = dict(record)
-        for name in _PAIRS:
-            pair = known[name]
-            known[name] = BeforeAfter(*(math.nan if pair[side] is None else pair[side] for side in BeforeAfter._fields))
-        return Assessment(**known)
+        sides = {
+            name: {side: math.nan if value is None else value for side, value in record[name].items()}
+            for name in _PAIRS
+        }
+        return Assessment(**record | {name: BeforeAfter(**pair) for name, pair in sides.items()})
 
 
 _PAIRS = ("correlation", "crispness", "residual_shift")
@@ -147,8 +146,7 @@ def assess(before: Array, after: Array, result: ShiftResult | None = None) -> As
         raise ShapeError(f"before has shape {before.shape}, after has {after.shape}: they must be of one shape")
     with on_device_of(before, after):
         walk = Pass(frames.count, frames.shape[0] * frames.shape[1], xp is not np)
-        starts = range(0, frames.count, walk.images_at_once)
-        chunks = [slice(start, start + walk.images_at_once) for start in starts]
+        chunks = [slice(i, i + walk.images_at_once) for i in range(0, frames.count, walk.images_at_once)]
         if result is None:
             differ = [to_host((before[part] != after[part]).any(axis=(1, 2))) for part in chunks]
             corrected = float(np.concatenate(differ).mean())

@@ -83,8 +83,7 @@ def shared_area(shape: tuple[int, int], extents: NDArray[np.int64]) -> SharedAre
         bottom, right = ordered[rank, [1, 3]].tolist()
         height, width = bottom - top, right - left
         if min(height, width) > 1 and height * width >= _ENOUGH_PIXELS * shape[0] * shape[1]:
-            inside_all = extents <= (top, shape[0], left, shape[1])
-            inside_all &= extents >= (0, bottom, 0, right)
+            inside_all = (extents <= (top, shape[0], left, shape[1])) & (extents >= (0, bottom, 0, right))
             members = np.array(inside_all.all(axis=1))
             return SharedArea((slice(top, bottom), slice(left, right)), members) if members.sum() > 1 else None
     return None

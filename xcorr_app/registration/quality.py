@@ -78,14 +78,12 @@ def honest_errors(sigma: NDArray[np.float64], wrong: NDArray[np.float64]) -> NDA
 
     A shift that is a peak by chance lies anywhere in the window, however sharp that peak is.
     """
-    found: NDArray[np.float64] = np.where((wrong > 0.5)[:, None] & ~np.isnan(sigma), np.inf, sigma)
-    return found
+    return np.where((wrong > 0.5)[:, None] & ~np.isnan(sigma), np.inf, sigma)
 
 
 def wrong_if_inconsistent(inlier_fraction: NDArray[np.float64]) -> NDArray[np.float64]:
     """Probability (T,) that inconsistent frames lie elsewhere, by the share of tiles that resemble the reference."""
-    found: NDArray[np.float64] = np.fmax(_INCONSISTENT, 1 - inlier_fraction / _MAX_RESEMBLING)
-    return found
+    return np.asarray(np.fmax(_INCONSISTENT, 1 - inlier_fraction / _MAX_RESEMBLING))
 
 
 def signal_fraction(

@@ -18,7 +18,7 @@ from xcorr_app.report.pictures import Pictures
 
 __all__ = ["FLAG_MEANINGS", "Bends", "FrameRow", "Pictures", "RunReport", "StackReport"]
 
-_SUMMED_UP = ("notes", "tolerance", "left_out", "reference_frame", "advice", "turns")
+_SUMMED_UP = ("notes", "tolerance", "left_out", "reference_frame", "turns")
 """Fields of a stack's report that are kept for a run that is resumed."""
 
 FLAG_MEANINGS: dict[str, str] = {
@@ -28,7 +28,7 @@ FLAG_MEANINGS: dict[str, str] = {
     "uncertain": "The predicted standard error of the shift is too large, or its peak is no higher than chance would "
     "make it. In movies with few photons try --reference template, or, where the scene moves slowly, --smooth-time 5.",
     "inconsistent": "Most of the frame moves differently from the shift that was found, or shows something else. Look "
-    "at the frame before you trust it.",
+    "at the frame before you trust it; frames that turn are measured by --motion rigid, those that bend by patches.",
     "ambiguous": "A second shift fits almost as well as the best one, as in a periodic pattern. Measure again with "
     "--max-shift below half the period.",
     "inherited": "A step between earlier frames is doubtful, and this shift contains it.",
@@ -120,8 +120,6 @@ class StackReport:
     """Something that is part of the frames, and may stand still, was left out for measuring."""
     reference_frame: int | None = None
     """The frame that others are compared with, whose shift is none; None where there is no such frame."""
-    advice: str | None = None
-    """What to try where the result is doubtful, as found by trying it on a few frames."""
     files: tuple[str, ...] = ()
     """Names of the files of its results, in its folder."""
     sigma_limit: float | None = None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.ndimage import gaussian_filter
+from scipy.ndimage import gaussian_filter, uniform_filter1d
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.registration.stack_result import blur
 from xcorr_app.registration.standard_error.significance import significance
 
 MARGIN = 24
@@ -109,6 +110,25 @@ def test_of_frames_of_noise_nothing_is_known(blur, reference):
     assert np.sqrt(np.nanmean(error**2)) > 8
     # What is left of them are few: a peak in a hundred is as high as chance makes one in a hundred.
     assert known.mean() < 0.15
+
+
+@pytest.mark.parametrize(("reach", "step"), [(1, 0.3), (3, 0.3), (2, 0.0)])
+def test_where_averaged_frames_move_by_chance_they_are_as_unsure_as_they_are_off(rng, reach, step):
+    path, length, noise = np.cumsum(rng.normal(0, step, (400, 2)), axis=0), 2 * reach + 1, 0.004
+    found = path + rng.normal(0, noise * np.sqrt(length), path.shape)
+    found = uniform_filter1d(found, length, axis=0, mode="nearest")
+    expected = np.hypot(noise, blur(found, np.full(path.shape, noise), None, reach))
+    # 800 errors, of which neighbours are alike: their scatter is known to a tenth.
+    off = [np.mean(each[length:-length] ** 2) for each in (found - path, expected)]
+    assert 0.7 < np.sqrt(off[0] / off[1]) < 1.33
+
+
+@pytest.mark.parametrize("number", [None, 0])
+def test_averages_of_a_drift_in_a_line_are_off_at_the_ends_and_all_by_what_the_reference_is(number):
+    path = np.linspace(0, 40, 400)[:, None] * [1.0, -0.5]
+    off = blur(path, np.full(path.shape, 1e-3), number, 2)
+    assert (off[0].min() > 0.05, off[10:-10].min() > 0.05) == (number is None, number == 0)
+    assert number == 0 or off[10:-10].max() < 1e-6
 
 
 def rated(xp, planes, *, scores=False):

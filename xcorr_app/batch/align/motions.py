@@ -49,8 +49,6 @@ class Registration:
     result: ShiftResult
     correction: Correction | None
     """By which frames were corrected."""
-    advice: str | None = None
-    """What to try where the result is doubtful."""
     warped: StackWarp | None = None
 
 

@@ -29,9 +29,8 @@ from xcorr_app.io.outputs import output_ending
 from xcorr_app.io.source import runs_of
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.work import StackResult, Work
-from xcorr_app.registration.advice import advise
 from xcorr_app.registration.assessment import Assessment, assessment_of
-from xcorr_app.registration.channels import Channel, together
+from xcorr_app.registration.channels import combined
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.parts.masks import two_motions
@@ -102,18 +101,16 @@ def measured_by_shifts(frames: SourceFrames, options: AlignOptions, resources: S
         check_memory(settings.measured_shape(frames.shape), window, verified=options.verified != "none")
     correction = correction_of(options, frames.frames)
 
-    def estimated(own: SourceFrames, frames: Frames) -> Channel:
-        reference, frames = reference_of(options, own), corrected(frames, correction)
+    def estimated(own: SourceFrames, frames: Frames) -> ShiftResult:
         how: Any = {"xp": xp, "verify": options.verified, "progress": resources.progress}
-        return Channel(frames, reference, estimate_from(frames, reference, settings, **how))
+        return estimate_from(corrected(frames, correction), reference_of(options, own), settings, **how)
 
     first = estimated(frames, settled(frames.frames))
-    advice = advise(first.frames, first.reference, settings, first.result, xp)
     others = [frames_along(frames.source, frames.axis, c, xp) for c in other_channels(options, frames)]
     results = [first, *(estimated(other, resources.on_device(other, xp)) for other in others)]
     names = frames.source.metadata.channel_names
     labels = [names[c] if c < len(names) else str(c) for c in (each.channel for each in (frames, *others))]
-    return Registration(together(results, labels, settings, xp), correction, advice)
+    return Registration(combined(results, labels), correction)
 
 
 _WAYS = {"translation": measured_by_shifts, PATCHES: measured_by_patches}
@@ -194,7 +191,6 @@ def _report(
         is_quick=options.report == "quick",
         left_out=result.left_out,
         reference_frame=reference_frame(options.reference, result.reference),
-        advice=measured.advice,
         sigma_limit=options.settings.sigma_limit(result.shifts[result.trusted]),
         turns=None if warped is None else warped.turns,
     )

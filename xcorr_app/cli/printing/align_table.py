@@ -74,9 +74,8 @@ def _remarks(stack: StackReport, summary: StackSummary) -> list[str]:
     if stack.failure is not None:
         return [stack.failure]
     failed = [f"{'failed: ' if summary.is_no_better else ''}{summary.distrust}"] if summary.is_untrusted else []
-    advice = [] if stack.advice is None else [f"Try this: {stack.advice}"]
     counted = [*stack.counted("flags"), *stack.counted("remarks")]
-    return [*failed, *advice, *summary.objections, *stack.notes, *counted]
+    return [*failed, *summary.objections, *stack.notes, *counted]
 
 
 def _pair(pair: BeforeAfter, form: str, unit: str = "") -> str:

@@ -113,8 +113,7 @@ def median_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Median (1, ...) of finite values (n, ...): what NumPy's own does around it takes several times as long."""
     middle = (len(values) - 1) // 2, len(values) // 2
     ordered = np.partition(values.reshape(len(values), -1).T, middle, axis=1)
-    median: NDArray[np.float64] = (ordered[:, middle[0]] + ordered[:, middle[1]]) / 2
-    return median.reshape(1, *values.shape[1:])
+    return np.asarray((ordered[:, middle[0]] + ordered[:, middle[1]]) / 2).reshape(1, *values.shape[1:])
 
 
 def narrowness_of(around: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -125,8 +124,7 @@ def narrowness_of(around: NDArray[np.float64]) -> NDArray[np.float64]:
     height = around[:, 2, 2]
     falls = 4 * height - (around[:, 0, 2] + around[:, 4, 2] + around[:, 2, 0] + around[:, 2, 4])
     with np.errstate(invalid="ignore", divide="ignore"):
-        narrowness: NDArray[np.float64] = np.sqrt(np.where(height > 0, falls / (8 * height), np.nan))
-    return narrowness
+        return np.asarray(np.sqrt(np.where(height > 0, falls / (8 * height), np.nan)))
 
 
 def quartic_of(around: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -131,7 +131,8 @@ class ReferenceSlopes:
         self.tiles = tiles = Tiles.of(values.shape[1:], every_row=every_row)
         if len(images) == 1 and not every_row:
             of_part = (tiles.cut(images).astype(np.float64) ** 2).mean()
-            if _is_uneven(float((of_part - noise[0]) / xp.maximum(power[0] - noise[0], 1e-300))):
+            # Of a few bright things those rows may hold none, or all.
+            if not 1 / _UNEVEN < float((of_part - noise[0]) / xp.maximum(power[0] - noise[0], 1e-300)) < _UNEVEN:
                 self.tiles = tiles = Tiles.of(values.shape[1:], every_row=True)
         g, s, wy, wx, gy, gx, *curves = found = _on_tiles(images, tiles, kernel)
         self.factors = found[1:4]
@@ -176,7 +177,7 @@ class ReferenceSlopes:
             rows = (np.array(tiles.first_rows)[:, None] + np.arange(tiles.shape[0])).ravel()
             total, squares = of_rows[0, rows].mean(axis=0) / width
             share = (squares - 2 * mean[0] * total + mean[0] ** 2 - noise[0]) / max(power[0] - noise[0], 1e-300)
-            if _is_uneven(float(share)):
+            if not 1 / _UNEVEN < float(share) < _UNEVEN:
                 self.tiles = tiles = Tiles.of((height, width), every_row=True)
         smoothed = None
         if kernel is not None:
@@ -196,12 +197,6 @@ def _of_noise(kernel: NDArray[np.float64] | None) -> NDArray[np.float64]:
     near = np.pad([[1.0]], 2) if kernel is None else kernel[RADIUS - 2 : RADIUS + 3, RADIUS - 2 : RADIUS + 3]
     weights = np.outer((-0.25, 0.0, 0.5, 0.0, -0.25), (0.0, 1.0, 1.0, 1.0, 0.0)) / 3
     return np.array([[1.0], [(near * weights).sum()], [(near * weights.T).sum()]])
-
-
-def _is_uneven(share: float) -> bool:
-    """Whether some rows of a single image have so different a `share` of its variance that every row is needed."""
-    # Of a few bright things those rows may hold none, or all.
-    return not 1 / _UNEVEN < share < _UNEVEN
 
 
 def _strips(images: Array, tiles: Tiles) -> Array:

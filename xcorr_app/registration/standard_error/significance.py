@@ -125,11 +125,10 @@ def _height(
     shape: tuple[int, int], value: NDArray[np.float64], spread: Spread
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
     """Height of each peak in deviations of its plane, the plane's area over that of a cell, and its valid shifts."""
-    strides = strides_of(shape)
     deviation = DEVIATION * spread.distance
     known = deviation > 0
     safe = np.where(known, deviation, 1.0)
-    valid = spread.samples * (strides[0] * strides[1])
+    valid = spread.samples * math.prod(strides_of(shape))
     cells = valid.astype(np.float64)
     for size, step in zip(shape, DEVIATION * spread.steps, strict=True):
         # Of white values steps have twice the variance; more than that is no noise.
@@ -149,14 +148,12 @@ def false_alarm(z: NDArray[np.float64], cells: NDArray[np.float64], values: NDAr
     tail = np.array([math.erfc(deviate) / 2 for deviate in (normal / math.sqrt(2)).tolist()])
     maxima = cells * (2 * np.pi) ** -1.5 * np.maximum(normal, 1.0) * np.exp(-(normal**2) / 2)
     maxima += np.sqrt(cells) / np.pi * np.exp(-(normal**2) / 2)  # on the rim of the window
-    chance: NDArray[np.float64] = np.minimum(tail + np.minimum(maxima, values * tail), 1.0)
-    return np.where(np.isnan(z), np.nan, chance)
+    return np.where(np.isnan(z), np.nan, np.minimum(tail + np.minimum(maxima, values * tail), 1.0))
 
 
 def normal_deviate(freedom: NDArray[np.float64], t: NDArray[np.float64]) -> NDArray[np.float64]:
     """Normal deviate as improbable as Student's `t`, not negative, with so many degrees of freedom (Wallace)."""
-    deviate: NDArray[np.float64] = np.sqrt(freedom * np.log1p(t * t / freedom))
-    return (8 * freedom + 1) / (8 * freedom + 3) * deviate
+    return np.asarray((8 * freedom + 1) / (8 * freedom + 3) * np.sqrt(freedom * np.log1p(t * t / freedom)))
 
 
 def _steps(planes: Array, axis: int, strides: tuple[int, int], of_samples: Callable[[Array], Array]) -> Array:

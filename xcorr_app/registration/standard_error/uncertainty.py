@@ -183,9 +183,8 @@ def _moved(frames: Array, tiles: Tiles, peak: NDArray[np.intp]) -> Array:
     xp = array_namespace(frames)
     count, height, width = frames.shape
     dtype = working_dtype(frames)
-    means = xp.zeros(count, dtype)
-    if frames.dtype.kind != "f":
-        means = frames.mean(axis=(1, 2), dtype=np.float64).astype(dtype)
+    is_float = frames.dtype.kind == "f"
+    means = xp.zeros(count, dtype) if is_float else frames.mean(axis=(1, 2), dtype=np.float64).astype(dtype)
     if xp is np:
         moved = np.zeros((count, len(tiles.first_rows), tiles.shape[0], tiles.width), dtype)
         rows = _overlaps(np.array(tiles.first_rows), tiles.shape[0], peak[:, :1], height).tolist()
