@@ -1,7 +1,5 @@
 """Families of kernels: each imports only from those below it, and launches every source."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

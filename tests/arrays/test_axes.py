@@ -1,7 +1,5 @@
 """Stacks of more than three axes: letters, or the dimensions of an xarray."""
 
-from __future__ import annotations
-
 import dask.array as da
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Dask arrays: lazy where the result is an array, computed where it is a table, the same numbers either way."""
 
-from __future__ import annotations
-
 import dask.array as da
 import h5py
 import numpy as np

@@ -1,7 +1,5 @@
 """Arrays of other libraries: the same numbers, on the same memory where that can be."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

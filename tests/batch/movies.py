@@ -1,7 +1,5 @@
 """Small movies with a known drift, and the ways of running the program on them."""
 
-from __future__ import annotations
-
 import csv
 import json
 import subprocess
@@ -92,9 +90,14 @@ def table(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def shifts(path: Path) -> np.ndarray:
-    """Columns dy and dx; nan where they are empty."""
-    return np.array([[float(row[name] or "nan") for name in ("dy", "dx")] for row in table(path)])
+def shifts(path: Path, prefix: str = "") -> np.ndarray:
+    """Columns dy and dx, or those whose names have a prefix; nan where they are empty."""
+    return np.array([[float(row[prefix + name] or "nan") for name in ("dy", "dx")] for row in table(path)])
+
+
+def applied(out: Path, name: str = "m") -> np.ndarray:
+    """What the frames of a stack were moved by."""
+    return shifts(out / name / "shifts.csv", "applied_")
 
 
 def record(out: Path) -> dict:

@@ -1,7 +1,5 @@
 """`xcorr_app.align`: what the command writes, and what it found as a result."""
 
-from __future__ import annotations
-
 import csv
 import inspect
 import json

@@ -1,7 +1,5 @@
 """Values of `xcorr filter`, by named filters, taps and banks."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tifffile
@@ -13,7 +11,6 @@ from tests.io.samples import noise, write_plain
 from xcorr_app.batch.filter.choice import BANKS, FilterBank, parse_bank
 from xcorr_app.batch.filter.options import FilterOptions
 from xcorr_app.batch.filter.run import bank_metadata
-from xcorr_app.errors import ArgumentError
 from xcorr_app.io import StackMetadata
 
 
@@ -101,14 +98,6 @@ def test_every_bank(text, count):
     bank = parse_bank(text)
     assert bank.filters.shape[0] == len(bank.names) == len(set(bank.names)) == count
     assert text.partition(":")[0] in BANKS
-
-
-@pytest.mark.parametrize(
-    "text", ["gabor:8,10", "gabor:1.5,2", "gabor:", "derivatives", "derivatives:nan", "schmid:", ""]
-)
-def test_what_is_no_bank(text):
-    with pytest.raises(ArgumentError, match=r"bank .*write"):
-        parse_bank(text)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64"])

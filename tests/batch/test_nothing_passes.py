@@ -9,7 +9,6 @@ from tests.io.samples import write_ome, write_plain
 from xcorr_app.errors import DamagedFileError, OutputError
 from xcorr_app.io import read_stack, write_stack
 from xcorr_app.io.writing import write as write_module
-from xcorr_app.registration import quality
 
 pytestmark = pytest.mark.usefixtures("short_report")
 
@@ -41,12 +40,6 @@ def test_results_of_an_earlier_input_go_when_the_new_one_fails(tmp_path):
     stale = tifffile.imread(out / "m" / "m_aligned.tif") if (out / "m" / "m_aligned.tif").exists() else np.array(7)
     assert (stale == 7).all()
     assert record(out)["resumed"] == ["n"]
-
-
-@pytest.mark.parametrize("flag", [quality.FLAT, quality.UNREADABLE, quality.DISAGREES])
-def test_a_frame_without_a_shift_or_whose_check_failed_counts_as_failed(flag):
-    assert flag in quality.FAILED
-    assert not quality.is_trusted((flag,))
 
 
 def test_what_does_not_read_back_gets_no_name(tmp_path, monkeypatch):

@@ -46,14 +46,6 @@ def test_each_of_many_stacks_has_a_page_with_all_of_it(tmp_path):
     assert pages(tmp_path / "none") == {}
     assert align(tmp_path / "in", "-o", tmp_path / "quick", "--layout", "stacks", "--report", "quick").code == 1
     assert list(pages(tmp_path / "quick")) == ["report.html"]
-
-
-def test_no_page_of_an_earlier_run_is_left(tmp_path):
-    for seed, name in enumerate(NAMES):
-        write_movie(tmp_path / "in" / f"{name}.tif", seed=seed)
-    out = tmp_path / "out"
-    assert align(tmp_path / "in", "-o", out, "--layout", "stacks").code == 0
-    assert len(pages(out)) == 5
     assert align(tmp_path / "in" / "a.tif", "-o", out, "--overwrite").code == 0
     assert list(pages(out)) == ["report.html"]
 

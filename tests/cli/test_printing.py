@@ -19,11 +19,6 @@ from xcorr_app.cli.printing.tables import console_for, print_found
 from xcorr_app.io import discover
 
 
-@pytest.fixture(scope="module")
-def stack(tmp_path_factory):
-    return write_movie(tmp_path_factory.mktemp("printing") / "m.tif")
-
-
 def test_quiet_normal_verbose(tmp_path, stack):
     quiet = align(stack, "-o", tmp_path / "q", "-q")
     normal = align(stack, "-o", tmp_path / "n").stdout
@@ -208,11 +203,3 @@ def test_odd_data_pass_with_warnings_as_errors(tmp_path, options):
     assert "this is a defect" not in stdout
     assert process.returncode == 1  # for the frames that hold nothing
     assert len(list((tmp_path / "out").glob("*/shifts.csv"))) == len(list(folder.iterdir()))
-
-
-def test_empty_folder_and_help_with_warnings_as_errors(tmp_path):
-    (tmp_path / "empty").mkdir()
-    with start(tmp_path / "empty", "-o", tmp_path / "out") as process:
-        _, stderr = process.communicate()
-    assert process.returncode == 2
-    assert len(stderr.splitlines()) == 1

@@ -1,7 +1,5 @@
 """A real cluster of two processes: the same bytes as without it, and a test for each fault."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -1,7 +1,5 @@
 """Engines give the plain sums of the definition, and are chosen by what is asked; blocks of an FFT, far windows."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

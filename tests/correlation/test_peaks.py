@@ -1,7 +1,5 @@
 """Peaks of planes, their rivals, and what is said of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Planes: windows, normalisation, overlaps, and what is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

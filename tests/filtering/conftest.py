@@ -1,7 +1,5 @@
 """A device that is none: its arrays are NumPy's, its kernels run on the host."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

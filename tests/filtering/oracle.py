@@ -1,7 +1,5 @@
 """The answers of ``scipy.ndimage`` in float64, and what may differ from them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

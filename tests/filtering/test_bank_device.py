@@ -1,7 +1,5 @@
 """Banks of filters over device arrays, with NumPy in CuPy's place: rules, types, values, memory that runs out."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Filters of device arrays, with NumPy in CuPy's place: values, counts, plans, layouts, memory that runs out."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Banks of filters against their definition, a float64 einsum over windows."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What filters, banks, convolution and mixing of channels refuse, and how they say so."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

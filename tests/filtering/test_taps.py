@@ -1,7 +1,5 @@
 """Taps: rank, tolerance, scaling, origin; named filters against ``scipy.ndimage`` and scikit-image."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

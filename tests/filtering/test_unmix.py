@@ -1,7 +1,5 @@
 """Channel mixing and stains against the definition, einsum in float64, and scikit-image."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from skimage import color

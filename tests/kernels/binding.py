@@ -1,7 +1,5 @@
 """Kernels bound without a device: NumPy in CuPy's place, and launches that run the kernels' own source on the host."""
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 

@@ -4,8 +4,6 @@ Of a test of more than `_FEW` cases the first runs on the host, a fortieth of th
 value of a parameter that has at most `_SHOWN`; ``make kernel-test`` runs them all.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The caller of the filter kernels with NumPy in CuPy's place: launches run the kernels' own source on the host."""
 
-from __future__ import annotations
-
 from tests.kernels import binding
 from tests.kernels.binding import bind_to_host
 from xcorr_app.gpu.runtime.limits import DeviceLimits

@@ -1,7 +1,5 @@
 """Pointwise convolution by its definition in float64, random problems, and the kernels' own source run on the host."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel

@@ -1,7 +1,5 @@
 """Every correlation kernel's own source, run on the host in lock-step, against the definition in float64."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The kernel of exact neighbourhoods of peaks, its own source run on the host, against the definition in float64."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The peak kernels' own source, run on the host in lock-step, against the definition in float64."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Kernels that say all of frames by their peaks, run on the host, against array operations."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter

@@ -1,7 +1,5 @@
 """Scenes whose displacement is exact: band-limited, made by Fourier synthesis, cropped from a larger canvas."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from xcorr_app.registration.reference.reference_names import REFERENCES

@@ -1,7 +1,5 @@
 """Wrong arguments raise the project's exceptions, and the message names the argument."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

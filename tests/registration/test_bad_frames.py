@@ -1,7 +1,5 @@
 """Frames that cannot be measured, or only in part: counted, named, and harmless to the others."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

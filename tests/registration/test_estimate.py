@@ -1,7 +1,5 @@
 """Known drift is found: against every reference, with every normalisation, method, prefilter and window."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """A device whose memory runs out: shorter ranges of frames, then the CPU, and the same answer; no device needed."""
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 

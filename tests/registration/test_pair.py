@@ -1,7 +1,5 @@
 """What scikit-image's tests of `phase_cross_correlation` ask of pairs of images, asked of ours."""
 
-from __future__ import annotations
-
 import inspect
 import itertools
 import math

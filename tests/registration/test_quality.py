@@ -1,7 +1,5 @@
 """Words about a frame's shift, and the noise estimate behind one of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Pictures of the report: scale, previews, animation, encoding."""
 
-from __future__ import annotations
-
 import imagecodecs
 import numpy as np
 import pytest

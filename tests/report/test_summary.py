@@ -1,7 +1,5 @@
 """Verdicts and tables of the report."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -42,9 +42,6 @@ _MAX_REMAINDER = 60.0
 """Squares that it leaves, in units of noise: what is more is a change of the scene."""
 _MAX_BENDING = 2.0
 """Pixels by which light bends a shift at most."""
-_SIGMA_RATIO, _SIGMA_RATIO_OF_REFINED = 1.3, 2.5
-"""Standard error over that before, up to which shifts of evenly lit frames are taken: they are less biased; and where
-pixels that differ counted less before: of light that bends shifts, such errors know little."""
 
 
 def evenly_lit(
@@ -103,17 +100,6 @@ def _once_more(lit: EvenlyLitFrames, middle: int, settings: Settings, measure: T
     with np.errstate(invalid="ignore"):
         near = np.abs(shifts - lit.shifts).max(axis=1, keepdims=True) < _MAX_BENDING
     return np.where(near, shifts, lit.shifts)
-
-
-def as_sure(before: ShiftColumns, after: ShiftColumns) -> bool:
-    """Whether shifts of evenly lit frames are as sure, or surer."""
-    error = [np.hypot(*m.sigma[1:].T) for m in (before, after)]
-    known = ~np.isnan(error[0] + error[1])
-    if not known.any():
-        return False
-    refined = before.reweighted[1:][known].mean() > 0.5 > after.reweighted[1:][known].mean()
-    limit = _SIGMA_RATIO_OF_REFINED if refined else _SIGMA_RATIO
-    return bool(np.median(error[1][known]) < limit * np.median(error[0][known]))
 
 
 def is_nearer(lit: EvenlyLitFrames, before: ShiftColumns, after: ShiftColumns) -> bool:

@@ -17,7 +17,7 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration import correlated_errors
 from xcorr_app.registration.contrast_choice import NOTE, agree
 from xcorr_app.registration.light.even_light import EvenlyLitFrames
-from xcorr_app.registration.lighting import as_sure, evenly_lit, is_nearer
+from xcorr_app.registration.lighting import evenly_lit, is_nearer
 from xcorr_app.registration.measuring.measured import SAME_PEAK, ShiftColumns, Trial
 from xcorr_app.registration.pattern.static_pattern import PatternFit, without_pattern
 from xcorr_app.registration.reference.lone_reference import TEMPLATE, other_reference
@@ -164,7 +164,7 @@ def changing_lines(series: Series) -> Series:
 
 
 def uneven_light(series: Series) -> Series:
-    """Does the light change from place to place? Frames are lit alike, if that is as sure."""
+    """Does the light change from place to place? Frames are lit alike, if that is nearer to where it was found."""
     rest, before = series.found.rest, series.measured
     if not series.is_shifted_alone or rest.leaves_nothing:
         return series
@@ -174,7 +174,7 @@ def uneven_light(series: Series) -> Series:
 
     def taken(after: ShiftColumns) -> bool:
         agrees = not by_contrast or agree(before, after).mean() > 0.5
-        return even is not None and bool(agrees) and as_sure(before, after) and is_nearer(even, before, after)
+        return even is not None and bool(agrees) and is_nearer(even, before, after)
 
     return series.without(even, taken)
 

@@ -1,7 +1,5 @@
 """The kernels on the device against the definition in float64; outputs poisoned, every variant and option."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The peak kernels on the device against the definition in float64; records poisoned beforehand by fresh memory."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

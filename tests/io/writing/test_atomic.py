@@ -1,7 +1,5 @@
 """Atomic writing, and files of planes."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """Windows matched by the definition, one by one as together."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import ndimage

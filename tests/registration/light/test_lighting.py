@@ -1,7 +1,5 @@
 """Light that changes from place to place over a series bends no shift, and other changes are not taken for it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

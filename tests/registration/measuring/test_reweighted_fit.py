@@ -1,7 +1,5 @@
 """Shifts refined by re-weighted fits and by phases; means of others."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

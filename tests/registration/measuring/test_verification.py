@@ -1,7 +1,5 @@
 """The check finds an engine that is wrong, and finds nothing in one that is right."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

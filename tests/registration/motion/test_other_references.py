@@ -1,7 +1,5 @@
 """Motion against other references, by name and number; patches that are trusted."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Moving a frame by its definition: dense float64 matrices; and random frames of every type."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

@@ -1,7 +1,5 @@
 """Which tiles move otherwise, and the offset at an edge that a linear motion has."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Series that hardly move are asked whether a pattern that outshines the scene holds them; as a rule none does."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter, shift

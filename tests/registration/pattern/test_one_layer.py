@@ -1,7 +1,5 @@
 """Gains of one scene, and what aligned frames leave."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Two images of a scene over a layer that stands still: the shift of the scene."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

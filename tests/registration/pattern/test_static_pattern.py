@@ -1,7 +1,5 @@
 """A fixed pattern does not pin the shifts, and a scene without one is left alone."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter

@@ -1,7 +1,5 @@
 """References of frames shortly before: steps, pairs, closure; and frames averaged over time."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse

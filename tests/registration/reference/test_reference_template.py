@@ -1,7 +1,5 @@
 """The template: made of what each frame saw, at one level, of frames to be trusted, whatever their order."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

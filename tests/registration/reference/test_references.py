@@ -1,7 +1,5 @@
 """References that leave the measured frame out equal those made by hand for one frame at a time."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.ndimage import fourier_shift, gaussian_filter

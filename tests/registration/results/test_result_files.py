@@ -1,7 +1,5 @@
 """Results: how they print, compare and draw; archives and tables."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 

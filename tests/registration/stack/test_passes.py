@@ -1,7 +1,5 @@
 """Passes over frames: chunks, threads, prefilters, and the memory that they need."""
 
-from __future__ import annotations
-
 import resource
 
 import numpy as np

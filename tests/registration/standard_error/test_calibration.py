@@ -1,7 +1,5 @@
 """Standard errors and significance are as large as errors and chance."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter, uniform_filter1d

@@ -1,7 +1,5 @@
 """Frames of one stack, whose tiles are few, tell each other's standard errors, but for those that differ."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter

@@ -1,7 +1,5 @@
 """Standard errors are as large as errors are."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Lines and pixels of a camera, colour mosaics, rows swept backwards, borders without values."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

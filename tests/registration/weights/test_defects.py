@@ -1,7 +1,5 @@
 """Hot and dead pixels do not pin the shifts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

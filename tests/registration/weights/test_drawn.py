@@ -1,7 +1,5 @@
 """What is drawn into frames is found by its values, and left out of the measurement."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import ndimage

@@ -1,7 +1,5 @@
 """Rows and columns with offsets of their own are found, and levelled for measuring."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter1d

@@ -58,7 +58,7 @@ _PIXELS_AT_ONCE = {True: 1 << 24, False: 1 << 19}
 """Of frames that are transformed together, on a device and on the host."""
 
 
-def refine(lefts: Array, rights: Array, start: Floats, *, layers: bool = False) -> FineShifts:
+def refine(lefts: Array, rights: Array, start: Floats) -> FineShifts:
     """Refine what is to be added to frames to land on reference images, from estimates within half a pixel.
 
     Parameters
@@ -69,18 +69,15 @@ def refine(lefts: Array, rights: Array, start: Floats, *, layers: bool = False) 
         Frames.
     start : ndarray, shape (n, 2)
         Finite where a frame is to be refined.
-    layers : bool
-        Another layer is known to lie over the scene: very low frequencies, which show it, may differ.
     """
     shape: tuple[int, int] = (int(rights.shape[1]), int(rights.shape[2]))
     found = FineShifts(start.copy(), np.full(start.shape, np.nan))
     inside: NDArray[np.bool_] = np.asarray(np.isfinite(start).all(axis=1))
     inside[inside] = (np.array(shape) - np.abs(np.rint(start[inside])) >= MIN_SIDE).all(axis=1)
     rows = np.flatnonzero(inside)
-    bands = tuple(band for band in _BANDS[1:] if not layers or band >= _NOT_ALIASED)
-    shift, sigma, late = _refined(lefts, rights, rows, start[rows], bands)
+    shift, sigma, late = _refined(lefts, rights, rows, start[rows])
     if late.any():
-        shift[late], sigma[late], _ = _refined(lefts, rights, rows[late], shift[late], bands)
+        shift[late], sigma[late], _ = _refined(lefts, rights, rows[late], shift[late])
     good = np.isfinite(sigma).all(axis=1) & (np.abs(shift - start[rows]) < 1).all(axis=1)
     found.shift[rows[good]], found.sigma[rows[good]] = shift[good], sigma[good]
     return found
@@ -94,7 +91,7 @@ def with_phase_ramps(compared: Comparison, images: Array) -> Comparison:
 
 
 def _refined(
-    lefts: Array, rights: Array, rows: NDArray[np.intp], start: Floats, bands: tuple[float, ...]
+    lefts: Array, rights: Array, rows: NDArray[np.intp], start: Floats
 ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     """Shifts and standard errors of some frames, and which windows were too far from the shift found."""
     shape = (int(rights.shape[1]), int(rights.shape[2]))
@@ -108,7 +105,7 @@ def _refined(
     found = _solved(cells, lattice, np.zeros_like(start), _BANDS[0])
     # Asked of all by one step, and of the few where a band says something else to the end.
     for row in np.flatnonzero(_some_band_differs(found)):
-        by_bands = _by_bands(cells.of(np.array([row])), lattice, found.step[row], bands)
+        by_bands = _by_bands(cells.of(np.array([row])), lattice, found.step[row])
         for values, one in zip(found[:4], by_bands, strict=False):
             values[row] = one[0]
     # A window that is late by a pixel pulls by its mean squared slope over that of the scene.
@@ -176,10 +173,10 @@ def _some_band_differs(found: _Solved) -> NDArray[np.bool_]:
         return np.asarray((move**2 > _DIFFER * doubt).any(axis=(1, 2)))
 
 
-def _by_bands(cells: _Cells, lattice: Lattice, step: Floats, bands: tuple[float, ...]) -> _Solved:
+def _by_bands(cells: _Cells, lattice: Lattice, step: Floats) -> _Solved:
     """Of one frame, by the highest band that no lower one contradicts; NaN where very low ones do."""
     found = _solved(cells, lattice, step[None], _BANDS[0])
-    for band in bands:
+    for band in _BANDS[1:]:
         low = _solved(cells, lattice, found.step, band)
         with np.errstate(invalid="ignore"):
             doubt = np.maximum(low.variance - found.information, 0.25 * low.variance)
