@@ -58,7 +58,7 @@ def test_pairs_that_leave_open_which_layer_is_the_scene_do_not_doubt_the_others(
 @pytest.mark.parametrize("contrast", [1.0, 1.3, 2.0])
 @pytest.mark.parametrize("seed", [5, 7])
 def test_a_still_texture_as_strong_as_the_scene_is_not_followed_unseen(seed, contrast, reference):
-    """Both fill the picture: which is the scene no picture tells, and the stronger one is not taken for it in silence."""
+    """Both fill the picture: which is the scene no picture tells, and the stronger is not taken for it unsaid."""
     drift = np.cumsum(np.random.default_rng(seed).normal(0, 1.8, (7, 2)), axis=0)
     scene, still = drifting(drift, SHAPE, width=0.09, seed=seed), drifting(np.zeros((1, 2)), SHAPE, 0.16, seed + 9)
     found = xc.estimate_shifts(scene + contrast * still + noise(scene, 0.1, seed), reference)

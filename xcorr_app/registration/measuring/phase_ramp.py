@@ -88,8 +88,8 @@ def refine(lefts: Array, rights: Array, start: Floats) -> FineShifts:
 def with_phase_ramps(compared: Comparison, images: Array) -> Comparison:
     """Refine the shifts of frames, and their standard errors, against reference images (1 or n, h, w)."""
     found = refine(images, compared.values, compared.match.shift)
-    match, shapes = replace(compared.match, shift=found.shift), replace(compared.shapes, refined=found.sigma)
-    return replace(compared, match=match, shapes=shapes)
+    match = replace(compared.match, shift=found.shift)
+    return replace(compared, match=match, shapes=replace(compared.shapes, refined=found.sigma))
 
 
 def _refined(
@@ -120,8 +120,7 @@ def _refined(
     pull = np.abs(found.step) * (np.pi**2 / 4 / _FLANK / size) * found.power[:, None] * found.information
     with np.errstate(invalid="ignore"):
         sigma: Floats = np.sqrt(np.where(found.variance > 0, found.variance, np.nan))
-        late: NDArray[np.bool_] = np.asarray((pull > _PULL * sigma).any(axis=1))
-        late &= (np.abs(found.step) < 1).all(axis=1)
+        late = (pull > _PULL * sigma).any(axis=1) & (np.abs(found.step) < 1).all(axis=1)
     return start + found.step, sigma, late
 
 
@@ -136,9 +135,7 @@ class _Cells(NamedTuple):
     """(n, widths, rings) of both images, for every width of averages."""
 
     def of(self, rows: NDArray[np.intp]) -> _Cells:
-        """Of some frames; nothing is copied where it is all of them."""
-        if rows.size == len(self.cross):
-            return self
+        """Of some frames."""
         at = array_namespace(self.cross).asarray(rows)
         return _Cells(*(each[at] for each in self))
 

@@ -13,10 +13,9 @@ tiles are independent, whatever it follows (sandwich with clusters: White 1980, 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
-from xcorr_app.registration.measuring.spectral_cells import CELLS, Lattice, ramps, spectra, windows_over
+from xcorr_app.registration.measuring.spectral_cells import CELLS, Floats, Lattice, ramps, spectra, windows_over
 
 _TILE = 16
 """Pixels along the sides of tiles, which cells of padded images hold whole."""
@@ -25,8 +24,6 @@ _PEAKED = 6.0
 of textures it is 3 to 5, of stars tens to thousands."""
 _SAMPLED = 4
 """One of so many rows tells it."""
-
-Floats = NDArray[np.float64]
 
 
 def is_peaked(images: Array) -> bool:
@@ -43,13 +40,16 @@ def scatter_over_tiles(
     Windows rise over so many pixels and lie at `start` (n, 2); frequencies have a weight (n, rings).
     """
     xp, fft = array_namespace(rights), fft_namespace(rights)
-    windows = windows_over(rights.shape[1:], start, rise)
-    pair = [spectra(each, at, lattice) for each, at in zip((lefts, rights), windows, strict=True)]
+    pair = [
+        spectra(each, windows, lattice)
+        for each, windows in zip((lefts, rights), windows_over(rights.shape[1:], start, rise), strict=True)
+    ]
     for ramp in ramps(lattice, shift, xp):
         pair[1] = pair[1] * ramp
     y, x = (2 * np.pi * each for each in np.ix_(*lattice.axes))
     ring = np.minimum(np.rint(np.hypot(y, x) * CELLS / 2 / np.pi).astype(np.intp), weight.shape[1] - 1)
-    of_bins = xp.asarray(weight.astype(np.float32)[:, ring])
+    largest = np.maximum(weight.max(axis=1), np.finfo(np.float64).tiny)[:, None]
+    of_bins = xp.asarray((weight / largest).astype(np.float32)[:, ring])
 
     def seen(values: Array) -> Array:
         return fft.irfft2(xp.pad(values, ((0, 0), (0, 0), (0, 1))), s=lattice.shape)
@@ -61,5 +61,5 @@ def scatter_over_tiles(
         score = seen(slope * pair[0]) * right - seen(slope * pair[1]) * left
         tiles = score.reshape(len(score), lattice.shape[0] // _TILE, _TILE, -1, _TILE).sum(axis=(2, 4))
         scores.append(to_host(tiles).astype(np.float64).reshape(len(score), -1))
-    both = np.stack(scores, axis=1) * np.prod(lattice.shape) / 2
+    both = np.stack(scores, axis=1) * largest[:, None] * np.prod(lattice.shape) / 2
     return both @ both.swapaxes(1, 2)

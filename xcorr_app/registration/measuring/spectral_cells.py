@@ -61,9 +61,8 @@ def lattice_of(height: int, width: int) -> Lattice:
     order = np.argsort(ring, kind="stable")
     count = np.bincount(ring) * 2.0 * height * width / CELLS**2
     y, x = (2 * np.pi * each.ravel()[order] for each in np.broadcast_arrays(y, x))
-    starts = np.searchsorted(ring[order], np.arange(count.size))
     axes: tuple[Any, Any] = np.fft.fftfreq(shape[0]), np.fft.fftfreq(shape[1])[: shape[1] // 2]
-    return Lattice(shape, axes, order, y, x, ring[order], starts, count)
+    return Lattice(shape, axes, order, y, x, ring[order], np.searchsorted(ring[order], np.arange(count.size)), count)
 
 
 def _whole_cells(size: int) -> int:
@@ -97,8 +96,7 @@ def windows_over(
 def spectra(images: Array, windows: list[NDArray[np.float32]], lattice: Lattice) -> Array:
     """Half spectra of images under windows, without the means of lines and the Nyquist frequencies."""
     xp, fft = array_namespace(images), fft_namespace(images)
-    y, x = (xp.asarray(each) for each in windows)
-    y, x = y[:, :, None], x[:, None, :]
+    y, x = xp.asarray(windows[0])[:, :, None], xp.asarray(windows[1])[:, None, :]
     seen = images.astype(xp.float32) * y
     seen = (seen - seen.sum(axis=1, keepdims=True) / y.sum(axis=1, keepdims=True) * y) * x
     seen -= seen.sum(axis=2, keepdims=True) / x.sum(axis=2, keepdims=True) * x
