@@ -121,7 +121,7 @@ def _refined(
     with np.errstate(invalid="ignore"):
         sigma: Floats = np.sqrt(np.where(found.variance > 0, found.variance, np.nan))
         late = (pull > _PULL * sigma).any(axis=1) & (np.abs(found.step) < 1).all(axis=1)
-    return start + found.step, sigma, late
+    return start + found.step, sigma, np.asarray(late)
 
 
 class _Cells(NamedTuple):

@@ -62,4 +62,4 @@ def scatter_over_tiles(
         tiles = score.reshape(len(score), lattice.shape[0] // _TILE, _TILE, -1, _TILE).sum(axis=(2, 4))
         scores.append(to_host(tiles).astype(np.float64).reshape(len(score), -1))
     both = np.stack(scores, axis=1) * largest[:, None] * np.prod(lattice.shape) / 2
-    return both @ both.swapaxes(1, 2)
+    return np.asarray(both @ both.swapaxes(1, 2), np.float64)
