@@ -9,3 +9,9 @@ NEEDS_DEVICE = [
     pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
 ]
 """Marks of a file of such tests."""
+
+
+class OutOfMemoryError(MemoryError):
+    """Stands in for CuPy's where there is no device."""
+
+    __module__ = "cupy.cuda.memory"

@@ -1,6 +1,7 @@
 """Scenes whose displacement is exact: band-limited, made by Fourier synthesis, cropped from a larger canvas."""
 
 import numpy as np
+from scipy.ndimage import gaussian_filter
 
 from xcorr_app.registration.reference.reference_names import REFERENCES
 from xcorr_app.registration.stack.frames import Chunk
@@ -29,6 +30,12 @@ def drifting(displacements, shape=(64, 72), width=0.05, seed=1, contrast=1.0, of
         whole = np.fft.ifft2(spectrum * np.exp(-2j * np.pi * (fy * dy + fx * dx))).real
         views.append(whole[MARGIN : MARGIN + shape[0], MARGIN : MARGIN + shape[1]])
     return offset + contrast * np.stack(views) / deviation
+
+
+def texture(shape, seed, width, mode="reflect"):
+    """Smoothed noise of unit deviation; of a number, or of a generator as it stands."""
+    image = gaussian_filter(np.random.default_rng(seed).normal(size=shape), width, mode=mode)
+    return image / image.std()
 
 
 def particles(displacements, shape, seed):

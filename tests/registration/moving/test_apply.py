@@ -70,12 +70,6 @@ def test_whole_pixels_are_copied_bit_by_bit(xp, dtype, order):
         assert moved.tobytes() == frame[np.ix_(rows, columns)].tobytes()
 
 
-def test_sign_is_that_of_scipy(xp):
-    frame = random_frame((20, 24), "float64")
-    moved = host(apply_shifts(xp.asarray(frame), (2.25, -3.5), interpolation=1))
-    np.testing.assert_allclose(moved, scipy.ndimage.shift(frame, (2.25, -3.5), order=1), rtol=0, atol=1e-11)
-
-
 @pytest.mark.parametrize("order", ORDERS)
 def test_frames_move_independently_and_on_any_number_of_threads(xp, order):
     frames = random_frame((5, 40, 33), "uint16")

@@ -78,13 +78,6 @@ def test_a_moving_part_does_not_bend_the_shifts(xp, deviation, limit, monkeypatc
     assert np.sqrt(np.mean((whole.shifts + DRIFT)[1:] ** 2)) > 2 * error
 
 
-def test_a_part_is_left_out_only_where_that_is_surer():
-    whole, taken = np.full((4, 2), 0.1), np.array([False, True, True, True])
-    assert masks.surer(whole, whole / 2, taken)
-    assert not masks.surer(whole, whole * 0.99, taken)
-    assert not masks.surer(whole, whole / 2, np.zeros(4, dtype=bool))
-
-
 def test_tiles_of_all_frames_do_not_depend_on_the_size_of_chunks(monkeypatch):
     """Where a part moves otherwise, all are looked at; of the two flat frames each is read with a sound one."""
     stack = np.repeat(with_a_part_that_moves_otherwise(0.05), 2, axis=0)[:9]

@@ -7,11 +7,10 @@ import scipy.sparse
 from tests.registration.scenes import UnreliableFrames, drifting, noise, walk
 from xcorr_app import estimate_shifts
 from xcorr_app.registration.estimate import estimate_from
-from xcorr_app.registration.reference.earlier_frames import EarlierUsable, GivenFrames, earlier
+from xcorr_app.registration.reference.earlier_frames import earlier
 from xcorr_app.registration.reference.pair_shifts import _inverse_diagonal, solve_pairs
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames, SmoothedFrames
-from xcorr_app.registration.stack.preparation import prepare
 
 
 def test_pairs_and_steps_leave_a_bad_frame_aside():
@@ -69,25 +68,6 @@ def test_numbers_of_earlier_frames():
     np.testing.assert_array_equal(earlier(usable, 2), [-1, -1, -1, 1, 1, 2])
     np.testing.assert_array_equal(earlier(usable, 1, apart=2), [1, 1, 1, 1, 1, 2])
     np.testing.assert_array_equal(earlier(np.zeros(2, dtype=bool), 1), [-1, -1])
-
-
-@pytest.mark.parametrize("size", [1, 3, 8])
-@pytest.mark.parametrize("apart", [0, 2])
-def test_references_of_earlier_frames_are_what_they_say(xp, size, apart):
-    stack = np.random.default_rng(0).normal(size=(8, 20, 22))
-    stack[3] = 1.0
-    frames, settings = ArrayFrames(xp.asarray(stack)), Settings(smooth_time=apart + 1)
-    usable = np.arange(8) != 3
-    references = (
-        EarlierUsable(frames, settings, (0, frames.read(0, 1).frames[0])),
-        GivenFrames(frames, settings, earlier(usable, 1, apart)),
-    )
-    for start in range(0, 8, size):
-        numbers = np.arange(start, min(start + size, 8))
-        prepared = prepare(frames.read(start, numbers[-1] + 1), settings)
-        for reference in references:
-            images = reference.images(start, prepared)
-            np.testing.assert_array_equal(to_numpy(images), stack[earlier(usable, 1, apart)[numbers]])
 
 
 def to_numpy(images):

@@ -4,15 +4,7 @@ import numpy as np
 import pytest
 
 from tests.registration.scenes import drifting, noise, particles
-from xcorr_app import ShiftWindow, estimate_shifts
-from xcorr_app.registration.measuring.measurement import Measurement
-from xcorr_app.registration.measuring.placement import moved
-from xcorr_app.registration.reference.stack_statistics import aligned_mean_of_others
-from xcorr_app.registration.reference.template import _FROM_EDGE, _centre
-from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack.frames import ArrayFrames
-from xcorr_app.registration.stack.passes import Pass
-from xcorr_app.registration.stack.preparation import prepare
+from xcorr_app import estimate_shifts
 
 COUNT = 10
 
@@ -77,39 +69,6 @@ def test_frames_that_are_not_trusted_take_no_part():
     np.testing.assert_allclose(result.shifts[kept], alone.shifts, atol=2e-3)
 
 
-def test_the_template_of_a_frame_is_the_mean_of_what_the_others_saw_there(xp):
-    """Against the definition, one pixel at a time."""
-    shape = (23, 31)
-    stack = np.random.default_rng(71).normal(size=(4, *shape))
-    shifts = np.array([(0.0, 0.0), (3.25, -2.5), (-4.0, 1.0), (0.4, 5.75)])
-    walk, settings = Pass(4, stack[0].size, xp is not np), Settings()
-    frames = ArrayFrames(xp.asarray(stack))
-    target, known = xp.asarray(stack.mean(axis=0)), xp.ones(shape, dtype=bool)
-    template = aligned_mean_of_others(
-        Measurement(frames, walk, settings, xp), shifts, np.ones(4, dtype=bool), target, known
-    )
-    images = template.images(0, prepare(frames.read(0, 4), settings))
-    images = images if xp is np else images.get()
-    placement = template.placement
-    there = moved(stack, shifts)
-    for t in range(4):
-        total, weights = np.zeros(shape), np.zeros(shape)
-        for j in (j for j in range(4) if j != t):
-            for y in range(shape[0]):
-                for x in range(shape[1]):
-                    # Whole pixels are copied; others need a neighbour on either side and two beyond.
-                    margin = [0 if s == np.rint(s) else 1 for s in shifts[j]]
-                    place = y - shifts[j, 0], x - shifts[j, 1]
-                    inside = all(m <= p <= n - 1 - m for p, n, m in zip(place, shape, margin, strict=True))
-                    if inside:
-                        value = (there[j, y, x] - placement.offset[j]) / placement.gain[j]
-                        total[y, x] += placement.weight[j] * value
-                        weights[y, x] += placement.weight[j]
-        seen = weights > 1e-9
-        np.testing.assert_allclose(images[t][seen], total[seen] / weights[seen], atol=1e-9)
-        np.testing.assert_allclose(images[t][~seen], (total[seen] / weights[seen]).mean(), atol=1e-9)
-
-
 def test_the_scene_is_that_of_frames_not_of_their_interpolated_noise():
     rms = []
     for seed in range(3):
@@ -131,22 +90,6 @@ def test_two_frames_are_compared_with_each_other(size):
 
 
 NAMES = ("template", "first")
-
-
-def test_the_centre_is_the_median_or_where_all_frames_are_reached(rng):
-    for _ in range(200):
-        shifts = rng.uniform(-20, 20, (5, 2)) * rng.uniform(0, 1, 2)
-        reach = rng.integers(3, 30, 2)
-        window = ShiftWindow(-reach[0], reach[0], -reach[1], reach[1])
-        centre = _centre(shifts, window)
-        for axis, most in enumerate((window.dy_max, window.dx_max)):
-            along, places = shifts[:, axis], np.linspace(-25, 25, 5001)
-            farthest = np.abs(along[:, None] - places).max(axis=0)
-            reached = farthest <= max(most - _FROM_EDGE, 0)
-            if not reached.any():  # as far as possible
-                reached = farthest <= farthest.min() + 0.02
-            nearest = places[reached][np.abs(places[reached] - np.median(along)).argmin()]
-            assert centre[axis] == pytest.approx(nearest, abs=0.04)
 
 
 @pytest.mark.parametrize(

@@ -22,20 +22,6 @@ def test_without_noise_the_error_is_of_interpolation(width, largest):
     assert (sigma < largest).all()
 
 
-@pytest.mark.parametrize("dtype", [np.uint16, np.int16])
-def test_frames_as_stored_are_as_certain_as_standardised_ones(xp, rng, dtype):
-    images = (
-        1000 + 100 * drifting([(0, 0), (2.3, -4.4)], shape=(130, 140)) + 50 * rng.normal(size=(2, 130, 140))
-    ).astype(dtype)
-    floats = images.astype(np.float32) - images.mean(axis=(1, 2), keepdims=True)
-    slopes = ReferenceSlopes(xp.asarray(floats[:1].astype(np.float32)), None, np.ones(1))
-    peak, shift = np.array([(-2, 4)]), np.array([(-2.3, 4.4)])
-    one, other = (
-        peak_shapes(slopes, xp.asarray(frames), peak, shift, NEAR).scatter for frames in (images[1:], floats[1:])
-    )
-    np.testing.assert_allclose(one, other, rtol=1e-3)
-
-
 @pytest.mark.share(4)
 @pytest.mark.parametrize("verify", ["none", 2, "all"])
 @pytest.mark.parametrize("reference", ["mean", "template", "previous"])
