@@ -95,7 +95,6 @@ class StraightReference:
         for i in np.flatnonzero(np.isfinite(shift).all(axis=1)):
             sizes = self._pyramid.sizes(smoothed(frames[i : i + 1], self._smoothing))
             most = max(_DIFFER, _OF_BEFORE * before[i]) if np.isfinite(before[i]) else _DIFFER
-            rest = 1 - score_of(self._pyramid.levels[0], sizes[0], _shifted(shift[i])[None])[0]
             for start in self._starts(shift[i], sizes[-1]):
                 fits = self._pyramid.refined(
                     sizes, np.zeros(1, np.intp), start[None], most_steps=_MAX_STEPS, without_hold=0
@@ -106,7 +105,8 @@ class StraightReference:
                 if not _is_within(window, -motion[:2, 2]):
                     continue
                 tiles = self._agreement(frames[i], motion, grid)
-                if masks.shares(tiles)[0] <= most or 1 - fits.score[0] < _UNEXPLAINED * rest:
+                score = score_of(self._pyramid.levels[0], sizes[0], _shifted(shift[i])[None])[0]
+                if masks.shares(tiles)[0] <= most or 1 - fits.score[0] < _UNEXPLAINED * (1 - score):
                     turned.shift[i], turned.linear[i] = -motion[:2, 2], motion[:2, :2]
                     turned.sigma[i] = np.sqrt(np.diag(covariance)[:2])
                     turned.tiles[i], turned.holds[i] = tiles[0], True
