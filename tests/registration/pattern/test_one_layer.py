@@ -17,8 +17,7 @@ DRIFT = np.stack([7.3 * np.sin(3.1 * PHASE), 4.6 * (np.cos(4 * PHASE) - 1)], axi
 
 
 def series(deviation, seed=1, drift=DRIFT):
-    clean = drifting(drift, SHAPE, width=0.05, seed=seed)
-    return clean + noise(clean, deviation, seed + 100)
+    return drifting(drift, SHAPE, width=0.05, seed=seed, noisy=deviation, noise_seed=seed + 100)
 
 
 @pytest.mark.parametrize("deviation", [0.05, 1.0])

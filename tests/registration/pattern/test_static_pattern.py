@@ -26,8 +26,7 @@ def pattern(kind, seed=3, shape=SHAPE):
 
 
 def scene(deviation, drift=DRIFT, seed=1):
-    clean = drifting(drift, SHAPE, width=0.05, seed=seed)
-    return clean + noise(clean, deviation, seed + 1)
+    return drifting(drift, SHAPE, width=0.05, seed=seed, noisy=deviation, noise_seed=seed + 1)
 
 
 @pytest.mark.share(2)
