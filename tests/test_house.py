@@ -42,10 +42,10 @@ LARGEST = {
     "xcorr_app/io": 4498,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1113,
-    "xcorr_app/registration": 10388,
+    "xcorr_app/registration": 10361,
     "xcorr_app/report": 1034,
     "benchmarks": 4003,
-    "tests": 18999,
+    "tests": 18932,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.batch.forking import forking
-from tests.batch.movies import write_movie
+from tests.batch.movies import write_movies
 from tests.batch.short_report import shorten_report
 
 
@@ -23,6 +23,4 @@ def forker(tmp_path):
 @pytest.fixture
 def folder(tmp_path):
     """A folder of two movies."""
-    for seed, name in enumerate("ab"):
-        write_movie(tmp_path / "in" / f"{name}.tif", seed=seed)
-    return tmp_path / "in"
+    return write_movies(tmp_path / "in", "ab")

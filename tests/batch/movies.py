@@ -36,6 +36,13 @@ def write_movie(path: Path, **options) -> Path:
     return path
 
 
+def write_movies(folder: Path, names, **options) -> Path:
+    """One of every name, each another scene."""
+    for seed, name in enumerate(names):
+        write_movie(folder / f"{name}.tif", seed=seed, **options)
+    return folder
+
+
 @dataclass(frozen=True)
 class Run:
     """What a run printed, and how it ended."""

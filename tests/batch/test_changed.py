@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tifffile
 
-from tests.batch.movies import DRIFT, align, files, movie, record, shifts, write_movie
+from tests.batch.movies import DRIFT, align, files, movie, record, shifts, write_movie, write_movies
 from tests.io.samples import write_ome, write_plain
 from xcorr_app.errors import DamagedFileError, OutputError
 from xcorr_app.io import read_stack, write_stack
@@ -26,9 +26,7 @@ CHANGES = {
 
 @pytest.fixture
 def folder(tmp_path):
-    for number, name in enumerate("abc"):
-        write_movie(tmp_path / "in" / f"{name}.tif", seed=number, drift=DRIFT * 3)
-    return tmp_path / "in"
+    return write_movies(tmp_path / "in", "abc", drift=DRIFT * 3)
 
 
 @pytest.mark.share(4)

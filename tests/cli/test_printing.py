@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
-from tests.batch.movies import align, movie, record, refused, start, write_movie, xcorr
+from tests.batch.movies import align, movie, record, refused, start, write_movie, write_movies, xcorr
 from tests.conftest import ROOT
 from tests.io.samples import write_plain
 from xcorr_app.cli.printing import tables
@@ -39,10 +39,7 @@ def test_quiet_normal_verbose(tmp_path, stack):
 @pytest.mark.parametrize("command", [("align", "--device", "cpu"), ("filter", "--box", "3", "--device", "cpu")])
 def test_of_many_stacks_the_table_has_those_that_are_not_good(tmp_path, command, monkeypatch):
     monkeypatch.setattr(tables, "_MAX_ROWS", 4)
-    folder = tmp_path / "in"
-    folder.mkdir()
-    for name in "abcdefg":
-        write_movie(folder / f"{name}.tif")
+    folder = write_movies(tmp_path / "in", "abcdefg")
     (folder / "d.tif").write_bytes((folder / "d.tif").read_bytes()[:3000])
     said = xcorr(*command, folder, "-o", tmp_path / "out").stdout
     rows = [line.split() for line in said.splitlines() if line[:2] in ("a ", "d ", "d.")]

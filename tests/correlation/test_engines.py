@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.correlation import plain
+from tests.pixels import pixels
 from xcorr_app import ShiftWindow, cross_correlate
 from xcorr_app.correlation.choice import decide_peaks, decide_planes
 from xcorr_app.correlation.engines import (
@@ -53,13 +54,7 @@ def bound(left, right, eps):
 
 
 def random_values(rng, dtype):
-    dtype = np.dtype(dtype)
-    if dtype.kind == "f":
-        return lambda shape: rng.normal(size=shape).astype(dtype)
-    limits = np.iinfo(dtype)
-    return lambda shape: rng.integers(
-        limits.min, limits.max, shape, dtype=dtype.newbyteorder("="), endpoint=True
-    ).astype(dtype)
+    return lambda shape: pixels(rng, shape, dtype, 1.0)
 
 
 def plain_sums(xp, left, right, engine, window=None, form="one-to-one"):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.kernels.filter_host import forget, numpy_as_device
+from tests.kernels.binding import forget, numpy_as_device
 from xcorr_app.filtering import device
 from xcorr_app.filtering.engines import choice
 from xcorr_app.gpu.runtime import memory

@@ -8,8 +8,9 @@ import pytest
 
 from tests.device import OutOfMemoryError
 from tests.filtering.oracle import assert_same_pixels, convolved, largest_sum, random_image
-from tests.filtering.test_filter_bank import agree, by_definition, noise
+from tests.filtering.test_filter_bank import agree, by_definition
 from tests.kernels.im2win_definition import start_on_host
+from tests.pixels import pixels as noise
 from xcorr_app import filter_bank
 from xcorr_app.decision import Decision
 from xcorr_app.errors import DeviceMemoryError

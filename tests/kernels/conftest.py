@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from tests import share
+from tests.kernels.binding import forget, numpy_as_device
 from tests.kernels.host_device import guards_are_whole
 from tests.kernels.in_the_place_of_cupy import HostArrays, run_on_host
-from tests.kernels.resample_host import forget, numpy_as_device
 
 _FEW, _SHOWN = 1, 2
 FOLDER = Path(__file__).parent

@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from tests.batch.movies import align, content, record, write_movie
+from tests.batch.movies import align, content, record, write_movie, write_movies
 from xcorr_app.batch.align import stack as of_stack
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.run import Align
@@ -23,9 +23,7 @@ NAMES = ("a", "b", "c", "d", "e")
 
 @pytest.fixture
 def folder(tmp_path):
-    for number, name in enumerate(NAMES):
-        write_movie(tmp_path / "in" / f"{name}.tif", seed=number)
-    return tmp_path / "in"
+    return write_movies(tmp_path / "in", NAMES)
 
 
 def test_a_stack_that_cannot_be_moved_does_not_stop_the_next(tmp_path, folder, monkeypatch):

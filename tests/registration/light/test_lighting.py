@@ -80,8 +80,14 @@ def plain(rng, most=10.0):
     """A few small frames of one scene, evenly lit, with noise of .02 to 2 of its deviation; and their drift."""
     count, shape = rng.integers(4, 7), rng.integers(64, 110, 2)
     drift = np.clip(np.cumsum(rng.normal(scale=2.0, size=(count, 2)), axis=0), -most, most)
-    stack = drifting(drift, shape, width=rng.uniform(0.03, 0.08), seed=rng.integers(1000))
-    return stack + noise(stack, np.exp(rng.uniform(np.log(0.02), np.log(2))), rng.integers(1000)), drift
+    return drifting(
+        drift,
+        shape,
+        width=rng.uniform(0.03, 0.08),
+        seed=rng.integers(1000),
+        noisy=np.exp(rng.uniform(np.log(0.02), np.log(2))),
+        noise_seed=rng.integers(1000),
+    ), drift
 
 
 @pytest.mark.share(5)

@@ -26,8 +26,7 @@ def with_a_part_that_moves_otherwise(deviation, box=(slice(60, 160), slice(70, 1
 
 @pytest.mark.parametrize("deviation", [0.02, 0.5, 2.0])
 def test_a_scene_that_moves_as_one_agrees_everywhere(xp, deviation):
-    clean = drifting(DRIFT, SHAPE, width=0.06)
-    stack = xp.asarray(1000 + 50 * (clean + noise(clean, deviation)))
+    stack = xp.asarray(1000 + 50 * drifting(DRIFT, SHAPE, width=0.06, noisy=deviation))
     tiles = look(stack[:1], stack[1:], -DRIFT[1:]).tiles
     assert tiles.dtype == np.float32
     assert tiles.shape == (5, *Grid(SHAPE).count)

@@ -17,8 +17,7 @@ DRIFT = np.stack([7.3 * np.sin(3.1 * PHASE), 4.6 * (np.cos(4 * PHASE) - 1)], axi
 
 
 def series(deviation, seed=1, drift=DRIFT):
-    clean = drifting(drift, SHAPE, width=0.05, seed=seed)
-    return clean + noise(clean, deviation, seed + 100)
+    return drifting(drift, SHAPE, width=0.05, seed=seed, noisy=deviation, noise_seed=seed + 100)
 
 
 @pytest.mark.parametrize("deviation", [0.05, 1.0])
@@ -105,6 +104,18 @@ def test_without_a_layer_nothing_changes():
 def test_pairs_that_leave_open_which_layer_is_the_scene_do_not_doubt_the_others(seed, reference):
     (series,) = {case.name: case for case in cases.CASES}["pattern/spots/5"].series(seed)
     np.testing.assert_allclose(xc.estimate_shifts(series.frames, reference).applied(), series.shifts, atol=0.1)
+
+
+@pytest.mark.parametrize("reference", ["first", "template"])
+@pytest.mark.parametrize("contrast", [1.0, 1.3, 2.0])
+@pytest.mark.parametrize("seed", [5, 7])
+def test_a_still_texture_as_strong_as_the_scene_is_not_followed_unseen(seed, contrast, reference):
+    """Both fill the picture: which is the scene no picture tells, and the stronger is not taken for it unsaid."""
+    drift, shape = np.cumsum(np.random.default_rng(seed).normal(0, 1.8, (7, 2)), axis=0), (150, 163)
+    scene, still = drifting(drift, shape, width=0.09, seed=seed), drifting(np.zeros((1, 2)), shape, 0.16, seed + 9)
+    found = xc.estimate_shifts(scene + contrast * still + noise(scene, 0.1, seed), reference)
+    wrong = np.abs(found.shifts + drift - drift[0]).max(axis=1) > 0.5
+    assert not (wrong & found.trusted).any()
 
 
 @pytest.mark.parametrize("frames", [[0, 7], [0, 13], range(20)])

@@ -32,8 +32,7 @@ def test_edges_do_not_bend_the_template(xp, seed):
 @pytest.mark.parametrize("name", ["template", "mean"])
 def test_gain_and_offset_of_frames_do_not_matter(xp, name):
     displacements = path(21, 3)
-    clean = drifting(displacements, shape=(80, 96), seed=21)
-    stack = clean + noise(clean, 0.1, 22)
+    stack = drifting(displacements, shape=(80, 96), seed=21, noisy=0.1, noise_seed=22)
     rng = np.random.default_rng(23)
     gain, level = np.exp(rng.uniform(-1.5, 1.5, COUNT)), rng.uniform(-40, 40, COUNT)
     changed = gain[:, None, None] * stack + level[:, None, None]
@@ -44,8 +43,7 @@ def test_gain_and_offset_of_frames_do_not_matter(xp, name):
 @pytest.mark.parametrize("deviation", [0.05, 0.7])
 def test_the_order_of_the_frames_does_not_matter(deviation):
     displacements = path(31, 7)
-    clean = drifting(displacements, shape=(112, 120), seed=31)
-    stack = clean + noise(clean, deviation, 32)
+    stack = drifting(displacements, shape=(112, 120), seed=31, noisy=deviation, noise_seed=32)
     found = estimate_shifts(stack, "template", 20, contrast="none").shifts
     for seed in (0, 1):
         order = np.random.default_rng(seed).permutation(COUNT)
@@ -56,8 +54,7 @@ def test_the_order_of_the_frames_does_not_matter(deviation):
 
 def test_frames_that_are_not_trusted_take_no_part():
     displacements = path(51, 4)
-    clean = drifting(displacements, shape=(96, 96), seed=51)
-    stack = clean + noise(clean, 0.2, 52)
+    stack = drifting(displacements, shape=(96, 96), seed=51, noisy=0.2, noise_seed=52)
     # Another scene, brighter than all: its peak is one by chance.
     strange = stack.copy()
     strange[4] = 30 * drifting([(0, 0)], shape=(96, 96), seed=99)[0]

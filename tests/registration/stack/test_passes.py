@@ -8,7 +8,7 @@ from scipy import ndimage
 
 from tests.batch.movies import align
 from tests.io.samples import write_plain
-from tests.registration.scenes import EVERY_REFERENCE, drifting, noise
+from tests.registration.scenes import EVERY_REFERENCE, drifting
 from xcorr_app import estimate_shifts
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import LimitError
@@ -24,8 +24,7 @@ PIXELS = 40 * 44
 @pytest.fixture(scope="module")
 def frames_of_drift():
     drift = np.random.default_rng(5).uniform(-4, 4, (COUNT, 2))
-    clean = drifting(drift, shape=(40, 44), contrast=20, offset=100)
-    frames = (clean + noise(clean, 4)).astype(np.float32)
+    frames = drifting(drift, shape=(40, 44), contrast=20, offset=100, noisy=4).astype(np.float32)
     frames[3] = 5  # flat
     frames[6, 2, 2] = np.nan
     frames[8] *= 1e-20  # of another magnitude

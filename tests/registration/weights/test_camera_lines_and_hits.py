@@ -13,8 +13,7 @@ DRIFT = walk(6, COUNT, 1.0)
 
 
 def camera(shape=(144, 137)):
-    clean = drifting(DRIFT, shape, width=0.06)
-    return np.clip(np.rint(300 + 30 * (clean + noise(clean, 0.5))), 0, None).astype(np.uint16)
+    return np.clip(np.rint(300 + 30 * drifting(DRIFT, shape, width=0.06, noisy=0.5)), 0, None).astype(np.uint16)
 
 
 def stars(seed=1, shape=(144, 137), faintest=60):
@@ -160,8 +159,9 @@ MOVED = np.random.default_rng(12).integers(-8, 9, (COUNT_BEFORE, 2))
 
 def moved_before(fill, deviation=0.1, width=0.02, seed=4):
     """Frames with borders as another program's whole-pixel shifts leave them, each its own."""
-    clean = drifting(DRIFT_BEFORE, SHAPE_BEFORE, width=width, seed=seed)
-    stack = (500 + 100 * (clean + noise(clean, deviation))).astype(np.float32)
+    stack = (500 + 100 * drifting(DRIFT_BEFORE, SHAPE_BEFORE, width=width, seed=seed, noisy=deviation)).astype(
+        np.float32
+    )
     for frame, (dy, dx) in zip(stack, MOVED, strict=True):
         frame[: max(dy, 0)] = frame[SHAPE_BEFORE[0] + min(dy, 0) :] = fill
         frame[:, : max(dx, 0)] = frame[:, SHAPE_BEFORE[1] + min(dx, 0) :] = fill

@@ -87,8 +87,7 @@ def test_the_first_five_places_are_named(count, more):
 def test_hot_pixels_next_to_each_other_are_all_repaired(xp):
     """The fainter of two stands out once the brighter one is repaired; one that flickers while the other does not."""
     drift = walk(8, 9, 1)
-    clean = drifting(drift, (103, 117), width=0.06)
-    stack = 500 + 8 * (clean + noise(clean, 0.5))
+    stack = 500 + 8 * drifting(drift, (103, 117), width=0.06, noisy=0.5)
     rng = np.random.default_rng(4)
     places = {(int(y), int(x)) for y, x in rng.integers(8, 95, (18, 2))} | {
         (50, 60),
@@ -119,8 +118,9 @@ def left_out(stack):
 
 
 def recorded(deviation=0.3, seed=7):
-    clean = drifting(WALK, SHAPE, width=0.06, seed=seed)
-    return np.clip(np.rint(110 + 20 * (clean + noise(clean, deviation))), 0, 255).astype(np.uint8)
+    return np.clip(np.rint(110 + 20 * drifting(WALK, SHAPE, width=0.06, seed=seed, noisy=deviation)), 0, 255).astype(
+        np.uint8
+    )
 
 
 def with_caption(stack):
