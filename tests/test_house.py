@@ -42,7 +42,7 @@ LARGEST = {
     "xcorr_app/io": 4498,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1113,
-    "xcorr_app/registration": 10388,
+    "xcorr_app/registration": 10361,
     "xcorr_app/report": 1034,
     "benchmarks": 4003,
     "tests": 18932,

@@ -12,7 +12,7 @@ from tests.registration.scenes import drifting
 from xcorr_app.batch.align.projections import Projections
 from xcorr_app.pipeline.state import read_record
 from xcorr_app.registration.moving.apply import shift_frames
-from xcorr_app.registration.moving.interpolation import inside
+from xcorr_app.registration.moving.interpolation import inside_each
 
 NAMES = ("a", "b c", "d", "e")
 
@@ -58,7 +58,9 @@ def covered(values):
     """NaN in place of what each frame does not cover."""
     out = np.full(values.shape, np.nan)
     for frame, image, (dy, dx) in zip(out, values, SHIFTS, strict=True):
-        part = slice(*inside(SHAPE[0], dy)), slice(*inside(SHAPE[1], dx))
+        part = tuple(
+            slice(*map(int, inside_each(size, np.asarray(by)))) for size, by in zip(SHAPE, (dy, dx), strict=True)
+        )
         frame[part] = image[part]
     return np.where(np.isfinite(out), out, np.nan)
 

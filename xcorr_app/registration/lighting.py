@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.arrays import array_namespace
 from xcorr_app.registration.light.even_light import EvenlyLitFrames
 from xcorr_app.registration.light.light_field import Light, ReferenceLight
-from xcorr_app.registration.measuring.measured import ShiftColumns, Trial, spread
+from xcorr_app.registration.measuring.measured import ShiftColumns, Trial, near_each_other, spread
 from xcorr_app.registration.parts.tiles import Grid
 from xcorr_app.registration.pattern.one_layer import Residual
 from xcorr_app.registration.quality import AMBIGUOUS_RATIO
@@ -118,14 +118,10 @@ def is_nearer(lit: EvenlyLitFrames, before: ShiftColumns, after: ShiftColumns) -
 
 def _known(measured: ShiftColumns, shape: tuple[int, int]) -> NDArray[np.intp]:
     """Frames whose shifts are no chance, and leave half of the frame in common with most others."""
-    known = measured.usable & np.isfinite(measured.shifts).all(axis=1)
+    known = near_each_other(measured, shape)
     with np.errstate(invalid="ignore"):
-        known &= ~(measured.false_alarm > MAX_FALSE_ALARM) & ~(measured.peak_ratio < AMBIGUOUS_RATIO)
-    known &= ~measured.on_edge
-    if known.any():
-        distance = np.abs(np.nan_to_num(measured.shifts) - np.median(measured.shifts[known], axis=0))
-        known &= (distance <= np.array(shape) / 4).all(axis=1)
-    return np.flatnonzero(known)
+        by_chance = (measured.false_alarm > MAX_FALSE_ALARM) | (measured.peak_ratio < AMBIGUOUS_RATIO)
+    return known[~by_chance[known]]
 
 
 def _as_they_are(settings: Settings) -> Settings:

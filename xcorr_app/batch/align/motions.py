@@ -85,7 +85,6 @@ def as_shifts(result: MotionResult, engine: str, note: str, window: ShiftWindow)
         peak_ratio=nothing,
         flags=result.flags,
         fft_shifts=np.full((count, 2), np.nan),
-        difference=nothing,
         non_finite=np.array([int("non-finite" in flags) for flags in result.flags]),
         window=window,
         engine=engine,

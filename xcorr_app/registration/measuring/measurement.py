@@ -252,7 +252,7 @@ class Measurement(OnePass):
 
         def compare(chosen: NDArray[np.bool_]) -> None:
             for numbers, turned in self.over_chosen("turn", reference, chosen, compared):
-                found.write(numbers, turned)
+                found.put(numbers, turned)
 
         few = _less_sure(columns.sigma, seen, min(self._few, 2))
         for number in np.flatnonzero(few):

@@ -38,7 +38,14 @@ from xcorr_app.arrays.lazy import moved_by_frame
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.registration.moving.device_moving import move_on_device
-from xcorr_app.registration.moving.interpolation import LANCZOS_RADIUS, Order, OrderName, check_order, inside, order_of
+from xcorr_app.registration.moving.interpolation import (
+    LANCZOS_RADIUS,
+    Order,
+    OrderName,
+    check_order,
+    inside_each,
+    order_of,
+)
 from xcorr_app.registration.moving.translation import Buffers, Mode, Translator, working_type
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.system import worker_count
@@ -265,8 +272,8 @@ def common_area(shape: tuple[int, int], shifts: npt.ArrayLike) -> tuple[slice, s
     slices = []
     for axis, name in enumerate(("row", "column")):
         length = int(shape[axis])
-        ranges = [inside(length, float(shift)) for shift in moves[:, axis]]
-        first, stop = max(r[0] for r in ranges), min(r[1] for r in ranges)
+        firsts, stops = inside_each(length, moves[:, axis])
+        first, stop = int(firsts.max()), int(stops.min())
         if first >= stop:
             low, high = moves[:, axis].min(), moves[:, axis].max()
             raise ArgumentError(

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from xcorr_app.correlation.standardize import standardize, working_dtype
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.registration.columns import Columns
 from xcorr_app.registration.motion.starts import apart, likely_motions, log_polar
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tiles import Grid, look
@@ -47,7 +48,7 @@ _MAX_STEPS = 16
 
 
 @dataclass(frozen=True)
-class Turned:
+class Turned(Columns):
     """What was found of n frames."""
 
     shift: NDArray[np.float64]
@@ -70,11 +71,6 @@ class Turned:
         shift, sigma = (np.full((count, 2), np.nan) for _ in range(2))
         maps = np.full((count, *tiles), np.nan, dtype=np.float32)
         return cls(shift, sigma, np.full((count, 2, 2), np.nan), holds, outliers, maps)
-
-    def write(self, rows: NDArray[np.intp], found: Turned) -> None:
-        """Write what was found into these rows."""
-        for name in self.__dataclass_fields__:
-            getattr(self, name)[rows] = getattr(found, name)
 
 
 class StraightReference:
